@@ -155,7 +155,7 @@ class Explainer:
     async def _choose(self, reference: str, which: str | None) -> tuple[tuple[Crawl, ...], str]:
         """Choose a run, followed by earlier runs of its name, and give the reason."""
         if which is not None:
-            return await self.finder.runs(which), "as asked for"
+            return await self.finder.runs(which), "the run you named"
         crawl, why = await self._likely(reference)
         return await self.finder.with_older(crawl), why
 

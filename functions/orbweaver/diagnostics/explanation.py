@@ -109,19 +109,17 @@ def _verdict(facts: Facts, url: str, url_status: UrlStatus, refused: tuple[str, 
     if url_status is UrlStatus.DEAD_LETTER and facts.letter is not None:
         letter, host = facts.letter, host_of(url).partition("://")[2]
         command = f"`orbweaver dlq redrive --host {host}` sends it back"
-        return f"it is a dead letter ({letter.letter.reason or letter.cause}): {command}"
+        return f"dead letter ({letter.letter.reason or letter.cause}): {command}"
     if url_status is UrlStatus.UNASKED:
-        return f"never asked for: {_unasked(facts, url)}"
+        return f"not requested: {_unasked(facts, url)}"
     if url_status is UrlStatus.REFUSED and refused is not None:
-        return f"never claimed; it is refused as {refused[0]}: {refused[1]}"
+        return f"not crawled: refused as {refused[0]}: {refused[1]}"
     words = {
-        UrlStatus.LAPSED: (
-            "it was claimed once; that claim has lapsed, and no record is kept any more"
-        ),
-        UrlStatus.PARKED: f"it waits, for {run.id} is paused: `orbweaver resume {run.id}` goes on",
-        UrlStatus.WAITING_FOR_HOST: "it is claimed, and waits in the backlog of its host",
-        UrlStatus.RETRYING: "it was asked for, which failed; it is tried again",
-        UrlStatus.WAITING: "it is claimed, and waits for its turn or is being asked for",
+        UrlStatus.LAPSED: ("queued once; its record is no longer kept"),
+        UrlStatus.PARKED: f"waiting: {run.id} is paused; `orbweaver resume {run.id}` continues it",
+        UrlStatus.WAITING_FOR_HOST: "queued: it waits for its host's turn",
+        UrlStatus.RETRYING: "waiting for a retry: the last request failed",
+        UrlStatus.WAITING: "queued, or being requested now",
     }
     return words.get(url_status) or _unseen(facts, url)
 
@@ -129,20 +127,20 @@ def _verdict(facts: Facts, url: str, url_status: UrlStatus, refused: tuple[str, 
 def _unseen(facts: Facts, url: str) -> str:
     crawl = facts.crawl
     if url in crawl.references:
-        return "it is a seed, and not claimed yet: its message waits, or the run was over first"
+        return "a seed that is not queued yet, or the run ended first"
     if facts.late and crawl.live:
-        return f"it waits, unclaimed, to be asked for when little else is out{_kind(facts)}"
+        return f"waiting: other kinds of URL come first{_kind(facts)}"
     if facts.late:
         barren = crawl.stop is Stop.NOTHING_NEW
         why = "ended as nothing new was to come" if barren else "reached its limit"
-        return f"never asked for: it waited when {crawl.id} {why}{_kind(facts)}"
+        return f"not requested: it waited when {crawl.id} {why}{_kind(facts)}"
     if (withdrawn := _withdrawn(facts)) is not None:
         return withdrawn
     link = "links to it without nofollow" if crawl.obey_nofollow else "links to it"
     if crawl.live:
-        return f"never seen; it would be crawled if a page within the scope {link}"
+        return f"not found yet; it is crawled if a page within the scope {link}"
     return (
-        f"never seen, and {crawl.id} is over; a new run would crawl it if a page within the scope"
+        f"not found, and {crawl.id} has ended; a new run crawls it if a page within the scope"
         f" {link}"
     )
 
@@ -162,7 +160,7 @@ def _withdrawn(facts: Facts) -> str | None:
         page = (
             f"a first page{named}" if named and Refusal.SEED_NOFOLLOW in facts.refused else "a page"
         )
-        return f"never claimed; {page} links to it, and asks not to follow that link (nofollow)"
+        return f"not crawled: {page} links to it with nofollow"
     if facts.seed_nofollow:
         return (
             f"never seen; a first page{named} asks not to follow its links, and may have one to it:"
@@ -324,10 +322,10 @@ def _claim(facts: Facts, url: str, claim: StandingClaim) -> Iterator[tuple[str, 
     if crawl.stale_before_ms(crawl.started_at_ms, window_s) <= claim.at_ms < crawl.started_at_ms:
         yield (
             "claim",
-            f"{crawl.id} passes it over: that is within its window, {span(window_s)}",
+            f"{crawl.id} skips it: requested within the window of {span(window_s)}",
         )
     else:
-        yield "claim", f"that is another run than {crawl.id}"
+        yield "claim", f"by another run than {crawl.id}"
 
 
 def _again(facts: Facts, url: str, claim: StandingClaim) -> str:
@@ -359,34 +357,34 @@ def _waiting(facts: Facts, url_status: UrlStatus) -> Iterator[tuple[str, str]]:
     elif journey.backlogged:
         yield (
             "queue",
-            f"in pack {journey.pack}, one of those that wait until it is their host's turn",
+            f"in pack {journey.pack}, which waits for its host's turn",
         )
     elif journey.due_at_ms is not None and journey.due_at_ms > facts.now_ms:
         yield "queue", f"in pack {journey.pack}, not before {moment(journey.due_at_ms)}"
     else:
-        yield "queue", f"in pack {journey.pack}: on the queue, or in work"
+        yield "queue", f"in pack {journey.pack}: queued or in progress"
 
 
 def _host(host: Host, now_ms: int) -> Iterator[tuple[str, str]]:
     if host.blocked_until_ms > now_ms:
         until, why = moment(host.blocked_until_ms), why_blocked(host, now_ms)
-        yield "host", f"{host.name} is left alone until {until}: {why}"
+        yield "host", f"{host.name} is blocked until {until}: {why}"
         return
     next_ms = max(host.tat_ms, host.line_ms)
     free = f"from {moment(next_ms)} on" if next_ms > now_ms else "now"
     failed = f"; {host.failures} requests in a row without an answer" if host.failures else ""
-    yield "host", f"{host.name} may be asked {free}{failed}"
+    yield "host", f"{host.name} can be requested {free}{failed}"
 
 
 def _record(record: PageRecord) -> Iterator[tuple[str, str]]:
-    asked = "asked" if record.status is not None or record.latency_ms is not None else "decided"
+    asked = "requested" if record.status is not None or record.latency_ms is not None else "decided"
     yield "ended", f"{record.outcome}: {record.reason}, {asked} {moment(record.fetched_at)}"
     yield "means", record.reason.means
     yield "attempt", f"{record.attempt}"
     if record.status is not None:
         yield "status", str(record.status)
     if record.reason is Reason.CONTENT_TYPE and record.status is None:
-        yield "why", "its name says what it is, so it was not asked for"
+        yield "why", "skipped by its file name"
     if record.error is not None:
         leads = record.outcome is Outcome.REDIRECTED or record.reason is Reason.CANONICAL
         yield ("leads to" if leads else "error"), record.error

@@ -109,7 +109,7 @@ def why_blocked(host: Host, now_ms: int) -> str:
         return f"it did not answer {host.failures} times in a row: its URLs end unasked"
     if host.failures >= FAILURES_MAX:
         return f"it did not answer {host.failures} times in a row"
-    return "it asked for it (429 or 503)"
+    return "it answered 429 or 503"
 
 
 def _robots(crawl: Crawl, host: Host, agent: str) -> tuple[str, float | None]:
@@ -118,13 +118,13 @@ def _robots(crawl: Crawl, host: Host, agent: str) -> tuple[str, float | None]:
     if not crawl.obey_robots:
         return "ignored", None
     if entry is None:
-        return "not asked for yet", None
+        return "not fetched yet", None
     if entry.verdict == "allow":
         return "none", None
     if entry.verdict == "unreachable":
-        return f"could not be had: {entry.detail or 'no answer'}", None
+        return f"unreachable: {entry.detail or 'no answer'}", None
     asked_s = parse(entry.body or b"").crawl_delay(identity_of(crawl, host.name, agent).token)
-    return "rules" if asked_s is None else f"rules, Crawl-delay {asked_s:g}", asked_s
+    return "found" if asked_s is None else f"found, Crawl-delay {asked_s:g} s", asked_s
 
 
 def named(host: str) -> str:

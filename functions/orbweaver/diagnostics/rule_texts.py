@@ -48,7 +48,7 @@ def trap_rule(refusal: Refusal, bounds: Bounds = DEFAULT_BOUNDS) -> str | None:
 def scope_rule(crawl: Crawl, url: str, page: str) -> str:
     """Describe the scope rule that decides on a link. The sentence fits both decisions."""
     if url == page:
-        return "no page or seed is given, so it counts as a seed"
+        return "same URL as the page or seed"
     match crawl.scope:
         case Scope.HOST:
             one, other = host_of(url), host_of(page)
@@ -61,8 +61,9 @@ def scope_rule(crawl: Crawl, url: str, page: str) -> str:
             return f"scope prefix: {where}"
         case _:
             return "scope any: every host belongs"
-    same = f"{one} is that of its page" if one == other else f"{one} is not {other}, its page's"
-    return f"scope {crawl.scope}: {same}"
+    same = f"same {crawl.scope} as the linking page ({one})"
+    differs = f"{one} is not {other}, the {crawl.scope} of the linking page"
+    return f"scope {crawl.scope}: {same if one == other else differs}"
 
 
 def rules_words(rules: tuple[UrlRule, ...], url: str) -> list[tuple[int, str]]:

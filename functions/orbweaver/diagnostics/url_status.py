@@ -123,7 +123,7 @@ def choose(crawls: Sequence[Crawl], reference: str) -> tuple[Crawl, str] | None:
         seeds = crawl.anchors or crawl.references
         url = resolved(reference, tracking=crawl.stripped)
         if url is not None and crawl.scope is not Scope.ANY and belongs(crawl, url, seeds):
-            return crawl, "the newest whose scope it lies in"
+            return crawl, "the newest run with this URL in scope"
     anywhere = (crawl for crawl in crawls if crawl.scope is Scope.ANY)
     found = next(anywhere, None)
     return None if found is None else (found, "the newest that takes every host")
@@ -196,10 +196,10 @@ def _left_out(facts: Facts, url: str) -> tuple[Refusal, str] | None:
 def robots_of(facts: Facts, url: str) -> tuple[bool, str]:
     """Return whether the stored robots.txt allows a URL, and the deciding line."""
     if not facts.crawl.obey_robots:
-        return True, "not asked (--ignore-robots)"
+        return True, "ignored (--ignore-robots)"
     entry = facts.robots
     if entry is None:
-        return True, f"no copy of {host_of(url)}/robots.txt is kept: --fetch asks for it now"
+        return True, f"no copy of {host_of(url)}/robots.txt is stored; --fetch requests it now"
     since = f", as of {moment(entry.fetched_at_ms)}"
     if entry.verdict == "allow":
         return True, f"there is none, so everything is allowed{since}"

@@ -187,7 +187,7 @@ async def test_a_host_is_shown_with_its_crawls_and_the_line_that_decides() -> No
     assert body["says"] == "line 2: Disallow: /cart"
     assert body["robots"].startswith("User-agent")
     assert (body["blocked_until_ms"], body["next_slot_ms"]) == (NOW_MS + 60_000, NOW_MS + 4_000)
-    assert body["why"] == "it asked for it (429 or 503)"
+    assert body["why"] == "it answered 429 or 503"
     assert (body["strikes"], body["struck_at_ms"]) == (2, NOW_MS - 1_000)
     assert [one["crawl"]["id"] for one in body["crawls"]] == [CRAWL.id]
     stage.clock.at_ms += 60_000 + STRIKES_FORGIVEN_MS

@@ -36,13 +36,13 @@ def test_hosts(stage: Stage) -> None:
     stage.world.hosts[OTHER] = Host(name=OTHER, blocked_until_ms=NOW_MS + 60_000, strikes=1)
     assert stage.run("hosts shop --host third.example") == 0
     assert stage.said == (
-        "host                   claimed  ended  failed  queued   delay  robots.txt         next"
+        "host                   claimed  ended  failed  queued   delay  robots.txt       next"
         " request\n"
-        "https://example.com      1,200    200       3   1,000  250 ms  not asked for yet  in 1:35;"
+        "https://example.com      1,200    200       3   1,000  250 ms  not fetched yet  in 1:35;"
         " 2 requests without an answer\n"
-        "https://other.example        1      0       0       1  250 ms  not asked for yet  not"
-        " before 2026-11-21 09:01:00 UTC: it asked for it (429 or 503)\n"
-        "https://third.example        -      -       -       -  250 ms  not asked for yet  now\n"
+        "https://other.example        1      0       0       1  250 ms  not fetched yet  not"
+        " before 2026-11-21 09:01:00 UTC: it answered 429 or 503\n"
+        "https://third.example        -      -       -       -  250 ms  not fetched yet  now\n"
     )
     assert stage.noted == f"-: {ID} counts the first hosts that it began at\n"
 

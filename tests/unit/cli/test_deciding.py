@@ -78,7 +78,7 @@ def test_url_names_the_rules_that_decide(stage: Stage) -> None:
             {
                 "followed": True,
                 "refusal": None,
-                "rule": "scope host: http://example.com is that of its page",
+                "rule": "scope host: same host as the linking page (http://example.com)",
             },
         ),
         (
@@ -86,13 +86,16 @@ def test_url_names_the_rules_that_decide(stage: Stage) -> None:
             {
                 "followed": False,
                 "refusal": "scope",
-                "rule": "scope host: https://www.example.com is not https://example.com, its"
-                " page's",
+                "rule": "scope host: https://www.example.com is not https://example.com,"
+                " the host of the linking page",
             },
         ),
         (
             "https://www.example.co.uk/ --scope domain --seed http://example.co.uk/",
-            {"followed": True, "rule": "scope domain: example.co.uk is that of its page"},
+            {
+                "followed": True,
+                "rule": "scope domain: same domain as the linking page (example.co.uk)",
+            },
         ),
         (
             "https://b.github.io/ --scope domain --base https://a.github.io/",
@@ -121,7 +124,7 @@ def test_url_names_the_rules_that_decide(stage: Stage) -> None:
         (f"https://x/?{'a&' * 30}", {"refusal": "query"}),
         (
             "http://x/",
-            {"never_asked": None, "rule": "no page or seed is given, so it counts as a seed"},
+            {"never_asked": None, "rule": "same URL as the page or seed"},
         ),
         ("http://10.0.0.1/", {"never_asked": "10.0.0.1 is private"}),
         ("http://[::1]:8080/ --seed http://x/", {"never_asked": "::1 is loopback"}),

@@ -28,10 +28,10 @@ def test_people_read_the_verdict_first(stage: Stage) -> None:
     first, *rest = stage.said.splitlines()
     assert first == f"failed: http_client_error ({Reason.HTTP_CLIENT_ERROR.means})"
     assert all(line.startswith("  ") for line in rest)
-    assert f"crawl      {RUN} (finished): the newest whose scope it lies in" in stage.said
+    assert f"crawl      {RUN} (finished): the newest run with this URL in scope" in stage.said
     assert f"means      {Reason.HTTP_CLIENT_ERROR.means}" in stage.said
     stage.run(f"explain HTTPS://EXAMPLE.com/x?utm_id=1#y --crawl {RUN}")
-    assert stage.said.startswith("never seen, and")
+    assert stage.said.startswith("not found, and")
     assert stage.said.count("changed") == 1
 
 
@@ -56,7 +56,7 @@ def test_robots_are_fetched_on_request(stage: Stage) -> None:
         status=200, headers={}, body=b"User-agent: *\nDisallow: /lost"
     )
     stage.run(f"explain {SITE}/lost/2")
-    assert "--fetch asks for it now" in stage.said
+    assert "--fetch requests it now" in stage.said
     stage.run(f"explain {SITE}/lost/2 --fetch")
     assert "refused as robots: line 2: Disallow: /lost (User-agent: *)" in stage.said
     assert SITE not in stage.world.hosts or stage.world.hosts[SITE].robots is None

@@ -58,7 +58,7 @@ async def test_each_link_is_judged_and_its_rule_named() -> None:
         rules=[{"match": "/a$", "delay": "5s"}],
     )
     said = {link.url.removeprefix(SITE): (link.refused, link.rule) for link in found.links}
-    host = f"{SITE} is that of its page"
+    host = f"same host as the linking page ({SITE})"
     assert said == {
         "/a": (None, f"scope host: {host}; rules[0]: delay 5 s"),
         "/login": ("exclude", "scope.exclude: /login is found in it"),
@@ -66,7 +66,7 @@ async def test_each_link_is_judged_and_its_rule_named() -> None:
         "/a/photo.zip": ("content_type", "its name says that it is no page (photo.zip)"),
         "https://elsewhere.example/": (
             "scope",
-            f"scope host: https://elsewhere.example is not {SITE}, its page's",
+            f"scope host: https://elsewhere.example is not {SITE}, the host of the linking page",
         ),
     }
     assert found.counts == {

@@ -64,7 +64,7 @@ def facts(**known: Any) -> Facts:
     basis: dict[str, Any] = {
         "reference": URL,
         "crawl": CRAWL,
-        "chosen": "as asked for",
+        "chosen": "the run you named",
         "now_ms": NOW_MS,
         "agent": "orbweaver/0.1",
         "retention_s": 30 * 86_400,

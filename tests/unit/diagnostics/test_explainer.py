@@ -138,8 +138,8 @@ async def test_what_waits_for_its_host_is_said_to() -> None:
     explained = {url: await told(stage, url) for url in expected}
     assert {url: one.url_status.value for url, one in explained.items()} == expected
     waiting = explained[f"{SITE}/a"]
-    assert waiting.verdict == "it is claimed, and waits in the backlog of its host"
-    assert "until it is their host's turn" in words(waiting, "queue")[0]
+    assert waiting.verdict == "queued: it waits for its host's turn"
+    assert "waits for its host's turn" in words(waiting, "queue")[0]
     stage.world.crawls[PLAN.id] = replace(slow, state=State.PAUSED)
     assert (await told(stage, f"{SITE}/a")).url_status is UrlStatus.PARKED
 
@@ -153,7 +153,7 @@ async def test_waiting_for_a_slot_is_no_attempt() -> None:
     assert explanation.url_status is UrlStatus.WAITING
     assert words(explanation, "attempt") == ["1 of at most 4, requeued at least once"]
     assert "not before 2026-11-21 09:15:" in words(explanation, "queue")[0]
-    assert "may be asked from 2026-11-21 09:" in words(explanation, "host")[0]
+    assert "can be requested from 2026-11-21 09:" in words(explanation, "host")[0]
 
 
 async def test_a_paused_crawl_parks_and_a_cancelled_one_leaves_no_record() -> None:
@@ -198,7 +198,7 @@ async def test_dead_letter_of_a_url_comes_first() -> None:
         await stage.queue.bury(encode(pack), "failed 4 times")
     explanation = await told(stage, f"{SITE}/a")
     assert explanation.url_status is UrlStatus.DEAD_LETTER
-    assert explanation.verdict.startswith("it is a dead letter (failed 4 times)")
+    assert explanation.verdict.startswith("dead letter (failed 4 times)")
     assert explanation.statements[0].about == "dead letter"
     assert (await told(stage, HOME)).url_status is UrlStatus.ENDED
     assert (await told(stage, f"{SITE}/never")).url_status is UrlStatus.UNSEEN
@@ -241,9 +241,11 @@ async def test_a_later_run_names_the_run_that_has_the_url() -> None:
     await seed(stage, replace(PLAN, id="site-2", started_at_ms=stage.clock.at_ms))
     await stage.drain()
     explanation = await told(stage, f"{SITE}/a")
-    assert words(explanation, "crawl") == ["site-2 (finished): the newest whose scope it lies in"]
+    assert words(explanation, "crawl") == [
+        "site-2 (finished): the newest run with this URL in scope"
+    ]
     assert explanation.verdict == "fetched: ok (the page was read), by the run site-1"
-    assert "site-2 passes it over" in words(explanation, "claim")[1]
+    assert "site-2 skips it" in words(explanation, "claim")[1]
 
 
 async def test_a_run_that_knows_nothing_of_a_url_leaves_it_to_the_one_before() -> None:
@@ -254,14 +256,17 @@ async def test_a_run_that_knows_nothing_of_a_url_leaves_it_to_the_one_before() -
     stage.clock.at_ms += 60_000
     await seed(stage, replace(PLAN, id="site-2", started_at_ms=stage.clock.at_ms))
     await stage.drain()
-    for which, why in ((None, "the newest whose scope it lies in"), ("site", "as asked for")):
+    for which, why in (
+        (None, "the newest run with this URL in scope"),
+        ("site", "the run you named"),
+    ):
         explanation = await told(stage, f"{SITE}/x", which)
         (crawl,) = words(explanation, "crawl")
         assert crawl.startswith("site-1 (finished")
         assert crawl.endswith(f": {why}; site-2, the newest of that name, knows nothing of it")
         assert words(explanation, "linked by")[0].startswith("some page: a link to it was refused")
-    assert "site-2 is over" in (await told(stage, f"{SITE}/x", "site-2")).verdict
-    assert "site-2 is over" in (await told(stage, f"{SITE}/unheard-of")).verdict
+    assert "site-2 has ended" in (await told(stage, f"{SITE}/x", "site-2")).verdict
+    assert "site-2 has ended" in (await told(stage, f"{SITE}/unheard-of")).verdict
 
 
 async def test_a_robots_txt_is_asked_for_once_whatever_runs_are_looked_at() -> None:
@@ -296,7 +301,7 @@ async def test_an_earlier_run_keeps_its_own_record() -> None:
     await stage.drain()
     explanation = await told(stage, f"{SITE}/a", "site-1")
     assert explanation.verdict == "fetched: ok (the page was read)"
-    assert words(explanation, "claim")[1] == "that is another run than site-1"
+    assert words(explanation, "claim")[1] == "by another run than site-1"
 
 
 async def test_a_record_of_a_late_day_is_found() -> None:
@@ -388,7 +393,7 @@ async def test_links_that_nofollow_withdraws_are_known_of() -> None:
     await seed(stage, replace(PLAN, obey_robots=False))
     await stage.drain()
     page = f"a first page ({HOME})"
-    assert f"{page} links to it, and asks not to" in (await told(stage, f"{SITE}/2")).verdict
+    assert f"{page} links to it with nofollow" in (await told(stage, f"{SITE}/2")).verdict
     beyond = (await told(stage, f"{SITE}/8")).verdict
     assert f"{page} asks not to follow its links, and may have one to it" in beyond
     files, backlog = MemoryFiles(stage.world), MemoryBacklog(stage.world)

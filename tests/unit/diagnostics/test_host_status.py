@@ -53,7 +53,7 @@ def test_nothing_is_queued_once_a_crawl_has_ended() -> None:
         ({"line_ms": NOW_MS + 7_000, "tat_ms": NOW_MS}, {"next_slot_ms": NOW_MS + 7_000}),
         (
             {"blocked_until_ms": NOW_MS + 60_000, "strikes": 1},
-            {"blocked_until_ms": NOW_MS + 60_000, "why": "it asked for it (429 or 503)"},
+            {"blocked_until_ms": NOW_MS + 60_000, "why": "it answered 429 or 503"},
         ),
         (
             {"blocked_until_ms": NOW_MS + 60_000, "failures": FAILURES_MAX},
@@ -75,17 +75,17 @@ def test_when_it_may_be_asked_and_why_not_now(host: dict[str, Any], fields: dict
 @pytest.mark.parametrize(
     ("entry", "words", "delay_ms"),
     [
-        (None, "not asked for yet", 1_000),
+        (None, "not fetched yet", 1_000),
         (RobotsEntry(fetched_at_ms=NOW_MS, verdict="allow"), "none", 1_000),
         (
             RobotsEntry(fetched_at_ms=NOW_MS, verdict="unreachable"),
-            "could not be had: no answer",
+            "unreachable: no answer",
             1_000,
         ),
-        (RobotsEntry(fetched_at_ms=NOW_MS, body=b"User-agent: *\nDisallow: /x"), "rules", 1_000),
+        (RobotsEntry(fetched_at_ms=NOW_MS, body=b"User-agent: *\nDisallow: /x"), "found", 1_000),
         (
             RobotsEntry(fetched_at_ms=NOW_MS, body=b"User-agent: bot\nCrawl-delay: 2.5"),
-            "rules, Crawl-delay 2.5",
+            "found, Crawl-delay 2.5 s",
             2_500,
         ),
     ],

@@ -48,7 +48,7 @@ URL_STATUSES: dict[str, tuple[dict[str, Any], UrlStatus, list[str]]] = {
         {"claim": CLAIM, "journey": JOURNEY, "letter": LETTER},
         UrlStatus.DEAD_LETTER,
         [
-            "it is a dead letter (failed 4 times): `orbweaver dlq redrive --host example.com`",
+            "dead letter (failed 4 times): `orbweaver dlq redrive --host example.com`",
             "since 2026-11-21 08:59:00 UTC: `orbweaver dlq show m1` shows it",
             "claim: by pack f00d",
         ],
@@ -66,7 +66,7 @@ URL_STATUSES: dict[str, tuple[dict[str, Any], UrlStatus, list[str]]] = {
             f"linked by: {SITE}/",
             "depth: 1 of 20",
             "claim: by pack f00d of site-1, 2026-11-21 08:59:00 UTC",
-            "ended: fetched: ok, asked 2026-11-21 08:59:55 UTC",
+            "ended: fetched: ok, requested 2026-11-21 08:59:55 UTC",
             "status: 200",
             "body: not kept: bodies are not stored",
             "again: by a new run of site, from 2026-11-28 08:59:00 UTC on",
@@ -124,7 +124,7 @@ URL_STATUSES: dict[str, tuple[dict[str, Any], UrlStatus, list[str]]] = {
         },
         UrlStatus.RETRYING,
         [
-            "it was asked for, which failed; it is tried again",
+            "waiting for a retry: the last request failed",
             "attempt: 2 of at most 4, requeued at least 3 times",
             "queue: in pack beef, not before 2026-11-21 09:00:10 UTC",
         ],
@@ -133,19 +133,19 @@ URL_STATUSES: dict[str, tuple[dict[str, Any], UrlStatus, list[str]]] = {
         {"claim": CLAIM, "journey": JOURNEY, "host": Host(name=SITE, tat_ms=NOW_MS + 2_000)},
         UrlStatus.WAITING,
         [
-            "it is claimed, and waits for its turn",
+            "queued, or being requested now",
             f"linked by: {SITE}/",
             "attempt: 1 of at most 4",
-            "queue: in pack beef: on the queue, or in work",
-            f"host: {SITE} may be asked from 2026-11-21 09:00:02 UTC on",
+            "queue: in pack beef: queued or in progress",
+            f"host: {SITE} can be requested from 2026-11-21 09:00:02 UTC on",
         ],
     ),
     "claimed, and behind others of its host": (
         {"claim": CLAIM, "journey": replace(JOURNEY, backlogged=True)},
         UrlStatus.WAITING_FOR_HOST,
         [
-            "it is claimed, and waits in the backlog of its host",
-            "queue: in pack beef, one of those that wait until it is their host's turn",
+            "queued: it waits for its host's turn",
+            "queue: in pack beef, which waits for its host's turn",
         ],
     ),
     "claimed, its journal gone": (
@@ -166,14 +166,14 @@ URL_STATUSES: dict[str, tuple[dict[str, Any], UrlStatus, list[str]]] = {
         {"crawl": PAUSED, "claim": CLAIM, "journey": JOURNEY},
         UrlStatus.PARKED,
         [
-            "site-1 is paused: `orbweaver resume site-1` goes on",
+            "site-1 is paused; `orbweaver resume site-1` continues it",
             "queue: in pack beef, which is set",
         ],
     ),
     "cancelled": (
         {"crawl": CANCELLED, "claim": CLAIM, "journey": replace(JOURNEY, gone=True)},
         UrlStatus.UNASKED,
-        ["never asked for: the crawl was cancelled first (skipped: cancelled, which leaves no"],
+        ["not requested: the crawl was stopped first (skipped: cancelled, which leaves no"],
     ),
     "over, without a record": (
         {"crawl": OVER, "claim": CLAIM},
@@ -191,13 +191,13 @@ URL_STATUSES: dict[str, tuple[dict[str, Any], UrlStatus, list[str]]] = {
     "of a run that is gone": (
         {"claim": replace(CLAIM, crawl="site-7")},
         UrlStatus.UNASKED,
-        ["never asked for: site-7, whose URL it is, is not stored any more"],
+        ["not requested: site-7, whose URL it is, is not stored any more"],
     ),
     "lapsed": (
         {"crawl": OVER, "claim": LAPSED},
         UrlStatus.LAPSED,
         [
-            "it was claimed once; that claim has lapsed",
+            "queued once; its record is no longer kept",
             "again: at once: the claim has lapsed, 2026-11-21 09:00:00 UTC",
         ],
     ),
@@ -210,13 +210,13 @@ URL_STATUSES: dict[str, tuple[dict[str, Any], UrlStatus, list[str]]] = {
         UrlStatus.ENDED,
         [
             "fetched: ok (the page was read), by the run site-0",
-            "claim: site-1 passes it over: that is within its window, 7 d",
+            "claim: site-1 skips it: requested within the window of 7 d",
         ],
     ),
     "had by a later run": (
         {"crawl": OVER, "claim": replace(CLAIM, crawl="site-2"), "owner": CRAWL},
         UrlStatus.WAITING,
-        ["claim: that is another run than site-1"],
+        ["claim: by another run than site-1"],
     ),
     "asked for each time": (
         {
@@ -230,7 +230,7 @@ URL_STATUSES: dict[str, tuple[dict[str, Any], UrlStatus, list[str]]] = {
     "of a host that is blocked": (
         {"claim": CLAIM, "journey": JOURNEY, "host": BLOCKED},
         UrlStatus.WAITING,
-        ["is left alone until 2026-11-21 09:00:30 UTC: it asked for it (429 or 503)"],
+        ["is blocked until 2026-11-21 09:00:30 UTC: it answered 429 or 503"],
     ),
     "of a host that is silent": (
         {"claim": CLAIM, "journey": JOURNEY, "host": SILENT},
@@ -245,7 +245,7 @@ URL_STATUSES: dict[str, tuple[dict[str, Any], UrlStatus, list[str]]] = {
     "of a host in doubt": (
         {"host": Host(name=SITE, failures=2)},
         UrlStatus.UNSEEN,
-        ["may be asked now; 2 requests in a row without an answer"],
+        ["can be requested now; 2 requests in a row without an answer"],
     ),
     "widened": (
         {
@@ -253,7 +253,10 @@ URL_STATUSES: dict[str, tuple[dict[str, Any], UrlStatus, list[str]]] = {
             "record": replace(record(Outcome.FETCHED, Reason.OK), url="https://www.example.com/"),
         },
         UrlStatus.ENDED,
-        ["https://www.example.com is not https://example.com, its page's; a redirect of a seed"],
+        [
+            "https://www.example.com is not https://example.com, the host of the linking page",
+            "; a redirect of a seed",
+        ],
     ),
     "out of scope": (
         {"reference": "https://other.example/"},
@@ -303,7 +306,7 @@ URL_STATUSES: dict[str, tuple[dict[str, Any], UrlStatus, list[str]]] = {
     "not recorded, and its journal gone": (
         {"crawl": replace(UNRECORDED, state=State.FINISHED), "claim": CLAIM},
         UrlStatus.UNASKED,
-        ["never asked for: or its journal is gone, for rules[1] keeps no record of it"],
+        ["not requested: or its journal is gone, for rules[1] keeps no record of it"],
     ),
     "too deep, by a rule": (
         {"crawl": replace(CRAWL, rules=(UrlRule(match="/a", depth_max=0),))},
@@ -313,7 +316,7 @@ URL_STATUSES: dict[str, tuple[dict[str, Any], UrlStatus, list[str]]] = {
     "let in by a rule alone": (
         {"crawl": replace(CRAWL, depth_max=0, rules=(UrlRule(match="/a", depth_max=1),))},
         UrlStatus.UNSEEN,
-        ["it would be crawled if a page"],
+        ["it is crawled if a page"],
     ),
     "passed over by the window of a rule": (
         {
@@ -322,12 +325,12 @@ URL_STATUSES: dict[str, tuple[dict[str, Any], UrlStatus, list[str]]] = {
             "owner": OLD,
         },
         UrlStatus.UNASKED,
-        ["claim: site-1 passes it over: that is within its window, 1 h"],
+        ["claim: site-1 skips it: requested within the window of 1 h"],
     ),
     "a sitemap, of which no rule is asked": (
         {"crawl": replace(RULED, sitemap_urls=(URL,))},
         UrlStatus.UNSEEN,
-        [f"url: {URL}\ncrawl: site-1 (running): as asked for\nscope: it is a seed\ntrap: none"],
+        [f"url: {URL}\ncrawl: site-1 (running): the run you named\nscope: it is a seed\n"],
     ),
     "excluded": (
         {"crawl": replace(CRAWL, exclude=("/x", "/a$"))},
@@ -357,17 +360,17 @@ URL_STATUSES: dict[str, tuple[dict[str, Any], UrlStatus, list[str]]] = {
     "a file of a crawl that stores all": (
         {"reference": f"{SITE}/set.zip", "crawl": replace(CRAWL, bodies=Bodies.ALL)},
         UrlStatus.UNSEEN,
-        ["it would be crawled if a page"],
+        ["it is crawled if a page"],
     ),
     "a seed that is called like a file": (
         {"reference": f"{SITE}/set.zip", "crawl": replace(CRAWL, seeds=(f"{SITE}/set.zip",))},
         UrlStatus.UNSEEN,
-        ["it is a seed, and not claimed yet"],
+        ["a seed that is not queued yet"],
     ),
     "skipped by its name": (
         {"claim": CLAIM, "record": record(Outcome.SKIPPED, Reason.CONTENT_TYPE)},
         UrlStatus.ENDED,
-        ["skipped: content_type (", "decided 2026-", "why: its name says what it is"],
+        ["skipped: content_type (", "decided 2026-", "why: skipped by its file name"],
     ),
     "forbidden, and never seen": (
         {"robots": RULES},
@@ -388,24 +391,24 @@ URL_STATUSES: dict[str, tuple[dict[str, Any], UrlStatus, list[str]]] = {
         {"reference": "HTTPS://Example.com/a?utm_id=1#x"},
         UrlStatus.UNSEEN,
         [
-            "it would be crawled if a page within the scope links to it without nofollow",
+            "it is crawled if a page within the scope links to it without nofollow",
             f"url: {URL}",
             "changed: parameter utm_id taken out",
-            "crawl: site-1 (running): as asked for",
-            "scope: scope host: https://example.com is that of its page",
+            "crawl: site-1 (running): the run you named",
+            "scope: scope host: same host as the linking page (https://example.com)",
             "trap: none",
-            "robots: no copy of https://example.com/robots.txt is kept: --fetch asks for it now",
+            "robots: no copy of https://example.com/robots.txt is stored; --fetch requests it now",
         ],
     ),
     "never seen, of a crawl that ignores nofollow": (
         {"crawl": replace(CRAWL, obey_nofollow=False)},
         UrlStatus.UNSEEN,
-        ["it would be crawled if a page within the scope links to it\n"],
+        ["it is crawled if a page within the scope links to it\n"],
     ),
     "withdrawn by nofollow": (
         {"crawl": OVER, "refused": ("nofollow",)},
         UrlStatus.UNSEEN,
-        ["a page links to it, and asks not to follow that link", "a link to it was refused as nof"],
+        ["a page links to it with nofollow", "a link to it was refused as nof"],
     ),
     "of a crawl whose first page asks not to follow its links": (
         {"crawl": OVER, "seed_nofollow": True},
@@ -425,12 +428,12 @@ URL_STATUSES: dict[str, tuple[dict[str, Any], UrlStatus, list[str]]] = {
     "never seen, robots ignored": (
         {"robots": RULES, "crawl": replace(CRAWL, obey_robots=False)},
         UrlStatus.UNSEEN,
-        ["robots: not asked (--ignore-robots)"],
+        ["robots: ignored (--ignore-robots)"],
     ),
     "never seen, too late": (
         {"crawl": OVER},
         UrlStatus.UNSEEN,
-        ["never seen, and site-1 is over; a new run would", "(finished)"],
+        ["not found, and site-1 has ended; a new run", "(finished)"],
     ),
     "never seen, by the crawl of bare URLs": (
         {"crawl": replace(CRAWL, seeds=(), continuous=True)},
@@ -440,7 +443,7 @@ URL_STATUSES: dict[str, tuple[dict[str, Any], UrlStatus, list[str]]] = {
     "a seed on its way": (
         {"reference": f"{SITE}/"},
         UrlStatus.UNSEEN,
-        ["it is a seed, and not claimed yet"],
+        ["a seed that is not queued yet"],
     ),
     "malformed": (
         {"reference": "mailto:me@example.com"},

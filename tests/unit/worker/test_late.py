@@ -371,9 +371,9 @@ async def test_explain_says_that_a_link_waits_and_what_its_kind_has_brought() ->
         for target in pack.targets
     ]
     _, told = await explainer_of(stage).explain(waits[-1])
-    assert told.verdict.startswith("it waits, unclaimed, to be asked for when little else is out")
+    assert told.verdict.startswith("waiting: other kinds of URL come first")
     await stage.drain()
     spared = set(waits) - {f"{SITE}{one}" for one in asked(stage)}
     _, told = await explainer_of(stage).explain(max(spared))
-    assert told.verdict.startswith(f"never asked for: it waited when {crawl.id} reached its limit")
+    assert told.verdict.startswith(f"not requested: it waited when {crawl.id} reached its limit")
     assert "URLs of its kind" in told.verdict

@@ -63,7 +63,7 @@ COMMANDS = (
         "say why a URL was or was not crawled, from what is stored",
         explain,
         option("url URL"),
-        option("--crawl ID", "in this crawl; default: the newest whose scope it lies in"),
+        option("--crawl ID", "in this crawl; default: the newest run with this URL in scope"),
         option("--fetch", "ask for its robots.txt where no copy is kept"),
     ),
 )
