@@ -140,6 +140,7 @@ FORMS: Mapping[str, Callable[..., str]] = {
     "requests": lambda value: figures.plural(value, "request"),
     "letters": lambda value: figures.plural(value, "letter"),
     "warning": lambda value: f" \N{WARNING SIGN} {value}" if value else "",
+    "about": lambda value: ("about " if value else "") + figures.plural(value, "message"),
     "messages": lambda value: figures.plural(value, "message"),
     "rows": lambda value: figures.plural(value, "row"),
     "pages": lambda value: figures.plural(value, "page"),
@@ -300,9 +301,9 @@ SCREENS: Mapping[str, tuple[Shown, ...]] = {
     "stack": (
         shown(
             ".figures > div",
-            "Waiting about {queue.waiting|messages}",
-            "In progress about {queue.in_work|messages}",
-            "Delayed about {queue.delayed|messages}",
+            "Waiting {queue.waiting|about}",
+            "In progress {queue.in_work|about}",
+            "Delayed {queue.delayed|about}",
             "Dead letters {queue.dead|messages}*",
         ),
         shown(

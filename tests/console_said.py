@@ -106,7 +106,7 @@ ABOUT = {
 }
 UTC_TIME = re.compile(r"(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d) UTC")
 REASON = re.compile(r"^(fetched|unchanged|redirected|skipped|failed): \w+")
-PACK = re.compile(r"\b([0-9a-f]{8})[0-9a-f]{24}\b")
+PACK = re.compile(r"\b(pack [0-9a-f]{8})[0-9a-f]{24}\b")
 RECORD = (
     *("outcome", "reason", "status", "content_type", "bytes", "latency_ms", "attempt", "title"),
     *("description", "language", "canonical", "links", "items", "error", "cut"),

@@ -75,7 +75,7 @@ def screens(first: str, second: str, shop: str, book: str) -> Mapping[str, tuple
         "changes": (f"changes?before={first}&after={second}", "the content is the same"),
         "rules": (f"rules/{second}?url={book}", "in_stock"),
         "explain": (f"explain?url={host}%2F&crawl={second}", "Timeline"),
-        "host": (f"host?host={host}", "Crawls that began here"),
+        "host": (f"host?host={host}", "Crawls with seeds here"),
         "letters": ("letters", "no dead letters"),
         "schedules": ("schedules", "bookshop"),
         "stack": ("stack", "Dollars by day"),

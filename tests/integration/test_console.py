@@ -294,7 +294,7 @@ async def _look_around(tab: Tab, site: Graph, crawl: str, folder: Path) -> None:
     explain = ("explain", f"{site.url}/1", "--crawl", crawl, "--json")
     # A slot of the run's slow part may lie ahead yet, of which is told until it is over.
     said = await asyncio.to_thread(cli, folder, *explain)
-    while "may be asked from" in str(said):
+    while "can be requested from" in str(said):
         said = await asyncio.to_thread(cli, folder, *explain)
     await tab.run(f"location.hash = '#/explain?url={host}%2F1&crawl={crawl}'")
     await check_explained(tab, said)

@@ -70,9 +70,9 @@ async def test_settings_are_written_to_be_read(tmp_path: Path) -> None:
         await tab.run(f"location.hash = '#/run/{RUN.id}'")
         await tab.see("Settings")
         told = await tab.run(settings)
-        assert (told["limits.duration"], told["limits.pages"]) == ("7 d", "1,000,000")
-        assert told["politeness.delay"] == "1.5 s"
-        assert told["scope.exclude"] == "/a$\n/b$"
+        assert (told["Time limit"], told["Page limit"]) == ("7 d", "1,000,000")
+        assert told["Delay per host"] == "1.5 s"
+        assert told["Exclude URLs matching"] == "/a$\n/b$"
         await tab.click("Edit…")
         assert await tab.until(field) == "7d"
         await tab.fill("Time limit", "90m")

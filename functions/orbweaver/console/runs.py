@@ -144,17 +144,18 @@ class WatchedRuns:
 
 def why_nothing(crawl: Crawl) -> str:
     """Say why a run asked for nothing, and how it is crawled all the same."""
-    said, window = "Nothing was asked for: ", f"within the window of {span(crawl.window_s)}"
-    again = 'dedup.window = "0s" asks for all of it again'
+    said, window = "No URL was requested: ", f"within the window of {span(crawl.window_s)}"
+    again = 'To request all URLs again, set dedup.window = "0s".'
     if crawl.resumes and not crawl.pages_own:
-        limit = f"the limit of {crawl.pages_max:,} pages is used up by {crawl.resumes[0]}, {window}"
-        return f"{said}{limit}. A higher limits.pages goes on with what is left; {again}."
+        limit = f"{crawl.resumes[0]} used up the limit of {crawl.pages_max:,} pages {window}"
+        return f"{said}{limit}. A higher limits.pages continues with the rest. {again}"
     if crawl.resumes:
         return (
-            f"{said}what {crawl.resumes[0]} left out, these limits and this scope leave out, too."
+            f"{said}the limits and scope of this run exclude all URLs that"
+            f" {crawl.resumes[0]} left over."
         )
-    seeds = "every seed was" if len(crawl.seeds) > 1 else "the seed was"
-    return f"{said}{seeds} crawled by an earlier run of {crawl.name}, {window}; {again}."
+    seeds = "every seed" if len(crawl.seeds) > 1 else "the seed"
+    return f"{said}an earlier run of {crawl.name} requested {seeds} {window}. {again}"
 
 
 def settings_of(crawl: Crawl) -> dict[str, Any]:

@@ -102,7 +102,7 @@ def _value(value: Any) -> str:
 
 
 def _text(text: str) -> str:
-    """Write a string: a literal one for a pattern with backslashes, else one with JSON's escapes."""
+    """Write a literal string if it has backslashes, else a basic string with JSON's escapes."""
     if "\\" in text and "'" not in text and text.isprintable():
         return f"'{text}'"
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

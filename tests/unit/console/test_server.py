@@ -747,10 +747,10 @@ def test_a_body_is_a_page_a_text_or_not_shown(
 @pytest.mark.parametrize(
     ("made", "said"),
     [
-        ({}, ("the seed was crawled by an earlier run of site", "7 days; dedup.window")),
-        ({"seeds": (f"{SITE}/", f"{SITE}/a")}, ("every seed was crawled",)),
-        ({"resumes": ("site-0",), "pages_max": 0}, ("limit of 0 pages is used up by site-0",)),
-        ({"resumes": ("site-0",)}, ("what site-0 left out",)),
+        ({}, ("an earlier run of site requested the seed", "7 days. To request")),
+        ({"seeds": (f"{SITE}/", f"{SITE}/a")}, ("requested every seed",)),
+        ({"resumes": ("site-0",), "pages_max": 0}, ("site-0 used up the limit of 0 pages",)),
+        ({"resumes": ("site-0",)}, ("that site-0 left over",)),
     ],
 )
 async def test_a_run_that_asked_for_nothing_says_why(

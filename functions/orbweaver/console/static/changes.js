@@ -4,7 +4,7 @@ import { ask, usePoll, link, number, plural, moment, words, Heading, Warning, Lo
 import { Address } from "/parts.js";
 
 const KINDS = ["new", "changed", "moved", "gone", "failed", "not_seen", "unchanged"];
-const MEANS = { new: "only in the later run", changed: "the content differs", moved: "now redirects elsewhere", gone: "no longer exists", failed: "not readable this time", not_seen: "not requested this time", unchanged: "the content is the same" };
+const MEANS = { new: "not in the earlier run", changed: "the content differs", moved: "now redirects elsewhere", gone: "no longer exists", failed: "not readable this time", not_seen: "not requested this time", unchanged: "the content is the same" };
 const TONES = { new: "good", changed: "", moved: "warn", gone: "bad", failed: "warn", not_seen: "muted", unchanged: "muted" };
 
 /** @param {{pieces: [string, boolean][] | null, tag: string}} given */

@@ -6,10 +6,12 @@ import { size, spanText, Act, Address } from "/parts.js";
 const TABLES = ["pages", "items", "texts"];
 const OUTCOMES = ["fetched", "unchanged", "redirected", "skipped", "failed"];
 const FORMS = [["csv", "CSV"], ["jsonl", "JSON lines"], ["parquet", "Parquet"]];
-const ROWS = 100, TEXTS = 20;
+const TEXTS = 20;
+// A phone shows a row as a card.
+const ROWS = matchMedia("(max-width: 760px)").matches ? 25 : 100;
 const TEXT_CHARS = 280;
 
-/** A table that a click on a column head sorts. @param {{title: string, rows: any[], columns: {title: string, value: (row: any) => any, cell: (row: any) => any, n?: boolean}[]}} given */
+/** A table that a click on a column head sorts. @param {{title: string, rows: any[], columns: {title: string, value: (row: any) => any, cell: (row: any) => any, n?: boolean, wide?: boolean}[]}} given */
 function Sorted({ title, rows, columns }) {
   const [order, setOrder] = useState({ by: -1, down: false });
   const of = columns[order.by];
@@ -22,13 +24,13 @@ function Sorted({ title, rows, columns }) {
     return (a < b ? -1 : 1) * (order.down ? -1 : 1);
   }) : rows;
   return html`<table class="rows" role="table"><caption class=${title === "pages" ? "hidden" : ""}>${title}</caption><thead role="rowgroup"><tr role="row">${columns.map((column, place) => html`<th scope="col" role="columnheader" class=${column.n ? "n" : ""} aria-sort=${order.by === place ? (order.down ? "descending" : "ascending") : null}><button type="button" class="fold" onClick=${() => setOrder({ by: place, down: order.by === place && !order.down })}>${column.title}${order.by === place && html`<span aria-hidden="true"> ${order.down ? "▾" : "▴"}</span>`}</button></th>`)}</tr></thead>
-    <tbody role="rowgroup">${sorted.map((row) => html`<tr role="row">${columns.map((column, place) => (place ? html`<td role="cell" class=${column.n ? "n" : ""} data-name=${column.title}>${column.cell(row)}</td>` : html`<th scope="row" role="rowheader">${column.cell(row)}</th>`))}</tr>`)}</tbody></table>`;
+    <tbody role="rowgroup">${sorted.map((row) => html`<tr role="row">${columns.map((column, place) => (place ? html`<td role="cell" class=${column.n ? "n" : column.wide ? "wide" : ""} data-name=${column.title}>${column.cell(row)}</td>` : html`<th scope="row" role="rowheader">${column.cell(row)}</th>`))}</tr>`)}</tbody></table>`;
 }
 
 /** @param {{rows: any[], crawl: string}} given */
 const Pages = ({ rows, crawl }) => html`<${Sorted} title="pages" rows=${rows} columns=${[
   { title: "URL", value: (/** @type {any} */ row) => row.url, cell: (/** @type {any} */ row) => html`<${Address} url=${row.url} crawl=${crawl} />` },
-  { title: "Title", value: (/** @type {any} */ row) => row.title, cell: (/** @type {any} */ row) => row.title ?? html`<span class="muted">${row.error}</span>` },
+  { title: "Title", wide: true, value: (/** @type {any} */ row) => row.title, cell: (/** @type {any} */ row) => row.title ?? html`<span class="muted">${row.error}</span>` },
   { title: "Outcome", value: (/** @type {any} */ row) => `${row.outcome} ${row.reason}`, cell: (/** @type {any} */ row) => html`<span class=${row.outcome === "failed" ? "bad" : ""}>${row.outcome}${row.reason !== "ok" && `: ${words(row.reason)}`}</span>` },
   { title: "Status", n: true, value: (/** @type {any} */ row) => row.status, cell: (/** @type {any} */ row) => row.status },
   { title: "Depth", n: true, value: (/** @type {any} */ row) => row.depth, cell: (/** @type {any} */ row) => number(row.depth) },
@@ -50,13 +52,13 @@ function OfRule({ rule, rows, crawl }) {
   return html`<${Sorted} title=${rule} rows=${rows} columns=${[
     { title: "Page", value: (/** @type {any} */ row) => row.url, cell: (/** @type {any} */ row) => html`<${Address} url=${row.url} crawl=${crawl} />` },
     ...names.map((name) => ({ title: name, value: (/** @type {any} */ row) => row.item[name], cell: (/** @type {any} */ row) => fieldText(row.item[name]), n: rows.some((row) => typeof row.item[name] === "number") })),
-    ...(faulty ? [{ title: "Problems", value: (/** @type {any} */ row) => row.problems.join("; "), cell: (/** @type {any} */ row) => html`<span class="warn">${row.problems.join("; ")}</span>` }] : []),
+    ...(faulty ? [{ title: "Problems", wide: true, value: (/** @type {any} */ row) => row.problems.join("; "), cell: (/** @type {any} */ row) => html`<span class="warn">${row.problems.join("; ")}</span>` }] : []),
   ]} />`;
 }
 
 /** @param {{rows: any[], crawl: string}} given */
 const Texts = ({ rows, crawl }) => html`<table class="rows" role="table"><thead role="rowgroup"><tr role="row"><th scope="col" role="columnheader">Page</th><th scope="col" role="columnheader">Title</th><th scope="col" role="columnheader">Language</th><th scope="col" role="columnheader">Text</th></tr></thead>
-  <tbody role="rowgroup">${rows.map((row) => html`<tr role="row"><th scope="row" role="rowheader"><${Address} url=${row.url} crawl=${crawl} /></th><td role="cell" data-name="Title">${row.title}</td><td role="cell" data-name="Language">${row.language}</td><td role="cell">${row.left_out ? html`<span class="muted">${row.left_out}</span>` : (row.text ?? "").length > TEXT_CHARS ? html`<details><summary>${row.text.slice(0, TEXT_CHARS)}…</summary>${row.text}</details>` : row.text}</td></tr>`)}</tbody></table>`;
+  <tbody role="rowgroup">${rows.map((row) => html`<tr role="row"><th scope="row" role="rowheader"><${Address} url=${row.url} crawl=${crawl} /></th><td role="cell" class="wide" data-name="Title">${row.title}</td><td role="cell" data-name="Language">${row.language}</td><td role="cell" class="wide">${row.left_out ? html`<span class="muted">${row.left_out}</span>` : (row.text ?? "").length > TEXT_CHARS ? html`<details><summary>${row.text.slice(0, TEXT_CHARS)}…</summary>${row.text}</details>` : row.text}</td></tr>`)}</tbody></table>`;
 
 const SHOWN = { pages: Pages, items: Items, texts: Texts };
 const NONE = {

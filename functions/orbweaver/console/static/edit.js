@@ -13,6 +13,9 @@ function valueOf(text, was) {
   return plain === "true" || plain === "false" ? plain === "true" : numberIn(plain);
 }
 
+/** @param {string} key @param {any} value */
+const shown = (key, value) => CHOICES[key]?.[String(value)] ?? settingText(value);
+
 /** @param {any} document @param {string} key @param {any} value */
 function put(document, key, value) {
   const parts = key.split(".");
@@ -55,7 +58,7 @@ export function Edit({ crawl, close }) {
     </form>
     <div class="foot"><${Warning} trouble=${trouble} />
     ${preview && (preview.changes.length
-      ? html`<div class="scroll"><table><caption class="hidden">Changes</caption><thead><tr><th scope="col">Setting</th><th scope="col">Now</th><th scope="col">After</th></tr></thead><tbody>${preview.changes.map((/** @type {any} */ one) => html`<tr><th scope="row">${LABELS[one.key]} <code class="muted">${one.key}</code></th><td class="setting">${settingText(one.was)}</td><td class="setting"><strong>${settingText(one.becomes)}</strong></td></tr>`)}</tbody></table></div>`
+      ? html`<div class="scroll"><table><caption class="hidden">Changes</caption><thead><tr><th scope="col">Setting</th><th scope="col">Now</th><th scope="col">After</th></tr></thead><tbody>${preview.changes.map((/** @type {any} */ one) => html`<tr><th scope="row">${LABELS[one.key]} <code class="muted">${one.key}</code></th><td class="setting">${shown(one.key, one.was)}</td><td class="setting"><strong>${shown(one.key, one.becomes)}</strong></td></tr>`)}</tbody></table></div>`
       : html`<p>No setting changes.</p>`)}
     <div class="actions">
       <${Act} label="Preview" disabled=${!changed.length} act=${() => ask(`${path}/preview`, { body: change }).then(setPreview)} done=${done} />

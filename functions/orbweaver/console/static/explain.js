@@ -11,7 +11,7 @@ const COLUMNS = ["outcome", "reason", "status", "content_type", "bytes", "latenc
 /** @type {Record<string, string>} */
 const NAMES = { content_type: "content type", latency_ms: "response time", cut: "left out" };
 // A reason after an outcome, and the id of a pack.
-const REASON = /^(fetched|unchanged|redirected|skipped|failed): (\w+)/, PACK = /\b([0-9a-f]{8})[0-9a-f]{24}\b/g;
+const REASON = /^(fetched|unchanged|redirected|skipped|failed): (\w+)/, PACK = /\b(pack [0-9a-f]{8})[0-9a-f]{24}\b/g;
 /** @param {string} text */
 const written = (text) => localTimes(text).replace(REASON, (_, outcome, reason) => `${outcome}: ${words(reason)}`).replace(PACK, "$1…");
 

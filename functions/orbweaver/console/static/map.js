@@ -16,7 +16,7 @@ const COLOURS = {
 };
 const HIGH = 420, HIGHEST = 2_000;
 // Smaller areas have no room for words: such sections share one.
-const WIDE_MIN = 76, HIGH_MIN = 46;
+const WIDE_MIN = 76, HIGH_MIN = 64;
 
 /** Which step of a colour a section has, 0 to 4. @param {string} by @param {any} one */
 const stepOf = (by, one) => COLOURS[by].from.filter((least) => COLOURS[by].value(one) >= least).length;

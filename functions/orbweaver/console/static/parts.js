@@ -72,8 +72,8 @@ export const CHOICES = {
 export const LABELS = {
   seeds: "Seeds", name: "Name", "scope.links": "Follow links to", "scope.include": "Include URLs matching", "scope.exclude": "Exclude URLs matching",
   "limits.pages": "Page limit", "limits.depth": "Depth limit", "limits.dollars": "Dollar limit", "limits.duration": "Time limit", "limits.bytes": "Byte limit",
-  "limits.host_pages": "Page limit per host", "limits.stop_when_nothing_new": "Stop when nothing is new", "politeness.delay": "Delay per host", "politeness.concurrency": "Concurrent requests per host",
-  "politeness.robots": "robots.txt", "records.bodies": "Store bodies", "records.text": "Store main text", "records.redact": "Redact", "render.mode": "Run scripts", "render.screenshot": "Store screenshots",
+  "limits.host_pages": "Page limit per host", "limits.stop_when_nothing_new": "Stop when nothing is new", "politeness.delay": "Delay per host", "politeness.concurrency": "Concurrency per host",
+  "politeness.robots": "robots.txt", "records.bodies": "Store bodies", "records.text": "Store main text", "records.redact": "Redact", "render.mode": "Run scripts", "render.screenshot": "Store screenshots", "render.rules": "Rendering rules", rules: "URL rules", items: "Item rules",
 };
 
 /** @param {{url: string, crawl?: string}} given */

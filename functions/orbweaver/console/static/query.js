@@ -5,6 +5,7 @@ import { size, spanText, Act } from "/parts.js";
 import { Plot } from "/plot.js";
 
 const RECENT = "orbweaver-console-queries", RECENT_MAX = 20, LINE_CHARS = 60;
+const EXPORTS = "Queries read exported runs. `orbweaver crawl`, `orbweaver serve` and `orbweaver console --workers N` export each run when it ends. For other runs, use `orbweaver export --crawl ID`.";
 const FIRST = "SELECT outcome, reason, count(*) AS pages\nFROM pages\nGROUP BY ALL\nORDER BY pages DESC";
 
 /** @param {string} text */
@@ -78,7 +79,7 @@ export function Query({ query }) {
   const type = (/** @type {any} */ event) => { setSql(event.target.value); setWord(wordIn(event.target)); };
   const key = (/** @type {KeyboardEvent} */ event) => { if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) { event.preventDefault(); go(); } else if (event.key === "Tab" && !event.shiftKey && fits.length) { event.preventDefault(); insert(fits[0]); } };
   if (!known) return html`<${Heading} title="Query" /><${Warning} trouble=${trouble} />${!trouble && html`<${Loading} />`}`;
-  if (known.why) return html`<${Heading} title="Query" /><div class="empty"><p>Queries read exports, and there are none yet.</p><p class="muted"><${Said} text=${known.why} /></p></div>`;
+  if (known.why) return html`<${Heading} title="Query" /><div class="empty"><p>No run has been exported yet.</p><p class="muted"><${Said} text=${EXPORTS} /></p><p class="muted"><${Said} text=${known.why} /></p></div>`;
   return html`<${Heading} title="Query"><span class="muted">one SELECT in DuckDB SQL, over exported runs only</span></${Heading}>
     <div class="pair top"><section class="panel" aria-labelledby="sql"><div class="heading"><h2 id="sql">SQL</h2>
         <label class="saved">Saved <select value="" onChange=${(/** @type {any} */ event) => { const one = known.saved.find((/** @type {any} */ one) => one.name === event.target.value); if (one) setSql(one.sql); event.target.value = ""; }}><option value="">choose…</option>${known.saved.map((/** @type {any} */ one) => html`<option value=${one.name}>${one.name}</option>`)}</select></label>

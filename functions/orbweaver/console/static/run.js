@@ -1,7 +1,7 @@
 // One run: its progress, forecast and cost, and what a person can do about it.
 import { html, useState, useEffect, useRef } from "/vendor/preact-htm.js";
 import { ask, usePoll, user, steers, link, number, percent, rate, dollars, duration, moment, words, plural, Heading, Warning, Said, State, Meter, Loading } from "/lib.js";
-import { size, delayText, settingText, spanText, valueText, Act, Dialog, Address } from "/parts.js";
+import { size, delayText, settingText, spanText, valueText, Act, Dialog, Address, CHOICES, LABELS } from "/parts.js";
 import { Crossing } from "/chart.js";
 import { Edit } from "/edit.js";
 
@@ -74,10 +74,10 @@ function Hosts({ shown }) {
   const hosts = shown.hosts.slice(0, HOSTS_SHOWN);
   return html`<section class="panel" aria-labelledby="hosts">
     <div class="heading"><h2 id="hosts">Hosts</h2></div>
-    <div class="scroll" tabindex="0" role="region" aria-label="Hosts"><table><thead><tr><th scope="col">Host</th><th scope="col" class="n">Found</th><th scope="col" class="n">Done</th><th scope="col" class="n">Queued</th><th scope="col" class="n">Failed</th><th scope="col" class="n">Delay</th><th scope="col">Next request</th></tr></thead>
-    <tbody>${hosts.map((/** @type {any} */ host) => html`<tr><th scope="row"><a class="url" href=${link("host", { host: host.host })}>${host.host.replace("https://", "")}</a></th>
-      <td class="n">${number(host.claimed)}</td><td class="n">${number(host.done)}</td><td class="n">${number(host.queued)}</td><td class=${host.failed ? "n warn" : "n"}>${number(host.failed)}</td><td class="n">${delayText(host.delay_ms)}</td>
-      <td>${shown.state === "finished" ? "none: the run has ended" : shown.state === "paused" ? "after resume" : host.standing !== "open" ? html`<span class="bad">${host.standing} for ${duration(host.wait_ms / 1000)}: ${host.why}</span>` : host.no_robots ? html`<span class="warn">no robots.txt: ${host.no_robots}</span>` : host.wait_ms >= 2000 ? `busy: next ${duration(host.wait_ms / 1000)} already scheduled` : "now"}</td></tr>`)}</tbody></table></div>
+    <div class="scroll" tabindex="0" role="region" aria-label="Hosts"><table class="rows plain" role="table"><thead role="rowgroup"><tr role="row"><th scope="col">Host</th><th scope="col" class="n">Found</th><th scope="col" class="n">Done</th><th scope="col" class="n">Queued</th><th scope="col" class="n">Failed</th><th scope="col" class="n">Delay</th><th scope="col">Next request</th></tr></thead>
+    <tbody role="rowgroup">${hosts.map((/** @type {any} */ host) => html`<tr role="row"><th scope="row" role="rowheader"><a class="url" href=${link("host", { host: host.host })}>${host.host.replace("https://", "")}</a></th>
+      <td role="cell" class="n" data-name="found">${number(host.claimed)}</td><td role="cell" class="n" data-name="done">${number(host.done)}</td><td role="cell" class="n" data-name="queued">${number(host.queued)}</td><td role="cell" class=${host.failed ? "n warn" : "n"} data-name="failed">${number(host.failed)}</td><td role="cell" class="n" data-name="delay">${delayText(host.delay_ms)}</td>
+      <td role="cell" class="wide" data-name="next request">${shown.state === "finished" ? "none: the run has ended" : shown.state === "paused" ? "after resume" : host.standing !== "open" ? html`<span class="bad">${host.standing} for ${duration(host.wait_ms / 1000)}: ${host.why}</span>` : host.no_robots ? html`<span class="warn">no robots.txt: ${host.no_robots}</span>` : host.wait_ms >= 2000 ? `busy: next ${duration(host.wait_ms / 1000)} already scheduled` : "now"}</td></tr>`)}</tbody></table></div>
   </section>`;
 }
 
@@ -101,16 +101,16 @@ function LeftOut({ shown }) {
 
 /** @param {{latest: any[], crawl: string}} given */
 const Latest = ({ latest, crawl }) => html`<section class="panel" aria-labelledby="latest"><div class="heading"><h2 id="latest">Latest URLs</h2></div>
-  <div class="scroll" tabindex="0" role="region" aria-label="Latest URLs"><table><thead><tr><th scope="col">URL</th><th scope="col">Outcome</th><th scope="col" class="n">Status</th><th scope="col" class="n">Took</th><th scope="col" class="n">At</th></tr></thead>
-  <tbody>${latest.map((one) => html`<tr key=${one.url}><th scope="row"><${Address} url=${one.url} crawl=${crawl} /></th><td class=${one.outcome === "failed" ? "bad" : ""} title=${one.error}>${one.outcome}${one.reason !== "ok" && `: ${words(one.reason)}`}</td><td class="n">${one.status ?? "–"}</td><td class="n">${one.latency_ms === null ? "–" : spanText(one.latency_ms)}</td><td class="n">${moment(one.fetched_at)}</td></tr>`)}</tbody></table></div></section>`;
+  <div class="scroll" tabindex="0" role="region" aria-label="Latest URLs"><table class="rows plain" role="table"><thead role="rowgroup"><tr role="row"><th scope="col">URL</th><th scope="col">Outcome</th><th scope="col" class="n">Status</th><th scope="col" class="n">Took</th><th scope="col" class="n">At</th></tr></thead>
+  <tbody role="rowgroup">${latest.map((one) => html`<tr role="row" key=${one.url}><th scope="row" role="rowheader"><${Address} url=${one.url} crawl=${crawl} /></th><td role="cell" class=${one.outcome === "failed" ? "bad" : ""} title=${one.error}>${one.outcome}${one.reason !== "ok" && `: ${words(one.reason)}`}</td><td role="cell" class="n" data-name="status">${one.status ?? "–"}</td><td role="cell" class="n" data-name="took">${one.latency_ms === null ? "–" : spanText(one.latency_ms)}</td><td role="cell" class="n" data-name="at">${moment(one.fetched_at)}</td></tr>`)}</tbody></table></div></section>`;
 
 /** @param {{data: any}} given */
 function Settings({ data }) {
   const known = Object.entries(data.settings).filter(([, value]) => valueText(value) !== "none");
   const unset = Object.keys(data.settings).length - known.length;
   return html`<section class="panel" aria-labelledby="settings"><div class="heading"><h2 id="settings">Settings</h2></div>
-    <dl class="settings"><dt>seeds</dt><dd>${data.references.map((/** @type {string} */ url) => html`<div><${Address} url=${url} crawl=${data.shown.crawl} /></div>`)}${data.references_more > 0 && html`<span class="muted">and ${number(data.references_more)} more</span>`}</dd>
-    ${known.map(([key, value]) => html`<dt>${key}</dt><dd>${Array.isArray(value) && typeof value[0] === "object" ? html`<details><summary>${value.map((one) => one.name ?? one.match ?? "…").join(", ")}</summary><code>${JSON.stringify(value, null, 1)}</code></details>` : settingText(value)}</dd>`)}</dl>${unset > 0 && html`<p class="muted">${plural(unset, "setting is", "settings are")} not set.</p>`}</section>`;
+    <dl class="settings"><dt title="seeds">Seeds</dt><dd>${data.references.map((/** @type {string} */ url) => html`<div><${Address} url=${url} crawl=${data.shown.crawl} /></div>`)}${data.references_more > 0 && html`<span class="muted">and ${number(data.references_more)} more</span>`}</dd>
+    ${known.map(([key, value]) => html`<dt title=${key}>${LABELS[key] ?? key}</dt><dd>${Array.isArray(value) && typeof value[0] === "object" ? html`<details><summary>${value.map((one) => one.name ?? one.match ?? "…").join(", ")}</summary><code>${JSON.stringify(value, null, 1)}</code></details>` : CHOICES[key]?.[String(value)] ?? settingText(value)}</dd>`)}</dl>${unset > 0 && html`<p class="muted">${plural(unset, "setting is", "settings are")} not set.</p>`}</section>`;
 }
 
 /** @param {{shown: any, again: () => void}} given */

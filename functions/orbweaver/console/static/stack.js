@@ -8,7 +8,7 @@ const QUEUES = [["waiting", "Waiting"], ["in_work", "In progress"], ["delayed", 
 
 /** @param {{queues: any}} given */
 const Queues = ({ queues }) => html`<dl class="figures">${QUEUES.map(([key, title]) => html`<div><dt>${title}</dt>
-  <dd class=${key === "dead" && queues[key] ? "warn" : ""}>${key === "dead" ? "" : "about "}${plural(queues[key], "message")}${key === "dead" && queues[key] > 0 && steers() && html`<div class="below"><a href="#/letters">by cause</a></div>`}</dd></div>`)}</dl>`;
+  <dd class=${key === "dead" && queues[key] ? "warn" : ""}>${key === "dead" || !queues[key] ? "" : "about "}${plural(queues[key], "message")}${key === "dead" && queues[key] > 0 && steers() && html`<div class="below"><a href="#/letters">by cause</a></div>`}</dd></div>`)}</dl>`;
 
 /** @param {{workers: Record<string, string>, again: () => void}} given */
 function Workers({ workers, again }) {
