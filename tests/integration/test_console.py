@@ -339,6 +339,10 @@ async def _ask(tab: Tab, crawl: str, folder: Path) -> None:
     )
     await tab.click("Run")
     await tab.see("Binder Error")
+    sql = "document.querySelector('textarea.sql')"
+    await tab.run(f"{sql}.value = 'SELECT outco'; {sql}.dispatchEvent(new Event('input'))")
+    await tab.click("outcome", of=".suggested button")
+    assert await tab.run(f"{sql}.value") == "SELECT outcome"
     # No rows of another query stand below what is wrong with this one.
     assert not await tab.run("Boolean(document.querySelector('[aria-label=Rows]'))")
 

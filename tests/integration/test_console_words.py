@@ -120,6 +120,22 @@ async def test_a_moment_of_another_day_has_its_day_and_zone(tmp_path: Path) -> N
         assert re.fullmatch(r"\d\d:\d\d:\d\d", now)
 
 
+async def test_sentence_with_utc_times_shows_local_times(tmp_path: Path) -> None:
+    """The server writes moments of an explanation in UTC."""
+    async with watched(tmp_path) as (_, tab):
+        await tab.call("Emulation.setTimezoneOverride", timezoneId="Asia/Kolkata")
+        said = "import('/lib.js').then((file) => file.localTimes('on 2026-11-21 08:59:00 UTC'))"
+        assert await tab.run(said) == "on 2026-11-21 14:29:00 UTC+05:30"
+
+
+async def test_duration_has_its_two_largest_units(tmp_path: Path) -> None:
+    """No duration reads as a time of day."""
+    told = {0: "0 s", 59.6: "1 min", 257: "4 min 17 s", 7_500: "2 h 5 min", 273_660: "3 d 4 h"}
+    async with watched(tmp_path) as (_, tab):
+        said = f"import('/lib.js').then((file) => {[*told]}.map(file.duration))"
+        assert await tab.run(said) == [*told.values()]
+
+
 @pytest.mark.parametrize("width", [320, 375, 768, 1280])
 async def test_every_place_and_button_is_within_the_window(tmp_path: Path, width: int) -> None:
     """Nothing but a table is scrolled sideways, and a long line of a definition breaks."""

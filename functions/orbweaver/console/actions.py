@@ -146,7 +146,7 @@ class Actions:
         except ValueError as error:
             raise Refused(400, f"{redacted(url)!a} is no URL: {error}") from error
         if not records:
-            return {"ticket": None, "why": f"there is no record of it in {owner.id}"}
+            return {"ticket": None, "why": f"{owner.id} has no record of this page"}
         page = await stored_page(self.ports.files, records[0], part)
         if not isinstance(page, StoredPage):
             return {"ticket": None, "why": page}

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 CHARSET = re.compile(r"[A-Za-z0-9._:-]{1,40}")
 PAGES = ("text/html", "application/xhtml+xml")
 TEXTS = ("text/", "application/json", "application/xml")
-NOT_KEPT = "no body of it is stored: see `records.bodies` of the definition"
-NO_TEXT = "it is neither a page nor a text"
+NOT_KEPT = "its body is not stored: set `records.bodies` in the definition"
+NO_TEXT = "it is neither HTML nor text"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -70,7 +70,7 @@ class RuleTrial:
         """Try rules on a page; raises ValueError for what is no URL."""
         records = await self._lookout.page(url, crawl)
         if not records:
-            return TriedPage(rules=(), why=f"there is no record of it in {crawl.id}")
+            return TriedPage(rules=(), why=f"{crawl.id} has no record of this page")
         return await self._tried(crawl, records[0], rules)
 
     async def _tried(
@@ -79,12 +79,12 @@ class RuleTrial:
         about = rules_for(rules, record.url)
         names = tuple(rule.name for rule in about)
         if not about:
-            return TriedPage(rules=names, why="no rule is about its URL: see `match`")
+            return TriedPage(rules=names, why="no rule matches this URL")
         read = await self._reader.read(crawl, record, items=about)
         if isinstance(read, str):
             return TriedPage(rules=names, why=read)
         if read.items is None:
-            return TriedPage(rules=names, why=read.why or "it leads elsewhere")
+            return TriedPage(rules=names, why=read.why or "the page redirects elsewhere")
         return TriedPage(rules=names, items=read.items)
 
     async def coverage(self, crawl: Crawl, rules: tuple[ItemRule, ...]) -> Coverage:

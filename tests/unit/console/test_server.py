@@ -119,9 +119,10 @@ def lists_counted(stage: Stage) -> list[None]:
 
 
 async def test_which_runs_there_are_is_read_seldom(tmp_path: Path) -> None:
-    """Polling a run lists the whole table of crawls once a minute; other runs are named."""
+    """Polling a run lists the table of crawls once a minute; runs that are no retry are named."""
     async with opened(tmp_path) as stage:
         await stage.begin()
+        await stage.ports.crawls.create(replace(RUN, id="site-retry", retry_of=RUN.id))
         listed = lists_counted(stage)
         for _ in range(20):
             stage.clock.at_ms += POLL_MS
@@ -378,8 +379,9 @@ async def test_two_runs_are_compared_and_the_texts_of_a_page(tmp_path: Path) -> 
             "new": 1,
         }
         assert [page["url"] for page in shown["pages"]] == [f"{SITE}/a", f"{SITE}/new"]
-        only = await stage.get(f"/console/changes?{pair}&kind=new")
-        assert [page["url"] for page in only["pages"]] == [f"{SITE}/new"]
+        for query in ("kind=new", "text=NEW"):
+            only = await stage.get(f"/console/changes?{pair}&{query}")
+            assert [page["url"] for page in only["pages"]] == [f"{SITE}/new"]
         told = await stage.get(f"/console/text-changes?{pair}&url={SITE}/a")
         (line,) = told["diff"]["lines"]
         assert [piece for piece, differs in line["before"] if differs] == ["5"]
@@ -423,7 +425,7 @@ async def test_rules_are_tried_on_a_stored_page(tmp_path: Path) -> None:
         assert (item["fields"]["title"], str(item["fields"]["price"])) == ("One", "5.50")
         (item,) = (await tried("/books/2"))["items"]
         assert any("title" in problem for problem in item["problems"])
-        assert "no rule is about" in (await tried("/other"))["why"]
+        assert "no rule matches" in (await tried("/other"))["why"]
         assert "no record" in (await tried("/none"))["why"]
         body = {"crawl": RUN.id, "toml": RULES, "url": "nonsense"}
         assert (await stage.ask("POST", "/console/trial", json=body)).status == 400
@@ -484,6 +486,24 @@ async def test_queues_and_dollars_are_shown(tmp_path: Path) -> None:
             "runs_more": 0,
         }
         assert len(listed) == 1, "a whole table is read once a minute"
+
+
+async def test_stack_by_the_days_of_a_zone_counts_local_days(tmp_path: Path) -> None:
+    """A zone that does not exist is refused."""
+    async with opened(tmp_path) as stage:
+        await stage.begin()
+        for zone, day in (("UTC", "2026-11-21"), ("Pacific/Honolulu", "2026-11-20")):
+            shown = await stage.get(f"/console/stack?zone={zone}")
+            assert [one["day"] for one in shown["spending"]["days"]] == [day]
+        assert (await stage.ask("GET", "/console/stack?zone=Mars")).status == 400
+
+
+async def test_about_without_workers_is_idle_while_messages_are_queued(tmp_path: Path) -> None:
+    """An empty queue needs no workers."""
+    async with opened(tmp_path) as stage:
+        assert (await stage.get("/console/about"))["idle"] is None
+        await stage.ask("POST", "/api/crawls", json={"seeds": [f"{SITE}/"]})
+        assert "No workers running" in (await stage.get("/console/about"))["idle"]
 
 
 async def test_a_store_has_no_switch(tmp_path: Path) -> None:

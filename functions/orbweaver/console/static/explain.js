@@ -39,7 +39,7 @@ export function Stored({ url, crawl, picture = false }) {
   return html`<section class="panel" aria-labelledby=${picture ? "picture" : "stored"}><div class="heading"><h2 id=${picture ? "picture" : "stored"}>${picture ? "Screenshot" : "Stored page"}</h2>
       ${!frame && html`<${Act} label="Show" act=${show} done=${setTrouble} />`}</div>
     <${Warning} trouble=${trouble} />
-    ${frame?.why && html`<p class="muted">${frame.why}</p>`}
+    ${frame?.why && html`<p class="muted"><${Said} text=${frame.why} /></p>`}
     ${frame?.src && html`${!picture && html`<p class="muted">Shown without scripts, forms, and files from the web.</p>`}<iframe class="stored" sandbox="" referrerpolicy="no-referrer" src=${frame.src} title=${picture ? "Screenshot of the page" : "The stored page"}></iframe>`}
   </section>`;
 }

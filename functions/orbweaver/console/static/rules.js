@@ -24,7 +24,7 @@ function OfRule({ rule, items }) {
 }
 
 /** @param {{page: any}} given */
-const Found = ({ page }) => html`<section class="panel" aria-labelledby="found"><div class="heading"><h2 id="found">Found on this page</h2><span class="muted">${page.why?.replaceAll("`", "") ?? plural(page.items.length, "item")}</span></div>
+const Found = ({ page }) => html`<section class="panel" aria-labelledby="found"><div class="heading"><h2 id="found">Found on this page</h2><span class="muted">${page.why ?? plural(page.items.length, "item")}</span></div>
   ${[...new Set(page.items.map((/** @type {any} */ item) => item.table))].map((/** @type {any} */ rule) => html`<${OfRule} rule=${rule} items=${page.items.filter((/** @type {any} */ item) => item.table === rule)} />`)}</section>`;
 
 /** Whether a rule matches a URL; a browser cannot read every pattern. @param {any} rule @param {string} url */
