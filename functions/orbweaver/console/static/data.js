@@ -30,7 +30,7 @@ function Sorted({ title, rows, columns }) {
 /** @param {{rows: any[], crawl: string}} given */
 const Pages = ({ rows, crawl }) => html`<${Sorted} title="pages" rows=${rows} columns=${[
   { title: "URL", value: (/** @type {any} */ row) => row.url, cell: (/** @type {any} */ row) => html`<${Address} url=${row.url} crawl=${crawl} />` },
-  { title: "Title", wide: true, value: (/** @type {any} */ row) => row.title, cell: (/** @type {any} */ row) => row.title ?? html`<span class="muted">${row.error}</span>` },
+  { title: "Title", wide: true, value: (/** @type {any} */ row) => row.title, cell: (/** @type {any} */ row) => row.title ?? (row.error && html`<span class="muted">${row.error}</span>`) },
   { title: "Outcome", value: (/** @type {any} */ row) => `${row.outcome} ${row.reason}`, cell: (/** @type {any} */ row) => html`<span class=${row.outcome === "failed" ? "bad" : ""}>${row.outcome}${row.reason !== "ok" && `: ${words(row.reason)}`}</span>` },
   { title: "Status", n: true, value: (/** @type {any} */ row) => row.status, cell: (/** @type {any} */ row) => row.status },
   { title: "Depth", n: true, value: (/** @type {any} */ row) => row.depth, cell: (/** @type {any} */ row) => number(row.depth) },
