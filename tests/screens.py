@@ -71,7 +71,7 @@ def screens(first: str, second: str, shop: str, book: str) -> Mapping[str, tuple
         "runs": ("", "bookshop"),
         "run": (f"run/{second}", "Latest URLs"),
         "new": ("new", "Follow links to"),
-        "map": (f"map/{second}?at={host}", "Depth"),
+        "map": (f"map/{second}?at={host}", "Section"),
         "changes": (f"changes?before={first}&after={second}", "the content is the same"),
         "rules": (f"rules/{second}?url={book}", "in_stock"),
         "explain": (f"explain?url={host}%2F&crawl={second}", "Timeline"),

@@ -171,7 +171,7 @@ async def _screens(tab: Tab, crawl: str) -> None:
         ("letters", "Refresh"),
         ("stack", "does not show them"),
         ("new", "A preview of its first page is shown by the console on a machine of your own."),
-        (f"map/{crawl}", "Depth"),
+        (f"map/{crawl}", "Section"),
         (f"changes?before={crawl}&after={crawl}", "the content is the same"),
         *(
             (screen, "The hosted console does not show this.")

@@ -452,7 +452,7 @@ async def test_no_screen_has_a_serious_fault_of_accessibility(site: Graph, tmp_p
             "schedules": "nightly",
             f"data/{crawl}": "Page 1",
             f"report/{crawl}": "Kinds of URL",
-            f"map/{crawl}?at={host}": "Depth",
+            f"map/{crawl}?at={host}": "Section",
             f"changes?before={crawl}&after={crawl}": "the content is the same",
         }
         found: list[str] = []

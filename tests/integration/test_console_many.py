@@ -122,7 +122,7 @@ async def _look_around(watch: Watch) -> None:
     screens = {
         f"run/{run}": "Latest URLs",
         f"data/{run}": "page 1",
-        f"map/{run}?at={site}": "Depth",
+        f"map/{run}?at={site}": "Section",
         f"report/{run}": "Kinds of URL",
         f"rules/{run}": "Rules",
         f"explain?url={site}%2F1&crawl={run}": "Timeline",

@@ -165,7 +165,7 @@ async def _tables(both: Numbers, site: Graph, first: str, second: str) -> None:
     pages = [await both.lists("pages", crawl) for crawl in (first, second)]
     await both.check("data", f"data/{second}", "Page 1", console_said.data_of(pages[1]))
     await both.tab.run(f"location.hash = '#/map/{second}'")
-    await both.tab.see("Depth")
+    await both.tab.see("Section")
     drawn = await both.tab.run("document.querySelectorAll('.areas li').length")
     assert drawn > 1
     await both.compare("map", console_said.sections_of(pages[1], site.url, drawn))

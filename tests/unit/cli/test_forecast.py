@@ -30,8 +30,8 @@ PACED = {"claimed": 1_000, "fetched": 100, "host.0.claimed": 900, "host.0.done":
 @pytest.mark.parametrize(
     ("counts", "changes", "left_s", "basis", "said"),
     [
-        ({}, {}, None, "none", "not known yet: the seeds are on the queue"),
-        ({"claimed": 9, "fetched": 9}, {}, None, "none", "all known URLs are done: it ends, or"),
+        ({}, {}, None, "none", "starting…"),
+        ({"claimed": 9, "fetched": 9}, {}, None, "none", "all known URLs are done; the run ends"),
         ({"claimed": 99, "fetched": 9}, {}, None, "none", "too early to tell; 90 known URLs left"),
         (
             {"claimed": 1_500, "fetched": 300},
@@ -45,7 +45,7 @@ PACED = {"claimed": 1_000, "fetched": 100, "host.0.claimed": 900, "host.0.done":
             {"pages_max": 1_500},
             240,
             "rate",
-            "about 4 min: 1,200 known URLs left at 5.0 a second; no more fit its pages",
+            "about 4 min: 1,200 known URLs left at 5.0 a second; the page limit is reached",
         ),
         ({"claimed": 301, "fetched": 300}, {}, 0.2, "rate", "about 1 s: 1 known URL left at"),
         (
@@ -59,7 +59,7 @@ PACED = {"claimed": 1_000, "fetched": 100, "host.0.claimed": 900, "host.0.done":
         ({**PACED, "fetched": 50}, {}, 950 / 50 * 60, "rate", "about 19 min: 950 known URLs"),
         (PACED, {"delay_ms": 0}, 540, "rate", "about 9 min"),
         (PACED, {"state": State.STOPPING}, 540, "rate", "left at 1.7 a second"),
-        (PACED, {"state": State.PAUSED}, None, "none", "not before it is resumed: 900 known URLs"),
+        (PACED, {"state": State.PAUSED}, None, "none", "paused: 900 known URLs"),
         (PACED, {"state": State.FINISHED}, None, "none", ""),
         (
             PACED,

@@ -45,7 +45,7 @@ shop.example and 2 more · scope host · depth 20 · 1 s apart
 ───────────────────────────────────────────────────────  0 of 0 known URLs · 0 %
 
 pages     0 fetched
-left      not known yet: the seeds are on the queue
+left      starting…
 rate      0.0 URLs a second now · 0.0 mean · 0.0 peak
 
 host                     done  queued  failed  paced at  next request

@@ -56,11 +56,11 @@ def forecast(status: Status, per_s: float, hosts: Sequence[HostRow]) -> Forecast
         case State.FINISHED:
             return Forecast()
         case State.PAUSED:
-            return Forecast(words=f"not before it is resumed: {_known(left)} left")
+            return Forecast(words=f"paused: {_known(left)} left")
     if not left:
         taken = counters.claimed or counters.total.get("seeds", 0)
-        words = "all known URLs are done: it ends, or goes on with new links"
-        return Forecast(words=words if taken else "not known yet: the seeds are on the queue")
+        words = "all known URLs are done; the run ends unless it finds new links"
+        return Forecast(words=words if taken else "starting…")
     rate_s = left / per_s if per_s > 0 and counters.done >= DONE_MIN else None
     slowest = max(hosts, key=lambda row: row.bound_ms, default=None)
     if crawl.state is State.STOPPING:  # what is queued ends unasked, whatever the pace
@@ -113,7 +113,7 @@ def _more(status: Status) -> str:
     if crawl.state is State.STOPPING:
         return ""
     if not counters.left(crawl):
-        return "; no more fit its pages"
+        return "; the page limit is reached"
     return "; new links make it longer"
 
 
