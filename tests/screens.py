@@ -68,7 +68,7 @@ def screens(first: str, second: str, shop: str, book: str) -> Mapping[str, tuple
     """Name the screens: address, and a text that is there once it is."""
     host = quote(shop, safe="")
     return {
-        "runs": ("", "bookshop"),
+        "runs": ("", "1 more run"),
         "run": (f"run/{second}", "Latest URLs"),
         "new": ("new", "Follow links to"),
         "map": (f"map/{second}?at={host}", "Section"),
@@ -77,7 +77,7 @@ def screens(first: str, second: str, shop: str, book: str) -> Mapping[str, tuple
         "explain": (f"explain?url={host}%2F&crawl={second}", "Timeline"),
         "host": (f"host?host={host}", "Crawls with seeds here"),
         "letters": ("letters", "no dead letters"),
-        "schedules": ("schedules", "bookshop"),
+        "schedules": ("schedules", "Last run"),
         "stack": ("stack", "Dollars by day"),
         "report": (f"report/{second}", "Kinds of URL"),
         "data": (f"data/{second}?table=items", "Page"),

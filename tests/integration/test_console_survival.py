@@ -120,7 +120,7 @@ async def test_a_console_that_was_started_anew_says_where_its_address_is(tmp_pat
     async with opened(tmp_path) as stage, browser.opened() as tab:
         await stage.begin("/")
         await tab.go(f"{stage.url}#token={'a' * len(TOKEN)}")
-        await tab.see("open the address that `orbweaver console` printed")
+        await tab.see("Open the address that orbweaver console printed")
         asked = len([one for one in tab.requests() if "/api/" in one])
         await come(tab, stage, "")
         await tab.see(RUN.name)

@@ -20,7 +20,7 @@ def fence_at(port: int, token: str) -> LoopbackFence:
         hosts=hosts_at(port),
         token=token,
         service="the console",
-        remedy="open the address that `orbweaver console` has printed",
+        remedy="open the address that `orbweaver console` printed",
         by_port=True,
     )
 

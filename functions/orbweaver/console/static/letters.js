@@ -48,7 +48,7 @@ function Known() {
     <${Warning} trouble=${trouble ?? unable} atMs=${atMs} />
     ${said && html`<div class="notice good" role="status"><p>${said}</p></div>`}
     ${!data && !trouble && html`<${Loading} />`}
-    ${data && data.letters === 0 && html`<div class="empty"><p>There are no dead letters.</p><p class="muted">A message that workers repeatedly fail to process appears here, with the reason. Nothing to do.</p></div>`}
+    ${data && data.letters === 0 && html`<div class="empty"><p>There are no dead letters.</p><p class="muted">A message that workers repeatedly fail to process appears here, with the reason.</p></div>`}
     ${data?.letters > 0 && user() && html`<p class="muted">To send them back or delete them with AWS credentials, use <code>orbweaver dlq</code> or <code>orbweaver console --target aws</code>.</p>`}
     ${data?.groups.map((/** @type {any} */ group) => html`<${Group} key=${group.cause} group=${group} lookedMs=${data.looked_ms} done=${done} />`)}`;
 }

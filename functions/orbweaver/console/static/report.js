@@ -56,6 +56,6 @@ export function Report({ of }) {
       <div class="scroll" tabindex="0" role="region" aria-label="Requests by kind of URL"><table class="kinds"><caption class="hidden">Requests by kind of URL, most requests first</caption><thead><tr><th scope="col">Kind, and an example</th><th scope="col" class="n">Requests</th><th scope="col" class="n">noindex</th><th scope="col" class="n">Failed</th><th scope="col" class="n">Titles</th><th scope="col" class="n">Bodies</th><th scope="col" class="n">Texts</th><th scope="col" class="n">Discovered</th><th scope="col" class="n">Dollars</th></tr></thead>
       <tbody>${shown.map((/** @type {any} */ one) => html`<${Kind} key=${one.kind} kind=${one} all=${asked.requests} />`)}</tbody></table></div>
       ${shown.length < kinds.length && html`<p><button type="button" class="quiet" onClick=${() => setAll(true)}>Show all ${number(kinds.length)} kinds</button></p>`}
-      <p class="muted">Titles, bodies and texts: the number of different ones. Texts are compared on a sample of pages, if texts or bodies are stored. Discovered: indexable pages that this kind linked first. In a kind, 0 is any number, and <code>**</code> is any number of folders.</p>
+      <p class="muted">Titles, bodies and texts: the number of different ones. Texts are compared on a sample of pages, if texts or bodies are stored. Discovered: indexable pages that this kind linked first. In a kind, <code>0</code> is any number, and <code>**</code> is any number of folders.</p>
       <${Waiting} spared=${data.spared} run=${data.crawl} />`}`;
 }

@@ -56,7 +56,7 @@ export function Stack() {
   return html`<${Heading} title="Workers"><span class="muted">${data.where}</span></${Heading}>
     <${Warning} trouble=${trouble} atMs=${atMs} />
     ${data.queues ? html`<${Queues} queues=${data.queues} />` : html`<p class="muted">These credentials cannot read the queues.</p>`}
-    ${user() ? html`<section class="panel" aria-labelledby="workers"><h2 id="workers">Workers and alarms</h2><p>The hosted console does not show them. With AWS credentials, use <code>orbweaver workers status</code> or <code>orbweaver console --target aws</code>.</p></section>` : data.workers ? html`<${Workers} workers=${data.workers} again=${again} />` : html`<section class="panel" aria-labelledby="workers"><h2 id="workers">Workers</h2><p><${Said} text=${data.idle ?? "Workers run on this machine. They end with the command that started them."} /></p></section>`}
+    ${user() ? html`<section class="panel" aria-labelledby="workers"><h2 id="workers">Workers and alarms</h2><p>The hosted console does not show them. With AWS credentials, use <code>orbweaver workers status</code> or <code>orbweaver console --target aws</code>.</p></section>` : data.workers ? html`<${Workers} workers=${data.workers} again=${again} />` : html`<section class="panel" aria-labelledby="workers"><h2 id="workers">Workers</h2><p><${Said} text=${data.idle ?? "Workers of a store run on this machine. They end with the command that started them."} /></p></section>`}
     ${!user() && data.workers && html`<${Alarms} alarms=${data.alarms} />`}
     <${Spending} spending=${data.spending} />`;
 }
