@@ -209,9 +209,11 @@ class Worker:
                 return await self._sent_again(result, round_)
 
     async def _sent_again(self, requeued: Requeued, round_: Round) -> Result:
-        """Send a pack again for the next round, because its first message is delayed for longer."""
+        """Send a pack for the next round if its first message is held back for longer."""
         outgoing = requeued.outgoing
-        delay_s = max(outgoing.delay_s, round_.left_s(outgoing.pack.crawl))
+        delay_s = round_.resend_delay_s(outgoing.pack.crawl, outgoing.delay_s)
+        if delay_s is None:
+            return requeued
         try:
             await self._queue.send([replace(outgoing, delay_s=delay_s)], express=requeued.express)
         except PortError as error:

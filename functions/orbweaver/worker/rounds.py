@@ -135,10 +135,14 @@ class Round:
             await self._clock.sleep(min(1.0, left_ms / 1000))
         return self.goes_on(crawl_id)
 
-    def left_s(self, crawl_id: str) -> int:
-        """Return the time left in the crawl's round, in whole seconds."""
+    def resend_delay_s(self, crawl_id: str, seconds: int) -> int | None:
+        """Return the delay of an early pack's second message; None if the first comes as soon.
+
+        Two workers would request the URLs of a pack that has two messages.
+        """
         left_ms = self.until_ms(crawl_id, long=True) - self._clock.now_ms()
-        return ceil(max(left_ms, 0) / 1000)
+        delay_s = max(seconds, ceil(left_ms / 1000))
+        return delay_s if delay_s < self.copy_delay_s(crawl_id) else None
 
     def copy_delay_s(self, crawl_id: str) -> int:
         """Return the delay of a message whose pack is taken on: until that pack must be settled."""

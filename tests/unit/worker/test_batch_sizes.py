@@ -180,12 +180,15 @@ async def test_what_is_put_off_is_sent_last(*, express: bool) -> None:
     assert stage.metrics.totals["PacksPutOff"] == 1
 
 
-async def test_early_pack_without_slot_is_sent_for_the_next_round() -> None:
-    """Its first message is held back for longer; a host must not stay idle until then."""
+@pytest.mark.parametrize(("blocked_s", "resent"), [(15, True), (600, False)])
+async def test_early_pack_without_slot_is_sent_for_the_next_round(
+    blocked_s: int, *, resent: bool
+) -> None:
+    """The first message comes after the round; a second one is sent only if it comes sooner."""
     stage = Stage()
     crawl = replace(CRAWL, delay_ms=1_000)
     stage.begin(crawl)
-    stage.world.hosts[SITE] = Host(name=SITE, blocked_until_ms=NOW_MS + 15_000)
+    stage.world.hosts[SITE] = Host(name=SITE, blocked_until_ms=NOW_MS + 1_000 * blocked_s)
     pack = pack_of(A)
     round_ = Round(
         clock=stage.clock,
@@ -202,9 +205,10 @@ async def test_early_pack_without_slot_is_sent_for_the_next_round() -> None:
 
     await round_.run(nothing(), take)
     await stage.worker.take_on(pack, round_)
-    (mail,) = stage.world.sent
-    assert mail.body == encode(replace(pack, put_offs=1))
-    assert 15 <= mail.delay_s < round_.copy_delay_s(crawl.id)
+    again = encode(replace(pack, put_offs=1))
+    assert [mail.body for mail in stage.world.sent] == [again] * resent
+    for mail in stage.world.sent:
+        assert blocked_s <= mail.delay_s < round_.copy_delay_s(crawl.id)
 
 
 async def test_what_cannot_be_put_off_comes_back() -> None:
