@@ -14,8 +14,13 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine, Generator
 
 
+# A coroutine that yields this continues once another one readies it. One that yields nothing
+# continues after those that are ready: the worker's `asyncio.sleep(0)` does so.
+PARKED = -1
+
+
 @coroutine
-def _suspended(at_ms: int | None) -> Generator[int | None, None, None]:
+def _suspended(at_ms: int) -> Generator[int, None, None]:
     """Give way until a moment, or until somebody else says so."""
     yield at_ms
 
@@ -46,7 +51,7 @@ class Kernel:
 
     async def parked(self) -> None:
         """Wait until somebody readies us."""
-        await _suspended(None)
+        await _suspended(PARKED)
 
     def ready(self, waiting: Coroutine[Any, Any, Any]) -> None:
         """Have somebody go on who is parked, or begin."""
@@ -75,6 +80,8 @@ class Kernel:
         except StopIteration:
             return
         if at_ms is None:
+            self._ready.append(waiting)
+        elif at_ms == PARKED:
             self._parked.add(waiting)
         else:
             self._timers_set += 1
