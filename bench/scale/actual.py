@@ -112,7 +112,10 @@ async def _play(scenario: Scenario, monkeypatch: pytest.MonkeyPatch) -> Counter[
         queue.delete(len(packs))
         warm.append(worker)
 
+    end_ms = 0
     while True:
+        if len(world.pages) > books.counts["ended"]:
+            books.counts["ended"], end_ms = len(world.pages), kernel.time_ms
         queue.refresh()
         while len(running) < fleet.workers_max and queue.visible:
             aged = kernel.time_ms - queue.oldest_ms >= fleet.batch_window_ms
@@ -124,10 +127,9 @@ async def _play(scenario: Scenario, monkeypatch: pytest.MonkeyPatch) -> Counter[
         if not running and not queue.visible and not queue.delayed:
             break
         await asyncio.sleep(POLL_MS / 1000)
-    books.counts["ended"] = len(world.pages)
     books.counts["commits"] = len(world.commits)
     books.counts["taken on"] = cloud.trace.counts["taken on"]
-    books.counts["end_ms"] = kernel.time_ms
+    books.counts["end_ms"] = end_ms
     return books.counts
 
 

@@ -292,10 +292,11 @@ class Model:
     async def settle(self, visits: Sequence[Visit], round_: Round) -> bool:
         """Carry packs' journals out, and be billed for it; whether one of them led to no more."""
         # Of a pack that was visited twice, the journal that stands counts.
-        visits = [visit for visit in visits if visit.pack.id not in self._journaled]
+        first = {visit.pack.id: visit for visit in visits if visit.pack.id not in self._journaled}
+        visits = [*first.values()]
         if not visits:
             return False
-        self._journaled.update(visit.pack.id for visit in visits)
+        self._journaled.update(first)
         journals = [self._journal(visit) for visit in visits]
         cpu_ms = self.scenario.fleet.pack_cpu_ms * len(visits)
         cpu_ms += sum(SOUGHT_CPU_MS * visit.sought for visit in visits)

@@ -5,7 +5,8 @@ The pacer, the host's health, what an answer means, retries and the result are t
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, deque
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from bench.scale.claims import HostClaims
@@ -20,13 +21,13 @@ from orbweaver.model.target import Target, next_attempt
 from orbweaver.model.url import host_of
 from orbweaver.politeness.host_health import HostHealth
 from orbweaver.politeness.host_schedule import RobotsEntry, delay_of, is_down
-from orbweaver.politeness.pacer import Pacer
+from orbweaver.politeness.pacer import LAPSES_MAX, Pacer
 from orbweaver.politeness.robots_cache import FRESH_MS, UNREACHABLE_FRESH_MS
 from orbweaver.worker.host_visits import WaitingVisits
 from orbweaver.worker.succession import standing_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection
 
     from bench.scale.kernel import Kernel
     from bench.scale.model import Model
@@ -51,7 +52,7 @@ class Container:
             hosts=cast("Hosts", self.view), clock=cast("Clock", kernel), random=model.random
         )
         self.everywhere = Gate(kernel, settings.fetch_concurrency)
-        self.company = WaitingVisits(settings)
+        self.waiting_visits = WaitingVisits(settings)
         self.asking: dict[str, Gate] = {}
         self.turns: dict[str, Gate] = {}
         self.robots: dict[str, Gate] = {}
@@ -97,6 +98,17 @@ class Seen:
             self._newer, self._newer_urls, self._since_ms = Counter(), 0, now_ms
         self._newer[host.name] += urls
         self._newer_urls += urls
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Walk:
+    """One host's URLs of a pack that the visit has still to request."""
+
+    host: Host
+    queue: deque[Target]
+    pacer: Pacer
+    asking: Gate
+    delay_ms: int
 
 
 class Visit:
@@ -190,65 +202,76 @@ class Visit:
         return entry
 
     async def _walk(self, host: Host, targets: list[Target], delay_ms: int) -> None:
-        """Ask for one host's targets in turn, each in its slot."""
-        with self.container.company.joined():
-            await self._walk_in_company(host, targets, delay_ms)
-
-    async def _walk_in_company(self, host: Host, targets: list[Target], delay_ms: int) -> None:
-        container, changes = self.container, self.model.scenario.changes
-        kernel, waits_ms = self.model.kernel, self.model.books.waits_ms
-        lined = not self.pack.place
-        pacer = self._pacer(host, delay_ms, wait_limit=container.company, lined=lined)
+        """Request one host's targets in turn, each in its slot."""
+        container, kernel = self.container, self.model.kernel
         asking = container.asking.get(host.name)
         if asking is None:
             asking = container.asking[host.name] = Gate(kernel, 1)
-        turns = container.turns.setdefault(host.name, Gate(kernel, 1))
+        more = {"wait_limit": container.waiting_visits, "lined": not self.pack.place}
+        pacer = self._pacer(host, delay_ms, **more)
+        walk = _Walk(host=host, queue=deque(targets), pacer=pacer, asking=asking, delay_ms=delay_ms)
+        return_at_ms: int | None = None
+        with container.waiting_visits.joined():
+            for _ in range(LAPSES_MAX):
+                return_at_ms = await self._ask_in_turn(walk)
+                if return_at_ms is not None or not walk.queue:
+                    break
+        self._defer(walk.queue, return_at_ms or kernel.time_ms)
+        if asking.idle and container.asking.get(host.name) is asking:
+            self.model.forget_asking(container, host.name)
+
+    async def _ask_in_turn(self, walk: _Walk) -> int | None:
+        """Request the queue; the time to return if slots are missing.
+
+        URLs that missed their slots are in the queue again.
+        """
+        container, changes = self.container, self.model.scenario.changes
+        kernel, waits_ms = self.model.kernel, self.model.books.waits_ms
+        queue, pacer = walk.queue, walk.pacer
+        turns = container.turns.setdefault(walk.host.name, Gate(kernel, 1))
         group = Group(kernel)
         turn = False
-        for place, target in enumerate(targets):
+        return_at_ms: int | None = None
+        while queue:
             began_ms = kernel.time_ms
-            if delay_ms and not pacer.has_slots:
+            if walk.delay_ms and not pacer.has_slots:
                 if turn:
                     turns.leave()
                 await turns.enter()
                 turn = True
-            await asking.enter()
+            await walk.asking.enter()
             if changes.room_before_slot:
                 await container.everywhere.enter()
             waits_ms["for the request before"] += kernel.time_ms - began_ms
             began_ms = kernel.time_ms
-            return_at_ms = await pacer.take(len(targets) - place)
+            return_at_ms = await pacer.take(len(queue))
             waits_ms["for slots"] += kernel.time_ms - began_ms
             if return_at_ms is not None:
                 if changes.room_before_slot:
                     container.everywhere.leave()
-                asking.leave()
-                self._defer(targets[place:], return_at_ms)
+                walk.asking.leave()
                 break
-            group.start(self._ask(host, target, pacer, pacer.turn, asking, delay_ms))
+            group.start(self._ask(walk, queue.popleft(), pacer.turn))
         if turn:
             turns.leave()
         await group.done()
-        if asking.idle and container.asking.get(host.name) is asking:
-            self.model.forget_asking(container, host.name)
+        return return_at_ms
 
-    async def _ask(
-        self, host: Host, target: Target, pacer: Pacer, turn: Turn, asking: Gate, delay_ms: int
-    ) -> None:
-        container, kernel = self.container, self.model.kernel
+    async def _ask(self, walk: _Walk, target: Target, turn: Turn) -> None:
+        container, kernel, host = self.container, self.model.kernel, walk.host
         if not self.model.scenario.changes.room_before_slot:
             await container.everywhere.enter()
-        if not pacer.asks(turn):
+        if not walk.pacer.asks(turn):
             container.everywhere.leave()
             self.model.books.count("slots forfeited for room")
-            self._defer([target], turn.slot_ms)
+            walk.queue.append(target)
         else:
             at_ms = kernel.time_ms
             self._asking()
-            answer = await self._request(host, delay_ms)
+            answer = await self._request(host, walk.delay_ms)
             container.everywhere.leave()
             await self._conclude(host, target, answer, at_ms, turn)
-        asking.leave()
+        walk.asking.leave()
 
     async def _request(self, host: Host, delay_ms: int) -> Response | Failure:
         model = self.model
@@ -324,7 +347,7 @@ class Visit:
         pause_s = backoff_s(target.attempt, self.model.random, base_s)
         self.result.requeue(next_attempt(target), max(wait_s, 0) + pause_s, why="retries")
 
-    def _defer(self, targets: Sequence[Target], return_at_ms: int) -> None:
+    def _defer(self, targets: Collection[Target], return_at_ms: int) -> None:
         delay_s = max(0, return_at_ms - self.model.kernel.time_ms) / 1000
         for target in targets:
             self.result.requeue(target, delay_s, why="deferrals")

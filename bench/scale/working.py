@@ -71,8 +71,7 @@ class Batch:
             if pack.id in self._model.committed:
                 self._leaf = await self._model.copied(pack) or self._leaf
             else:
-                self._visiting += 1
-                self._group.start(self._pack(self._visit(pack)))
+                self._group.start(self._first(pack))
         await self._group.done()
         if self._requeued:
             self._model.queue.send(self._requeued)
@@ -80,9 +79,10 @@ class Batch:
         if self._leaf:
             self._model.check()
 
-    def _visit(self, pack: Pack, *, early: bool = False) -> Visit:
-        until_ms = self._round.until_ms(pack.crawl, long=bool(pack.place))
-        return Visit(self._container, pack, until_ms, early=early)
+    async def _first(self, pack: Pack) -> None:
+        requeued = await self._visit(pack)
+        if requeued is not None:
+            self._requeued.append(requeued)
 
     def _begin(self, pack: Pack) -> None:
         """Take a pack on whose message is held back."""
@@ -90,25 +90,32 @@ class Batch:
         self._group.start(self._early(pack))
 
     async def _early(self, pack: Pack) -> None:
-        model = self._model
+        """Visit it, again if it got no slot, as `batch.Worker.take_on` does."""
+        model, round_ = self._model, self._round
         model.recall(self._container, 1)
         await model.kernel.until(model.kernel.time_ms + model.scenario.fleet.recall_ms)
-        self._visiting += 1
-        await self._pack(self._visit(pack, early=True))
+        while (requeued := await self._visit(pack, early=True)) is not None:
+            pack = requeued.pack
+            if not await round_.pause(pack.crawl, requeued.delay_s):
+                delay_s = round_.resend_delay_s(pack.crawl, requeued.delay_s)
+                if delay_s is not None:
+                    model.queue.send([replace(requeued, delay_s=delay_s)])
+                    model.books.count("put off")
+                return
 
-    async def _pack(self, visit: Visit) -> None:
+    async def _visit(self, pack: Pack, *, early: bool = False) -> OutgoingPack | None:
+        """Visit a pack and settle it; the pack to send again if it got no slot."""
+        until_ms = self._round.until_ms(pack.crawl, long=bool(pack.place))
+        visit = Visit(self._container, pack, until_ms, early=early)
+        self._visiting += 1
         await visit.go()
-        pack = visit.pack
         if not visit.result.deferrals:
             await self._model.succession.ahead(self._model.crawl, pack, self._round)
         self._visiting -= 1
         delay_s = visit.result.requeue_delay_s(pack.targets)
         if delay_s is not None and pack.put_offs < REQUEUES_MAX:
-            if not visit.early:
-                again = replace(pack, put_offs=pack.put_offs + 1)
-                self._requeued.append(OutgoingPack(pack=again, delay_s=delay_s))
             self._flush()
-            return
+            return OutgoingPack(pack=replace(pack, put_offs=pack.put_offs + 1), delay_s=delay_s)
         if visit.body_bytes:
             self._waiting.append(visit)
             if self._opened_ms is None:
@@ -118,6 +125,7 @@ class Batch:
         else:
             self._flush()
             await self._settle([visit])
+        return None
 
     async def _flush_later(self, opened_ms: int) -> None:
         wait_ms = round(self._model.settings.segment_wait_s * 1000)
