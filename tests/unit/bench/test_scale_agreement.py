@@ -25,12 +25,11 @@ PLANS = {
     "hosts of all sizes": PLAN,
     "one host has half": replace(PLAN, web=replace(CERTAIN, giant=0.5, pages=300)),
     "more hosts than places": replace(PLAN, web=replace(CERTAIN, hosts=300, pages=1_500)),
+    "a delay of seconds": replace(PLAN, web=replace(CERTAIN, hosts=1, pages=60), delay_ms=4_000),
     "slower than their delay": replace(PLAN, web=replace(CERTAIN, latency_ms=1_700, pages=200)),
 }
 
 
-# The model lacks how workers restart early packs, so its crawls do not end (docs/scale.md).
-@pytest.mark.long
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", PLANS)
 def test_the_model_does_what_the_worker_does(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -45,6 +44,7 @@ def test_the_model_does_what_the_worker_does(name: str, monkeypatch: pytest.Monk
     # Which of two packs of a host comes first is chance, which tells in small numbers of packs.
     for what in ("deliveries", "commits"):
         assert modelled[what] == pytest.approx(real[what], rel=0.2), what
+    # An early pack that got no slot is sent again, once.
+    assert modelled.get("put off", 0) == real["put off"]
     assert modelled["taken on"] == pytest.approx(real["taken on"], rel=0.3, abs=2)
-    # The last one of all may come by just before its turn or just after it.
-    assert modelled["end_ms"] == pytest.approx(real["end_ms"], rel=0.5)
+    assert modelled["end_ms"] == pytest.approx(real["end_ms"], rel=0.2)

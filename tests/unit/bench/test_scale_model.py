@@ -28,8 +28,6 @@ def small() -> Result:
     return Model(SMALL).run()
 
 
-# The model lacks how workers restart early packs, so its crawls do not end (docs/scale.md).
-@pytest.mark.long
 def test_every_url_ends_once(small: Result) -> None:
     """What was claimed has ended, nothing of it twice, though hosts are slow, strict or dead."""
     assert small.finished_ms is not None
@@ -39,8 +37,6 @@ def test_every_url_ends_once(small: Result) -> None:
     assert small.books.counts["retries"] > 0
 
 
-# The model lacks how workers restart early packs, so its crawls do not end (docs/scale.md).
-@pytest.mark.long
 @pytest.mark.parametrize("changes", [Changes(), CHANGES])
 def test_no_host_is_asked_sooner_than_its_delay(changes: Changes) -> None:
     """Over all workers two requests to a host lie apart by its delay, and every URL ends once."""
@@ -70,8 +66,6 @@ def test_pages_grow_with_workers() -> None:
     assert rates[1] == pytest.approx(4 * rates[0], rel=0.2)
 
 
-# The model lacks how workers restart early packs, so its crawls do not end (docs/scale.md).
-@pytest.mark.long
 @pytest.mark.parametrize("pages", [300, 1_200])
 def test_a_crawl_of_one_host_takes_as_long_as_its_delays(pages: int) -> None:
     """Whatever waits in its backlog: rounds and slack take less than a tenth."""
@@ -82,8 +76,6 @@ def test_a_crawl_of_one_host_takes_as_long_as_its_delays(pages: int) -> None:
     assert result.books.counts["deferrals"] <= 0.5 * pages
 
 
-# The model lacks how workers restart early packs, so its crawls do not end (docs/scale.md).
-@pytest.mark.long
 def test_a_page_costs_no_more_in_a_larger_crawl() -> None:
     """Writes, messages and time a page do not grow where all is four times as much."""
     costs = []
