@@ -47,7 +47,7 @@ class HostClaims:
     def __init__(self, model: Model, container: Container) -> None:
         self._model = model
         self._container = container
-        self._used = model.settings.claims_travel == "yes"
+        self._used = model.settings.hands_on
         self._entries: dict[str, _Entry] = {}
         self._held = 0.0
 

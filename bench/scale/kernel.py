@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine, Generator
 
 
-# A coroutine that yields this continues once another one readies it. One that yields nothing
-# continues after those that are ready: the worker's `asyncio.sleep(0)` does so.
+# A coroutine that yields this continues once another one readies it. A bare yield, as in the
+# worker's `asyncio.sleep(0)`, only lets the ready ones run first.
 PARKED = -1
 
 
@@ -123,11 +123,6 @@ class Gate:
             self._kernel.ready(self._waiting.popleft())
         else:
             self._free += 1
-
-    @property
-    def idle(self) -> bool:
-        """Whether nobody waits."""
-        return not self._waiting
 
 
 class Group:

@@ -160,10 +160,6 @@ class Model:
         host.ended[place] = 1
         self.reasons[reason] = self.reasons.get(reason, 0) + 1
 
-    def forget_asking(self, container: Container, host: str) -> None:
-        """Let go of a host's gate; whoever holds it still has it."""
-        del container.asking[host]
-
     # The queue's beginning
 
     async def _play(self) -> None:

@@ -15,8 +15,6 @@ class Changes:
     room_before_slot: bool = False
     # Every pack is committed by itself, as it once was.
     commit_each: bool = False
-    # What is known of a host's claims travels with the host; as it once was, it does not.
-    claims_travel: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +83,5 @@ class Scenario:
         return replace(
             self.settings,
             waits_billed="yes",
-            claims_travel="yes" if self.changes.claims_travel else "no",
             memory_mb=self.fleet.memory_mb,
         )

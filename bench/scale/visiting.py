@@ -161,14 +161,10 @@ class Visit:
             for target in targets:
                 self._end(host, target, "host_down")
             return
-        lock = container.robots.get(host.name)
-        if lock is None:
-            lock = container.robots[host.name] = Gate(kernel, 1)
+        lock = container.robots.setdefault(host.name, Gate(kernel, 1))
         await lock.enter()
         entry = await self._robots(host)
         lock.leave()
-        if lock.idle:
-            container.robots.pop(host.name, None)
         if isinstance(entry, int):
             self._defer(targets, entry)
         elif entry.verdict == "unreachable":
@@ -204,9 +200,7 @@ class Visit:
     async def _walk(self, host: Host, targets: list[Target], delay_ms: int) -> None:
         """Request one host's targets in turn, each in its slot."""
         container, kernel = self.container, self.model.kernel
-        asking = container.asking.get(host.name)
-        if asking is None:
-            asking = container.asking[host.name] = Gate(kernel, 1)
+        asking = container.asking.setdefault(host.name, Gate(kernel, 1))
         more = {"wait_limit": container.waiting_visits, "lined": not self.pack.place}
         pacer = self._pacer(host, delay_ms, **more)
         walk = _Walk(host=host, queue=deque(targets), pacer=pacer, asking=asking, delay_ms=delay_ms)
@@ -217,8 +211,6 @@ class Visit:
                 if return_at_ms is not None or not walk.queue:
                     break
         self._defer(walk.queue, return_at_ms or kernel.time_ms)
-        if asking.idle and container.asking.get(host.name) is asking:
-            self.model.forget_asking(container, host.name)
 
     async def _ask_in_turn(self, walk: _Walk) -> int | None:
         """Request the queue; the time to return if slots are missing.
