@@ -287,17 +287,19 @@ class Visit:
                 await health.suffered(host.name, probe=turn.probe)
         else:
             await health.answered(host.name, troubled=turn.troubled)
+        verdict: Any = answers.judge(answer, attempt=target.attempt, now_ms=model.kernel.time_ms)
+        if target.attempt == 1:
+            health.tried(host.name, failed=isinstance(verdict, answers.Retry))
         if well:
             self._read(host, target, answer)
             return
-        verdict: Any = answers.judge(answer, attempt=target.attempt, now_ms=model.kernel.time_ms)
         if isinstance(verdict, answers.Retry):
             if verdict.block:
                 await health.rebuffed(host.name, verdict.retry_after_s, at_ms)
             ended = answers.exhausted(verdict, target.attempt)
             if ended is None:
                 base_s = model.settings.retry_base_s
-                delay_s = backoff_s(target.attempt, model.random, base_s)
+                delay_s = health.backoff_s(host.name, verdict.reason, target.attempt, base_s)
                 blocked_s = await health.blocked_s(host.name)
                 delay_s = blocked_s if verdict.block else max(delay_s, blocked_s)
                 self.result.requeue(next_attempt(target), delay_s, why="retries")

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 ATTEMPTS_MAX = 4
 # Delays of 5-10, 10-20 and 20-40 s: a restarting server is back by the last attempt.
+# A page that fails alone waits for a part of them (politeness/host_health.py).
 BASE_S = 10.0
 CAP_S = 600.0
 TOO_MANY_REQUESTS = 429

@@ -4,6 +4,8 @@
 - A host that gives no answer, or serves block pages, several times in a row is blocked too. Then
   one request tries it (`politeness/pacer.py` takes the turn). Its result decides whether more
   requests follow, or the next block.
+- A host fails if half of its last `TRIED` new URLs failed, or a request got no connection. Then
+  retries wait for the host's backoff. Otherwise only the page fails, and waits for a part of that.
 
 Each container measures response times by itself. They determine the pace of later requests and, in
 crawls without a delay, the number of concurrent requests (`politeness/host_load.py`). A response
@@ -21,7 +23,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from orbweaver.model.backoff import backoff_s
 from orbweaver.model.errors import Transient
+from orbweaver.model.outcome import Reason
 from orbweaver.model.ports import Clock
 from orbweaver.politeness.host_load import Load, load_after, places_of
 from orbweaver.politeness.host_schedule import (
@@ -39,6 +43,12 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 # Number of hosts whose pace and load are remembered.
 PACES_MAX = 4_096
+# New URLs of a host whose first attempts are remembered; the host fails if half of them failed.
+TRIED = 16
+# Reasons that may concern a page while its server works.
+OF_A_PAGE = (Reason.HTTP_SERVER_ERROR, Reason.TIMEOUT, Reason.DISCONNECTED)
+# A failing page waits for this part of the host's backoff: up to 1.5, 3 and 6 s by default.
+PAGE_PART = 0.15
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,11 +56,13 @@ class _Known:
     """Measurements of a host in this container.
 
     `silent` means that the last request had no answer.
+    `tried` contains whether the first attempts of its last URLs failed.
     """
 
     pace_ms: int = 0
     load: Load = field(default_factory=Load)
     silent: bool = False
+    tried: tuple[bool, ...] = ()
 
 
 _UNKNOWN = _Known()
@@ -79,6 +91,18 @@ class HostHealth:
         self._known[host] = known
         if len(self._known) > PACES_MAX:
             self._known.popitem(last=False)
+
+    def tried(self, host: str, *, failed: bool) -> None:
+        """Note the first attempt of a URL; `failed` if the URL needs another one."""
+        known = self._known.pop(host, _UNKNOWN)
+        self._keep(host, replace(known, tried=(*known.tried, failed)[-TRIED:]))
+
+    def backoff_s(self, host: str, reason: Reason, attempt: int, base_s: float) -> float:
+        """Return the seconds before attempt `attempt` + 1 of a URL that failed."""
+        fails = sum(self._known.get(host, _UNKNOWN).tried) >= TRIED // 2
+        if reason in OF_A_PAGE and not fails:
+            base_s *= PAGE_PART
+        return backoff_s(attempt, self._random, base_s)
 
     def pace_ms(self, host: str) -> int:
         """Return the pace of a host, as measured by this container."""

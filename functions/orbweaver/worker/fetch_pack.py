@@ -120,7 +120,6 @@ class PackFetcher:
             render_lane=self._render_lane,
             sitemaps=self._sitemaps,
             clock=clock,
-            random=random,
             settings=settings,
             kinds=kinds,
         )

@@ -25,7 +25,6 @@ from orbweaver.frontier.body_file import Kept, pictured
 from orbweaver.frontier.journal import NOTHING
 from orbweaver.frontier.pack_result import SAMPLES_MAX, FoundLinks, PageResult, Returning
 from orbweaver.frontier.stored_content import redacted
-from orbweaver.model.backoff import backoff_s
 from orbweaver.model.crawl_settings import Bodies
 from orbweaver.model.http_exchange import Failure, Response
 from orbweaver.model.outcome import Outcome, Reason, Refusal
@@ -50,8 +49,6 @@ from orbweaver.worker.page_reading import Costly, PageReader, PageReading, Read,
 from orbweaver.worker.sitemap_handling import Sitemaps
 
 if TYPE_CHECKING:
-    from random import Random
-
     from orbweaver.worker.page_rendering import PageRendering
     from orbweaver.worker.render_lane import RenderLane
 
@@ -75,14 +72,13 @@ class _Given(NamedTuple):
 class ResponseHandler:
     """Turns responses into results. Blocks hosts that demand a backoff."""
 
-    def __init__(  # noqa: PLR0913 - takes everything that reads a response
+    def __init__(
         self,
         *,
         health: HostHealth,
         reader: PageReader,
         sitemaps: Sitemaps,
         clock: Clock,
-        random: Random,
         settings: Settings,
         kinds: KindLearning,
         rendering: PageRendering | None = None,
@@ -94,7 +90,6 @@ class ResponseHandler:
         self._kinds = kinds
         self._sitemaps = sitemaps
         self._clock = clock
-        self._random = random
         self._settings = settings
         self._bounds = settings.bounds
         self._health = health
@@ -128,10 +123,10 @@ class ResponseHandler:
         if isinstance(answer, Response) and _is_to_be_read(verdict, target):
             given = await self._given(context, target, verdict, answer, at_ms)
             if isinstance(given, PageResult):
-                await self._note(host, answer, verdict, turn)
+                await self._note(target, answer, verdict, turn)
                 return given
             answer, verdict, reading, counts, why = given
-        await self._note(host, answer, verdict, turn)
+        await self._note(target, answer, verdict, turn)
         final = await self._unless_again(context, target, verdict, answer)
         match final:
             case PageResult():
@@ -364,7 +359,8 @@ class ResponseHandler:
         return verdict
 
     async def _retry(self, host: str, target: Target, retry: Retry, why: str) -> PageResult:
-        delay_s = backoff_s(target.attempt, self._random, self._settings.retry_base_s)
+        base_s = self._settings.retry_base_s
+        delay_s = self._health.backoff_s(host, retry.reason, target.attempt, base_s)
         blocked_s = await self._health.blocked_s(host)
         delay_s = blocked_s if retry.block else max(delay_s, blocked_s)
         again = next_attempt(target, why)
@@ -372,9 +368,12 @@ class ResponseHandler:
         return PageResult(end=end)
 
     async def _note(
-        self, host: str, answer: Response | Failure, verdict: Verdict, turn: Turn
+        self, target: Target, answer: Response | Failure, verdict: Verdict, turn: Turn
     ) -> None:
         """Report to host health: silence and block pages as trouble, a response as recovery."""
+        host = host_of(target.url)
+        if target.attempt == 1:
+            self._health.tried(host, failed=isinstance(verdict, answers.Retry))
         well = isinstance(answer, Response) and answer.status < answers.CLIENT_ERROR_MIN
         silent = isinstance(answer, Failure)
         self._health.heard(host, answer.latency_ms, well=well, silent=silent)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from random import Random
 
-from orbweaver.politeness.host_health import HostHealth
+import pytest
+
+from orbweaver.model.outcome import Reason
+from orbweaver.politeness.host_health import PAGE_PART, TRIED, HostHealth
 from orbweaver.politeness.host_schedule import FAILURES_MAX
 from tests.memory import ManualClock, MemoryHosts, World
 
@@ -33,3 +36,24 @@ async def test_answer_without_failures_writes_no_host() -> None:
     await MemoryHosts(world).fail(HOST, NOW_MS, 0.0, probe=False)
     await health.answered(HOST, troubled=False)
     assert world.hosts[HOST].failures == 1, "another container's, which that one's answers tell"
+
+
+@pytest.mark.parametrize(
+    ("failed", "reason", "most_s"),
+    [
+        (0, Reason.HTTP_SERVER_ERROR, 100 * PAGE_PART),
+        (TRIED // 2 - 1, Reason.TIMEOUT, 100 * PAGE_PART),
+        (TRIED // 2, Reason.HTTP_SERVER_ERROR, 100),
+        (0, Reason.CONNECT, 100),
+        (0, Reason.DNS_UNKNOWN, 100),
+    ],
+)
+def test_backoff_of_a_failing_page_is_a_part_of_its_hosts(
+    failed: int, reason: Reason, most_s: float
+) -> None:
+    """A failing host gets the whole backoff: half of its last URLs failed, or no server answers."""
+    health = HostHealth(hosts=MemoryHosts(World()), clock=ManualClock(NOW_MS), random=Random(1))
+    for place in range(TRIED * 2):
+        health.tried(HOST, failed=place < TRIED or place % TRIED < failed)
+    assert most_s / 2 <= health.backoff_s(HOST, reason, 1, 100) <= most_s
+    assert most_s <= health.backoff_s(HOST, reason, 2, 100) <= 2 * most_s
