@@ -9,7 +9,7 @@ All processes that work on one crawl open the same folder.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import replace
 from functools import cached_property
@@ -18,7 +18,9 @@ from typing import TYPE_CHECKING, Any
 
 from orbweaver.adapters.local.clock import SteadyClock
 from orbweaver.adapters.sqlite.messages import QueueName, SqliteMessages
+from orbweaver.adapters.sqlite.processes import StoreProcesses
 from orbweaver.adapters.sqlite.store import SqliteStore
+from orbweaver.adapters.sqlite.timekeeping import keep_time
 from orbweaver.frontier.messages import MessageSource
 from orbweaver.model.errors import Permanent
 from orbweaver.model.settings import Settings
@@ -92,6 +94,7 @@ class StorePorts:
         self.random = Random()  # noqa: S311 - jitter, not secrets
         self._environment = dict(environment or {})
         self.store = SqliteStore.open(folder / FILE, durable=durable, writes=writes)
+        self.keep_time(StoreProcesses(folder).alive)
         self._fetchers: list[Fetcher] = []
         self._renderer: Renderer | None = None
         # Callbacks that run when the ports are closed.
@@ -108,6 +111,12 @@ class StorePorts:
     @property
     def messages(self) -> SqliteMessages:
         return self._messages
+
+    def keep_time(self, others: Callable[[], int]) -> bool:
+        """Share one time with the other processes; return True if it moved with the clock."""
+        if not isinstance(self.clock, SteadyClock):
+            return False
+        return keep_time(self.store, self.clock, others)
 
     def held_by(self, process: str) -> None:
         """Take and send messages under the name of a process, so that others can take them back."""

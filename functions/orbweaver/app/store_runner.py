@@ -89,6 +89,7 @@ class StoreRunner:
         self._ports = ports
         self._processes = processes
         self._worker = worker_of(ports, ports.underway)
+        self._batches = 0
         self._inboxes = [ports.inbox(queue) for queue in LANES]
         self._further = further
         self._sharing = Sharing(processes=self._alive, held_max=BATCHES * BATCH_MESSAGES)
@@ -138,7 +139,11 @@ class StoreRunner:
             if not taken:
                 continue
             until_ms = self._ports.clock.now_ms() + round(BATCH_S * 1000)
-            failed = set(await self._worker.run(deliveries_of(taken, inbox.queue), until_ms))
+            self._batches += 1
+            try:
+                failed = set(await self._worker.run(deliveries_of(taken, inbox.queue), until_ms))
+            finally:
+                self._batches -= 1
             await inbox.settle(taken, failed, RETRY_S)
             self._worker.flush()
             return True
@@ -152,11 +157,18 @@ class StoreRunner:
                 for ended in self._processes.ended():
                     self._ports.take_back(ended)
                 if looks % LOOKS_TO_REAP == 0:
+                    self._keep_time()
                     await self._ports.reaper.reap()
             except PortError as error:
                 _log.warning("store.out_of_reach", extra={"error": str(error)})
             looks += 1
             await self._pause(TEND_S)
+
+    def _keep_time(self) -> None:
+        """Take the machine's time again unless a batch is in work."""
+        if not self._batches and self._ports.keep_time(lambda: self._processes.alive() - 1):
+            # Caches of the worker hold times from before the move.
+            self._worker = worker_of(self._ports, self._ports.underway)
 
     async def _pause(self, seconds: float) -> None:
         with contextlib.suppress(TimeoutError):

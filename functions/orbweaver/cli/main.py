@@ -132,7 +132,7 @@ def _report_jump(by_ms: int) -> None:
     way = "forward" if by_ms > 0 else "back"
     seconds = abs(by_ms) // 1000
     said = f"the clock of this machine was set {way} by {seconds:,} s"
-    sys.stderr.write(f"{said}: this command goes on by the time at which it began\n")
+    sys.stderr.write(f"{said}: this command goes on without that\n")
 
 
 def _allowed(this: local_machine.ThisMachine) -> Allowed:

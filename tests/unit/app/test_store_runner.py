@@ -8,8 +8,13 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import pytest
+
+from orbweaver.adapters.local.clock import SteadyClock
+from orbweaver.adapters.sqlite import timekeeping
 from orbweaver.adapters.sqlite.messages import QueueDepth, QueueName
 from orbweaver.adapters.sqlite.processes import StoreProcesses
+from orbweaver.app import store_runner
 from orbweaver.app.store_ports import FILE, StorePorts
 from orbweaver.app.store_runner import (
     FurtherProcesses,
@@ -22,8 +27,6 @@ from tests.contract import samples
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
-
-    import pytest
 
 WAIT_S = 60.0
 
@@ -104,4 +107,34 @@ async def test_what_a_process_has_taken_on_is_given_back_as_it_ends(tmp_path: Pa
         await ports.queue.send([taken], express=False)
         assert ports.inbox(QueueName.CRAWL).depth() == QueueDepth(copies=1)
     assert ports.inbox(QueueName.CRAWL).depth() == QueueDepth(waiting=1)
+    await ports.aclose()
+
+
+@pytest.mark.parametrize(("unfinished", "moved_ms"), [(False, -60_000), (True, 0)])
+async def test_runner_after_a_jump_takes_the_clock_unless_a_crawl_is_unfinished(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, unfinished: bool, moved_ms: int
+) -> None:
+    """A service that runs for months must not keep the time at which it began."""
+    monkeypatch.setattr(timekeeping, "boot_id", lambda: "start")
+    monkeypatch.setattr(store_runner, "LOOKS_TO_REAP", 1)
+    monkeypatch.setattr(store_runner, "TEND_S", 0.01)
+    wall_ms = samples.NOW_MS
+    clock = SteadyClock(wall_ms=lambda: wall_ms, passed_ms=lambda: 5_000)
+    ports = StorePorts(store_settings({}), tmp_path, clock=clock)
+    if unfinished:
+        await ports.crawls.create(samples.crawl())
+    looked = asyncio.Event()
+    keep_time = ports.keep_time
+
+    def look(others: Callable[[], int]) -> bool:
+        moved = keep_time(others)
+        if wall_ms != samples.NOW_MS:
+            looked.set()
+        return moved
+
+    monkeypatch.setattr(ports, "keep_time", look)
+    async with running(ports):
+        wall_ms -= 60_000
+        await asyncio.wait_for(looked.wait(), WAIT_S)
+        assert clock.now_ms() == samples.NOW_MS + moved_ms
     await ports.aclose()

@@ -3,6 +3,7 @@
 A local crawl uses one clock for slots, records and deadlines. A person or a time service may set
 the machine's clock during the crawl. `SteadyClock` reads the clock once and adds the elapsed time,
 including the machine's sleep. It reports jumps of the machine's clock.
+A store may set the time of the process to its own (adapters/sqlite/timekeeping.py).
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
 
 JUMP_MS_MIN = 5_000
@@ -34,10 +36,22 @@ def _passed_ms() -> int:
     return time.clock_gettime_ns(_STEADY) // 1_000_000
 
 
+@dataclass(slots=True)
+class _Epoch:
+    """The time of a process less the time since the start of the machine.
+
+    `jumped_ms` is the difference to the machine's clock that was reported last.
+    """
+
+    ahead_ms: int
+    jumped_ms: int = 0
+    on_jump: Callable[[int], None] | None = None
+
+
 @cache
-def _ahead_ms() -> int:
-    """Return the offset between both clocks at this process's first call."""
-    return SystemClock().now_ms() - _passed_ms()
+def _epoch() -> _Epoch:
+    """Return the epoch of this process, which begins with its first call."""
+    return _Epoch(SystemClock().now_ms() - _passed_ms())
 
 
 class SteadyClock(SystemClock):
@@ -54,18 +68,29 @@ class SteadyClock(SystemClock):
         passed_ms: Callable[[], int] = _passed_ms,
     ) -> None:
         """`on_jump` receives the milliseconds by which the machine's clock was set."""
-        self._on_jump = on_jump
         self._wall_ms = wall_ms or super().now_ms
         self._passed_ms = passed_ms
-        self._ahead_ms = wall_ms() - passed_ms() if wall_ms else _ahead_ms()
-        self._jumped_ms = 0
+        self._epoch = _Epoch(wall_ms() - passed_ms()) if wall_ms else _epoch()
+        self._epoch.on_jump = on_jump or self._epoch.on_jump
+
+    @property
+    def wall_ahead_ms(self) -> int:
+        """The machine's clock less the time since the start of the machine."""
+        return self._wall_ms() - self._passed_ms()
+
+    def follow(self, ahead_ms: int) -> None:
+        """Go on so far ahead of the time since the start of the machine, in all of the process."""
+        self._epoch.ahead_ms, self._epoch.jumped_ms = ahead_ms, 0
 
     def now_ms(self) -> int:
-        now_ms = self._ahead_ms + self._passed_ms()
+        epoch = self._epoch
+        now_ms = epoch.ahead_ms + self._passed_ms()
         jumped_ms = self._wall_ms() - now_ms
-        if abs(jumped_ms - self._jumped_ms) >= JUMP_MS_MIN:
-            by_ms, self._jumped_ms = jumped_ms - self._jumped_ms, jumped_ms
-            _log.warning("clock.jumped", extra={"by_ms": by_ms})
-            if self._on_jump is not None:
-                self._on_jump(by_ms)
+        by_ms = jumped_ms - epoch.jumped_ms
+        if abs(by_ms) >= JUMP_MS_MIN:
+            epoch.jumped_ms = jumped_ms
+            if epoch.on_jump is None:
+                _log.warning("clock.jumped", extra={"by_ms": by_ms})
+            else:
+                epoch.on_jump(by_ms)
         return now_ms

@@ -2,6 +2,7 @@
 
 store         the file, transactions, errors
 schema        table definitions
+timekeeping   the store's time, if the machine's clock is set
 messages      queues in the `messages` table
 processes     processes that work on a store
 queue         sending to queues

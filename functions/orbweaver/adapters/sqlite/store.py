@@ -72,7 +72,7 @@ class SqliteStore:
         self._db = connection
         self.path = path
         self.id = ""
-        self._writes = writes
+        self.writes = writes
         # State of a file that is treated as immutable.
         self._frozen: tuple[int, int] | None = None
 
@@ -144,7 +144,7 @@ class SqliteStore:
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
         """Run the block as one transaction, all or nothing. The block must not await."""
-        if not self._writes:
+        if not self.writes:
             raise StoreUnusable(_unwritable(self.path))
         db = self._db
         try:

@@ -1,0 +1,101 @@
+"""The time of a store: all its processes share it, though somebody sets the machine's clock.
+
+Rules
+- A store keeps how far its time is ahead of the time since the machine was started. Processes use
+  that until the machine is started again, so a jump of the clock changes no slot and no expiry.
+- When no crawl is unfinished and no other process works on the store, the store takes the time of
+  the clock. Times of slots, messages, claims and expiry move by the same difference.
+- After a start of the machine the difference is unknown. Slots and messages that are too far ahead
+  are taken anew (politeness/host_schedule.py, messages.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from orbweaver.adapters.local.clock import JUMP_MS_MIN
+from orbweaver.adapters.sqlite.reaping import TABLES
+from orbweaver.model.crawl import DEFAULT_CRAWL, State
+
+if TYPE_CHECKING:
+    import sqlite3
+
+    from orbweaver.adapters.local.clock import SteadyClock
+    from orbweaver.adapters.sqlite.store import SqliteStore
+
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+# Retentions are days: a lesser jump leaves the times of expiry as they are.
+EXPIRY_MS_MIN = 86_400_000
+# Columns in milliseconds; 0 and NULL mean that there is no such time.
+TIMES = {
+    "messages": ("due", "sent_at", "first_taken_at", "since_ms"),
+    "backlog": ("due",),
+    "sendings": ("at",),
+    "hosts": ("tat", "line", "blocked_until", "struck_at", "failed_at"),
+    "robots": ("fetched_at",),
+    "budgets": ("taken_at_ms",),
+    "claims": ("at",),
+}
+UNFINISHED = "SELECT 1 FROM crawls WHERE state != ? AND id != ? AND NOT forgotten"
+
+
+def boot_id() -> str:
+    """Return the id of this start of the machine; empty where the system has none."""
+    try:
+        return BOOT_ID.read_text().strip()
+    except OSError:
+        return ""
+
+
+def keep_time(
+    store: SqliteStore, clock: SteadyClock, others: Callable[[], int], boot: str | None = None
+) -> bool:
+    """Make a clock follow the store, or the store the clock; return True if the store's time moved.
+
+    `others` counts the other processes that work on the store.
+    """
+    boot = boot_id() if boot is None else boot
+    if not boot:
+        return False
+    ahead_ms = _kept(store, boot)
+    if ahead_ms is None:
+        if store.writes:
+            with store.writing() as db:
+                _keep(db, boot, clock.wall_ahead_ms)
+        return False
+    by_ms = clock.wall_ahead_ms - ahead_ms
+    if abs(by_ms) < JUMP_MS_MIN:
+        return False
+    unfinished = store.row(UNFINISHED, (State.FINISHED, DEFAULT_CRAWL)) is not None
+    if unfinished or not store.writes or others():
+        clock.follow(ahead_ms)
+        return False
+    with store.writing() as db:
+        clock.follow(ahead_ms + by_ms)
+        if _kept(store, boot) == ahead_ms:  # another process may have moved it
+            _move(db, by_ms, clock.now_ms())
+            _keep(db, boot, ahead_ms + by_ms)
+    return True
+
+
+def _kept(store: SqliteStore, boot: str) -> int | None:
+    row = store.row("SELECT value FROM facts WHERE name = 'clock'", ())
+    kept, _, ahead_ms = ("" if row is None else str(row[0])).partition(" ")
+    return int(ahead_ms) if kept == boot else None
+
+
+def _keep(db: sqlite3.Connection, boot: str, ahead_ms: int) -> None:
+    db.execute("INSERT OR REPLACE INTO facts VALUES ('clock', ?)", (f"{boot} {ahead_ms}",))
+
+
+def _move(db: sqlite3.Connection, by_ms: int, now_ms: int) -> None:
+    for table, columns in TIMES.items():
+        moved = ", ".join(f"{name} = {name} + ({name} > 0) * {by_ms:d}" for name in columns)
+        db.execute(f"UPDATE {table} SET {moved}")  # noqa: S608 - our own names
+    # A schedule that was fired later than now would not be due again before that.
+    db.execute("UPDATE schedules SET fired_ms = min(fired_ms, ?)", (now_ms,))
+    if abs(by_ms) >= EXPIRY_MS_MIN:
+        for table in TABLES:
+            db.execute(f"UPDATE {table} SET expires = expires + ?", (by_ms // 1000,))  # noqa: S608
