@@ -60,17 +60,25 @@ def _deployed(stack: str, lend: Lend) -> dict[str, str]:
     """Return a deployed stack's resources: logical to physical id."""
     with lend("cloudformation") as cloudformation:
         found = cloudformation.describe_stack_resources(StackName=stack)["StackResources"]
-    return {item["LogicalResourceId"]: item["PhysicalResourceId"] for item in found}
+    # A resource that could not be created has no physical name.
+    return {item["LogicalResourceId"]: item.get("PhysicalResourceId", "") for item in found}
 
 
 def _wanted(
     template: dict[str, Any], deployed: dict[str, str], kind: str, property_: str
 ) -> Wanted:
-    return {
-        deployed[logical]: resource["Properties"][property_]
+    properties = {
+        logical: resource["Properties"][property_]
         for logical, resource in template.get("Resources", {}).items()
         if resource["Type"] == f"AWS::{kind}" and property_ in resource.get("Properties", {})
     }
+    lacking = sorted(logical for logical in properties if not deployed.get(logical))
+    if lacking:
+        raise LocalStackError(
+            f"The stack lacks {', '.join(lacking)}, because its last deployment failed:"
+            " run `orbweaver destroy`, then deploy again"
+        )
+    return {deployed[logical]: value for logical, value in properties.items()}
 
 
 def _expire(wanted: Wanted, lend: Lend) -> None:

@@ -1,4 +1,4 @@
-"""The time of a store: all its processes share it, though somebody sets the machine's clock.
+"""The time of a store: all its processes share it, though an operator sets the clock.
 
 Rules
 - A store keeps how far its time is ahead of the time since the machine was started. Processes use
