@@ -47,8 +47,8 @@ PACES_MAX = 4_096
 TRIED = 16
 # Reasons that may concern a page while its server works.
 OF_A_PAGE = (Reason.HTTP_SERVER_ERROR, Reason.TIMEOUT, Reason.DISCONNECTED)
-# A failing page waits for this part of the host's backoff: up to 1.5, 3 and 6 s by default.
-PAGE_PART = 0.15
+# A failing page waits for this part of the host's backoff: up to 1, 2 and 4 s by default.
+PAGE_PART = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -324,7 +324,7 @@ async def test_trouble_of_the_moment_is_tried_again_until_it_is_enough(
             assert record.attempt == ATTEMPTS_MAX
 
 
-@pytest.mark.parametrize(("robots_fail", "least_s", "most_s"), [(False, 7, 15), (True, 50, 106)])
+@pytest.mark.parametrize(("robots_fail", "least_s", "most_s"), [(False, 5, 10), (True, 50, 106)])
 async def test_waits_before_further_attempts_grow_from_a_setting(
     robots_fail: bool, least_s: int, most_s: int
 ) -> None:
