@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from hashlib import sha256
 from typing import TYPE_CHECKING
 
 import pytest
@@ -55,6 +56,28 @@ async def test_a_crawl_is_read_as_written(world: World, crawl: object) -> None:
     assert isinstance(crawl, type(FULL))
     assert await world.container().crawls.create(crawl)
     assert await world.container().crawls.get(crawl.id) == crawl
+
+
+def long_list(word: str) -> tuple[str, ...]:
+    """List seeds that do not fit into an item of DynamoDB, and are hard to compress."""
+    return tuple(
+        f"https://example.com/{word}/{sha256(bytes(place)).hexdigest() * 10}"
+        for place in range(1_000)
+    )
+
+
+async def test_crawl_with_long_seed_list_is_read_as_written(world: World) -> None:
+    crawls = world.container().crawls
+    seeds, sitemap = long_list("a"), "https://example.com/sitemap.xml"
+    crawl = samples.crawl(seeds=seeds, sitemap_urls=(sitemap,), seeds_planned=11)
+    assert await crawls.create(crawl)
+    assert not await world.container().crawls.create(replace(crawl, seeds=long_list("b")))
+    assert await crawls.edit(replace(crawl, pages_max=7), crawl)
+    paused = replace(crawl, pages_max=7, edits=1, state=State.PAUSED)
+    assert await crawls.move(paused, [State.RUNNING])
+    for container in (world.container(), world.container()):
+        assert await container.crawls.get(crawl.id) == paused
+        assert await container.crawls.list() == (paused,)
 
 
 async def test_an_unknown_crawl_is_none(world: World) -> None:

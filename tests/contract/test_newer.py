@@ -126,10 +126,10 @@ async def test_a_crawl_of_a_newer_version_is_named_and_not_read(world: World) ->
     await crawls.create(samples.crawl("new"))
     # Its state is none that is known here.
     said = (
-        "stored by a newer version: the crawl 'new-1' of version 3, but this version reads up to 2"
+        "stored by a newer version: the crawl 'new-1' of version 4, but this version reads up to 3"
     )
     fields = {"k": "new-1", "id": "new-1", "name": "new", "started_at_ms": samples.NOW_MS}
-    await put(world, "crawls", {**fields, "v": 3, "state": "asleep", "seeds": 7}, said)
+    await put(world, "crawls", {**fields, "v": 4, "state": "asleep", "seeds": 7}, said)
     crawls = world.container().crawls
     with pytest.raises(StoredNewer) as caught:
         await crawls.get("new-1")

@@ -155,10 +155,12 @@ async def test_packs_that_wait_for_their_hosts(world: World) -> None:
     assert await listed(container.traces.backlog()) == []
 
 
-async def test_definitions(world: World) -> None:
+@pytest.mark.parametrize("more", [0, 500], ids=["short", "long"])
+async def test_definitions(world: World, more: int) -> None:
     """A definition is changed whatever its state, unless somebody has edited it since."""
     container = world.container()
-    crawl = replace(CRAWL, seeds=(f"{HOST}/a", f"{HOST}/b"))
+    others = tuple(f"{HOST}/b/{place}/{'x' * 1_000}" for place in range(more))
+    crawl = replace(CRAWL, seeds=(f"{HOST}/a", f"{HOST}/b", *others))
     await container.crawls.create(crawl)
     left = replace(crawl, seeds=(f"{HOST}/a",))
     assert await container.traces.redefine(left, crawl)

@@ -159,8 +159,6 @@ class MemoryPacks(Gated):
 class MemoryCrawls(Gated):
     """Crawls and their books."""
 
-    seeds_bytes_max = 256 * 1024
-
     async def create(self, crawl: Crawl) -> bool:
         """See the port."""
 

@@ -21,7 +21,6 @@ from orbweaver.control.crawl_spec import CrawlSpec
 from orbweaver.control.definition_keys import BY_PATH
 from orbweaver.control.edits import amended, shared_out
 from orbweaver.control.retry_failures import Retrier
-from orbweaver.control.seed_list import size_problem
 from orbweaver.control.spec_checks import crawl_of, keyed
 from orbweaver.control.webhook import refusal_of
 from orbweaver.frontier import refetch
@@ -122,13 +121,12 @@ class Control(Lookout):
         return standing, False
 
     def check(self, crawl: Crawl) -> None:
-        """Refuse a crawl of too many seeds, one that begins at the stack, or an unusable webhook.
+        """Refuse a crawl that begins at the stack, or an unusable webhook.
 
         Raises ControlError.
         """
         allowed = self._settings.allowed
-        closed = closed_by(crawl.references, allowed) if allowed.networks else None
-        problem = closed or size_problem(crawl.references, self._crawls.seeds_bytes_max)
+        problem = closed_by(crawl.references, allowed) if allowed.networks else None
         if problem is not None:
             raise ControlError(f"seeds: {problem}")
         if crawl.webhook is not None:

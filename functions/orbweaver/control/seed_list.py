@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 from orbweaver.control.crawl_spec import CrawlSpec
 from orbweaver.diagnostics.url_changes import suggested
@@ -18,7 +19,6 @@ from orbweaver.model.crawl_settings import Bodies
 from orbweaver.model.url import TRACKING_PARAMETERS, canonicalize, host_of, redacted
 
 SEEDS_MAX = 200_000
-# A store keeps longer lists than DynamoDB; `Crawls.seeds_bytes_max` is the limit of a place.
 SEEDS_BYTES_MAX = 32 * 1024 * 1024
 SPLIT = (
     "split the list, and crawl each part with the same --name: the parts share what they have seen"
@@ -47,9 +47,20 @@ def references_of(
 
     A seed that names an XML file is read as a sitemap, unless the crawl stores files.
     """
-    seeds = tuple(dict.fromkeys(_canonical_of(url, tracking) for url in plan.seeds))
-    files = () if plan.bodies is Bodies.ALL else tuple(filter(_names_xml, seeds))
-    sitemaps = (*files, *(_canonical_of(url, tracking) for url in plan.sitemap_urls))
+    return _references(plan.seeds, plan.sitemap_urls, tracking, plan.bodies is Bodies.ALL)
+
+
+# A command asks several times, and a list may have 200,000 URLs.
+@lru_cache(maxsize=2)
+def _references(
+    given: tuple[str, ...],
+    sitemap_urls: tuple[str, ...],
+    tracking: tuple[str, ...] | None,
+    stores_files: bool,
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    seeds = tuple(dict.fromkeys(_canonical_of(url, tracking) for url in given))
+    files = () if stores_files else tuple(filter(_names_xml, seeds))
+    sitemaps = (*files, *(_canonical_of(url, tracking) for url in sitemap_urls))
     if files:
         seeds = tuple(seed for seed in seeds if not _names_xml(seed))
     return seeds, tuple(dict.fromkeys(sitemaps))
@@ -89,46 +100,49 @@ def _of_references(plan: CrawlSpec, tracking: tuple[str, ...] | None) -> Iterato
         yield "seeds", "there is no seed: give at least one URL"
     elif count > SEEDS_MAX:
         yield "seeds", f"{count:,} seeds are too many, at most {SEEDS_MAX:,} a crawl: {SPLIT}"
+    elif (references := _usable(plan, tracking)) is not None:
+        yield from _of_size(references)
     else:
         problems = [
-            problem
+            (part, problem)
             for part in ("seeds", "sitemap_urls")
             for reference in getattr(plan, part)
-            if (problem := _of_reference(reference, part, tracking)) is not None
+            if (problem := problem_of(reference, tracking)) is not None
         ]
         yield from problems[:PROBLEMS_MAX]
         if len(problems) > PROBLEMS_MAX:
             yield "seeds", f"{len(problems) - PROBLEMS_MAX:,} more cannot be crawled"
-        if not problems:
-            yield from _of_size(*references_of(plan, tracking))
 
 
-def _of_size(seeds: tuple[str, ...], sitemaps: tuple[str, ...]) -> Iterator[tuple[str, str]]:
-    problem = size_problem(seeds + sitemaps, SEEDS_BYTES_MAX)
-    if problem is not None:
-        yield "seeds", problem
-
-
-def size_problem(references: tuple[str, ...], bytes_max: int) -> str | None:
-    """Return what is wrong with the size of seeds and sitemaps, and the fix; None if they fit."""
-    size = sum(len(reference.encode()) for reference in references)
-    if size <= bytes_max:
+def _usable(plan: CrawlSpec, tracking: tuple[str, ...] | None) -> tuple[str, ...] | None:
+    """Return the seeds and sitemaps of a plan; None if one of them has a problem."""
+    if any(map(_USER.match, (*plan.seeds, *plan.sitemap_urls))):
         return None
-    return f"the seeds take {size:,} bytes, and a crawl here holds {bytes_max:,}: {SPLIT}"
+    try:
+        seeds, sitemaps = references_of(plan, tracking)
+    except ValueError:
+        return None
+    return seeds + sitemaps
 
 
-def _of_reference(
-    reference: str, part: str, tracking: tuple[str, ...] | None
-) -> tuple[str, str] | None:
+def _of_size(references: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    size = sum(len(reference.encode()) for reference in references)
+    if size > SEEDS_BYTES_MAX:
+        text = f"the seeds take {size:,} bytes, and a crawl holds {SEEDS_BYTES_MAX:,}: {SPLIT}"
+        yield "seeds", text
+
+
+def problem_of(reference: str, tracking: tuple[str, ...] | None = None) -> str | None:
+    """Return why a reference cannot be crawled, and the fix; None if it can."""
     try:
         _canonical_of(reference, tracking)
         if _USER.match(reference):
             fix = "leave it out, and give --header 'Authorization: …' or identity.headers instead"
-            return part, f"{redacted(reference)!r} names a user, who is not sent: {fix}"
+            return f"{redacted(reference)!r} names a user, who is not sent: {fix}"
     except ValueError as error:
         suggestion = suggested(reference)
         hint = f"; did you mean {suggestion}?" if suggestion else ""
-        return part, f"{redacted(reference)!r} cannot be crawled: {error}{hint}"
+        return f"{redacted(reference)!r} cannot be crawled: {error}{hint}"
     return None
 
 

@@ -167,8 +167,8 @@ def _of_bounds(plan: CrawlSpec) -> Iterator[PlanError]:
 
 
 def _of_seeds_left_out(plan: CrawlSpec) -> Iterator[PlanError]:
-    seeds, _ = references_of(plan, tracking_of(plan))
-    for seed in seeds if plan.exclude else ():
+    seeds = references_of(plan, tracking_of(plan))[0] if plan.exclude else ()
+    for seed in seeds:
         if matches(plan.exclude, seed):
             pattern = first_match(plan.exclude, seed) or ""
             text = f"{pattern[:100]!r} leaves out the seed {redacted(seed)!r}: change one of them"

@@ -73,9 +73,6 @@ class Packs(Protocol):
 class Crawls(Protocol):
     """Definitions, states and counters of crawls."""
 
-    # Maximum size of a crawl's seeds and sitemaps together.
-    seeds_bytes_max: int
-
     async def create(self, crawl: Crawl) -> bool:
         """Write a new crawl. Return False if its id exists."""
 

@@ -20,8 +20,8 @@ from orbweaver.model.url_rules import UrlRule
 from orbweaver.model.version import FIELD, FIRST, check
 
 T = TypeVar("T")
-# 2: has `stop_when_nothing_new`, and the stop reason for it.
-VERSION = 2
+# 2: `stop_when_nothing_new` and its stop reason. 3: on AWS, the seeds have items of their own.
+VERSION_LONG = VERSION = 3
 COLUMNS = tuple(field.name for field in fields(Crawl))
 # Fields that belong to the run, not to the requested work.
 OF_THE_RUN = frozenset(
@@ -38,8 +38,8 @@ def to_fields(crawl: Crawl) -> dict[str, Any]:
 
 
 def version_of(crawl: Crawl) -> int:
-    """Return the lowest version that can read a crawl."""
-    return VERSION if crawl.stop_when_nothing_new else FIRST
+    """Return the lowest version that reads a crawl."""
+    return 2 if crawl.stop_when_nothing_new else FIRST
 
 
 def from_fields(raw: dict[str, Any]) -> Crawl:

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from orbweaver.control import seed_list
 from orbweaver.control.crawl_spec import CrawlSpec, PlanError
-from orbweaver.control.seed_list import SEEDS_MAX, name_of, size_problem
+from orbweaver.control.seed_list import SEEDS_MAX, name_of
 from orbweaver.control.spec_checks import crawl_of, problems_of
 from orbweaver.model import crawl_codec
 from orbweaver.model.crawl import DAY_S
@@ -179,13 +180,16 @@ def test_seed_that_names_xml_file_is_read_as_sitemap(
 
 
 @pytest.mark.parametrize("bytes_max", [299_999, 300_000])
-def test_size_problem_of_long_list_names_the_fix(bytes_max: int) -> None:
-    """A store holds longer lists than DynamoDB, so each place checks its own limit."""
-    seeds = tuple(f"https://example.com/{place:010}" for place in range(10_000))
-    problem = size_problem(seeds, bytes_max)
-    assert (problem is None) is (bytes_max == 300_000)
-    assert problem is None or "split the list" in problem
-    assert len(crawl_of(CrawlSpec(seeds=seeds), NOW_MS).seeds) == 10_000
+def test_crawl_of_list_over_size_limit_names_the_fix(
+    bytes_max: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(seed_list, "SEEDS_BYTES_MAX", bytes_max)
+    plan = CrawlSpec(seeds=tuple(f"https://example.com/{place:010}" for place in range(10_000)))
+    if bytes_max == 300_000:
+        assert len(crawl_of(plan, NOW_MS).seeds) == 10_000
+        return
+    with pytest.raises(PlanError, match=r"take 300,000 bytes.*split the list"):
+        crawl_of(plan, NOW_MS)
 
 
 @pytest.mark.parametrize(

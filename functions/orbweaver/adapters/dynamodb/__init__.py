@@ -8,6 +8,7 @@ journal     journal items in `packs`
 ledger      ledger items in `packs`
 pages       the `pages` table
 crawls      the `crawls` table
+seed_lists  long seed lists in `crawls`
 counters    counter shards in `crawls`
 budgets     use of limits
 hosts       the `hosts` table

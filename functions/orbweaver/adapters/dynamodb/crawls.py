@@ -19,6 +19,7 @@ from orbweaver.adapters.dynamodb.counters import (
     shard,
     shard_key,
 )
+from orbweaver.adapters.dynamodb.seed_lists import SeedLists, is_long, version_of
 from orbweaver.adapters.dynamodb.table import (
     Cancelled,
     ConditionFailed,
@@ -51,9 +52,6 @@ COUNTS_AT_ONCE = 100
 class DynamoCrawls:
     """Definitions, states and counters of crawls."""
 
-    # A definition is one item of at most 400 KB. Fields other than the seeds are small.
-    seeds_bytes_max = 256 * 1024
-
     def __init__(
         self,
         dynamo: Dynamo,
@@ -68,14 +66,23 @@ class DynamoCrawls:
         self._random = random
         self._table = crawls_table
         self._kept_s = crawl_retention_s
+        self._seed_lists = SeedLists(dynamo, crawls_table)
 
     async def create(self, crawl: Crawl) -> bool:
+        beside: dict[str, Any] | None = {}
+        if is_long(crawl):
+            # A taken id is noticed before the list is written.
+            taken = await self.get(crawl.id) is not None
+            beside = None if taken else await self._seed_lists.write(crawl, self._kept_s)
+        if beside is None:
+            return False
         nonce = self._nonce()
         fields = {
             "k": crawl.id,
             "nonce": nonce,
             "expires_at": crawl.deletable_s(self._kept_s),
             **crawl_codec.to_fields(crawl),
+            **beside,
         }
         absent = "attribute_not_exists(#k)"
         return await self._write_once("put_item", nonce, absent, Item=to_item(fields))
@@ -89,7 +96,7 @@ class DynamoCrawls:
         if "state" not in fields or not self._kept(fields):
             return None
         with readable():
-            return crawl_codec.from_fields(fields)
+            return await self._seed_lists.read(fields)
 
     async def list(self) -> tuple[Crawl, ...]:
         return (await self._scan())[0]
@@ -109,7 +116,7 @@ class DynamoCrawls:
         async for page in pages:
             for fields in filter(self._is_listed, map(from_item, page)):
                 try:
-                    crawls.append(crawl_codec.from_fields(fields))
+                    crawls.append(await self._seed_lists.read(fields))
                 except NewerVersion as error:
                     others.append(_unreadable(fields, str(error)))
         return tuple(sorted(crawls, key=_newest_first)), tuple(sorted(others, key=_newest_first))
@@ -157,7 +164,7 @@ class DynamoCrawls:
 
     async def edit(self, crawl: Crawl, was: Crawl) -> bool:
         nonce = self._nonce()
-        changed = {FIELD: crawl_codec.version_of(crawl), **crawl_codec.changes(crawl, was)}
+        changed = {FIELD: version_of(crawl), **crawl_codec.changes(crawl, was)}
         kept_s = crawl.deletable_s(self._kept_s)
         update = assign(changed | {"edits": was.edits + 1, "expires_at": kept_s, "nonce": nonce})
         states = {":running": State.RUNNING, ":paused": State.PAUSED}

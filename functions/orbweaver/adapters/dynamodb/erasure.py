@@ -24,6 +24,7 @@ from orbweaver.adapters.dynamodb.backlog import BACKLOG, OUT, is_out
 from orbweaver.adapters.dynamodb.host_items import cookies_key, cookies_of_key, robots_key
 from orbweaver.adapters.dynamodb.journal import JOURNAL
 from orbweaver.adapters.dynamodb.scan import scan
+from orbweaver.adapters.dynamodb.seed_lists import SeedLists
 from orbweaver.adapters.dynamodb.table import ConditionFailed, Dynamo, assign, from_item, to_item
 from orbweaver.erasure.ports import BacklogTrace, ClaimTrace, JournalTrace, ParkedTrace, RecordTrace
 from orbweaver.frontier.journal_codec import decode
@@ -195,7 +196,9 @@ class DynamoTraces:
     # --- crawls -----------------------------------------------------------------------------
 
     async def redefine(self, crawl: Crawl, was: Crawl) -> bool:
-        update = assign({FIELD: crawl_codec.version_of(crawl), **crawl_codec.changes(crawl, was)})
+        changed = {FIELD: crawl_codec.version_of(crawl), **crawl_codec.changes(crawl, was)}
+        changed |= await SeedLists(self._dynamo, self._tables.crawls).erase(crawl)
+        update = assign(changed)
         update["ExpressionAttributeValues"] |= to_item({":was": was.edits})
         try:
             await self._dynamo.call(

@@ -28,8 +28,6 @@ LIVE = (State.RUNNING, State.PAUSED)
 class SqliteCrawls:
     """Definitions, states and counters of crawls."""
 
-    seeds_bytes_max = 32 * 1024 * 1024
-
     def __init__(self, store: SqliteStore, *, clock: Clock, crawl_retention_s: int) -> None:
         self._store = store
         self._clock = clock

@@ -1,0 +1,171 @@
+"""Long seed lists: chunks in items of their own, because an item holds at most 400 KB.
+
+- A chunk holds some of the seeds and sitemaps, compressed. The creator writes all chunks before the
+  item that counts them. A chunk names the digest of its list, so two creators of one id with
+  different lists do not mix them: the second one finds the id taken.
+- An erasure writes each chunk again without what it erases, so a crash leaves no other copy.
+- A list changes only by an erasure, which the item counts, so each container reads a list once.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from hashlib import blake2b
+from typing import Any, TypeAlias
+
+from orbweaver.adapters.aws.clients import all_of
+from orbweaver.adapters.dynamodb.table import (
+    BLOB_BYTES_MAX,
+    ConditionFailed,
+    Dynamo,
+    from_item,
+    to_item,
+)
+from orbweaver.model import crawl_codec
+from orbweaver.model.crawl import Crawl
+from orbweaver.model.crawl_settings import WEEK_S
+from orbweaver.model.errors import Permanent
+from orbweaver.model.version import FIELD
+
+# Longer lists get items of their own.
+INLINE_BYTES_MAX = 256 * 1024
+CALLS_AT_ONCE = 8
+LISTS_KEPT = 8
+# Fields of the item: the digest of the list, its chunks, and its erasures.
+DIGEST, CHUNKS, ERASURES = "seeds_digest", "seeds_chunks", "seeds_erasures"
+
+# Seeds and sitemaps.
+Listed: TypeAlias = tuple[tuple[str, ...], tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class SeedLists:
+    """Long seed lists of the `crawls` table."""
+
+    dynamo: Dynamo
+    table: str
+    _known: dict[tuple[Any, ...], Listed] = field(default_factory=dict)
+
+    async def write(self, crawl: Crawl, kept_s: int) -> dict[str, Any] | None:
+        """Write the list of a new crawl; the item's fields for it, or None if the id is taken."""
+        chunks = list(_chunks((crawl.seeds, crawl.sitemap_urls)))
+        digest = blake2b(json.dumps(chunks).encode(), digest_size=16).hexdigest()
+        # An edit may let the crawl run for a week: the list must not expire before its crawl.
+        expires_s = replace(crawl, duration_max_s=WEEK_S).deletable_s(kept_s)
+        calls = (
+            self._put(crawl.id, place, chunk, digest, expires_s)
+            for place, chunk in enumerate(chunks)
+        )
+        try:
+            await all_of(calls, CALLS_AT_ONCE)
+        except ConditionFailed:
+            return None
+        beside = {DIGEST: digest, CHUNKS: len(chunks)}
+        return {FIELD: version_of(crawl), "seeds": None, "sitemap_urls": None, **beside}
+
+    async def _put(
+        self, crawl_id: str, place: int, chunk: Listed, digest: str, expires_s: int | None
+    ) -> None:
+        chunk_item = {
+            **_key(crawl_id, place),
+            "digest": digest,
+            "blob": zlib.compress(json.dumps(chunk).encode()),
+            "expires_at": expires_s,
+        }
+        await self.dynamo.call(
+            "put_item",
+            TableName=self.table,
+            Item=to_item(chunk_item),
+            ConditionExpression="attribute_not_exists(#k) OR #digest = :digest",
+            ExpressionAttributeValues=to_item({":digest": digest}),
+        )
+
+    async def read(self, fields: Mapping[str, Any]) -> Crawl:
+        """Read a crawl with its list; raises NewerVersion."""
+        crawl = crawl_codec.from_fields(dict(fields))
+        if DIGEST not in fields:
+            return crawl
+        key = (crawl.id, fields[DIGEST], fields.get(ERASURES, 0))
+        if (listed := self._known.get(key)) is None:
+            chunks = [chunk for chunk, _ in await self._fetch(crawl.id, fields)]
+            seeds = tuple(url for chunk in chunks for url in chunk[0])
+            listed = seeds, tuple(url for chunk in chunks for url in chunk[1])
+            if len(self._known) >= LISTS_KEPT:
+                del self._known[next(iter(self._known))]
+            self._known[key] = listed
+        return replace(crawl, seeds=listed[0], sitemap_urls=listed[1])
+
+    async def erase(self, crawl: Crawl) -> dict[str, Any]:
+        """Remove URLs from a stored list that the crawl has lost; the item's fields for it."""
+        answer = await self.dynamo.call(
+            "get_item", TableName=self.table, Key=to_item({"k": crawl.id}), ConsistentRead=True
+        )
+        fields = from_item(answer.get("Item", {}))
+        if DIGEST not in fields:
+            return {}
+        left = frozenset(crawl.seeds), frozenset(crawl.sitemap_urls)
+        for place, (chunk, expires_s) in enumerate(await self._fetch(crawl.id, fields)):
+            seeds, sitemaps = (
+                tuple(url for url in urls if url in kept)
+                for urls, kept in zip(chunk, left, strict=True)
+            )
+            if (seeds, sitemaps) != chunk:
+                await self._put(crawl.id, place, (seeds, sitemaps), fields[DIGEST], expires_s)
+        version = max(crawl_codec.VERSION_LONG, version_of(crawl))
+        erasures = fields.get(ERASURES, 0) + 1
+        return {FIELD: version, "seeds": None, "sitemap_urls": None, ERASURES: erasures}
+
+    async def _fetch(
+        self, crawl_id: str, fields: Mapping[str, Any]
+    ) -> list[tuple[Listed, int | None]]:
+        """Read the chunks of a list, and when each expires."""
+        calls = (
+            self.dynamo.call(
+                "get_item",
+                TableName=self.table,
+                Key=to_item(_key(crawl_id, place)),
+                ConsistentRead=True,
+            )
+            for place in range(fields[CHUNKS])
+        )
+        items = [from_item(one.get("Item", {})) for one in await all_of(calls, CALLS_AT_ONCE)]
+        if any(item.get("digest") != fields[DIGEST] for item in items):
+            raise Permanent(f"the seed list of {crawl_id} is incomplete")
+        return [(_listed(item["blob"]), item.get("expires_at")) for item in items]
+
+
+def is_long(crawl: Crawl) -> bool:
+    """Return True if the seeds and sitemaps of a crawl need chunks."""
+    return sum(map(len, (*crawl.seeds, *crawl.sitemap_urls))) > INLINE_BYTES_MAX
+
+
+def version_of(crawl: Crawl) -> int:
+    """Return the lowest version that reads a crawl as this table stores it."""
+    lowest = crawl_codec.version_of(crawl)
+    return max(crawl_codec.VERSION_LONG, lowest) if is_long(crawl) else lowest
+
+
+def _chunks(listed: Listed) -> Iterator[Listed]:
+    """Cut a list into chunks that fit an item even where they cannot be compressed."""
+    for place, urls in enumerate(listed):
+        some, size = list[str](), 0
+        for url in urls:
+            some.append(url)
+            size += len(url.encode()) + 4
+            if size > BLOB_BYTES_MAX - 16 * 1024:
+                yield (tuple(some), ()) if place == 0 else ((), tuple(some))
+                some, size = [], 0
+        if some:
+            yield (tuple(some), ()) if place == 0 else ((), tuple(some))
+
+
+def _listed(blob: bytes) -> Listed:
+    seeds, sitemaps = json.loads(zlib.decompress(blob))
+    return tuple(seeds), tuple(sitemaps)
+
+
+def _key(crawl_id: str, place: int) -> dict[str, Any]:
+    return {"k": f"{crawl_id}#seeds#{place}"}
