@@ -58,6 +58,8 @@ seed-cured  6:0   6:0    2:0    6:0    6:0    6:0    4:0     6:0    6:0    6:0  
 link-401    1:0   1:0    0:0    1:0    1:0    1:0    1:0     1:0    1:0    1:0    1:0
 seed-401    1:1   1:1    1:1    1:1    6:0    1:1    1:1     1:1    1:1    1:1    1:1
 robots      0:1   0:1    0:1    0:1    0:1    6:0    0:1     0:1    0:1    0:1    0:1
+list        0:0   0:0    0:0    0:0    0:0    0:0    0:0     0:0    0:0    0:0    0:0
+list-at-3   0:0   3:0    0:0    3:0    3:0    3:0    3:0     3:0    3:0    3:0    3:0
 empty       0:0   0:0    0:0    0:0    0:0    0:0    0:0     0:0    0:0    0:0    0:0
 finished    0:0   0:0    0:0    0:0    0:0    0:0    0:0     0:0    0:0    0:0    0:0
 """
@@ -106,10 +108,17 @@ def pages_of(site: Graph) -> list[str]:
     return [path for path in site.log.paths() if path != "/robots.txt"]
 
 
-def crawl(url: str, *words: str) -> int:
+def crawl(*words: str) -> int:
     """Run a crawl command; its exit code."""
     fast = () if "--delay" in words else ("--delay", "0")
-    return main.main(["crawl", url, "--workers", "1", "--format", "jsonl", *fast, *words])
+    return main.main(["crawl", "--workers", "1", "--format", "jsonl", *fast, *words])
+
+
+def seed_list(url: str) -> tuple[str, ...]:
+    """Write all pages into a table of URLs; the words that name it."""
+    rows = [f"{path},{url}{path[1:]}" for path in PAGES]
+    Path("pages.csv").write_text("\n".join(["path,link", *rows]))
+    return "--seeds", "pages.csv", "--column", "link"
 
 
 def ids() -> list[str]:
@@ -148,16 +157,17 @@ def test_second_command_requests_and_exit_code(
     misbehaving = Site(state)
     with graph.serve_in_background(misbehaving.scripts()) as site:
         url = f"{site.url}/"
-        at_3 = ["--max-pages", "3"] if state in ("limited", "paused-at-3") else []
+        begin = seed_list(url) if state.startswith("list") else (url,)
+        at_3 = ["--max-pages", "3"] if state in ("limited", "paused-at-3", "list-at-3") else []
         if state in ("paused", "paused-at-3", "abandoned", "cancelled"):
             unfinished(url, state)
         else:
-            crawl(url, *at_3)
+            crawl(*begin, *at_3)
         if state == "empty":
             crawl(url)
         before, first = ids(), len(pages_of(site))
         misbehaving.second = True
-        code = crawl(url, *(at_3 if change == "same" else CHANGES[change]))
+        code = crawl(*begin, *(at_3 if change == "same" else CHANGES[change]))
         requests = len(pages_of(site)) - first
         same_run = "+" if ids() == before and requests else ""
         assert f"{requests}:{code}{same_run}" == cell

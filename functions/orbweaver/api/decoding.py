@@ -70,7 +70,8 @@ def _headers(event: Mapping[str, Any], kind: Any) -> dict[str, list[str]]:
 def _body(operation: Operation, event: Mapping[str, Any]) -> Any:
     text = _text(event)
     if len(text) > BODY_BYTES_MAX or len(text.encode(errors="replace")) > BODY_BYTES_MAX:
-        raise Refused(413, f"the body is over {BODY_BYTES_MAX:,} bytes: send it in parts")
+        fix = "send it in parts, more seeds by POST /seeds or `orbweaver start --seeds FILE`"
+        raise Refused(413, f"the body is over {BODY_BYTES_MAX:,} bytes: {fix}")
     if "body" not in operation.takes:
         if text:
             raise Refused(400, "this operation takes no body: leave it out")

@@ -9,6 +9,7 @@ interrupted, 141 nothing reads the output any more (`| head`).
     command           what a command is, and options of several
     option_types      what their values mean
     crawl_options     what a crawl may be told
+    seed_files        lists of URLs, read from files and the input
     exit_codes        how commands end
     stack             which stack to use
     store             which store to use

@@ -52,7 +52,7 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
     _check_options(command, words)
     arguments, rest = parser.parse_known_args(words)
     if hasattr(arguments, "seeds") and not (
-        arguments.seeds or arguments.sitemap or arguments.config or rest
+        arguments.seeds or arguments.seed_lists or arguments.sitemap or arguments.config or rest
     ):
         raise UsageError(f"{command.prog}: still missing: URL\n{_see(command)}")
     if hasattr(arguments, "seeds") and not any(
@@ -116,6 +116,7 @@ SYNONYMS = {
     **dict.fromkeys(("--csv", "--jsonl", "--parquet", "--warc"), "--format"),
     **dict.fromkeys(("--output", "--output-dir", "-o", "-O"), "--out"),
     **dict.fromkeys(("--limit", "--max-requests", "--max-urls"), "--max-pages"),
+    **dict.fromkeys(("--input-file", "-i", "--seed-file", "--seedFile", "--urls"), "--seeds"),
     **dict.fromkeys(("--depth", "--max-crawl-depth", "--level"), "--max-depth"),
 }
 # Half of the characters in common is no likeness: --csv is not --saved.

@@ -117,6 +117,10 @@ def given(arguments: Namespace) -> dict[str, Any]:
 def add_plan(add: Callable[..., Any]) -> None:
     """Add the options of a crawl that is to be started."""
     add("seeds", nargs="*", metavar="URL", help="where to begin; - reads a list from the input")
+    lists = "a list of seeds, one a line or in a CSV column; - is the input; may be repeated"
+    add("--seeds", dest="seed_lists", action="append", default=[], metavar="FILE", help=lists)
+    column = "the column of a CSV list by its name, or its number if there is no header (url)"
+    add("--column", metavar="NAME", help=column)
     config = "what to crawl, as a file says it; other options come before what it says"
     add("--config", type=Path, metavar="FILE", help=config)
     for part, option in _BY_NAME.items():

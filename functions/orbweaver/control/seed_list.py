@@ -100,7 +100,7 @@ def _of_references(plan: CrawlSpec, tracking: tuple[str, ...] | None) -> Iterato
         yield "seeds", "there is no seed: give at least one URL"
     elif count > SEEDS_MAX:
         yield "seeds", f"{count:,} seeds are too many, at most {SEEDS_MAX:,} a crawl: {SPLIT}"
-    elif (references := _usable(plan, tracking)) is not None:
+    elif (references := usable(plan, tracking)) is not None:
         yield from _of_size(references)
     else:
         problems = [
@@ -114,7 +114,7 @@ def _of_references(plan: CrawlSpec, tracking: tuple[str, ...] | None) -> Iterato
             yield "seeds", f"{len(problems) - PROBLEMS_MAX:,} more cannot be crawled"
 
 
-def _usable(plan: CrawlSpec, tracking: tuple[str, ...] | None) -> tuple[str, ...] | None:
+def usable(plan: CrawlSpec, tracking: tuple[str, ...] | None) -> tuple[str, ...] | None:
     """Return the seeds and sitemaps of a plan; None if one of them has a problem."""
     if any(map(_USER.match, (*plan.seeds, *plan.sitemap_urls))):
         return None

@@ -331,10 +331,6 @@ def test_seeds_come_from_a_file_or_the_input(stage: Stage, monkeypatch: pytest.M
     assert found["one"] == (f"{SITE}/1", f"{SITE}/2")
     assert found["two"] == (f"{SITE}/3", f"{SITE}/4")
     assert found["three"] == (f"{SITE}/5", f"{SITE}/3", f"{SITE}/4")
-    monkeypatch.setattr("sys.stdin", io.StringIO(typed))
-    monkeypatch.setattr(init_check, "FILE_BYTES_MAX", 5)
-    assert stage.run("crawl -") == 2
-    assert "the input has more than 5 B: give less" in stage.noted
 
 
 def test_start_takes_a_definition(stage: Stage) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from orbweaver.adapters.sqlite.store import SqliteStore
     from orbweaver.model.ports import Clock
 
+# Crawls with fields of this length are kept in memory: a screen reads its crawl every 0.2 s.
+LONG_CHARS, LONG_KEPT = 100_000, 2
 LIVE = (State.RUNNING, State.PAUSED)
 
 
@@ -32,6 +35,7 @@ class SqliteCrawls:
         self._store = store
         self._clock = clock
         self._kept_s = crawl_retention_s
+        self._long: deque[tuple[str, Crawl]] = deque(maxlen=LONG_KEPT)
 
     async def create(self, crawl: Crawl) -> bool:
         with self._store.writing() as db:
@@ -56,7 +60,17 @@ class SqliteCrawls:
         if row is None:
             return None
         with readable():
-            return crawl_codec.from_fields(json.loads(row[0]))
+            return self._read(row[0])
+
+    def _read(self, text: str) -> Crawl:
+        """Read a crawl; raises NewerVersion. One with a long seed list is read once per change."""
+        for known, crawl in self._long:
+            if known == text:
+                return crawl
+        crawl = crawl_codec.from_fields(json.loads(text))
+        if len(text) >= LONG_CHARS:
+            self._long.append((text, crawl))
+        return crawl
 
     async def list(self) -> tuple[Crawl, ...]:
         return self._all()[0]
@@ -74,11 +88,10 @@ class SqliteCrawls:
         crawls: list[Crawl] = []
         others: list[Unreadable] = []
         for (text,) in rows:
-            fields = json.loads(text)
             try:
-                crawls.append(crawl_codec.from_fields(fields))
+                crawls.append(self._read(text))
             except NewerVersion as error:
-                others.append(_unreadable(fields, str(error)))
+                others.append(_unreadable(json.loads(text), str(error)))
         return tuple(crawls), tuple(others)
 
     async def counters(self, crawl: Crawl) -> Counters:

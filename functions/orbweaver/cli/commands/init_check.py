@@ -12,6 +12,7 @@ from argparse import Namespace
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -21,6 +22,7 @@ from orbweaver.cli.commands import custom
 from orbweaver.cli.crawl_options import DEFINITION, OPTIONS, given
 from orbweaver.cli.crawl_template import STARTER
 from orbweaver.cli.exit_codes import OK, UsageError
+from orbweaver.cli.seed_files import STANDARD_INPUT, SeedListError, seeds_in
 from orbweaver.cli.session import Surroundings
 from orbweaver.control import definition
 from orbweaver.control.crawl_spec import SEEDS_FILE, CrawlSpec, Overlap
@@ -44,7 +46,6 @@ from orbweaver.model.user_agent import OPEN_HEADERS
 from orbweaver.politeness.host_schedule import spacing_ms
 
 Problems: TypeAlias = tuple[DefinitionProblem, ...]
-STANDARD_INPUT = "-"
 FILE_BYTES_MAX = 16 * 1024 * 1024
 SHOWN_MAX = 5
 HOUR_MS = 3_600_000
@@ -52,10 +53,7 @@ HOUR_MS = 3_600_000
 
 def plan_of(arguments: Namespace, around: Surroundings) -> CrawlSpec:
     """Make a plan of options, and of the definition that they name."""
-    parts = given(arguments)
-    if STANDARD_INPUT in parts.get("seeds", ()):
-        typed = [seed for seed in parts["seeds"] if seed != STANDARD_INPUT]
-        parts["seeds"] = (*typed, *definition.lines_of(_input(around)))
+    parts = given(arguments) | _seeds_given(arguments, around)
     if arguments.config is None:
         return CrawlSpec(**parts)
     base, problems = _read(arguments.config, around)
@@ -67,6 +65,19 @@ def plan_of(arguments: Namespace, around: Surroundings) -> CrawlSpec:
     problems = tuple(problem for problem in problems if problem.path not in replaced)
     _refuse(arguments.config, (*problems, *_unfit(plan, parts, problems)), around)
     return plan
+
+
+def _seeds_given(arguments: Namespace, around: Surroundings) -> dict[str, Any]:
+    """Return the typed seeds and the seeds of lists as a part of a plan, if there are any."""
+    typed = [seed for seed in arguments.seeds if seed != STANDARD_INPUT]
+    named = (*arguments.seed_lists, *(seed for seed in arguments.seeds if seed == STANDARD_INPUT))
+    lists = tuple(dict.fromkeys(named))
+    if arguments.column is not None and not lists:
+        raise UsageError("--column names a column of a list: give --seeds FILE, too")
+    if not (typed or lists):
+        return {}
+    listed = (seeds_in(name, around.folder, around, arguments.column) for name in lists)
+    return {"seeds": (*typed, *chain.from_iterable(listed))}
 
 
 def plan_in(file: Path, around: Surroundings) -> CrawlSpec:
@@ -105,11 +116,15 @@ def document_in(file: Path, around: Surroundings) -> tuple[object, str, Problems
     document = _decoded(file, _text(path, file))
     lines = ""
     name = definition.seeds_file_of(document)
-    if name == STANDARD_INPUT:
-        lines = _input(around)
-    elif name is not None:
+    if name is not None:
         try:
-            lines = _text(path.parent / name, name)
+            lines = "\n".join(seeds_in(name, path.parent, around))
+        except SeedListError as error:
+            return (
+                document,
+                lines,
+                tuple(DefinitionProblem(SEEDS_FILE, one) for one in error.problems),
+            )
         except UsageError as error:
             return document, lines, (DefinitionProblem(path=SEEDS_FILE, text=str(error)),)
     return document, lines, ()
@@ -132,13 +147,6 @@ def _text(path: Path, name: object) -> str:
     except ValueError:
         why = "is no name of a file"
     raise UsageError(f"{shown} {why}")
-
-
-def _input(around: Surroundings) -> str:
-    lines = around.stdin.read(FILE_BYTES_MAX + 1)
-    if len(lines) > FILE_BYTES_MAX:
-        raise UsageError(f"the input has more than {text.size(FILE_BYTES_MAX)}: give less")
-    return lines
 
 
 def _decoded(file: Path, content: str) -> object:

@@ -80,12 +80,12 @@ def forecast(status: Status, per_s: float, hosts: Sequence[HostRow]) -> Forecast
 
 def hosts_begun_at(crawl: Crawl) -> int:
     """Count the hosts that a crawl begins at."""
-    return _distinct(crawl.references) if crawl.obey_robots else 0
+    return _distinct(crawl.seeds, crawl.sitemap_urls) if crawl.obey_robots else 0
 
 
 @lru_cache(maxsize=8)
-def _distinct(urls: tuple[str, ...]) -> int:
-    return len({host_of(url) for url in urls})
+def _distinct(*lists: tuple[str, ...]) -> int:
+    return len({host_of(url) for urls in lists for url in urls})
 
 
 def _guess(
