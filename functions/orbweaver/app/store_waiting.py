@@ -1,7 +1,8 @@
-"""List single URLs of a crawl in a store that wait for a retry or for a response."""
+"""List single URLs of a crawl that wait for a retry or response, and count pages in flight."""
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from orbweaver.control.progress.queued import QueuedUrl
@@ -12,6 +13,18 @@ if TYPE_CHECKING:
     from orbweaver.app.store_ports import StorePorts
 
 RETRIES_MAX, IN_WORK_MAX = 50, 20
+
+
+async def pages_in_work(ports: StorePorts) -> Counter[str]:
+    """Count the pages of uncommitted packs that processes hold, by crawl."""
+    found = map(decode, ports.messages.held_bodies())
+    packs = {one.id: one for one in found if isinstance(one, Pack) and not one.late}
+    known = await ports.packs.recall([*packs]) if packs else {}
+    pages: Counter[str] = Counter()
+    for pack in packs.values():
+        if known.get(pack.id, Recalled()).ledger is None:
+            pages[pack.crawl] += len(pack.targets)
+    return pages
 
 
 async def queued_urls(ports: StorePorts, crawl_id: str) -> list[QueuedUrl]:

@@ -31,7 +31,7 @@ from orbweaver.control.progress.reader import StatusReader
 from orbweaver.control.progress.status import ProgressMeter, StatusReading, View, stalled
 from orbweaver.frontier.queues import Depths
 from orbweaver.model.crawl import Crawl, State
-from orbweaver.model.errors import Transient
+from orbweaver.model.errors import NOTHING, Transient
 from orbweaver.model.ports import Clock, Fetcher
 from orbweaver.model.settings import Settings
 
@@ -148,6 +148,10 @@ class Place(Protocol):
     def busy(self) -> bool:
         """Whether workers of others may be working on what is queued."""
 
+    @property
+    def left_in_work(self) -> Mapping[str, int]:
+        """Pages that killed processes had in work, by crawl, as far as they are known."""
+
     async def depths(self) -> Depths | None:
         """Count the messages on the queues; None if that may not be read."""
 
@@ -171,6 +175,7 @@ class StackPlace:
     workers: tuple[str, ...] = ()
     billed: bool = True
     busy: bool = True
+    left_in_work: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def _is_local(self) -> bool:
@@ -315,16 +320,23 @@ def stack_session(ports: PortSet, place: StackPlace) -> Session:
     return Session(control=control_of(ports), ports=ports, settings=place.settings, place=place)
 
 
-def store_session(ports: StorePorts, *, works: bool = False, busy: bool = False) -> Session:
+def store_session(
+    ports: StorePorts,
+    *,
+    works: bool = False,
+    busy: bool = False,
+    left_in_work: Mapping[str, int] = NOTHING,
+) -> Session:
     """Make the session of an open store.
 
     `works`: this command works on it. `busy`: so did others before.
     """
+    place = StorePlace(ports=ports, works=works, busy=busy, left_in_work=left_in_work)
     return Session(
         control=control_of(ports, ports.underway),
         ports=ports,
         settings=ports.settings,
-        place=StorePlace(ports=ports, works=works, busy=busy),
+        place=place,
     )
 
 

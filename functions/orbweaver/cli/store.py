@@ -10,7 +10,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -86,6 +86,8 @@ class StorePlace:
     poll_s: float = POLL_S
     silence_ms_max: int = SILENCE_MS_MAX
     billed: bool = False
+    # Pages that killed processes had in work when this command began, by crawl.
+    left_in_work: Mapping[str, int] = field(default_factory=dict)
 
     async def depths(self) -> Depths | None:
         """See the protocol."""
@@ -136,6 +138,16 @@ def has_workers(folder: Path) -> bool:
     from orbweaver.adapters.sqlite.processes import StoreProcesses
 
     return StoreProcesses(folder).alive() > 0
+
+
+async def pages_left_in_work(folder: Path, environment: Mapping[str, str]) -> Mapping[str, int]:
+    """Count the pages that killed processes had in work, by crawl, before others take them."""
+    if not is_store(folder):
+        return {}
+    from orbweaver.app.store_waiting import pages_in_work
+
+    async with opened_store(folder, environment) as ports:
+        return await pages_in_work(ports)
 
 
 def option_again(given: Path | None) -> str:

@@ -13,10 +13,11 @@ from orbweaver.adapters.sqlite.store import StoreUnusable
 from orbweaver.app.store_ports import StorePorts
 from orbweaver.cli.live import lines
 from orbweaver.cli.session import store_session
-from orbweaver.cli.store import StorePlace, is_store, opened_store
+from orbweaver.cli.store import StorePlace, is_store, opened_store, pages_left_in_work
 from orbweaver.control.crawl_spec import CrawlSpec
 from orbweaver.control.progress.status import ProgressMeter
 from orbweaver.frontier.backlog import WaitingPack
+from orbweaver.frontier.journal import Ledger
 from orbweaver.frontier.late import BANDS_MAX, LANE, place_at
 from orbweaver.frontier.messages import Pack, encode
 from orbweaver.frontier.queues import Depths
@@ -144,3 +145,35 @@ def test_what_a_killed_process_held_is_due_again(tmp_path: Path) -> None:
         (tmp_path / FOLDER / "1-dead").touch()
         assert not StorePlace(ports=ports).reclaimed()
         assert messages.depth(QueueName.CRAWL) == QueueDepth(waiting=1, held=1)
+
+
+async def test_pages_left_in_work_counts_uncommitted_pages_of_killed_processes(
+    tmp_path: Path,
+) -> None:
+    """Late packs hold links that nothing has claimed, so they do not count."""
+    ports = StorePorts(Settings(), tmp_path)
+    with ports.ending:
+        begun = await store_session(ports).control.start(CrawlSpec(seeds=("https://a.example/",)))
+        messages = ports.messages
+        messages.holder = "1-dead"
+        packs = {
+            name: Pack(
+                id=name,
+                crawl=begun.id,
+                at_ms=1,
+                targets=tuple(
+                    Target(url=f"https://a.example/{name}/{n}", depth=1) for n in range(4)
+                ),
+                late=name == "late",
+            )
+            for name in ("taken", "copy", "done", "late")
+        }
+        some = [
+            Outgoing(body=encode(pack), group=begun.id, delay_s=60, held=True)
+            for pack in packs.values()
+        ]
+        messages.send(QueueName.CRAWL, [*some, some[0]])
+        messages.send(QueueName.CRAWL, [Outgoing(body=encode(packs["taken"]), group=begun.id)])
+        await ports.packs.commit(begun, Ledger(pack="done", children=()), {})
+    assert await pages_left_in_work(tmp_path, {}) == {begun.id: 8}
+    assert await pages_left_in_work(tmp_path / "none", {}) == {}

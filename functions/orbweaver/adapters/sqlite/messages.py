@@ -321,6 +321,14 @@ class SqliteMessages:
         )
         return [(str(body), int(at_ms)) for body, at_ms in rows]
 
+    def held_bodies(self) -> list[str]:
+        """Read the bodies that processes hold, of all crawls."""
+        rows = self._store.rows(
+            "SELECT body FROM messages WHERE queue IN (?, ?) AND due > ? AND holder IS NOT NULL",
+            (QueueName.CRAWL, QueueName.EXPRESS, self._clock.now_ms()),
+        )
+        return [str(body) for (body,) in rows]
+
     def next_due_ms(self, queue: QueueName) -> int | None:
         """Return when a queue's next message can be taken, perhaps in the past.
 

@@ -46,7 +46,13 @@ from orbweaver.cli.live.lines import gone_on
 from orbweaver.cli.one_file import one_file, shown_as, write_one
 from orbweaver.cli.session import Session, Stalled, Surroundings, chosen, opened, store_session
 from orbweaver.cli.stack import ENDPOINT, PORT, port_option, settings_from
-from orbweaver.cli.store import has_workers, opened_store, option_again, store_of
+from orbweaver.cli.store import (
+    has_workers,
+    opened_store,
+    option_again,
+    pages_left_in_work,
+    store_of,
+)
 from orbweaver.control.continuation import Continue, Refuse, Replace, Start
 from orbweaver.control.crawl_control import renamed
 from orbweaver.control.crawl_spec import CrawlSpec, PlanError
@@ -148,12 +154,13 @@ def _on_store(
             return _cannot_begin(unreached, around, display)
 
         async def go() -> int:
+            left = {} if busy else await pages_left_in_work(folder, around.environment)
             opening = opened_store(
                 folder, around.environment, works=works, extractor=extractor, further=further
             )
             async with opening as ports:
                 keep_made()
-                session = store_session(ports, works=True, busy=busy)
+                session = store_session(ports, works=True, busy=busy, left_in_work=left)
                 return await _crawl(session, asked.plan, asked.arguments, around, display, running)
 
         return asyncio.run(go())
@@ -327,12 +334,10 @@ async def _begin(session: Session, plan: CrawlSpec, display: Display) -> Crawl:
 async def _left_behind(session: Session, run: Crawl) -> str:
     """Say how far a run came whose workers are gone, and what is requested again."""
     counters = (await session.control.status(run.id)).counters
-    depths = await session.place.depths()
-    in_work = 0 if depths is None else depths.in_work
-    held = f"; its workers had {text.plural(in_work, 'pack')} in work, requested again"
-    return (
-        f"  {counters.done:,} of {counters.claimed:,} known URLs are done{held if in_work else ''}"
-    )
+    done = f"  {counters.done:,} of {counters.claimed:,} known URLs are done"
+    if not (left := session.place.left_in_work.get(run.id, 0)):
+        return done
+    return f"{done}; up to {text.plural(left, 'page')} in work are requested again"
 
 
 def _value(value: object) -> str:
