@@ -142,6 +142,21 @@ async def test_certificates_and_handshakes(name: str, tmp_path: Path) -> None:
         assert result.detail.isprintable()
 
 
+@pytest.mark.parametrize("addresses", [("127.0.0.1", "127.0.0.2"), ("127.0.0.2", "127.0.0.1")])
+async def test_certificate_error_outranks_refused_connection_of_other_address(
+    addresses: tuple[str, ...], tmp_path: Path
+) -> None:
+    context = context_of(SERVED["expired"], tmp_path)
+    async with (
+        serving([answer(PAGE)], tls=context) as origin,
+        fetching(book={"good.test": addresses}) as fetcher,
+    ):
+        result = await fetcher.fetch(request(origin.url("/", "good.test")))
+    assert isinstance(result, Failure)
+    assert result.reason is Reason.TLS
+    assert "certificate has expired" in result.detail
+
+
 def test_every_case_of_the_corpus_is_here() -> None:
     """The table above and the tests below have all of them."""
     with corpus("tls", "cases.tsv").open(newline="") as rows:

@@ -21,6 +21,7 @@ import logging
 from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
+from weakref import WeakKeyDictionary
 
 import aiohttp
 
@@ -77,6 +78,9 @@ class ConnectionPool(aiohttp.TCPConnector):
         super().__init__(keepalive_timeout=keepalive_s, **options)
         self._origins = origins
         self._keepalive_s = keepalive_s
+        self._tls_errors: WeakKeyDictionary[aiohttp.ClientRequest, aiohttp.ClientSSLError] = (
+            WeakKeyDictionary()
+        )
         self._factory = cast("partial[ResponseHandler]", partial(CountingHandler, loop=self._loop))
 
     def distrust(self, key: ConnectionKey) -> None:
@@ -132,13 +136,20 @@ class ConnectionPool(aiohttp.TCPConnector):
     async def _wrap_create_connection(
         self, *args: Any, addr_infos: list[AddrInfoType], **kwargs: Any
     ) -> tuple[asyncio.Transport, ResponseHandler]:
-        """Dial each address of a host once. aiohttp would try the remaining ones again."""
+        """Dial each address of a host once. aiohttp would try the remaining ones again.
+
+        Raises the TLS error of an earlier address rather than a connection error of a later one.
+        """
+        req: aiohttp.ClientRequest = kwargs["req"]
         try:
             return await super()._wrap_create_connection(*args, addr_infos=addr_infos, **kwargs)
-        except aiohttp.ClientSSLError:
+        except aiohttp.ClientSSLError as error:
+            self._tls_errors[req] = error
             raise  # TLS may succeed at another address of the host
         except (aiohttp.ClientConnectorError, TimeoutError):
             addr_infos.clear()
+            if (tls_error := self._tls_errors.get(req)) is not None:
+                raise tls_error from tls_error.__cause__
             raise
 
 
