@@ -7,11 +7,13 @@ pages, and its exit code. A cell that ends with `+` continues the earlier run un
 from __future__ import annotations
 
 import asyncio
+import csv
 import os
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -147,6 +149,13 @@ def unfinished(url: str, state: str) -> None:
     asyncio.run(leave())
 
 
+def exported(folder: Path) -> list[str]:
+    """List the paths of the pages in a folder's CSV files."""
+    (file,) = folder.glob("pages/csv/**/*.csv")
+    with file.open(newline="") as rows:
+        return sorted(urlsplit(row["url"]).path for row in csv.DictReader(rows))
+
+
 @pytest.mark.parametrize(("state", "change", "cell"), [*cells()])
 def test_second_command_requests_and_exit_code(
     state: str, change: str, cell: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -171,3 +180,5 @@ def test_second_command_requests_and_exit_code(
         requests = len(pages_of(site)) - first
         same_run = "+" if ids() == before and requests else ""
         assert f"{requests}:{code}{same_run}" == cell
+        if change == "format" and state in ("finished", "list", "empty"):
+            assert exported(Path("elsewhere")) == sorted(PAGES)
