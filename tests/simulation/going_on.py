@@ -157,6 +157,6 @@ def _asked(world: World, crawl_id: str, sequel: Crawl) -> set[str]:
             found.update(
                 url
                 for url, outcome, reason in ends
-                if not requested_again(sequel, run, outcome, reason)
+                if not requested_again(sequel, run, outcome, reason, is_seed=url in run.references)
             )
     return found

@@ -7,7 +7,8 @@
   limit, a cancellation, a failure, robots.txt, or a depth, scope or pattern that has changed.
 - A URL that failed is not crawled: the next run requests it again. The next run also requests URLs
   that robots.txt disallowed if the crawl's robots options changed, a day has passed, or the run
-  fetched nothing. Retries of these runs are continued too, because they hold claims of such URLs.
+  fetched nothing. It always requests a disallowed seed: without it the crawl has nothing. Retries
+  of these runs are continued too, because they hold claims of such URLs.
 - The page limit covers all these runs together: of 200 pages, 60 of which an earlier run has
   requested, 140 are left. URLs that failed or were never requested do not count. Other limits
   apply to each run.
@@ -119,11 +120,13 @@ def unasked(total: Counts) -> int:
     return sum(total.get(key, 0) for key in _UNASKED)
 
 
-def requested_again(crawl: Crawl, run: Crawl, outcome: Outcome, reason: Reason) -> bool:
+def requested_again(
+    crawl: Crawl, run: Crawl, outcome: Outcome, reason: Reason, *, is_seed: bool
+) -> bool:
     """Return True if a crawl that continues a run requests a URL again that ended like this."""
     if outcome is Outcome.FAILED or reason is Reason.ROBOTS_UNREACHABLE:
         return True
-    return reason is Reason.ROBOTS and robots_may_differ(crawl, run)
+    return reason is Reason.ROBOTS and (is_seed or robots_may_differ(crawl, run))
 
 
 def robots_may_differ(crawl: Crawl, run: Crawl) -> bool:

@@ -91,7 +91,7 @@ class AsyncClient:
     port: int | None = None
     workers: int = 1
     extractors: Mapping[str, Extractor] = field(default_factory=dict)
-    _begun: set[str] = field(default_factory=set)
+    _has_begun: bool = False
     _opened: AsyncExitStack | None = None
     _session: Session | None = None
 
@@ -179,7 +179,7 @@ class AsyncClient:
         """
         spec, session = spec_of(seeds, definition, options), self._now
         control = session.control
-        decision = await control.decide(spec, busy=session.place.busy or bool(self._begun))
+        decision = await control.decide(spec, busy=session.place.busy or self._has_begun)
         try:
             begun = await control.take_up(spec, decision)
         except Conflict:
@@ -187,7 +187,7 @@ class AsyncClient:
                 raise
             await asyncio.sleep(1)  # the id of a run contains its start in seconds
             begun = await control.start(spec)
-        self._begun.add(begun.id)
+        self._has_begun = True
         return begun.id
 
     async def status(self, crawl: str | None = None) -> CrawlStatus:

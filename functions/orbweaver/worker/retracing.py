@@ -32,7 +32,6 @@ from orbweaver.frontier.messages import PAST_PACKS_MAX, Pack, Past
 from orbweaver.frontier.pack_result import PackResult
 from orbweaver.frontier.resumption import REQUESTED_AGAIN, requested_again, roots_of
 from orbweaver.model.crawl import Crawl, State
-from orbweaver.model.outcome import Reason
 from orbweaver.model.target import Target
 from orbweaver.model.url_limits import Bounds
 from orbweaver.worker.crawl_cache import RecentCrawls
@@ -152,9 +151,8 @@ def _requested_again(
         outcome, reason = ends.get(target.url, (None, None))
         if outcome is None or reason is None:
             continue
-        # A disallowed seed is always requested again: without it, the crawl has no pages.
-        seed = target.referrer is None and reason is Reason.ROBOTS
-        if seed or requested_again(crawl, run, outcome, reason):
+        is_seed = target.referrer is None
+        if requested_again(crawl, run, outcome, reason, is_seed=is_seed):
             found.append(target)
     return found
 
