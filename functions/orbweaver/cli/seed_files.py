@@ -171,7 +171,7 @@ def _has_content(line: str) -> bool:
 
 
 def _place(header: list[str], column: str) -> int | None:
-    """Find a column by its name: the exact one, else one that differs in case."""
+    """Find a column by its exact name, else by its name in any case."""
     names = [cell.strip() for cell in header]
     if column in names:
         return names.index(column)
