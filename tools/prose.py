@@ -87,7 +87,7 @@ def room_of(name: str) -> str:
 def rooms() -> dict[str, list[Text]]:
     """Read all tracked files, by room."""
     listed = subprocess.check_output(LISTED, cwd=ROOT, text=True)
-    found = defaultdict(list)
+    found: defaultdict[str, list[Text]] = defaultdict(list)
     for name in listed.split():
         if (path := ROOT / name).exists() and "vendor" not in name:
             found[room_of(name)] += texts_of(path, name)
