@@ -1,4 +1,4 @@
-"""Pages of a site, from which a crawl learns what its kinds of URLs bring."""
+"""Pages of a site for tests of kind learning."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ HOST = "https://wiki.example"
 
 
 def page(path: str, title: str | None = None, **more: object) -> PageRecord:
-    """A page that was fetched."""
     record = PageRecord(
         crawl="c-1",
         url=HOST + path,

@@ -1,4 +1,4 @@
-"""Why a URL is refused."""
+"""Admission of URLs and the reasons for a refusal."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ CRAWL = Crawl(
 PAGE = Target(url=f"{SITE}/docs/a", depth=2)
 
 
-def test_a_redirected_sitemap_is_asked_for_where_it_is() -> None:
-    """As one that is new there, one hop on, and wherever that is: sitemaps may lie elsewhere."""
+def test_redirected_sitemap_keeps_kind_and_leaves_host() -> None:
+    """Sitemaps may be on another host."""
     source = Target(url=f"{SITE}/s.xml", depth=0, kind=TargetKind.SITEMAP, attempt=3, hops=1)
     url = "https://other.example/s.xml"
     moved = replace(source, url=url, attempt=1, hops=2, referrer=source.url)
@@ -57,8 +57,9 @@ def test_a_redirected_sitemap_is_asked_for_where_it_is() -> None:
         (Scope.PREFIX, "https://other.example/docs/", False),
     ],
 )
-def test_scope_says_which_links_belong(scope: Scope, url: str, *, belongs: bool) -> None:
-    """Links belong to their page's host, below a seed's folder, or anyway."""
+def test_link_is_in_scope_of_its_page_host_or_seed_folder(
+    scope: Scope, url: str, *, belongs: bool
+) -> None:
     assert in_scope(replace(CRAWL, scope=scope), url, PAGE.url) is belongs
 
 
@@ -71,8 +72,7 @@ def test_scope_says_which_links_belong(scope: Scope, url: str, *, belongs: bool)
         (f"{SITE}/a/b?c=/d/", f"{SITE}/a/"),
     ],
 )
-def test_a_seed_lies_in_a_folder(seed: str, folder: str) -> None:
-    """The folder ends at the last slash of the path."""
+def test_seed_folder_ends_at_last_slash(seed: str, folder: str) -> None:
     assert prefixes((seed,)) == (folder,)
 
 
@@ -89,13 +89,14 @@ def test_a_seed_lies_in_a_folder(seed: str, folder: str) -> None:
         ("https://other.example/a/a/a", 2, Refusal.SCOPE),
     ],
 )
-def test_a_link_is_one_deeper_or_refused(url: str, depth: int, admitted: Target | Refusal) -> None:
-    """A link becomes a target with its page as referrer, unless depth or scope forbid it."""
+def test_link_is_one_level_deeper_or_refused(
+    url: str, depth: int, admitted: Target | Refusal
+) -> None:
     assert admit_link(CRAWL, url, replace(PAGE, depth=depth)) == admitted
 
 
-def test_an_index_is_not_asked_for_again_in_another_order() -> None:
-    """Its own links to itself are refused, and a pattern that leaves them out is named first."""
+def test_index_order_link_is_refused_after_patterns() -> None:
+    """An exclude pattern is reported before the order of an index."""
     index = Target(url=f"{SITE}/pub/", depth=1)
     order = f"{SITE}/pub/?C=M;O=D"
     assert admit_link(CRAWL, order, index) is Refusal.INDEX_ORDER
@@ -118,10 +119,10 @@ def test_an_index_is_not_asked_for_again_in_another_order() -> None:
         (Scope.ANY, 5, REDIRECTS_MAX, "https://www.example.com/", Refusal.REDIRECTS),
     ],
 )
-def test_a_redirect_leads_on_within_bounds(
+def test_redirect_keeps_depth_and_counts_hop(
     scope: Scope, depth: int, hops: int, url: str, refusal: Refusal | None
 ) -> None:
-    """A redirect keeps its depth, counts a hop, and leaves the host only from a seed (case 42)."""
+    """Only a redirect of a seed may leave the host (case 42)."""
     source = replace(PAGE, depth=depth, hops=hops)
     target = Target(url=url, depth=depth, hops=hops + 1, referrer=source.url)
     admitted = admit_redirect(replace(CRAWL, scope=scope), url, source)
@@ -140,10 +141,9 @@ def test_a_redirect_leads_on_within_bounds(
         (State.FINISHED, Stop.FINISHED, 0, False, Reason.CANCELLED),
     ],
 )
-def test_a_crawl_that_is_over_asks_for_nothing(
+def test_url_of_ended_crawl_is_skipped_with_reason(
     state: State, stop: Stop | None, after_s: int, reason: Reason | None, *, continuous: bool
 ) -> None:
-    """URLs of a stopped crawl, or of one that has lasted too long, end unasked with a reason."""
     crawl = replace(CRAWL, state=state, stop=stop, continuous=continuous)
     assert admit_target(crawl, NOW_MS + after_s * 1000) is reason
 
@@ -153,16 +153,15 @@ def test_a_crawl_that_is_over_asks_for_nothing(
     [
         ("/docs/", "https://www.example.com/docs/", "https://www.example.com/docs/", "x", "../y"),
         ("/docs/", "https://example.com/en/docs/", "https://example.com/en/docs/", "x", "../y"),
-        # never to a wider folder than the seed's own
+        # never wider than the folder of the seed
         ("/docs/a", "https://www.example.com/", "https://www.example.com/docs/", "docs/x", "y"),
         ("/docs/a", "https://example.com/login?next=a", "https://example.com/docs/", "docs/x", "y"),
         ("/", "http://www.example.com/home/", "http://www.example.com/", "/x", "//example.com/y"),
     ],
 )
-def test_a_seed_that_leads_out_of_its_folder_takes_the_crawl_along(
+def test_redirected_seed_folder_becomes_scope_of_its_links(
     seed: str, url: str, root: str, inside: str, outside: str
 ) -> None:
-    """The folder goes with every link found below it, and is no wider than the seed's was."""
     origin = "https://example.com"
     crawl = replace(CRAWL, scope=Scope.PREFIX, seeds=(f"{origin}/other/", f"{origin}{seed}"))
     if seed == "/":

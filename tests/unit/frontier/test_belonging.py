@@ -1,4 +1,4 @@
-"""URLs that messages bring: from the seed queue, and in packs."""
+"""Admission of URLs from the seed queue and from packs."""
 
 from __future__ import annotations
 
@@ -41,10 +41,9 @@ CRAWL = Crawl(id="c", name="c", started_at_ms=NOW_MS, depth_max=3, seeds=(f"{SIT
         ({"anchors": (f"{OTHER}/",)}, f"{SITE}/x", Refusal.SCOPE),
     ],
 )
-def test_a_named_crawl_takes_dropped_urls_within_its_scope(
+def test_dropped_url_of_named_crawl_must_be_in_scope(
     changes: dict[str, object], url: str, refused: Refusal | None
 ) -> None:
-    """Its scope is measured by its own seeds, and patterns hold as they do for links."""
     admitted = admit_dropped(replace(CRAWL, **changes), url)  # type: ignore[arg-type]
     assert (admitted if refused else None) == refused
     if refused is None:
@@ -64,23 +63,19 @@ def test_a_named_crawl_takes_dropped_urls_within_its_scope(
         ({"seeds": ()}, False),
     ],
 )
-def test_a_crawl_may_be_of_one_host(changes: dict[str, object], *, one: bool) -> None:
-    """Its seeds lie there, and what it follows does."""
+def test_crawl_is_of_one_host_by_seeds_and_scope(changes: dict[str, object], *, one: bool) -> None:
     assert is_of_one_host(replace(CRAWL, **changes)) is one  # type: ignore[arg-type]
 
 
-def test_the_crawl_of_bare_urls_takes_any() -> None:
-    """It has no scope of its own, and its seeds may lead elsewhere, as they always could."""
+def test_default_crawl_admits_any_host() -> None:
     assert admit_dropped(default_crawl(NOW_MS), f"{OTHER}/x") == Target(url=f"{OTHER}/x", depth=0)
 
 
-def test_a_crawls_own_seed_stays_one() -> None:
-    """Dropped before it was taken in, it still leads where the crawl's own seed would."""
+def test_dropped_url_equal_to_seed_is_admitted_as_seed() -> None:
     assert admit_dropped(CRAWL, f"{SITE}/docs/a") == Target(url=f"{SITE}/docs/a", depth=0)
 
 
-def test_a_dropped_url_never_widens_the_scope() -> None:
-    """A redirect of it stays where the crawl is, however many hops it takes; a seed's need not."""
+def test_redirect_of_dropped_url_stays_in_scope() -> None:
     dropped = admit_dropped(CRAWL, f"{SITE}/go")
     assert isinstance(dropped, Target)
     inside = admit_redirect(CRAWL, f"{SITE}/go/on", dropped)
@@ -91,8 +86,7 @@ def test_a_dropped_url_never_widens_the_scope() -> None:
     assert isinstance(admit_redirect(CRAWL, f"{OTHER}/", replace(dropped, bound=False)), Target)
 
 
-def test_that_it_is_bound_travels_with_it() -> None:
-    """A pack carries it, and a redrive does."""
+def test_bound_flag_survives_pack_encoding() -> None:
     target = Target(url=f"{SITE}/go", depth=0, bound=True, express=True)
     assert tuple(from_rows(*to_rows([target]))) == (target,)
 
@@ -130,15 +124,14 @@ PAGE = Target(url=f"{SITE}/b", depth=1, referrer=f"{SITE}/a")
         (CRAWL, replace(PAGE, url=""), Reason.INVALID),
     ],
 )
-def test_urls_of_packs_are_looked_at_again(
+def test_pack_target_is_checked_again_with_reason(
     crawl: Crawl, target: Target, reason: Reason | None
 ) -> None:
-    """Not canonical, too deep, out of scope, no page by its name: each has its reason."""
     assert admit_claimed(crawl, target) == reason
 
 
-def test_what_a_sitemap_of_another_host_lists_belongs() -> None:
-    """The host whose robots.txt named it goes with the entry, which its referrer cannot show."""
+def test_entry_of_sitemap_on_other_host_is_admitted() -> None:
+    """The entry carries the host whose robots.txt named the sitemap."""
     sitemap = Target(
         url=f"{OTHER}/s.xml", depth=0, kind=TargetKind.SITEMAP, site="https://wide.example"
     )
@@ -159,8 +152,7 @@ def test_what_a_sitemap_of_another_host_lists_belongs() -> None:
     ),
     query=st.none() | st.text(max_size=20),
 )
-def test_canonical_urls_are_known_as_such(path: str, host: str, query: str | None) -> None:
-    """What canonicalize returns is canonical, and what it would change is not."""
+def test_only_canonicalize_results_are_canonical(path: str, host: str, query: str | None) -> None:
     text = f"https://{host}/{path}" + ("" if query is None else f"?{query}")
     try:
         url = canonicalize(text, tracking=frozenset())
@@ -171,8 +163,8 @@ def test_canonical_urls_are_known_as_such(path: str, host: str, query: str | Non
     assert is_canonical(text) is (url == text)
 
 
-def test_a_look_at_a_plain_url_costs_next_to_nothing() -> None:
-    """A pack's 25 URLs cost less CPU than 0.2 ms, of which a request takes many times more."""
+def test_check_of_claimed_target_takes_under_8_us() -> None:
+    """A pack of 25 URLs takes less than 0.2 ms of CPU time."""
     targets = [replace(PAGE, url=f"{SITE}/a/page-{n}.html?n={n}") for n in range(10_000)]
     started_s = time.process_time()
     assert not any(admit_claimed(CRAWL, target) for target in targets)

@@ -1,4 +1,4 @@
-"""URLs without end are refused by what they look like, and by how many there are of a kind."""
+"""Crawler traps, recognized by the form of a URL and by the number of URLs per pattern."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ MANUALS = {
         ("/x?q=" + "y" * 999, QUERY),
     ],
 )
-def test_what_looks_like_a_trap_is_refused(tail: str, refusal: Refusal | None) -> None:
-    """Paths that are deep or say the same thrice, and queries that grow (cases 70 and 72)."""
+def test_trap_like_path_or_query_is_refused(tail: str, refusal: Refusal | None) -> None:
+    """Deep paths, a segment three times, growing queries (cases 70 and 72)."""
     assert trap(SITE + tail) is refusal
 
 
@@ -65,8 +65,8 @@ def test_what_looks_like_a_trap_is_refused(tail: str, refusal: Refusal | None) -
         ("http://[1:1:1:1:1:1:1:1]:8080", None),
     ],
 )
-def test_hosts_may_grow_without_end(origin: str, refusal: Refusal | None) -> None:
-    """A wildcard in DNS answers any name; addresses repeat what they like (case 74)."""
+def test_growing_host_name_is_refused(origin: str, refusal: Refusal | None) -> None:
+    """A DNS wildcard answers any name; addresses may repeat parts (case 74)."""
     assert trap(f"{origin}/x") is refusal
 
 
@@ -78,10 +78,10 @@ def test_hosts_may_grow_without_end(origin: str, refusal: Refusal | None) -> Non
         ("/", "?C=S;O=A;F=2;V=1;P=*.c", True),
         ("/pub/", "?C=M&O=A", True),
         ("/pub/", "/pub/", False),
-        # Another page may be the only one that leads to the index.
+        # Another page may be the only link to the index.
         ("/", "/pub/?C=M;O=D", False),
         ("/pub/a/", "/pub/?C=M;O=D", False),
-        # Of an application that sorts something else.
+        # An application that sorts something else.
         ("/pub/", "?C=N", False),
         ("/pub/", "?C=X;O=D", False),
         ("/pub/", "?C=N;O=U", False),
@@ -92,14 +92,13 @@ def test_hosts_may_grow_without_end(origin: str, refusal: Refusal | None) -> Non
         ("/shop/", "?sort=name&order=asc", False),
     ],
 )
-def test_another_order_of_an_index_is_told_by_its_link(page: str, link: str, *, same: bool) -> None:
-    """The parameters as the servers write them, on a folder that links to itself."""
+def test_reorders_recognizes_index_order_links(page: str, link: str, *, same: bool) -> None:
+    """The parameters are those that web servers write in folder indexes."""
     page_url = canonicalize(SITE + page)
     assert reorders(canonicalize(link, page_url), page_url) is same
 
 
-def test_bounds_may_be_others() -> None:
-    """Each bound is a setting."""
+def test_trap_bounds_are_configurable() -> None:
     narrow = Bounds(path_segments_max=1, repeats_max=1, query_parameters_max=1, query_chars_max=5)
     assert trap("http://h/a", narrow) is None
     assert trap("http://h/a/b", narrow) is DEEP
@@ -118,12 +117,11 @@ def test_bounds_may_be_others() -> None:
         ("/550e8400-e29b-41d4-a716-446655440000/a", "/123e4567-e89b-12d3-a456-426614174000/b"),
         ("/a?s=x&page=2", "/a?page=3&s=y"),
         ("/a?item1=x", "/a?item2=y&item3"),
-        # Names that grow (77) lie in one folder.
+        # Growing names (77) are in one folder.
         ("/x", "/xx"),
     ],
 )
-def test_what_varies_is_of_one_pattern(one: str, other: str) -> None:
-    """Numbers, ids and the order of parameters make no difference."""
+def test_pattern_ignores_numbers_ids_and_parameter_order(one: str, other: str) -> None:
     assert patterns(SITE + one)[-1] == patterns(SITE + other)[-1]
 
 
@@ -137,21 +135,20 @@ def test_what_varies_is_of_one_pattern(one: str, other: str) -> None:
         ("/%31/", "/%32/"),
     ],
 )
-def test_what_differs_is_of_another_pattern(one: str, other: str) -> None:
-    """Words make a difference, and escapes are parts of words."""
+def test_pattern_distinguishes_words_and_escapes(one: str, other: str) -> None:
     assert patterns(SITE + one)[-1] != patterns(SITE + other)[-1]
 
 
-def test_patterns_are_of_a_host() -> None:
-    """Numbered hosts of a wildcard are one; ports and addresses are hosts of their own."""
+def test_pattern_merges_numbered_hosts() -> None:
+    """Ports and addresses are separate hosts."""
     assert patterns("http://x1.example.com/") == patterns("http://x22.example.com/")
     assert patterns("http://example.com:8001/") != patterns("http://example.com:8002/")
     assert patterns("http://10.0.0.1/") != patterns("http://10.0.0.2/")
     assert patterns("http://[::1]/") != patterns("http://[::2]/")
 
 
-def test_a_pattern_has_its_share() -> None:
-    """What goes beyond it is refused; other folders, hosts and crawls are not (69, 71, 77)."""
+def test_urls_beyond_share_of_pattern_are_refused() -> None:
+    """Other folders, hosts and crawls are not affected (69, 71, 77)."""
     shares = Shares(Bounds(folder_urls_max=5, query_urls_max=3))
     calendar = [f"{SITE}/cal?month={month}" for month in range(10)]
     assert shares.take("c", calendar[:3]) == set()
@@ -163,8 +160,8 @@ def test_a_pattern_has_its_share() -> None:
     assert shares.take("another", calendar[:3]) == set()
 
 
-def test_the_memory_of_shares_is_bounded() -> None:
-    """Patterns with few URLs are forgotten first; a trap is what has many."""
+def test_share_memory_is_bounded_and_keeps_traps() -> None:
+    """Patterns with few URLs are evicted first."""
     shares = Shares(Bounds(folder_urls_max=3))
     shares.take("c", [f"{SITE}/trap/{number}" for number in range(3)])
     letters = ("".join(word) for word in product("abcdefghijklmnopqrstuvwxyz", repeat=3))
@@ -174,21 +171,19 @@ def test_the_memory_of_shares_is_bounded() -> None:
 
 
 class _Links(HTMLParser):
-    """Collects what pages of a manual refer to."""
+    """Collects the links of manual pages."""
 
     def __init__(self) -> None:
         super().__init__()
         self.found: set[str] = set()
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Note the target of a link."""
         if tag == "a":
             self.found |= {value for name, value in attrs if name == "href" and value}
 
 
 @pytest.mark.parametrize("manual", MANUALS)
-def test_real_sites_are_unharmed(manual: str) -> None:
-    """Of all URLs that two large manuals have and refer to, none is refused."""
+def test_urls_of_large_manuals_are_not_refused(manual: str) -> None:
     root = MANUALS[manual]
     if not root.is_dir():
         pytest.skip(f"the {manual} manual is not installed")
@@ -205,8 +200,7 @@ def test_real_sites_are_unharmed(manual: str) -> None:
     assert Shares().take("c", urls) == set()
 
 
-def test_the_demo_shop_is_unharmed() -> None:
-    """Of all URLs that the shop has or refers to, odd ones and those of other hosts among them."""
+def test_urls_of_demo_shop_are_not_refused() -> None:
     found = bookshop.Bookshop().expected(SITE).as_json()
     urls = {url for urls in found.values() for url in urls}
     assert len(urls) > 1_400
@@ -214,8 +208,8 @@ def test_the_demo_shop_is_unharmed() -> None:
     assert Shares().take("c", urls) == set()
 
 
-def test_long_urls_cost_little() -> None:
-    """The longest URLs of the worst kinds are decided at once (case 66)."""
+def test_longest_urls_take_little_cpu() -> None:
+    """Worst kinds of the longest URLs (case 66)."""
     before = time.perf_counter()
     for tail in ("/a" * 1_000, "/?" + "a&" * 1_000, "/" + "a1" * 1_000, "/" + "0a-" * 600):
         trap(SITE + tail)

@@ -1,4 +1,4 @@
-"""Dead letters as facts: causes, kinds, hosts, what is shown of a body, what is sent back."""
+"""Dead letters: cause, kind, hosts, redacted body, and the messages of a redrive."""
 
 from __future__ import annotations
 
@@ -24,7 +24,6 @@ NOW_MS = 1_795_251_600_000
 
 
 def pack(*urls: str, failures: int = 0, crawl: str = "shop-1") -> Pack:
-    """Make a pack of URLs."""
     targets = tuple(Target(url=url, depth=1) for url in urls or ("https://example.com/",))
     return Pack(id="p1", crawl=crawl, at_ms=NOW_MS - 5_000, targets=targets, failures=failures)
 
@@ -32,7 +31,6 @@ def pack(*urls: str, failures: int = 0, crawl: str = "shop-1") -> Pack:
 def case(
     body: str | Pack | SeedsMessage | Loose = "{", reason: str | None = None, **fields: Any
 ) -> Case:
-    """Read a letter with this body."""
     text = body if isinstance(body, str) else encode(body)
     told = {"id": "m1", "receives": 1, "sent_at_ms": NOW_MS, **fields}
     return read(DeadLetter(body=text, reason=reason, **told))
@@ -56,13 +54,12 @@ def case(
         (encode(pack()), None, "received too often (pack)"),
     ],
 )
-def test_causes(body: str, reason: str | None, cause: str) -> None:
-    """A cause is the reason without what differs; without a reason, what the message is."""
+def test_cause_is_reason_without_variable_parts(body: str, reason: str | None, cause: str) -> None:
+    """Without a reason, the cause names the kind of message."""
     assert case(body, reason).cause == cause
 
 
-def test_what_a_letter_is() -> None:
-    """Kind, crawl, URLs and failures are read off the body."""
+def test_kind_crawl_urls_and_failures_are_read_from_body() -> None:
     seeds = SeedsMessage(id="s1", crawl="news", at_ms=NOW_MS, references=("https://a.example/",))
     found = [case(pack(failures=3)), case(seeds), case("https://b.example/x"), case("{")]
     assert [one.kind for one in found] == ["pack", "seeds", "loose", "malformed"]
@@ -71,8 +68,7 @@ def test_what_a_letter_is() -> None:
     assert [len(one.references) for one in found] == [1, 1, 1, 0]
 
 
-def test_when_it_was_seen() -> None:
-    """First when its URLs were known; last when it was buried, or received before SQS moved it."""
+def test_first_and_last_seen_times() -> None:
     buried = case(pack(), "failed 4 times", first_received_at_ms=NOW_MS + 9_000)
     moved = case(pack(), first_received_at_ms=NOW_MS + 9_000)
     loose = case("https://example.com/")
@@ -95,22 +91,19 @@ def test_when_it_was_seen() -> None:
         (DeadLetterSelection(reason="unknown crawl", host="other.example"), False),
     ],
 )
-def test_selection(selection: DeadLetterSelection, *, chosen: bool) -> None:
-    """By words of the reason, and by any URL's host, however that is spelled."""
+def test_selection_by_reason_and_host(selection: DeadLetterSelection, *, chosen: bool) -> None:
     letter = case(
         pack("https://a.example/", "https://example.com:8443/x"), "unknown crawl 'shop-1'"
     )
     assert selection.takes(letter) is chosen
 
 
-def test_a_letter_without_urls_has_no_host() -> None:
-    """What is no message, and references that are no URLs, are of no host."""
+def test_letter_without_urls_has_no_host() -> None:
     assert not case("{").hosts()
     assert not case("nothing").hosts()
 
 
-def test_groups() -> None:
-    """The most frequent cause comes first, with its span of time and its newest letter."""
+def test_groups_start_with_most_frequent_cause() -> None:
     cases = [
         case("{", "failed 4 times", id="a", sent_at_ms=1_000),
         case("{", "unknown crawl 'x'", id="b", sent_at_ms=3_000),
@@ -144,20 +137,18 @@ SECRET = "hunter2"
         (json.dumps(dict.fromkeys(map(str, range(11)))), None),
     ],
 )
-def test_nothing_secret_is_shown(body: str, shown: str | None) -> None:
-    """Of a body nothing is shown but names of fields and redacted URLs."""
+def test_outline_shows_field_names_and_redacted_urls_only(body: str, shown: str | None) -> None:
     told = outline(case(body))
     assert SECRET not in told
     assert told == shown if shown is not None else told.endswith(", …}")
 
 
-def test_a_pack_is_sent_back_as_if_it_had_never_failed() -> None:
-    """Its id and URLs stay; its failures do not."""
+def test_revived_pack_has_no_failures() -> None:
     assert revived(case(pack(failures=4)), NOW_MS) == pack(failures=0)
 
 
-def test_loose_references_get_an_id_that_stays() -> None:
-    """A letter that is sent back twice becomes the same seeds, whatever it was cut into."""
+def test_revived_loose_references_have_stable_ids() -> None:
+    """A letter that is redriven twice becomes the same seeds."""
     body = Loose(crawl="news", references=tuple(f"https://a.example/{n}" for n in range(150)))
     first, second = revived(case(body), NOW_MS), revived(case(body), NOW_MS)
     assert isinstance(first, tuple)
@@ -167,8 +158,8 @@ def test_loose_references_get_an_id_that_stays() -> None:
     assert not any(seeds.planned for seeds in first)
 
 
-def test_seeds_are_sent_back_as_they_are() -> None:
-    """Planned seeds stay planned: their crawl waits for them."""
+def test_revived_seeds_stay_planned() -> None:
+    """The crawl waits for planned seeds."""
     seeds = SeedsMessage(
         id="s", crawl="c", at_ms=1, references=("https://a.example/",), planned=True
     )
@@ -176,7 +167,6 @@ def test_seeds_are_sent_back_as_they_are() -> None:
 
 
 @pytest.mark.parametrize("body", ["{", "nothing", '{"urls": ["ftp://a.example/", "x"]}'])
-def test_what_can_never_succeed_is_not_sent_back(body: str) -> None:
-    """No message, or none of its references is a URL."""
+def test_hopeless_letter_is_not_revived(body: str) -> None:
     assert case(body).hopeless
     assert revived(case(body), NOW_MS) is None

@@ -1,4 +1,4 @@
-"""What is known to be no page by its name, and what only looks so."""
+"""File names that mark a URL as no page."""
 
 from __future__ import annotations
 
@@ -25,8 +25,7 @@ SITE = "https://example.com"
         "/.zip",
     ],
 )
-def test_archives_packages_and_disk_images_are_no_pages(path: str) -> None:
-    """In either case of letters, wherever they lie."""
+def test_archive_package_and_disk_image_names_are_files(path: str) -> None:
     assert names_file(SITE + path)
 
 
@@ -50,7 +49,7 @@ def test_archives_packages_and_disk_images_are_no_pages(path: str) -> None:
         "/project/browser/trunk/set.jar",
         "/details/set.iso",
         "/dyn/closer.lua/set/set-1.0.zip",
-        # What may be a page, or leads to one.
+        # Possible pages, and addresses that lead to a page.
         "/index.php",
         "/run.exe",
         "/photo.jpg",
@@ -60,19 +59,18 @@ def test_archives_packages_and_disk_images_are_no_pages(path: str) -> None:
         "/program.bin",
     ],
 )
-def test_what_may_be_a_page_is_asked_for(path: str) -> None:
-    """Software shows files on pages that are called like them."""
+def test_possible_page_is_not_named_file(path: str) -> None:
+    """Repository browsers show files on pages with the name of the file."""
     assert not names_file(SITE + path)
 
 
 @pytest.mark.parametrize("url", ["https://example.zip/", "https://example.zip", "https://a.zip:8/"])
-def test_a_host_may_be_called_like_a_file(url: str) -> None:
+def test_host_with_zip_domain_is_not_named_file(url: str) -> None:
     """`zip` is a top-level domain."""
     assert not names_file(url)
 
 
-def test_no_ending_is_one_of_pages() -> None:
-    """What Python's table knows of them is an application's type, or an encoding."""
+def test_file_endings_have_no_html_type() -> None:
     table = MimeTypes()
     known = 0
     for ending in ENDINGS:

@@ -1,4 +1,4 @@
-"""What a pack came to, and the packs that follow from it."""
+"""The journal of a pack and the packs that follow from it."""
 
 from __future__ import annotations
 
@@ -32,12 +32,10 @@ PRIOR = Prior(crawl="c-1", at_ms=3)
 
 
 def target(path: str, host: str = SITE) -> Target:
-    """Make a target of a path."""
     return Target(url=f"{host}/{path}", depth=1, referrer=f"{host}/")
 
 
 def record(path: str, size: int | None = None) -> PageRecord:
-    """Make the record of a page."""
     return PageRecord(
         crawl="c",
         url=f"{SITE}/{path}",
@@ -57,8 +55,7 @@ def won(journal: Journal) -> Ledger:
 # --- draft ------------------------------------------------------------------------------------
 
 
-def test_a_result_keeps_the_order_of_the_pack() -> None:
-    """However URLs end, the journal lists them as the pack does."""
+def test_journal_keeps_url_order_of_pack() -> None:
     result = PackResult("c")
     order = [target(path) for path in "abcd"]
     result.end(record("d"))
@@ -78,8 +75,7 @@ def test_a_result_keeps_the_order_of_the_pack() -> None:
     }
 
 
-def test_an_outcome_without_a_record_is_counted_alike() -> None:
-    """A stopped crawl's URLs are counted by outcome and reason, and leave no record."""
+def test_outcome_without_record_is_counted() -> None:
     result = PackResult("c")
     result.end_unrecorded(Outcome.SKIPPED, Reason.CANCELLED)
     journal = result.journal([target("a")], NOW_MS)
@@ -91,18 +87,14 @@ def test_an_outcome_without_a_record_is_counted_alike() -> None:
     ("asked_s", "delay_s"),
     [(-5, 1), (0, 1), (0.3, 1), (1, 1), (1.01, 2), (899.5, 900), (900, 900), (86_400, 900)],
 )
-def test_nothing_comes_back_at_once_or_later_than_a_queue_can_hold(
-    asked_s: float, delay_s: int
-) -> None:
-    """A delay is rounded up to whole seconds, from 1 to 900."""
+def test_requeue_delay_is_1_to_900_whole_seconds(asked_s: float, delay_s: int) -> None:
     result = PackResult("c")
     result.requeue(target("a"), asked_s, why="deferrals")
     (item,) = result.journal([target("a")], NOW_MS).again
     assert item.delay_s == delay_s
 
 
-def test_the_first_link_that_names_a_url_counts() -> None:
-    """A URL is one candidate, with the depth and referrer of its first mention."""
+def test_first_link_to_url_is_the_candidate() -> None:
     result = PackResult("c")
     first = target("a")
     result.link(first)
@@ -112,8 +104,7 @@ def test_the_first_link_that_names_a_url_counts() -> None:
     assert result.journal([], NOW_MS).candidates == (first, target("b"))
 
 
-def test_known_candidates_are_left_out() -> None:
-    """What is claimed already is no candidate; of what once was, that is noted."""
+def test_known_candidates_are_dropped_and_prior_is_kept() -> None:
     result = PackResult("c")
     for path in "abc":
         result.link(target(path))
@@ -123,8 +114,7 @@ def test_known_candidates_are_left_out() -> None:
     assert journal.candidates == (target("a"), replace(target("c"), prior=PRIOR))
 
 
-def test_what_was_dropped_is_not_recalled() -> None:
-    """A link that was claimed once and is left out now comes to nothing."""
+def test_dropped_candidate_is_not_recalled() -> None:
     result = PackResult("c")
     result.link(target("a"))
     result.drop([f"{SITE}/a"])
@@ -132,8 +122,7 @@ def test_what_was_dropped_is_not_recalled() -> None:
     assert result.journal([], NOW_MS).candidates == ()
 
 
-def test_an_outcome_that_is_not_recorded_stands_in_the_journal() -> None:
-    """It is counted, with its bytes, and known as any other; no record of it is stored."""
+def test_unrecorded_outcome_is_in_journal_and_counts() -> None:
     result = PackResult("c")
     result.end(record("a", size=10), recorded=False)
     result.end(record("b"))
@@ -147,8 +136,7 @@ def test_an_outcome_that_is_not_recorded_stands_in_the_journal() -> None:
     assert result.outcome(f"{SITE}/a") is Outcome.FETCHED
 
 
-def test_refusals_and_other_counts_add_up() -> None:
-    """References that are refused are counted by reason, none of them leaves no count."""
+def test_refusals_are_counted_by_reason() -> None:
     result = PackResult("c")
     result.refuse(Refusal.SCOPE)
     result.refuse(Refusal.SCOPE, 3)
@@ -160,8 +148,7 @@ def test_refusals_and_other_counts_add_up() -> None:
 # --- outbox -----------------------------------------------------------------------------------
 
 
-def test_children_travel_by_host_and_leftovers_together() -> None:
-    """Hosts with 25 URLs get packs of their own; what is left of all hosts is mixed."""
+def test_children_are_packed_by_host_and_leftovers_mixed() -> None:
     hosts = {"https://a.example": 30, "https://b.example": 3}
     targets = tuple(
         target(str(place), host) for host, count in hosts.items() for place in range(count)
@@ -176,8 +163,8 @@ def test_children_travel_by_host_and_leftovers_together() -> None:
     assert {first.delay_s, second.delay_s} == {0}
 
 
-def test_what_goes_past_others_travels_apart() -> None:
-    """Packs of either lane, those that go past others first; nobody else's ids change by it."""
+def test_express_targets_have_their_own_packs() -> None:
+    """Express packs come first, and the ids of other packs do not change."""
     high = {path: replace(target(path), express=True) for path in "bd"}
     plain = {path: target(path) for path in "ac"}
     mixed = {**plain, **high}
@@ -197,15 +184,14 @@ def test_what_goes_past_others_travels_apart() -> None:
     assert [len(one.pack.targets) for one in outbox("p", "c", lowered, won(lowered))] == [4, 4]
 
 
-def test_only_what_was_won_is_sent() -> None:
-    """Candidates that another pack has claimed are its business."""
+def test_only_won_candidates_are_sent() -> None:
     journal = Journal(at_ms=NOW_MS, candidates=tuple(target(path) for path in "abc"))
     (outgoing,) = outbox("p", "c", journal, Ledger(pack="p", children=(0, 2)))
     assert outgoing.pack.targets == (target("a"), target("c"))
 
 
-def test_urls_that_come_due_together_travel_together() -> None:
-    """Delays within five seconds share a pack, held for the longest of them."""
+def test_requeues_within_5_s_share_pack() -> None:
+    """The pack is delayed by the longest delay in it."""
     delays = {"a": 5, "b": 1, "c": 6, "d": 900}
     again = tuple(Requeue(target=target(path), delay_s=delay) for path, delay in delays.items())
     packs = outbox("p", "c", Journal(at_ms=NOW_MS, again=again), Ledger(pack="p", children=()))
@@ -213,8 +199,7 @@ def test_urls_that_come_due_together_travel_together() -> None:
     assert held == [(["a", "b"], 5), (["c"], 6), (["d"], 900)]
 
 
-def test_a_pack_that_failed_is_sent_on_apart() -> None:
-    """Each URL of a pack that crashed us goes on by itself, as it is, with nothing counted."""
+def test_failed_pack_is_split_into_single_urls() -> None:
     pack = Pack(id="p", crawl="c", at_ms=1, targets=(target("a"), target("b")), failures=3)
     journal = apart(pack, NOW_MS)
     packs = outbox("p", "c", journal, Ledger(pack="p", children=()))
@@ -229,8 +214,7 @@ def test_a_pack_that_failed_is_sent_on_apart() -> None:
 # --- counts -----------------------------------------------------------------------------------
 
 
-def test_surplus_is_what_the_ledger_leaves_out() -> None:
-    """Candidates that are no children are given back."""
+def test_surplus_is_candidates_missing_from_ledger() -> None:
     journal = Journal(at_ms=NOW_MS, candidates=tuple(target(path) for path in "abc"))
     assert surplus_of(journal, Ledger(pack="p", children=(1,))) == (target("a"), target("c"))
 
@@ -245,17 +229,15 @@ def test_surplus_is_what_the_ledger_leaves_out() -> None:
         ({"refused.budget": 5}, (), 2, {"claimed": 0, "refused.budget": 7}),
     ],
 )
-def test_a_commit_counts_claims_and_what_the_budget_refused(
+def test_commit_counts_claims_and_budget_refusals(
     before: dict[str, int], children: tuple[int, ...], wins: int, counts: dict[str, int]
 ) -> None:
-    """What was won and not kept is refused by the budget."""
     journal = Journal(at_ms=NOW_MS, counts=before)
     ledger = Ledger(pack="p", children=children)
     assert commit_counts(journal, ledger, wins, claim_nanodollars=CLAIM) == counts
 
 
-def test_a_journal_is_stored_and_read_back() -> None:
-    """Every part of a journal survives its stored form."""
+def test_journal_survives_encoding() -> None:
     journal = Journal(
         at_ms=NOW_MS,
         records=(record("a", size=10),),
@@ -272,8 +254,7 @@ def test_a_journal_is_stored_and_read_back() -> None:
     assert decode(encode(journal)) == journal
 
 
-def test_a_journal_of_the_release_before_is_read() -> None:
-    """Records were rows, and parts that it did not have are empty."""
+def test_journal_of_previous_release_is_decoded() -> None:
     digest = "0f" * 32
     records = (replace(record("a"), sha256=digest), record("b"))
     journal = Journal(
@@ -286,8 +267,8 @@ def test_a_journal_of_the_release_before_is_read() -> None:
     assert decode(zlib.compress(json.dumps(parts).encode())) == journal
 
 
-def test_digests_of_pages_are_read_back() -> None:
-    """Each belongs to its page; what is no digest is left as it is."""
+def test_page_digests_survive_encoding() -> None:
+    """A value that is no digest stays as it is."""
     digests = ("0f" * 32, None, "f0" * 32, "no digest", "AB" * 32)
     records = tuple(
         replace(record(f"{place}"), sha256=digest) for place, digest in enumerate(digests)

@@ -1,4 +1,4 @@
-"""What kinds of URLs have brought: what counts as new, and the order that follows."""
+"""Scores of URL kinds: which pages count as new, and the resulting order of links."""
 
 from __future__ import annotations
 
@@ -42,19 +42,17 @@ CRAWL = Crawl(id="c-1", name="c", started_at_ms=0, pages_max=500)
 
 
 def score(learner: KindLearner, path: str) -> float:
-    """The score of the kind of a path."""
     return learner.scores.of(HOST + path).score
 
 
-def test_a_kind_that_is_not_known_is_tried() -> None:
-    """Nothing speaks against it, and one page does not decide."""
+def test_unknown_kind_is_tried() -> None:
     assert score(KindLearner(), "/a") == pytest.approx(2 / 3)
     one = learned(page("/w/index.php?action=edit&title=a", reason=Reason.NOINDEX))
     assert not one.scores.of(HOST + "/w/index.php?action=edit&title=b").count.tried
 
 
-def test_pages_that_ask_to_be_left_out_of_indexes_make_a_kind_barren() -> None:
-    """What is learned of forms is told from what is learned of articles by the parameters."""
+def test_noindex_pages_make_kind_barren() -> None:
+    """Parameters separate forms from articles."""
     titles = ("Ant colony", "Bee hive", "Cat nap", "Dog star")
     forms = [
         page(f"/w/index.php?title=T_{n}&action=edit", f"Editing {title}", reason=Reason.NOINDEX)
@@ -66,8 +64,8 @@ def test_pages_that_ask_to_be_left_out_of_indexes_make_a_kind_barren() -> None:
     assert score(learner, "/w/index.php?title=New_one_9") > SURE
 
 
-def test_a_title_that_varies_only_with_its_url_is_not_new() -> None:
-    """Histories are named after their files; without a digest the first texts would decide."""
+def test_title_that_repeats_url_is_not_new() -> None:
+    """Titles of histories contain the file name. Pages without a digest follow the first texts."""
     learner = KindLearner()
     text = text_runs("one commit and then another commit by the same people of this project " * 2)
     for name in ("readme", "setup", "worker", "queue", "table", "claim"):
@@ -77,8 +75,8 @@ def test_a_title_that_varies_only_with_its_url_is_not_new() -> None:
     assert score(learner, "/git/history/more.py") < 0.3
 
 
-def test_texts_that_vary_make_titles_count_that_repeat_the_url() -> None:
-    """A page of a wiki whose title is its address is new where its text is."""
+def test_title_that_repeats_url_is_new_with_new_text() -> None:
+    """In some wikis the title of a page is its address."""
     learner = KindLearner()
     random = Random(5)
     for name in ("alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta"):
@@ -88,14 +86,12 @@ def test_texts_that_vary_make_titles_count_that_repeat_the_url() -> None:
     assert score(learner, "/doku/kappa") > 0.8
 
 
-def test_digits_make_no_title_new() -> None:
-    """The months of a calendar are one page."""
+def test_title_with_other_digits_is_not_new() -> None:
     learner = learned(*(page(f"/events?month={n}", f"Events of {n}") for n in range(1, 12)))
     assert score(learner, "/events?month=99") < 0.25
 
 
-def test_an_address_counts_once_however_often_it_is_shown() -> None:
-    """A page under tracking parameters is new if its canonical address was not met."""
+def test_page_with_known_canonical_address_is_not_new() -> None:
     first = page("/p/lamp-a?ref=home", "A lamp", canonical=HOST + "/p/lamp-a")
     again = page("/p/lamp-a?colour=red", "A red lamp", canonical=HOST + "/p/lamp-a")
     learner = learned(first, again)
@@ -103,8 +99,8 @@ def test_an_address_counts_once_however_often_it_is_shown() -> None:
     assert learner.scores.of(HOST + "/p/x?colour=red").count.fruitful == 0
 
 
-def test_a_canonical_address_of_another_host_does_not_count() -> None:
-    """A copy of a manual whose pages all name the original is new all the same."""
+def test_canonical_address_of_other_host_is_ignored() -> None:
+    """Every page of a mirrored manual may name the original."""
     pages = [
         page(f"/3/{name}.html", f"All about {name} things", canonical="https://docs.example/")
         for name in ("ant", "bee", "cat", "dog")
@@ -112,8 +108,7 @@ def test_a_canonical_address_of_another_host_does_not_count() -> None:
     assert score(learned(*pages), "/3/elk.html") > 0.8
 
 
-def test_what_leads_to_new_pages_is_fruitful() -> None:
-    """A listing that asks not to be indexed is worth its request, once."""
+def test_page_that_leads_to_new_pages_is_fruitful_once() -> None:
     listing = HOST + "/Special:All"
     pages = [page(f"/wiki/T_{n}_x", title) for n, title in enumerate(("Ant hill", "Bee hive"))]
     found = (replace(one, referrer=listing) for one in pages)
@@ -126,7 +121,7 @@ UNASKED = {"outcome": Outcome.SKIPPED, "reason": Reason.ROBOTS, "status": None}
 
 
 def failed(status: int | None) -> dict[str, object]:
-    """How a URL ended whose host was in trouble."""
+    """Fields of a record whose host was in trouble."""
     return {"outcome": Outcome.FAILED, "reason": Reason.HOST_DOWN, "status": status}
 
 
@@ -134,10 +129,10 @@ def failed(status: int | None) -> dict[str, object]:
     ("ended", "rounds"),
     [(UNASKED, [1, 1, 1, 6, 18, 3]), *((failed(one), [1] * 30) for one in (None, 429, 500, 503))],
 )
-def test_what_is_not_answered_says_nothing_of_a_kind_and_is_not_out(
+def test_unanswered_url_leaves_score_and_is_not_out(
     ended: dict[str, object], rounds: list[int]
 ) -> None:
-    """Of one that robots.txt forbids more are let out each time: they cost no request."""
+    """URLs that robots.txt forbids release more links, because they cost no request."""
     learner = learned(page("/a/1_a_b", reason=Reason.NOINDEX), page("/b/1_a_b", "T"))
     paths, before = [f"/d/{n}_a_b" for n in range(30)], score(learner, "/d/0_a_b")
     found = []
@@ -152,8 +147,8 @@ def test_what_is_not_answered_says_nothing_of_a_kind_and_is_not_out(
     assert learner.scores.count(f"{HOST}/d/0_a_b").out == 0
 
 
-def test_what_another_container_takes_back_is_not_out() -> None:
-    """One let them out, another one is told by robots.txt that they are not to be asked for."""
+def test_url_taken_back_by_other_container_is_not_out() -> None:
+    """Another container skipped the released links because of robots.txt."""
     one, other = (learned(page("/a/1_a_b", reason=Reason.NOINDEX)) for _ in range(2))
     sorted_out(one, "/d/0_a_b", taken=DOUBTFUL)
     total = one.scores.unshared()
@@ -168,8 +163,7 @@ def test_what_another_container_takes_back_is_not_out() -> None:
     assert one.scores.count(f"{HOST}/d/0_a_b").out == 0
 
 
-def test_the_same_parameters_elsewhere_are_what_a_new_kind_begins_with() -> None:
-    """Sort links of one folder say what those of the next are."""
+def test_new_kind_starts_from_same_parameters_elsewhere() -> None:
     learner = learned(*(page(f"/doc/a/?C={c};O=A", "Index of a") for c in "NMSDNMSD"))
     assert score(learner, "/doc/b/?C=N;O=D") < FRUITFUL
     assert score(learner, "/doc/b/") > FRUITFUL
@@ -178,7 +172,7 @@ def test_the_same_parameters_elsewhere_are_what_a_new_kind_begins_with() -> None
 def sorted_out(
     learner: KindLearner, *paths: str, taken: int | None = None
 ) -> tuple[list[str], list[tuple[int, str]]]:
-    """Sort links out: the paths asked for at once, and bands with paths of the others."""
+    """Sort links; return the prompt paths and the late ones with their band."""
     links = [Target(url=HOST + path, depth=1) for path in paths]
     prompt, late = learner.sorted_out(links, taken)
     assert sorted([*prompt, *(one for _, one in late)], key=lambda one: one.url) == sorted(
@@ -191,7 +185,7 @@ def sorted_out(
 
 
 def band(learner: KindLearner, path: str) -> int:
-    """The band in which the link to a path waits."""
+    """Band of the late link to a path."""
     _, ((found, _),) = learner.sorted_out([Target(url=HOST + path, depth=1)])
     return found
 
@@ -204,19 +198,17 @@ def wiki() -> KindLearner:
     )
 
 
-def test_what_its_folders_bring_is_what_a_new_kind_begins_with() -> None:
-    """The differences of one sort of files are like those of another; files themselves are not."""
+def test_new_kind_starts_from_score_of_its_folders() -> None:
     diffs = [page(f"/git/diff/{n}_a_b.py", reason=Reason.NOINDEX) for n in range(6)]
     files = [page(f"/git/tree/{n}_a_b.py", f"T{'abcdef'[n]}") for n in range(6)]
     learner = learned(*diffs, *files)
     assert score(learner, "/git/diff/1_a_b.md?id=4") < 0.2
     assert score(learner, "/git/tree/1_a_b.md?id=4") > 0.8
-    # One folder alone is as the whole host.
+    # A single folder counts like the whole host.
     assert score(learner, "/git/1_a_b.md?id=4") == pytest.approx(2 / 3)
 
 
-def test_links_of_barren_kinds_are_late_and_none_is_lost() -> None:
-    """Fruitful links are asked for at once; untried kinds wait, and barren ones behind them."""
+def test_barren_links_are_late_behind_unknown_links() -> None:
     paths = ("/e?action=edit&t=7", "/a/one_1_x", "/d/new?x=1", "/a/two_2_x")
     assert sorted_out(wiki(), *paths) == (
         ["/a/one_1_x", "/a/two_2_x"],
@@ -224,20 +216,18 @@ def test_links_of_barren_kinds_are_late_and_none_is_lost() -> None:
     )
 
 
-def test_a_late_pack_is_asked_for_if_its_band_still_is_its_kinds() -> None:
-    """What has become worse since waits once more; what is no worse is asked for, always."""
+def test_late_pack_is_released_if_band_is_no_worse() -> None:
     late = ("/e?action=edit&t=7", "/e?action=edit&t=8")
     assert sorted_out(wiki(), *late, taken=3) == ([], [(5, late[0]), (5, late[1])])
     for band in (5, 6):
         assert sorted_out(wiki(), *late, taken=band) == ([*late], [])
 
 
-def test_a_kind_that_is_not_known_is_tried_once_until_that_was_answered() -> None:
-    """More answers at once would tell no more of it; each answer lets others out."""
+def test_unknown_kind_is_tried_once_until_answered() -> None:
     learner = KindLearner()
     paths = [f"/new?x={n}" for n in range(9)]
     prompt, late = sorted_out(learner, *paths[:5])
-    # The first of a path is told from the others.
+    # The first link of a path differs from the others.
     assert prompt == paths[:2]
     assert late == [(1, path) for path in paths[2:5]]
     assert sorted_out(learner, paths[5]) == ([], [(1, paths[5])])
@@ -245,8 +235,8 @@ def test_a_kind_that_is_not_known_is_tried_once_until_that_was_answered() -> Non
     assert sorted_out(learner, *paths[5:7]) == ([paths[5]], [(1, paths[6])])
 
 
-def test_of_a_late_pack_one_is_asked_for_at_least() -> None:
-    """What was put off comes again without news of it: all of it could wait so for ever."""
+def test_late_pack_releases_at_least_one_link() -> None:
+    """Otherwise a pack could be deferred for ever without new results."""
     learner = KindLearner()
     paths = [f"/new?x={n}" for n in range(9)]
     sorted_out(learner, *paths[:3])
@@ -255,8 +245,7 @@ def test_of_a_late_pack_one_is_asked_for_at_least() -> None:
     assert sorted_out(learner, *paths[4:], taken=1) == ([paths[4]], left[1:])
 
 
-def test_of_kinds_that_are_alike_one_is_tried_until_that_was_answered() -> None:
-    """The history of a Markdown file tells of that of a script."""
+def test_one_of_similar_kinds_is_tried_until_answered() -> None:
     learner = KindLearner()
     logs = [f"/git/log/one_1_x.{extension}?h=1" for extension in ("md", "py", "sh")]
     assert sorted_out(learner, *logs) == (logs[:1], [(UNKNOWN, path) for path in logs[1:]])
@@ -265,8 +254,7 @@ def test_of_kinds_that_are_alike_one_is_tried_until_that_was_answered() -> None:
 
 
 @pytest.mark.parametrize("taken", [None, UNKNOWN])
-def test_kinds_that_are_alike_are_one_though_they_are_met_at_once(taken: int | None) -> None:
-    """Whichever of them is looked at first, also in a pack that waited."""
+def test_similar_kinds_found_together_count_as_one(taken: int | None) -> None:
     learner = KindLearner()
     logs = [f"/git/log/one_1_x.{extension}?h=1" for extension in ("md", "py", "sh")]
     for path in logs:
@@ -274,8 +262,8 @@ def test_kinds_that_are_alike_are_one_though_they_are_met_at_once(taken: int | N
     assert len(sorted_out(learner, *reversed(logs), taken=taken)[0]) == 1
 
 
-def test_of_all_kinds_that_are_not_known_some_are_tried_at_a_time() -> None:
-    """An answer tells of relatives, too. What is not answered for long is not waited for."""
+def test_unknown_kinds_in_flight_are_limited() -> None:
+    """Kinds without an answer for a long time no longer count."""
     learner = KindLearner()
     paths = [f"/{word}?{word}=1" for word in WORDS[:20]]
     late = [(UNKNOWN, path) for path in paths[ALL_UNTRIED_OUT:]]
@@ -286,8 +274,7 @@ def test_of_all_kinds_that_are_not_known_some_are_tried_at_a_time() -> None:
     assert sorted_out(learner, paths[-1]) == ([paths[-1]], [])
 
 
-def test_of_a_late_pack_what_is_known_to_be_fruitful_goes_first() -> None:
-    """What was not known when it was put may be by now; the others of its pack wait for it."""
+def test_late_pack_releases_fruitful_links_first() -> None:
     learner = learned(
         *(page(f"/d/{n}_a_b", f"T{'abc'[n]}") for n in range(3)),
         *(page(f"/e/{n}_a_b", f"U{'abcd'[n]}", reason=REASONS[n < 1]) for n in range(4)),
@@ -298,8 +285,7 @@ def test_of_a_late_pack_what_is_known_to_be_fruitful_goes_first() -> None:
     assert sorted_out(learner, doubtful, taken=3) == ([doubtful], [])
 
 
-def test_what_near_relatives_say_is_believed_sooner() -> None:
-    """Where both the parameters and the folders of an untried kind are barren, it is tried last."""
+def test_barren_parameters_and_folders_make_kind_unlikely() -> None:
     for folder, late in (("/w/diff", UNLIKELY), ("/diff", DOUBTFUL)):
         forms = [page(f"{folder}/{n}_a_b?id={n}", reason=Reason.NOINDEX) for n in range(20)]
         learner = learned(*forms)
@@ -307,11 +293,8 @@ def test_what_near_relatives_say_is_believed_sooner() -> None:
         assert band(learner, f"{folder}/8_a_b?id=9&to=2") == late
 
 
-def test_a_kind_whose_kin_is_barren_is_tried_late() -> None:
-    """The differences of files say little of files, where all they have in common is a parameter.
-
-    So it is tried, behind what may be better, and before what is known to be barren.
-    """
+def test_kind_related_by_parameter_only_is_doubtful() -> None:
+    """It is tried behind better kinds and before barren ones."""
     diffs = [page(f"/git/diff/{n}_a_b.py?id={n}", reason=Reason.NOINDEX) for n in range(3)]
     learner = learned(*diffs)
     paths = [f"/git/tree/{n}_a_b.py?id={n}" for n in range(6, 10)]
@@ -324,26 +307,22 @@ def test_a_kind_whose_kin_is_barren_is_tried_late() -> None:
     assert score(learner, paths[2]) > FRUITFUL
 
 
-def test_to_have_no_parameters_is_nothing_in_common() -> None:
-    """So the differences of files say nothing of files of another folder; what is in it does."""
+def test_absence_of_parameters_is_no_relation() -> None:
     learner = learned(*(page(f"/git/diff/{n}_a_b.py", reason=Reason.NOINDEX) for n in range(6)))
     assert score(learner, "/git/tree/0_a_b.py") == pytest.approx(2 / 3)
     assert score(learner, "/git/diff/0_a_b") < FRUITFUL
 
 
-def test_what_is_done_to_one_namespace_tells_of_others() -> None:
-    """The forms of talks are as those of articles: none of them is tried.
-
-    What else the program does to talks is, but behind what may be better.
-    """
+def test_barren_forms_of_one_namespace_predict_others() -> None:
+    """Other actions on the second namespace are tried late."""
     forms = [page(f"/w?title=T_{n}_x&action=edit", reason=Reason.NOINDEX) for n in range(4)]
     talks = ["/w?title=Talk:T_8_x&action=edit", "/w?title=Talk:T_9_x&action=view"]
     learner = learned(*forms)
     assert sorted_out(learner, *talks) == ([], [(DOUBTFUL, talks[1]), (5, talks[0])])
 
 
-def test_what_is_done_to_one_sort_of_files_tells_of_others() -> None:
-    """Pictures of the same folder say nothing: that they are no pages is why they bring none."""
+def test_barren_views_of_one_file_type_predict_others() -> None:
+    """Skipped pictures do not count, because they are no pages."""
     diffs = [page(f"/git/diff/{n}_a_b.py?id={n}", reason=Reason.NOINDEX) for n in range(4)]
     learner = learned(*diffs)
     text = "/git/diff/8_a_b.md?id=9"
@@ -356,11 +335,8 @@ def test_what_is_done_to_one_sort_of_files_tells_of_others() -> None:
     assert band(learner, "/doc/figures/8_a_b.html") == DOUBTFUL
 
 
-def test_some_times_as_many_of_a_kind_are_out_as_are_known() -> None:
-    """A page that names a hundred of them, of which three are known, would be asked for in vain.
-
-    And what is known to be fruitful now may be so no more: the first reviews of each product.
-    """
+def test_links_in_flight_are_limited_by_known_pages() -> None:
+    """A kind that is fruitful now may become barren, like further reviews of a product."""
     few = learned(*(page(f"/d/{n}_a_b", f"T{'abc'[n]}", reason=REASONS[n < 2]) for n in range(3)))
     paths = [f"/d/{n}_a_b" for n in range(10, 40)]
     assert FRUITFUL < score(few, paths[0]) < SURE
@@ -374,8 +350,8 @@ def test_some_times_as_many_of_a_kind_are_out_as_are_known() -> None:
     assert sorted_out(sure, *paths[22:], taken=SURPLUS) == (paths[22:], [])
 
 
-def test_what_was_not_let_out_after_all_is_not_waited_for() -> None:
-    """Another container has claimed it, or the limit is reached: the next of its kind is tried."""
+def test_link_taken_back_is_replaced_by_next_of_kind() -> None:
+    """Another container claimed the link, or the page limit is reached."""
     learner = KindLearner()
     paths = [f"/d/{n}_a_b" for n in range(5)]
     assert sorted_out(learner, *paths) == (paths[:1], [(UNKNOWN, path) for path in paths[1:]])
@@ -384,8 +360,7 @@ def test_what_was_not_let_out_after_all_is_not_waited_for() -> None:
     assert sorted_out(learner, *paths[1:3]) == (paths[1:2], [(UNKNOWN, paths[2])])
 
 
-def test_what_other_parameters_of_the_same_paths_bring_is_what_a_new_one_is_judged_by() -> None:
-    """A wiki's script makes forms, histories and lists: what is new is likely one of these."""
+def test_new_parameter_starts_from_others_of_same_path() -> None:
     forms = [
         page(f"/w/index.php?title=T_{n}_x&action={action}", reason=Reason.NOINDEX)
         for n, action in enumerate(("edit", "info", "history", "edit", "info", "history"))
@@ -401,8 +376,8 @@ def test_what_other_parameters_of_the_same_paths_bring_is_what_a_new_one_is_judg
     assert score(learner, "/w/index.php?title=T_9_y&page=b") > FRUITFUL
 
 
-def test_nothing_waits_where_nearly_all_kinds_are_fruitful() -> None:
-    """A manual has chapters of all kinds: the order would gain nothing, and cost time and texts."""
+def test_calm_site_defers_no_links() -> None:
+    """If almost all kinds are fruitful, the order gains nothing."""
     names = ["".join(Random(n).choices("abcdefgh", k=6)) for n in range(60)]
     learner = learned(*(page(f"/k{'abcde'[n % 5]}/{n}_a_b", names[n]) for n in range(60)))
     assert learner.scores.calm
@@ -418,8 +393,8 @@ def test_nothing_waits_where_nearly_all_kinds_are_fruitful() -> None:
     assert not learned(*barren).scores.calm
 
 
-def test_one_kind_that_has_always_been_fruitful_is_enough_to_wait_for_nothing() -> None:
-    """A site of one kind; until one is known that brings little."""
+def test_single_fruitful_kind_makes_site_calm() -> None:
+    """The site is calm until a kind with few new pages is known."""
     learner = KindLearner()
     for n in range(CALM_NOTED + CALM_EACH):
         assert not (n < CALM_NOTED and learner.scores.calm)
@@ -431,7 +406,7 @@ def test_one_kind_that_has_always_been_fruitful_is_enough_to_wait_for_nothing() 
 
 
 def alone() -> KindLearner:
-    """Make the learner of a container that has read the shared counts, and found none."""
+    """Make a learner that has read empty shared counts."""
     learner = KindLearner()
     learner.scores.share({}, {})
     return learner
@@ -440,8 +415,8 @@ def alone() -> KindLearner:
 DOC = [f"/doc/{n}_a_b" for n in range(300)]
 
 
-def test_where_there_is_nothing_to_choose_from_nothing_waits() -> None:
-    """A manual's first page names all chapters; until links of other kinds are met, or barren."""
+def test_links_of_few_kinds_are_prompt() -> None:
+    """The first page of a manual names all chapters."""
     learner = alone()
     assert sorted_out(learner, *DOC) == (DOC, [])
     assert learner.scores.count(HOST + DOC[0]).out == 300
@@ -454,8 +429,7 @@ def test_where_there_is_nothing_to_choose_from_nothing_waits() -> None:
 
 
 @pytest.mark.parametrize("case", ["not read", "late", "merged", "others"])
-def test_kinds_are_few_only_as_far_as_is_known(case: str) -> None:
-    """Not where others have met more, where many were put together, or for a pack that waited."""
+def test_few_kinds_rule_needs_complete_knowledge(case: str) -> None:
     learner = alone() if case != "not read" else KindLearner()
     if case == "merged":
         assert len(sorted_out(learner, *(f"/{word}/1_a_b" for word in WORDS[:30]))[0]) <= 16
@@ -467,15 +441,14 @@ def test_kinds_are_few_only_as_far_as_is_known(case: str) -> None:
     assert len(late) >= 299
 
 
-def test_texts_are_compared_where_kinds_are_few() -> None:
-    """One kind may bring the same text again and again."""
+def test_digests_are_wanted_while_kinds_are_few() -> None:
+    """One kind may return the same text again and again."""
     learner = alone()
     sorted_out(learner, *DOC)
     assert all(learner.wants_digest(HOST + path) for path in DOC)
 
 
-def test_a_crawl_is_calm_only_as_far_as_all_know() -> None:
-    """A container that has met fruitful kinds alone lets nothing out that waits elsewhere."""
+def test_site_is_calm_only_if_all_containers_agree() -> None:
     one, other = learned(page("/a/1_a_b", "T")), KindLearner()
     for n in range(CALM_NOTED + CALM_EACH):
         one.learn(page(f"/d/{n}_a_b", f"T{WORDS[n]}"))
@@ -488,8 +461,8 @@ def test_a_crawl_is_calm_only_as_far_as_all_know() -> None:
 COMMITS = [" ".join(Random(n).choices(WORDS, k=12)) for n in range(40)]
 
 
-def test_a_text_of_what_was_met_before_is_not_new() -> None:
-    """The history of a file is like no other, but its lines stand in the log, too."""
+def test_text_of_known_lines_is_not_new() -> None:
+    """The lines of a file's history are also in the log."""
     learner = KindLearner()
     learner.learn(page("/git?a=log", "Log"), text_runs(" ".join(COMMITS)))
     for n in range(6):
@@ -499,8 +472,8 @@ def test_a_text_of_what_was_met_before_is_not_new() -> None:
     assert not Met().take_text(text_runs("one two"), HOST)
 
 
-def test_what_all_pages_have_makes_no_text_old() -> None:
-    """A product has a line of its own, below a menu of two hundred words."""
+def test_text_common_to_all_pages_is_ignored() -> None:
+    """Every product page has its own line below a menu of 200 words."""
     learner = KindLearner()
     menu = " ".join(Random(0).choices(WORDS, k=200))
     for n in range(COMMON + 10):
@@ -512,8 +485,7 @@ def test_what_all_pages_have_makes_no_text_old() -> None:
     assert learner.scores.met.take_text(runs, "https://other.example")
 
 
-def test_runs_are_forgotten_when_they_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As all that is remembered of pages."""
+def test_oldest_text_runs_are_evicted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(met, "RUN_SLOTS", 64)
     known = Met()
     runs = [RUNS_EACH * n for n in range(20)]
@@ -521,15 +493,14 @@ def test_runs_are_forgotten_when_they_are_too_many(monkeypatch: pytest.MonkeyPat
     assert known.take_text(runs, HOST)
 
 
-def test_kinds_that_are_not_known_wait_where_there_is_one_worth_its_requests() -> None:
-    """They are tried when they are due."""
+def test_unknown_kinds_wait_behind_fruitful_kind() -> None:
     learner = learned(*(page(f"/a/T_{n}_x", f"T{'abcdefghij'[n]}") for n in range(10)))
     assert sorted_out(learner, "/new?x=1", "/a/x_1_y") == (["/a/x_1_y"], [(1, "/new?x=1")])
     assert sorted_out(learner, "/new?x=1", taken=1) == (["/new?x=1"], [])
 
 
-def test_other_parameters_of_a_path_are_of_another_kind() -> None:
-    """The same file at another commit is no new page, though most files are."""
+def test_repeated_path_with_other_parameters_is_other_kind() -> None:
+    """The same file at another commit is no new page."""
     learner = KindLearner()
     for n, title in enumerate(("Ant", "Bee", "Cat", "Dog", "Elk")):
         for commit in range(3, 7):
@@ -538,8 +509,8 @@ def test_other_parameters_of_a_path_are_of_another_kind() -> None:
     assert score(learner, "/git/tree/2_a_b?id=9") < 0.15
 
 
-def test_the_same_behind_another_id_of_a_path_is_of_another_kind() -> None:
-    """A file at another revision is no new page, though most files are; a title may name it."""
+def test_repeated_path_with_other_id_is_other_kind() -> None:
+    """The same file at another revision is no new page."""
     learner = KindLearner()
     revisions = ("0b940c251a8e", "3f00d1e7c4b2", "77aa01bcdef9", "c0ffee123456")
     for n, title in enumerate(("Ant", "Bee", "Cat", "Dog", "Elk")):
@@ -551,8 +522,8 @@ def test_the_same_behind_another_id_of_a_path_is_of_another_kind() -> None:
     assert score(members, "/user/77/posts") > SURE
 
 
-def test_a_view_of_what_was_met_must_say_more_to_be_new() -> None:
-    """Who wrote each line stands beside the lines that a file's own page has."""
+def test_view_of_known_page_needs_more_new_text() -> None:
+    """An annotated file contains all lines of the file."""
     learner = KindLearner()
     words = [" ".join(Random(n).choices(WORDS, k=200)).split() for n in range(8)]
     for n, lines in enumerate(words):
@@ -565,8 +536,7 @@ def test_a_view_of_what_was_met_must_say_more_to_be_new() -> None:
     assert score(learner, "/annotate/tip/9_x_y") < FRUITFUL
 
 
-def test_all_texts_are_compared_where_kinds_are_known_that_bring_little() -> None:
-    """What a page says is known then when another says it once more."""
+def test_digests_are_wanted_if_some_kinds_are_barren() -> None:
     plain = learned(*(page(f"/a/{n}_x_y", f"T{WORDS[n]}") for n in range(60)))
     urls = [f"{HOST}/a/{n}_x_y" for n in range(200)]
     for n in range(SAMPLED_FIRST):
@@ -578,8 +548,7 @@ def test_all_texts_are_compared_where_kinds_are_known_that_bring_little() -> Non
     assert all(map(plain.wants_digest, urls))
 
 
-def test_a_path_with_parameters_is_the_same_path_as_one_without() -> None:
-    """Whichever of them is asked for first, the other one shows the same once more."""
+def test_path_with_and_without_parameters_is_repeated() -> None:
     learner = KindLearner()
     for n, title in enumerate(("Ant", "Bee", "Cat", "Dog", "Elk")):
         bare, with_commit = f"/git/tree/{n}_a_b", f"/git/tree/{n}_a_b?id=3"
@@ -591,8 +560,8 @@ def test_a_path_with_parameters_is_the_same_path_as_one_without() -> None:
         assert score(learner, f"/git/tree/{again}") < FRUITFUL - 0.1
 
 
-def test_a_value_that_was_asked_for_before_makes_another_kind() -> None:
-    """Where the path is the program's, parameters name the file; its revisions are no new pages."""
+def test_repeated_parameter_value_is_other_kind() -> None:
+    """Here the path is the program and a parameter names the file."""
     learner = KindLearner()
     for n, title in enumerate(("Ant", "Bee", "Cat", "Dog", "Elk")):
         for revision in range(100, 105):
@@ -605,8 +574,7 @@ def test_a_value_that_was_asked_for_before_makes_another_kind() -> None:
     assert known[0] >= 5
 
 
-def test_the_first_url_of_a_value_stays_the_first() -> None:
-    """However often it is looked at, before and after it was asked for."""
+def test_first_url_of_value_keeps_its_shape() -> None:
     learner = KindLearner()
     url = f"{HOST}/item?id=7&sid=a1_b_c"
     before = learner.scores.of(url).shape
@@ -616,8 +584,8 @@ def test_the_first_url_of_a_value_stays_the_first() -> None:
     assert learner.scores.of(f"{HOST}/item?id=7&sid=a3_b_c").shape != before
 
 
-def test_redirects_to_new_pages_count_for_a_part() -> None:
-    """Links to their targets are better; one container fetched the redirects, another the rest."""
+def test_redirect_to_new_page_counts_partly() -> None:
+    """One container fetched the redirects, another one their targets."""
     one, other = KindLearner(), KindLearner()
     for n in range(30):
         redirect = page(f"/go/{n}_a_b", outcome=Outcome.REDIRECTED, reason=Reason.REDIRECT)
@@ -631,8 +599,7 @@ def test_redirects_to_new_pages_count_for_a_part() -> None:
     assert 0.15 < score(one, "/go/99_a_b") < FRUITFUL
 
 
-def test_of_a_doubtful_kind_a_part_of_what_is_known_is_out() -> None:
-    """All that wait are no test: the others are judged once more when these have been answered."""
+def test_doubtful_kind_releases_part_of_known_count() -> None:
     known = [f"/d/{n}_a_b" for n in range(16)]
     learner = KindLearner()
     for n, path in enumerate(known):
@@ -652,8 +619,7 @@ def test_of_a_doubtful_kind_a_part_of_what_is_known_is_out() -> None:
             learner.learn(page(path, reason=Reason.NOINDEX))
 
 
-def test_links_with_priority_and_sitemaps_are_never_late() -> None:
-    """A rule asked for them, or they list what there is."""
+def test_express_links_and_sitemaps_are_never_late() -> None:
     url = HOST + "/e?action=edit&t=7"
     links = [
         Target(url=url, depth=1, express=True),
@@ -662,8 +628,8 @@ def test_links_with_priority_and_sitemaps_are_never_late() -> None:
     assert wiki().sorted_out(links) == (links, [])
 
 
-def test_a_query_stands_later_if_others_know_that_it_is_fruitful() -> None:
-    """A container that met too many of them before it knew of any takes that from what all know."""
+def test_query_known_as_fruitful_to_others_is_recognized() -> None:
+    """This container has too many queries to keep them all."""
     many = [page(f"/w/x_{n}_y.php?f{'abcdefghijklmnopqrstuvwxyz'[n]}=1") for n in range(26)]
     barren = [replace(one, reason=Reason.NOINDEX) for one in many]
     late = learned(*barren)
@@ -680,10 +646,10 @@ def test_a_query_stands_later_if_others_know_that_it_is_fruitful() -> None:
     assert again.scores.of(url).shape[7] == ANY_QUERY
 
 
-def test_queries_are_looked_for_in_what_others_counted_so_often_and_no_more(
+def test_shared_counts_are_searched_for_few_queries(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A page may name thousands, each of which takes some digests."""
+    """A page may name thousands of queries, and each search takes several digests."""
     looked: list[Shape] = []
     with_marks = kind_scores._with_marks
 
@@ -700,15 +666,13 @@ def test_queries_are_looked_for_in_what_others_counted_so_often_and_no_more(
     assert len(looked) == OPEN_MAX
 
 
-def test_the_order_is_the_same_for_equal_pages() -> None:
-    """Nothing but pages and their order decides."""
+def test_order_of_links_is_deterministic() -> None:
     records = [page(f"/k{n % 7}/T_{n}_x?a={n % 3}", f"Word{'abcdefg'[n % 7]}") for n in range(90)]
     paths = [f"/k{n % 9}/z_{n}_x?a=1" for n in range(40)]
     assert sorted_out(learned(*records), *paths) == sorted_out(learned(*records), *paths)
 
 
-def test_first_pages_of_a_kind_have_digests_then_a_few() -> None:
-    """Digests are what learning costs."""
+def test_digests_are_wanted_for_first_pages_then_samples() -> None:
     learner = KindLearner()
     wanted = 0
     for n in range(1_000):
@@ -721,8 +685,7 @@ def test_first_pages_of_a_kind_have_digests_then_a_few() -> None:
     assert SAMPLED_FIRST < wanted < 40
 
 
-def test_counts_of_all_containers_are_added_up() -> None:
-    """Each learns what the others have found, and tells no count twice."""
+def test_counts_of_all_containers_are_added_once() -> None:
     one, other = KindScores(), KindScores()
     for number in range(4):
         one.note(f"{HOST}/e?action=edit&t={number}")
@@ -743,8 +706,8 @@ def test_counts_of_all_containers_are_added_up() -> None:
     assert all(len(key) <= 16 and key.isascii() for key in total)
 
 
-def test_what_brings_something_is_told_from_the_many_other_queries_of_a_script() -> None:
-    """A forum's boards, beside its sorts, filters, printable pages and forms to log in."""
+def test_fruitful_query_is_separated_from_other_queries() -> None:
+    """A forum has boards besides sorts, filters, print views and login forms."""
     learner = KindLearner()
     for number in range(10):
         learner.learn(page(f"/viewforum.php?board=7{number}&sid=a_b_{number}", WORDS[number]))
@@ -758,8 +721,7 @@ def test_what_brings_something_is_told_from_the_many_other_queries_of_a_script()
     assert known[0] >= SIBLINGS_MAX - 1
 
 
-def test_kinds_are_bounded() -> None:
-    """A site of a thousand folders does not fill the memory, nor the item."""
+def test_number_of_kinds_is_bounded() -> None:
     learner = KindLearner()
     for number in range(3_000):
         word = "".join("abcdefghij"[int(digit)] for digit in str(number))
@@ -767,8 +729,7 @@ def test_kinds_are_bounded() -> None:
     assert len(learner.scores.unshared()) <= 4 * KINDS_MAX
 
 
-def test_crawls_with_a_page_limit_of_their_own_are_ordered() -> None:
-    """Where the order decides what is found."""
+def test_crawls_with_own_page_limit_are_ordered() -> None:
     assert is_ordered(CRAWL)
     assert not is_ordered(replace(CRAWL, pages_max=1_000_000, shards=16))
     assert not is_ordered(replace(CRAWL, pages_max=1_000_000))

@@ -1,4 +1,4 @@
-"""Digests of claimed URLs: what is known, what is new of it, and what files are taken for."""
+"""Digests of claimed URLs, and their file."""
 
 from __future__ import annotations
 
@@ -27,14 +27,12 @@ def urls(first: int, last: int) -> list[str]:
 
 
 def known(*some: str) -> KnownClaims:
-    """Claims that are known."""
     found = KnownClaims()
     found.add(some)
     return found
 
 
-def test_what_was_added_is_known() -> None:
-    """Whether it came lately or long ago; once is enough."""
+def test_added_url_is_known() -> None:
     claims = KnownClaims()
     many = urls(0, 2 * RECENT_MAX + 5)
     claims.add(many)
@@ -45,8 +43,7 @@ def test_what_was_added_is_known() -> None:
     assert claims.size_bytes == DIGEST_BYTES * 2 * RECENT_MAX + RECENT_BYTES * 5
 
 
-def test_what_is_discarded_is_not_known() -> None:
-    """Whether it came lately or long ago; what was never known changes nothing."""
+def test_discarded_url_is_not_known() -> None:
     claims = known(*urls(0, RECENT_MAX), f"{SITE}/new")
     claims.discard([f"{SITE}/7", f"{SITE}/new", f"{SITE}/never"])
     assert not claims.has(f"{SITE}/7")
@@ -55,8 +52,7 @@ def test_what_is_discarded_is_not_known() -> None:
     assert len(claims) == claims.new == RECENT_MAX - 1
 
 
-def test_a_file_is_taken_over() -> None:
-    """What was known and is not in it is new, for a file; what both know is not."""
+def test_merged_file_adds_claims_and_keeps_new_count() -> None:
     claims = known(*urls(0, 10))
     claims.merge(decode(known(*urls(4, 30)).encode()))
     assert len(claims) == 30
@@ -64,8 +60,7 @@ def test_a_file_is_taken_over() -> None:
     assert all(map(claims.has, urls(0, 30)))
 
 
-def test_what_is_stored_is_not_new() -> None:
-    """But for what came meanwhile."""
+def test_stored_claims_are_not_new() -> None:
     claims = known(*urls(0, 10))
     new = claims.new
     claims.encode()
@@ -76,8 +71,7 @@ def test_what_is_stored_is_not_new() -> None:
     assert claims.new == 0
 
 
-def test_learning_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A host has so many digests at most, here or from files; a full file gets no better."""
+def test_digests_per_host_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(known_claims, "DIGESTS_MAX", 20)
     claims = known(*urls(0, 30))
     assert len(claims) == claims.new == 20
@@ -91,8 +85,8 @@ def test_learning_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     assert few.new == 15
 
 
-def test_a_file_is_as_large_as_it_says() -> None:
-    """Magic, version, and eight bytes a digest, the lowest byte first."""
+def test_file_is_magic_and_8_bytes_per_digest() -> None:
+    """The lowest byte of a digest is first."""
     body = known(f"{SITE}/").encode()
     assert body == MAGIC + blake2b(f"{SITE}/".encode(), digest_size=8).digest()
     assert len(MAGIC) + 8 * 100_000 == FILE_BYTES_MAX
@@ -116,6 +110,5 @@ def test_a_file_is_as_large_as_it_says() -> None:
         *("twice the same", "out of order", "too large"),
     ],
 )
-def test_what_is_no_such_file_says_nothing(body: bytes) -> None:
-    """Whatever it is, it is as if there were none."""
+def test_invalid_file_is_read_as_empty(body: bytes) -> None:
     assert decode(body) == array("Q")

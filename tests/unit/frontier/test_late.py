@@ -1,4 +1,4 @@
-"""Late links: how many packs of them are sent at a time."""
+"""Late links: number of packs sent at a time."""
 
 from __future__ import annotations
 
@@ -19,10 +19,9 @@ from orbweaver.model.crawl import Counters, Crawl
         (9_960, 10_000, (2, 2)),
     ],
 )
-def test_more_are_sent_of_kinds_that_are_not_known(
+def test_due_packs_by_claimed_pages_and_limit(
     done: int, pages_max: int, expected: tuple[int, int]
 ) -> None:
-    """A few of each of them are tried; of both kinds no more than the limit has room for."""
     crawl = Crawl(id="c-1", name="c", started_at_ms=0, pages_max=pages_max)
     counters = Counters(shards=(), total={"claimed": done, "fetched": done})
     assert due(crawl, counters) == expected
@@ -39,10 +38,7 @@ def test_more_are_sent_of_kinds_that_are_not_known(
         (64, 17, False),
     ],
 )
-def test_a_part_of_what_is_done_may_be_out_in_the_first_answers(
-    done: int, out: int, expected: bool
-) -> None:
-    """It is no more than a fixed number, from which on as much may be out for all that waits."""
+def test_few_links_may_be_out_in_early_crawl(done: int, out: int, expected: bool) -> None:
     counters = Counters(shards=(), total={"claimed": done + out, "fetched": done})
     assert few_so_far(counters) is expected
     later = Counters(shards=(), total={"claimed": SOON_DONE + out, "fetched": SOON_DONE})
@@ -56,7 +52,7 @@ def test_a_part_of_what_is_done_may_be_out_in_the_first_answers(
 def test_few_out_with_retries_counts_them_only_if_most_urls_fail(
     done: int, retrying: int, others: int, expected: bool
 ) -> None:
-    """Single pages hold up no late pack, but a host that answers nothing else does."""
+    """Single pages delay no late pack; a host with failures only does."""
     counts = {"claimed": done + retrying + others, "fetched": done, "retries": retrying + 5}
     counters = Counters(shards=(), total={**counts, "retries_taken": 5})
     assert few_out(counters) is expected
@@ -67,6 +63,6 @@ def test_few_out_with_retries_counts_them_only_if_most_urls_fail(
     ("delay_ms", "expected"), [(0, 1), (5_000, 1), (1_000, 2), (200, 12), (10, 25)]
 )
 def test_late_least_with_short_delay_keeps_host_busy(delay_ms: int, expected: int) -> None:
-    """A host uses its slots until its next late pack comes."""
+    """A host uses its slots until its next late pack arrives."""
     crawl = Crawl(id="c-1", name="c", started_at_ms=0, delay_ms=delay_ms)
     assert late_least(crawl) == expected

@@ -1,4 +1,4 @@
-"""What is on the queue, and what a body means that anybody may have put there."""
+"""Bodies of queue messages, also invalid ones that anyone may have sent."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ PACK = Pack(
     ),
     failures=2,
 )
-# Python reads them; no field takes such a number.
+# Python parses these numbers, but no field accepts them.
 TAKEN_AS_NUMBERS = {f"n_number_{name}.json" for name in ("NaN", "infinity", "minus_infinity")}
 SEEDS = SeedsMessage(id="s", crawl="c", at_ms=5, references=(URL, " x"), planned=True)
 
@@ -65,14 +65,12 @@ SEEDS = SeedsMessage(id="s", crawl="c", at_ms=5, references=(URL, " x"), planned
         (json.dumps({"urls": [URL], "crawl": "news"}), "news", (URL,)),
     ],
 )
-def test_what_a_person_drops_is_loose(body: str, crawl: str, references: tuple[str, ...]) -> None:
-    """A bare URL, or an object with url or urls, is taken in without an identity of its own."""
+def test_bare_url_or_object_is_loose(body: str, crawl: str, references: tuple[str, ...]) -> None:
     assert decode(body) == Loose(crawl=crawl, references=references)
 
 
 @pytest.mark.parametrize("message", [PACK, SEEDS, Loose(crawl="c", references=(URL, "b"))])
-def test_what_is_encoded_is_decoded(message: Pack | SeedsMessage | Loose) -> None:
-    """Every kind that is sent comes back as it was."""
+def test_encoded_message_is_decoded(message: Pack | SeedsMessage | Loose) -> None:
     assert decode(encode(message)) == message
 
 
@@ -103,8 +101,8 @@ def test_what_is_encoded_is_decoded(message: Pack | SeedsMessage | Loose) -> Non
         ('{"v":1}', "neither pack, seeds nor close"),
     ],
 )
-def test_what_can_never_succeed_has_a_reason(body: str, reason: str) -> None:
-    """Not JSON, another schema or version, deep nesting and huge numbers have a reason (case 8)."""
+def test_malformed_body_has_reason(body: str, reason: str) -> None:
+    """Not JSON, another schema or version, deep nesting, huge numbers (case 8)."""
     message = decode(body)
     assert isinstance(message, Malformed)
     assert reason in message.reason
@@ -145,8 +143,8 @@ def test_what_can_never_succeed_has_a_reason(body: str, reason: str) -> None:
         ("urls", [[*ROW, {"modified": True}]], "modified is a number from 0"),
     ],
 )
-def test_a_pack_that_breaks_the_schema_says_where(field: str, value: object, reason: str) -> None:
-    """Each field of a pack is checked, and named when it does not fit (case 8)."""
+def test_malformed_pack_names_field(field: str, value: object, reason: str) -> None:
+    """Every field of a pack is checked (case 8)."""
     message = decode(json.dumps({**PACK_BODY, field: value}))
     assert isinstance(message, Malformed)
     assert reason in message.reason
@@ -156,13 +154,13 @@ def test_a_pack_that_breaks_the_schema_says_where(field: str, value: object, rea
     ("field", "value"),
     [("seeds", 1), ("crawl", []), ("at", None), ("urls", [1]), ("urls", ["a"] * 101)],
 )
-def test_seeds_that_break_the_schema_are_malformed(field: str, value: object) -> None:
-    """Each field of seeds is checked (case 8)."""
+def test_malformed_seeds_are_detected(field: str, value: object) -> None:
+    """Every field of seeds is checked (case 8)."""
     assert isinstance(decode(json.dumps({**SEEDS_BODY, field: value})), Malformed)
 
 
-def test_messages_of_an_older_or_newer_deploy_are_read() -> None:
-    """Newer fields may be missing, and fields unknown here are passed over (case 26)."""
+def test_messages_of_older_and_newer_releases_are_decoded() -> None:
+    """New fields may be missing; unknown fields are ignored (case 26)."""
     old = {key: value for key, value in PACK_BODY.items() if key not in ("failures", "from")}
     pack = Pack(id="p", crawl="c", at_ms=5, targets=(Target(url=URL, depth=0),))
     assert decode(json.dumps(old)) == pack
@@ -173,8 +171,8 @@ def test_messages_of_an_older_or_newer_deploy_are_read() -> None:
 
 
 @pytest.mark.parametrize("odd", ["\x00\x1f\x7f", "\ud800", "\U0001f577", "\ufffe", "é\u2028"])
-def test_bodies_are_ascii(odd: str) -> None:
-    """Whatever a URL holds, SQS gets characters that it takes, and they come back (case 14)."""
+def test_bodies_are_printable_ascii(odd: str) -> None:
+    """SQS accepts every body, and any URL survives (case 14)."""
     seeds = replace(SEEDS, references=(URL + odd,))
     body = encode(seeds)
     assert body.isascii()
@@ -184,26 +182,23 @@ def test_bodies_are_ascii(odd: str) -> None:
 
 @pytest.mark.parametrize("length", [REFERENCE_CHARS_MAX + 1, 1_000_000])
 @pytest.mark.parametrize("shape", ["{}", '"{}"', '{{"url":"{}"}}', '{{"urls":["a","{}"]}}'])
-def test_a_reference_that_is_far_too_long_ends_here(length: int, shape: str) -> None:
-    """A URL of a megabyte never gets on to a key or another message (case 15)."""
+def test_too_long_reference_is_malformed(length: int, shape: str) -> None:
+    """A URL of 1 MB never becomes a key or another message (case 15)."""
     assert isinstance(decode(shape.format("x" * length)), Malformed)
 
 
 @pytest.mark.parametrize("shape", ["{}", '"{}"', '{{"url":"{}"}}', '{{"urls":["{}"]}}'])
-def test_a_reference_may_be_as_long_as_is_said(shape: str) -> None:
-    """The longest one is taken, however it is dropped."""
+def test_reference_of_maximum_length_is_accepted(shape: str) -> None:
     reference = "x" * REFERENCE_CHARS_MAX
     assert decode(shape.format(reference)) == Loose(crawl="default", references=(reference,))
 
 
-def test_a_referrer_is_written_once() -> None:
-    """Links of one page share its URL in the body."""
+def test_referrer_is_encoded_once() -> None:
     assert encode(PACK).count(f'"{URL}d"') == 1
     assert json.loads(encode(PACK))["from"] == [URL, URL + "d"]
 
 
-def test_seeds_are_cut_into_messages_with_stable_ids() -> None:
-    """The same references of the same origin become the same messages, whoever cuts them."""
+def test_seeds_are_split_into_messages_with_stable_ids() -> None:
     references = [f"{URL}{place}" for place in range(2 * SEEDS_REFERENCES_MAX + 1)]
     cut = seeds_of("origin", "c", references, at_ms=5, planned=True)
     assert [len(message.references) for message in cut] == [100, 100, 1]
@@ -213,16 +208,15 @@ def test_seeds_are_cut_into_messages_with_stable_ids() -> None:
     assert seeds_of("origin", "c", [], at_ms=5, planned=False) == ()
 
 
-def test_ids_of_children_follow_from_parent_and_place() -> None:
-    """Ids are stable, short, and differ by parent and by place."""
+def test_child_ids_depend_on_parent_and_place() -> None:
     ids = {child_id(parent, place) for parent in ("a", "b") for place in (0, 1, "x")}
     assert len(ids) == 6
     assert child_id("a", 0) == child_id("a", "0")
     assert all(len(name) == 32 for name in ids)
 
 
-def test_no_body_of_the_corpus_raises() -> None:
-    """Valid, invalid and doubtful JSON of another project is told apart quietly (case 8)."""
+def test_json_corpus_is_classified_without_errors() -> None:
+    """Valid, invalid and ambiguous JSON of another project (case 8)."""
     bodies = sorted(corpus("json").glob("*.json"))
     kinds = Counter(path.name[:2] for path in bodies)
     assert kinds["y_"] >= 95
@@ -255,8 +249,7 @@ def is_no_json(message: Message) -> bool:
     ],
     ids=["pack", "seeds", "close"],
 )
-def test_the_seed_queue_takes_nothing_but_loose_references(body: str) -> None:
-    """What the stack's functions send each other is malformed there."""
+def test_seed_queue_accepts_only_loose_references(body: str) -> None:
     assert not isinstance(decode(body), Malformed)
     assert isinstance(decode(body, MessageSource.SEEDS), Malformed)
 
@@ -264,8 +257,8 @@ def test_the_seed_queue_takes_nothing_but_loose_references(body: str) -> None:
 @pytest.mark.parametrize(
     "body", ["https://a.test/", '{"url": "x"}', '{"urls": ["x"], "crawl": "c"}']
 )
-def test_loose_references_are_the_same_from_either_queue(body: str) -> None:
-    """What waited on the queue of packs when the stack was brought up to date is not lost."""
+def test_loose_references_are_equal_from_both_queues(body: str) -> None:
+    """Messages on the pack queue survive an update of the stack."""
     assert decode(body) == decode(body, MessageSource.SEEDS)
     assert isinstance(decode(body), Loose)
 
@@ -280,10 +273,7 @@ def test_loose_references_are_the_same_from_either_queue(body: str) -> None:
         ("\x01" * 8_000, 100, 8),
     ],
 )
-def test_references_become_messages_that_sqs_takes(
-    reference: str, count: int, messages: int
-) -> None:
-    """However they are spelled, their number is bounded, and so is the size of each."""
+def test_seed_messages_fit_sqs_size_limit(reference: str, count: int, messages: int) -> None:
     seeds = seeds_of("m", "c", [reference] * count, at_ms=1, planned=False)
     assert len(seeds) == messages
     assert sum(len(one.references) for one in seeds) == count

@@ -1,4 +1,4 @@
-"""What a pack is coming to: which of the links to one URL counts."""
+"""Result of a pack: choice among several links to one URL."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ SITEMAP = Target(url=URL, depth=4, kind=TargetKind.SITEMAP)
 @pytest.mark.parametrize(
     ("links", "taken"), [((DEEP, SHALLOW), SHALLOW), ((DEEP, SHALLOW, SITEMAP), SITEMAP)]
 )
-def test_the_shallowest_link_to_a_url_counts(links: tuple[Target, ...], taken: Target) -> None:
-    """Whichever page ends first, so that what lies within the depth is found; a sitemap is one."""
+def test_shallowest_link_to_url_is_taken(links: tuple[Target, ...], taken: Target) -> None:
+    """The order in which pages end does not matter; a sitemap wins."""
     for order in permutations(links):
         result = PackResult("crawl")
         for target in order:
@@ -36,8 +36,7 @@ def test_the_shallowest_link_to_a_url_counts(links: tuple[Target, ...], taken: T
         assert list(result.links) == [taken]
 
 
-def test_a_link_may_be_known_too_deep() -> None:
-    """It is judged again where it lies less deep."""
+def test_known_link_is_judged_again_at_smaller_depth() -> None:
     result = PackResult("crawl")
     result.link(DEEP)
     assert result.links_to(URL)
@@ -45,8 +44,7 @@ def test_a_link_may_be_known_too_deep() -> None:
     assert not result.links_to(f"{URL}b", 3)
 
 
-def test_what_a_page_came_to_is_added_as_a_whole() -> None:
-    """Links, refusals with examples, what was left out, counts, and one of three ends."""
+def test_page_result_is_added_as_a_whole() -> None:
     target, link = Target(url=URL, depth=1), Target(url=f"{URL}/b", depth=2)
     found = FoundLinks(admitted=(link,), refused=((Refusal.DEPTH, 2, (f"{URL}/c",)),), left=(DEEP,))
     record = PageRecord(

@@ -1,4 +1,4 @@
-"""Which earlier runs a run goes on from, and what these leave of its limit."""
+"""Earlier runs that a run continues, and the rest of its page limit."""
 
 from __future__ import annotations
 
@@ -30,29 +30,28 @@ LIMITED = {"claimed": 60, "fetched": 60, "refused.budget": 9}
 
 
 def gone_on(crawl: Crawl, *runs: tuple[Crawl, Counts]) -> Crawl:
-    """Let a run continue others, as far as it does."""
+    """Continue these runs as far as the rules allow."""
     totals = {run.id: total for run, total in runs}
     found = within(crawl, [run for run, _ in runs], JOURNALS_S)
     return resumed(crawl, found, totals)
 
 
-def test_a_raised_limit_leaves_the_difference() -> None:
-    """Of 200 pages, 60 of which an earlier run has asked for, 140 are left."""
+def test_raised_limit_leaves_difference() -> None:
+    """60 of 200 pages are done, so 140 are left."""
     crawl = gone_on(CRAWL, (FIRST, LIMITED))
     assert (crawl.resumes, crawl.pages_carried, crawl.pages_own) == (("first",), 60, 140)
     assert crawl.shard_quota(0) == 140
     assert crawl.seeds_planned == 2
 
 
-def test_what_ended_unasked_is_not_carried() -> None:
-    """A run that was cancelled after 20 of 60 claimed URLs has used 20 of the limit."""
+def test_urls_skipped_by_cancel_are_not_carried() -> None:
     total = {"claimed": 60, "fetched": 20, "skipped": 40, "skipped.cancelled": 40}
     crawl = gone_on(CRAWL, (replace(FIRST, stop=Stop.CANCELLED), total))
     assert crawl.pages_carried == 20
 
 
-def test_it_goes_on_from_all_that_the_newest_went_on_from() -> None:
-    """60, then 200, then 500: what all of them have asked for counts."""
+def test_run_continues_all_runs_of_its_predecessor() -> None:
+    """Limits of 60, 200 and 500: the pages of all runs count."""
     second = replace(
         FIRST, id="second", started_at_ms=NOW_MS - 60_000, pages_max=200, resumes=("first",)
     )
@@ -75,20 +74,17 @@ def test_it_goes_on_from_all_that_the_newest_went_on_from() -> None:
         {"started_at_ms": NOW_MS - 8 * DAY_S * 1000},
     ],
 )
-def test_runs_that_are_no_beginning_of_it(change: dict[str, Any]) -> None:
-    """Another name or beginning, a run that goes on itself, a retry, one beyond the window."""
+def test_unrelated_run_is_not_continued(change: dict[str, Any]) -> None:
     assert gone_on(CRAWL, (replace(FIRST, **change), LIMITED)) == CRAWL
 
 
 @pytest.mark.parametrize("change", [{"window_s": 0}, {"continuous": True}, {"retry_of": "first"}])
-def test_runs_that_go_on_from_none(change: dict[str, Any]) -> None:
-    """One that asks for all again, one without an end, and a retry."""
+def test_run_that_continues_none(change: dict[str, Any]) -> None:
     crawl = replace(CRAWL, **change)
     assert gone_on(crawl, (FIRST, LIMITED)) == crawl
 
 
-def test_a_run_whose_journals_may_be_gone_is_left_alone() -> None:
-    """What is missing of it would look as if nobody had asked for it."""
+def test_run_with_expired_journals_is_not_continued() -> None:
     crawl = replace(CRAWL, window_s=60 * DAY_S)
     for days, expected in ((24, ("first",)), (26, ())):
         run = replace(FIRST, started_at_ms=NOW_MS - days * DAY_S * 1000)
@@ -108,10 +104,9 @@ def test_a_run_whose_journals_may_be_gone_is_left_alone() -> None:
         ({"include": ("/a",)}, "refused.depth", False),
     ],
 )
-def test_a_run_that_came_to_its_end_is_looked_through_where_it_pays(
+def test_finished_run_is_continued_only_if_it_refused_links(
     options: dict[str, Any], refused: str, *, goes_on: bool
 ) -> None:
-    """Only for a depth, scope or pattern that is another one, and left something out."""
     run = replace(FIRST, stop=Stop.FINISHED)
     crawl = gone_on(replace(CRAWL, **options), (run, {"claimed": 9, "fetched": 9, refused: 3}))
     assert bool(crawl.resumes) is goes_on
@@ -158,24 +153,22 @@ def test_resumed_run_chain_and_carried_pages(
     assert (crawl.resumes, crawl.pages_carried) == (resumes, carried)
 
 
-def test_its_beginnings_are_those_that_were_sent() -> None:
-    """Seeds, and the messages by which the run went on itself."""
+def test_roots_are_ids_of_sent_messages() -> None:
     run = replace(FIRST, resumes=("older",))
     (seeds,) = seeds_of("first", "first", SEEDS, at_ms=run.started_at_ms, planned=True)
     assert roots_of(run) == (seeds.id, child_id("first", "past/older"))
 
 
 @given(st.integers(1, 500), st.integers(0, 500), st.integers(1, 20))
-def test_the_shards_share_what_is_left(limit: int, carried: int, shards: int) -> None:
-    """Together they may claim the limit without what earlier runs have, and never more."""
+def test_shards_share_remaining_limit(limit: int, carried: int, shards: int) -> None:
     crawl = replace(CRAWL, pages_max=limit, pages_carried=carried, shards=shards)
     quotas = [crawl.shard_quota(shard) for shard in range(shards)]
     assert sum(quotas) == max(0, limit - carried)
     assert max(quotas) - min(quotas) <= 1
 
 
-def test_a_run_waits_for_what_was_planned_since() -> None:
-    """Messages that look through more are planned in the commit that sends them."""
+def test_run_waits_for_messages_planned_later() -> None:
+    """Messages that read more journals are planned in the commit that sends them."""
     for taken_in, missing in ((1, 3), (3, 1), (4, 0)):
         shard = CounterShard(counts={"seeds": taken_in, "seeds_more": 3})
         counters = Counters.of((shard,))

@@ -1,4 +1,4 @@
-"""Ports that fail now and then: waited out a few times, read on, and asked a few at a time."""
+"""Retries of port calls, reading on after an error, and limited concurrency."""
 
 from __future__ import annotations
 
@@ -20,26 +20,24 @@ TRIES = range(ATTEMPTS_MAX)
 
 
 class Waits(ManualClock):
-    """A clock that notes how long its sleepers slept."""
+    """A clock that records how long it was slept on."""
 
     def __init__(self) -> None:
         super().__init__(NOON_MS)
         self.slept_s: list[float] = []
 
     async def sleep(self, seconds: float) -> None:
-        """See the port."""
         self.slept_s.append(seconds)
 
 
 class Calls:
-    """A port's call that ends as told, and then well; `made` counts."""
+    """A port call that raises the given faults and then returns; `made` counts calls."""
 
     def __init__(self, *faults: Exception) -> None:
         self.faults = list(faults)
         self.made = 0
 
     async def __call__(self) -> str:
-        """Fail, or answer."""
         self.made += 1
         if self.faults:
             raise self.faults.pop(0)
@@ -47,7 +45,10 @@ class Calls:
 
 
 class Faulty(MemoryPages):
-    """Pages of one shard whose readings break off after so many rows each; `open` counts them."""
+    """Pages of one shard whose reads fail after the given numbers of rows.
+
+    `open` counts open reads.
+    """
 
     def __init__(self, rows: Sequence[int], count: int = 6) -> None:
         self.left = list(rows)
@@ -60,7 +61,6 @@ class Faulty(MemoryPages):
     async def read_shard(
         self, day: str, shard: int, *, after: str | None = None, crawl: str | None = None
     ) -> AsyncGenerator[tuple[str, PageRecord], None]:
-        """See the port."""
         self.asked.append(after)
         stop = self.left.pop(0) if self.left else None
         self.open += 1
@@ -76,12 +76,10 @@ class Faulty(MemoryPages):
 
 
 def patience(clock: ManualClock, base_s: float = 2.0) -> Patience:
-    """Make one whose chance is the same each time."""
     return Patience(clock=clock, random=Random(1), base_s=base_s)
 
 
 async def keys_of(pages: Faulty, clock: ManualClock) -> list[str]:
-    """Read all keys of the shard."""
     reading = patience(clock).read_shard(pages, DAY, 0, crawl=CRAWL)
     return [key async for key, _ in reading]
 
@@ -90,8 +88,7 @@ async def keys_of(pages: Faulty, clock: ManualClock) -> list[str]:
 
 
 @pytest.mark.parametrize("faults", TRIES)
-async def test_a_fault_is_waited_out(faults: int) -> None:
-    """As many tries as there may be, with a wait before each but the first one."""
+async def test_transient_fault_is_retried_after_wait(faults: int) -> None:
     call, clock = Calls(*[Transient("busy")] * faults), Waits()
     assert await patience(clock).tried(call) == "done"
     assert call.made == faults + 1
@@ -99,24 +96,21 @@ async def test_a_fault_is_waited_out(faults: int) -> None:
 
 
 @pytest.mark.parametrize("base_s", [0.2, 2.0])
-async def test_waits_grow_from_the_base(base_s: float) -> None:
-    """Each wait is between half and all of twice the one before."""
+async def test_waits_double_from_base(base_s: float) -> None:
     clock = Waits()
     await patience(clock, base_s).tried(Calls(*[Transient("busy")] * (ATTEMPTS_MAX - 1)))
     for attempt, slept_s in enumerate(clock.slept_s):
         assert base_s * 2**attempt / 2 <= slept_s <= base_s * 2**attempt
 
 
-async def test_a_fault_that_lasts_is_raised() -> None:
-    """After the last try nobody waits any more."""
+async def test_persistent_fault_is_raised_after_last_attempt() -> None:
     call, clock = Calls(*[Transient("busy")] * ATTEMPTS_MAX), Waits()
     with pytest.raises(Transient):
         await patience(clock).tried(call)
     assert (call.made, len(clock.slept_s)) == (ATTEMPTS_MAX, ATTEMPTS_MAX - 1)
 
 
-async def test_what_does_not_pass_is_not_tried_again() -> None:
-    """A fault that is there to stay is raised at once."""
+async def test_permanent_fault_is_not_retried() -> None:
     call, clock = Calls(Permanent("no such bucket")), Waits()
     with pytest.raises(Permanent):
         await patience(clock).tried(call)
@@ -127,8 +121,7 @@ async def test_what_does_not_pass_is_not_tried_again() -> None:
 
 
 @pytest.mark.parametrize("stops", [(), (0,), (3,), (0, 0, 0), (2, 1, 0, 1), (1, 1, 1, 1, 1)])
-async def test_a_shard_is_read_on_where_it_stopped(stops: tuple[int, ...]) -> None:
-    """Every row once and in order, however often a reading breaks off."""
+async def test_shard_read_resumes_after_fault(stops: tuple[int, ...]) -> None:
     whole = await keys_of(Faulty(()), Waits())
     pages, clock = Faulty(stops), Waits()
     assert len(whole) == 6
@@ -137,15 +130,13 @@ async def test_a_shard_is_read_on_where_it_stopped(stops: tuple[int, ...]) -> No
     assert pages.open == 0
 
 
-async def test_a_row_gives_all_tries_back() -> None:
-    """Waits begin small again after each row that came."""
+async def test_row_resets_attempts() -> None:
     clock = Waits()
     await keys_of(Faulty((1,) * 5), clock)
     assert max(clock.slept_s) <= 2.0
 
 
-async def test_a_shard_that_cannot_be_read_is_raised() -> None:
-    """As many readings in a row that bring nothing as there are tries."""
+async def test_unreadable_shard_raises_after_all_attempts() -> None:
     pages, clock = Faulty((2, *[0] * ATTEMPTS_MAX)), Waits()
     with pytest.raises(Transient):
         await keys_of(pages, clock)
@@ -154,15 +145,13 @@ async def test_a_shard_that_cannot_be_read_is_raised() -> None:
     assert pages.open == 0
 
 
-async def test_a_shard_is_read_from_behind_a_key() -> None:
-    """Whoever goes on begins behind what it has."""
+async def test_shard_is_read_after_given_key() -> None:
     keys = await keys_of(Faulty(()), Waits())
     reading = patience(Waits()).read_shard(Faulty((1,)), DAY, 0, crawl=CRAWL, after=keys[2])
     assert [key async for key, _ in reading] == keys[3:]
 
 
-async def test_a_shard_that_is_left_is_closed() -> None:
-    """Nothing stays open of a reading that somebody leaves in its middle."""
+async def test_abandoned_shard_read_is_closed() -> None:
     pages = Faulty(())
     async with aclosing(patience(Waits()).read_shard(pages, DAY, 0, crawl=CRAWL)) as rows:
         await anext(rows)
@@ -170,9 +159,7 @@ async def test_a_shard_that_is_left_is_closed() -> None:
     assert pages.open == 0
 
 
-async def test_what_is_no_generator_needs_no_closing() -> None:
-    """A port may hand out any iterator."""
-
+async def test_iterator_without_aclose_can_be_used() -> None:
     class Rows:
         def __aiter__(self) -> Rows:
             return self
@@ -187,8 +174,7 @@ async def test_what_is_no_generator_needs_no_closing() -> None:
 # --- others -------------------------------------------------------------------------------------
 
 
-async def test_what_happens_is_waited_for() -> None:
-    """What has happened before does not count; nobody waits for longer than was said."""
+async def test_happens_waits_for_next_event_or_timeout() -> None:
     event = asyncio.Event()
     event.set()
     waiting = asyncio.create_task(happens(event, 60.0))
@@ -204,15 +190,14 @@ async def test_what_happens_is_waited_for() -> None:
 
 
 @pytest.mark.parametrize("at_once", [1, 3, 50])
-async def test_many_go_a_few_at_a_time(at_once: int) -> None:
-    """Never more than that many, and what comes of each stands in its place."""
+async def test_all_of_limits_concurrency_and_keeps_order(at_once: int) -> None:
     busy, most = 0, 0
 
     async def call(number: int) -> int:
         nonlocal busy, most
         busy += 1
         most = max(most, busy)
-        for _ in range(10 - number):  # the later, the sooner through
+        for _ in range(10 - number):  # later calls end sooner
             await asyncio.sleep(0)
         busy -= 1
         return number
@@ -222,8 +207,7 @@ async def test_many_go_a_few_at_a_time(at_once: int) -> None:
     assert await all_of(map(call, ()), at_once) == []
 
 
-async def test_the_first_error_is_raised_and_nothing_is_left_over() -> None:
-    """Calls whose turn never comes are not even begun."""
+async def test_first_error_is_raised_and_stops_all_of() -> None:
     begun: list[int] = []
 
     async def call(number: int) -> None:

@@ -1,4 +1,4 @@
-"""Claims that need no second look."""
+"""Memory of URLs that were claimed before."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ NOW_MS = 1_795_251_600_000
 MINUTE_MS = 60_000
 
 
-def test_what_was_added_is_remembered_by_name() -> None:
-    """URLs are known within their dedup domain."""
+def test_added_url_is_seen_within_dedup_domain() -> None:
     seen = SeenUrls()
     assert seen.of("a", ["x"], NOW_MS) == set()
     seen.add("a", ["x"], NOW_MS)
@@ -30,15 +29,14 @@ def test_what_was_added_is_remembered_by_name() -> None:
 @pytest.mark.parametrize(
     ("minutes", "known"), [(0, True), (9, True), (19, True), (20, False), (-1, False)]
 )
-def test_memory_fades(minutes: int, *, known: bool) -> None:
-    """After 20 minutes, or when the clock goes back, nothing is known (case 25)."""
+def test_seen_url_expires(minutes: int, *, known: bool) -> None:
+    """After 20 minutes, or when the clock goes back (case 25)."""
     seen = SeenUrls()
     seen.add("a", ["x"], NOW_MS)
     assert (seen.of("a", ["x"], NOW_MS + minutes * MINUTE_MS) == {"x"}) is known
 
 
-def test_the_older_generation_goes_when_the_newer_is_old() -> None:
-    """A URL that is not added again is forgotten after 10 to 20 minutes."""
+def test_older_generation_is_dropped_with_age() -> None:
     seen = SeenUrls()
     seen.add("a", ["x"], NOW_MS)
     seen.add("a", ["y"], NOW_MS + GENERATION_MS)
@@ -47,16 +45,14 @@ def test_the_older_generation_goes_when_the_newer_is_old() -> None:
     assert seen.of("a", ["x", "y", "z"], NOW_MS + 2 * GENERATION_MS) == {"y", "z"}
 
 
-def test_a_generation_that_is_too_old_is_not_kept() -> None:
-    """After a long rest both generations are new."""
+def test_expired_generation_is_not_kept() -> None:
     seen = SeenUrls()
     seen.add("a", ["x"], NOW_MS)
     seen.add("a", ["y"], NOW_MS + 2 * GENERATION_MS)
     assert seen.of("a", ["x", "y"], NOW_MS + 2 * GENERATION_MS) == {"y"}
 
 
-def test_memory_is_bounded() -> None:
-    """Of very many URLs the latest are remembered, and at most two generations."""
+def test_seen_urls_are_bounded() -> None:
     seen = SeenUrls()
     for start in range(0, 4 * GENERATION_URLS_MAX, GENERATION_URLS_MAX):
         seen.add("a", [f"{start + place}" for place in range(GENERATION_URLS_MAX)], NOW_MS)
@@ -65,8 +61,7 @@ def test_memory_is_bounded() -> None:
     assert known == set(urls[2 * GENERATION_URLS_MAX :])
 
 
-def test_what_was_given_back_is_forgotten() -> None:
-    """URLs whose claims were released are looked up again, in both generations."""
+def test_released_url_is_not_seen() -> None:
     seen = SeenUrls()
     seen.add("a", ["x", "y"], NOW_MS)
     seen.add("a", ["z"], NOW_MS + GENERATION_MS)
@@ -87,10 +82,9 @@ def test_what_was_given_back_is_forgotten() -> None:
     ],
     ids=["nothing known", "too little", "new", "nearly new", "not new", "not now", "now"],
 )
-def test_a_look_pays_where_links_are_claimed(
+def test_lookup_is_skipped_if_few_links_are_claimed(
     noted: tuple[tuple[int, int], ...], *, looks: bool
 ) -> None:
-    """Links are looked up until it is known that next to none of them are claimed."""
     novelty = Novelty()
     for asked, claimed in noted:
         novelty.note("c", asked, claimed)
@@ -98,8 +92,7 @@ def test_a_look_pays_where_links_are_claimed(
     assert novelty.look("another")
 
 
-def test_experience_is_bounded() -> None:
-    """Of very many crawls a container begins anew."""
+def test_novelty_memory_is_bounded() -> None:
     novelty = Novelty()
     for number in range(CRAWLS_MAX):
         novelty.note(f"c{number}", ASKED_MIN, 0)

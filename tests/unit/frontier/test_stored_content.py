@@ -1,4 +1,4 @@
-"""What is kept of a page, and what is taken out of it before."""
+"""Stored parts of a page, and the redaction before storage."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ FETCHED = End(outcome=Outcome.FETCHED, reason=Reason.OK)
 
 @dataclass
 class Reaped:
-    """A page's record, and what is kept beside it."""
+    """A page's record with the stored body and document."""
 
     record: PageRecord
     body: bytes | None
@@ -46,7 +46,6 @@ class Reaped:
 
 
 def reap(crawl: Crawl, body: bytes | None = HTML, kind: str = "text/html") -> Reaped:
-    """Harvest an answer with a body of a type."""
     answer = Response(status=200, headers={"content-type": kind}, body=body)
     page: Page | None = None
     if body is not None and kind.startswith("text/html"):
@@ -58,15 +57,13 @@ def reap(crawl: Crawl, body: bytes | None = HTML, kind: str = "text/html") -> Re
     return Reaped(record, found.body, found.document)
 
 
-def test_a_body_is_kept_as_it_came() -> None:
-    """Where nothing else is asked for, the body is all that is kept beside the record."""
+def test_body_is_stored_unchanged_by_default() -> None:
     found = reap(CRAWL)
     assert (found.body, found.document) == (HTML, None)
     assert found.record.title == "Ask jo@example.com"
 
 
-def test_texts_are_made_of_pages() -> None:
-    """With title, description and language, so that one row says it all."""
+def test_document_has_text_title_description_and_language() -> None:
     assert reap(replace(CRAWL, bodies=Bodies.OFF, texts=True)) == Reaped(
         reap(CRAWL).record,
         None,
@@ -80,8 +77,8 @@ def test_texts_are_made_of_pages() -> None:
     )
 
 
-def test_all_is_redacted_before_it_is_kept() -> None:
-    """Record, body and texts, also where tags cut an address in two; URLs stay."""
+def test_record_body_and_texts_are_redacted() -> None:
+    """An address that tags cut in two is redacted. URLs are not."""
     found = reap(replace(CRAWL, texts=True, redacted=BOTH))
     assert found.record.url == URL
     assert (found.record.title, found.record.description) == ("Ask [email]", "call [phone]")
@@ -95,8 +92,7 @@ def test_all_is_redacted_before_it_is_kept() -> None:
     assert "jo@example.com" not in found.document["markdown"]
 
 
-def test_redaction_that_gives_up_is_counted() -> None:
-    """Of a page as of other bodies."""
+def test_abandoned_redaction_is_counted() -> None:
     body = b"<p>" + b"a@b.de " * (JUDGED_MAX + 1)
     answer = Response(status=200, headers={}, body=body)
     for page in (parse(body, URL, "text/html"), None):
@@ -104,22 +100,20 @@ def test_redaction_that_gives_up_is_counted() -> None:
         assert dict(found.cut)["redaction"] == 1
 
 
-def test_one_kind_is_redacted_alone() -> None:
-    """What is not named stays."""
+def test_only_named_kind_is_redacted() -> None:
     found = reap(replace(CRAWL, redacted=("phone",)))
     assert (found.record.title, found.record.description) == ("Ask jo@example.com", "call [phone]")
 
 
-def test_a_page_without_any_is_kept_as_it_came() -> None:
-    """In its own charset, byte by byte."""
+def test_page_without_matches_is_stored_in_its_charset() -> None:
     body = "<p>Grüße</p>".encode("latin-1")
     kind = "text/html; charset=iso-8859-1"
     assert reap(replace(CRAWL, redacted=BOTH), body, kind).body == body
 
 
 @pytest.mark.parametrize("charset", ["iso-8859-1", "utf-16", "koi8-r", "utf-8-sig"])
-def test_a_redacted_page_of_another_charset_is_read_as_it_was(charset: str) -> None:
-    """It is in UTF-8 with a mark, which comes before all that header and page say."""
+def test_redacted_page_is_utf8_with_bom(charset: str) -> None:
+    """The mark takes precedence over the header and the page."""
     body = "<p>Жук é jo@example.com</p>".encode(charset, "ignore")
     kind = f"text/html; charset={charset.removesuffix('-sig')}"
     kept = reap(replace(CRAWL, redacted=BOTH), body, kind).body
@@ -145,8 +139,9 @@ OTHERS = [
 
 
 @pytest.mark.parametrize(("kind", "body", "kept"), OTHERS)
-def test_what_is_no_page(kind: str, body: bytes | None, kept: bytes | None) -> None:
-    """It is kept where all is; redacted if that can be done, else left out."""
+def test_other_content_is_stored_redacted_or_omitted(
+    kind: str, body: bytes | None, kept: bytes | None
+) -> None:
     assert reap(CRAWL, body, kind).body is None
     everything = replace(CRAWL, bodies=Bodies.ALL, texts=True)
     assert (reap(everything, body, kind).body, reap(everything, body, kind).document) == (
@@ -156,8 +151,8 @@ def test_what_is_no_page(kind: str, body: bytes | None, kept: bytes | None) -> N
     assert reap(replace(everything, redacted=BOTH), body, kind).body == kept
 
 
-def test_of_what_failed_the_error_is_redacted() -> None:
-    """It may name what was asked for; where a page leads stays, or nobody could go there."""
+def test_error_of_failed_page_is_redacted() -> None:
+    """The target of a redirect is not redacted."""
     end = End(outcome=Outcome.FAILED, reason=Reason.DNS, error="no jo@example.com")
     record = page_record("site-1", TARGET, end, 0)
     assert redacted(record, BOTH) == replace(record, error="no [email]")
@@ -165,8 +160,7 @@ def test_of_what_failed_the_error_is_redacted() -> None:
     assert redacted(leads, BOTH) == leads
 
 
-def test_items_are_redacted() -> None:
-    """Their texts, also in lists and in what is wrong with them; numbers stay."""
+def test_extracted_items_are_redacted() -> None:
     item = Item(
         table="people",
         place=0,

@@ -1,4 +1,4 @@
-"""What is stored of a page: read by the part that is asked for, or why there is nothing."""
+"""Reading of a stored page part, or the reason why it is missing."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ PARTS = {PagePart.BODY: (0, len(BODY)), PagePart.TEXT: (len(BODY), len(TEXT))}
 
 
 def page(**changes: Any) -> PageRecord:
-    """Make a record whose body and text lie in one file."""
     places: dict[str, Any] = {"body_key": KEY}
     for part, (offset, length) in PARTS.items():
         places |= {f"{part}_offset": offset, f"{part}_length": length}
@@ -30,14 +29,12 @@ def page(**changes: Any) -> PageRecord:
 
 
 def holding(body: bytes) -> MemoryFiles:
-    """Make a bucket with one file."""
     world = World()
     world.files[KEY] = body
     return MemoryFiles(world)
 
 
-async def test_each_part_is_read() -> None:
-    """Body and text are told apart."""
+async def test_body_and_text_are_read() -> None:
     files = holding(BODY + TEXT)
     body = await read_stored(files, page(), PagePart.BODY)
     text = await read_stored(files, page(), PagePart.TEXT)
@@ -47,8 +44,7 @@ async def test_each_part_is_read() -> None:
 
 
 @pytest.mark.parametrize("part", PagePart)
-async def test_why_there_is_nothing_to_read(part: PagePart) -> None:
-    """Never kept, deleted with its file, forgotten on request."""
+async def test_missing_part_has_reason(part: PagePart) -> None:
     files = holding(GRAVE)
     place = {f"{part}_offset": 0, f"{part}_length": len(GRAVE)}
     for changes, why in (

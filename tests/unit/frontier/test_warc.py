@@ -1,4 +1,4 @@
-"""WARC records: as warcio reads them, where they lie, and what remains of forgotten ones."""
+"""WARC records: warcio reads them, their offsets, and tombstones of erased ones."""
 
 from __future__ import annotations
 
@@ -25,18 +25,15 @@ HEADERS = {
 
 
 def answer(url: str = URL, body: bytes = b"<p>body", *, truncated: bool = False) -> bytes:
-    """Store an answer."""
     return warc.response(url, AT_MS, status=200, headers=HEADERS, body=body, truncated=truncated)
 
 
 def file_of(*members: bytes) -> bytes:
-    """Make a file with its first record."""
     about = {"software": "orbweaver", "isPartOf": "crawl-1"}
     return warc.warcinfo("a.warc.gz", AT_MS, about) + b"".join(members)
 
 
-def test_warcio_reads_what_is_written() -> None:
-    """A reader that shares no code with ours finds every record, and its digests are right."""
+def test_warcio_reads_records_with_valid_digests() -> None:
     text = warc.conversion(URL, AT_MS, {"text": "läuft"}, stored=True)
     stream = io.BytesIO(file_of(answer(truncated=True), text))
     seen = []
@@ -63,8 +60,8 @@ def test_warcio_reads_what_is_written() -> None:
     assert seen == ["warcinfo", "response", "conversion"]
 
 
-def test_header_values_are_stored_as_they_came() -> None:
-    """Invisible characters and bytes of other charsets are in the archive as on the wire."""
+def test_header_values_are_stored_as_received() -> None:
+    """Invisible characters and other charsets are stored as bytes."""
     headers = {"x-utf8": "a\u200cb\xa0\tc\x85", "X-Latin": "caf\xe9"}
     stored = warc.response(
         URL,
@@ -80,8 +77,7 @@ def test_header_values_are_stored_as_they_came() -> None:
     assert b"\r\nX-Latin: caf\xe9  Injected: 1\r\n" in head
 
 
-def test_a_record_is_read_back() -> None:
-    """What was stored of an answer comes back."""
+def test_record_is_read_back() -> None:
     record = warc.read(answer())
     assert (record.type, record.url, record.body()) == ("response", URL, b"<p>body")
     text = warc.read(warc.conversion(URL, AT_MS, {"a": 1}, stored=False))
@@ -91,8 +87,7 @@ def test_a_record_is_read_back() -> None:
 
 
 @given(st.lists(st.binary(max_size=200_000), max_size=5), st.booleans())
-def test_members_lie_where_they_are_said_to(bodies: list[bytes], truncated: bool) -> None:
-    """A file is its members in a row, and each of them can be cut out of it and read alone."""
+def test_each_member_can_be_read_alone(bodies: list[bytes], truncated: bool) -> None:
     whole = file_of(*(answer(f"https://h/{place}", body) for place, body in enumerate(bodies)))
     found = list(warc.members(whole))
     assert sum(member.length for member in found) == len(whole)
@@ -104,16 +99,14 @@ def test_members_lie_where_they_are_said_to(bodies: list[bytes], truncated: bool
 
 
 @given(st.integers(0, 200_000))
-def test_a_tombstone_has_any_length(more: int) -> None:
-    """It fits where a record was, to the byte, and is a record itself."""
+def test_tombstone_has_given_length(more: int) -> None:
     length = warc.TOMBSTONE_BYTES_MIN + more
     stone = warc.tombstone(length)
     assert len(stone) == length
     assert warc.is_tombstone(warc.read(stone))
 
 
-def test_no_record_is_too_short_for_a_tombstone() -> None:
-    """Whatever is stored of a page can be forgotten in its place."""
+def test_every_record_is_long_enough_for_tombstone() -> None:
     least = [
         answer("http://a/", b""),
         warc.response("http://a/", 0, status=200, headers={}, body=b"", truncated=False),
@@ -125,8 +118,7 @@ def test_no_record_is_too_short_for_a_tombstone() -> None:
         warc.tombstone(20)
 
 
-def test_what_stands_behind_a_forgotten_record_stays_where_it_is() -> None:
-    """Readers pass the tombstone by, and of the forgotten page nothing is left."""
+def test_tombstone_keeps_offsets_of_later_records() -> None:
     whole = file_of(answer("https://h/secret", b"x" * 5_000), answer("https://h/kept"))
     secret, kept = list(warc.members(whole))[1:]
     end = secret.offset + secret.length
@@ -160,8 +152,7 @@ NEGATIVE = b"WARC/1.1\r\nWARC-Type: x\r\nContent-Length: -4\r\n\r\nab\r\n\r\n\r\
         ),
     ],
 )
-def test_what_is_no_record_is_said(body: bytes, said: str) -> None:
-    """A file that was damaged is an error that says where and why."""
+def test_damaged_record_is_reported_with_place(body: bytes, said: str) -> None:
     with pytest.raises(warc.WarcError, match=said):
         list(warc.members(body))
 
@@ -169,8 +160,7 @@ def test_what_is_no_record_is_said(body: bytes, said: str) -> None:
 ASKED = (("Host", "example.com"), ("User-Agent", "bot/1 ü"), ("Cookie", "redacted"))
 
 
-def test_what_was_asked_stands_with_the_answer() -> None:
-    """A field of the record holds it, and its export is a request of its own."""
+def test_request_fields_are_stored_and_exported_as_record() -> None:
     member = warc.response(
         URL, AT_MS, status=200, headers={}, body=b"x", truncated=False, asked=ASKED
     )
@@ -197,14 +187,12 @@ def test_what_was_asked_stands_with_the_answer() -> None:
         ("http://[::1]:8000/%20", "GET /%20 HTTP/1.1"),
     ],
 )
-def test_a_request_names_its_target(url: str, line: str) -> None:
-    """In origin form, as servers get it."""
+def test_request_target_is_in_origin_form(url: str, line: str) -> None:
     made = warc.request(url, AT_MS, "<urn:x>", "[]")
     assert made is not None
     assert warc.read(made).payload == f"{line}\r\n\r\n".encode()
 
 
 @pytest.mark.parametrize("field", ["", "{", "1", "[1]", '["abc"]', '[["a"]]', "null"])
-def test_what_says_nothing_of_a_request_makes_none(field: str) -> None:
-    """The answer is exported all the same."""
+def test_invalid_request_field_makes_no_request_record(field: str) -> None:
     assert warc.request(URL, AT_MS, "<urn:x>", field) is None

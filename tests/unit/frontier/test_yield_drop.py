@@ -1,4 +1,4 @@
-"""How a run does beside the one before it."""
+"""Yield of a run compared with the run before it."""
 
 from __future__ import annotations
 
@@ -26,8 +26,7 @@ EARLIER = replace(
 )
 
 
-def test_the_newest_run_of_the_name_is_the_one_before() -> None:
-    """Runs of other names, later ones and itself are not."""
+def test_run_before_is_newest_of_same_name() -> None:
     older = replace(EARLIER, id="shop-0", started_at_ms=1 * DAY_MS)
     later = replace(EARLIER, id="shop-3", started_at_ms=11 * DAY_MS)
     other = replace(EARLIER, id="other-1", name="other", started_at_ms=9 * DAY_MS)
@@ -50,8 +49,7 @@ def test_the_newest_run_of_the_name_is_the_one_before() -> None:
         pytest.param({}, {"retry_of": "shop-0"}, id="what failed before that, again"),
     ],
 )
-def test_runs_that_cannot_be_compared(run: dict[str, Any], earlier: dict[str, Any]) -> None:
-    """Where something else than the site may make a difference nothing is compared."""
+def test_incomparable_run_is_ignored(run: dict[str, Any], earlier: dict[str, Any]) -> None:
     assert before(replace(RUN, **run), [replace(EARLIER, **earlier)]) is None
 
 
@@ -66,18 +64,17 @@ def test_runs_that_cannot_be_compared(run: dict[str, Any], earlier: dict[str, An
         (None, {"fetched": 1}, None),
     ],
 )
-def test_the_drop(expected: int | None, total: dict[str, int], drop: int | None) -> None:
-    """Pages that are missing, in percent of what was expected; more is no drop."""
+def test_drop_is_percentage_of_expected_pages(
+    expected: int | None, total: dict[str, int], drop: int | None
+) -> None:
     assert drop_percent(replace(RUN, pages_before=expected), total) == drop
 
 
-def test_what_may_not_be_had_is_not_expected() -> None:
-    """A run with less of a budget, or that somebody cancelled, has lost nothing."""
+def test_drop_ignores_smaller_budget_and_cancelled_run() -> None:
     run = replace(RUN, pages_before=100, pages_max=10)
     assert drop_percent(run, {"fetched": 10}) == 0
     assert drop_percent(replace(run, stop=Stop.CANCELLED), {"fetched": 1}) is None
 
 
-def test_pages_that_can_be_read() -> None:
-    """Those that are still the same count as well; redirects and failures do not."""
+def test_readable_pages_include_unchanged_ones() -> None:
     assert pages_of({"fetched": 3, "unchanged": 2, "redirected": 1, "failed": 9}) == 5
