@@ -1,4 +1,4 @@
-"""What may be known of a URL, for tests of what is said of it."""
+"""Facts about a URL for tests of its explanation."""
 
 from __future__ import annotations
 
@@ -54,13 +54,12 @@ DOWN = replace(SILENT, failures=9)
 
 
 def record(outcome: Outcome, reason: Reason, **fields: Any) -> PageRecord:
-    """Make the record of the URL."""
     known = {"crawl": "site-1", "fetched_at": NOW_MS - 5_000, "depth": 1, "referrer": f"{SITE}/"}
     return PageRecord(url=URL, outcome=outcome, reason=reason, **{**known, **fields})
 
 
 def facts(**known: Any) -> Facts:
-    """Know these things of the URL, and nothing else."""
+    """Facts with defaults and these changes."""
     basis: dict[str, Any] = {
         "reference": URL,
         "crawl": CRAWL,
@@ -73,7 +72,7 @@ def facts(**known: Any) -> Facts:
 
 
 def said(known: Facts) -> str:
-    """Write an explanation as a person reads it."""
+    """Explanation as text."""
     told = explain(known)
     return "\n".join(
         [told.verdict, *(f"{one.about}: {one.words}" for one in told.statements)],

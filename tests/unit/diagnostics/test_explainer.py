@@ -1,4 +1,4 @@
-"""Explaining URLs of crawls that workers have carried out, over the memory adapters."""
+"""Explanations of URLs of crawls that ran over the memory adapters."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ PLAN = replace(CRAWL, seeds=(HOME,), seeds_planned=1, obey_robots=True)
 
 
 async def begun(crawl: Crawl = PLAN) -> Stage:
-    """Take a crawl's seeds in; nothing is asked for yet."""
+    """Take a crawl's seeds in; no request is made yet."""
     stage = Stage()
     stage.web.put(HOME, html("/a", "/gone", "/moved", "/no", "/busy"))
     stage.web.put(f"{SITE}/robots.txt", answer(200, b"User-agent: *\nDisallow: /no"))
@@ -53,7 +53,7 @@ async def begun(crawl: Crawl = PLAN) -> Stage:
 
 
 async def seed(stage: Stage, crawl: Crawl) -> None:
-    """Begin a crawl in this world."""
+    """Start another crawl in this world."""
     stage.begin(crawl)
     for message in seeds_of(
         crawl.id, crawl.id, crawl.references, at_ms=crawl.started_at_ms, planned=True
@@ -62,7 +62,7 @@ async def seed(stage: Stage, crawl: Crawl) -> None:
 
 
 async def step(stage: Stage) -> None:
-    """Deliver everything that is on the queue, once."""
+    """Deliver every queued message once."""
     for message in stage.sent():
         assert await stage.deliver(message) == []
 
@@ -76,12 +76,12 @@ async def told(
 
 
 def words(explanation: Explanation, about: str) -> list[str]:
-    """List what is said about one thing."""
+    """List the statements about one topic."""
     return [one.words for one in explanation.statements if one.about == about]
 
 
-async def test_a_finished_crawl_tells_how_each_url_ended() -> None:
-    """Outcome, reason, referrer and depth come from the record; the robots line from the host."""
+async def test_finished_crawl_explains_outcome_of_each_url() -> None:
+    """The rule comes from the robots.txt of the host."""
     stage = await begun()
     await stage.drain()
     for path, verdict in (
@@ -107,8 +107,7 @@ async def test_a_finished_crawl_tells_how_each_url_ended() -> None:
     assert (await told(stage, f"{SITE}/no/deeper")).refusal == "robots"
 
 
-async def test_a_url_is_followed_from_pack_to_pack() -> None:
-    """While it waits, its journals say who linked it, how often it was tried, and when it is due."""  # noqa: E501 - one sentence
+async def test_queued_url_is_followed_through_journals() -> None:
     stage = await begun()
     waiting = await told(stage, HOME)
     assert waiting.url_status is UrlStatus.WAITING
@@ -125,8 +124,7 @@ async def test_a_url_is_followed_from_pack_to_pack() -> None:
     assert "not before 2026-11-21 09:00:" in words(retrying, "queue")[0]
 
 
-async def test_what_waits_for_its_host_is_said_to() -> None:
-    """The pack that comes first may be out; those behind it wait, as far as one looks."""
+async def test_url_in_backlog_of_host_is_waiting() -> None:
     stage = await begun(replace(PLAN, seeds=(HOME, f"{SITE}/a", f"{SITE}/b")))
     slow = replace(stage.world.crawls[PLAN.id], delay_ms=1_000)
     stage.world.crawls[PLAN.id] = slow
@@ -144,11 +142,10 @@ async def test_what_waits_for_its_host_is_said_to() -> None:
     assert (await told(stage, f"{SITE}/a")).url_status is UrlStatus.PARKED
 
 
-async def test_waiting_for_a_slot_is_no_attempt() -> None:
-    """A URL that was only put off is at its first attempt, and that is said."""
+async def test_deferral_is_not_counted_as_attempt() -> None:
     seeds = (HOME, f"{SITE}/a")
     stage = await begun(replace(PLAN, delay_ms=15 * 60_000, obey_robots=False, seeds=seeds))
-    await step(stage)  # the first one has the only slot
+    await step(stage)  # the first URL has the only slot
     explanation = await told(stage, f"{SITE}/a")
     assert explanation.url_status is UrlStatus.WAITING
     assert words(explanation, "attempt") == ["1 of at most 4, requeued at least once"]
@@ -156,8 +153,7 @@ async def test_waiting_for_a_slot_is_no_attempt() -> None:
     assert "can be requested from 2026-11-21 09:" in words(explanation, "host")[0]
 
 
-async def test_a_paused_crawl_parks_and_a_cancelled_one_leaves_no_record() -> None:
-    """Pausing is said with the way out; what was cancelled was never asked for."""
+async def test_paused_crawl_parks_url_and_cancelled_skips_it() -> None:
     stage = await begun()
     await step(stage)
     running = stage.world.crawls[PLAN.id]
@@ -171,8 +167,7 @@ async def test_a_paused_crawl_parks_and_a_cancelled_one_leaves_no_record() -> No
     assert stage.web.urls == [f"{SITE}/robots.txt", HOME]
 
 
-async def test_what_is_not_recorded_is_told_by_its_journal() -> None:
-    """How it ended is known as long as that is kept, and which rule keeps no record."""
+async def test_unrecorded_url_is_explained_by_its_journal() -> None:
     stage = await begun(replace(PLAN, rules=(UrlRule(match="/(a|busy|no)$", record=False),)))
     await stage.drain()
     for path, verdict in (
@@ -189,8 +184,8 @@ async def test_what_is_not_recorded_is_told_by_its_journal() -> None:
     assert "its journal is gone" in (await told(stage, f"{SITE}/a")).verdict
 
 
-async def test_dead_letter_of_a_url_comes_first() -> None:
-    """Packs and messages of seeds are found; a URL that has ended is no dead letter."""
+async def test_dead_letter_of_url_comes_first() -> None:
+    """Packs and seed messages are found. A URL with an outcome is no dead letter."""
     stage = await begun()
     await step(stage)
     packs = [pack for pack in stage.sent() if isinstance(pack, Pack)]
@@ -202,7 +197,7 @@ async def test_dead_letter_of_a_url_comes_first() -> None:
     assert explanation.statements[0].about == "dead letter"
     assert (await told(stage, HOME)).url_status is UrlStatus.ENDED
     assert (await told(stage, f"{SITE}/never")).url_status is UrlStatus.UNSEEN
-    # The look has put them back.
+    # The lookup returns the letters to the queue.
     assert (await told(stage, f"{SITE}/a")).url_status is UrlStatus.DEAD_LETTER
     other = replace(PLAN, id="site-2", name="other", seeds=(f"{SITE}/a",))
     stage.begin(other)
@@ -213,7 +208,7 @@ async def test_dead_letter_of_a_url_comes_first() -> None:
 
 
 async def test_explain_without_access_to_dead_letters_notes_it() -> None:
-    """A person without the permission still gets the rest."""
+    """Without the permission, all other statements remain."""
     stage = await begun()
     stage.gate = fail_on("dead_letters.take")
     explanation = await told(stage, HOME)
@@ -221,8 +216,8 @@ async def test_explain_without_access_to_dead_letters_notes_it() -> None:
     assert words(explanation, "dead letters")[0].startswith("they could not be read")
 
 
-async def test_an_expired_claim_has_lapsed() -> None:
-    """TTL deletes days late; a claim that is over is said to be."""
+async def test_expired_claim_has_lapsed() -> None:
+    """TTL deletes items days late."""
     stage = await begun()
     await stage.drain()
     stage.world.pages.clear()
@@ -233,8 +228,7 @@ async def test_an_expired_claim_has_lapsed() -> None:
     assert words(explanation, "again")[0].startswith("at once")
 
 
-async def test_a_later_run_names_the_run_that_has_the_url() -> None:
-    """What is within the window is not asked for again, and the record of the run before is."""
+async def test_later_run_names_run_with_claim() -> None:
     stage = await begun()
     await stage.drain()
     stage.clock.at_ms += 60_000
@@ -248,8 +242,8 @@ async def test_a_later_run_names_the_run_that_has_the_url() -> None:
     assert "site-2 skips it" in words(explanation, "claim")[1]
 
 
-async def test_a_run_that_knows_nothing_of_a_url_leaves_it_to_the_one_before() -> None:
-    """By a name or none, not by an id; what waited or was refused is known of its run alone."""
+async def test_url_unseen_by_run_is_explained_by_earlier_run() -> None:
+    """Only with a name or no crawl, not with an id."""
     stage = await begun()
     await stage.drain()
     stage.world.samples["site-1"] = {"pattern": (f"{SITE}/x",)}
@@ -269,8 +263,7 @@ async def test_a_run_that_knows_nothing_of_a_url_leaves_it_to_the_one_before() -
     assert "site-2 has ended" in (await told(stage, f"{SITE}/unheard-of")).verdict
 
 
-async def test_a_robots_txt_is_asked_for_once_whatever_runs_are_looked_at() -> None:
-    """Of a URL whose host keeps no copy of it."""
+async def test_robots_txt_is_requested_once_for_all_runs() -> None:
     stage = await begun(replace(PLAN, scope=Scope.ANY))
     await stage.drain()
     other = "https://other.example/x"
@@ -291,8 +284,7 @@ async def test_a_robots_txt_is_asked_for_once_whatever_runs_are_looked_at() -> N
     assert asked == ["https://other.example"]
 
 
-async def test_an_earlier_run_keeps_its_own_record() -> None:
-    """A run whose claims were taken over is explained by its records all the same."""
+async def test_earlier_run_is_explained_by_its_own_record() -> None:
     stage = await begun()
     await stage.drain()
     stage.clock.at_ms += 60_000
@@ -304,8 +296,8 @@ async def test_an_earlier_run_keeps_its_own_record() -> None:
     assert words(explanation, "claim")[1] == "by another run than site-1"
 
 
-async def test_a_record_of_a_late_day_is_found() -> None:
-    """A URL that waited for days has its record where the claim does not point."""
+async def test_record_of_later_day_is_found() -> None:
+    """The claim names the first day."""
     stage = await begun()
     await step(stage)
     stage.clock.at_ms += 3 * DAY_MS
@@ -314,8 +306,8 @@ async def test_a_record_of_a_late_day_is_found() -> None:
     assert {day[:10] for day, _ in stage.world.pages} == {"2026-11-21", "2026-11-24"}
 
 
-async def test_a_claim_chooses_the_crawl_where_no_scope_does() -> None:
-    """A seed that led to another host widened its crawl: the claim there says whose URL it is."""
+async def test_claim_chooses_crawl_if_no_scope_matches() -> None:
+    """A redirect of a seed widened the crawl to another host."""
     stage = await begun()
     other = "https://www.example.org/"
     stage.web.put(HOME, answer(301, location=other))
@@ -330,8 +322,7 @@ async def test_a_claim_chooses_the_crawl_where_no_scope_does() -> None:
     assert (await told(stage, "mailto:x")).url_status is UrlStatus.MALFORMED
 
 
-async def test_a_newer_crawl_of_the_host_hides_no_other() -> None:
-    """The crawl that has claimed a URL says what became of it, whatever newer ones there are."""
+async def test_crawl_with_claim_comes_before_newer_crawl() -> None:
     stage = await begun()
     await stage.drain()
     newer = replace(PLAN, id="n-1", name="n", started_at_ms=NOW_MS + 1, depth_max=0)
@@ -341,10 +332,9 @@ async def test_a_newer_crawl_of_the_host_hides_no_other() -> None:
     assert words(explanation, "crawl")[0].endswith("the newest that has claimed it")
 
 
-async def test_a_name_is_asked_for_its_claim_once_while_a_crawl_is_chosen(
+async def test_each_name_is_asked_once_for_its_claim(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The crawl whose scope a URL lies in is not asked again among all names."""
     stage = await begun()
     await seed(stage, Crawl(id="n-1", name="n", started_at_ms=NOW_MS + 1, seeds=("http://n/",)))
     asked: list[str] = []
@@ -356,11 +346,10 @@ async def test_a_name_is_asked_for_its_claim_once_while_a_crawl_is_chosen(
 
     monkeypatch.setattr(stage.frontier, "standing", counted)
     assert (await told(stage, f"{SITE}/never")).url_status is UrlStatus.UNSEEN
-    assert asked == [PLAN.name, "n", PLAN.name]  # to choose; in the others; to explain
+    assert asked == [PLAN.name, "n", PLAN.name]  # to choose, among the others, to explain
 
 
-async def test_robots_are_asked_for_only_where_somebody_wants_that() -> None:
-    """A kept copy is taken; without one somebody may give a way to ask."""
+async def test_robots_txt_is_requested_only_without_stored_copy() -> None:
     asked: list[str] = []
 
     async def ask(host: str, _crawl: Crawl) -> RobotsEntry:
@@ -377,8 +366,7 @@ async def test_robots_are_asked_for_only_where_somebody_wants_that() -> None:
     assert asked == [SITE]
 
 
-async def test_without_a_crawl_there_is_nothing_to_explain() -> None:
-    """An empty stack says so, and an unknown crawl is an error."""
+async def test_missing_crawl_is_reported() -> None:
     with pytest.raises(UnknownCrawl, match="there is no crawl yet"):
         await told(Stage(), HOME)
     stage = await begun(replace(PLAN, scope=Scope.ANY))
@@ -386,8 +374,7 @@ async def test_without_a_crawl_there_is_nothing_to_explain() -> None:
         await told(stage, HOME, "x")
 
 
-async def test_links_that_nofollow_withdraws_are_known_of() -> None:
-    """As far as examples are kept; of a first page at least that there are some."""
+async def test_links_withdrawn_by_nofollow_are_reported() -> None:
     stage = Stage()
     stage.web.put(HOME, html(*(f"/{n}" for n in range(9)), x_robots_tag="nofollow"))
     await seed(stage, replace(PLAN, obey_robots=False))
@@ -405,8 +392,7 @@ async def test_links_that_nofollow_withdraws_are_known_of() -> None:
     assert line.samples == tuple(f"{SITE}/{n}" for n in range(5))
 
 
-async def test_a_page_that_withdrew_its_links_is_named_where_it_is_known() -> None:
-    """Of the seeds with a record: those that have no link to follow; none that is no URL."""
+async def test_seed_page_with_nofollow_is_named() -> None:
     stage = Stage()
     stage.web.put(HOME, html(f"{SITE}/other"))
     stage.web.put(f"{SITE}/other", html("/kept", "/withdrawn", x_robots_tag="nofollow"))
@@ -417,8 +403,7 @@ async def test_a_page_that_withdrew_its_links_is_named_where_it_is_known() -> No
     assert f"a first page ({SITE}/other) asks not to follow its links" in found
 
 
-async def test_a_link_that_was_refused_is_known_of() -> None:
-    """A URL beyond the depth was seen, although nothing of it is kept but an example."""
+async def test_link_refused_for_depth_is_reported() -> None:
     stage = await begun(replace(PLAN, depth_max=0))
     await step(stage)
     told_of = {one.about: one.words for one in (await told(stage, f"{SITE}/a")).statements}
@@ -427,8 +412,7 @@ async def test_a_link_that_was_refused_is_known_of() -> None:
     )
 
 
-async def test_who_links_to_what_was_never_seen_is_said_to_be_unknown() -> None:
-    """The line is there for every URL: what is not kept is told apart from what is not linked."""
+async def test_referrer_of_unseen_url_is_not_known() -> None:
     stage = await begun()
     told_of = {one.about: one.words for one in (await told(stage, "https://else/")).statements}
     assert told_of["linked by"] == "not known: pages whose links are left out are not kept"

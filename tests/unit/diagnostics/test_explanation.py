@@ -1,4 +1,4 @@
-"""What is said of URLs of every status, from facts alone."""
+"""Explanations of URLs of every status, from facts alone."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from tests.unit.diagnostics.url_statuses import URL_STATUSES
 
 
 @pytest.mark.parametrize("name", URL_STATUSES)
-def test_every_url_status_is_explained(name: str) -> None:
-    """The status is the right one, and what matters of it is said."""
+def test_explanation_has_status_and_its_facts(name: str) -> None:
     known, url_status, words = URL_STATUSES[name]
     found = facts(**known)
     assert explain(found).url_status is url_status
@@ -24,13 +23,11 @@ def test_every_url_status_is_explained(name: str) -> None:
         assert part in text, text
 
 
-def test_every_url_status_is_tried() -> None:
-    """The table has them all."""
+def test_table_has_every_url_status() -> None:
     assert {url_status for _, url_status, _ in URL_STATUSES.values()} == set(UrlStatus)
 
 
-def test_refusals_are_named_for_machines() -> None:
-    """The first rule that refuses is a word of the guide, and there is none for what was seen."""
+def test_refusal_is_machine_readable_reason() -> None:
     assert explain(facts(reference="https://other.example/")).refusal == "scope"
     assert explain(facts(reference="x")).refusal == "invalid"
     assert explain(facts(robots=RULES)).refusal == "robots"
@@ -38,8 +35,7 @@ def test_refusals_are_named_for_machines() -> None:
     assert explain(facts()).refusal is None
 
 
-def test_what_it_is_asked_with_is_named() -> None:
-    """Headers by their names, of this host and no other; cookies where the crawl keeps them."""
+def test_request_headers_are_named_without_values() -> None:
     own = ((SITE, (("X-Key", "s3cret"),)), ("https://other.example", (("X-Other", "s3cret"),)))
     crawl = replace(CRAWL, host_headers=own, cookies=True)
     text = said(facts(crawl=crawl))
@@ -59,8 +55,8 @@ def test_what_it_is_asked_with_is_named() -> None:
         ("nonsense", "any-1"),
     ],
 )
-def test_the_newest_crawl_that_fits_is_meant(reference: str, chosen: str) -> None:
-    """A scope that holds the URL comes before one that holds every URL."""
+def test_newest_crawl_with_matching_scope_is_chosen(reference: str, chosen: str) -> None:
+    """A scope that contains the URL comes before one that contains every URL."""
     crawls = [
         replace(CRAWL, id="any-1", scope=Scope.ANY),
         replace(CRAWL, id="docs-2"),
@@ -72,7 +68,6 @@ def test_the_newest_crawl_that_fits_is_meant(reference: str, chosen: str) -> Non
     assert found[0].id == chosen
 
 
-def test_no_crawl_is_meant_by_a_url_of_none() -> None:
-    """Where no scope holds the URL nothing is made up."""
+def test_no_crawl_is_chosen_without_matching_scope() -> None:
     assert choose([CRAWL], "https://other.example/") is None
     assert choose([], URL) is None

@@ -1,4 +1,4 @@
-"""How a crawl does at one host, in words and numbers."""
+"""Status of a host in a crawl."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ COUNTS = {"host.0.claimed": 9, "host.0.done": 4, "host.0.failed": 1, "host.1.cla
 
 
 def view(name: str = SITE, **host: Any) -> HostView:
-    """Look at a host."""
     return host_view(CRAWL, COUNTS, Host(name=name, **host), NOW_MS, "bot/1.0")
 
 
@@ -31,17 +30,16 @@ def view(name: str = SITE, **host: Any) -> HostView:
         ("https://stranger.example", (None, None, None, None)),
     ],
 )
-def test_counts_are_those_of_the_books(name: str, counts: tuple[int | None, ...]) -> None:
-    """By the host's place in the crawl; of a host without one nothing is known."""
+def test_host_counts_come_from_crawl_counters(name: str, counts: tuple[int | None, ...]) -> None:
+    """A host without a place in the crawl has no counts."""
     seen = view(name)
     assert (seen.claimed, seen.done, seen.failed, seen.queued) == counts
 
 
-def test_nothing_is_queued_once_a_crawl_has_ended() -> None:
-    """What a cancelled crawl left is nobody's any more."""
+def test_queued_is_zero_after_crawl_end() -> None:
     ended = replace(CRAWL, finished_at_ms=NOW_MS)
     assert host_view(ended, COUNTS, Host(name=SITE), NOW_MS, "bot").queued == 0
-    early = {"host.0.claimed": 3, "host.0.done": 4}  # shards are not read at one moment
+    early = {"host.0.claimed": 3, "host.0.done": 4}  # shards are not read at the same moment
     assert host_view(CRAWL, early, Host(name=SITE), NOW_MS, "bot").queued == 0
 
 
@@ -66,8 +64,9 @@ def test_nothing_is_queued_once_a_crawl_has_ended() -> None:
         ({"blocked_until_ms": NOW_MS, "failures": 2}, {"blocked_until_ms": None, "failures": 2}),
     ],
 )
-def test_when_it_may_be_asked_and_why_not_now(host: dict[str, Any], fields: dict[str, Any]) -> None:
-    """Slots that are taken, and blocks with their reason; what is over is not mentioned."""
+def test_next_slot_and_block_are_shown_until_they_pass(
+    host: dict[str, Any], fields: dict[str, Any]
+) -> None:
     seen = view(**host)
     assert {name: getattr(seen, name) for name in fields} == fields
 
@@ -90,10 +89,9 @@ def test_when_it_may_be_asked_and_why_not_now(host: dict[str, Any], fields: dict
         ),
     ],
 )
-def test_what_robots_txt_is_known_to_say(
+def test_robots_state_and_delay_of_host(
     entry: RobotsEntry | None, words: str, delay_ms: int
 ) -> None:
-    """Its rules and the delay that they ask of us; a crawl that ignores it does not care."""
     seen = view(robots=entry)
     assert (seen.robots, seen.delay_ms) == (words, delay_ms)
     ignoring = replace(CRAWL, obey_robots=False)
@@ -110,12 +108,10 @@ def test_what_robots_txt_is_known_to_say(
         ("http://127.0.0.1:8000", "http://127.0.0.1:8000"),
     ],
 )
-def test_hosts_are_named_as_people_do(word: str, host: str) -> None:
-    """A name means https, and a URL its host."""
+def test_host_name_is_completed_to_origin(word: str, host: str) -> None:
     assert named(word) == host
 
 
-def test_what_is_no_host_is_refused() -> None:
-    """With what would be one."""
+def test_invalid_host_name_is_refused_with_example() -> None:
     with pytest.raises(ValueError, match=r"'ex ample' is no host: give one like example\.com"):
         named("ex ample")

@@ -1,4 +1,4 @@
-"""What a crawl left out: counts, meanings and examples."""
+"""Report of URLs that a crawl left out: counts, meanings, examples."""
 
 from __future__ import annotations
 
@@ -37,15 +37,13 @@ COUNTS = {
 
 
 def record(path: str, outcome: Outcome, reason: Reason) -> PageRecord:
-    """Make the record of a URL."""
     url = f"{SITE}{path}"
     return PageRecord(
         crawl="c", url=url, outcome=outcome, reason=reason, fetched_at=NOW_MS, depth=0
     )
 
 
-def test_a_report_has_every_reason_with_its_meaning() -> None:
-    """Refusals, skips and failures, the most frequent first; nothing else that is counted."""
+def test_report_lists_reasons_by_frequency_with_meaning() -> None:
     report = report_of(CRAWL, COUNTS, Examples.of(COUNTS), {"scope": ("https://other.example/",)})
     assert [(line.kind, line.reason, line.count) for line in report.skipped] == [
         ("refused", "depth", 50),
@@ -63,8 +61,7 @@ def test_a_report_has_every_reason_with_its_meaning() -> None:
     assert report.skipped[1].samples == ("https://other.example/",)
 
 
-def test_examples_are_looked_for_until_there_are_enough() -> None:
-    """Up to five for a reason, as many as it has, and none that nobody asked for."""
+def test_examples_are_searched_up_to_five_per_reason() -> None:
     examples = Examples.of({"failed.dns": 7, "skipped.robots": 1})
     for number in range(8):
         assert not examples.enough
@@ -77,8 +74,8 @@ def test_examples_are_looked_for_until_there_are_enough() -> None:
     assert lines[1].samples == tuple(f"{SITE}/{number}" for number in range(5))
 
 
-def test_the_search_for_examples_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What has no record is not looked for without end."""
+def test_search_for_examples_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some reasons leave no record."""
     monkeypatch.setattr(refusal_report, "RECORDS_MAX", 2)
     examples = Examples.of({"skipped.cancelled": 3})
     for _ in range(2):
@@ -88,11 +85,10 @@ def test_the_search_for_examples_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     assert Examples.of({"refused.scope": 3}).enough
 
 
-# --- of what was refused ------------------------------------------------------------------------
+# --- refused links ------------------------------------------------------------------------------
 
 
-def test_a_result_keeps_a_few_examples_of_what_it_refused() -> None:
-    """Five a reason, each once, without what may be a secret; counts are not concerned."""
+def test_result_keeps_five_redacted_examples_per_refusal() -> None:
     result = PackResult("c")
     for number in range(9):
         result.refuse(Refusal.SCOPE, urls=(f"https://me:pw@other.example/{number % 2}?token=x",))
@@ -107,8 +103,7 @@ def test_a_result_keeps_a_few_examples_of_what_it_refused() -> None:
     assert counts == {"refused.scope": 9, "refused.depth": 20, "refused.nofollow": 3}
 
 
-def test_a_report_names_the_causes_that_records_have() -> None:
-    """Each error once, beside the examples of its reason."""
+def test_report_lists_each_error_once() -> None:
     examples = Examples.of({"skipped.robots_unreachable": 3})
     for number, error in enumerate(("refused", "refused", "no route")):
         gone = record(f"/{number}", Outcome.SKIPPED, Reason.ROBOTS_UNREACHABLE)

@@ -1,4 +1,4 @@
-"""Where a crawl's requests went: by kind of URL, what they brought, what would have saved them."""
+"""Requests of a crawl by kind of URL: results, and suggested exclusions."""
 
 from __future__ import annotations
 
@@ -36,19 +36,16 @@ TOTAL = {"claimed": 100, "nanodollars": 3_000_000}
 
 
 def record(path: str, **fields: Any) -> PageRecord:
-    """Make the record of a page that was read."""
     known = {"outcome": Outcome.FETCHED, "reason": Reason.OK, "latency_ms": 7, "charset": "utf-8"}
     known |= {"title": path, "sha256": path, "bytes": 100, "crawl": "c", "depth": 1}
     return PageRecord(url=SITE + path, fetched_at=AT_MS, **{**known, **fields})
 
 
 def stored(path: str, **fields: Any) -> PageRecord:
-    """Make the record of a page whose body is stored."""
     return record(path, **{"body_key": "k", "body_offset": 0, "body_length": 9, **fields})
 
 
 def counts_of(records: list[PageRecord]) -> RequestCounts:
-    """Count records."""
     counts = RequestCounts()
     for one in records:
         counts.see(one)
@@ -56,7 +53,7 @@ def counts_of(records: list[PageRecord]) -> RequestCounts:
 
 
 def kinds_of(counts: RequestCounts, **digests: int) -> dict[str, RequestKind]:
-    """Find what is said of each kind."""
+    """Kinds by the path of their example."""
     by_url = {SITE + path: digest for path, digest in digests.items()}
     return {one.kind.removeprefix(SITE): one for one in counts.requests(TOTAL, by_url).kinds}
 
@@ -64,8 +61,8 @@ def kinds_of(counts: RequestCounts, **digests: int) -> dict[str, RequestKind]:
 # --- counts -------------------------------------------------------------------------------------
 
 
-def test_a_kind_has_its_counts() -> None:
-    """Requests with attempts, outcomes, noindex, titles, bodies; those with the most come first."""
+def test_kind_counts_outcomes_titles_and_bodies() -> None:
+    """Kinds with the most requests come first."""
     noindex = {"reason": Reason.NOINDEX, "title": "Log in", "sha256": "same"}
     failed = {"outcome": Outcome.FAILED, "reason": Reason.HTTP_SERVER_ERROR, "attempt": 4}
     unasked = {"outcome": Outcome.SKIPPED, "reason": Reason.ROBOTS, "latency_ms": None}
@@ -88,8 +85,7 @@ def test_a_kind_has_its_counts() -> None:
     assert (private.requests, private.urls, private.brought_little) == (0, 5, False)
 
 
-def test_a_kind_has_its_part_of_the_dollars() -> None:
-    """As a budget charges claims and requests; all parts are the whole, as far as it was read."""
+def test_costs_are_shared_by_claims_and_requests() -> None:
     counts = counts_of([*map(record, (f"/a/{number}" for number in range(75)))])
     for number in range(25):
         counts.see(record(f"/b/{number}", attempt=2))
@@ -104,8 +100,7 @@ def test_a_kind_has_its_part_of_the_dollars() -> None:
     assert RequestCounts().requests({}).usd == spent_on({}, (0, 0), (0, 0)) == 0
 
 
-def test_different_texts_are_counted_in_little_memory() -> None:
-    """Exactly as long as they are few, else about; in any order, and together with others."""
+def test_distinct_is_exact_for_few_and_mergeable() -> None:
     few, many = Distinct(), Distinct()
     for number in range(DIFFERENT_KEPT):
         few.add(f"{number}")
@@ -124,11 +119,10 @@ def test_different_texts_are_counted_in_little_memory() -> None:
     assert (whole.kept, whole.zeros) == (many.kept, many.zeros)
 
 
-# --- what brought little ------------------------------------------------------------------------
+# --- kinds that brought little ------------------------------------------------------------------
 
 
-def test_what_brought_little_may_be_left_out() -> None:
-    """By a pattern that is found in its URLs alone; with what all of them together would save."""
+def test_useless_kind_gets_exclusion_with_savings() -> None:
     noindex = {"reason": Reason.NOINDEX}
     edits = [record(f"/w?title=Page-{at}-of-all&action=edit", **noindex) for at in range(40)]
     pages = [record(f"/wiki/Page-{at}-of-all") for at in range(40)]
@@ -143,8 +137,7 @@ def test_what_brought_little_may_be_left_out() -> None:
     assert edit.saves_usd == told.saves_usd == pytest.approx(0.003 * 40 / 89)
 
 
-def test_no_exclusion_is_suggested_that_costs_pages() -> None:
-    """Where a pattern is found in URLs of a kind that brought pages; what it saves has these."""
+def test_exclusion_that_costs_pages_is_not_suggested() -> None:
     ids = [record(f"/show/{at}a{at}", reason=Reason.NOINDEX) for at in range(30)]
     named = [record("/show/about"), record("/show/contact")]
     counts = counts_of([*ids, *named])
@@ -155,8 +148,8 @@ def test_no_exclusion_is_suggested_that_costs_pages() -> None:
     assert found["/show/*"].saves_requests == 32
 
 
-def test_folders_with_the_same_useless_links_are_put_together() -> None:
-    """Sorted lists of many folders are one kind; folders that brought something stand apart."""
+def test_useless_kinds_of_many_folders_are_merged() -> None:
+    """Kinds of folders with useful pages stay separate."""
     sorts = [
         record(f"/{folder}/?C={column};O=D", title=f"Index of {folder}")
         for folder in ("docs", "pub", "pub/old", "a/b/c/d/e")
@@ -169,8 +162,7 @@ def test_folders_with_the_same_useless_links_are_put_together() -> None:
     assert found["/db/?C=*;O=*"].requests == 4
 
 
-def test_pages_that_say_nearly_the_same_brought_little() -> None:
-    """Though each has a title and a body of its own; the sample of texts tells."""
+def test_kind_with_near_duplicate_texts_brought_little() -> None:
     near, far = 0b1, int("1" * (NEAR_BITS + 1), 2) << 8
     counts = counts_of([stored(f"/blob?h={at}") for at in range(40)])
     read = {
@@ -208,7 +200,7 @@ ITEMS = [record(f"/item/{at}") for at in range(30)]
 def test_kind_with_new_content_gets_no_exclusion(
     change: dict[str, Any], texts: int, suggested: tuple[str, ...]
 ) -> None:
-    """One page with an item, or one seed, is enough; `texts` are the different ones read."""
+    """One page with an item, or one seed, is enough. `texts` counts distinct sampled texts."""
     first = replace(REPEATS[0], **change)
     counts = counts_of([first, *REPEATS[1:], *ITEMS])
     samples = [one.url for one in counts.samples() if "log-in" in one.url]
@@ -218,7 +210,7 @@ def test_kind_with_new_content_gets_no_exclusion(
 
 
 def test_kind_that_named_a_page_first_gets_no_exclusion() -> None:
-    """The page behind the link would be lost with the kind."""
+    """Without the kind, the page behind the link would be lost."""
     found = record("/item/no-1-of-all", referrer=f"{SITE}/log-in?to=3")
     digests = {one.url: 7 for one in REPEATS}
     assert counts_of([*REPEATS, *ITEMS]).requests(TOTAL, digests).suggested == (PATTERN,)
@@ -226,15 +218,14 @@ def test_kind_that_named_a_page_first_gets_no_exclusion() -> None:
 
 
 def test_exclusion_that_matches_seed_is_not_suggested() -> None:
-    """Also a seed without a record: the crawl lists it."""
+    """A seed without a record counts too, because the crawl lists it."""
     digests = {one.url: 7 for one in REPEATS}
     counts = counts_of([*REPEATS, *ITEMS])
     assert counts.requests(TOTAL, digests, seeds=[f"{SITE}/log-in?to=999"]).suggested == ()
     assert counts.requests(TOTAL, digests, seeds=[f"{SITE}/"]).suggested == (PATTERN,)
 
 
-def test_what_leads_to_pages_brought_something() -> None:
-    """Pages of a list have one title, and name items first: no exclusion is suggested for them."""
+def test_kind_that_leads_to_pages_gets_no_exclusion() -> None:
     lists = [record(f"/list?page={at}", title="List") for at in range(20)]
     links = [record(f"/item/no-{at}-of-all", referrer=f"{SITE}/list?page={at}") for at in range(9)]
     useless = [
@@ -250,8 +241,8 @@ def test_what_leads_to_pages_brought_something() -> None:
     assert counts.requests(TOTAL).suggested == ()
 
 
-def test_rare_kinds_are_put_together() -> None:
-    """Words with less than a hundredth of the requests are left open; each URL counts once."""
+def test_rare_kinds_are_merged() -> None:
+    """A word with less than 1 % of the requests becomes a wildcard."""
     often = [record(f"/tree/docs/{at}") for at in range(150)]
     rare = [record(f"/tree/{chr(97 + at)}x/{at}") for at in range(20)]
     found = kinds_of(counts_of([*often, *rare]))
@@ -262,8 +253,7 @@ def test_rare_kinds_are_put_together() -> None:
     assert found["/tree/*/0"].saves_requests == 170
 
 
-def test_an_exclusion_within_another_is_not_suggested() -> None:
-    """One pattern does for both."""
+def test_exclusion_within_another_is_not_suggested() -> None:
     noindex = {"reason": Reason.NOINDEX}
     ids = [record(f"/compare?ids={at}", **noindex) for at in range(30)]
     pairs = [record(f"/compare?ids={at}%2C{at}", **noindex) for at in range(30)]
@@ -272,8 +262,7 @@ def test_an_exclusion_within_another_is_not_suggested() -> None:
     assert told.saves_requests == 60
 
 
-def test_titles_say_nothing_where_all_pages_have_the_same() -> None:
-    """A site with one title for all is not to be left out as a whole."""
+def test_same_title_on_all_pages_is_ignored() -> None:
     pages = [record(f"/a/{at}", title="Our site") for at in range(50)]
     counts = counts_of(pages)
     assert counts.requests(TOTAL).suggested == ()
@@ -283,8 +272,8 @@ def test_titles_say_nothing_where_all_pages_have_the_same() -> None:
     assert counts.requests(TOTAL).suggested == ()
 
 
-def test_few_leading_pages_among_useless_ones_do_not_keep_folders_apart() -> None:
-    """Kinds that differ in their folders alone are put together with a tenth of others."""
+def test_folders_merge_despite_few_leading_pages() -> None:
+    """Up to a tenth of the requests may be other pages."""
     sorts = [
         record(f"/{chr(97 + at)}x/?C={column};O=D", title=f"Index {at}")
         for at in range(20)
@@ -300,8 +289,7 @@ def test_few_leading_pages_among_useless_ones_do_not_keep_folders_apart() -> Non
     assert found["/**/?C=*;O=*"].led_to == 4
 
 
-def test_sitemaps_are_no_waste() -> None:
-    """They lead to pages, and no exclusion keeps them from being asked for."""
+def test_sitemaps_do_not_count_as_waste() -> None:
     counts = counts_of([record(f"/sitemap-{at}.xml", reason=Reason.SITEMAP) for at in range(20)])
     (told,) = kinds_of(counts).values()
     assert not told.brought_little
@@ -310,8 +298,7 @@ def test_sitemaps_are_no_waste() -> None:
 # --- texts --------------------------------------------------------------------------------------
 
 
-def test_samples_do_not_depend_on_the_order_of_records() -> None:
-    """Nor does an example; so many of each of the largest kinds are read."""
+def test_samples_do_not_depend_on_record_order() -> None:
     records = [stored(f"/{chr(97 + at % 30)}b/{at}") for at in range(1_500)]
     counts = counts_of(records)
     shuffled = counts_of(Random(3).sample(records, len(records)))
@@ -320,14 +307,12 @@ def test_samples_do_not_depend_on_the_order_of_records() -> None:
     assert len(counts.samples()) <= KINDS_SAMPLED * SAMPLES_MAX
 
 
-def test_large_pages_are_fewer_samples() -> None:
-    """So that reading all of them takes bounded time."""
+def test_large_pages_are_sampled_less() -> None:
     counts = counts_of([stored(f"/a/{at}", bytes=SAMPLE_BYTES_MAX) for at in range(20)])
     assert len(counts.samples()) == SAMPLES_BYTES_MAX // SAMPLE_BYTES_MAX == 2
 
 
-def test_what_is_no_text_is_not_read() -> None:
-    """Without a body, not a page, or too large to be read in little time."""
+def test_only_small_stored_pages_have_text() -> None:
     page = stored("/a")
     found = stored_text(page)
     assert found is not None
@@ -343,8 +328,7 @@ def test_what_is_no_text_is_not_read() -> None:
         assert stored_text(other) is None
 
 
-async def test_texts_are_read_where_they_lie() -> None:
-    """Main texts, bodies; and not what was erased, is gone, or is none."""
+async def test_digests_are_read_from_texts_or_bodies() -> None:
     world = World()
     files = MemoryFiles(world)
     words = " ".join(f"word{chr(97 + at % 26)}{chr(97 + at // 26)}" for at in range(60))
@@ -377,8 +361,7 @@ async def test_texts_are_read_where_they_lie() -> None:
 # --- bounds -------------------------------------------------------------------------------------
 
 
-def test_a_report_has_so_many_kinds_and_no_more() -> None:
-    """However many there are; what is too much is counted."""
+def test_number_of_kinds_is_limited() -> None:
     words = [f"{chr(97 + at)}x" for at in range(12)]
     paths = [f"/{a}/{b}/{c}/{d}" for a in words for b in words for c in words for d in "01"]
     counts = counts_of([record(path) for path in paths])
@@ -388,8 +371,8 @@ def test_a_report_has_so_many_kinds_and_no_more() -> None:
     assert sum(one.requests for one in told.kinds) + told.other_requests == len(paths)
 
 
-def test_a_kind_takes_bounded_memory() -> None:
-    """However many URLs, titles and texts it has; so 750 of them take less than 60 MB."""
+def test_kind_takes_bounded_memory() -> None:
+    """750 kinds take less than 60 MB."""
     counts, sizes = RequestCounts(), []
     tracemalloc.start()
     for number in range(15_001):
@@ -397,6 +380,6 @@ def test_a_kind_takes_bounded_memory() -> None:
         if number in (0, 5_000, 15_000):
             sizes.append(tracemalloc.get_traced_memory()[0])
     tracemalloc.stop()
-    # Beside what is kept of a kind, a cache of words that were looked at.
+    # Includes a cache of words that were looked up.
     assert sizes[1] - sizes[0] < 600_000
     assert sizes[2] - sizes[1] < 300_000

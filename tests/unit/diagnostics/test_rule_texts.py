@@ -1,4 +1,4 @@
-"""Words for reasons are those of the guide, and those for rules fit what they decide."""
+"""Meanings of reasons equal those of the guide, and rules have texts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ OPERATIONS = (Path(__file__).parents[3] / "docs/operations.md").read_text()
 
 
 def table(heading: str) -> list[list[str]]:
-    """Read a table's cells, without what only Markdown needs and without links."""
+    """Cells of a Markdown table, without markup and links."""
     found = re.search(
         rf"^\| {re.escape(heading)} \|\n\| ---.*\n((?:\|.*\n)+)", OPERATIONS, re.MULTILINE
     )
@@ -29,14 +29,12 @@ def table(heading: str) -> list[list[str]]:
     return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines]
 
 
-def test_reasons_mean_what_the_guide_says() -> None:
-    """Every reason has the guide's words, and no other has any."""
+def test_reasons_have_meanings_of_guide() -> None:
     told = {(row[0], row[1], row[2]) for row in table("outcome | reason | means")}
     assert told == {(reason.outcome, reason, reason.means) for reason in Reason}
 
 
-def test_refusals_mean_what_the_guide_says() -> None:
-    """Every refusal has the guide's words, and no other has any."""
+def test_refusals_have_meanings_of_guide() -> None:
     told = {(row[0], row[1]) for row in table("refused | means")}
     assert told == {(refusal, refusal.means) for refusal in Refusal}
 
@@ -59,14 +57,12 @@ LOCAL = parse_allowed("127.0.0.0/8,::1", frozenset({4566}))
         ("http://example.com/", None),
     ],
 )
-def test_what_is_never_asked_is_told_with_the_fix(url: str, why: str | None) -> None:
-    """On a stack that crawls this machine a URL is measured by what its crawl was begun with."""
+def test_url_never_requested_is_explained_with_fix(url: str, why: str | None) -> None:
     said = never_asked(url, LOCAL, {"http://127.0.0.1:8000"})
     assert said is None if why is None else why in str(said)
 
 
-def test_only_traps_have_a_rule_of_traps() -> None:
-    """The numbers that a URL goes beyond are said of those refusals that have some."""
+def test_only_trap_refusals_have_trap_rule() -> None:
     ruled = {refusal for refusal in Refusal if trap_rule(refusal)}
     assert ruled == {Refusal.PATH_DEPTH, Refusal.REPETITION, Refusal.QUERY}
 
@@ -75,11 +71,9 @@ def test_only_traps_have_a_rule_of_traps() -> None:
     ("seconds", "words"),
     [(0, "0 s"), (1, "1 s"), (90, "90 s"), (120, "2 min"), (7_200, "2 h"), (604_800, "7 d")],
 )
-def test_spans_are_in_their_largest_whole_unit(seconds: int, words: str) -> None:
-    """A window is read as it was typed."""
+def test_span_uses_largest_whole_unit(seconds: int, words: str) -> None:
     assert span(seconds) == words
 
 
-def test_moments_are_in_utc() -> None:
-    """Nobody has to guess a zone."""
+def test_moment_is_in_utc() -> None:
     assert moment(1_795_251_600_999) == "2026-11-21 09:00:00 UTC"

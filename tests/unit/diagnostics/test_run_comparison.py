@@ -1,4 +1,4 @@
-"""Two runs compared: what became of each page."""
+"""Comparison of two runs by page."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DOWN = {"outcome": Outcome.FAILED, "reason": Reason.TIMEOUT}
 
 
 def states(fields: dict[str, Any] | None) -> dict[str, Any]:
-    """Make a run of one record, or of none."""
+    """States of a run with one record, or with none."""
     if fields is None:
         return {}
     return {URL: state_of(PageRecord(crawl="c", url=URL, fetched_at=0, depth=0, **fields))}
@@ -47,10 +47,9 @@ def states(fields: dict[str, Any] | None) -> dict[str, Any]:
         (GONE, GONE, None),
     ],
 )
-def test_what_became_of_a_page(
+def test_difference_follows_states_of_both_runs(
     before: dict[str, Any] | None, after: dict[str, Any] | None, difference: str | None
 ) -> None:
-    """By its states in both runs; what was no page in either is not told."""
     found = list(compared(states(before), states(after)))
     assert [page.difference for page in found] == ([] if difference is None else [difference])
     counts = counts_of(found)
@@ -58,8 +57,7 @@ def test_what_became_of_a_page(
     assert sum(counts.values()) == len(found)
 
 
-def test_titles_and_reasons_are_told() -> None:
-    """What a page was called, and where it leads now."""
+def test_titles_and_redirect_target_are_compared() -> None:
     (changed,) = compared(states(PAGE), states(OTHER))
     assert (changed.title_before, changed.title, changed.said) == ("One", "Two", None)
     (moved,) = compared(states(PAGE), states(MOVED))

@@ -1,4 +1,4 @@
-"""A site by its sections: each URL counts once in every section that it lies in."""
+"""A site by sections: each URL counts once in every section around it."""
 
 from __future__ import annotations
 
@@ -16,21 +16,18 @@ SITE = "https://example.com"
 
 
 def record(url: str, **fields: Any) -> PageRecord:
-    """Make a record."""
     known: dict[str, Any] = {"outcome": Outcome.FETCHED, "reason": Reason.OK, "depth": 1}
     return PageRecord(crawl="c", url=url, fetched_at=0, **{**known, **fields})
 
 
 def summed(*records: PageRecord) -> SiteSections:
-    """Sum records up."""
     found = SiteSections()
     for one in records:
         found.add(one)
     return found
 
 
-def test_urls_are_summed_up_by_their_folders() -> None:
-    """Hosts first; of a section its URLs, failures, mean latency, size, least depth."""
+def test_urls_are_summed_by_folder() -> None:
     found = summed(
         record(f"{SITE}/", depth=0, latency_ms=100, bytes=10),
         record(f"{SITE}/books/1?page=2", latency_ms=300, bytes=5),
@@ -60,8 +57,7 @@ def test_urls_are_summed_up_by_their_folders() -> None:
 
 
 @given(st.lists(st.lists(st.sampled_from("abc"), max_size=LEVELS_MAX + 3), max_size=30))
-def test_what_is_within_adds_up(paths: list[list[str]]) -> None:
-    """Of every section: its own URLs and those of its sections are all of them."""
+def test_urls_of_section_are_own_plus_inner(paths: list[list[str]]) -> None:
     found = summed(*(record(f"{SITE}/{'/'.join(path)}") for path in paths))
     prefixes = [""]
     while prefixes:
@@ -71,8 +67,8 @@ def test_what_is_within_adds_up(paths: list[list[str]]) -> None:
         prefixes += [row["at"] for row in shown["inner"]]
 
 
-def test_a_trap_makes_no_more_sections_than_there_may_be() -> None:
-    """Each URL in a folder of its own: they are counted, in bounded memory, and few are shown."""
+def test_number_of_sections_is_bounded() -> None:
+    """A trap with a folder per URL takes bounded memory."""
     found = SiteSections()
     tracemalloc.start()
     for number in range(2 * SECTIONS_MAX):

@@ -1,4 +1,4 @@
-"""Links that wait: how many are counted, and of which kinds those are that come first."""
+"""Late links that were never requested, by kind."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ NOW_MS = BEGAN_MS + 60_000
 
 
 def pack(name: str, band: int, *urls: str) -> WaitingPack:
-    """Have links wait."""
+    """A late pack of these URLs."""
     targets = tuple(Target(url=f"{SITE}{url}", depth=1) for url in urls)
     place = place_at(band, targets, 1, name)
     made = Pack(id=name, crawl=CRAWL.id, targets=targets, at_ms=1, late=True, place=place)
@@ -43,7 +43,7 @@ def pack(name: str, band: int, *urls: str) -> WaitingPack:
 
 
 def counters(waiting: int) -> Counters:
-    """Count links that wait."""
+    """Counters with late links."""
     return Counters(shards=(), total={"late_links": waiting + 3, "late_links_taken": 3})
 
 
@@ -54,31 +54,30 @@ async def told_of(
     crawl: Crawl = CRAWL,
     now_ms: int = NOW_MS,
 ) -> Spared:
-    """Read the links that wait, of which so many places were counted."""
+    """Read the late links of a crawl with this count."""
     claims = frontier or MemoryFrontier(World())
     return await spared_links(crawl, counters(waiting), backlog, claims, now_ms)
 
 
 async def claim(frontier: MemoryFrontier, crawl: Crawl, at_ms: int, *paths: str) -> None:
-    """Have a run claim URLs."""
+    """Claim URLs for a run."""
     targets = [Target(url=f"{SITE}{path}", depth=1) for path in paths]
     await frontier.claim(claimer_of(crawl, f"{crawl.id}/pack", at_ms), targets)
 
 
 async def waiting(*packs: WaitingPack) -> MemoryBacklog:
-    """Put late packs."""
+    """Make a backlog of late packs."""
     backlog = MemoryBacklog(World())
     await backlog.put(CRAWL.id, LANE, packs)
     return backlog
 
 
 async def report_with(told: Spared, crawl: Crawl = CRAWL) -> Report:
-    """Make a report of nothing else."""
     return report_of(crawl, {}, Examples.of({}), {}, requests=Requests(), spared=told)
 
 
-async def test_links_that_wait_are_told_by_kind() -> None:
-    """The most frequent kind first, each with an example that says nothing secret."""
+async def test_late_links_are_listed_by_kind() -> None:
+    """Each kind has an example without secrets."""
     edits = [f"/w/index.php?title=Page{number}&action=edit" for number in range(20)]
     backlog = await waiting(
         pack("a", 3, *edits), pack("b", 4, "/w/Special:Log?token=s3cret", "/w/Special:Log?token=x")
@@ -97,8 +96,7 @@ async def test_links_that_wait_are_told_by_kind() -> None:
     )
 
 
-async def test_no_more_packs_are_read_than_that(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The best come first, and how many were looked at is said."""
+async def test_number_of_late_packs_read_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "PACKS_READ", 1)
     backlog = await waiting(pack("a", 3, "/best"), pack("b", 5, "/worst/1", "/worst/2"))
     told = await told_of(3, backlog)
@@ -108,8 +106,7 @@ async def test_no_more_packs_are_read_than_that(monkeypatch: pytest.MonkeyPatch)
     )
 
 
-async def test_each_url_that_was_never_asked_for_counts_once() -> None:
-    """However often it was put there, and none that this run has claimed, or one before it."""
+async def test_late_link_counts_once_unless_claimed() -> None:
     places = pack("a", 3, "/twice", "/asked", "/known"), pack("b", 4, "/twice", "/once", "/later")
     frontier = MemoryFrontier(World())
     before, later = replace(CRAWL, id="wiki-0"), replace(CRAWL, id="wiki-2")
@@ -120,8 +117,8 @@ async def test_each_url_that_was_never_asked_for_counts_once() -> None:
     assert (told.links, told.read, told.exact) == (3, 3, True)
 
 
-async def test_once_claims_may_be_gone_it_is_the_most_there_can_be() -> None:
-    """A week after the run began: what it has claimed looks as if it was never asked for."""
+async def test_count_is_upper_bound_after_claims_expire() -> None:
+    """Claims expire a week after the run began."""
     backlog = await waiting(pack("a", 3, "/p"))
     week_s = CRAWL.claim_expires_s(BEGAN_MS, 0)
     assert (await told_of(1, backlog, now_ms=week_s * 1000 - 1)).exact
@@ -130,9 +127,7 @@ async def test_once_claims_may_be_gone_it_is_the_most_there_can_be() -> None:
 
 
 @pytest.mark.parametrize("crawl", [replace(CRAWL, pages_max=10**7), CRAWL])
-async def test_where_nothing_waits_nothing_is_read(crawl: Crawl) -> None:
-    """Neither of a crawl without an order, nor of one whose links were all asked for."""
-
+async def test_no_pack_is_read_without_late_links(crawl: Crawl) -> None:
     async def refuse(*_: object) -> None:
         raise AssertionError
 
@@ -142,8 +137,8 @@ async def test_where_nothing_waits_nothing_is_read(crawl: Crawl) -> None:
     assert spared_lines(await report_with(told)) == []
 
 
-async def test_a_person_is_told_how_they_are_asked_for_all_the_same() -> None:
-    """By an edit while the crawl runs, else by a later run."""
+async def test_report_shows_how_to_fetch_late_links() -> None:
+    """By an edit of the running crawl, or by a later run."""
     told = await told_of(1, await waiting(pack("a", 3, "/p")))
     assert spared_lines(await report_with(told)) == [
         "",

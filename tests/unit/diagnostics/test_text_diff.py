@@ -1,4 +1,4 @@
-"""The difference of two texts: what is shown of each is what it says, within bounds."""
+"""Difference of two texts within bounds."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from orbweaver.diagnostics.text_diff import AROUND, LINE_CHARS_MAX, LINES_MAX, t
 texts = st.lists(st.text(st.sampled_from("ab c."), max_size=12), max_size=12).map("\n".join)
 
 
-def test_words_are_marked_within_lines() -> None:
-    """What was replaced, and nothing else; lines that only one text has stand alone."""
+def test_changed_words_are_marked_within_lines() -> None:
     found = text_diff("The price is 5 euro.\nSold out", "The price is 7 euro.\nSold out\nNew")
     assert [(line.before, line.after) for line in found.lines] == [
         (
@@ -27,8 +26,7 @@ def test_words_are_marked_within_lines() -> None:
 
 
 @given(texts, texts)
-def test_what_is_shown_is_what_the_texts_say(before: str, after: str) -> None:
-    """Pieces make up lines of the texts, in order; without a mark both sides are alike."""
+def test_shown_pieces_are_lines_of_both_texts(before: str, after: str) -> None:
     found = text_diff(before, after)
     for side, text in (("before", before), ("after", after)):
         shown = ["".join(piece for piece, _ in getattr(line, side) or ()) for line in found.lines]
@@ -40,16 +38,14 @@ def test_what_is_shown_is_what_the_texts_say(before: str, after: str) -> None:
     assert found.same == (before == after)
 
 
-def test_lines_that_are_alike_are_counted_and_not_shown() -> None:
-    """But for some around what differs."""
+def test_equal_lines_are_skipped_except_context() -> None:
     lines = [f"line {number}" for number in range(50)]
     found = text_diff("\n".join(lines), "\n".join([*lines[:-1], "the end"]))
     assert len(found.lines) == AROUND + 1
     assert found.lines[0].skipped == 50 - AROUND - 1
 
 
-def test_long_texts_cost_little() -> None:
-    """Of lines that are all different, and of one that is very long."""
+def test_long_texts_take_bounded_cpu() -> None:
     before = "\n".join(f"a{number}" for number in range(3 * LINES_MAX))
     after = "\n".join(f"b{number}" for number in range(3 * LINES_MAX))
     started_s = time.process_time()

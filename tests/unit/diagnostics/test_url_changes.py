@@ -1,4 +1,4 @@
-"""What became of a reference is said in words."""
+"""Changes by the canonicalization of a URL, in words."""
 
 from __future__ import annotations
 
@@ -47,18 +47,17 @@ BASE = "https://example.com/a/b"
         ("http://example.com/c", BASE, ()),
     ],
 )
-def test_each_rule_is_named(reference: str, base: str | None, said: tuple[str, ...]) -> None:
-    """Every change has its sentence, and a canonical URL has none."""
+def test_each_change_has_its_sentence(
+    reference: str, base: str | None, said: tuple[str, ...]
+) -> None:
     assert changes(reference, base) == said
 
 
-def test_the_list_of_parameters_can_be_another() -> None:
-    """The crawl's own list counts."""
+def test_tracking_parameters_of_crawl_are_used() -> None:
     url = "https://example.com/?ref=1&utm_id=2"
     assert changes(url, tracking=frozenset({"ref"})) == ("parameter ref taken out",)
 
 
-def test_what_is_no_url_has_no_words() -> None:
-    """There is nothing to say but why it is none."""
+def test_invalid_reference_raises() -> None:
     with pytest.raises(ValueError, match="not an absolute URL"):
         changes("x")

@@ -1,4 +1,4 @@
-"""What is known of a URL, which status that is, and what has to be said of it."""
+"""Facts of a URL with the expected status and words."""
 
 from __future__ import annotations
 
