@@ -1,4 +1,4 @@
-"""From a journal to the next packs, and to the end of a crawl; whatever happens in between."""
+"""Applying a journal: claims, commits and the outbox, also after crashes."""
 
 from __future__ import annotations
 
@@ -55,29 +55,27 @@ EMPTY = Journal(at_ms=NOW_MS, records=(RECORD,), counts={"fetched": 1})
 
 
 def stage_of(crawl: Crawl = CRAWL, gate: Gate | None = None) -> Stage:
-    """Make a stage on which a crawl stands."""
     stage = Stage() if gate is None else Stage(gate=gate)
     stage.world.crawls[crawl.id] = crawl
     return stage
 
 
 def hold(stage: Stage, url: str, pack: str, *, at_ms: int = NOW_MS, expires_s: int = 0) -> None:
-    """Have another pack hold a claim."""
+    """Let another pack hold a claim."""
     expires_s = expires_s or NOW_MS // 1000 + 86_400
     claim = Claim(url=url, pack=pack, at_ms=at_ms, expires_s=expires_s)
     stage.world.claims[CRAWL.name, url] = claim
 
 
 def owners(stage: Stage) -> dict[str, str]:
-    """Say which pack holds which URL."""
+    """Owner pack of each claimed URL."""
     return {url: claim.pack for (_, url), claim in stage.world.claims.items()}
 
 
 # --- apply ------------------------------------------------------------------------------------
 
 
-async def test_a_journal_is_carried_out() -> None:
-    """Claims, records, counts and letters come of it, and the fact that all of it is done."""
+async def test_apply_claims_commits_and_sends() -> None:
     stage = stage_of()
     ledger = await stage.applier.apply(CRAWL, ROOT, JOURNAL)
     assert ledger == Ledger(pack=ROOT, children=(0, 1, 2, 3, 4))
@@ -89,31 +87,27 @@ async def test_a_journal_is_carried_out() -> None:
     assert stage.world.ledgers[ROOT] == replace(ledger, sent=True)
 
 
-async def test_a_crawl_with_priority_sends_express() -> None:
-    """The outbox goes by the crawl's queue."""
+async def test_express_crawl_sends_by_express_queue() -> None:
     stage = stage_of()
     await stage.applier.apply(replace(CRAWL, express=True), ROOT, JOURNAL)
     assert [mail.express for mail in stage.world.sent] == [True, True]
 
 
-async def test_nothing_to_send_costs_no_write() -> None:
-    """A pack without an outbox is committed, and that is all."""
+async def test_empty_outbox_makes_no_write() -> None:
     effects: list[str] = []
     stage = stage_of(gate=noting(effects))
     await stage.applier.apply(CRAWL, ROOT, EMPTY)
     assert effects == ["pages.store", "packs.commit"]
 
 
-async def test_seeds_store_no_records() -> None:
-    """A journal that holds candidates alone is claimed, committed and sent."""
+async def test_seed_journal_stores_no_records() -> None:
     effects: list[str] = []
     stage = stage_of(gate=noting(effects))
     await stage.applier.apply(CRAWL, ROOT, Journal(at_ms=NOW_MS, candidates=TARGETS[:1]))
     assert effects == ["frontier.claim", "packs.commit", "queue.send", "packs.sent"]
 
 
-async def test_urls_of_others_are_left_to_them() -> None:
-    """What another pack has claimed is neither counted nor sent."""
+async def test_urls_claimed_by_other_packs_are_not_sent() -> None:
     stage = stage_of()
     hold(stage, f"{SITE}/b", "other")
     ledger = await stage.applier.apply(CRAWL, ROOT, JOURNAL)
@@ -132,15 +126,15 @@ async def test_urls_of_others_are_left_to_them() -> None:
         # Older than the window.
         (NOW_MS - 60_001, NOW_MS // 1000 + 9, 60, True),
         (NOW_MS - 60_000, NOW_MS // 1000 + 9, 60, False),
-        # Window 0: whatever was claimed before this run began is asked for again, once.
+        # Window 0: claims from before this run are requested again, once.
         (NOW_MS - 1, NOW_MS // 1000 + 9, 0, True),
         (NOW_MS, NOW_MS // 1000 + 9, 0, False),
     ],
 )
-async def test_a_claim_that_has_lapsed_is_as_good_as_none(
+async def test_lapsed_claim_is_overwritten(
     at_ms: int, expires_s: int, window_s: int, *, won: bool
 ) -> None:
-    """Time decides whether a claim holds, not whether its item is still there (case 19)."""
+    """The time decides, not the presence of the item (case 19)."""
     stage = stage_of()
     hold(stage, f"{SITE}/a", "other", at_ms=at_ms, expires_s=expires_s)
     ledger = await stage.applier.apply(replace(CRAWL, window_s=window_s), ROOT, JOURNAL)
@@ -148,16 +142,16 @@ async def test_a_claim_that_has_lapsed_is_as_good_as_none(
     assert (0 in ledger.children) is won
 
 
-def test_a_slow_clock_does_not_date_a_claim_before_its_crawl() -> None:
-    """To a forced run it would look like one of an earlier run (case 25)."""
+def test_claim_is_not_dated_before_its_crawl() -> None:
+    """A forced run would take it for a claim of an earlier run (case 25)."""
     slow = claimer_of(replace(CRAWL, window_s=0), ROOT, NOW_MS - 600_000)
     assert slow.at_ms == NOW_MS == slow.stale_before_ms
     assert claimer_of(CRAWL, ROOT, NOW_MS + 5).at_ms == NOW_MS + 5
 
 
 @pytest.mark.parametrize(("pages_max", "before"), [(3, 0), (7, 4), (4, 4), (5, 0), (9, 4)])
-async def test_the_budget_is_kept_to_the_page(pages_max: int, before: int) -> None:
-    """Claims beyond the budget are given back and counted; the outcomes count all the same."""
+async def test_claims_beyond_page_budget_are_released(pages_max: int, before: int) -> None:
+    """Outcomes are counted all the same."""
     crawl = replace(CRAWL, pages_max=pages_max)
     stage = stage_of(crawl)
     stage.count(crawl, claimed=before)
@@ -171,8 +165,7 @@ async def test_the_budget_is_kept_to_the_page(pages_max: int, before: int) -> No
     assert urls_of(stage.sent()) == set(owners(stage)) | {LATER.target.url}
 
 
-async def test_a_budget_that_shrinks_meanwhile_is_kept() -> None:
-    """Another pack that commits between refusal and repetition is counted with."""
+async def test_concurrent_commit_reduces_budget() -> None:
     crawl = replace(CRAWL, pages_max=4)
     commits = 0
 
@@ -191,8 +184,7 @@ async def test_a_budget_that_shrinks_meanwhile_is_kept() -> None:
     assert commits == 3
 
 
-async def test_the_first_commit_stands() -> None:
-    """Whose ledger is there already counts; what only the later delivery won is given back."""
+async def test_first_commit_wins_and_later_claims_are_released() -> None:
     stage = stage_of()
     stage.world.ledgers[ROOT] = Ledger(pack=ROOT, children=(0, 1))
     ledger = await stage.applier.apply(CRAWL, ROOT, JOURNAL)
@@ -202,16 +194,14 @@ async def test_the_first_commit_stands() -> None:
     assert urls_of(stage.sent()) == {f"{SITE}/a", f"{SITE}/b", LATER.target.url}
 
 
-async def test_a_first_commit_that_is_done_is_not_sent_again() -> None:
-    """An outbox that is on the queue stays there, once."""
+async def test_sent_outbox_is_not_sent_again() -> None:
     stage = stage_of()
     stage.world.ledgers[ROOT] = Ledger(pack=ROOT, children=(0,), sent=True)
     await stage.applier.apply(CRAWL, ROOT, JOURNAL)
     assert stage.world.sent == []
 
 
-async def test_after_the_end_nothing_counts() -> None:
-    """A journal of a crawl whose books are sealed comes to nothing, and claims nothing."""
+async def test_journal_after_crawl_end_claims_nothing() -> None:
     stage = stage_of()
     stage.world.shards[CRAWL.id, 0] = ShardItem(closed=True)
     assert await stage.applier.apply(CRAWL, ROOT, JOURNAL) is None
@@ -224,7 +214,7 @@ async def test_after_the_end_nothing_counts() -> None:
 
 
 async def repeat(stage: Stage, crawl: Crawl) -> None:
-    """Do what the next delivery of the pack does."""
+    """Next delivery of the pack."""
     stage.restart()
     known = (await stage.packs.recall([ROOT])).get(ROOT)
     if known is not None and known.ledger is not None:
@@ -234,8 +224,8 @@ async def repeat(stage: Stage, crawl: Crawl) -> None:
 
 
 @pytest.mark.parametrize("pages_max", [1_000, 3, 0])
-async def test_a_crash_at_any_step_is_made_good(pages_max: int) -> None:
-    """Wherever the process ends, the next delivery comes to the same (cases 4 to 6)."""
+async def test_crash_at_any_step_is_repaired_by_redelivery(pages_max: int) -> None:
+    """Every redelivery has the same result (cases 4 to 6)."""
     crawl = replace(CRAWL, pages_max=pages_max)
     calm = stage_of(crawl)
     await calm.applier.apply(crawl, ROOT, JOURNAL)
@@ -258,8 +248,8 @@ async def test_a_crash_at_any_step_is_made_good(pages_max: int) -> None:
     "effect", ["frontier.claim", "pages.store", "packs.commit", "queue.send", "packs.sent"]
 )
 @pytest.mark.parametrize("moment", Moment)
-async def test_an_effect_that_failed_or_may_have_is_repeated(effect: str, moment: Moment) -> None:
-    """Refused or with its answer lost, a write is made again to the same effect (cases 12, 17)."""
+async def test_failed_or_unanswered_write_is_repeated(effect: str, moment: Moment) -> None:
+    """The write is repeated with the same effect (cases 12, 17)."""
     stage = stage_of(gate=fail_on(effect, moment))
     with pytest.raises(Transient):
         await stage.applier.apply(CRAWL, ROOT, JOURNAL)
@@ -271,8 +261,7 @@ async def test_an_effect_that_failed_or_may_have_is_repeated(effect: str, moment
 
 
 @pytest.mark.parametrize(("surplus", "released"), [(True, True), (False, False)])
-async def test_a_resend_gives_surplus_back(*, surplus: bool, released: bool) -> None:
-    """What a committed pack holds beyond its ledger is released, if its ledger says so."""
+async def test_resend_releases_surplus_if_ledger_says_so(*, surplus: bool, released: bool) -> None:
     stage = stage_of()
     for target in TARGETS:
         hold(stage, target.url, ROOT)
@@ -297,10 +286,10 @@ async def test_a_resend_gives_surplus_back(*, surplus: bool, released: bool) -> 
         (UNKNOWN, 2, State.STOPPING, False),
     ],
 )
-async def test_a_late_pack_of_a_kind_that_may_be_fruitful_is_sent_while_little_is_out(
+async def test_late_pack_is_sent_while_few_urls_are_out(
     band: int, out: int, state: State, *, sent: bool
 ) -> None:
-    """One that brings little waits until nearly nothing is; none of a cancelled crawl is sent."""
+    """A barren kind waits until almost no URL is out. A cancelled crawl sends none."""
     crawl = replace(CRAWL, pages_max=500, state=state)
     stage = stage_of(crawl)
     put = Journal(at_ms=NOW_MS, late=((band, TARGETS[0]),), counts={"fetched": 101})

@@ -1,4 +1,4 @@
-"""When a crawl is finished, and that the world is told."""
+"""The end of a crawl and its announcement."""
 
 from __future__ import annotations
 
@@ -21,8 +21,7 @@ from tests.unit.worker.test_apply_journal import stage_of
 # --- finish -----------------------------------------------------------------------------------
 
 
-async def test_a_crawl_whose_books_balance_is_finished_and_announced() -> None:
-    """The last one to commit seals the books, says why it ended, and tells the world once."""
+async def test_balanced_crawl_is_finished_and_announced_once() -> None:
     stage = stage_of()
     stage.count(CRAWL, claimed=2, fetched=1, failed=1)
     stage.clock.at_ms += 5_000
@@ -50,8 +49,7 @@ async def test_a_crawl_whose_books_balance_is_finished_and_announced() -> None:
         (replace(CRAWL, continuous=True), {"claimed": 1, "fetched": 1}),
     ],
 )
-async def test_a_crawl_with_something_left_goes_on(crawl: Crawl, counts: dict[str, int]) -> None:
-    """URLs in flight, seeds not taken in, or no end at all: it is not finished."""
+async def test_unbalanced_crawl_is_not_finished(crawl: Crawl, counts: dict[str, int]) -> None:
     stage = stage_of(crawl)
     stage.count(crawl, **counts)
     await stage.applier.finish(crawl.id)
@@ -59,15 +57,13 @@ async def test_a_crawl_with_something_left_goes_on(crawl: Crawl, counts: dict[st
     assert stage.world.announced == []
 
 
-async def test_a_crawl_that_is_gone_is_passed_over() -> None:
-    """Nothing is there to finish."""
+async def test_missing_crawl_is_ignored() -> None:
     stage = Stage()
     await stage.applier.finish("gone")
     assert stage.world.announced == []
 
 
-async def test_a_lost_announcement_is_made_up_for() -> None:
-    """Whoever finds a crawl finished and, after a moment, still unannounced tells it."""
+async def test_missing_announcement_is_made_by_next_worker() -> None:
     stage = stage_of(gate=kill_on("events.completed", Moment.BEFORE))
     assert not await survives(stage.applier.finish(CRAWL.id))
     assert stage.world.crawls[CRAWL.id].state is State.FINISHED
@@ -77,8 +73,7 @@ async def test_a_lost_announcement_is_made_up_for() -> None:
     assert stage.clock.at_ms == NOW_MS + round(1000 * sum(ANNOUNCE_WAITS_S))
 
 
-async def test_an_announcement_under_way_is_not_repeated() -> None:
-    """The second to see the end gives the one who sealed it a moment to tell it."""
+async def test_announcement_in_progress_is_not_repeated() -> None:
     reads = 0
 
     async def gate(effect: str, moment: Moment) -> None:
@@ -95,10 +90,9 @@ async def test_an_announcement_under_way_is_not_repeated() -> None:
 
 
 @pytest.mark.parametrize(("interrupted", "sealed"), [(1, True), (2, True), (SEAL_TRIES, False)])
-async def test_a_commit_between_reading_and_sealing_is_noticed(
+async def test_commit_before_seal_makes_finish_read_again(
     interrupted: int, *, sealed: bool
 ) -> None:
-    """Books that moved are read anew, and left to whoever moved them if that goes on."""
     times = 0
 
     async def gate(effect: str, moment: Moment) -> None:
@@ -115,9 +109,7 @@ async def test_a_commit_between_reading_and_sealing_is_noticed(
     assert len(stage.world.announced) == int(sealed)
 
 
-async def test_a_claim_between_reading_and_sealing_keeps_the_crawl_open() -> None:
-    """A crawl that got new URLs in the last moment is not finished."""
-
+async def test_claim_before_seal_keeps_crawl_open() -> None:
     async def gate(effect: str, moment: Moment) -> None:
         if (effect, moment) == ("crawls.seal", Moment.BEFORE):
             stage.count(CRAWL, claimed=1)

@@ -1,4 +1,4 @@
-"""Examples of what was refused, as workers keep them."""
+"""Examples of refused URLs that workers store."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 HOME = f"{SITE}/"
 
 
-async def test_a_container_writes_once_of_each_reason() -> None:
-    """What it has kept, or tried to, it does not write again; another container's stays first."""
+async def test_container_writes_examples_once_per_reason() -> None:
+    """The examples of another container stay first."""
     world = World()
     effects: list[str] = []
     mine = Samples(MemoryCrawls(world, noting(effects)))
@@ -37,8 +37,7 @@ async def test_a_container_writes_once_of_each_reason() -> None:
 
 
 @pytest.mark.parametrize("error", [Transient("busy"), Permanent("denied")])
-async def test_what_cannot_be_kept_is_nobodys_concern(error: PortError) -> None:
-    """It is not tried again, and nothing is raised."""
+async def test_failed_write_of_examples_is_ignored(error: PortError) -> None:
     tries: list[str] = []
 
     async def refuse(effect: str, moment: Moment) -> None:
@@ -51,8 +50,7 @@ async def test_what_cannot_be_kept_is_nobodys_concern(error: PortError) -> None:
     assert tries == ["crawls.samples"]
 
 
-async def test_a_container_does_not_remember_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    """After very many it begins anew, which changes nothing of what is kept."""
+async def test_memory_of_stored_examples_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(apply_journal, "KNOWN_MAX", 1)
     world = World()
     mine = Samples(MemoryCrawls(world))
@@ -62,8 +60,7 @@ async def test_a_container_does_not_remember_without_end(monkeypatch: pytest.Mon
     assert world.samples[CRAWL.id] == {"scope": ("a",), "depth": ("a",)}
 
 
-async def test_a_worker_keeps_examples_of_what_it_refuses() -> None:
-    """Of links and seeds by its rules, and of what the budget did not admit."""
+async def test_worker_stores_examples_of_refused_links() -> None:
     stage = Stage()
     crawl = replace(CRAWL, pages_max=2, shards=2, exclude=("/no",))
     stage.web.put(HOME, html("https://other.example/?secret=1", "/no", "/a", "/b", "/c"))
@@ -75,8 +72,7 @@ async def test_a_worker_keeps_examples_of_what_it_refuses() -> None:
     assert len(kept["budget"]) >= 2
 
 
-async def test_hosts_are_counted_in_the_books() -> None:
-    """Each of the first hosts has its claims, ends and failures; no metric is made of them."""
+async def test_hosts_are_counted_without_metrics() -> None:
     stage = Stage()
     crawl = replace(CRAWL, hosts_counted=("https://nobody.example", SITE))
     stage.web.put(HOME, html("/gone", "/a"))
@@ -85,14 +81,13 @@ async def test_hosts_are_counted_in_the_books() -> None:
     await stage.drain()
     counts = stage.counts(crawl)
     hosts = {key: count for key, count in counts.items() if key.startswith("host.")}
-    # The one that was there from the start was claimed by no worker.
+    # No worker claimed the URL that existed from the start.
     assert hosts == {"host.1.claimed": 2, "host.1.done": 3, "host.1.failed": 1}
     assert stage.world.crawls[crawl.id].state is State.FINISHED
     assert not [name for name in stage.metrics.totals if "host." in name]
 
 
 async def test_unasked_urls_are_counted_at_their_host() -> None:
-    """What a cancelled crawl leaves has ended there, too."""
     stage = Stage()
     crawl = replace(CRAWL, hosts_counted=(SITE,), state=State.STOPPING)
     await stage.deliver(stage.begin(crawl, HOME))

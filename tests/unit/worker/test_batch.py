@@ -1,4 +1,4 @@
-"""A batch in, the ids of what is to come back out; a whole crawl from its seed to its end."""
+"""Batches of messages: failed ids, and whole crawls from seed to end."""
 
 from __future__ import annotations
 
@@ -29,15 +29,13 @@ A, B = f"{SITE}/a", f"{SITE}/b"
 
 
 def packs(count: int) -> list[Pack]:
-    """Make packs of one URL each."""
     return [pack_of(f"{SITE}/{place}", pack=child_id("p", place)) for place in range(count)]
 
 
 # --- from seed to end -------------------------------------------------------------------------
 
 
-async def test_a_bare_url_becomes_pages() -> None:
-    """A URL dropped on the queue is crawled within the default crawl's bounds."""
+async def test_bare_url_is_crawled_by_default_crawl() -> None:
     stage = Stage()
     stage.web.put(f"{SITE}/", html("/a", "//other.example/"))
     stage.web.put(A, html("/"))
@@ -50,8 +48,7 @@ async def test_a_bare_url_becomes_pages() -> None:
     assert (counters["claimed"], counters["fetched"], counters["refused.scope"]) == (2, 2, 1)
 
 
-async def test_a_crawl_runs_from_its_seeds_to_its_end() -> None:
-    """Every page is fetched once, the books balance, and the end is announced once."""
+async def test_crawl_runs_from_seeds_to_announced_end() -> None:
     stage = Stage()
     crawl = replace(CRAWL, seeds_planned=1, obey_robots=True, delay_ms=1_000)
     stage.world.crawls[crawl.id] = crawl
@@ -74,8 +71,8 @@ async def test_a_crawl_runs_from_its_seeds_to_its_end() -> None:
     assert stage.world.buried == []
 
 
-async def test_a_chain_of_forty_links_is_followed_to_its_end() -> None:
-    """Depth is bounded by the crawl and by nothing else (case 22)."""
+async def test_chain_of_forty_links_is_followed() -> None:
+    """Only the crawl bounds the depth (case 22)."""
     stage = Stage()
     pack = stage.begin(replace(CRAWL, depth_max=40), f"{SITE}/0")
     for place in range(50):
@@ -87,8 +84,8 @@ async def test_a_chain_of_forty_links_is_followed_to_its_end() -> None:
     assert stage.world.crawls[CRAWL.id].state is State.FINISHED
 
 
-async def test_links_to_what_is_claimed_are_not_counted_as_too_deep() -> None:
-    """The deepest pages link to those above and beside them, which nothing has left out."""
+async def test_claimed_links_are_not_counted_as_too_deep() -> None:
+    """The deepest pages link to known pages above and beside them."""
     stage = Stage()
     crawl = replace(CRAWL, depth_max=1)
     stage.world.crawls[crawl.id] = crawl
@@ -102,8 +99,7 @@ async def test_links_to_what_is_claimed_are_not_counted_as_too_deep() -> None:
     assert set(stage.world.samples[CRAWL.id]["depth"]) == {f"{SITE}/deep", f"{SITE}/deeper"}
 
 
-async def test_an_endless_site_ends_at_its_budget() -> None:
-    """Pages that link to ever new pages are crawled up to the budget, to the page."""
+async def test_endless_site_ends_at_page_budget() -> None:
     stage = Stage()
     pack = stage.begin(replace(CRAWL, pages_max=30, depth_max=1_000), f"{SITE}/0")
     for place in range(100):
@@ -114,7 +110,7 @@ async def test_an_endless_site_ends_at_its_budget() -> None:
     assert stage.world.crawls[CRAWL.id].stop is Stop.MAX_PAGES
 
 
-# --- one message beside others ----------------------------------------------------------------
+# --- one message among others -----------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -129,10 +125,8 @@ async def test_an_endless_site_ends_at_its_budget() -> None:
         (encode(pack_of(A, crawl="nobody")), "unknown crawl 'nobody'"),
     ],
 )
-async def test_one_bad_message_is_buried_and_its_neighbours_are_done(
-    body: str, reason: str
-) -> None:
-    """Nine of ten are done; the tenth is buried with its reason (cases 7, 8, 15)."""
+async def test_bad_message_is_dead_lettered_and_others_succeed(body: str, reason: str) -> None:
+    """The dead letter has a reason (cases 7, 8, 15)."""
     stage = Stage()
     stage.begin(CRAWL)
     stage.count(CRAWL, claimed=9)
@@ -143,8 +137,8 @@ async def test_one_bad_message_is_buried_and_its_neighbours_are_done(
     assert stage.world.crawls[CRAWL.id].state is State.FINISHED
 
 
-async def test_one_message_that_fails_comes_back_alone() -> None:
-    """A failure of ours, foreseen or not, is its own message's (cases 9, 11)."""
+async def test_failed_message_returns_alone() -> None:
+    """Expected and unexpected failures (cases 9, 11)."""
     errors = {3: Transient("busy"), 6: RuntimeError("a mistake of ours")}
     numbers = itertools.count()
 
@@ -174,11 +168,9 @@ async def test_one_message_that_fails_comes_back_alone() -> None:
         ("hosts.reserve", RuntimeError("a mistake"), "message.failed"),
     ],
 )
-async def test_the_log_tells_trouble_from_mistakes(
+async def test_transient_failure_is_warning_and_bug_is_error(
     caplog: pytest.LogCaptureFixture, effect: str, error: Exception, event: str
 ) -> None:
-    """A table that is busy is a warning, wherever in a pack; only a mistake is an error."""
-
     async def gate(passing: str, _moment: Moment) -> None:
         if passing == effect:
             raise error
@@ -189,8 +181,8 @@ async def test_the_log_tells_trouble_from_mistakes(
     assert [record.message for record in caplog.records] == [event]
 
 
-async def test_loose_references_that_cannot_be_sent_come_back() -> None:
-    """Until their seeds are on the queue they stay where they are (case 12)."""
+async def test_unsent_loose_references_return() -> None:
+    """They stay queued until their seeds are queued (case 12)."""
     stage = Stage(gate=fail_on("queue.send"))
     assert await stage.deliver(encode(Loose(crawl="default", references=(A,)))) == [0]
     assert stage.world.buried == []
@@ -198,19 +190,18 @@ async def test_loose_references_that_cannot_be_sent_come_back() -> None:
     assert len(stage.world.sent) == 1
 
 
-async def test_a_message_that_cannot_be_buried_comes_back() -> None:
-    """A dead letter is acknowledged once it lies with the dead."""
+async def test_message_returns_if_dead_letter_write_fails() -> None:
     stage = Stage(gate=fail_on("queue.bury"))
     assert await stage.deliver("{") == [0]
     assert await stage.deliver("{") == []
     assert len(stage.world.buried) == 1
 
 
-# --- tables that do not answer ----------------------------------------------------------------
+# --- unavailable tables -----------------------------------------------------------------------
 
 
-async def test_minutes_of_throttling_lose_nothing() -> None:
-    """While tables refuse, batches come back unasked and unburied; then they are done (case 16)."""
+async def test_throttling_for_minutes_loses_no_message() -> None:
+    """Batches return without requests and dead letters (case 16)."""
 
     async def refuse(effect: str, moment: Moment) -> None:
         if not effect.startswith("queue") and stage.clock.at_ms < NOW_MS + 300_000:
@@ -234,7 +225,7 @@ async def test_minutes_of_throttling_lose_nothing() -> None:
 async def test_failed_message_is_visible_soon_after_few_receives(
     effect: str, receives: int, retried: list[int]
 ) -> None:
-    """One throttled request costs seconds; a longer outage does not use up the deliveries."""
+    """A throttled request costs seconds; a longer outage does not use up the deliveries."""
 
     async def refuse(asked: str, moment: Moment) -> None:
         if asked == effect:
@@ -246,8 +237,8 @@ async def test_failed_message_is_visible_soon_after_few_receives(
     assert [delay_s for _, delay_s in stage.world.retried] == retried
 
 
-async def test_a_mistake_outside_of_all_messages_fails_the_batch() -> None:
-    """What nobody foresaw ends the invocation; all comes back, and is done (case 9)."""
+async def test_failure_outside_messages_fails_batch() -> None:
+    """The whole batch returns and succeeds later (case 9)."""
 
     async def gate(effect: str, moment: Moment) -> None:
         if (effect, moment) == ("crawls.shard", Moment.BEFORE):
@@ -266,8 +257,7 @@ async def test_a_mistake_outside_of_all_messages_fails_the_batch() -> None:
 
 
 @pytest.mark.parametrize("effect", ["crawls.shard", "crawls.seal", "events.completed"])
-async def test_a_check_that_fails_is_made_again(effect: str) -> None:
-    """Whoever asked whether the crawl is finished comes back until it is known, and told."""
+async def test_failed_finish_check_is_repeated(effect: str) -> None:
     stage = Stage(gate=fail_on(effect))
     stage.begin(CRAWL)
     stage.count(CRAWL, claimed=2)
@@ -277,8 +267,7 @@ async def test_a_check_that_fails_is_made_again(effect: str) -> None:
     assert len(stage.world.announced) == 1
 
 
-async def test_a_crawl_is_checked_once_a_batch() -> None:
-    """However many packs may have been the last, the books are read once."""
+async def test_crawl_is_checked_once_per_batch() -> None:
     effects: list[str] = []
     stage = Stage(gate=noting(effects))
     stage.begin(CRAWL)

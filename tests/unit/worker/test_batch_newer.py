@@ -1,4 +1,4 @@
-"""What only a newer version can read waits on the queue, untouched and uncounted."""
+"""Messages and items of a newer release wait on the queue, unchanged and uncounted."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.unit.worker.test_batch import A, packs
 
 SAID = "stored by a newer version: a journal of version 3, but this version reads up to 2"
 REMEDY = "; deploy that version or newer, then redrive"
-# As a later release might write a pack, in an order of its own.
+# A pack as a later release might write it, with keys in another order.
 NEWER = '{"at":5, "v":2,"work":[["u"]],"crawl":"site-1"}'
 QUEUES = Settings(crawl_queue_url="https://sqs/1/crawl", express_queue_url="https://sqs/1/express")
 SEEDS, CLOSE = (
@@ -32,12 +32,12 @@ SEEDS, CLOSE = (
 def held(
     body: str, crawl: str = CRAWL.id, *, express: bool = False, since_ms: int = NOW_MS
 ) -> Mail:
-    """Say how a body waits."""
+    """The message that holds a body."""
     return Mail(body=body, delay_s=900, group=crawl, express=express, since_ms=since_ms)
 
 
-async def test_a_message_of_a_newer_version_waits_and_its_neighbours_are_done() -> None:
-    """Nine of ten are done; the tenth goes back byte for byte, the last time it could have come."""
+async def test_newer_message_waits_and_others_succeed() -> None:
+    """The body stays the same, also at the last delivery."""
     stage = Stage()
     stage.begin(CRAWL)
     stage.count(CRAWL, claimed=9)
@@ -49,8 +49,7 @@ async def test_a_message_of_a_newer_version_waits_and_its_neighbours_are_done() 
     assert (totals["MessagesNewer"], totals["MessagesFailed"]) == (1, 0)
 
 
-async def test_what_a_newer_version_left_of_a_pack_waits_unstruck() -> None:
-    """A pack of one URL, at its last delivery but one, is no suspect for it."""
+async def test_pack_with_newer_journal_waits_without_strike() -> None:
     effects: list[str] = []
     stage = Stage(gate=noting(effects))
     pack = stage.begin(CRAWL, A)
@@ -58,7 +57,7 @@ async def test_what_a_newer_version_left_of_a_pack_waits_unstruck() -> None:
     assert await stage.deliver(pack, pack_of(A, pack="9" * 32), receives=4) == []
     assert stage.world.sent[-1] == held(encode(pack))
     assert stage.world.strikes.get(pack.id) is None
-    assert effects.count("packs.strike") == 1  # the other one's
+    assert effects.count("packs.strike") == 1  # the strike of the other pack
     assert stage.world.buried == []
 
 
@@ -73,8 +72,7 @@ async def test_what_a_newer_version_left_of_a_pack_waits_unstruck() -> None:
     ids=["pack", "seeds", "close", "loose"],
 )
 @pytest.mark.parametrize("express", [False, True])
-async def test_messages_of_a_crawl_of_a_newer_version_wait(body: str, express: bool) -> None:
-    """Whatever is to be done with them, it is not done; each waits on its own lane."""
+async def test_messages_of_newer_crawl_wait_on_own_lane(body: str, express: bool) -> None:
     stage = Stage(settings=QUEUES)
     stage.begin(replace(CRAWL, state=State.STOPPING))
     stage.world.newer[CRAWL.id] = SAID
@@ -84,8 +82,8 @@ async def test_messages_of_a_crawl_of_a_newer_version_wait(body: str, express: b
     assert (stage.web.urls, stage.world.buried) == ([], [])
 
 
-async def test_loose_references_from_the_seed_queue_wait_among_packs() -> None:
-    """They mean the same there; what is no reference is refused as ever."""
+async def test_loose_references_of_newer_crawl_wait_as_packs() -> None:
+    """An invalid reference is refused as always."""
     stage = Stage(settings=QUEUES)
     stage.begin(CRAWL)
     stage.world.newer[CRAWL.id] = SAID
@@ -95,8 +93,8 @@ async def test_loose_references_from_the_seed_queue_wait_among_packs() -> None:
     assert [mail.body for mail in stage.world.buried] == [NEWER]
 
 
-async def test_the_wait_has_an_end(caplog: pytest.LogCaptureFixture) -> None:
-    """It is counted from when it began, however often it was sent; the reason says what to do."""
+async def test_newer_message_is_dead_lettered_after_limit(caplog: pytest.LogCaptureFixture) -> None:
+    """The wait counts from its begin, however often the message was sent."""
     stage = Stage()
     pack = stage.begin(CRAWL, A)
     stage.world.newer[pack.id] = SAID
@@ -113,8 +111,7 @@ async def test_the_wait_has_an_end(caplog: pytest.LogCaptureFixture) -> None:
     assert stage.metrics.totals["MessagesBuried"] == 1
 
 
-async def test_once_it_is_deployed_it_goes_on() -> None:
-    """What waited for days is done as if nothing had been, and counted once."""
+async def test_held_message_succeeds_after_deploy() -> None:
     stage = Stage()
     pack = stage.begin(CRAWL, A)
     stage.web.put(A, html())
@@ -133,8 +130,8 @@ async def test_once_it_is_deployed_it_goes_on() -> None:
 
 
 @pytest.mark.parametrize("effect", ["packs.commit", "packs.recall"])
-async def test_a_crawl_that_is_upgraded_meanwhile_waits_for_its_end(effect: str) -> None:
-    """The pack is done; what is left to see, whether the crawl is finished, waits."""
+async def test_pack_waits_for_finish_of_upgraded_crawl(effect: str) -> None:
+    """The pack is done; only the check for the end waits."""
 
     async def upgrade(passing: str, moment: Moment) -> None:
         if (passing, moment) == (effect, Moment.AFTER):
@@ -152,9 +149,7 @@ async def test_a_crawl_that_is_upgraded_meanwhile_waits_for_its_end(effect: str)
     assert stage.world.crawls[CRAWL.id].state is State.FINISHED
 
 
-async def test_a_journal_that_a_newer_version_wrote_first_stands() -> None:
-    """A delivery that comes upon it when it writes its own leaves the pack to that version."""
-
+async def test_newer_journal_is_not_overwritten() -> None:
     async def upgrade(passing: str, moment: Moment) -> None:
         if (passing, moment) == ("packs.journal", Moment.BEFORE):
             stage.world.newer[pack.id] = SAID
@@ -165,8 +160,7 @@ async def test_a_journal_that_a_newer_version_wrote_first_stands() -> None:
     assert (stage.world.sent, stage.world.journals) == ([held(encode(pack))], {})
 
 
-async def test_a_pack_of_a_finished_crawl_is_not_let_go_unread() -> None:
-    """What it holds is only known once its journal is read."""
+async def test_pack_of_finished_crawl_waits_for_newer_journal() -> None:
     recalls = 0
 
     async def upgrade(passing: str, moment: Moment) -> None:
@@ -182,8 +176,7 @@ async def test_a_pack_of_a_finished_crawl_is_not_let_go_unread() -> None:
 
 
 @pytest.mark.parametrize("effect", ["queue.hold", "queue.bury"])
-async def test_what_cannot_be_held_comes_back(effect: str) -> None:
-    """A queue that does not take it has the delivery fail, and that alone."""
+async def test_message_returns_if_hold_or_dead_letter_fails(effect: str) -> None:
     stage = Stage(gate=fail_on(effect))
     since_ms = None if effect == "queue.hold" else 0
     assert await stage.deliver(NEWER, since_ms=since_ms) == [0]
@@ -194,18 +187,15 @@ async def test_what_cannot_be_held_comes_back(effect: str) -> None:
     ("text", "since_ms"),
     [("1795251600000", NOW_MS), ("", None), ("-1", None), ("1e9", None), ("9" * 17, None)],
 )
-def test_since_when_a_message_waits_is_read_if_it_is_a_time(
-    text: str, since_ms: int | None
-) -> None:
-    """Whoever may send seeds may write anything there."""
+def test_waiting_since_is_read_only_if_valid(text: str, since_ms: int | None) -> None:
+    """Senders of seeds may set any attribute."""
     attributes = {"waiting_since": {"stringValue": text, "dataType": "Number"}}
     assert since_of(attributes) == since_ms
     assert since_of({"waiting_since": {"binaryValue": text}}) is None
     assert since_of({}) is None
 
 
-def test_only_a_failure_for_a_newer_version_alone_waits() -> None:
-    """Beside a mistake of ours it is a failure; beside a port's trouble it waits."""
+def test_only_newer_failures_without_bugs_wait() -> None:
     newer = StoredNewer(SAID)
     assert newer_in(newer) == SAID
     assert newer_in(ExceptionGroup("", [Transient(""), ExceptionGroup("", [newer])])) == SAID

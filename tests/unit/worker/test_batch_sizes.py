@@ -1,4 +1,4 @@
-"""Many messages at once: the same one twice, suspects, those that are put off."""
+"""Concurrent messages: duplicates, suspects, and deferred packs."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ from tests.unit.stage import (
 )
 from tests.unit.worker.test_batch import A, B, packs
 
-# --- the same message, more than once ---------------------------------------------------------
+# --- duplicates -------------------------------------------------------------------------------
 
 
-async def test_the_same_message_twice_at_once_counts_once() -> None:
-    """Two containers may fetch it both, and come to one result and one set of children (case 1)."""
+async def test_duplicate_message_counts_once() -> None:
+    """Two containers fetch it and make one set of children (case 1)."""
     stage = Stage(gate=hand_over)
     pack = stage.begin(CRAWL, A)
     stage.web.put(A, html("/b", "/c"))
@@ -55,8 +55,8 @@ async def test_the_same_message_twice_at_once_counts_once() -> None:
     assert {message.id for message in stage.sent()} == {child_id(ROOT, 0)}
 
 
-async def test_what_another_delivery_has_committed_is_not_claimed_again() -> None:
-    """What that one gave back, as beyond the limit, would be held as long as nobody came again."""
+async def test_committed_pack_is_not_claimed_again() -> None:
+    """A claim that the other delivery released would stay held."""
     stage = Stage()
     crawl = replace(CRAWL, pages_max=2)
     pack = stage.begin(crawl, A)
@@ -86,8 +86,8 @@ async def test_what_another_delivery_has_committed_is_not_claimed_again() -> Non
     assert outcomes(stage.world) == {A: "fetched.ok"}
 
 
-async def test_two_pages_that_link_the_same_send_it_once() -> None:
-    """Whoever claims a URL sends it; its outcome is counted once (case 1)."""
+async def test_link_on_two_pages_is_sent_once() -> None:
+    """The claimer of a URL sends it, and its outcome counts once (case 1)."""
     stage = Stage(gate=hand_over)
     stage.begin(CRAWL)
     stage.count(CRAWL, claimed=2)
@@ -100,8 +100,8 @@ async def test_two_pages_that_link_the_same_send_it_once() -> None:
     assert sent.count(f"{SITE}/same") == 1
 
 
-async def test_what_lay_with_the_dead_goes_on_when_it_is_moved_back() -> None:
-    """With the fault gone a redriven message is done once; with it there, it is back (case 24)."""
+async def test_redriven_message_succeeds_after_fix() -> None:
+    """While the fault remains, it returns to the dead letters (case 24)."""
     stage = Stage()
     pack = pack_of(A, crawl="late-1")
     await stage.deliver(pack)
@@ -118,8 +118,8 @@ async def test_what_lay_with_the_dead_goes_on_when_it_is_moved_back() -> None:
     assert stage.counts(crawl)["fetched"] == 1
 
 
-async def test_a_lost_announcement_is_made_up_for_by_the_redelivery() -> None:
-    """The last message of a crawl is acknowledged once its end is announced (case 6)."""
+async def test_redelivery_makes_missing_announcement() -> None:
+    """The last message is acknowledged after the announcement (case 6)."""
     stage = Stage(gate=kill_on("events.completed", Moment.BEFORE))
     pack = stage.begin(CRAWL, A)
     assert not await survives(stage.deliver(pack))
@@ -132,8 +132,7 @@ async def test_a_lost_announcement_is_made_up_for_by_the_redelivery() -> None:
 # --- order within a batch ---------------------------------------------------------------------
 
 
-async def test_suspects_come_last_one_by_one_the_least_suspect_first() -> None:
-    """Whatever one of them does to the worker, everybody before it is done."""
+async def test_suspects_run_last_one_by_one() -> None:
     effects: list[str] = []
     stage = Stage(gate=noting(effects))
     stage.begin(CRAWL)
@@ -148,8 +147,7 @@ async def test_suspects_come_last_one_by_one_the_least_suspect_first() -> None:
     assert commits[0] < strikes[0] < commits[1] < strikes[1] < commits[2] < strikes[2]
 
 
-async def test_a_suspect_with_a_journal_is_none() -> None:
-    """Its page was survived; it goes on with everybody else, unstruck."""
+async def test_suspect_with_journal_is_not_struck() -> None:
     stage = Stage(gate=kill_on("packs.commit", Moment.BEFORE))
     pack = stage.begin(CRAWL, A)
     assert not await survives(stage.deliver(pack))
@@ -164,8 +162,7 @@ async def test_a_suspect_with_a_journal_is_none() -> None:
 
 
 @pytest.mark.parametrize("express", [False, True])
-async def test_what_is_put_off_is_sent_last(*, express: bool) -> None:
-    """Packs that nothing was done for go back by their own queue, when all else is done."""
+async def test_deferred_pack_is_sent_last_by_own_queue(*, express: bool) -> None:
     effects: list[str] = []
     stage = Stage(gate=noting(effects))
     crawl = replace(CRAWL, express=express, delay_ms=1_000)
@@ -197,11 +194,9 @@ async def test_early_pack_without_slot_is_sent_for_the_next_round(
         ending=Ending(),
     )
 
-    async def nothing() -> None:
-        """Deliver no message."""
+    async def nothing() -> None: ...
 
-    async def take(_pack: Pack) -> None:
-        """Nothing else is taken on."""
+    async def take(_pack: Pack) -> None: ...
 
     await round_.run(nothing(), take)
     await stage.worker.take_on(pack, round_)
@@ -211,8 +206,8 @@ async def test_early_pack_without_slot_is_sent_for_the_next_round(
         assert blocked_s <= mail.delay_s < round_.copy_delay_s(crawl.id)
 
 
-async def test_what_cannot_be_put_off_comes_back() -> None:
-    """If the queue does not take it again, the message itself returns (case 12)."""
+async def test_pack_returns_if_deferral_fails() -> None:
+    """The queue rejects the pack, so the message returns (case 12)."""
     stage = Stage(gate=fail_on("queue.send"))
     crawl = replace(CRAWL, delay_ms=1_000)
     pack = stage.begin(crawl, A)
@@ -222,8 +217,8 @@ async def test_what_cannot_be_put_off_comes_back() -> None:
 
 
 @pytest.mark.parametrize("crawl", [CRAWL, replace(CRAWL, delay_ms=1_000)])
-async def test_with_no_time_left_nothing_is_begun(crawl: Crawl) -> None:
-    """Near its limit a worker takes no URL, and gives all of them back (case 10)."""
+async def test_no_url_is_started_without_remaining_time(crawl: Crawl) -> None:
+    """A worker near its limit returns all URLs (case 10)."""
     stage = Stage()
     pack = stage.begin(crawl, A, B)
     assert await stage.deliver(pack, remaining_ms=5_000) == []
@@ -232,8 +227,8 @@ async def test_with_no_time_left_nothing_is_begun(crawl: Crawl) -> None:
     assert stage.clock.at_ms < NOW_MS + 5_000
 
 
-async def test_only_messages_of_the_batch_are_named() -> None:
-    """Whatever fails, the ids that come back are ids that came in (case 11)."""
+async def test_failed_ids_belong_to_batch() -> None:
+    """Every returned id came in with the batch (case 11)."""
     stage = Stage()
     stage.begin(CRAWL)
     bodies = [encode(pack) for pack in packs(3)] + ["{", A, encode(packs(1)[0])]
@@ -247,14 +242,13 @@ async def test_only_messages_of_the_batch_are_named() -> None:
         twin = Stage(gate=fail_on(effect, times=1_000))
         twin.begin(CRAWL)
         failed = await twin.worker.run(deliveries, NOW_MS + REMAINING_MS)
-        # While a host's item is out of reach its URLs are sent again, and are no failure.
+        # While the host item is unavailable, its URLs are sent again without a failure.
         assert bool(failed) is not effect.startswith("hosts."), effect
         assert len(set(failed)) == len(failed), effect
         assert set(failed) <= {delivery.id for delivery in deliveries}, effect
 
 
-async def test_an_empty_batch_is_nothing() -> None:
-    """No message, no effect; flushing writes what was counted."""
+async def test_empty_batch_has_no_effect() -> None:
     effects: list[str] = []
     stage = Stage(gate=noting(effects))
     assert await stage.deliver() == []

@@ -1,4 +1,4 @@
-"""What is stored of pages: in one file a crawl and batch, before any journal says so."""
+"""Stored pages: one file per crawl and batch, written before the journal."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 
 def kept(url: str, body: bytes = b"body") -> Kept:
-    """Keep a page."""
+    """Make a stored page."""
     member = warc.response(url, NOW_MS, status=200, headers={}, body=body, truncated=False)
     return Kept(url=url, response=member)
 
 
 class Batch:
-    """Segments over a bucket in memory; `wait_s` is real, so it is short or never over."""
+    """Segments over a bucket in memory. `wait_s` is real time, so tests keep it short."""
 
     def __init__(
         self, *, wait_s: float = 60.0, bytes_max: int = 10**9, gate: Gate | None = None
@@ -46,21 +46,20 @@ class Batch:
     async def pack(
         self, crawl: str, url: str, after: asyncio.Event | None = None
     ) -> Mapping[str, BodyPlace]:
-        """Visit one page, once something has happened, and store it."""
+        """Visit and store one page after an event."""
         with self.body_writer.taking_part(crawl) as part:
-            await asyncio.sleep(0)  # so that all have begun before the first one is through
+            await asyncio.sleep(0)  # so that all have begun before the first one ends
             if after is not None:
                 await after.wait()
             return await part.put([kept(url)])
 
     def read(self, place: BodyPlace) -> str | None:
-        """Read whose body lies there."""
+        """URL of the body at a place."""
         begin, length = place.body or (0, 0)
         return warc.read(self.world.files[place.key][begin : begin + length]).url
 
 
-async def test_packs_of_a_batch_share_a_file() -> None:
-    """The file is written when the last of them has visited, and each finds its own in it."""
+async def test_packs_of_batch_share_file() -> None:
     batch, gate = Batch(), asyncio.Event()
     urls = [f"https://h/{place}" for place in range(5)]
     packs = [
@@ -77,15 +76,14 @@ async def test_packs_of_a_batch_share_a_file() -> None:
     assert len(list(warc.members(batch.world.files[key]))) == 1 + len(urls)
 
 
-async def test_crawls_have_files_of_their_own() -> None:
-    """What is forgotten of one crawl is nothing of another's."""
+async def test_crawls_have_separate_files() -> None:
+    """Erasure in one crawl leaves the files of others."""
     batch = Batch()
     await asyncio.gather(batch.pack("a", "https://h/1"), batch.pack("b", "https://h/1"))
     assert sorted(key.split("/")[1] for key in batch.world.files) == ["a", "b"]
 
 
-async def test_nobody_waits_for_ever() -> None:
-    """A pack whose neighbour takes long goes on without it, and the neighbour has its own file."""
+async def test_pack_does_not_wait_for_slow_pack() -> None:
     batch, gate = Batch(wait_s=0.02), asyncio.Event()
     slow = asyncio.create_task(batch.pack("c", "https://h/slow", gate))
     places = await batch.pack("c", "https://h/fast")
@@ -95,8 +93,7 @@ async def test_nobody_waits_for_ever() -> None:
     assert len(batch.world.files) == 2
 
 
-async def test_a_file_does_not_grow_without_end() -> None:
-    """What is large enough is written, whoever is still to come."""
+async def test_large_file_is_written_early() -> None:
     batch, gate = Batch(bytes_max=100), asyncio.Event()
     slow = asyncio.create_task(batch.pack("c", "https://h/slow", gate))
     await asyncio.wait_for(batch.pack("c", "https://h/1"), 5)
@@ -105,8 +102,7 @@ async def test_a_file_does_not_grow_without_end() -> None:
     assert len(batch.world.files) == 2
 
 
-async def test_a_pack_with_nothing_to_store_holds_nobody_up() -> None:
-    """Nor does one whose visit fails."""
+async def test_empty_or_failed_pack_delays_no_other() -> None:
     batch = Batch()
 
     async def fails() -> None:
@@ -129,10 +125,8 @@ async def test_a_pack_with_nothing_to_store_holds_nobody_up() -> None:
 
 
 @pytest.mark.parametrize(("failures", "stored"), [(3, True), (4, False)])
-async def test_a_file_that_cannot_be_written_fails_all_its_packs(
-    failures: int, stored: bool
-) -> None:
-    """A few faults are waited out; then every pack of the file comes back."""
+async def test_failed_file_write_fails_all_its_packs(failures: int, stored: bool) -> None:
+    """The writer retries a few faults first."""
     left = [failures]
 
     async def faulty(effect: str, moment: Moment) -> None:
@@ -146,12 +140,11 @@ async def test_a_file_that_cannot_be_written_fails_all_its_packs(
     )
     assert [not isinstance(one, Transient) for one in done] == [stored] * 3
     assert len(batch.world.files) == stored
-    again = await batch.pack("c", "https://h/again")  # and the next one is not held up by it
+    again = await batch.pack("c", "https://h/again")
     assert batch.read(again["https://h/again"]) == "https://h/again"
 
 
-async def test_who_was_to_write_it_may_be_cancelled() -> None:
-    """Then the others of its file come back, rather than wait."""
+async def test_cancelled_writer_fails_other_packs() -> None:
     entered: asyncio.Queue[asyncio.Task[object] | None] = asyncio.Queue()
 
     async def stuck(effect: str, moment: Moment) -> None:

@@ -1,4 +1,4 @@
-"""Limits of bytes, dollars and hosts' pages: kept by whatever is delivered how often."""
+"""Limits of bytes, dollars and pages per host, also with repeated deliveries."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from tests.unit.stage import (
 )
 
 OTHER = "https://other.example"
-# Bodies of 1,000 bytes at most, so that a scrap is 15.
+# Bodies have at most 1,000 bytes, so a scrap is 15.
 SMALL = Settings(body_bytes_max=1_000)
 PAGES = [f"{SITE}/{place}" for place in range(5)]
 SEEDS = SeedsMessage(
@@ -53,12 +53,12 @@ SEEDS = SeedsMessage(
 
 
 def page(size: int) -> object:
-    """Answer with a page of so many bytes."""
+    """A page of this many bytes."""
     return replace(html(), body=b"<title>t</title>".ljust(size))
 
 
 def stage_of(crawl: Crawl, *urls: str, size: int = 100) -> Stage:
-    """Set a stage for a crawl that has claimed these URLs, each a page of so many bytes."""
+    """Make a stage for a crawl that has claimed these URLs, each a page of `size` bytes."""
     stage = Stage(settings=SMALL)
     stage.begin(crawl, *urls)
     for url in urls:
@@ -67,20 +67,19 @@ def stage_of(crawl: Crawl, *urls: str, size: int = 100) -> Stage:
 
 
 def ends(stage: Stage, crawl: Crawl) -> dict[str, int]:
-    """Say how URLs ended, by the books."""
+    """Counts of outcomes by reason."""
     return {key: count for key, count in stage.counts(crawl).items() if "." in key}
 
 
 def budget_state(stage: Stage, part: LimitPart) -> BudgetState:
-    """Read what is used of a limit."""
+    """State of a limit."""
     return stage.world.budgets[CRAWL.id, part]
 
 
 # --- bytes ------------------------------------------------------------------------------------
 
 
-async def test_bytes_are_never_exceeded() -> None:
-    """The last body is cut to what is left, the rest ends unasked, and other runs may ask."""
+async def test_byte_limit_truncates_last_body_and_skips_rest() -> None:
     crawl = replace(CRAWL, bytes_max=250)
     stage = stage_of(crawl, *PAGES)
     assert await stage.deliver(pack_of(*PAGES)) == []
@@ -93,8 +92,7 @@ async def test_bytes_are_never_exceeded() -> None:
     assert stage.world.journals[ROOT].unasked == tuple(PAGES[3:])
 
 
-async def test_a_crawl_below_its_bytes_is_not_cut() -> None:
-    """What a body might have taken and did not goes back for the next ones."""
+async def test_unused_byte_reservation_is_returned() -> None:
     crawl = replace(CRAWL, bytes_max=1_100)
     stage = stage_of(crawl, *PAGES)
     await stage.deliver(pack_of(*PAGES))
@@ -103,8 +101,8 @@ async def test_a_crawl_below_its_bytes_is_not_cut() -> None:
     assert budget_state(stage, LimitPart.BYTES) == BudgetState(used=500, taken_at_ms=NOW_MS)
 
 
-async def test_a_page_that_was_cut_by_the_limit_is_a_reason_to_say_so() -> None:
-    """What it linked to behind that may be missing, though nothing else was left out."""
+async def test_page_truncated_by_limit_sets_stop_reason() -> None:
+    """Links behind the cut may be missing."""
     crawl = replace(CRAWL, bytes_max=150)
     stage = stage_of(crawl, *PAGES[:2])
     assert await stage.deliver(pack_of(*PAGES[:2])) == []
@@ -113,16 +111,16 @@ async def test_a_page_that_was_cut_by_the_limit_is_a_reason_to_say_so() -> None:
     assert stage.world.crawls[crawl.id].stop is Stop.BYTES
 
 
-async def test_a_page_that_is_too_long_by_itself_is_no_such_reason() -> None:
-    """It is cut in every crawl."""
+async def test_page_over_body_limit_sets_no_stop_reason() -> None:
+    """Every crawl truncates such a page."""
     stage = stage_of(CRAWL, PAGES[0])
     stage.web.put(PAGES[0], replace(answer(200), body=b"x" * 50, truncated=True))
     assert await stage.deliver(pack_of(PAGES[0])) == []
     assert stage.world.crawls[CRAWL.id].stop is Stop.FINISHED
 
 
-async def test_what_others_have_reserved_may_come_back() -> None:
-    """A pack waits for it, unopened, and not for ever."""
+async def test_pack_waits_for_bytes_reserved_by_others() -> None:
+    """The wait has a limit."""
     crawl = replace(CRAWL, bytes_max=1_500)
     stage = stage_of(crawl, *PAGES)
     stage.world.budgets[crawl.id, LimitPart.BYTES] = BudgetState(
@@ -139,8 +137,7 @@ async def test_what_others_have_reserved_may_come_back() -> None:
     assert ends(stage, crawl) == {"skipped.bytes": 5}
 
 
-async def test_bodies_that_come_to_nothing_count() -> None:
-    """What was received of an answer that failed is received."""
+async def test_received_bytes_of_failed_answers_count() -> None:
     crawl = replace(CRAWL, bytes_max=5_000)
     stage = stage_of(crawl, PAGES[0], PAGES[1])
     stage.web.put(PAGES[0], Failure(reason=Reason.TLS, detail="", received=400))
@@ -150,8 +147,8 @@ async def test_bodies_that_come_to_nothing_count() -> None:
     assert stage.world.journals[ROOT].counts["received_bytes"] == 430
 
 
-async def test_what_a_dead_worker_reserved_is_taken_for_received() -> None:
-    """Its pack reserves anew; what it had asked for may have come, up to that."""
+async def test_reservation_of_dead_worker_counts_as_received() -> None:
+    """The pack reserves anew."""
     crawl = replace(CRAWL, bytes_max=10_000)
     stage = stage_of(crawl, PAGES[0])
     stage.restart(kill_on("packs.journal", Moment.BEFORE))
@@ -167,8 +164,7 @@ async def test_what_a_dead_worker_reserved_is_taken_for_received() -> None:
 
 
 @pytest.mark.parametrize("moment", Moment)
-async def test_a_commit_that_is_repeated_settles_once(moment: Moment) -> None:
-    """Whether it was refused or its answer lost: what goes back goes back once."""
+async def test_repeated_commit_settles_reservation_once(moment: Moment) -> None:
     crawl = replace(CRAWL, bytes_max=10_000)
     stage = stage_of(crawl, *PAGES)
     stage.restart(fail_on("packs.commit", moment))
@@ -177,8 +173,7 @@ async def test_a_commit_that_is_repeated_settles_once(moment: Moment) -> None:
     assert budget_state(stage, LimitPart.BYTES) == BudgetState(used=500, taken_at_ms=NOW_MS)
 
 
-async def test_a_limit_that_came_later_counts_from_the_start() -> None:
-    """What the books say was received before there was a limit counts."""
+async def test_later_byte_limit_counts_earlier_bytes() -> None:
     crawl = replace(CRAWL, bytes_max=1_000)
     stage = stage_of(crawl, *PAGES)
     stage.count(crawl, received_bytes=900)
@@ -187,8 +182,7 @@ async def test_a_limit_that_came_later_counts_from_the_start() -> None:
     assert stage.world.crawls[crawl.id].stop is Stop.BYTES
 
 
-async def test_a_limit_that_is_raised_holds_at_once() -> None:
-    """A container that has seen it used up looks again."""
+async def test_raised_byte_limit_applies_at_once() -> None:
     crawl = replace(CRAWL, bytes_max=150)
     stage = stage_of(crawl, *PAGES)
     stage.count(crawl, claimed=1)
@@ -200,8 +194,7 @@ async def test_a_limit_that_is_raised_holds_at_once() -> None:
     assert stage.web.urls == [*PAGES[:2], *PAGES[3:]]
 
 
-async def test_a_request_waits_for_what_others_of_its_delivery_may_bring_back() -> None:
-    """While one is out with all that is left, the next one waits, and then gets the rest."""
+async def test_request_waits_for_reservation_in_same_delivery() -> None:
     crawl = replace(CRAWL, bytes_max=100)
     reservation = stage_of(crawl).budget_keeper.open(crawl, ROOT).bytes
     assert reservation is not None
@@ -211,8 +204,8 @@ async def test_a_request_waits_for_what_others_of_its_delivery_may_bring_back() 
     assert await reservation.take(100, 10) == 80
 
 
-async def test_a_limit_that_others_take_from_all_the_time_is_tried_again_later() -> None:
-    """What changes between being read and being taken from is not used up."""
+async def test_contended_limit_is_tried_again_later() -> None:
+    """A limit that changes between read and write is not used up."""
     crawl = replace(CRAWL, bytes_max=100)
     stage = stage_of(crawl)
 
@@ -232,13 +225,10 @@ async def test_a_limit_that_others_take_from_all_the_time_is_tried_again_later()
 
 
 @pytest.mark.parametrize(("fails", "later_ms"), [(False, 0), (False, 1), (True, 1)])
-async def test_of_two_deliveries_at_once_one_gives_back_what_it_reserved(
-    fails: bool, later_ms: int
-) -> None:
-    """Its journal does not stand, so no commit does; what it has received is used all the same.
+async def test_second_delivery_returns_its_reservation(fails: bool, later_ms: int) -> None:
+    """Only one journal wins, also within a millisecond, but received bytes count for both.
 
-    In the same millisecond, too, when both journals say the same. Where that fails, it is reserved
-    until it is taken for dead, and the delivery goes on.
+    If the return fails, the reservation stays until it is taken for dead.
     """
     crawl = replace(CRAWL, bytes_max=10_000)
     stage = stage_of(crawl, PAGES[0])
@@ -265,8 +255,7 @@ async def test_of_two_deliveries_at_once_one_gives_back_what_it_reserved(
     assert standing.used == 100 + (standing.reserved if fails else 100)
 
 
-async def test_crawls_without_limits_pay_nothing_for_them() -> None:
-    """No budget is read or written; what was received and spent is counted all the same."""
+async def test_crawl_without_limits_accesses_no_budget() -> None:
     effects: list[str] = []
 
     async def gate(effect: str, _moment: Moment) -> None:
@@ -293,10 +282,10 @@ async def test_crawls_without_limits_pay_nothing_for_them() -> None:
         (200_000, 200_001, 200_000, Stop.BYTES),
     ],
 )
-async def test_body_longer_than_its_room_is_cut_at_the_limit_alone(
+async def test_body_is_truncated_only_at_limit(
     limit: int, size: int, stored: int, stop: Stop
 ) -> None:
-    """The reader of a body asks for more room as long as the limit has any."""
+    """The reader of a body asks for more room while the limit has any."""
     crawl = replace(CRAWL, bytes_max=limit)
     stage = Stage()
     stage.begin(crawl, PAGES[0])
@@ -307,7 +296,7 @@ async def test_body_longer_than_its_room_is_cut_at_the_limit_alone(
 
 
 async def test_requests_reserve_the_observed_size_of_bodies() -> None:
-    """A crawl of small pages keeps most of its limit free, so that others need not wait."""
+    """A crawl of small pages keeps most of its limit free for other requests."""
     crawl = replace(CRAWL, bytes_max=100_000_000)
     budget_keeper = stage_of(crawl).budget_keeper
     assert budget_keeper.room_bytes(crawl, 100_000_000) == ROOM_BYTES_FIRST
@@ -321,8 +310,7 @@ async def test_requests_reserve_the_observed_size_of_bodies() -> None:
     assert budget_keeper.room_bytes(crawl, 100) == ROOM_BYTES_MIN
 
 
-async def test_body_that_grows_waits_for_what_others_give_back() -> None:
-    """Another delivery has reserved the rest of the limit, and settles while the body waits."""
+async def test_growing_body_waits_for_returned_bytes() -> None:
     crawl = replace(CRAWL, bytes_max=100_000)
     stage = stage_of(crawl)
     reservations = stage.budget_keeper.open(crawl, ROOT)
@@ -349,8 +337,7 @@ async def test_body_that_grows_waits_for_what_others_give_back() -> None:
 # --- pages of a host --------------------------------------------------------------------------
 
 
-async def test_no_host_is_asked_for_more_pages() -> None:
-    """Others go on, and the crawl ends for itself."""
+async def test_host_page_limit_skips_further_urls_of_host() -> None:
     crawl = replace(CRAWL, host_pages_max=2)
     urls = [*PAGES, f"{OTHER}/a"]
     stage = stage_of(crawl, *urls)
@@ -360,8 +347,7 @@ async def test_no_host_is_asked_for_more_pages() -> None:
     assert stage.world.crawls[crawl.id].stop is Stop.FINISHED
 
 
-async def test_a_url_that_comes_back_is_counted_already() -> None:
-    """Retried by another pack, it is still the one page."""
+async def test_retried_url_counts_once_for_host() -> None:
     crawl = replace(CRAWL, host_pages_max=2)
     stage = stage_of(crawl, *PAGES[:2])
     stage.web.put(PAGES[0], answer(503), page(100))  # type: ignore[arg-type]
@@ -371,8 +357,8 @@ async def test_a_url_that_comes_back_is_counted_already() -> None:
     assert stage.world.host_pages == {(crawl.id, SITE): 2}
 
 
-async def test_a_pack_that_comes_again_has_been_counted() -> None:
-    """Also where it is cut into single URLs, each with a pack of its own."""
+async def test_redelivered_pack_counts_once_for_host() -> None:
+    """This includes a pack that is split into single URLs."""
     crawl = replace(CRAWL, host_pages_max=2)
     stage = stage_of(crawl, *PAGES[:3])
     stage.restart(kill_on("packs.journal", Moment.BEFORE))
@@ -384,8 +370,7 @@ async def test_a_pack_that_comes_again_has_been_counted() -> None:
     assert stage.world.host_pages == {(crawl.id, SITE): 2}
 
 
-async def test_a_count_whose_answer_was_lost_is_asked_again() -> None:
-    """The page is counted once."""
+async def test_unanswered_host_count_is_repeated_once() -> None:
     crawl = replace(CRAWL, host_pages_max=1)
     stage = stage_of(crawl, PAGES[0])
     stage.restart(fail_on("allowances.count", Moment.AFTER, times=2))
@@ -393,8 +378,8 @@ async def test_a_count_whose_answer_was_lost_is_asked_again() -> None:
     assert ends(stage, crawl)["fetched.ok"] == 1
 
 
-async def test_trouble_with_a_host_does_not_count_its_pages_again() -> None:
-    """URLs that come back because a table does not answer say that they are counted."""
+async def test_deferred_url_is_not_counted_again() -> None:
+    """URLs that return because of a table error are marked as counted."""
     crawl = replace(CRAWL, host_pages_max=5, delay_ms=1_000)
     stage = stage_of(crawl, *PAGES[:2])
     stage.restart(fail_on("hosts.reserve"))
@@ -407,8 +392,8 @@ async def test_trouble_with_a_host_does_not_count_its_pages_again() -> None:
 # --- dollars ----------------------------------------------------------------------------------
 
 
-async def test_dollars_are_never_exceeded() -> None:
-    """A visit that they do not pay for is not made; its URLs end, for that is paid for."""
+async def test_dollar_limit_skips_unpaid_visit() -> None:
+    """Skipping the URLs is paid for."""
     crawl = replace(CRAWL, nanodollars_max=1_000)
     stage = stage_of(crawl, *PAGES)
     await stage.deliver(pack_of(*PAGES))
@@ -417,8 +402,7 @@ async def test_dollars_are_never_exceeded() -> None:
     assert stage.world.crawls[crawl.id].stop is Stop.DOLLARS
 
 
-async def test_links_are_claimed_as_far_as_dollars_reach() -> None:
-    """The rest is refused, and counted."""
+async def test_links_beyond_dollar_limit_are_refused() -> None:
     a_second = prices.second(memory_mb=Settings().memory_mb)
     least = prices.visit_most(urls=1, seconds=40, a_second=a_second)
     crawl = replace(CRAWL, nanodollars_max=least)
@@ -435,8 +419,7 @@ async def test_links_are_claimed_as_far_as_dollars_reach() -> None:
     assert budget_state(stage, LimitPart.NANODOLLARS).reserved == 0
 
 
-async def test_seeds_are_paid_for() -> None:
-    """Those that nothing is left for are refused."""
+async def test_seeds_beyond_dollar_limit_are_refused() -> None:
     crawl = replace(CRAWL, nanodollars_max=2 * prices.CLAIM + 5 * prices.LOOK_UP)
     stage = stage_of(crawl)
     await stage.deliver(SEEDS)
@@ -444,8 +427,8 @@ async def test_seeds_are_paid_for() -> None:
     assert ends(stage, crawl) == {"refused.dollars": 3}
 
 
-async def test_a_pack_that_was_paid_for_is_not_put_off_unopened() -> None:
-    """Its reservation goes back with a commit, so its URLs go on by another pack."""
+async def test_paid_pack_is_deferred_by_commit() -> None:
+    """The commit returns its reservation, and another pack has its URLs."""
     crawl = replace(CRAWL, nanodollars_max=10**9, delay_ms=1_000)
     stage = stage_of(crawl, PAGES[0])
     stage.world.hosts[SITE] = replace(
@@ -466,10 +449,9 @@ async def test_a_pack_that_was_paid_for_is_not_put_off_unopened() -> None:
     ],
     ids=["all of it", "a part", "nothing", "others have it"],
 )
-async def test_links_wait_for_nothing_but_what_others_may_give_back(
+async def test_links_wait_only_for_dollars_reserved_by_others(
     standing: BudgetState, got: int, waits: int
 ) -> None:
-    """What is there is reserved at once, what is spent is missing at once; the rest has a while."""
     crawl = replace(CRAWL, nanodollars_max=100)
     stage = stage_of(crawl)
     stage.world.budgets[crawl.id, LimitPart.NANODOLLARS] = standing
@@ -479,8 +461,7 @@ async def test_links_wait_for_nothing_but_what_others_may_give_back(
     assert stage.clock.at_ms - NOW_MS == waits * REACH_WAIT_S * 1_000
 
 
-async def test_links_get_what_others_give_back_meanwhile() -> None:
-    """It is asked for again after each wait."""
+async def test_links_get_dollars_returned_during_wait() -> None:
     crawl = replace(CRAWL, nanodollars_max=100)
     stage = stage_of(crawl)
     key = (crawl.id, LimitPart.NANODOLLARS)
@@ -497,23 +478,23 @@ async def test_links_get_what_others_give_back_meanwhile() -> None:
     assert stage.clock.at_ms - NOW_MS == REACH_WAIT_S * 1_000
 
 
-async def test_packs_share_the_time_of_their_function() -> None:
-    """Two packs that are visited at once pay half of it each, and one of them their file."""
+async def test_concurrent_packs_share_function_time() -> None:
+    """Only one of the two packs pays for the file."""
     alone, both = stage_of(CRAWL, *PAGES[:1]), stage_of(CRAWL, *PAGES[:2])
     alone.web.takes_ms = both.web.takes_ms = 2_000
     await alone.deliver(pack_of(PAGES[0]))
     await both.deliver(pack_of(PAGES[0]), pack_of(PAGES[1], pack="b"))
     single = alone.world.journals[ROOT].counts["nanodollars"]
     shared = [both.world.journals[pack].counts["nanodollars"] for pack in (ROOT, "b")]
-    # Both asked, one after the other, in 4 s.
+    # Two requests, one after the other, in 4 s.
     assert sum(shared) + prices.FILE == pytest.approx(2 * single, rel=0.05)
 
 
-# --- where a counted URL leads ----------------------------------------------------------------
+# --- targets of a counted URL -----------------------------------------------------------------
 
 
-def test_what_a_sitemap_leads_to_is_not_counted_for_it() -> None:
-    """Where it redirects to, and what an index lists, are URLs of their own."""
+def test_children_of_counted_sitemap_are_not_counted() -> None:
+    """Redirect targets and index entries are separate URLs."""
     index = Target(url=f"{SITE}/s.xml", depth=0, kind=TargetKind.SITEMAP, counted=True)
     moved = admit_redirect(CRAWL, f"{SITE}/t.xml", index)
     child = admit_child(CRAWL, SitemapEntry(url=f"{SITE}/u.xml"), index, frozenset({SITE}))

@@ -1,4 +1,4 @@
-"""What a cancellation comes to: it ends soon, whatever the queue still holds back."""
+"""Cancellation of a crawl, which ends soon despite delayed messages."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ if TYPE_CHECKING:
 A, B, C = (f"{SITE}/{name}" for name in "abc")
 LATER_ID = child_id("later", 0)
 CLOSE = Close(crawl=CRAWL.id, at_ms=NOW_MS)
-# Visits wait for slots for longer than a crawl is taken for what it was.
+# Visits wait for slots for longer than the crawl cache is valid.
 LONG_WAIT = Settings(wait_s_max=20.0)
 STOPPING = replace(CRAWL, state=State.STOPPING, stop=Stop.CANCELLED)
 
 
 def stopped(*, after_s: int = CLOSE_S) -> Stage:
-    """Show a crawl that was cancelled a while ago: three URLs claimed, one of them fetched."""
+    """Make a stage with a cancelled crawl: three URLs claimed, one of them fetched."""
     stage = Stage()
     stage.begin(STOPPING, A, B, C)
     stage.count(CRAWL, fetched=1)
@@ -48,8 +48,8 @@ def stopped(*, after_s: int = CLOSE_S) -> Stage:
     return stage
 
 
-async def test_a_cancelled_crawl_waits_for_nothing_that_is_held_back() -> None:
-    """What has no outcome is counted as cancelled, once, and the end is announced."""
+async def test_close_ends_cancelled_crawl_despite_delayed_packs() -> None:
+    """URLs without an outcome count as cancelled, once."""
     stage = stopped()
     assert await stage.deliver(encode(CLOSE)) == []
     crawl = stage.world.crawls[CRAWL.id]
@@ -63,8 +63,7 @@ async def test_a_cancelled_crawl_waits_for_nothing_that_is_held_back() -> None:
     assert len(stage.world.announced) == 1
 
 
-async def test_cancelling_has_the_crawl_closed_soon() -> None:
-    """Word goes out with the cancellation, on the express lane, and takes effect after a while."""
+async def test_cancel_sends_delayed_close_message() -> None:
     stage = Stage()
     stage.begin(CRAWL, A)
     await control_of(stage).cancel(CRAWL.id)
@@ -75,8 +74,7 @@ async def test_cancelling_has_the_crawl_closed_soon() -> None:
     assert stage.clock.at_ms <= NOW_MS + 60_000
 
 
-async def test_nobody_is_cut_short() -> None:
-    """Word that comes too early waits until whoever still asked must be through."""
+async def test_early_close_waits_for_running_requests() -> None:
     stage = stopped(after_s=2)
     assert await stage.deliver(encode(CLOSE)) == []
     (mail,) = stage.world.sent
@@ -87,8 +85,7 @@ async def test_nobody_is_cut_short() -> None:
 
 
 @pytest.mark.parametrize("state", [State.RUNNING, State.PAUSED])
-async def test_a_crawl_that_goes_on_is_not_closed(state: State) -> None:
-    """Only a cancelled crawl ends by word; nor does one that is not there."""
+async def test_close_is_ignored_unless_crawl_is_cancelled(state: State) -> None:
     stage = stopped()
     going = replace(CRAWL, state=state)
     stage.world.crawls[CRAWL.id] = going
@@ -98,8 +95,7 @@ async def test_a_crawl_that_goes_on_is_not_closed(state: State) -> None:
     assert stage.world.announced == []
 
 
-async def test_counters_that_move_all_the_time_are_closed_a_little_later() -> None:
-    """While packs drain faster than the books can be sealed, word goes out again."""
+async def test_close_is_sent_again_while_counters_move() -> None:
     stage = stopped()
 
     async def busy(effect: str, moment: Moment) -> None:
@@ -117,8 +113,7 @@ async def test_counters_that_move_all_the_time_are_closed_a_little_later() -> No
     assert stage.world.crawls[CRAWL.id].state is State.FINISHED
 
 
-async def test_a_close_that_fails_comes_back() -> None:
-    """A table that does not answer is our trouble; the word is not lost."""
+async def test_failed_close_returns() -> None:
     stage = stopped()
     stage.restart(fail_on("crawls.seal"))
     assert await stage.deliver(encode(CLOSE)) == [0]
@@ -126,8 +121,7 @@ async def test_a_close_that_fails_comes_back() -> None:
     assert stage.world.crawls[CRAWL.id].state is State.FINISHED
 
 
-async def test_an_end_that_was_not_told_is_told_by_the_next() -> None:
-    """The closer may die between sealing and announcing; its message comes again."""
+async def test_close_makes_missing_announcement() -> None:
     stage = stopped()
     stage.restart(kill_on("crawls.seal", Moment.AFTER))
     assert not await survives(stage.deliver(encode(CLOSE)))
@@ -136,8 +130,8 @@ async def test_an_end_that_was_not_told_is_told_by_the_next() -> None:
     assert len(stage.world.announced) == 1
 
 
-async def test_what_comes_after_the_end_is_neither_asked_nor_recorded() -> None:
-    """A pack that was held back finds its crawl ended, and other runs may have its URLs."""
+async def test_pack_after_end_is_not_requested_or_recorded() -> None:
+    """Other runs may claim its URLs."""
     stage = stopped()
     await stage.frontier.claim(_claimer(CRAWL.id), pack_of(B).targets)
     await stage.deliver(encode(CLOSE))
@@ -147,8 +141,8 @@ async def test_what_comes_after_the_end_is_neither_asked_nor_recorded() -> None:
     assert await stage.frontier.claim(_claimer("other"), pack_of(B).targets) == {B}
 
 
-async def test_an_answer_that_was_not_counted_is_let_go() -> None:
-    """Its worker died before the commit; what it had claimed for its links is free again."""
+async def test_uncommitted_pack_releases_claims_after_end() -> None:
+    """Its worker died before the commit."""
     stage = stopped()
     stage.world.crawls[CRAWL.id] = CRAWL
     stage.web.put(B, html("c"))
@@ -165,8 +159,7 @@ async def test_an_answer_that_was_not_counted_is_let_go() -> None:
     assert not any(claim.pack == LATER_ID for claim in stage.world.claims.values())
 
 
-async def test_what_a_stopped_crawl_leaves_others_may_ask_for() -> None:
-    """Started again after a cancellation, the same name takes up what was not asked for."""
+async def test_urls_of_cancelled_crawl_can_be_claimed() -> None:
     stage = Stage()
     stage.begin(CRAWL, A, B)
     await stage.frontier.claim(_claimer(CRAWL.id), pack_of(A, B).targets)
@@ -179,8 +172,8 @@ async def test_what_a_stopped_crawl_leaves_others_may_ask_for() -> None:
 
 
 @pytest.mark.parametrize("state", [State.PAUSED, State.STOPPING])
-async def test_nothing_is_asked_a_few_seconds_after(state: State) -> None:
-    """Also of a pack that waits for its slots: what is left of it comes back at once."""
+async def test_waiting_pack_stops_soon_after_cancel_or_pause(state: State) -> None:
+    """The rest of the pack returns at once."""
     stage = Stage(settings=LONG_WAIT)
     crawl = replace(CRAWL, delay_ms=2_000)
     urls = [f"{SITE}/{number}" for number in range(9)]
@@ -198,8 +191,8 @@ async def test_nothing_is_asked_a_few_seconds_after(state: State) -> None:
     assert sum(len(message.targets) for message in left) == len(urls) - len(stage.web.asked)
 
 
-async def test_a_new_delay_holds_within_seconds() -> None:
-    """A pack that waits for slots at the old delay gives them up, and none of its URLs is lost."""
+async def test_new_delay_applies_within_seconds() -> None:
+    """The waiting pack gives up its slots and loses no URL."""
     stage = Stage(settings=LONG_WAIT)
     crawl = replace(CRAWL, delay_ms=1_000)
     urls = [f"{SITE}/{number}" for number in range(20)]

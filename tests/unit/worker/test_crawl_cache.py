@@ -1,4 +1,4 @@
-"""Crawls as they stood a moment ago."""
+"""The cache of recently read crawls."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.unit.stage import CRAWL, NOW_MS
 
 
 class Table:
-    """Crawls in memory, whose readings are counted and can be held back."""
+    """A crawl table in memory that counts its reads and can delay them."""
 
     def __init__(self) -> None:
         self.world = World(crawls={CRAWL.id: CRAWL})
@@ -34,8 +34,8 @@ class Table:
             raise Transient("not now")
 
 
-async def test_a_crawl_is_read_once_in_five_seconds() -> None:
-    """Then, and when the clock was set back, it is read again; one that is not there, always."""
+async def test_crawl_is_read_every_five_seconds() -> None:
+    """Also after the clock was set back. A missing crawl is read every time."""
     table = Table()
     for step_ms, readings in ((0, 1), (CRAWL_FRESH_MS - 1, 1), (1, 2), (-10_000, 3)):
         table.clock.at_ms += step_ms
@@ -46,8 +46,7 @@ async def test_a_crawl_is_read_once_in_five_seconds() -> None:
         assert table.readings == readings
 
 
-async def test_who_asks_at_once_shares_a_reading() -> None:
-    """A batch's requests do not all read the crawl when they find it stale."""
+async def test_concurrent_gets_share_one_read() -> None:
     table = Table()
     table.open.clear()
     asking = [asyncio.create_task(table.recent.get(CRAWL.id)) for _ in range(20)]
@@ -57,8 +56,7 @@ async def test_who_asks_at_once_shares_a_reading() -> None:
     assert table.readings == 1
 
 
-async def test_a_failed_reading_is_not_shared() -> None:
-    """Whoever waited for one that failed reads by itself."""
+async def test_failed_read_is_not_shared() -> None:
     table = Table()
     table.failures = 1
     table.open.clear()
@@ -70,8 +68,7 @@ async def test_a_failed_reading_is_not_shared() -> None:
     assert others == [CRAWL] * 2
 
 
-async def test_what_was_waited_for_too_long_is_read_again() -> None:
-    """A reading that began long ago does not show what has become of a crawl since."""
+async def test_result_of_slow_read_is_not_cached() -> None:
     table = Table()
     table.open.clear()
     asking = [asyncio.create_task(table.recent.get(CRAWL.id)) for _ in range(2)]
@@ -83,8 +80,7 @@ async def test_what_was_waited_for_too_long_is_read_again() -> None:
 
 
 @pytest.mark.parametrize("reading", [False, True], ids=["read", "being read"])
-async def test_what_is_forgotten_is_read_anew(*, reading: bool) -> None:
-    """Whoever has learned that a crawl is not as it was gets it as it is now."""
+async def test_forgotten_crawl_is_read_again(*, reading: bool) -> None:
     table = Table()
     if reading:
         table.open.clear()

@@ -1,4 +1,4 @@
-"""A worker that is told to end: what was answered is kept, and the rest is requeued at once."""
+"""Shutdown of a worker: answered pages are kept, the rest is requeued at once."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ A, B, C = (f"{SITE}/{name}" for name in "abc")
 
 
 def told_at(stage: Stage, url: str) -> None:
-    """Have the worker told to end while it waits for the answer to a URL."""
+    """Shut the worker down while it waits for the answer to a URL."""
     whole = stage.web.fetch
 
     async def fetch(request: Request) -> Response | Failure:
@@ -38,13 +38,12 @@ def told_at(stage: Stage, url: str) -> None:
 
 
 def queued(stage: Stage) -> list[tuple[Pack, int]]:
-    """List the packs on the queue, and for how long they are held back."""
+    """Queued packs with their delays."""
     found = [(decode(mail.body), mail.delay_s) for mail in stage.world.sent]
     return [(pack, delay_s) for pack, delay_s in found if isinstance(pack, Pack)]
 
 
-async def test_what_was_answered_is_kept_and_the_rest_is_requeued() -> None:
-    """The first page is recorded, the others return at once, and no message is left."""
+async def test_shutdown_keeps_answered_page_and_requeues_rest() -> None:
     stage = Stage()
     stage.web.put(A, html())
     pack = stage.begin(POLITE, A, B, C)
@@ -55,8 +54,8 @@ async def test_what_was_answered_is_kept_and_the_rest_is_requeued() -> None:
     assert stage.web.urls == [A]
 
 
-async def test_a_pack_that_was_not_begun_is_sent_again_as_it_is() -> None:
-    """Nothing is written for it, and it counts as received by no worker that died."""
+async def test_shutdown_sends_unstarted_pack_again() -> None:
+    """No write is made, and the delivery does not count as a crash."""
     stage = Stage()
     pack = stage.begin(POLITE, A, B)
     stage.worker.end()
@@ -66,8 +65,7 @@ async def test_a_pack_that_was_not_begun_is_sent_again_as_it_is() -> None:
     assert [sent for sent, _ in queued(stage)] == [replace(pack, put_offs=1)]
 
 
-async def test_what_is_asked_for_is_finished_where_there_is_time() -> None:
-    """The page whose answer is under way is recorded, the rest returns at once."""
+async def test_rest_finishes_running_request_and_requeues_rest() -> None:
     stage = Stage()
     stage.web.put(A, html())
     whole = stage.web.fetch
@@ -85,8 +83,7 @@ async def test_what_is_asked_for_is_finished_where_there_is_time() -> None:
     assert stage.web.urls == [A]
 
 
-async def test_a_suspect_is_not_struck_for_an_announced_end() -> None:
-    """Its worker was told to end while it was tried: that says nothing of the page."""
+async def test_suspect_is_not_struck_by_shutdown() -> None:
     stage = Stage()
     pack = stage.begin(POLITE, A)
     told_at(stage, A)
@@ -97,8 +94,8 @@ async def test_a_suspect_is_not_struck_for_an_announced_end() -> None:
     assert stage.world.buried == []
 
 
-async def test_a_host_that_asks_to_be_left_alone_is_noted_first() -> None:
-    """The worker is told to end just as it notes a 429: other workers know of it all the same."""
+async def test_shutdown_still_records_block_of_host() -> None:
+    """Other workers must see the 429."""
     stage = Stage()
 
     async def gate(effect: str, moment: Moment) -> None:
@@ -115,8 +112,7 @@ async def test_a_host_that_asks_to_be_left_alone_is_noted_first() -> None:
     assert [_urls(sent) for sent, _ in queued(stage)] == [[A]]
 
 
-async def test_an_end_from_outside_is_not_taken_for_an_announced_one() -> None:
-    """What is cancelled by its caller is cancelled, whether an end was announced or not."""
+async def test_cancellation_is_not_taken_for_shutdown() -> None:
     ending = Ending()
     begun = asyncio.Event()
 
@@ -138,8 +134,7 @@ def _urls(pack: Pack) -> list[str]:
     return [target.url for target in pack.targets]
 
 
-def test_sigterm_ends_an_idle_container(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Between two invocations nothing is in work."""
+def test_sigterm_ends_idle_container(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Settings, "from_environment", lambda: Stage().settings)
     container = app_container.Container()
     with pytest.raises(SystemExit):
@@ -147,8 +142,8 @@ def test_sigterm_ends_an_idle_container(monkeypatch: pytest.MonkeyPatch) -> None
     container._runner.close()
 
 
-def test_sigterm_in_an_invocation_tells_the_worker(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The batch is answered, with what the worker requeued acknowledged."""
+def test_sigterm_during_invocation_ends_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The requeued messages are acknowledged."""
     told: list[str] = []
 
     class Told:
@@ -190,8 +185,8 @@ def _connected(settings: Any, meter: Any) -> Any:
     return Open()
 
 
-async def test_work_is_cut_short_in_the_order_in_which_it_began() -> None:
-    """So the same seed of the simulation comes to the same, whatever the addresses of tasks."""
+async def test_work_is_cut_short_in_start_order() -> None:
+    """The simulation needs a deterministic order."""
     ending, cut = Ending(), []
 
     async def work(number: int) -> None:

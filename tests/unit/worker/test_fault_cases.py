@@ -1,7 +1,7 @@
-"""Every known way in which delivery and state go wrong has a test, or is a fault of the simulation.
+"""Every known fault case of delivery and state has a test or a simulated fault.
 
-The cases are numbered; `(case 7)`, `(cases 7, 11)` or `(cases 3 to 6)` in the docstring of a test,
-or anywhere in the simulation's modules, says which one is meant.
+Docstrings of tests and modules of the simulation name cases as `(case 7)`, `(cases 7, 11)` or
+`(cases 3 to 6)`.
 """
 
 from __future__ import annotations
@@ -57,14 +57,14 @@ CASES = {
 
 
 def labels(text: str) -> Iterator[int]:
-    """Find the numbers of the cases that a text names."""
+    """Numbers of the cases that a text names."""
     for label in LABEL.findall(text):
         for first, last in RANGE.findall(label):
             yield from range(int(first), int(last or first) + 1)
 
 
 def texts(path: Path) -> Iterator[str]:
-    """Read what may name a case: docstrings of tests, and all of the simulation's own modules."""
+    """Texts that may name a case: docstrings of tests, and the simulation's modules."""
     source = path.read_text()
     if SIMULATION in path.parents and not path.name.startswith("test_"):
         yield source
@@ -78,7 +78,7 @@ def texts(path: Path) -> Iterator[str]:
 
 @cache
 def covered() -> dict[int, list[str]]:
-    """List where each case is named."""
+    """Files that name each case."""
     found: dict[int, list[str]] = {}
     for path in sorted(TESTS.rglob("*.py")):
         for text in texts(path):
@@ -89,12 +89,10 @@ def covered() -> dict[int, list[str]]:
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("number", CASES, ids=CASES.values())
-def test_a_fault_case_has_a_test(number: int) -> None:
-    """Whoever looks for how a case is dealt with finds it by its number."""
+def test_fault_case_has_test(number: int) -> None:
     assert covered().get(number), f"no test and no simulated fault names (case {number})"
 
 
-def test_labels_are_read() -> None:
-    """Numbers, lists and ranges of cases are understood, and other numbers are not."""
+def test_labels_are_parsed() -> None:
     text = "Twice (case 1), in part (cases 12, 17), any (cases 3 to 6); 7 of (8) in case 9."
     assert sorted(labels(text)) == [1, 3, 4, 5, 6, 12, 17]

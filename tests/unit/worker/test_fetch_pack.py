@@ -1,4 +1,4 @@
-"""Asking hosts for pages: what each answer comes to, and who is asked when."""
+"""Visits of a pack: outcomes of answers, and the order of requests."""
 
 from __future__ import annotations
 
@@ -32,7 +32,6 @@ A = Target(url=f"{SITE}/a", depth=1)
 
 
 def targets(*paths: str, host: str = SITE) -> list[Target]:
-    """Make targets of paths."""
     return [Target(url=f"{host}/{path}", depth=1) for path in paths]
 
 
@@ -45,7 +44,7 @@ async def visit(
     seen: frozenset[str] = frozenset(),
     reservations: Reservations | None = None,
 ) -> Journal:
-    """Visit targets, and say what that came to."""
+    """Visit targets and return the journal."""
     stage.world.crawls[crawl.id] = crawl
     result = PackResult(crawl.id)
     until_ms = stage.clock.at_ms + ahead_ms
@@ -64,7 +63,6 @@ async def visit(
 
 
 def redirect(location: str) -> Response:
-    """Answer with a redirect."""
     return answer(302, location=location)
 
 
@@ -98,10 +96,10 @@ def redirect(location: str) -> Response:
         (Failure(reason=Reason.ADDRESS, detail="private"), "failed.address", []),
     ],
 )
-async def test_every_answer_comes_to_an_outcome(
+async def test_each_answer_has_an_outcome(
     said: Response | Failure, end: str, found: list[str]
 ) -> None:
-    """Pages bring links, redirects a target, everything else only its reason (cases 42, 46)."""
+    """Pages have links, redirects a target, other answers a reason (cases 42, 46)."""
     stage = Stage()
     stage.web.put(A.url, said)
     journal = await visit(stage, [A])
@@ -114,8 +112,8 @@ async def test_every_answer_comes_to_an_outcome(
     assert journal.again == ()
 
 
-async def test_a_redirect_keeps_depth_and_counts_its_hops() -> None:
-    """The chain ends at its tenth hop, with where it would have led (case 42)."""
+async def test_redirect_chain_ends_at_tenth_hop() -> None:
+    """The record has the target of the last redirect (case 42)."""
     stage = Stage()
     stage.web.put(A.url, redirect("/b"))
     journal = await visit(stage, [replace(A, hops=3)])
@@ -126,8 +124,8 @@ async def test_a_redirect_keeps_depth_and_counts_its_hops() -> None:
     assert (record.reason, record.error) == (Reason.REDIRECT_LIMIT, f"{SITE}/b")
 
 
-async def test_a_chain_of_refreshes_ends_like_one_of_redirects() -> None:
-    """Pages that send their readers round count hops, too (case 63)."""
+async def test_refresh_chain_ends_at_tenth_hop() -> None:
+    """A refresh counts as a hop (case 63)."""
     stage = Stage()
     stage.web.put(A.url, html(refresh="0; url=/b"))
     journal = await visit(stage, [replace(A, hops=3)])
@@ -137,8 +135,7 @@ async def test_a_chain_of_refreshes_ends_like_one_of_redirects() -> None:
 
 
 @pytest.mark.parametrize("scope", [Scope.HOST, Scope.DOMAIN, Scope.PREFIX])
-async def test_a_seed_that_moved_takes_its_crawl_along(scope: Scope) -> None:
-    """Where a seed leads out of the scope, the crawl goes on there, and its record says so."""
+async def test_redirected_seed_widens_scope(scope: Scope) -> None:
     stage = Stage()
     crawl = replace(CRAWL, scope=scope, seeds=(f"{SITE}/docs/",))
     stage.web.put(f"{SITE}/docs/", redirect(f"{OTHER}/en/docs/"))
@@ -154,8 +151,7 @@ async def test_a_seed_that_moved_takes_its_crawl_along(scope: Scope) -> None:
     assert stage.web.urls[-1] == f"{OTHER}/en/docs/b"
 
 
-async def test_a_redirect_out_of_scope_is_counted() -> None:
-    """Where a redirect leads that is not followed, its refusal says why."""
+async def test_redirect_out_of_scope_is_counted_as_refused() -> None:
     stage = Stage()
     stage.web.put(A.url, redirect(f"{OTHER}/"))
     assert (await visit(stage, [A])).counts["refused.scope"] == 1
@@ -163,8 +159,7 @@ async def test_a_redirect_out_of_scope_is_counted() -> None:
     assert [target.url for target in wide.candidates] == [f"{OTHER}/"]
 
 
-async def test_links_are_admitted_or_counted() -> None:
-    """In scope and not too deep, links become targets; the others are counted by reason."""
+async def test_links_are_admitted_or_counted_by_reason() -> None:
     stage = Stage()
     body = b"""<a href=/b>1</a><a href=/b#x>2</a><a href=//other.example/>3</a>
         <a href=/c rel=nofollow>4</a><a href="http://[bad">5</a><a href=mailto:x>6</a>"""
@@ -178,8 +173,7 @@ async def test_links_are_admitted_or_counted() -> None:
     assert deep.counts["refused.depth"] == 2
 
 
-async def test_links_that_are_claimed_are_passed_over_where_they_belong() -> None:
-    """However deep they lie; one that does not belong from here is refused, and counted."""
+async def test_claimed_links_are_refused_only_out_of_scope() -> None:
     stage = Stage()
     stage.web.put(A.url, html("/b", f"{OTHER}/x"))
     claimed = frozenset({f"{SITE}/b", f"{OTHER}/x"})
@@ -190,8 +184,8 @@ async def test_links_that_are_claimed_are_passed_over_where_they_belong() -> Non
         assert found == {refused: 1}
 
 
-async def test_a_leaf_that_did_not_change_keeps_its_record() -> None:
-    """What was fetched in an earlier run is asked for on condition; 304 is `unchanged`."""
+async def test_unchanged_leaf_keeps_its_record() -> None:
+    """A conditional request got a 304."""
     stage = Stage()
     prior = Prior(crawl="site-0", at_ms=NOW_MS - 5_000)
     before = PageRecord(
@@ -215,8 +209,8 @@ async def test_a_leaf_that_did_not_change_keeps_its_record() -> None:
     assert journal.counts["unchanged"] == 1
 
 
-async def test_a_header_can_forbid_to_follow() -> None:
-    """X-Robots-Tag counts like the page's own meta element (case 64)."""
+async def test_x_robots_tag_nofollow_refuses_links() -> None:
+    """The header counts like the meta element (case 64)."""
     stage = Stage()
     stage.web.put(A.url, html("/b", "/c", x_robots_tag="noindex, NOFOLLOW"))
     journal = await visit(stage, [A])
@@ -232,8 +226,8 @@ async def test_a_header_can_forbid_to_follow() -> None:
     ],
     ids=["page", "links"],
 )
-async def test_a_first_page_that_withdraws_all_links_is_told(page: Response) -> None:
-    """It ends its crawl, unless that does not obey; a further page, or a link, is nothing new."""
+async def test_seed_page_that_refuses_all_links_is_counted(page: Response) -> None:
+    """Further pages and single nofollow links are counted as usual."""
     stage = Stage()
     stage.web.put(A.url, page)
     seed = replace(A, depth=0)
@@ -251,8 +245,8 @@ async def test_a_first_page_that_withdraws_all_links_is_told(page: Response) -> 
     assert (await visit(stage, [seed])).counts["refused.nofollow"] == 1
 
 
-async def test_links_of_a_page_are_bounded() -> None:
-    """A page with more links than the stack takes is cut, and what is cut is counted (case 61)."""
+async def test_links_per_page_are_limited() -> None:
+    """Omitted links are counted (case 61)."""
     stage = Stage(settings=Settings(links_per_page_max=3))
     stage.web.put(A.url, html(*(f"/{place}" for place in range(10))))
     journal = await visit(stage, [A])
@@ -260,8 +254,7 @@ async def test_links_of_a_page_are_bounded() -> None:
     assert journal.counts["refused.cut"] == 7
 
 
-async def test_the_request_is_the_crawls() -> None:
-    """Only HTML is read, within bounds, under the crawl's name or else the stack's."""
+async def test_request_has_settings_of_crawl_and_stack() -> None:
     stage = Stage(settings=Settings(user_agent="stack/1", body_bytes_max=7, fetch_total_s=3))
     await visit(stage, [A])
     await visit(stage, [A], replace(CRAWL, user_agent="mine/1"))
@@ -276,8 +269,7 @@ async def test_the_request_is_the_crawls() -> None:
     assert stage.web.requests[1].user_agent == "mine/1"
 
 
-async def test_what_is_named_goes_with_requests() -> None:
-    """The servers that the crawl names, and a target's own one, with its robots.txt."""
+async def test_local_servers_are_passed_to_requests() -> None:
     stage = Stage()
     crawl, own = frozenset({"http://127.0.0.1:8000"}), "http://localhost:9"
     other = replace(A, url=f"{SITE}/b")
@@ -303,10 +295,8 @@ async def test_what_is_named_goes_with_requests() -> None:
         (answer(429), "failed.blocked"),
     ],
 )
-async def test_trouble_of_the_moment_is_tried_again_until_it_is_enough(
-    said: Response | Failure, end: str
-) -> None:
-    """Each attempt comes back later, with its number; the last one ends it (cases 31, 46)."""
+async def test_transient_failure_is_retried_up_to_limit(said: Response | Failure, end: str) -> None:
+    """Each attempt returns later, and the last one ends the URL (cases 31, 46)."""
     for attempt in range(1, ATTEMPTS_MAX + 1):
         stage = Stage()
         stage.web.put(A.url, said)
@@ -325,10 +315,10 @@ async def test_trouble_of_the_moment_is_tried_again_until_it_is_enough(
 
 
 @pytest.mark.parametrize(("robots_fail", "least_s", "most_s"), [(False, 5, 10), (True, 50, 106)])
-async def test_waits_before_further_attempts_grow_from_a_setting(
+async def test_retry_delay_grows_from_base_setting(
     robots_fail: bool, least_s: int, most_s: int
 ) -> None:
-    """Half to all of it before the second attempt for a robots.txt, and a part for a page."""
+    """A page waits for a part of the delay of an unavailable robots.txt."""
     stage = Stage(settings=Settings(retry_base_s=100))
     failing = f"{SITE}/robots.txt" if robots_fail else A.url
     stage.web.put(failing, Failure(reason=Reason.TIMEOUT, detail="x"))
@@ -339,8 +329,8 @@ async def test_waits_before_further_attempts_grow_from_a_setting(
 
 @pytest.mark.parametrize("attempt", [1, ATTEMPTS_MAX])
 @pytest.mark.parametrize("status", [429, 503])
-async def test_a_host_that_wants_quiet_gets_it(status: int, attempt: int) -> None:
-    """The host is blocked for as long as it said, and its URLs return after that (case 45)."""
+async def test_retry_after_blocks_host(status: int, attempt: int) -> None:
+    """The URLs of the host return after the block (case 45)."""
     stage = Stage()
     stage.web.put(A.url, answer(status, retry_after="40"))
     stage.web.put(f"{SITE}/b", html())
@@ -357,8 +347,7 @@ async def test_a_host_that_wants_quiet_gets_it(status: int, attempt: int) -> Non
     assert journal.counts["deferrals"] == 1
 
 
-async def test_trouble_of_one_url_is_not_the_hosts() -> None:
-    """A 500 puts off its URL only."""
+async def test_status_500_blocks_no_host() -> None:
     stage = Stage()
     stage.web.put(A.url, answer(500))
     stage.web.put(f"{SITE}/b", html())

@@ -1,4 +1,4 @@
-"""Cookies within a crawl: sent back to their host by all workers, in no other crawl."""
+"""Cookies of a crawl: returned to their host by all workers, never shared with other crawls."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ KEEPING = replace(CRAWL, cookies=True, scope=Scope.ANY, bodies=Bodies.ALL)
 
 
 def setting(response: Response, *lines: str) -> Response:
-    """Have an answer set cookies."""
+    """Add cookies to a response."""
     headers = {**response.headers, "set-cookie": lines[0]}
     return replace(response, headers=headers, cookies=tuple(line.encode() for line in lines))
 
 
 def sent(stage: Stage) -> Mapping[str, str | None]:
-    """Return the cookies that each URL was asked with, the last time."""
+    """Cookie header of the last request to each URL."""
     return {one.url: dict(one.headers).get("Cookie") for one in stage.web.requests}
 
 
-async def test_a_crawl_that_does_not_ask_keeps_none() -> None:
-    """Off by default: nothing is sent back, and no table is asked for it."""
+async def test_crawl_without_cookies_stores_none() -> None:
+    """This is the default, and no table is read."""
     effects: list[str] = []
     stage = Stage(gate=noting(effects))
     stage.web.put(f"{SITE}/a", setting(html("/b"), f"sid={SECRET}"))
@@ -48,8 +48,7 @@ async def test_a_crawl_that_does_not_ask_keeps_none() -> None:
     assert not [effect for effect in effects if "cookies" in effect]
 
 
-async def test_a_login_that_redirects_is_seen_through() -> None:
-    """Each hop has what the ones before have set, though another worker asks for it."""
+async def test_login_redirects_keep_cookies_across_workers() -> None:
     stage = Stage()
     stage.web.put(f"{SITE}/login", setting(answer(302, location="/check"), "step=1", "sid=x"))
     stage.web.put(f"{SITE}/check", setting(answer(302, location="/home"), f"sid={SECRET}; Path=/"))
@@ -79,7 +78,7 @@ async def test_a_login_that_redirects_is_seen_through() -> None:
 async def test_redirect_to_itself_with_a_cookie_is_requested_again(
     location: str, cookies: bool, said: int, end: str, error: str | None
 ) -> None:
-    """A session may take two cookies; an endless loop ends after three requests."""
+    """A session may set two cookies. An endless loop ends after three requests."""
     stage = Stage()
     redirects = [setting(answer(302, location=location), f"c{n}={n}") for n in range(said)]
     stage.web.put(f"{SITE}/a", *redirects, html("/b"))
@@ -96,8 +95,8 @@ async def test_redirect_to_itself_with_a_cookie_is_requested_again(
     assert (f"{SITE}/b" in outcomes(stage.world)) is (error is None)
 
 
-async def test_neither_host_nor_crawl_gets_anothers_cookies() -> None:
-    """A jar is of one crawl and site; robots.txt has none."""
+async def test_cookies_are_separate_per_crawl_and_site() -> None:
+    """Cookies of robots.txt are ignored."""
     stage = Stage()
     stage.web.put(f"{SITE}/robots.txt", setting(answer(404), "robots=1"))
     stage.web.put(f"{OTHER}/robots.txt", answer(404))
@@ -122,7 +121,6 @@ async def test_neither_host_nor_crawl_gets_anothers_cookies() -> None:
 
 
 async def test_refused_cookies_are_counted() -> None:
-    """What does not fit is in the crawl's counts."""
     stage = Stage()
     stage.web.put(f"{SITE}/a", setting(html(), "x=1; Domain=com", "", "ok=1"))
     await stage.deliver(stage.begin(KEEPING, f"{SITE}/a"))
@@ -130,8 +128,7 @@ async def test_refused_cookies_are_counted() -> None:
     assert counters.total["cookies.refused"] == 2
 
 
-async def test_a_cookie_that_a_person_gave_stays() -> None:
-    """Both go along; of one name the person's does."""
+async def test_configured_cookie_takes_precedence() -> None:
     stage = Stage()
     given = (("cookie", "sid=mine"), ("DNT", "1"))
     crawl = replace(KEEPING, seeds=(f"{SITE}/",), headers=given)
@@ -143,7 +140,7 @@ async def test_a_cookie_that_a_person_gave_stays() -> None:
 
 
 async def test_cookies_are_in_no_record_log_or_file(caplog: pytest.LogCaptureFixture) -> None:
-    """What logs in is in the jar and on the wire alone; a crawl without cookies stores the line."""
+    """A crawl without cookies stores the header line."""
     caplog.set_level(logging.DEBUG)
     for crawl in (KEEPING, replace(KEEPING, id="site-2", cookies=False)):
         stage = Stage()
@@ -168,15 +165,15 @@ async def test_cookies_are_in_no_record_log_or_file(caplog: pytest.LogCaptureFix
 
 
 def archived(stage: Stage) -> list[bytes]:
-    """Unpack all files of the bucket that are WARC."""
+    """Decompressed WARC files of the bucket."""
     return [
         gzip.decompress(body) for key, body in stage.world.files.items() if key.endswith(".warc.gz")
     ]
 
 
 @pytest.mark.parametrize("effect", ["hosts.cookies", "hosts.keep_cookies"])
-async def test_a_table_that_does_not_answer_costs_no_page(effect: str) -> None:
-    """URLs come back where a jar cannot be read or written, and are asked for with it then."""
+async def test_failed_cookie_table_loses_no_page(effect: str) -> None:
+    """The URLs return and are requested with the stored cookies."""
     stage = Stage(gate=fail_on(effect))
     stage.web.put(f"{SITE}/a", setting(html("/b"), f"sid={SECRET}"))
     stage.web.put(f"{SITE}/b", html())

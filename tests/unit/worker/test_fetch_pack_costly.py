@@ -1,4 +1,4 @@
-"""Pages that cost too much to read: how they end, and what becomes of those beside them."""
+"""Pages that are too expensive to read, and the other pages of their pack."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ HOLD_S = 0.1
 
 @dataclass
 class Fussy:
-    """A reader to which some pages are too much."""
+    """A reader that raises for some pages."""
 
     says: dict[str, list[Read | None]]
     asked: list[tuple[str, int]] = field(default_factory=list)
@@ -39,8 +39,7 @@ class Fussy:
         return read(job) if found is None else found
 
 
-async def test_a_page_that_cannot_be_read_fails_with_a_reason() -> None:
-    """The rest of its pack goes on."""
+async def test_costly_page_fails_with_reason() -> None:
     stage = Stage(reader=Fussy({A: [Costly(why="reading its links: more than 1 s of CPU")]}))
     stage.web.put(A, html("/c"))
     stage.web.put(B, html())
@@ -52,8 +51,8 @@ async def test_a_page_that_cannot_be_read_fails_with_a_reason() -> None:
     assert stage.sent() == []
 
 
-async def test_of_a_page_that_was_broken_off_what_was_found_counts() -> None:
-    """Its links are followed; what is left out is said, and not stored."""
+async def test_partly_read_page_keeps_found_links() -> None:
+    """The record names the omitted parts."""
     page = html("/c")
 
     class Broken(Fussy):
@@ -77,8 +76,8 @@ async def test_of_a_page_that_was_broken_off_what_was_found_counts() -> None:
     assert {target.url for pack in stage.sent() for target in pack.targets} == {C}  # type: ignore[union-attr]
 
 
-async def test_a_page_comes_back_while_the_reader_is_busy() -> None:
-    """It is not counted as tried, and asked for anew."""
+async def test_page_returns_while_reader_is_busy() -> None:
+    """The attempt does not count."""
     reader = Fussy({A: [ReaderBusy()]})
     stage = Stage(reader=reader)
     stage.web.put(A, html())
@@ -90,25 +89,24 @@ async def test_a_page_comes_back_while_the_reader_is_busy() -> None:
     assert [until_ms > NOW_MS for _, until_ms in reader.asked] == [True, True]
 
 
-async def test_what_is_no_page_may_be_costly_too() -> None:
-    """A body that is to be redacted, and cannot be in that time, is not kept."""
+async def test_costly_redaction_omits_body() -> None:
     stage = Stage(reader=Fussy({A: [Costly(why="text and body: too much")]}))
     stage.web.put(A, replace(html(), headers={"content-type": "text/plain"}))
     await stage.deliver(stage.begin(replace(CRAWL, bodies=Bodies.ALL), A))
     assert outcomes(stage.world) == {A: "failed.costly"}
 
 
-# --- one hostile page of each kind, and ten innocent hosts ------------------------------------
+# --- one hostile page of each kind, and ten ordinary hosts ------------------------------------
 
 
 @dataclass
 class Holds:
-    """How long the loop's thread was at work without a pause, at the longest; in CPU."""
+    """Longest CPU time that the event loop was blocked by one callback."""
 
     longest_s: float = 0.0
 
     def watch(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Time every callback of the loop; garbage of other tests is not looked for."""
+        """Time every callback of the loop. Garbage of other tests is frozen first."""
         gc.collect()
         gc.freeze()
         plain = asyncio.events.Handle._run
@@ -123,7 +121,7 @@ class Holds:
 
 @dataclass
 class Watched:
-    """A reader, and the order in which it was through with hosts."""
+    """A reader that records the order of finished hosts."""
 
     inner: BudgetReader
     done: list[str] = field(default_factory=list)
@@ -135,10 +133,10 @@ class Watched:
 
 
 @pytest.mark.thorough
-async def test_innocent_hosts_are_done_while_hostile_pages_are_read(
+async def test_hostile_pages_do_not_delay_other_hosts(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """They wait for none of them; no page holds the loop for more than 100 ms."""
+    """No page blocks the loop for more than 100 ms."""
     clock = ManualClock(NOW_MS)
     reader = Watched(BudgetReader(clock=clock))
     stage = Stage(clock=clock, reader=reader)
@@ -161,7 +159,7 @@ async def test_innocent_hosts_are_done_while_hostile_pages_are_read(
     try:
         assert await stage.deliver(*packs) == []
         done = [*reader.done]
-        await stage.drain()  # on a slow machine some that wait for the child come back
+        await stage.drain()  # on a slow machine some pages that wait for the child return
     finally:
         reader.inner.close()
         gc.unfreeze()
@@ -172,6 +170,6 @@ async def test_innocent_hosts_are_done_while_hostile_pages_are_read(
             *("fetched.ok", "fetched.costly", "failed.costly", "redirected.refresh")
         }
     last = max(place for place, host in enumerate(done) if host in hosts)
-    # Those of light attacks are done in place; of the others, the child is at the first.
+    # Light attacks are read in place; at this point the child reads the first other page.
     assert sum(host not in hosts for host in done[:last]) <= len(CHOSEN) // 2
     assert holds.longest_s <= HOLD_S

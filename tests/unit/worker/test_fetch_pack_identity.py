@@ -1,4 +1,4 @@
-"""As whom hosts are asked, by way of whom, and what comes of having nobody to ask through."""
+"""Identity of requests: headers, user agents and proxies."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ MINE = replace(
 )
 
 
-async def test_secrets_go_to_the_seeds_origin_only() -> None:
-    """Pages, robots.txt and redirects of another origin are asked for without (case 43)."""
+async def test_secret_headers_go_to_origin_of_seed_only() -> None:
+    """Redirects, robots.txt and pages of other origins get none (case 43)."""
     stage = Stage()
     crawl = replace(MINE, obey_robots=True)
     stage.web.put(f"{SITE}/robots.txt", answer(302, location=f"{OTHER}/robots.txt"))
@@ -43,8 +43,7 @@ async def test_secrets_go_to_the_seeds_origin_only() -> None:
     assert {dict(one.headers)["Accept-Language"] for one in stage.web.requests} == {"de"}
 
 
-async def test_headers_of_a_host_are_carried_nowhere() -> None:
-    """A host's own headers go with its pages and robots.txt; redirects and links lead away bare."""
+async def test_host_headers_go_to_their_host_only() -> None:
     stage = Stage()
     own = ((SITE, (("X-Key", "s3cret"),)), (OTHER, (("X-Other", "else"),)))
     crawl = replace(CRAWL, seeds=(f"{SITE}/",), host_headers=own, obey_robots=True, scope=Scope.ANY)
@@ -61,8 +60,8 @@ async def test_headers_of_a_host_are_carried_nowhere() -> None:
     assert "s3cret" not in repr(stage.web.requests) + repr(stage.world.sent)
 
 
-async def test_robots_are_decided_for_the_agent_that_asks() -> None:
-    """Of several agents, each host's rules are those for the one that it sees."""
+async def test_robots_rules_apply_to_chosen_agent() -> None:
+    """Each host sees one of several agents."""
     rules = b"User-agent: one\nDisallow: /\nCrawl-delay: 1\n\nUser-agent: two\nAllow: /\n"
     crawl = replace(CRAWL, obey_robots=True, user_agents=("one/1", "two/1"))
     stage = Stage()
@@ -79,8 +78,7 @@ async def test_robots_are_decided_for_the_agent_that_asks() -> None:
         assert ends[f"{site}/x"] == end
 
 
-async def test_compatible_agent_is_called_by_its_name() -> None:
-    """A deployment's agent that begins with Mozilla obeys what is said to its own name."""
+async def test_compatible_agent_obeys_rules_for_its_name() -> None:
     agent = "Mozilla/5.0 (compatible; mine/1; +https://example.org)"
     stage = Stage(settings=Settings(user_agent=agent))
     stage.web.put(f"{SITE}/robots.txt", answer(200, b"User-agent: mine\nDisallow: /x\n"))
@@ -90,8 +88,7 @@ async def test_compatible_agent_is_called_by_its_name() -> None:
 
 
 @pytest.mark.parametrize("proxied", [True, False])
-async def test_crawl_says_whether_it_goes_through_proxies(proxied: bool) -> None:
-    """Robots and pages go the same way."""
+async def test_crawl_setting_decides_use_of_proxies(proxied: bool) -> None:
     stage = Stage()
     stage.web.put(f"{SITE}/x", html())
     await stage.deliver(stage.begin(replace(CRAWL, obey_robots=True, proxied=proxied), f"{SITE}/x"))
@@ -99,8 +96,8 @@ async def test_crawl_says_whether_it_goes_through_proxies(proxied: bool) -> None
 
 
 @pytest.mark.parametrize("obey_robots", [True, False])
-async def test_without_a_proxy_urls_come_back(obey_robots: bool) -> None:
-    """It is no attempt, nothing is recorded or kept of the host, and nothing is lost (case 83)."""
+async def test_urls_return_without_proxy(obey_robots: bool) -> None:
+    """No attempt is counted and no host state is stored (case 83)."""
     stage = Stage()
     pack: Pack | SeedsMessage = stage.begin(replace(CRAWL, obey_robots=obey_robots), f"{SITE}/x")
     for url in (f"{SITE}/robots.txt", f"{SITE}/x"):
@@ -119,8 +116,8 @@ async def test_without_a_proxy_urls_come_back(obey_robots: bool) -> None:
     assert outcomes(stage.world) == {f"{SITE}/x": "fetched.ok"}
 
 
-async def test_target_that_no_proxy_reaches_has_its_attempts() -> None:
-    """What may be the target's own fault ends after four attempts."""
+async def test_unreachable_proxy_target_is_retried_then_fails() -> None:
+    """The target itself may be at fault, so it fails after four attempts."""
     stage = Stage()
     failure = Failure(reason=Reason.PROXY, detail="the proxy answered 502 to CONNECT")
     stage.web.put(f"{SITE}/x", failure)

@@ -1,4 +1,4 @@
-"""What is kept of what hosts answer with: bodies, texts, and what is no page."""
+"""Stored bodies and texts of pages and of other content."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PDF = answer(200, b"%PDF-1.7 jo@example.com", content_type="application/pdf")
 
 
 async def crawled(crawl: Crawl) -> Stage:
-    """Crawl a page, and what it links to: a PDF."""
+    """Crawl a page that links to a PDF."""
     stage = Stage()
     stage.web.put(f"{SITE}/a", PAGE)
     stage.web.put(f"{SITE}/b", PDF)
@@ -37,7 +37,7 @@ async def crawled(crawl: Crawl) -> Stage:
 
 
 def stored(stage: Stage, url: str) -> tuple[bytes | None, dict[str, str] | None]:
-    """Read what is stored of a page."""
+    """Stored body and text document of a page."""
     (record,) = (one for one in stage.world.pages.values() if one.url == url)
     body = _part(stage, record, record.body_offset, record.body_length)
     text = _part(stage, record, record.text_offset, record.text_length)
@@ -54,8 +54,7 @@ def _part(stage: Stage, record: PageRecord, offset: int | None, length: int | No
 
 
 @pytest.mark.parametrize("bodies", Bodies)
-async def test_what_is_no_page_is_asked_for_where_all_is_kept(bodies: Bodies) -> None:
-    """It ends fetched there, without links, and is skipped elsewhere; pages are fetched anyway."""
+async def test_other_content_is_fetched_only_if_all_is_stored(bodies: Bodies) -> None:
     stage = await crawled(replace(CRAWL, bodies=bodies))
     everything = bodies is Bodies.ALL
     assert outcomes(stage.world) == {
@@ -69,7 +68,7 @@ async def test_what_is_no_page_is_asked_for_where_all_is_kept(bodies: Bodies) ->
 
 
 async def test_texts_and_bodies_are_stored_redacted() -> None:
-    """Nothing that is stored has the address; a PDF, which cannot be redacted, is left out."""
+    """A PDF cannot be redacted, so it is omitted."""
     crawl = replace(CRAWL, bodies=Bodies.ALL, texts=True, redacted=("email",))
     stage = await crawled(crawl)
     assert PAGE.body is not None

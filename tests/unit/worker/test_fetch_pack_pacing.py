@@ -1,4 +1,4 @@
-"""Who is asked when: robots, slots, and how many at once."""
+"""Time of requests: robots.txt, slots and concurrency."""
 
 from __future__ import annotations
 
@@ -38,8 +38,7 @@ OBEDIENT = replace(POLITE, obey_robots=True)
 # --- robots -----------------------------------------------------------------------------------
 
 
-async def test_what_robots_forbid_is_skipped_unasked() -> None:
-    """A forbidden URL has a record that says so, and was never asked for."""
+async def test_url_forbidden_by_robots_is_skipped_with_record() -> None:
     stage = Stage()
     stage.web.put(f"{SITE}/robots.txt", answer(200, b"User-agent: *\nDisallow: /private/"))
     journal = await visit(stage, targets("private/x", "b"), OBEDIENT)
@@ -54,8 +53,8 @@ WILDCARDS = b"User-agent: *\nDisallow: /private/\n" + b"".join(
 )
 
 
-async def test_only_what_is_about_to_be_asked_is_judged(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a pack that gets three slots the rest is not compared with thousands of wildcards."""
+async def test_robots_rules_are_matched_only_for_next_urls(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rest of the pack is not compared with thousands of wildcards."""
     stage = Stage()
     stage.web.put(f"{SITE}/robots.txt", answer(200, WILDCARDS))
     judged: list[str] = []
@@ -75,8 +74,7 @@ async def test_only_what_is_about_to_be_asked_is_judged(monkeypatch: pytest.Monk
     assert len(judged) == 2 * JUDGED_AT_ONCE
 
 
-async def test_what_is_too_much_to_compare_is_skipped_and_counted() -> None:
-    """A URL that wildcards beyond the bound may be about is not asked for, and says why."""
+async def test_undecided_robots_rule_skips_url_and_is_counted() -> None:
     stage = Stage()
     stage.web.put(f"{SITE}/robots.txt", answer(200, WILDCARDS))
     journal = await visit(stage, targets("10" * 450, "b"), OBEDIENT)
@@ -87,8 +85,7 @@ async def test_what_is_too_much_to_compare_is_skipped_and_counted() -> None:
     assert stage.web.urls == [f"{SITE}/robots.txt", f"{SITE}/b"]
 
 
-async def test_the_event_loop_is_not_held_by_verdicts() -> None:
-    """While a pack is judged by the worst of files, others get their turns."""
+async def test_robots_matching_yields_to_event_loop() -> None:
     stage = Stage()
     stage.web.put(f"{SITE}/robots.txt", answer(200, WILDCARDS))
     turns = [time.process_time()]
@@ -102,19 +99,18 @@ async def test_the_event_loop_is_not_held_by_verdicts() -> None:
     await visit(stage, targets(*("10" * 450 + str(number) for number in range(25))), OBEDIENT)
     other.cancel()
     assert len(turns) > 25 / JUDGED_AT_ONCE
-    # 5 ms on a machine at rest; to compare all with all would take a second.
+    # 5 ms on an idle machine; comparing every URL with every rule would take a second.
     assert max(after - before for before, after in pairwise(turns)) < 0.1
 
 
-async def test_a_crawl_may_ignore_robots() -> None:
-    """On a site of one's own the file is not even asked for."""
+async def test_crawl_that_ignores_robots_does_not_request_it() -> None:
     stage = Stage()
     await visit(stage, [A], replace(OBEDIENT, obey_robots=False))
     assert stage.web.urls == [A.url]
 
 
-async def test_a_crawl_delay_is_kept() -> None:
-    """Requests are as far apart as the host asks, if that is longer (case 68)."""
+async def test_longer_crawl_delay_is_kept() -> None:
+    """The delay of the host is longer than that of the crawl (case 68)."""
     stage = Stage()
     stage.web.put(f"{SITE}/robots.txt", answer(200, b"User-agent: *\nCrawl-delay: 4"))
     await visit(stage, targets("a", "b", "c"), OBEDIENT)
@@ -123,8 +119,8 @@ async def test_a_crawl_delay_is_kept() -> None:
     assert all(other - one >= 4_000 for one, other in pairwise(pages))
 
 
-async def test_unreachable_robots_put_off_and_then_skip() -> None:
-    """While nobody knows what is allowed, nothing is asked; in the end it is skipped (case 67)."""
+async def test_unreachable_robots_defer_and_then_skip_urls() -> None:
+    """No page is requested without known rules (case 67)."""
     stage = Stage()
     stage.web.put(f"{SITE}/robots.txt", answer(503))
     journal = await visit(stage, [A, replace(A, url=f"{SITE}/b", attempt=ATTEMPTS_MAX)], OBEDIENT)
@@ -142,8 +138,7 @@ async def test_unreachable_robots_put_off_and_then_skip() -> None:
     ("reason", "attempts"),
     [(Reason.ADDRESS, 1), (Reason.TLS, 1), (Reason.DNS_UNKNOWN, 2), (Reason.CONNECT, 4)],
 )
-async def test_what_time_does_not_mend_is_not_waited_for(reason: Reason, attempts: int) -> None:
-    """A robots.txt behind a refused address or a bad certificate ends its URLs at once."""
+async def test_permanent_robots_failure_skips_urls_sooner(reason: Reason, attempts: int) -> None:
     stage = Stage()
     stage.web.put(f"{SITE}/robots.txt", Failure(reason=reason, detail="so it is"))
     last, before = replace(A, attempt=attempts), replace(A, url=f"{SITE}/b", attempt=attempts - 1)
@@ -155,8 +150,8 @@ async def test_what_time_does_not_mend_is_not_waited_for(reason: Reason, attempt
     assert journal.counts[f"robots_unreachable.{reason}"] == 1
 
 
-async def test_without_a_slot_for_robots_all_is_put_off() -> None:
-    """URLs wait for the rules, and that costs them no attempt."""
+async def test_urls_return_without_slot_for_robots() -> None:
+    """The deferral does not count as an attempt."""
     stage = Stage()
     stage.world.hosts[SITE] = Host(name=SITE, tat_ms=NOW_MS + 90_000)
     journal = await visit(stage, targets("a", "b"), OBEDIENT)
@@ -165,11 +160,10 @@ async def test_without_a_slot_for_robots_all_is_put_off() -> None:
     assert journal.counts == {"deferrals": 2}
 
 
-# --- who is asked when ------------------------------------------------------------------------
+# --- time of requests -------------------------------------------------------------------------
 
 
-async def test_a_host_is_asked_in_its_slots() -> None:
-    """Requests to a host keep its delay; those beyond the horizon come back in their turn."""
+async def test_host_is_requested_in_its_slots() -> None:
     stage = Stage()
     paths = [str(place) for place in range(8)]
     journal = await visit(stage, targets(*paths), POLITE, ahead_ms=5_000)
@@ -180,8 +174,7 @@ async def test_a_host_is_asked_in_its_slots() -> None:
     assert journal.counts["deferrals"] == 3
 
 
-async def test_a_slow_server_does_not_shorten_the_delay() -> None:
-    """Slots that pass while an answer takes long are not made up for."""
+async def test_missed_slots_are_not_made_up_for() -> None:
     stage = Stage()
     stage.web.takes_ms = 2_600
     await visit(stage, targets("a", "b", "c"), POLITE)
@@ -190,11 +183,8 @@ async def test_a_slow_server_does_not_shorten_the_delay() -> None:
     assert all(other - one >= 2_600 for one, other in pairwise(times))
 
 
-async def test_url_missing_its_slot_waits_for_the_next_one() -> None:
-    """Held up behind other hosts' requests, a URL waits for its host's next slot.
-
-    The bytes that it might have taken are free for the next one.
-    """
+async def test_url_that_misses_its_slot_waits_for_next_one() -> None:
+    """The bytes that it had reserved are free meanwhile."""
     stage = Stage(settings=Settings(fetch_concurrency=1, body_bytes_max=1_000))
 
     async def slowly(request: Request) -> Response:
@@ -213,8 +203,8 @@ async def test_url_missing_its_slot_waits_for_the_next_one() -> None:
     assert not journal.again
 
 
-async def test_a_pack_that_holds_much_ends_with_what_it_has() -> None:
-    """What its pages are stored by lies in memory until it ends; the rest comes back."""
+async def test_pack_with_many_held_bytes_ends_early() -> None:
+    """Its pages are in memory until it ends; the other URLs return."""
     stage = Stage(settings=Settings(held_bytes_max=1_500))
     for name in "abcdef":
         stage.web.put(f"{SITE}/{name}", html(title=name))
@@ -227,8 +217,7 @@ async def test_a_pack_that_holds_much_ends_with_what_it_has() -> None:
     assert {item.delay_s for item in journal.again} == {HELD_MS / 1000}
 
 
-async def test_packs_are_held_up_by_what_others_hold_until_that_is_stored() -> None:
-    """However they end."""
+async def test_held_bytes_defer_other_packs_until_stored() -> None:
     stage = Stage(settings=Settings(held_bytes_max=1_500))
     full = PackResult(CRAWL.id)
     full.held_bytes = 1_501
@@ -242,7 +231,7 @@ async def test_packs_are_held_up_by_what_others_hold_until_that_is_stored() -> N
 
 
 class CountingWeb:
-    """A web in which answers take their time, and that counts who is inside."""
+    """A web with slow answers that counts requests in flight."""
 
     def __init__(self) -> None:
         self.inside: dict[str, int] = {}
@@ -268,10 +257,9 @@ class CountingWeb:
         (3, 2, {SITE: 2, OTHER: 2, "all": 2}),
     ],
 )
-async def test_hosts_are_asked_side_by_side_within_bounds(
+async def test_concurrency_is_limited_per_host_and_stack(
     concurrency: int, at_once: int, most: dict[str, int]
 ) -> None:
-    """A host gets as many requests at once as the crawl says, all together as the stack says."""
     counting_web = CountingWeb()
     crawl = replace(CRAWL, concurrency=concurrency)
     clock, world = ManualClock(NOW_MS), World(crawls={crawl.id: crawl})
@@ -299,16 +287,14 @@ async def test_hosts_are_asked_side_by_side_within_bounds(
     assert counting_web.most["all"] == most["all"]
 
 
-async def test_trouble_with_a_table_leaves_nobody_waiting() -> None:
-    """Where no slot can be reserved URLs come back, and the host is free for the next ones."""
+async def test_failed_slot_reservation_returns_url_and_frees_host() -> None:
     stage = Stage(gate=fail_on("hosts.reserve"))
     (again,) = (await visit(stage, [A], POLITE)).again
     assert (again.target, again.delay_s) == (A, TROUBLE_MS // 1000)
     assert len((await visit(stage, [A], POLITE)).records) == 1
 
 
-async def test_trouble_with_one_host_is_no_other_hosts() -> None:
-    """What one host answered stays, when the item of another cannot be read."""
+async def test_failed_host_item_does_not_affect_other_hosts() -> None:
     stage = Stage(gate=fail_on("hosts.reserve"))
     others = targets("a", host=OTHER)
     stage.web.put(others[0].url, html())
@@ -318,8 +304,7 @@ async def test_trouble_with_one_host_is_no_other_hosts() -> None:
 
 
 @pytest.mark.parametrize("effect", ["hosts.block", "hosts.fail"])
-async def test_an_answer_counts_though_it_cannot_be_noted(effect: str) -> None:
-    """A note on the host is lost while its item cannot be written; the answer is not."""
+async def test_answer_counts_without_write_of_host_item(effect: str) -> None:
     stage = Stage(gate=fail_on(effect))
     failure = Failure(reason=Reason.CONNECT, detail="refused")
     stage.web.put(A.url, answer(503) if effect == "hosts.block" else failure)

@@ -1,4 +1,4 @@
-"""What a visit of a URL takes is given back, and nothing is added, wherever it breaks off."""
+"""A cancelled or failed visit releases its permits and adds no links."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ASKED = [*targets("a"), SITEMAP, *targets("b", "c")]
 
 
 def begin(stage: Stage) -> tuple[asyncio.Task[None], Reservations]:
-    """Begin a visit of two places at a host, with a limit of bytes."""
+    """Start a visit of two URLs of a host, with a byte limit."""
     stage.world.crawls[PAIRED.id] = PAIRED
     reservations = stage.budget_keeper.open(PAIRED, ROOT)
     context = PackContext(
@@ -38,15 +38,15 @@ def begin(stage: Stage) -> tuple[asyncio.Task[None], Reservations]:
 
 
 def free(stage: Stage, reservations: Reservations) -> tuple[int, ...]:
-    """Count what is free: places at the host, connections, room for sitemaps; and bodies out."""
+    """Free permits: places at the host, connections, sitemap places; and reserved bodies."""
     fetcher = stage.pack_fetcher
     places = (fetcher._places(SITE, 2), fetcher._everywhere, fetcher._large)
     assert reservations.bytes is not None
     return (*(each._value for each in places), reservations.bytes._out)
 
 
-async def test_a_visit_that_is_cancelled_keeps_nothing() -> None:
-    """Cancelled at any step of the event loop, it has given back all that it had taken."""
+async def test_cancelled_visit_releases_everything() -> None:
+    """The visit is cancelled at each step of the event loop."""
     cancelled = True
     steps = 0
     while cancelled:
@@ -67,8 +67,7 @@ async def test_a_visit_that_is_cancelled_keeps_nothing() -> None:
     assert steps > len(ASKED)
 
 
-async def test_a_visit_that_has_not_begun_when_another_fails_keeps_nothing() -> None:
-    """Its task ends before its first step, and its place at the host is free."""
+async def test_unstarted_visit_beside_failed_one_releases_place() -> None:
     stage = Stage()
     places = stage.pack_fetcher._places(SITE, 2)
 
@@ -82,8 +81,7 @@ async def test_a_visit_that_has_not_begun_when_another_fails_keeps_nothing() -> 
     assert free(stage, reservations) == (2, stage.settings.fetch_concurrency, 1, 0)
 
 
-async def test_a_page_that_is_given_up_leaves_nothing() -> None:
-    """Cancelled while its links are judged, it has added neither these nor its canonical URL."""
+async def test_page_cancelled_during_link_check_adds_no_link() -> None:
     stage = Stage()
     (target,) = targets("a")
     links = [f"/{place}" for place in range(12 * SLICE_URLS)]

@@ -1,4 +1,4 @@
-"""Hosts in trouble and slow ones; pages that keep us out, are none, or want others taken."""
+"""Failing and slow hosts, blocking pages, soft 404 pages, and robots directives."""
 
 from __future__ import annotations
 
@@ -26,12 +26,10 @@ CHALLENGE = answer(403, b"", cf_mitigated="challenge")
 
 
 def numbered(count: int) -> list[str]:
-    """Make so many paths."""
     return [str(place) for place in range(count)]
 
 
 def silent(stage: Stage, count: int) -> list[str]:
-    """Have so many pages not answer."""
     for path in numbered(count):
         stage.web.put(f"{SITE}/{path}", SILENT)
     return numbered(count)
@@ -44,8 +42,8 @@ def silent(stage: Stage, count: int) -> list[str]:
     "reason",
     [Reason.CONNECT, Reason.TIMEOUT, Reason.DISCONNECTED, Reason.DNS, Reason.TLS_HANDSHAKE],
 )
-async def test_a_host_that_does_not_answer_is_left_alone(reason: Reason) -> None:
-    """After five failures in a row nobody asks; the rest of its URLs lose no attempt (case 32)."""
+async def test_silent_host_is_blocked_after_five_failures(reason: Reason) -> None:
+    """The other URLs lose no attempt (case 32)."""
     stage = Stage()
     paths = silent(stage, 8)
     for path in paths:
@@ -53,7 +51,7 @@ async def test_a_host_that_does_not_answer_is_left_alone(reason: Reason) -> None
     journal = await visit(stage, targets(*paths), POLITE)
     assert len(stage.web.asked) == FAILURES_MAX
     assert [item.target.attempt for item in journal.again] == [2] * FAILURES_MAX + [1] * 3
-    # The fifth knew of the block; those before it come back sooner, and are put off then.
+    # The fifth request saw the block. Earlier URLs return sooner and are deferred then.
     assert all(item.delay_s >= 60 for item in journal.again[FAILURES_MAX - 1 :])
     state = stage.world.hosts[SITE]
     assert (state.failures, state.strikes) == (FAILURES_MAX, 0)
@@ -63,8 +61,7 @@ async def test_a_host_that_does_not_answer_is_left_alone(reason: Reason) -> None
     "said",
     [html(), answer(404), answer(500), answer(429, retry_after="0"), answer(301, location="/x")],
 )
-async def test_any_answer_is_a_sign_of_life(said: Response) -> None:
-    """Failures count in a row: an answer between them, of whatever kind, begins anew."""
+async def test_any_answer_resets_failures(said: Response) -> None:
     stage = Stage()
     paths = silent(stage, 8)
     stage.web.put(f"{SITE}/4", said)
@@ -74,8 +71,8 @@ async def test_any_answer_is_a_sign_of_life(said: Response) -> None:
     assert journal.counts.get("deferrals", 0) == 0
 
 
-async def test_what_is_no_fault_of_the_host_does_not_count() -> None:
-    """A certificate, a refused address or a name that nobody knows ends its own URL only."""
+async def test_failure_of_url_alone_does_not_count_for_host() -> None:
+    """A bad certificate, a refused address or an unknown name."""
     stage = Stage()
     for path in numbered(8):
         stage.web.put(f"{SITE}/{path}", Failure(reason=Reason.TLS, detail="expired"))
@@ -84,8 +81,8 @@ async def test_what_is_no_fault_of_the_host_does_not_count() -> None:
     assert stage.world.hosts[SITE].failures == 0
 
 
-async def test_one_request_tries_a_host_after_its_rest() -> None:
-    """If it fails the rest begins anew; if it succeeds all may follow (case 32)."""
+async def test_one_request_probes_host_after_block() -> None:
+    """On success the other URLs follow, else the block begins again (case 32)."""
     stage = Stage()
     await visit(stage, targets(*silent(stage, FAILURES_MAX)), POLITE)
     stage.clock.at_ms = stage.world.hosts[SITE].blocked_until_ms
@@ -105,8 +102,8 @@ async def test_one_request_tries_a_host_after_its_rest() -> None:
     assert len((await visit(stage, targets("1", "2"), POLITE)).records) == 2
 
 
-async def test_a_dead_host_ends_its_urls_within_the_hour() -> None:
-    """Nobody waits for days: after four rounds what is left ends at once, unasked (case 32)."""
+async def test_dead_host_ends_its_urls_within_an_hour() -> None:
+    """After four rounds, the other URLs end without a request (case 32)."""
     stage = Stage()
     urls = [f"{SITE}/{path}" for path in silent(stage, 60)]
     for start in range(0, 60, 20):
@@ -123,8 +120,7 @@ async def test_a_dead_host_ends_its_urls_within_the_hour() -> None:
     assert error == f"the host did not answer {asked} times in a row"
 
 
-async def test_a_host_that_was_down_gets_another_chance() -> None:
-    """An hour later one request tries it; a crawl that starts then is not lost."""
+async def test_host_that_was_down_is_probed_after_an_hour() -> None:
     stage = Stage()
     urls = [f"{SITE}/{path}" for path in silent(stage, 12)]
     await stage.deliver(stage.begin(POLITE, *urls))
@@ -140,8 +136,8 @@ async def test_a_host_that_was_down_gets_another_chance() -> None:
 # --- rebuffs ----------------------------------------------------------------------------------
 
 
-async def test_many_rebuffs_at_once_are_one() -> None:
-    """Sixteen requests that meet a busy server at once block it for a minute, not for a day."""
+async def test_concurrent_rebuffs_count_once() -> None:
+    """Sixteen requests to a busy server block it for a minute."""
     stage = Stage()
 
     async def together(request: Request) -> Response:
@@ -159,7 +155,7 @@ async def test_many_rebuffs_at_once_are_one() -> None:
     assert state.blocked_until_ms - stage.clock.at_ms <= 66_000
 
 
-# --- pages that keep us out -------------------------------------------------------------------
+# --- pages that block crawlers ----------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -174,8 +170,7 @@ async def test_many_rebuffs_at_once_are_one() -> None:
         ),
     ],
 )
-async def test_a_page_that_keeps_us_out_has_failed(said: Response, error: str) -> None:
-    """It is no page of the site: blocked, with the rule that knew it, and not asked for again."""
+async def test_blocking_page_fails_with_matched_rule(said: Response, error: str) -> None:
     stage = Stage()
     stage.web.put(A.url, said)
     (record,) = (await visit(stage, [A])).records
@@ -184,8 +179,7 @@ async def test_a_page_that_keeps_us_out_has_failed(said: Response, error: str) -
     assert stage.world.hosts[SITE].failures == 1
 
 
-async def test_a_host_that_keeps_us_out_is_slowed_down() -> None:
-    """Being kept out again and again is trouble like silence."""
+async def test_host_with_blocking_pages_is_blocked() -> None:
     stage = Stage()
     for path in numbered(8):
         stage.web.put(f"{SITE}/{path}", CHALLENGE)
@@ -194,8 +188,7 @@ async def test_a_host_that_keeps_us_out_is_slowed_down() -> None:
     assert len(journal.again) == 3
 
 
-async def test_a_challenge_with_429_is_one_of_those() -> None:
-    """Who says when to come back is asked again; in the end the rule is in the record."""
+async def test_challenge_with_429_is_retried_then_blocked() -> None:
     stage = Stage()
     stage.web.put(A.url, replace(CHALLENGE, status=429))
     assert len((await visit(stage, [A])).again) == 1
@@ -204,11 +197,11 @@ async def test_a_challenge_with_429_is_one_of_those() -> None:
     assert (record.reason, record.error) == (Reason.BLOCKED, "HTTP 429: cloudflare challenge")
 
 
-# --- pages that are none, and pages that are others -------------------------------------------
+# --- soft 404 and repeated pages --------------------------------------------------------------
 
 
-async def test_a_page_that_says_it_is_none_is_marked() -> None:
-    """A soft 404 is fetched and followed, so that nothing is lost, and its reason says it (73)."""
+async def test_soft_404_is_marked_and_followed() -> None:
+    """Following its links loses no page (73)."""
     stage = Stage()
     stage.web.put(A.url, html("/b", title="404 Not Found"))
     journal = await visit(stage, [A])
@@ -217,8 +210,8 @@ async def test_a_page_that_says_it_is_none_is_marked() -> None:
     assert [target.url for target in journal.candidates] == [f"{SITE}/b"]
 
 
-async def test_the_same_page_at_many_urls_leads_nowhere_in_the_end() -> None:
-    """Content that keeps coming back is recorded, and no longer followed (case 76)."""
+async def test_repeated_content_is_not_followed() -> None:
+    """The pages are still recorded (case 76)."""
     stage = Stage()
     paths = numbered(REPEATS_MAX + 2)
     for path in paths:
@@ -230,11 +223,11 @@ async def test_the_same_page_at_many_urls_leads_nowhere_in_the_end() -> None:
     assert journal.counts["fetched"] == REPEATS_MAX + 2
 
 
-# --- what pages wish --------------------------------------------------------------------------
+# --- robots directives ------------------------------------------------------------------------
 
 
 def wishing(head: str, *links: str) -> Response:
-    """Answer with a page that has this in its head."""
+    """A page with this markup in its head."""
     page = html(*links)
     return replace(page, body=head.encode() + (page.body or b""))
 
@@ -249,10 +242,10 @@ def wishing(head: str, *links: str) -> Response:
         ("", {"x-robots-tag": "otherbot: all, ORBWEAVER: NOINDEX"}),
     ],
 )
-async def test_a_page_may_ask_not_to_be_indexed(
+async def test_noindex_page_is_marked_or_skipped(
     head: str, headers: dict[str, str], *, skipped: bool
 ) -> None:
-    """It is marked, or left out where a crawl wants that; its links are followed (case 64)."""
+    """Its links are followed (case 64)."""
     stage = Stage()
     page = wishing(head, *([] if "none" in head else ["/b"]))
     stage.web.put(A.url, replace(page, headers={**page.headers, **headers}))
@@ -265,8 +258,8 @@ async def test_a_page_may_ask_not_to_be_indexed(
     assert len(journal.candidates) == ("none" not in head)
 
 
-async def test_wishes_for_others_are_not_ours() -> None:
-    """What a page asks of another crawler says nothing to us (case 64)."""
+async def test_robots_directives_for_other_agents_are_ignored() -> None:
+    """Meta element and header (case 64)."""
     stage = Stage()
     page = wishing("<meta name=otherbot content=noindex>")
     stage.web.put(A.url, replace(page, headers={**page.headers, "x-robots-tag": "mine: noindex"}))
@@ -284,10 +277,10 @@ async def test_wishes_for_others_are_not_ours() -> None:
         ("/from", "fetched.ok", [("/c", 2, 0)]),
     ],
 )
-async def test_a_crawl_may_want_canonical_pages_only(
+async def test_canonical_only_crawl_skips_other_pages(
     canonical: str, reason: str, found: list[tuple[str, int, int]]
 ) -> None:
-    """Such a page is left for the one it names, which never lies out of scope (case 63)."""
+    """The canonical page must be in scope (case 63)."""
     stage = Stage()
     stage.web.put(A.url, wishing(f"<link rel=canonical href={canonical}>", "/c"))
     target = replace(A, referrer=f"{SITE}/from")
@@ -308,8 +301,8 @@ async def test_a_crawl_may_want_canonical_pages_only(
 
 
 @pytest.mark.parametrize(("delay_ms", "apart_ms"), [(1_000, 3_000), (5_000, 5_000), (0, 0)])
-async def test_a_slow_host_is_asked_more_slowly(delay_ms: int, apart_ms: int) -> None:
-    """One request at a time keeps it busy; a crawl without a delay does not mind."""
+async def test_slow_host_is_requested_at_its_latency(delay_ms: int, apart_ms: int) -> None:
+    """A crawl without a delay ignores the latency."""
     stage = Stage()
     for path in ("1", "2", "3"):
         stage.web.put(f"{SITE}/{path}", replace(html(), latency_ms=3_000))
@@ -321,8 +314,7 @@ async def test_a_slow_host_is_asked_more_slowly(delay_ms: int, apart_ms: int) ->
     assert apart_ms <= second_ms - first_ms <= apart_ms * 1.1
 
 
-async def test_a_silence_is_no_pace() -> None:
-    """A request that runs out of time leaves the host as it was: it was left alone meanwhile."""
+async def test_timeout_does_not_change_pace() -> None:
     stage = Stage()
     stage.web.put(f"{SITE}/1", html())
     timeout = Failure(reason=Reason.TIMEOUT, detail="", latency_ms=20_000)
@@ -333,8 +325,7 @@ async def test_a_silence_is_no_pace() -> None:
     assert 1_000 <= next_ms - silent_ms <= 2_500
 
 
-async def test_what_is_known_of_paces_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The hosts that were not heard of for the longest are forgotten."""
+async def test_memory_of_paces_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("orbweaver.politeness.host_health.PACES_MAX", 2)
     health = HostHealth(hosts=Stage().hosts, clock=Stage().clock, random=Random(1))
     for host in ("a", "b", "a", "c"):

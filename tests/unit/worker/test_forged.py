@@ -1,4 +1,4 @@
-"""A sender to the seed queue has nothing done but seeds: 1,000 forged bodies and a redrive."""
+"""Forged bodies on the seed queue can only seed: 1,000 bodies, and their redrive."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ VICTIM = Victim(
 
 
 def running(scope: Scope) -> Stage:
-    """Have a crawl at work: one page is claimed, and its pack not taken yet."""
+    """Make a running crawl: one page is claimed, and its pack is queued."""
     stage = Stage(settings=SETTINGS)
     crawl = replace(
         CRAWL,
@@ -51,7 +51,7 @@ def running(scope: Scope) -> Stage:
 
 
 async def drop(stage: Stage, *bodies: str) -> None:
-    """Have bodies come from the seed queue; none may come back."""
+    """Deliver bodies from the seed queue; none may fail."""
     deliveries = [
         Delivery(id=f"sqs-{id(stage)}-{place}", body=body, receives=1, queue=SEEDS_QUEUE)
         for place, body in enumerate(bodies)
@@ -62,7 +62,7 @@ async def drop(stage: Stage, *bodies: str) -> None:
 
 
 def forge(stage: Stage, seed: int) -> list[Forged]:
-    """Make the bodies, and have pages that lead out of the scope wherever the victim is seeded."""
+    """Make forged bodies, and pages with links out of the scope."""
     forged = list(Forger(seed, VICTIM).bodies(BODIES))
     for url in {url for one in forged for _, url in one.seeds}:
         leads = "/lead/" in url
@@ -72,11 +72,10 @@ def forge(stage: Stage, seed: int) -> list[Forged]:
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("scope", [Scope.HOST, Scope.DOMAIN, Scope.PREFIX])
-async def test_forged_bodies_have_no_effect_but_seeds(scope: Scope) -> None:
-    """1,000 bodies, then a redrive of all that was buried: claims are seeds within their bounds.
+async def test_forged_bodies_only_make_seeds(scope: Scope) -> None:
+    """The victim crawl keeps its pack, budget, scope and state.
 
-    The crawl that they are aimed at keeps its pack, its budget, its scope and its state, and ends
-    by its own work, with books that balance.
+    It ends by its own work, and its counts balance.
     """
     stage = running(scope)
     forged = forge(stage, seed=7)
@@ -109,7 +108,7 @@ async def test_forged_bodies_have_no_effect_but_seeds(scope: Scope) -> None:
 
 
 async def _redriven(stage: Stage) -> None:
-    """Do what an operator does who trusts all dead letters: send them back, malformed ones too."""
+    """Redrive all dead letters, also malformed ones."""
     undertaker = Undertaker(
         dead_letters=MemoryDeadLetters(stage.world, clock=stage.clock),
         queue=stage.queue,
@@ -124,8 +123,8 @@ async def _redriven(stage: Stage) -> None:
     await drop(stage, *(mail.body for mail in back))
 
 
-async def test_the_same_bodies_are_packs_where_packs_are_taken() -> None:
-    """The generator makes what would have had effects: on a queue of packs it has."""
+async def test_forged_bodies_have_effects_on_pack_queue() -> None:
+    """This proves that the generator makes effective bodies."""
     stage = running(Scope.HOST)
     forged = forge(stage, seed=7)
     for one in forged:
@@ -133,8 +132,7 @@ async def test_the_same_bodies_are_packs_where_packs_are_taken() -> None:
     assert stage.world.ledgers or stage.world.journals
 
 
-async def test_a_pack_from_the_seed_queue_is_buried_with_its_reason() -> None:
-    """A genuine body is none there; its letter remembers where it came from."""
+async def test_pack_from_seed_queue_is_dead_lettered() -> None:
     stage = running(Scope.HOST)
     await drop(stage, encode(pack_of(f"{SITE}/")))
     (mail,) = stage.world.buried
@@ -144,8 +142,7 @@ async def test_a_pack_from_the_seed_queue_is_buried_with_its_reason() -> None:
     assert (stage.web.urls, stage.world.sent) == ([], [])
 
 
-async def test_a_queue_that_is_not_known_is_one_of_seeds() -> None:
-    """A worker that does not know a queue's name trusts it with the least."""
+async def test_unknown_queue_counts_as_seed_queue() -> None:
     stage = running(Scope.HOST)
     delivery = Delivery(id="m", body=encode(pack_of(f"{SITE}/")), receives=1, queue="stack-other")
     await stage.worker.run([delivery], NOW_MS + 60_000)

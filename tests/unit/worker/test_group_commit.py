@@ -1,4 +1,4 @@
-"""Packs of a batch are committed together, or else each by itself."""
+"""Commits of several packs of a batch in one transaction."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ COUNTS = {"claimed": 1, "fetched": 1}
 
 
 class Batch:
-    """Packs that are settled at once, over tables in memory."""
+    """Packs that are committed concurrently over tables in memory."""
 
     def __init__(self, *failures: Exception) -> None:
         self.world = World()
@@ -45,7 +45,7 @@ class Batch:
     async def settle(
         self, *packs: str, crawl: Crawl = CRAWL, coming: tuple[str, ...] = ()
     ) -> list[CommitResult | BaseException]:
-        """Commit packs at once, while others are awaited."""
+        """Commit packs concurrently while other packs are expected."""
         with ExitStack() as stack:
             for pack in (*packs, *coming):
                 stack.enter_context(self.commits.awaited(crawl.id, pack))
@@ -59,13 +59,12 @@ class Batch:
 
     @property
     def counts(self) -> dict[str, int]:
-        """What is in the books."""
+        """Counters of the crawl."""
         (shard,) = self.world.shards.values()
         return dict(shard.counts)
 
 
-async def test_packs_share_a_commit() -> None:
-    """All that are ready are committed in one transaction, each with its own ledger."""
+async def test_ready_packs_share_a_commit() -> None:
     batch = Batch()
     assert await batch.settle("a", "b", "c") == [Committed()] * 3
     assert batch.effects == ["packs.commit"]
@@ -73,8 +72,7 @@ async def test_packs_share_a_commit() -> None:
     assert sorted(batch.world.ledgers) == ["a", "b", "c"]
 
 
-async def test_a_pack_alone_is_committed_alone() -> None:
-    """There is nobody to wait for, and another crawl's packs are none of its business."""
+async def test_single_pack_is_committed_alone() -> None:
     batch = Batch()
     other = replace(CRAWL, id="other")
     with batch.commits.awaited(other.id, "b"):
@@ -82,8 +80,7 @@ async def test_a_pack_alone_is_committed_alone() -> None:
     assert batch.effects == ["packs.commit"]
 
 
-async def test_who_does_not_come_is_not_waited_for() -> None:
-    """A pack that fails before its commit lets the others go on."""
+async def test_failed_pack_is_not_waited_for() -> None:
     batch = Batch()
     with batch.commits.awaited(CRAWL.id, "late"):
         settling = asyncio.create_task(batch.settle("a", "b"))
@@ -93,16 +90,14 @@ async def test_who_does_not_come_is_not_waited_for() -> None:
     assert batch.effects == ["packs.commit"]
 
 
-async def test_nobody_is_waited_for_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    """After a while those who are there are committed."""
+async def test_wait_for_other_packs_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(group_commit, "WAIT_S", 0.01)
     batch = Batch()
     assert await batch.settle("a", "b", coming=("late",)) == [Committed()] * 2
     assert batch.effects == ["packs.commit"]
 
 
-async def test_all_hear_of_the_call_at_once() -> None:
-    """A task that waits for others goes on with the call that one of them makes."""
+async def test_one_call_serves_all_waiting_tasks() -> None:
     gathering: Gathering[list[str], str] = Gathering(wait_s=1_000_000)
     for name in ("waits", "calls", "never comes"):
         gathering.expect("commit", name)
@@ -118,8 +113,7 @@ async def test_all_hear_of_the_call_at_once() -> None:
         assert await waits == ("done", False)
 
 
-async def test_a_transaction_has_its_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No more packs are committed together than fit."""
+async def test_commit_has_limited_number_of_packs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(group_commit, "TOGETHER_MAX", 2)
     batch = Batch()
     assert await batch.settle("a", "b", "c", "d") == [Committed()] * 4
@@ -127,8 +121,7 @@ async def test_a_transaction_has_its_size(monkeypatch: pytest.MonkeyPatch) -> No
     assert batch.counts["claimed"] == 4
 
 
-async def test_a_refusal_is_each_ones_own() -> None:
-    """Where a copy was faster, its ledger counts, and the others are committed."""
+async def test_refused_pack_does_not_affect_others() -> None:
     batch = Batch()
     await batch.settle("b")
     batch.effects.clear()
@@ -142,8 +135,7 @@ async def test_a_refusal_is_each_ones_own() -> None:
 
 
 @pytest.mark.parametrize("limit", [1, 2])
-async def test_a_budget_is_kept_to_the_page(limit: int) -> None:
-    """What does not fit together is committed as far as it fits."""
+async def test_page_budget_is_kept_exactly(limit: int) -> None:
     batch = Batch()
     told = await batch.settle("a", "b", "c", crawl=replace(CRAWL, pages_max=limit))
     assert told.count(Committed()) == limit
@@ -151,8 +143,7 @@ async def test_a_budget_is_kept_to_the_page(limit: int) -> None:
     assert batch.counts["claimed"] == limit
 
 
-async def test_after_the_end_all_are_refused() -> None:
-    """Nothing is counted once the books are closed."""
+async def test_commits_after_crawl_end_are_closed() -> None:
     batch = Batch()
     await batch.settle("first")
     next(iter(batch.world.shards.values())).closed = True
@@ -161,24 +152,21 @@ async def test_after_the_end_all_are_refused() -> None:
 
 
 @pytest.mark.parametrize("failure", [Transient("lost"), Permanent("too large")])
-async def test_a_failure_is_not_shared(failure: Exception) -> None:
-    """Whatever is wrong with all together, each has a try of its own."""
+async def test_failed_group_commit_is_repeated_for_each_pack(failure: Exception) -> None:
     batch = Batch(failure)
     assert await batch.settle("a", "b") == [Committed()] * 2
     assert batch.effects == ["packs.commit"] * 3
     assert batch.counts["claimed"] == 2
 
 
-async def test_copies_in_a_batch_count_once() -> None:
-    """Two copies of a pack cannot be in one transaction."""
+async def test_copies_of_pack_count_once() -> None:
     batch = Batch()
     told = await batch.settle("a", "a", "b")
     assert told.count(Committed()) == 2
     assert batch.counts["claimed"] == 2
 
 
-async def test_packs_of_an_edited_crawl_are_apart() -> None:
-    """Who knows a crawl as it was commits by what that one's budget was."""
+async def test_packs_of_edited_crawl_are_committed_separately() -> None:
     batch = Batch()
     edited = replace(CRAWL, pages_max=CRAWL.pages_max + 1)
     with batch.commits.awaited(CRAWL.id, "a"), batch.commits.awaited(CRAWL.id, "b"):
@@ -190,20 +178,18 @@ async def test_packs_of_an_edited_crawl_are_apart() -> None:
     assert batch.effects == ["packs.commit"] * 2
 
 
-async def test_budgets_are_settled_alone() -> None:
-    """What is given back of a limit goes with the pack that has reserved it."""
+async def test_pack_with_settlement_is_committed_alone() -> None:
     batch = Batch()
     crawl = replace(CRAWL, bytes_max=100)
     settled = (Settlement(part=LimitPart.BYTES, reserved=0, spent=0),)
     ledger = Ledger(pack="a", children=())
     with batch.commits.awaited(crawl.id, "b"), pytest.raises(KeyError):
-        # Nobody is waited for; and nothing was reserved, so there is nothing to settle.
+        # It waits for no other pack. The KeyError shows that it tries to settle.
         await batch.commits.commit(crawl, ledger, COUNTS, settled)
     assert batch.effects == ["packs.commit"]
 
 
-async def test_who_was_to_write_may_be_gone() -> None:
-    """When the one that commits for all is ended, the others' messages come back."""
+async def test_cancelled_committer_fails_other_packs() -> None:
     batch = Batch()
     with batch.commits.awaited(CRAWL.id, "a"), batch.commits.awaited(CRAWL.id, "b"):
         first = asyncio.create_task(

@@ -1,4 +1,4 @@
-"""What is known of a host's claims, handed on from container to container."""
+"""Known claims of a host, passed between containers in files."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ KEY = key_of(POLITE.id, POLITE.pages_max, SITE)
 
 
 def packed(name: str, crawl: Crawl = POLITE) -> Pack:
-    """Make a pack that comes from its host's backlog."""
+    """Make a pack from the backlog of its host."""
     pack = pack_of(f"{SITE}/{name}", crawl=crawl.id, pack=child_id("pack", name))
     return placed(replace(pack, at_ms=NOW_MS))
 
 
 def stored(*names: str) -> bytes:
-    """Write down what is known."""
+    """Encoded file of claims."""
     claims = KnownClaims()
     claims.add(f"{SITE}/{name}" for name in names)
     return claims.encode()
@@ -58,7 +58,7 @@ def stored(*names: str) -> bytes:
 def staged(
     monkeypatch: pytest.MonkeyPatch, *, least: int = 1, last_ms: int = 3_000, **more: Any
 ) -> Stage:
-    """Make a stage whose containers hand on what they know."""
+    """Make a stage whose containers share claims."""
     monkeypatch.setattr(host_claims.HostClaims.__init__, "__kwdefaults__", {
         "metrics": None, "new_least": least, "last_ms": last_ms,
     })  # fmt: skip
@@ -82,7 +82,7 @@ def looked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def claimed(
     stage: Stage, *names: str, crawl: Crawl = POLITE, by: str = "", at_ms: int = NOW_MS
 ) -> None:
-    """Have another pack have claimed URLs."""
+    """Let another pack hold claims."""
     for name in names:
         url = f"{SITE}/{name}"
         stage.world.claims[crawl.name, url] = Claim(
@@ -90,10 +90,9 @@ def claimed(
         )
 
 
-async def test_what_a_file_knows_is_not_looked_up(
+async def test_links_in_claims_file_are_not_looked_up(
     monkeypatch: pytest.MonkeyPatch, looked: list[str]
 ) -> None:
-    """Beside the first request it is read; its links are dropped, the others are looked up."""
     stage = staged(monkeypatch)
     stage.begin(POLITE, f"{SITE}/page")
     stage.world.files[KEY] = stored("a", "b")
@@ -102,21 +101,20 @@ async def test_what_a_file_knows_is_not_looked_up(
     assert await stage.deliver(packed("page")) == []
     assert looked == [f"{SITE}/c"]
     assert stage.counts()["claimed"] == 2
-    # What was found there is remembered as seen.
+    # Links from the file are remembered as seen.
     urls = [f"{SITE}/{name}" for name in "abc"]
     assert stage.processor._sifter.seen.of(POLITE.id, urls, stage.clock.now_ms()) == set(urls)
 
 
-async def test_what_was_learned_is_left_to_others(
+async def test_learned_claims_are_saved_for_next_container(
     monkeypatch: pytest.MonkeyPatch, looked: list[str]
 ) -> None:
-    """A round's claims, and those that were looked up, are in the file for the next container."""
     stage = staged(monkeypatch, last_ms=10**9)
     stage.begin(POLITE, f"{SITE}/page0", f"{SITE}/page1")
     claimed(stage, "old")
     claimed(stage, "other-run", by="site-0")
     stage.web.put(f"{SITE}/page0", html("/a", "/b", "/old", "/other-run"))
-    await stage.deliver(packed("page0"))  # what it leads to is taken on
+    await stage.deliver(packed("page0"))  # its links are taken on
     assert stage.world.files[KEY] == stored("a", "b", "old")
     looked.clear()
     stage.restart()
@@ -126,11 +124,9 @@ async def test_what_was_learned_is_left_to_others(
 
 
 @pytest.mark.parametrize("fault", [Transient, Permanent, asyncio.Event])
-async def test_files_out_of_reach_change_nothing(
+async def test_failing_claims_files_do_not_stop_packs(
     monkeypatch: pytest.MonkeyPatch, fault: Callable[[str], Exception] | type[asyncio.Event]
 ) -> None:
-    """Refused, missing or silent for ever: packs go on, and invocations end."""
-
     async def gate(effect: str, moment: Moment) -> None:
         if effect.startswith("files.") and moment is Moment.BEFORE:
             if fault is asyncio.Event:
@@ -143,7 +139,7 @@ async def test_files_out_of_reach_change_nothing(
     for number in range(2):
         stage.web.put(f"{SITE}/page{number}", html(f"/{number}"))
         assert await stage.deliver(packed(f"page{number}", crawl)) == []
-    await stage.drain()  # a pack whose slot is too far ahead has come back by then
+    await stage.drain()  # a pack whose slot is too late has returned by then
     assert stage.counts()["claimed"] == 4
     assert stage.world.files == {}
 
@@ -158,10 +154,10 @@ async def test_files_out_of_reach_change_nothing(
     ],
     ids=str,
 )
-async def test_others_hand_nothing_on(
+async def test_other_packs_access_no_claims_file(
     monkeypatch: pytest.MonkeyPatch, change: dict[str, Any]
 ) -> None:
-    """Crawls without a delay or an end, packs that come by themselves, and others' look-ups."""
+    """Crawls without a delay or without an end, and packs without a place."""
     effects: list[str] = []
     stage = staged(monkeypatch, last_ms=10**9, gate=noting(effects))
     if "claims_travel" in change:
@@ -177,12 +173,12 @@ async def test_others_hand_nothing_on(
     assert not [effect for effect in effects if effect.startswith("files.")]
 
 
-async def test_what_was_given_back_is_handed_on_to_no_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a pack that a limit cut, what stands is; with another limit nothing is known yet."""
+async def test_released_claims_are_not_saved(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A crawl with another limit has another file."""
     stage = staged(monkeypatch, last_ms=10**9)
     crawl = replace(POLITE, pages_max=3)
     stage.begin(crawl, f"{SITE}/page0", f"{SITE}/page1")
-    # A page that is new, so that its links are asked for at once.
+    # A new page, so its links are requested at once.
     found = html("/a", "/b", title="ant")
     text = " ".join(f"ant{letter} hill" for letter in "abcdefghijklmnopqrst")
     found = replace(found, body=(found.body or b"") + f"<p>{text}".encode())
@@ -200,7 +196,7 @@ async def test_what_was_given_back_is_handed_on_to_no_one(monkeypatch: pytest.Mo
 
 
 class Visits:
-    """A container's knowledge, and what it reads and writes in a round."""
+    """The claims of a container, with its file accesses in a round."""
 
     def __init__(self, gate: Gate | None = None, **more: Any) -> None:
         self.world, self.clock = World(), ManualClock(NOW_MS)
@@ -217,13 +213,13 @@ class Visits:
     def visit(
         self, host: str = SITE, *, crawl: Crawl = POLITE, early: bool = False, until_s: int = 60
     ) -> Callable[[], None]:
-        """Begin a visit."""
+        """Start a visit."""
         target = Target(url=f"{host}/page", depth=0)
         pack = replace(packed("page", crawl), targets=(target,))
         return self.claims.visit(crawl, pack, self.round, NOW_MS + until_s * 1000, early=early)
 
     async def settle(self) -> None:
-        """Let what is done beside come to its end."""
+        """Let background tasks finish."""
         for _ in range(9):
             await asyncio.sleep(0)
 
@@ -233,8 +229,8 @@ def urls(count: int, host: str = SITE) -> list[str]:
     return [f"{host}/{place}" for place in range(count)]
 
 
-async def test_a_round_reads_once_and_writes_once_near_its_end() -> None:
-    """Never before a request is about to be made; a pack that was taken on reads nothing."""
+async def test_round_reads_file_once_and_writes_near_its_end() -> None:
+    """The read precedes the first request; a pack that was taken on reads no file."""
     visits = Visits(new_least=5)
     asking = visits.visit()
     early = visits.visit(early=True)
@@ -263,8 +259,7 @@ async def test_a_round_reads_once_and_writes_once_near_its_end() -> None:
     assert visits.effects == ["files.get", "files.put", "files.get"]
 
 
-async def test_what_could_not_be_written_is_written_in_the_next_round() -> None:
-    """It stays new."""
+async def test_failed_write_is_repeated_in_next_round() -> None:
     refused: list[str] = []
 
     async def once(effect: str, moment: Moment) -> None:
@@ -294,7 +289,7 @@ async def test_what_could_not_be_written_is_written_in_the_next_round() -> None:
 async def test_denied_claims_file_is_counted(
     denied: str, fault: Callable[[str], Exception], counted: int
 ) -> None:
-    """A role that lacks a grant costs look-ups; a count and an error in the log tell."""
+    """Without the grant, links are looked up, and a metric and an error are logged."""
 
     async def gate(effect: str, moment: Moment) -> None:
         if effect == denied and moment is Moment.BEFORE:
@@ -311,8 +306,7 @@ async def test_denied_claims_file_is_counted(
     assert visits.metrics.totals["ClaimsRefused"] == counted
 
 
-async def test_nothing_is_known_of_other_hosts_and_crawls() -> None:
-    """What is learned of hosts that were not visited here is not kept."""
+async def test_claims_of_unvisited_hosts_are_not_kept() -> None:
     visits = Visits()
     visits.visit()
     other = "https://other.example"
@@ -324,8 +318,8 @@ async def test_nothing_is_known_of_other_hosts_and_crawls() -> None:
     assert visits.claims.of(POLITE, urls(3)) == set(urls(3)[1:])
 
 
-async def test_of_shared_out_limits_nothing_is_learned_from_reading() -> None:
-    """One counter may have room where another gave links back."""
+async def test_reads_teach_nothing_if_limits_are_sharded() -> None:
+    """One shard may have room where another one released links."""
     visits = Visits()
     shared = replace(POLITE, id="site-2", shards=2, quotas=(1, 9))
     for crawl, known in ((POLITE, 3), (shared, 0)):
@@ -334,8 +328,8 @@ async def test_of_shared_out_limits_nothing_is_learned_from_reading() -> None:
         assert len(visits.claims.of(crawl, urls(3))) == known
 
 
-async def test_hosts_that_are_not_in_use_make_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where all are in use, nothing more is learned, and a file is read for nothing."""
+async def test_unused_hosts_are_evicted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If all hosts are in use, no more claims are kept."""
     monkeypatch.setattr(host_claims, "BYTES_MAX", 3 * host_claims.ENTRY_BYTES + 3_000)
     visits = Visits()
     hosts = [f"https://{number}.example" for number in range(4)]
@@ -352,18 +346,17 @@ async def test_hosts_that_are_not_in_use_make_room(monkeypatch: pytest.MonkeyPat
     assert known == [0, 10, 10, 0]
 
 
-async def test_a_file_that_finds_no_room_is_not_taken_over(
+async def test_file_without_room_is_not_merged(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Neither where that shows before, nor where it shows afterwards."""
     own = [f"{SITE}/x{place}" for place in range(100)]
-    # Of the second file no more seems to be missing than there is room for.
+    # The second file seems to add no more than there is room for.
     for count, kept in ((190, own), (150, [])):
         monkeypatch.undo()
         visits = Visits(new_least=100, last_ms=10**9)
         asking = visits.visit()
         visits.claims.note_committed(POLITE, own)
-        visits.visit(until_s=50, early=True)()  # it is written down, and takes less room
+        visits.visit(until_s=50, early=True)()  # it is saved, and then takes less room
         await visits.settle()
         monkeypatch.setattr(host_claims, "BYTES_MAX", host_claims.ENTRY_BYTES + 1_500)
         claims = KnownClaims()
@@ -378,18 +371,16 @@ async def test_a_file_that_finds_no_room_is_not_taken_over(
     ("new", "left_ms", "saved"),
     [(200, 2_999, True), (199, 2_999, False), (200, 3_000, False), (10**6, -5, True)],
 )
-def test_saving_is_for_the_end_of_a_round(new: int, left_ms: int, saved: bool) -> None:
-    """And for as many digests as a PUT is worth."""
+def test_claims_are_saved_at_round_end_if_enough(new: int, left_ms: int, saved: bool) -> None:
     assert worth_saving(new, left_ms) is saved
 
 
-def test_the_largest_files_fit() -> None:
-    """Some hosts with as many digests as one may have."""
+def test_six_largest_files_fit_in_memory() -> None:
     assert BYTES_MAX // 800_000 == 6
 
 
-async def test_late_packs_and_changed_links_get_through(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file may know of a claim that was given back since, or that a newer page has outdated."""
+async def test_late_packs_and_modified_links_ignore_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file may contain a claim that was released or is outdated."""
     stage = staged(monkeypatch)
     crawl = replace(POLITE, pages_max=10)
     stage.begin(crawl, f"{SITE}/page", f"{SITE}/another")
@@ -419,8 +410,7 @@ async def test_late_packs_and_changed_links_get_through(monkeypatch: pytest.Monk
         (Settings(claims_travel="yes"), True),
     ],
 )
-def test_claims_travel_where_waits_are_billed(settings: Settings, *, used: bool) -> None:
-    """Unless it is said."""
+def test_claims_travel_by_default_where_waits_are_billed(settings: Settings, *, used: bool) -> None:
     claims = HostClaims(files=MemoryFiles(World()), clock=ManualClock(NOW_MS), settings=settings)
     round_ = Round(
         clock=ManualClock(NOW_MS), settings=settings, deadline_ms=NOW_MS, ending=Ending()

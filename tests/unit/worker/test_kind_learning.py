@@ -1,4 +1,4 @@
-"""What containers learn of a crawl's kinds, and tell each other."""
+"""Kinds that containers learn, and how they share them."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ LETTERS = "abcdefghijklmnopqrst"
 
 
 def container(world: World, settings: Settings = KEPT, *, gate: Gate | None = None) -> KindLearning:
-    """A container that has learned nothing."""
+    """A container that has learned no kinds."""
     ports = (world,) if gate is None else (world, gate)
     return KindLearning(crawls=MemoryCrawls(*ports), files=MemoryFiles(*ports), settings=settings)
 
 
 def learn(kinds: KindLearning, *letters: str, query: str = "") -> None:
-    """Learn of pages that have a title each."""
+    """Learn pages that have different titles."""
     for letter in letters:
         record = PageRecord(
             crawl=ORDERED.id,
@@ -52,12 +52,11 @@ def learn(kinds: KindLearning, *letters: str, query: str = "") -> None:
 
 
 def fruitful(kinds: KindLearning, query: str = "") -> int:
-    """How many of the pages were fruitful, as far as is known."""
+    """Number of fruitful pages in the learned counts."""
     return kinds.of(ORDERED).scores.of(f"{SITE}/d/z_1_x{query}").count.fruitful
 
 
-async def test_what_one_container_met_is_not_new_to_another() -> None:
-    """Be it the same page by another address, which is asked for elsewhere, or its path."""
+async def test_page_known_to_other_container_is_not_new() -> None:
     world = World(crawls={ORDERED.id: ORDERED})
     one, other = container(world, HANDED_ON), container(world, HANDED_ON)
     learn(one, *LETTERS[:5])
@@ -71,10 +70,9 @@ async def test_what_one_container_met_is_not_new_to_another() -> None:
     assert sorted(world.files) == [f"{FOLDER}1", f"{FOLDER}2"]
 
 
-async def test_who_comes_seldom_reads_all_that_others_have_left(
+async def test_infrequent_container_reads_all_shared_files(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Else it falls behind for good where they leave more than it reads at a time."""
     monkeypatch.setattr(kind_learning, "READ_AT_ONCE", 2)
     world = World(crawls={ORDERED.id: ORDERED})
     one, other = container(world, HANDED_ON), container(world, HANDED_ON)
@@ -87,8 +85,8 @@ async def test_who_comes_seldom_reads_all_that_others_have_left(
     assert fruitful(other, "?sort=up") == 0
 
 
-async def test_of_containers_at_the_same_time_each_tells_the_others() -> None:
-    """Also where nothing is handed on by default; one that is alone writes no file."""
+async def test_concurrent_containers_share_kinds() -> None:
+    """A container without others writes no file."""
     world = World(crawls={ORDERED.id: ORDERED})
     one, other = container(world), container(world)
     learn(one, *LETTERS[:5])
@@ -99,15 +97,14 @@ async def test_of_containers_at_the_same_time_each_tells_the_others() -> None:
     assert list(world.files) == [f"{FOLDER}1"]
     learn(one, *LETTERS[10:15])
     await one.share(ORDERED)
-    assert list(world.files) == [f"{FOLDER}1"]  # only now it knows of the other
+    assert list(world.files) == [f"{FOLDER}1"]  # only now does it know the other container
     learn(one, *LETTERS[5:10])
     assert fruitful(one) == 15
     await one.share(ORDERED)
     assert sorted(world.files) == [f"{FOLDER}1", f"{FOLDER}2"]
 
 
-async def test_where_nothing_may_be_handed_on_no_file_is_written() -> None:
-    """Counts are shared all the same."""
+async def test_counts_are_shared_without_files() -> None:
     world, barred = World(crawls={ORDERED.id: ORDERED}), Settings(claims_travel="no")
     containers = [container(world, barred) for _ in range(3)]
     for place, kinds in enumerate(containers):
@@ -117,8 +114,7 @@ async def test_where_nothing_may_be_handed_on_no_file_is_written() -> None:
     assert not world.files
 
 
-async def test_a_container_that_is_alone_reads_nothing() -> None:
-    """Until it has counted enough again."""
+async def test_single_container_reads_counts_rarely() -> None:
     calls: list[str] = []
 
     async def noting(at: str, _moment: Moment) -> None:
@@ -137,7 +133,7 @@ async def test_a_container_that_is_alone_reads_nothing() -> None:
 
 
 async def times_told(settings: Settings, *letters: str) -> int:
-    """How often a container adds to the counts while it learns of pages one by one."""
+    """Number of times a container shares counts while it learns pages one by one."""
     told = 0
 
     async def noting(at: str, moment: Moment) -> None:
@@ -155,23 +151,23 @@ NEW = [one + other for one in LETTERS[:10] for other in LETTERS[:10]]
 
 
 @pytest.mark.parametrize(("settings", "most"), [(KEPT, 12), (HANDED_ON, 26)])
-async def test_who_is_alone_with_a_crawl_shares_seldom(settings: Settings, most: int) -> None:
-    """A process of a store needs it to be found again by the next one, and nothing else does."""
+async def test_single_container_shares_rarely(settings: Settings, most: int) -> None:
+    """Only the next process of a store reads the counts."""
     assert most // 2 < await times_told(settings, *NEW) <= most
 
 
-async def test_what_brings_little_is_told_of_soon() -> None:
-    """There it matters who knows it; where all is fruitful, and for who is alone, it does not."""
+async def test_barren_kinds_are_shared_soon() -> None:
+    """Fruitful kinds, and kinds of a single container, can wait."""
     old = [*LETTERS[:3], *LETTERS[:1] * 97]
     assert await times_told(KEPT, *old) <= 12
     assert await times_told(HANDED_ON, *old) > 2 * await times_told(HANDED_ON, *NEW)
 
 
-async def test_containers_that_sort_out_links_at_once_let_out_one_of_an_unknown_kind() -> None:
-    """The container that is first to tell of its link asks for it; the links of the others wait."""
+async def test_concurrent_containers_release_one_link_per_kind() -> None:
+    """The container that shares its link first requests it."""
     world = World(crawls={ORDERED.id: ORDERED})
     one, *others = (container(world, HANDED_ON) for _ in range(4))
-    learn(one, *LETTERS[:2], *LETTERS[:1] * 30)  # a kind that brings little: it matters who knows
+    learn(one, *LETTERS[:2], *LETTERS[:1] * 30)  # a barren kind, which is shared soon
     await one.share(ORDERED)
     links = [Target(url=f"{SITE}/e/{LETTERS[n]}_1_y?q={n}", depth=1) for n in range(5)]
     for kinds in others:
@@ -189,10 +185,10 @@ async def test_containers_that_sort_out_links_at_once_let_out_one_of_an_unknown_
     assert not (await one.sorted_out(ORDERED, links[4:], None))[0]
 
 
-async def test_what_waits_is_looked_at_soon_where_several_learn(
+async def test_late_links_are_checked_soon_with_several_learners(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """In the first answers, and where not nearly all kinds are fruitful."""
+    """In an early crawl, if some kinds are barren."""
     world = World(crawls={ORDERED.id: ORDERED})
     one, other = container(world), container(world)
     for query in ("", "?a=1", "?b=2", "?c=3"):
@@ -202,7 +198,7 @@ async def test_what_waits_is_looked_at_soon_where_several_learn(
     assert not one.looks_soon(ORDERED)  # it is alone
     learn(other, *LETTERS[4:8])
     await other.share(ORDERED)
-    assert not other.looks_soon(ORDERED)  # nothing waits
+    assert not other.looks_soon(ORDERED)  # no link is late
     other.note_waiting(ORDERED, 1)
     assert other.looks_soon(ORDERED)
     assert not other.looks_soon(replace(ORDERED, pages_max=ORDERED_PAGES_MAX + 1))
@@ -210,14 +206,14 @@ async def test_what_waits_is_looked_at_soon_where_several_learn(
     assert not other.looks_soon(ORDERED)
 
 
-async def test_what_others_know_is_read_before_a_page_is_judged(
+async def test_shared_counts_are_read_before_first_judgement(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """By who knows of none, once; then in the first answers, where some kinds bring little."""
+    """In an early crawl they are read again while some kinds are barren."""
     world = World(crawls={ORDERED.id: ORDERED})
     reads: list[str] = []
     one, other = container(world), container(world, gate=noting(reads))
-    learn(one, *LETTERS[:1] * 40)  # one page again and again: this kind brings little
+    learn(one, *LETTERS[:1] * 40)  # one page again and again makes the kind barren
     await one.share(ORDERED)
     await other.before_judging(replace(ORDERED, pages_max=ORDERED_PAGES_MAX + 1))
     assert not reads
@@ -228,15 +224,15 @@ async def test_what_others_know_is_read_before_a_page_is_judged(
     assert len(reads) == 2
     monkeypatch.setattr(kind_learning, "SOON_DONE", 40)
     await other.before_judging(ORDERED)
-    assert len(reads) == 2  # these are not the first answers any more
+    assert len(reads) == 2  # this is no longer an early crawl
     alone = container(World(crawls={ORDERED.id: ORDERED}), gate=noting(reads))
     for _ in range(3):
         await alone.before_judging(ORDERED)
     assert len(reads) == 3
 
 
-async def test_a_file_that_is_not_there_is_looked_for_a_few_times() -> None:
-    """Its number is known before it is put; what is broken is passed over."""
+async def test_missing_kinds_file_is_tried_a_few_times() -> None:
+    """A file's number is known before its write. A broken file is skipped."""
     world = World(crawls={ORDERED.id: ORDERED})
     one, other = container(world, HANDED_ON), container(world)
     learn(one, *LETTERS[:5])
@@ -266,10 +262,9 @@ async def test_a_file_that_is_not_there_is_looked_for_a_few_times() -> None:
 
 @pytest.mark.parametrize("broken", ["crawls.learn", "crawls.read_kinds", "files.put"])
 @pytest.mark.parametrize("hangs", [False, True])
-async def test_a_failure_to_share_is_made_up_for(
+async def test_failed_share_is_repeated_and_delays_no_page(
     broken: str, hangs: bool, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And holds up no page: neither what is refused nor what is not answered."""
     failing = [True]
 
     async def gate(at: str, _moment: Moment) -> None:
@@ -292,8 +287,7 @@ async def test_a_failure_to_share_is_made_up_for(
     assert fruitful(other) == 5 + SHARED_FIRST
 
 
-async def test_packs_that_end_together_share_once() -> None:
-    """Each waits for the answer that it needs, and adds nothing a second time."""
+async def test_concurrent_shares_are_made_once() -> None:
     world = World(crawls={ORDERED.id: ORDERED})
     one, other = container(world, HANDED_ON), container(world, HANDED_ON)
     learn(other, *LETTERS[10:15])

@@ -1,4 +1,4 @@
-"""Links that are asked for late: what waits, when it is asked for, and what a limit spares."""
+"""Late links: queued order, release, and links omitted by a limit."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ ROBOTS = b"User-agent: *\nDisallow: /edit\n"
 
 
 def name(number: int) -> str:
-    """Name an article by words that no other one has."""
+    """A unique article name."""
     letters = "".join("abcdefghij"[int(digit)] for digit in f"{number:02}")
     return f"Of_{letters}_k"
 
 
 def wiki(stage: Stage, articles: int = 40, forms: int = 3) -> None:
-    """Put a wiki there: each article leads to two others, and to forms that lead nowhere."""
+    """Make a wiki: each article links to two others and to barren forms."""
     for number in range(-1, articles):
         follow = (2 * number + 2, 2 * number + 3)
         links = [f"/wiki/{name(more)}" for more in follow if more < articles]
@@ -71,12 +71,12 @@ def wiki(stage: Stage, articles: int = 40, forms: int = 3) -> None:
 
 
 def asked(stage: Stage) -> list[str]:
-    """List what was asked for but robots.txt, in order."""
+    """Requested paths in order, without robots.txt."""
     return [url.removeprefix(SITE) for url in stage.web.urls if not url.endswith("/robots.txt")]
 
 
 def articles_of(urls: Iterable[str]) -> int:
-    """Count articles."""
+    """Number of articles."""
     return sum(url.startswith("/wiki/") for url in urls)
 
 
@@ -87,8 +87,8 @@ async def crawled(stage: Stage, crawl: Crawl) -> Crawl:
     return stage.world.crawls[crawl.id]
 
 
-async def test_a_limit_is_spent_on_what_brings_something_new() -> None:
-    """Three forms an article, and room for a third of them all: nearly all articles are there."""
+async def test_limit_is_spent_on_fruitful_links() -> None:
+    """Each article has three forms, and the limit is a third of all pages."""
     stage = Stage()
     wiki(stage)
     ended = await crawled(stage, replace(WIKI, pages_max=54))
@@ -101,8 +101,8 @@ async def test_a_limit_is_spent_on_what_brings_something_new() -> None:
 
 
 @pytest.mark.parametrize("pages_max", [20, 54])
-async def test_what_the_limit_leaves_is_not_taken_for_out(pages_max: int) -> None:
-    """So a raised limit goes on as if it had been higher from the start."""
+async def test_links_beyond_limit_do_not_count_as_out(pages_max: int) -> None:
+    """A raised limit continues as if it had been higher from the start."""
     stage = Stage()
     wiki(stage)
     ended = await crawled(stage, replace(WIKI, pages_max=pages_max))
@@ -111,8 +111,8 @@ async def test_what_the_limit_leaves_is_not_taken_for_out(pages_max: int) -> Non
     assert all(one.out <= one.asked for one in known)
 
 
-async def test_without_a_limit_that_is_reached_everything_is_asked_for_once() -> None:
-    """Barren kinds come last, and none of them is left out."""
+async def test_unlimited_crawl_requests_everything_once() -> None:
+    """Barren kinds come last."""
     stage = Stage()
     wiki(stage)
     ended = await crawled(stage, replace(WIKI, pages_max=5_000))
@@ -125,11 +125,8 @@ async def test_without_a_limit_that_is_reached_everything_is_asked_for_once() ->
     assert not any(stage.world.backlog.values())
 
 
-async def test_links_that_were_given_back_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A container may remember them as claimed, by a journal that another one carried out.
-
-    That one met the limit, gave the claims back, and put the links down for later.
-    """
+async def test_released_claims_are_requested_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another container applied the journal, met the limit and released the claims."""
     note_late = Sifter._note_late
 
     def remembering(self: Sifter, crawl: Crawl, message: Pack, journal: Journal) -> None:
@@ -145,8 +142,8 @@ async def test_links_that_were_given_back_are_asked_for(monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("articles", [12, 40])
-async def test_a_crawl_stops_by_request_when_nothing_new_comes(articles: int) -> None:
-    """All articles are asked for, a few of the forms, and what waits is counted and stays."""
+async def test_crawl_stops_if_nothing_new_is_expected(articles: int) -> None:
+    """All articles and a few forms are requested."""
     stage = Stage()
     wiki(stage, articles=articles)
     crawl = replace(WIKI, pages_max=5_000, stop_when_nothing_new=True)
@@ -169,8 +166,7 @@ async def test_a_crawl_stops_by_request_when_nothing_new_comes(articles: int) ->
     assert "it waited when site-1 ended as nothing new was to come" in told.verdict
 
 
-async def test_a_crawl_of_fruitful_kinds_alone_ends_as_ever() -> None:
-    """Nothing that brings something new is left out by the wish to stop."""
+async def test_crawl_of_fruitful_kinds_finishes_as_usual() -> None:
     stage = Stage()
     wiki(stage, forms=0)
     ended = await crawled(stage, replace(WIKI, pages_max=5_000, stop_when_nothing_new=True))
@@ -178,8 +174,7 @@ async def test_a_crawl_of_fruitful_kinds_alone_ends_as_ever() -> None:
     assert articles_of(asked(stage)) == len(asked(stage)) == 41
 
 
-async def test_a_limit_that_is_reached_first_is_the_reason() -> None:
-    """Nothing is said of what was left."""
+async def test_limit_reached_first_is_the_stop_reason() -> None:
     stage = Stage()
     wiki(stage)
     ended = await crawled(stage, replace(WIKI, pages_max=20, stop_when_nothing_new=True))
@@ -187,10 +182,9 @@ async def test_a_limit_that_is_reached_first_is_the_reason() -> None:
     assert len(asked(stage)) == 20
 
 
-async def test_without_a_limit_of_its_own_nothing_is_learned(
+async def test_crawl_without_own_limit_learns_no_kinds(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Such a crawl asks for everything; it pays nothing for an order."""
     learners = []
     monkeypatch.setattr(kind_learning, "KindLearner", lambda: learners.append(1))
     monkeypatch.setattr(page_reading, "plain_words", lambda *_: learners.append(1))
@@ -202,8 +196,7 @@ async def test_without_a_limit_of_its_own_nothing_is_learned(
     assert stage.counts().get("late_packs", 0) == 0
 
 
-async def test_what_robots_forbids_gives_its_share_of_the_limit_back() -> None:
-    """All articles are asked for, though the forms between them were claimed."""
+async def test_urls_forbidden_by_robots_free_their_budget() -> None:
     stage = Stage()
     wiki(stage)
     stage.web.put(f"{SITE}/robots.txt", answer(200, ROBOTS))
@@ -218,14 +211,17 @@ async def test_what_robots_forbids_gives_its_share_of_the_limit_back() -> None:
     ("path", "host_pages_max", "skipped"),
     [("/edit?n={}", None, 400), ("/edit/{}.zip", None, 400), ("/go?n={}", 14, 398)],
 )
-async def test_links_that_are_never_asked_for_do_not_go_on_one_by_one(
+async def test_skipped_late_links_do_not_take_one_round_each(
     path: str, host_pages_max: int | None, skipped: int
 ) -> None:
-    """However many of their kind wait: each round of a late pack costs."""
     stage = Stage()
     wiki(stage, articles=8, forms=0)
     links = [path.format(number) for number in range(400)]
-    links += ["/log?of=a_b", "/talk/of_a_b", "/old?page=a_b&of=c_d"]  # there is something to choose
+    links += [
+        "/log?of=a_b",
+        "/talk/of_a_b",
+        "/old?page=a_b&of=c_d",
+    ]  # several kinds
     home = stage.web.answers[HOME][0]
     assert isinstance(home, Response)
     more = "".join(f'<a href="{link}">x</a>' for link in links).encode()
@@ -241,10 +237,9 @@ async def test_links_that_are_never_asked_for_do_not_go_on_one_by_one(
 @pytest.mark.parametrize("dead", [0, 1])
 @pytest.mark.parametrize("soon", [False, True])
 @pytest.mark.parametrize("dies", [False, True])
-async def test_late_packs_that_could_not_be_sent_are_sent_by_who_finds_nothing_out(
+async def test_unsent_late_packs_are_sent_when_queue_is_empty(
     monkeypatch: pytest.MonkeyPatch, *, dies: bool, soon: bool, dead: int
 ) -> None:
-    """Others take them for sent; where nothing else is out they wait a moment, and send them."""
     monkeypatch.setattr(kind_learning.KindLearning, "looks_soon", lambda *_: soon)
     monkeypatch.setattr(late, "few_so_far", lambda _: True)
     monkeypatch.setattr(late, "UNKNOWN", late.BANDS_MAX)
@@ -287,8 +282,7 @@ async def test_late_packs_that_could_not_be_sent_are_sent_by_who_finds_nothing_o
     assert len(asked(stage)) == len(set(asked(stage))) == 13 * 4
 
 
-async def test_a_raised_limit_goes_on_with_what_waits() -> None:
-    """A later run of the name asks for what the first one spared, and for nothing twice."""
+async def test_raised_limit_continues_with_late_links() -> None:
     stage = Stage()
     wiki(stage, articles=12)
     control = control_of(stage)
@@ -305,8 +299,7 @@ async def test_a_raised_limit_goes_on_with_what_waits() -> None:
 
 
 @pytest.mark.parametrize("dead", [3, 60])
-async def test_dead_letters_do_not_hold_up_what_waits(dead: int) -> None:
-    """URLs that no worker can process are not waited for; links that wait are sent all the same."""
+async def test_dead_letters_do_not_delay_late_links(dead: int) -> None:
     stage = Stage()
     wiki(stage)
     crawl = replace(WIKI, pages_max=5_000)
@@ -322,8 +315,7 @@ async def test_dead_letters_do_not_hold_up_what_waits(dead: int) -> None:
     assert stage.world.crawls[crawl.id].state is State.RUNNING
 
 
-async def test_a_late_pack_that_is_delivered_twice_counts_once() -> None:
-    """Its copy finds the ledger, and looks whether others are due."""
+async def test_late_pack_delivered_twice_counts_once() -> None:
     stage = Stage()
     wiki(stage)
     crawl = replace(WIKI, pages_max=5_000)
@@ -341,8 +333,8 @@ async def test_a_late_pack_that_is_delivered_twice_counts_once() -> None:
     assert len(asked(stage)) == len(set(asked(stage))) == 41 * 4
 
 
-async def test_a_late_pack_of_a_crawl_whose_time_is_over_is_not_asked_for() -> None:
-    """It ends by its duration, and a later run may have what waited."""
+async def test_late_pack_after_duration_is_not_requested() -> None:
+    """A later run may request its links."""
     stage = Stage()
     wiki(stage)
     crawl = replace(WIKI, pages_max=5_000, duration_max_s=50)
@@ -355,8 +347,7 @@ async def test_a_late_pack_of_a_crawl_whose_time_is_over_is_not_asked_for() -> N
     assert (ended.state, ended.stop) == (State.FINISHED, Stop.DURATION)
 
 
-async def test_explain_says_that_a_link_waits_and_what_its_kind_has_brought() -> None:
-    """And after the end, that the limit spared it."""
+async def test_explain_reports_late_link_and_yield_of_its_kind() -> None:
     stage = Stage()
     wiki(stage)
     crawl = replace(WIKI, pages_max=54)

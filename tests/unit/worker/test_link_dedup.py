@@ -1,4 +1,4 @@
-"""Links of packs that are settled at once: each is claimed by one of them, and none is lost."""
+"""Links of packs that are committed together: one pack claims each link."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def batch(stage: Stage, *links: tuple[str, ...]) -> list[Pack]:
-    """Put pages there that link to others, each in a pack of its own."""
+    """Make pages with links, each in its own pack."""
     urls = [f"{SITE}/page{number}" for number in range(len(links))]
     stage.begin(CRAWL, *urls)
     for url, paths in zip(urls, links, strict=True):
@@ -32,8 +32,7 @@ def batch(stage: Stage, *links: tuple[str, ...]) -> list[Pack]:
     return [pack_of(url, pack=child_id("pack", url)) for url in urls]
 
 
-async def test_packs_of_a_batch_do_not_race() -> None:
-    """What several pages link to is claimed once, in one go, and sent in full packs."""
+async def test_packs_of_batch_claim_shared_links_once() -> None:
     effects: list[str] = []
     stage = Stage(gate=noting(effects))
     shared = tuple(f"/shared{place}" for place in range(10))
@@ -46,8 +45,7 @@ async def test_packs_of_a_batch_do_not_race() -> None:
     assert stage.counts()["claimed"] == 20
 
 
-async def test_links_are_not_lost_with_another_packs_journal() -> None:
-    """When the one that took them over cannot write it down, the others still have theirs."""
+async def test_links_survive_failed_journal_of_other_pack() -> None:
     refused: list[str] = []
 
     async def once(effect: str, moment: Moment) -> None:
@@ -64,8 +62,7 @@ async def test_links_are_not_lost_with_another_packs_journal() -> None:
     assert urls_of(stage.sent()) == {missing}
 
 
-async def test_whoever_waits_too_long_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A table that is slow for one pack does not hold up the others."""
+async def test_slow_pack_does_not_delay_others(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(link_dedup, "TURN_WAIT_S", 0.01)
     slow = asyncio.Event()
     journals: list[str] = []
@@ -85,8 +82,8 @@ async def test_whoever_waits_too_long_goes_on(monkeypatch: pytest.MonkeyPatch) -
     assert stage.counts()["claimed"] == 6
 
 
-async def test_new_links_are_not_all_looked_up_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Once next to none are found claimed a few are looked at; if one is claimed, all of them."""
+async def test_lookups_are_sampled_after_few_claimed_links(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If one sampled link is claimed, all links are looked up."""
     looks: list[int] = []
     looked: set[str] = set()
     known = MemoryFrontier.known
@@ -115,8 +112,7 @@ async def test_new_links_are_not_all_looked_up_for_ever(monkeypatch: pytest.Monk
     assert stage.counts()["claimed"] == 3 + ASKED_MIN + 50 + 39
 
 
-async def test_what_was_given_back_is_not_remembered() -> None:
-    """A budget that is raised finds the links again that it had refused."""
+async def test_released_links_are_found_after_raised_budget() -> None:
     stage = Stage()
     crawl = replace(CRAWL, pages_max=2)
     stage.begin(crawl, f"{SITE}/page0", f"{SITE}/page1")
@@ -130,8 +126,7 @@ async def test_what_was_given_back_is_not_remembered() -> None:
     assert len(urls_of(stage.sent())) == 1
 
 
-async def test_a_link_that_waits_is_judged_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Else each page that names it would have it judged, sorted out and dropped anew."""
+async def test_late_link_is_judged_once(monkeypatch: pytest.MonkeyPatch) -> None:
     judged: list[str] = []
     admit = admission.admit_link
 
@@ -151,8 +146,7 @@ async def test_a_link_that_waits_is_judged_once(monkeypatch: pytest.MonkeyPatch)
     assert {"/of/page0", "/of/page1"} < set(judged)
 
 
-async def test_a_shard_without_room_says_nothing_of_the_others() -> None:
-    """After a budget was edited one shard may have much room: its links are claimed."""
+async def test_full_shard_does_not_affect_other_shards() -> None:
     stage = Stage()
     crawl = replace(CRAWL, shards=2, quotas=(0, 9))
     full, open_ = (

@@ -1,4 +1,4 @@
-"""One pack, from where earlier deliveries left it."""
+"""Processing of one pack, continued from the state of earlier deliveries."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ SEEDS = SeedsMessage(id=child_id("seeds", 0), crawl=CRAWL.id, at_ms=NOW_MS, refe
 # --- recall -----------------------------------------------------------------------------------
 
 
-async def test_a_pack_that_is_done_is_not_asked_for_again() -> None:
-    """A second delivery finds the ledger and what is noted there, and costs nothing (case 2)."""
+async def test_finished_pack_is_not_requested_again() -> None:
+    """The second delivery finds the ledger and makes no write (case 2)."""
     stage = Stage()
     pack = stage.begin(CRAWL, A)
     stage.web.put(A, html("/b"))
@@ -53,14 +53,14 @@ async def test_a_pack_that_is_done_is_not_asked_for_again() -> None:
     assert effects == ["packs.recall", "crawls.get"]
 
 
-async def test_a_copy_that_looked_before_its_crawl_ended_lets_go_of_nothing() -> None:
-    """It saw no ledger, then the end: what the other copy came to counts, for later runs too."""
+async def test_copy_that_read_before_crawl_end_releases_nothing() -> None:
+    """Claims of the other copy stay valid for later runs."""
     stage = Stage()
     pack = stage.begin(CRAWL, A)
     await stage.frontier.claim(claimer_of(CRAWL, ROOT, NOW_MS), pack.targets)
     stage.web.put(A, html())
     other = Stage(world=stage.world, clock=stage.clock)
-    copies = [stage.deliver(pack)]  # one, by the container that is not held up
+    copies = [stage.deliver(pack)]  # one of them is delivered by the faster container
 
     async def end_meanwhile(effect: str, moment: Moment) -> None:
         if (effect, moment) == ("packs.recall", Moment.AFTER) and copies:
@@ -73,8 +73,8 @@ async def test_a_copy_that_looked_before_its_crawl_ended_lets_go_of_nothing() ->
     assert (await stage.frontier.known(later, [A])).held == {A}
 
 
-async def test_an_outbox_that_may_be_missing_is_sent_again() -> None:
-    """Who died before the note sends the same packs again, with the same ids (cases 5, 6)."""
+async def test_possibly_unsent_outbox_is_sent_again() -> None:
+    """The packs have the same ids (cases 5, 6)."""
     for effect, moment in (("queue.send", Moment.BEFORE), ("packs.sent", Moment.BEFORE)):
         stage = Stage(gate=kill_on(effect, moment))
         pack = stage.begin(CRAWL, A)
@@ -86,8 +86,7 @@ async def test_an_outbox_that_may_be_missing_is_sent_again() -> None:
         assert stage.web.urls == [A]
 
 
-async def test_a_ledger_without_its_journal_is_the_end() -> None:
-    """What is past its retention has no copy left that could matter."""
+async def test_ledger_without_journal_ends_pack() -> None:
     stage = Stage()
     pack = stage.begin(CRAWL, A)
     stage.world.ledgers[ROOT] = Ledger(pack=ROOT, children=())
@@ -95,8 +94,8 @@ async def test_a_ledger_without_its_journal_is_the_end() -> None:
     assert stage.web.urls == []
 
 
-async def test_a_journaled_pack_goes_on_without_asking() -> None:
-    """What was fetched is not fetched again, whatever has changed since (case 4)."""
+async def test_journaled_pack_is_not_fetched_again() -> None:
+    """The journal counts, whatever has changed since (case 4)."""
     stage = Stage(gate=kill_on("packs.journal", Moment.AFTER))
     pack = stage.begin(CRAWL, A)
     stage.web.put(A, html("/b"), answer(404))
@@ -109,8 +108,8 @@ async def test_a_journaled_pack_goes_on_without_asking() -> None:
     assert urls_of(stage.sent()) == {B}
 
 
-async def test_a_crash_before_the_journal_costs_a_second_fetch() -> None:
-    """What was only in memory is lost and asked for once more, and counted once (case 3)."""
+async def test_crash_before_journal_costs_second_fetch() -> None:
+    """The page counts once (case 3)."""
     stage = Stage(gate=kill_on("packs.journal", Moment.BEFORE))
     pack = stage.begin(CRAWL, A)
     stage.web.put(A, html())
@@ -121,8 +120,8 @@ async def test_a_crash_before_the_journal_costs_a_second_fetch() -> None:
     assert stage.counts() == {"claimed": 1, "fetched": 1, "fetched.ok": 1, "bytes": 19}
 
 
-async def test_a_delivery_that_comes_too_late_is_overruled() -> None:
-    """A worker that froze writes no journal, record or count over another's (case 18)."""
+async def test_stale_delivery_uses_existing_journal() -> None:
+    """It writes no journal, record or count (case 18)."""
     stage = Stage()
     pack = stage.begin(CRAWL, A)
     stage.web.put(A, html("/late"))
@@ -141,8 +140,8 @@ async def test_a_delivery_that_comes_too_late_is_overruled() -> None:
 
 
 @pytest.mark.parametrize("remains", [True, False])
-async def test_a_crash_at_any_step_of_a_pack_is_made_good(*, remains: bool) -> None:
-    """Wherever the worker ends, the next one comes to the same, counted once (cases 3 to 6)."""
+async def test_crash_at_any_step_of_pack_is_repaired(*, remains: bool) -> None:
+    """Every redelivery has the same result and counts once (cases 3 to 6)."""
     moment = 1
     while True:
         stage = Stage(gate=kill_at(moment))
@@ -167,8 +166,8 @@ async def test_a_crash_at_any_step_of_a_pack_is_made_good(*, remains: bool) -> N
 # --- admit ------------------------------------------------------------------------------------
 
 
-async def test_seeds_are_claimed_and_become_a_pack() -> None:
-    """References become claims and a pack; a second delivery finds that done (case 2)."""
+async def test_seeds_are_claimed_once_and_become_pack() -> None:
+    """A second delivery makes no change (case 2)."""
     stage = Stage()
     stage.begin()
     for _ in range(2):
@@ -180,8 +179,8 @@ async def test_seeds_are_claimed_and_become_a_pack() -> None:
     assert stage.web.urls == []
 
 
-async def test_a_paused_crawl_sets_its_messages_aside() -> None:
-    """Packs and seeds are parked as they came, and acknowledged; nothing is asked (case 23)."""
+async def test_messages_of_paused_crawl_are_parked() -> None:
+    """They are acknowledged, and no request is made (case 23)."""
     stage = Stage()
     pack = stage.begin(replace(CRAWL, state=State.PAUSED), A)
     assert await stage.deliver(pack, SEEDS) == []
@@ -192,8 +191,7 @@ async def test_a_paused_crawl_sets_its_messages_aside() -> None:
     assert (stage.web.urls, stage.world.sent, stage.world.journals) == ([], [], {})
 
 
-async def test_a_crawl_that_was_resumed_meanwhile_goes_on() -> None:
-    """What cannot be parked any more is done, and the state is read anew."""
+async def test_pack_of_crawl_resumed_meanwhile_is_processed() -> None:
     stage = Stage()
     pack = stage.begin(replace(CRAWL, state=State.PAUSED), A)
 
@@ -221,8 +219,9 @@ async def test_a_crawl_that_was_resumed_meanwhile_goes_on() -> None:
         (CRAWL, 8 * 86_400, "duration"),
     ],
 )
-async def test_urls_of_a_stopped_crawl_end_unasked(crawl: Crawl, after_s: int, reason: str) -> None:
-    """They are counted so that the books balance, leave no record, and the crawl ends."""
+async def test_urls_of_stopped_crawl_are_skipped_without_record(
+    crawl: Crawl, after_s: int, reason: str
+) -> None:
     stage = Stage()
     pack = stage.begin(crawl, A, B)
     stage.clock.at_ms += after_s * 1000
@@ -234,8 +233,7 @@ async def test_urls_of_a_stopped_crawl_end_unasked(crawl: Crawl, after_s: int, r
     assert (ended.state, str(ended.stop)) == (State.FINISHED, reason)
 
 
-async def test_a_pack_of_a_sealed_crawl_ends_quietly() -> None:
-    """A stray copy after the end counts nothing, and has nothing checked."""
+async def test_pack_after_sealed_crawl_has_no_effect() -> None:
     stage = Stage()
     pack = stage.begin(CRAWL, A)
     stage.world.shards[CRAWL.id, 0].closed = True
@@ -249,10 +247,7 @@ async def test_a_pack_of_a_sealed_crawl_ends_quietly() -> None:
     ("passed_ms", "asked"),
     [(CRAWL_FRESH_MS - 1, True), (CRAWL_FRESH_MS, False), (-1, False)],
 )
-async def test_a_container_notices_a_cancellation_within_seconds(
-    passed_ms: int, *, asked: bool
-) -> None:
-    """What is known of a crawl is read again after five seconds, or when the clock went back."""
+async def test_cancellation_is_noticed_within_five_seconds(passed_ms: int, *, asked: bool) -> None:
     stage = Stage()
     stage.begin(CRAWL, A, B)
     stage.web.put(A, html())
@@ -263,8 +258,8 @@ async def test_a_container_notices_a_cancellation_within_seconds(
     assert (B in stage.web.urls) is asked
 
 
-async def test_a_pack_of_a_crawl_that_is_not_there_is_buried() -> None:
-    """Its crawl may yet come: the answer is not remembered."""
+async def test_pack_of_unknown_crawl_is_dead_lettered() -> None:
+    """The crawl may appear later, so the lookup is not cached."""
     stage = Stage()
     pack = pack_of(A, crawl="nobody")
     assert await stage.deliver(pack) == []
@@ -275,11 +270,10 @@ async def test_a_pack_of_a_crawl_that_is_not_there_is_buried() -> None:
     assert stage.web.urls == [A]
 
 
-# --- URLs that do not fit ---------------------------------------------------------------------
+# --- inadmissible URLs ------------------------------------------------------------------------
 
 
-async def test_urls_of_a_pack_that_do_not_fit_end_with_a_reason() -> None:
-    """They are counted and not asked for; the others are, and the books balance."""
+async def test_inadmissible_targets_are_skipped_with_reason() -> None:
     stage = Stage()
     crawl = replace(CRAWL, seeds=(A,))
     linked = Target(url=B, depth=1, referrer=A)

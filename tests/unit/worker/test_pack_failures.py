@@ -1,4 +1,4 @@
-"""Packs that fail, that are put off, and links that cost nothing."""
+"""Failed and deferred packs, and links without writes."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ if TYPE_CHECKING:
     from tests.memory import Moment
 
 
-# --- packs that fail --------------------------------------------------------------------------
+# --- failed packs -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("receives", "failures", "buried"), [(4, 0, False), (5, 0, True), (2, 2, False), (2, 3, True)]
 )
-async def test_what_fails_too_often_is_buried(
+async def test_pack_is_dead_lettered_after_too_many_failures(
     receives: int, failures: int, *, buried: bool
 ) -> None:
-    """Failures are counted over redeliveries and resends; the last delivery gives the reason."""
+    """Redeliveries and resends count."""
     stage = Stage()
     stage.begin(CRAWL, A)
     pack = pack_of(A, failures=failures)
@@ -54,16 +54,14 @@ async def test_what_fails_too_often_is_buried(
     assert (stage.web.urls == []) is buried
 
 
-async def test_seeds_that_fail_too_often_are_buried() -> None:
-    """Seeds have no failures of their own but those that the queue counts."""
+async def test_seeds_are_dead_lettered_after_too_many_failures() -> None:
     stage = Stage()
     stage.begin()
     assert await stage.deliver(SEEDS, receives=5) == []
     assert [mail.reason for mail in stage.world.buried] == ["failed 4 times"]
 
 
-async def test_a_pack_that_comes_a_second_time_is_taken_apart() -> None:
-    """Each URL goes on by itself, at once and as it is, and none is asked for before that."""
+async def test_pack_received_again_is_split_before_requests() -> None:
     stage = Stage()
     pack = stage.begin(CRAWL, A, B)
     assert await stage.deliver(pack, receives=2) == []
@@ -74,8 +72,8 @@ async def test_a_pack_that_comes_a_second_time_is_taken_apart() -> None:
     assert stage.counts() == {"claimed": 2}
 
 
-async def test_only_what_brings_a_worker_down_is_to_blame() -> None:
-    """A URL that its worker does not survive is struck; after three strikes it is buried."""
+async def test_url_that_crashes_worker_is_dead_lettered() -> None:
+    """Each crash is a strike, and the third one ends the pack."""
     dead: list[Request] = []
 
     def die(request: Request) -> None:
@@ -100,8 +98,8 @@ async def test_only_what_brings_a_worker_down_is_to_blame() -> None:
     assert len(stage.web.urls) == 1 + STRIKES_MAX
 
 
-async def test_a_redriven_culprit_gets_one_more_chance() -> None:
-    """Whoever moves it back may have mended what it died of (case 24)."""
+async def test_redriven_pack_is_tried_once_more() -> None:
+    """The cause may be fixed (case 24)."""
     stage = Stage()
     stage.begin(CRAWL, A)
     stage.web.put(A, html())
@@ -115,8 +113,7 @@ async def test_a_redriven_culprit_gets_one_more_chance() -> None:
 
 
 @pytest.mark.parametrize("strikes", [0, 2])
-async def test_a_suspect_that_is_put_off_keeps_its_strikes(strikes: int) -> None:
-    """Nothing was tried, so nothing is proved: it stays a suspect, with the strikes it had."""
+async def test_deferred_suspect_keeps_its_strikes(strikes: int) -> None:
     stage = Stage()
     stage.begin(CRAWL, A)
     stage.world.hosts[SITE] = Host(name=SITE, blocked_until_ms=NOW_MS + 90_000)
@@ -127,8 +124,8 @@ async def test_a_suspect_that_is_put_off_keeps_its_strikes(strikes: int) -> None
     assert pack == replace(pack_of(A, failures=1), put_offs=1)
 
 
-async def test_copies_of_a_suspect_that_is_put_off_become_one_that_has_its_strikes() -> None:
-    """Put off too often, it goes on under another id: one that never died is a suspect no more."""
+async def test_copies_of_deferred_suspect_merge_with_strikes() -> None:
+    """A pack without strikes is no longer a suspect."""
     for strikes, left in ((2, {ROOT: 2, child_id(ROOT, 0): 2}), (0, {ROOT: 0})):
         stage = Stage()
         stage.begin(CRAWL, A)
@@ -141,8 +138,7 @@ async def test_copies_of_a_suspect_that_is_put_off_become_one_that_has_its_strik
         assert stage.world.strikes == left
 
 
-async def test_trouble_with_a_table_is_no_crash() -> None:
-    """A suspect that fails by our fault comes back unstruck."""
+async def test_table_failure_is_no_strike() -> None:
     stage = Stage(gate=fail_on("hosts.reserve"))
     stage.begin(CRAWL, A)
     assert await stage.deliver(pack_of(A), receives=2) == []
@@ -150,11 +146,11 @@ async def test_trouble_with_a_table_is_no_crash() -> None:
     assert stage.world.strikes == {ROOT: 0}
 
 
-# --- packs that are put off -------------------------------------------------------------------
+# --- deferred packs ---------------------------------------------------------------------------
 
 
-async def test_a_pack_that_gets_no_slot_is_put_off_whole() -> None:
-    """The same pack, with its id, returns in its turn; nothing is written about it."""
+async def test_pack_without_slot_is_deferred_as_a_whole() -> None:
+    """It keeps its id, and no write is made."""
     effects: list[str] = []
     stage = Stage(gate=noting(effects))
     crawl = replace(CRAWL, delay_ms=1_000)
@@ -166,8 +162,8 @@ async def test_a_pack_that_gets_no_slot_is_put_off_whole() -> None:
     assert not {"packs.journal", "packs.commit"} & set(effects)
 
 
-async def test_copies_that_are_put_off_again_and_again_become_one() -> None:
-    """Each may be copied anew each time, so that they would be more and more."""
+async def test_copies_of_often_deferred_pack_merge() -> None:
+    """Otherwise their number could double each time."""
     stage = Stage()
     pack = stage.begin(replace(CRAWL, delay_ms=1_000), A)
     stage.world.hosts[SITE] = Host(name=SITE, blocked_until_ms=NOW_MS + 30 * 900_000)
@@ -181,8 +177,8 @@ async def test_copies_that_are_put_off_again_and_again_become_one() -> None:
     assert stage.counts()["deferrals"] == 1
 
 
-async def test_a_pack_may_be_put_off_any_number_of_times() -> None:
-    """Thirty deferrals later it has no failures and all its attempts (case 22)."""
+async def test_deferred_pack_keeps_attempts_and_failures() -> None:
+    """After thirty deferrals it has no failures (case 22)."""
     stage = Stage()
     crawl = replace(CRAWL, delay_ms=1_000, duration_max_s=30 * 86_400)
     pack = stage.begin(crawl, A)
@@ -201,8 +197,7 @@ async def test_a_pack_may_be_put_off_any_number_of_times() -> None:
     assert stage.counts()["fetched"] == 1
 
 
-async def test_what_was_asked_is_settled_and_the_rest_comes_back() -> None:
-    """A pack that got some slots is done; its other URLs travel on in a pack of their own."""
+async def test_requested_urls_are_committed_and_rest_returns() -> None:
     stage = Stage()
     crawl = replace(CRAWL, delay_ms=1_000)
     paths = [f"{SITE}/{place}" for place in range(25)]
@@ -218,10 +213,8 @@ async def test_what_was_asked_is_settled_and_the_rest_comes_back() -> None:
 
 
 @pytest.mark.parametrize(("remaining_ms", "asked"), [(28_000, False), (28_500, True)])
-async def test_nothing_is_begun_that_could_not_be_settled(
-    remaining_ms: int, *, asked: bool
-) -> None:
-    """Short of time, URLs come back unasked, well before the limit (case 10)."""
+async def test_no_request_starts_too_late_for_commit(remaining_ms: int, *, asked: bool) -> None:
+    """The URLs return well before the deadline (case 10)."""
     stage = Stage()
     pack = stage.begin(replace(CRAWL, delay_ms=1_000), A, B)
     assert await stage.deliver(pack, remaining_ms=remaining_ms) == []
@@ -233,8 +226,7 @@ async def test_nothing_is_begun_that_could_not_be_settled(
 # --- links ------------------------------------------------------------------------------------
 
 
-async def test_links_that_are_claimed_already_cost_no_write() -> None:
-    """A cheap read, and what this container has seen, spare conditional writes."""
+async def test_claimed_links_make_no_write() -> None:
     stage = Stage()
     stage.begin(CRAWL, A)
     links = [f"/{place}" for place in range(5)]
@@ -254,8 +246,7 @@ async def test_links_that_are_claimed_already_cost_no_write() -> None:
     assert stage.counts()["claimed"] == 6
 
 
-async def test_a_short_window_is_not_outlived_by_memory() -> None:
-    """A crawl without an end forgets after its window, so its containers remember nothing."""
+async def test_seen_urls_are_not_kept_longer_than_window() -> None:
     stage = Stage()
     crawl = replace(default_crawl(NOW_MS), window_s=60, obey_robots=False, delay_ms=0)
     stage.begin(crawl)
@@ -266,14 +257,13 @@ async def test_a_short_window_is_not_outlived_by_memory() -> None:
         stage.clock.at_ms += 61_000
 
 
-async def test_a_spent_budget_is_not_tried_again() -> None:
-    """Once claims had to be given back, later links of the crawl wait, and are not looked up."""
+async def test_links_beyond_spent_budget_are_late_without_lookup() -> None:
     effects: list[str] = []
     stage = Stage(gate=noting(effects))
     crawl = replace(CRAWL, pages_max=2)
     stage.begin(crawl, A, B)
     for url, links, word in ((A, ("/1", "/2", "/3"), "ant"), (B, ("/4", "/5"), "bee")):
-        # As nothing waits that is of a kind which brings something new.
+        # No fruitful link is late.
         text = " ".join(f"{word}{letter} hill" for letter in "abcdefghijklmnopqrst")
         found = html(*links, title=word)
         stage.web.put(url, replace(found, body=(found.body or b"") + f"<p>{text}".encode()))
@@ -287,8 +277,7 @@ async def test_a_spent_budget_is_not_tried_again() -> None:
     assert "refused.budget" not in stage.counts()
 
 
-async def test_outcomes_are_metrics() -> None:
-    """What a pack came to is counted for the dashboard; why URLs failed, beside it."""
+async def test_outcomes_and_failures_are_metrics() -> None:
     stage = Stage()
     stage.begin(CRAWL, A, B)
     stage.web.put(A, html())
@@ -298,8 +287,8 @@ async def test_outcomes_are_metrics() -> None:
     assert stage.metrics.failures == {"http_client_error": 1}
 
 
-async def test_a_journal_that_cannot_be_written_brings_the_pack_back() -> None:
-    """Nothing is claimed or stored before what was found is written down (case 3)."""
+async def test_failed_journal_write_returns_pack() -> None:
+    """No claim or record is written before the journal (case 3)."""
     stage = Stage(gate=fail_on("packs.journal"))
     pack = stage.begin(CRAWL, A)
     stage.web.put(A, html("/b"))

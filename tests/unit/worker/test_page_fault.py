@@ -1,4 +1,4 @@
-"""Faults in every step of reading: each ends one URL, and none becomes a dead letter."""
+"""Faults in each step of reading a page: one URL ends, and no message is dead-lettered."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ READING = READING_NAMES.split()
 
 
 class PanicException(BaseException):
-    """What pyo3 raises where a library in Rust panics, by name and base."""
+    """Exception of pyo3 for a panic in Rust, with its name and base."""
 
 
 @dataclass
@@ -95,7 +95,7 @@ class Injection:
 
 
 def holders_of(function: Callable[..., Any]) -> Iterator[tuple[Any, str]]:
-    """List the modules that have a function under a name of theirs."""
+    """Modules that refer to a function, with its name there."""
     for name, module in [*sys.modules.items()]:
         if name.startswith("orbweaver."):
             found = [key for key, value in vars(module).items() if value is function]
@@ -103,7 +103,7 @@ def holders_of(function: Callable[..., Any]) -> Iterator[tuple[Any, str]]:
 
 
 def functions_of(module: ModuleType) -> Iterator[tuple[str, Any, Callable[..., Any]]]:
-    """List the functions and methods that a module defines, and the class of each method."""
+    """Functions and methods of a module, with the class of each method."""
     for name, value in vars(module).items():
         if inspect.isfunction(value) and value.__module__ == module.__name__:
             yield name, None, value
@@ -128,7 +128,7 @@ def staged() -> Stage:
 
 
 async def crawled(stage: Stage) -> None:
-    """Deliver all there is; what fails comes back, until it is a dead letter."""
+    """Deliver all messages; failed ones return until they are dead-lettered."""
     bodies: list[tuple[Pack | str, int]] = [(stage.begin(ALL, HOME, OTHER), 1)]
     for _ in range(200):
         if not bodies:
@@ -175,7 +175,7 @@ async def check(
 async def test_function_of_reading_path_raises_once_and_crawl_ends(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever step raises, each claimed URL has an outcome and no message is a dead letter."""
+    """Each claimed URL has an outcome, and no message is dead-lettered."""
     module = importlib.import_module(f"orbweaver.{name}")
     assert await check(monkeypatch, module, KeyError, 1) == []
 
@@ -186,7 +186,7 @@ async def test_function_of_reading_path_raises_once_and_crawl_ends(
 async def test_function_of_parser_raises_always_and_crawl_ends(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A panic of a library is an exception like any other."""
+    """A panic of a library counts as an exception."""
     module = importlib.import_module(f"orbweaver.{name}")
     assert await check(monkeypatch, module, PanicException, 10_000) == []
 
@@ -194,7 +194,6 @@ async def test_function_of_parser_raises_always_and_crawl_ends(
 async def test_page_raises_ends_as_unreadable_beside_others(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Record, metric, log and links of the others: all are there."""
     read = "orbweaver.adapters.local.reader.read"
     real = importlib.import_module("orbweaver.worker.page_reading").read
 
@@ -221,8 +220,7 @@ async def test_page_raises_ends_as_unreadable_beside_others(
     ]
 
 
-async def test_page_with_port_error_returns_with_its_pack() -> None:
-    """A store that is out of reach is no fault of the page."""
+async def test_port_error_of_page_returns_pack() -> None:
     stage = Stage()
 
     async def busy(*_given: Any) -> Any:
@@ -236,6 +234,5 @@ async def test_page_with_port_error_returns_with_its_pack() -> None:
 
 
 def test_exception_of_child_keeps_type_and_place() -> None:
-    """The child names the line that raised it."""
     error = ReaderError("Traceback ...", "KeyError in parsing/page.py, line 1")
     assert type_and_place(error) == "KeyError in parsing/page.py, line 1"

@@ -1,4 +1,4 @@
-"""Pages whose scripts are run: what they ask for goes by the rules of any request."""
+"""Rendered pages, whose requests follow the rules of all requests."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ MADE = b"<!DOCTYPE html><title>Made</title><a href=/made>x</a><p>caf\xc3\xa9"
 
 @dataclass
 class Browser:
-    """A browser that asks for some files, and makes a page of nothing that they say."""
+    """A browser that requests some files and renders a fixed page."""
 
     asks: Sequence[ResourceRequest] = ()
     result: RenderResult = field(
@@ -60,24 +60,22 @@ class Browser:
     answers: list[ResourceAnswer | ResourceRefused] = field(default_factory=list)
 
     async def render(self, task: RenderTask, loader: ResourceLoader) -> RenderResult:
-        """See the port."""
         self.tasks.append(task)
         self.answers += await asyncio.gather(*(loader.load(one) for one in self.asks))
         return self.result
 
 
 class Lingering(Browser):
-    """One that takes its time."""
+    """A slow browser."""
 
     async def render(self, task: RenderTask, loader: ResourceLoader) -> RenderResult:
-        """See the port."""
         result = await super().render(task, loader)
         await asyncio.sleep(0.3)
         return result
 
 
 def asked(*urls: str) -> list[ResourceRequest]:
-    """Make requests of a page."""
+    """Requests of a page."""
     sent = (("Accept", "*/*"), ("Referer", A.url), ("Cookie", "a=b"))
     return [ResourceRequest(url=url, kind="xhr", headers=sent) for url in urls]
 
@@ -88,14 +86,12 @@ async def rendered(browser: Browser, crawl: Crawl = AUTO, page: Response = SHELL
 
 
 def stage_of(browser: Browser | None, page: Response | Failure = SHELL) -> Stage:
-    """Put a stage together that has a page, and a browser or none."""
     stage = Stage(renderer=browser)
     stage.web.put(A.url, page)
     return stage
 
 
-async def test_what_scripts_made_is_the_page() -> None:
-    """Title, links, body and digest are of it, and its record says so."""
+async def test_rendered_content_replaces_fetched_page() -> None:
     browser = Browser()
     journal = await rendered(browser)
     (record,) = journal.records
@@ -123,22 +119,20 @@ async def test_what_scripts_made_is_the_page() -> None:
         (RenderMode.ALWAYS, answer(200, None, content_type="image/png"), False),
     ],
 )
-async def test_which_pages_are_rendered(mode: RenderMode, page: Response, *, begun: bool) -> None:
-    """As the crawl says, and of the pages alone that are fetched and lead nowhere by themselves."""
+async def test_render_mode_selects_pages(mode: RenderMode, page: Response, *, begun: bool) -> None:
+    """AUTO renders fetched pages without links only."""
     browser = Browser()
     await rendered(browser, replace(CRAWL, render=mode), page)
     assert bool(browser.tasks) is begun
 
 
-async def test_without_a_browser_a_page_is_marked() -> None:
-    """And fetched as ever."""
+async def test_page_is_marked_without_browser() -> None:
     journal = await visit(stage_of(None), [A], AUTO)
     (record,) = journal.records
     assert (record.rendered, record.needs_rendering, record.title) == (None, True, "Shop")
 
 
-async def test_a_page_that_could_not_be_rendered_stays() -> None:
-    """As it was fetched; that is counted by its reason."""
+async def test_page_stays_as_fetched_after_failed_render() -> None:
     result = NotRendered(reason=RenderFailure.CRASHED, detail="x")
     journal = await rendered(Browser(result=result))
     (record,) = journal.records
@@ -146,8 +140,8 @@ async def test_a_page_that_could_not_be_rendered_stays() -> None:
     assert journal.counts["render.failed.crashed"] == 1
 
 
-async def test_a_page_for_which_there_is_no_time_returns() -> None:
-    """It is fetched anew, neither recorded as it is nor counted as one that failed."""
+async def test_page_returns_if_renderer_is_busy() -> None:
+    """It is fetched again, and the failure is not counted."""
     busy = NotRendered(reason=RenderFailure.BUSY, detail="x")
     browser = Browser(result=busy)
     journal = await rendered(browser)
@@ -160,10 +154,10 @@ async def test_a_page_for_which_there_is_no_time_returns() -> None:
     assert task.wait_s > 0
 
 
-async def test_a_page_that_waits_for_another_of_its_kind_returns_in_time(
+async def test_page_waiting_for_its_kind_returns_in_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """It is not rendered once there is no time left to begin; a page that was begun is finished."""
+    """A render that has started is finished."""
     monkeypatch.setattr(PageRendering, "wait_s", lambda _self, _context: 0.05)
     stage = stage_of(browser := Lingering())
     others = [Target(url=f"{SITE}/kind/{name}", depth=1) for name in ("one", "two")]
@@ -177,15 +171,14 @@ async def test_a_page_that_waits_for_another_of_its_kind_returns_in_time(
     assert journal.counts["render.busy"] == 1
 
 
-async def test_a_page_that_was_cut_says_so() -> None:
-    """In its record, as any other cut."""
+async def test_render_cut_is_recorded() -> None:
     result = Rendered(html=MADE, counts=RenderCounts(), cut=RenderCut.TIME)
     (record,) = (await rendered(Browser(result=result))).records
     assert record.cut == "render=1"
 
 
-async def test_a_page_that_left_before_it_had_loaded_redirects() -> None:
-    """To where it went; one that reloads itself does not."""
+async def test_navigation_before_load_is_redirect() -> None:
+    """A page that reloads itself does not redirect."""
     left = Rendered(
         html=MADE, counts=RenderCounts(), navigations=(f"{SITE}/there",), redirected=True
     )
@@ -198,8 +191,7 @@ async def test_a_page_that_left_before_it_had_loaded_redirects() -> None:
     assert record.outcome is Outcome.FETCHED
 
 
-async def test_where_a_page_would_go_later_is_a_link() -> None:
-    """And so is what it opens in windows."""
+async def test_later_navigations_and_popups_are_links() -> None:
     result = Rendered(
         html=MADE,
         counts=RenderCounts(),
@@ -211,8 +203,7 @@ async def test_where_a_page_would_go_later_is_a_link() -> None:
     assert found == {f"{SITE}/made", f"{SITE}/later?a=1&b=2", f"{SITE}/window"}
 
 
-async def test_requests_of_pages_wait_for_slots() -> None:
-    """A host is asked no sooner than its delay, by its pages and by what they ask for."""
+async def test_requests_of_page_use_slots_of_host() -> None:
     browser = Browser(asks=asked(*(f"{SITE}/data/{place}" for place in range(3))))
     stage = stage_of(browser)
     await visit(stage, [A, replace(A, url=f"{SITE}/b")], replace(AUTO, delay_ms=1_000))
@@ -221,8 +212,7 @@ async def test_requests_of_pages_wait_for_slots() -> None:
     assert all(later - sooner >= 1_000 for sooner, later in pairwise(at)), at
 
 
-async def test_requests_of_pages_go_by_robots_txt() -> None:
-    """That of the host which is asked; what is disallowed is not loaded, and counted."""
+async def test_requests_of_page_obey_robots_txt() -> None:
     browser = Browser(asks=asked(f"{SITE}/data", f"{SITE}/private/data"))
     stage = stage_of(browser)
     stage.web.put(f"{SITE}/robots.txt", answer(200, b"User-agent: *\nDisallow: /private\n"))
@@ -235,8 +225,7 @@ async def test_requests_of_pages_go_by_robots_txt() -> None:
     ]
 
 
-async def test_refusals_are_counted() -> None:
-    """By their reasons, as the browser counts them."""
+async def test_render_refusals_are_counted_by_reason() -> None:
     counts = RenderCounts(asked=2, cached=1, refused={"robots": 1, "method": 3})
     journal = await rendered(Browser(result=Rendered(html=MADE, counts=counts)), ALWAYS)
     found = {key: count for key, count in journal.counts.items() if key.startswith("render.")}
@@ -248,8 +237,8 @@ async def test_refusals_are_counted() -> None:
     }
 
 
-async def test_requests_of_pages_are_the_crawls() -> None:
-    """Its name, its headers for the host that they are for, and cookies of the page."""
+async def test_requests_of_page_have_identity_of_crawl() -> None:
+    """Host headers go to their host, cookies to the page's site."""
     browser = Browser(asks=asked(f"{SITE}/data", f"{API}/data"))
     stage = stage_of(browser)
     crawl = replace(
@@ -267,8 +256,7 @@ async def test_requests_of_pages_are_the_crawls() -> None:
     assert browser.tasks[0].user_agent == "named/1.0 (+https://example.com)"
 
 
-async def test_a_host_that_wants_to_be_left_alone_is() -> None:
-    """Also where a page's script was told so."""
+async def test_retry_after_of_page_request_blocks_host() -> None:
     browser = Browser(asks=asked(f"{SITE}/data"))
     stage = stage_of(browser)
     stage.web.put(f"{SITE}/data", answer(429, retry_after="60"))
@@ -276,8 +264,7 @@ async def test_a_host_that_wants_to_be_left_alone_is() -> None:
     assert (await stage.hosts.look(SITE)).blocked_until_ms >= NOW_MS + 60_000
 
 
-async def test_failures_of_requests_are_refusals() -> None:
-    """By the reason of the fetcher, such as an address that must not be dialled."""
+async def test_failed_page_requests_are_refused_with_reason() -> None:
     browser = Browser(asks=asked(f"{SITE}/data", "http://[bad/"))
     stage = stage_of(browser)
     stage.web.put(f"{SITE}/data", Failure(reason=Reason.ADDRESS, detail="private"))
@@ -285,8 +272,7 @@ async def test_failures_of_requests_are_refusals() -> None:
     assert browser.answers == [ResourceRefused(reason="address"), ResourceRefused(reason="url")]
 
 
-async def test_bytes_of_requests_are_the_crawls() -> None:
-    """They are taken of its budget, and what does not fit is not asked for."""
+async def test_bytes_of_page_requests_count_for_crawl() -> None:
     browser = Browser(asks=asked(f"{SITE}/data"))
     stage = stage_of(browser)
     stage.web.put(f"{SITE}/data", answer(200, b"x" * 5_000, content_type="text/plain"))
@@ -294,9 +280,7 @@ async def test_bytes_of_requests_are_the_crawls() -> None:
     assert journal.counts["received_bytes"] >= 5_000 + len(SHELL.body or b"")
 
 
-async def test_trouble_of_ours_is_no_outcome() -> None:
-    """The URL comes back where a table does not answer."""
-
+async def test_port_failure_during_render_returns_url() -> None:
     class Troubled(Browser):
         async def render(self, task: RenderTask, loader: ResourceLoader) -> RenderResult:
             raise Transient("no table")
@@ -308,13 +292,13 @@ async def test_trouble_of_ours_is_no_outcome() -> None:
 
 @dataclass
 class Slow(Stage):
-    """A stage whose web notes how many requests are open at once, each for a moment."""
+    """A stage that counts requests in flight, each of which takes a moment."""
 
     open_now: int = 0
     open_most: int = 0
 
     def hold(self) -> None:
-        """Let every answer take a while."""
+        """Delay every answer."""
         fetch = self.web.fetch
 
         async def held(request: Request) -> Response | Failure:
@@ -329,8 +313,7 @@ class Slow(Stage):
 
 
 @pytest.mark.parametrize("most", [1, 2, 5, 16])
-async def test_a_host_is_asked_by_no_more_at_once(most: int) -> None:
-    """By pages and by what they ask for together, over all pages."""
+async def test_concurrency_limit_includes_page_requests(most: int) -> None:
     browser = Browser(asks=asked(*(f"{SITE}/data/{place}" for place in range(6))))
     stage = Slow(renderer=browser)
     targets = [Target(url=f"{SITE}/p/{place}", depth=1) for place in range(20)]
@@ -343,8 +326,7 @@ async def test_a_host_is_asked_by_no_more_at_once(most: int) -> None:
     assert 1 <= stage.open_most <= most
 
 
-async def test_no_slot_of_a_host_lapses_for_what_pages_ask() -> None:
-    """A crawl that renders uses one slot after the other, whoever needs it."""
+async def test_page_requests_use_every_slot_of_host() -> None:
     browser = Browser(asks=asked(*(f"{SITE}/data/{place}" for place in range(3))))
     stage = stage_of(browser)
     pages = [replace(A, url=f"{SITE}/p/{place}") for place in range(4)]
@@ -361,10 +343,10 @@ async def test_no_slot_of_a_host_lapses_for_what_pages_ask() -> None:
     ("given", "bytes_", "kept"),
     [({}, 5, False), ({"screenshots": True}, 5, True), ({"screenshots": True}, 1_000_001, False)],
 )
-async def test_a_picture_is_stored_beside_the_body(
+async def test_screenshot_is_stored_beside_body_if_small(
     given: dict[str, bool], bytes_: int, *, kept: bool
 ) -> None:
-    """If the crawl asks for it, and it is not too large, which is counted."""
+    """A large one is counted instead."""
     crawl = replace(AUTO, bodies=Bodies.HTML, **given)  # type: ignore[arg-type]
     picture = bytes(bytes_) if given else None
     browser = Browser(result=Rendered(html=MADE, counts=RenderCounts(), screenshot=picture))

@@ -1,4 +1,4 @@
-"""Pages for workers with a browser, as a worker sees them that has none."""
+"""Pages for workers with a browser, handled by a worker without one."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PLAIN = b"<title>Page</title><p>text"
 
 
 def stage_of(pages: Mapping[str, bytes]) -> Stage:
-    """Put a worker together that has no browser, of a stack where others have one."""
+    """Make a worker without a browser, in a stack where others have one."""
     stage = Stage(settings=LANE)
     for path, body in pages.items():
         stage.web.put(SITE + path, answer(200, body, content_type="text/html"))
@@ -41,13 +41,12 @@ async def sent(stage: Stage, paths: Sequence[str], crawl: Crawl) -> Journal:
 
 
 def asked(stage: Stage) -> list[str]:
-    """List the pages that were asked for."""
+    """Requested pages."""
     asked = [request.url.removeprefix(SITE) for request in stage.web.requests]
     return [path for path in asked if path != "/robots.txt"]
 
 
-async def test_pages_that_may_gain_are_sent_on() -> None:
-    """Marked, and with scripts of which nothing is known; the others are done here."""
+async def test_pages_that_may_gain_are_sent_to_render_lane() -> None:
     stage = stage_of({"/shell": SHELL, "/x/frame": FRAME, "/plain": PLAIN})
     journal = await sent(stage, ("/shell", "/x/frame", "/plain"), AUTO)
     again = [item.target for item in journal.again]
@@ -61,8 +60,8 @@ async def test_pages_that_may_gain_are_sent_on() -> None:
     assert journal.counts[COUNTED[LimitPart.BYTES]] == len(SHELL) + len(FRAME) + len(PLAIN)
 
 
-async def test_nothing_is_asked_for_that_is_sent_on_in_any_case() -> None:
-    """Of a crawl, and of what a rule says; a sitemap is no page."""
+async def test_pages_always_rendered_are_sent_unrequested() -> None:
+    """A sitemap is no page and is requested here."""
     stage = stage_of({"/a": PLAIN})
     journal = await sent(stage, ("/a",), ALWAYS)
     assert [item.target.render for item in journal.again] == [True]
@@ -75,8 +74,7 @@ async def test_nothing_is_asked_for_that_is_sent_on_in_any_case() -> None:
     assert asked(stage) == ["/sitemap.xml"]
 
 
-async def test_a_crawl_that_does_not_render_is_as_ever() -> None:
-    """Whatever others have."""
+async def test_crawl_without_rendering_sends_no_page() -> None:
     stage = stage_of({"/shell": SHELL})
     journal = await sent(stage, ("/shell",), CRAWL)
     assert [one.needs_rendering for one in journal.records] == [True]
@@ -84,7 +82,7 @@ async def test_a_crawl_that_does_not_render_is_as_ever() -> None:
 
 
 async def learned(gains: bool) -> tuple[Stage, list[str]]:
-    """Have a worker with a browser render pages of a kind; another one, with more of them."""
+    """Let a worker with a browser render pages of a kind; return another worker, and more pages."""
     first = Stage(renderer=Browser(adds=lambda _url: gains))
     shown = kind("a", FRAME, 3)
     for path, body in shown.items():
@@ -98,15 +96,13 @@ async def learned(gains: bool) -> tuple[Stage, list[str]]:
     return stage, list(others)
 
 
-async def test_a_kind_that_gains_is_not_asked_for_here() -> None:
-    """Once that is known: it would be asked for twice."""
+async def test_kind_known_to_gain_is_not_requested_here() -> None:
     stage, others = await learned(gains=True)
     journal = await sent(stage, others, AUTO)
     assert (asked(stage), len(journal.again)) == ([], 3)
 
 
-async def test_a_kind_that_gains_nothing_stays_here() -> None:
-    """But for the samples."""
+async def test_kind_without_gain_stays_here_except_samples() -> None:
     stage, others = await learned(gains=False)
     sample = next(path for n in range(9_999) if is_sample(SITE + (path := f"/a/{n}")))
     stage.web.put(SITE + sample, answer(200, FRAME, content_type="text/html"))
@@ -116,8 +112,7 @@ async def test_a_kind_that_gains_nothing_stays_here() -> None:
 
 
 @pytest.mark.parametrize("marked_too", [False, True])
-def test_a_shape_of_two_kinds_is_expected_if_both_gain(*, marked_too: bool) -> None:
-    """Else most of it may have its text."""
+def test_shape_with_two_kinds_is_expected_if_both_gain(*, marked_too: bool) -> None:
     learned = KindsLearned()
     url = f"{SITE}/a/1"
     assert not learned.expects(url)
@@ -128,8 +123,8 @@ def test_a_shape_of_two_kinds_is_expected_if_both_gain(*, marked_too: bool) -> N
     assert learned.expects(url) is marked_too
 
 
-async def test_what_was_sent_on_is_done_where_there_is_a_browser() -> None:
-    """Its mark stays with it on the way, and its pack has no others."""
+async def test_sent_page_is_rendered_by_worker_with_browser() -> None:
+    """The flag survives the pack, which contains only such pages."""
     stage = stage_of({"/shell": SHELL, "/slow": PLAIN})
     journal = await sent(stage, ("/shell",), AUTO)
     journal = replace(journal, again=(*journal.again, replace_first(journal, f"{SITE}/slow")))
@@ -142,7 +137,7 @@ async def test_what_was_sent_on_is_done_where_there_is_a_browser() -> None:
 
 
 def replace_first(journal: Journal, url: str) -> Requeue:
-    """Make another URL return that is for any worker."""
+    """Requeue another URL that any worker can process."""
     (item,) = journal.again
     return replace(item, target=Target(url=url, depth=1))
 
@@ -158,8 +153,9 @@ def replace_first(journal: Journal, url: str) -> Requeue:
         (replace(LANE, browser="b"), True, True),
     ],
 )
-def test_which_packs_a_worker_takes_on(settings: Settings, *, render: bool, taken: bool) -> None:
-    """Those of its own lane, where there are two."""
+def test_worker_takes_packs_of_its_own_lane(
+    settings: Settings, *, render: bool, taken: bool
+) -> None:
     round_ = Round(clock=Stage().clock, settings=settings, deadline_ms=0, ending=Ending())
     target = Target(url=SITE, depth=0, render=render)
     assert round_.takes(Pack(id="p", crawl="c", at_ms=1, targets=(target,))) is taken

@@ -1,4 +1,4 @@
-"""Which pages are rendered: by rules, by marks, and by what their kind has gained."""
+"""Choice of pages to render: rules, marks, and the gain of their kind."""
 
 from __future__ import annotations
 
@@ -43,14 +43,13 @@ def always(_url: str) -> bool:
 
 @dataclass
 class Browser:
-    """A browser whose pages have text by their scripts, if `adds` says so; it takes a moment."""
+    """A browser in which scripts add text to a page if `adds` says so."""
 
     adds: Callable[[str], bool] = always
     fails: bool = False
     asked: list[str] = field(default_factory=list)
 
     async def render(self, task: RenderTask, loader: ResourceLoader) -> RenderResult:
-        """See the port."""
         self.asked.append(task.url)
         await asyncio.sleep(0)
         if self.fails:
@@ -62,7 +61,7 @@ class Browser:
 async def crawled(
     browser: Browser, pages: Mapping[str, bytes], crawl: Crawl = AUTO
 ) -> tuple[Journal, dict[str, RenderWhy]]:
-    """Visit pages, all at once; the journal, and why each page was rendered, or not."""
+    """Visit pages concurrently; return the journal and the render reason of each page."""
     stage = Stage(renderer=browser)
     for path, body in pages.items():
         stage.web.put(SITE + path, answer(200, body, content_type="text/html"))
@@ -72,21 +71,20 @@ async def crawled(
 
 
 def kind(name: str, body: bytes, number: int, first: int = 0) -> dict[str, bytes]:
-    """Make pages of one kind, none of which is a sample."""
+    """Pages of one kind without samples."""
     paths = (f"/{name}/{place}" for place in range(first, first + 10 * number))
     return dict.fromkeys([one for one in paths if not is_sample(SITE + one)][:number], body)
 
 
-async def test_pages_of_a_kind_that_gains_are_rendered() -> None:
-    """Without a mark, too: the first shows it, and the others wait for that."""
+async def test_pages_of_gaining_kind_are_rendered() -> None:
+    """The first page shows the gain, and the others wait for it."""
     journal, why = await crawled(Browser(), kind("a", FRAME, 20))
     assert Counter(why.values()) == {RenderWhy.FIRST: 1, RenderWhy.KIND: 19}
     assert all(one.rendered for one in journal.records)
     assert journal.counts["rendered"] == journal.counts["render.compared"] == 20
 
 
-async def test_pages_of_a_kind_that_gains_nothing_are_not() -> None:
-    """But for the first, which stays as it was fetched."""
+async def test_pages_of_kind_without_gain_are_not_rendered() -> None:
     browser = Browser(adds=lambda _url: False)
     journal, why = await crawled(browser, kind("a", FRAME, 20))
     assert Counter(why.values()) == {RenderWhy.NO_GAIN: 1, RenderWhy.KIND_GAINS_NOTHING: 19}
@@ -94,8 +92,7 @@ async def test_pages_of_a_kind_that_gains_nothing_are_not() -> None:
     assert len(browser.asked) == 1
 
 
-async def test_marks_count_until_they_are_refuted() -> None:
-    """Pages that are noticed are rendered five times without gain; they stay noticed."""
+async def test_marked_pages_are_rendered_five_times_without_gain() -> None:
     browser = Browser(adds=lambda _url: False)
     journal, why = await crawled(browser, kind("a", SHELL, 20))
     number = MARKED_FIRST
@@ -106,8 +103,7 @@ async def test_marks_count_until_they_are_refuted() -> None:
     assert all(one.needs_rendering for one in journal.records)
 
 
-async def test_what_marked_pages_show_says_nothing_of_others() -> None:
-    """Of one shape there are two kinds."""
+async def test_marked_and_unmarked_pages_are_separate_kinds() -> None:
     pages = kind("a", SHELL, 10) | kind("a", FRAME, 10, first=1_000)
     browser = Browser(adds=lambda url: int(url.rpartition("/")[2]) < 1_000)
     _, why = await crawled(browser, pages)
@@ -118,8 +114,8 @@ async def test_what_marked_pages_show_says_nothing_of_others() -> None:
     }
 
 
-async def test_pages_without_scripts_are_left_alone() -> None:
-    """Also those whose scripts are data."""
+async def test_pages_without_scripts_are_not_rendered() -> None:
+    """Data blocks do not count as scripts."""
     data = b'<p>text<script type="application/ld+json">{}</script>'
     browser = Browser()
     _, why = await crawled(browser, {"/a": b"<p>text", "/b": data})
@@ -127,8 +123,7 @@ async def test_pages_without_scripts_are_left_alone() -> None:
     assert not browser.asked
 
 
-async def test_a_redesign_is_seen_by_a_sample() -> None:
-    """Within 200 pages of it; from then on pages are rendered."""
+async def test_sample_detects_redesign_within_200_pages() -> None:
     then = 100
     pages = {f"/a/{place}": FRAME for place in range(then + 200)}
     browser = Browser(adds=lambda url: int(url.rpartition("/")[2]) >= then)
@@ -144,8 +139,7 @@ async def test_a_redesign_is_seen_by_a_sample() -> None:
     assert len([one for one in why[:then] if one == RenderWhy.NO_GAIN]) <= 2 + 3 * then / SAMPLE
 
 
-async def test_rules_decide_first() -> None:
-    """What they say is not compared."""
+async def test_render_rules_take_precedence_without_comparison() -> None:
     rules = (
         RenderRule(match="/always/", mode=RenderMode.ALWAYS),
         RenderRule(match="/never/", mode=RenderMode.NEVER),
@@ -163,8 +157,7 @@ async def test_rules_decide_first() -> None:
 @pytest.mark.parametrize(
     ("body", "tried"), [pytest.param(SHELL, 20, id="noticed"), pytest.param(FRAME, 1, id="not")]
 )
-async def test_a_failure_says_nothing_of_pages_that_are_noticed(body: bytes, tried: int) -> None:
-    """Of others it costs their credit; none waits for a kind that fails."""
+async def test_failed_render_spends_credit_of_unmarked_kind_only(body: bytes, tried: int) -> None:
     browser = Browser(fails=True)
     journal, why = await crawled(browser, kind("a", body, 20))
     assert len(browser.asked) == tried
@@ -174,22 +167,21 @@ async def test_a_failure_says_nothing_of_pages_that_are_noticed(body: bytes, tri
 
 @dataclass
 class Books:
-    """Counters of a crawl that workers share; they may not answer."""
+    """Counters that workers share; a read may fail."""
 
     learned_now: dict[str, int] = field(default_factory=dict)
     gone: bool = False
     reads: int = 0
 
     async def learned(self, _crawl: Crawl) -> Counts:
-        """See `RecentCrawls`."""
         self.reads += 1
         if self.gone:
             raise Transient("no table")
         return dict(self.learned_now)
 
 
-async def test_workers_learn_from_each_other() -> None:
-    """What one has committed another one reads, a while later; it does without, if it must."""
+async def test_workers_learn_kinds_from_each_other() -> None:
+    """A failed read keeps the known counts."""
     clock, books = Stage().clock, Books()
     one, other = (RenderingChooser(books, clock) for _ in range(2))  # type: ignore[arg-type]
     pages = [SITE + path for path in kind("a", FRAME, 4)]

@@ -1,4 +1,4 @@
-"""The gain of rendering: what counts as one, and the credit of kinds over workers."""
+"""Gain of rendering, and the credit of kinds across workers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ FETCHED = PageContent(text_chars=1_000, links=SOME, unknown=SOME, items=1)
 
 
 def more(number: int) -> frozenset[str]:
-    """Make links beside those that were fetched."""
+    """New links besides those of the fetched page."""
     return SOME | {f"{SITE}/more/{place}" for place in range(number)}
 
 
@@ -47,27 +47,26 @@ def more(number: int) -> frozenset[str]:
         (replace(FETCHED, text_chars=1_200), True),
     ],
 )
-def test_a_gain_is_what_was_not_there(rendered: PageContent, *, gained: bool) -> None:
-    """Links that are new to the crawl, or many; a fifth more text; an item; or another place."""
+def test_gain_needs_new_links_text_items_or_redirect(
+    rendered: PageContent, *, gained: bool
+) -> None:
+    """The text must grow by a fifth."""
     assert gain_of(FETCHED, rendered) is gained
 
 
-def test_a_few_words_are_no_gain() -> None:
-    """Though they are all of the text."""
+def test_few_words_are_no_gain() -> None:
     empty = PageContent(text_chars=0, links=frozenset(), unknown=frozenset())
     assert not gain_of(empty, replace(empty, text_chars=39))
     assert gain_of(empty, replace(empty, text_chars=40))
 
 
-def test_text_is_what_readers_see() -> None:
-    """In the charset of the page, without scripts."""
+def test_text_chars_ignore_scripts_and_use_charset() -> None:
     body = "<title>x</title><p>caf\xe9<script>let a = 1;</script>".encode("latin-1")
     assert text_chars(body, "text/html; charset=latin-1") == len("café")
 
 
 @pytest.mark.parametrize(("marked", "first"), [(True, MARKED_FIRST), (False, FIRST)])
-def test_credit_is_spent_and_brought(*, marked: bool, first: int) -> None:
-    """A kind without gain has none in the end; one gain brings some, many no more than there is."""
+def test_credit_falls_without_gain_and_rises_with_it(*, marked: bool, first: int) -> None:
     kinds = KindsLearned()
     kind = kinds.key(f"{SITE}/a/1", marked=marked)
     assert kinds.credit(kind, marked=marked) == first
@@ -82,8 +81,8 @@ def test_credit_is_spent_and_brought(*, marked: bool, first: int) -> None:
     assert kinds.has_gained(kind)
 
 
-def test_kinds_are_told_apart_by_marks_and_shape() -> None:
-    """And by host; further ones share one, whatever they are."""
+def test_kinds_differ_by_host_shape_and_mark() -> None:
+    """Kinds beyond the maximum share one key."""
     kinds = KindsLearned()
     urls = [f"{SITE}/a/1", f"{SITE}/b/1", "https://example.org/a/1"]
     names = {kinds.key(url, marked=marked) for url in urls for marked in (True, False)}
@@ -105,11 +104,8 @@ _WORDS = {place: f"/w{place}x/" for place in range(26)}
 @given(
     pages=st.lists(st.tuples(st.integers(0, 2), st.booleans(), st.booleans()), max_size=60),
 )
-def test_workers_agree_on_credit(pages: list[tuple[int, bool, bool]]) -> None:
-    """Each commits what it counts and reads it now and then; once all has been read, it is one.
-
-    Credit stays within its bounds, and the counters of the crawl say nothing of it to people.
-    """
+def test_workers_agree_on_credit_after_reads(pages: list[tuple[int, bool, bool]]) -> None:
+    """The credit stays within its bounds. The counters are internal."""
     workers = [KindsLearned() for _ in range(3)]
     committed: Counter[str] = Counter()
     kind = workers[0].key(f"{SITE}/a/1", marked=True)
@@ -136,8 +132,7 @@ def _learned(committed: Counter[str]) -> dict[str, int]:
     return dict(counters.learned)
 
 
-def test_a_sample_is_one_in_forty() -> None:
-    """By the URL alone, whatever its shape."""
+def test_one_url_in_forty_is_sample() -> None:
     for shape in ("/books/{}", "/{}/a", "/?id={}"):
         taken = sum(is_sample(SITE + shape.format(place)) for place in range(8_000))
         assert 0.8 * 8_000 / SAMPLE <= taken <= 1.2 * 8_000 / SAMPLE

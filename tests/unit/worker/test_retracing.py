@@ -1,4 +1,4 @@
-"""Going on from an earlier run: what its journals say that it left out, asked for and no more."""
+"""Continuation of an earlier run: only URLs that its journals left out are requested."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PLAN = CrawlSpec(seeds=(f"{SITE}/0",), name="x", delay_ms=0, obey_robots=False)
 
 
 def site(stage: Stage, pages: int = 40) -> None:
-    """Put pages there that lead to four others each, to the first one, and away."""
+    """Make pages that link to four others each, to the first page, and to another host."""
     for page in range(pages):
         links = [f"/{page * 4 + more}" for more in range(1, 5) if page * 4 + more < pages]
         away = (f"https://away.example/{page}", "/private/1") if page == 0 else ()
@@ -27,7 +27,7 @@ def site(stage: Stage, pages: int = 40) -> None:
 
 
 async def crawl(stage: Stage, *, after_ms: int = 60_000, **options: Any) -> Crawl:
-    """Run a crawl of one name to its end."""
+    """Run a crawl with a fixed name to its end."""
     stage.clock.at_ms += after_ms
     begun = await control_of(stage).start(replace(PLAN, **options))
     await stage.drain()
@@ -36,8 +36,7 @@ async def crawl(stage: Stage, *, after_ms: int = 60_000, **options: Any) -> Craw
     return ended
 
 
-async def test_a_raised_limit_asks_for_the_difference() -> None:
-    """10, then 25, then all: each page is asked for once, by whichever run."""
+async def test_raised_limit_requests_difference() -> None:
     stage = Stage()
     site(stage)
     await crawl(stage, pages_max=10)
@@ -49,8 +48,8 @@ async def test_a_raised_limit_asks_for_the_difference() -> None:
     assert len(stage.web.urls) == len(set(stage.web.urls)) == 41
 
 
-async def test_a_container_that_saw_the_earlier_run_live_looks_again() -> None:
-    """Crawls are read once in five seconds, and this run begins a second after that one's end."""
+async def test_container_with_cached_crawl_reads_it_again() -> None:
+    """Crawls are cached for five seconds, and this run starts one second later."""
     stage = Stage()
     site(stage)
     await crawl(stage, pages_max=10)
@@ -58,8 +57,7 @@ async def test_a_container_that_saw_the_earlier_run_live_looks_again() -> None:
     assert (len(stage.web.urls), second.pages_carried) == (25, 10)
 
 
-async def test_the_same_limit_again_asks_for_nothing() -> None:
-    """What it allows is used up."""
+async def test_same_limit_requests_nothing() -> None:
     stage = Stage()
     site(stage)
     await crawl(stage, pages_max=10)
@@ -68,8 +66,7 @@ async def test_the_same_limit_again_asks_for_nothing() -> None:
     assert len(stage.web.urls) == 10
 
 
-async def test_a_greater_depth_asks_for_what_lay_deeper() -> None:
-    """One level, then two, then all."""
+async def test_greater_depth_requests_deeper_pages() -> None:
     stage = Stage()
     site(stage)
     for depth, pages in ((1, 6), (2, 22), (5, 41)):
@@ -77,8 +74,7 @@ async def test_a_greater_depth_asks_for_what_lay_deeper() -> None:
         assert len(stage.web.urls) == len(set(stage.web.urls)) == pages
 
 
-async def test_a_wider_scope_and_other_patterns_ask_for_what_was_out_of_them() -> None:
-    """A pattern is dropped, then any host is in scope."""
+async def test_wider_scope_or_patterns_request_excluded_pages() -> None:
     stage = Stage()
     site(stage, 5)
     await crawl(stage, exclude=("/private/",))
@@ -90,8 +86,7 @@ async def test_a_wider_scope_and_other_patterns_ask_for_what_was_out_of_them() -
     assert len(stage.web.urls) == len(set(stage.web.urls)) == 7
 
 
-async def test_what_a_cancelled_run_had_in_work_is_asked_for() -> None:
-    """Packs that were on the queue when it was closed hold claims, which count for nothing."""
+async def test_claims_of_cancelled_packs_are_requested() -> None:
     stage = Stage()
     site(stage)
     control = control_of(stage)
@@ -109,8 +104,7 @@ async def test_what_a_cancelled_run_had_in_work_is_asked_for() -> None:
     assert len(stage.web.urls) == len(set(stage.web.urls)) == 41
 
 
-async def test_links_beyond_what_a_journal_remembers_are_counted() -> None:
-    """A page with more links than that leaves some out for good, and says how many."""
+async def test_links_beyond_journal_limit_are_counted() -> None:
     stage = Stage()
     links = [f"/{place}" for place in range(LEFT_MAX + 7)]
     stage.web.put(f"{SITE}/0", html(*links))
@@ -120,8 +114,7 @@ async def test_links_beyond_what_a_journal_remembers_are_counted() -> None:
     assert list(map(len, lefts)) == [LEFT_MAX]
 
 
-async def test_a_link_is_remembered_once_a_container() -> None:
-    """Pages that all lead away to the same place cost one row of one journal."""
+async def test_link_is_remembered_once_per_container() -> None:
     stage = Stage()
     for page in range(5):
         stage.web.put(f"{SITE}/{page}", html("/1", "/2", "/3", "/4", "https://away.example/"))
@@ -130,8 +123,8 @@ async def test_a_link_is_remembered_once_a_container() -> None:
     assert left == ["https://away.example/"] * 2  # at each depth
 
 
-def test_a_message_that_looks_through_packs_reads_as_it_was_written() -> None:
-    """It has no references, and no body of another shape is taken for one."""
+def test_past_message_survives_encoding() -> None:
+    """A body of another shape is malformed."""
     message = past_of("new", "new", Past(run="old", packs=("a", "b")), 3, 1_000)
     assert decode(encode(message)) == message
     for broken in ('["old", 3]', "[]", '"old"', '["o","1","2","3","4","5","6"]'):
@@ -139,8 +132,7 @@ def test_a_message_that_looks_through_packs_reads_as_it_was_written() -> None:
         assert "past is a run" in str(decode(body))
 
 
-async def test_pages_without_text_are_asked_for_again_on_request_alone() -> None:
-    """A run with --text says how many there are, and `refetch` asks for these, once."""
+async def test_refetch_requests_pages_without_text_once() -> None:
     stage = Stage()
     site(stage, 9)
     await crawl(stage, pages_max=6)
@@ -160,8 +152,8 @@ async def test_pages_without_text_are_asked_for_again_on_request_alone() -> None
     assert await control.refetch(replace(plan, texts=False)) == ()
 
 
-async def test_what_was_left_out_for_its_type_is_asked_for_when_all_bodies_are_wanted() -> None:
-    """Pages whose bodies are there already are not among it; what was left for its name is."""
+async def test_raised_bodies_option_requests_omitted_types() -> None:
+    """URLs omitted for their file name are requested too."""
     stage = Stage()
     stage.web.put(f"{SITE}/0", html("/file", "/1", "/set.zip"))
     stage.web.put(f"{SITE}/1", html())

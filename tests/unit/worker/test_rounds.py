@@ -1,4 +1,4 @@
-"""How long an invocation goes on, and what it takes on."""
+"""Duration of an invocation, and the packs that it takes on."""
 
 from __future__ import annotations
 
@@ -14,12 +14,11 @@ ROUND_MS = round(SETTINGS.round_s * 1000)
 ENOUGH_MS = 900_000
 
 
-async def _none(_pack: Pack) -> None:
-    """Take nothing on."""
+async def _none(_pack: Pack) -> None: ...
 
 
 async def _begun(clock: ManualClock, ending: Ending | None = None) -> Round:
-    """Begin an invocation."""
+    """Start an invocation."""
     round_ = Round(
         clock=clock,
         settings=SETTINGS,
@@ -30,8 +29,8 @@ async def _begun(clock: ManualClock, ending: Ending | None = None) -> Round:
     return round_
 
 
-async def test_rounds_end_at_the_same_moment_whenever_they_began() -> None:
-    """A moment of the clock, another one for each crawl, and never right after it began."""
+async def test_rounds_end_at_same_time_of_crawl() -> None:
+    """Rounds of other crawls end at other times, and none ends right after its start."""
     ends = set()
     for began_ms in range(0, ROUND_MS, 5_000):
         clock = ManualClock(NOW_MS + began_ms)
@@ -43,8 +42,7 @@ async def test_rounds_end_at_the_same_moment_whenever_they_began() -> None:
     assert other_ms % ROUND_MS not in ends
 
 
-async def test_an_invocation_takes_part_in_one_round() -> None:
-    """Once its round is over it takes nothing on: what is left gathers with all else."""
+async def test_invocation_takes_part_in_one_round() -> None:
     clock = ManualClock(NOW_MS)
     round_ = await _begun(clock)
     end_ms = round_.until_ms(CRAWL.id, long=True)
@@ -55,8 +53,8 @@ async def test_an_invocation_takes_part_in_one_round() -> None:
     assert round_.rest_s(CRAWL.id, alone=False) == 0
 
 
-async def test_what_comes_too_late_to_be_taken_on_rests_until_the_end() -> None:
-    """In the last seconds of a round, its next one is waited for; a worker that ends does not."""
+async def test_pack_near_round_end_rests_until_end() -> None:
+    """A worker that shuts down does not wait."""
     clock, ending = ManualClock(NOW_MS), Ending()
     round_ = await _begun(clock, ending)
     end_ms = round_.until_ms(CRAWL.id, long=True)

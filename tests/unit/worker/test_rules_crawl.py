@@ -1,4 +1,4 @@
-"""Crawls with rules, carried out by workers over the memory adapters."""
+"""Crawls with URL rules, run by workers over the memory adapters."""
 
 from __future__ import annotations
 
@@ -21,12 +21,11 @@ HOUR_MS = 3_600_000
 
 
 def with_rules(*rules: UrlRule, **more: object) -> Crawl:
-    """Make the crawl with rules."""
+    """The crawl with these rules."""
     return replace(PLAN, rules=rules, **more)  # type: ignore[arg-type]
 
 
 async def seed(stage: Stage, crawl: Crawl) -> None:
-    """Begin a crawl in this world, and take its seeds in."""
     stage.begin(crawl)
     for message in seeds_of(
         crawl.id, crawl.id, crawl.references, at_ms=crawl.started_at_ms, planned=True
@@ -35,7 +34,7 @@ async def seed(stage: Stage, crawl: Crawl) -> None:
 
 
 def site(stage: Stage) -> None:
-    """Put a small site there: a home page, two pages of a list, four of an archive."""
+    """Make a site: a home page, two list pages, four archive pages."""
     stage.web.put(HOME, html("/list/1", "/archive/1", "/news"))
     stage.web.put(f"{SITE}/list/1", html("/list/2", "/a"))
     stage.web.put(f"{SITE}/list/2", html("/b"))
@@ -46,7 +45,7 @@ def site(stage: Stage) -> None:
 
 
 def lanes(stage: Stage) -> list[tuple[bool, tuple[str, ...]]]:
-    """List the packs on the queue: whether each goes past others, and its paths."""
+    """Queued packs: express flag and paths."""
     packs = [(mail.express, decode(mail.body)) for mail in stage.world.sent]
     return [
         (express, tuple(target.url.removeprefix(SITE) for target in pack.targets))
@@ -58,8 +57,7 @@ def lanes(stage: Stage) -> list[tuple[bool, tuple[str, ...]]]:
 # --- depth, follow, record ----------------------------------------------------------------------
 
 
-async def test_a_rule_lets_some_urls_in_deeper_and_others_less_deep() -> None:
-    """Its own limit stands instead of the crawl's; what is too deep is counted as such."""
+async def test_rule_depth_replaces_depth_of_crawl() -> None:
     stage = Stage()
     site(stage)
     rules = (UrlRule(match="/list/2", depth_max=9), UrlRule(match="/archive/", depth_max=0))
@@ -70,8 +68,8 @@ async def test_a_rule_lets_some_urls_in_deeper_and_others_less_deep() -> None:
     assert stage.world.crawls[PLAN.id].state is State.FINISHED
 
 
-async def test_links_of_a_page_are_left_where_a_rule_says_so() -> None:
-    """The page is fetched, its links are counted by themselves, and where it leads is taken."""
+async def test_rule_without_follow_ignores_links() -> None:
+    """Redirects are followed."""
     stage = Stage()
     site(stage)
     stage.web.put(f"{SITE}/news", answer(301, location="/a"))
@@ -84,8 +82,7 @@ async def test_links_of_a_page_are_left_where_a_rule_says_so() -> None:
     assert stage.counts()["refused.unfollowed"] == 2
 
 
-async def test_what_is_not_recorded_is_counted_all_the_same() -> None:
-    """However it ends: answered, refused by robots.txt, or tried in vain."""
+async def test_rule_without_record_still_counts_outcomes() -> None:
     stage = Stage()
     site(stage)
     stage.web.put(f"{SITE}/robots.txt", answer(200, b"User-agent: *\nDisallow: /news"))
@@ -113,8 +110,7 @@ async def test_what_is_not_recorded_is_counted_all_the_same() -> None:
 # --- priority -----------------------------------------------------------------------------------
 
 
-async def test_what_has_priority_travels_apart_and_first() -> None:
-    """A pack is of one lane, from its first sending on."""
+async def test_express_urls_have_own_packs_and_go_first() -> None:
     stage = Stage()
     site(stage)
     await seed(stage, with_rules(UrlRule(match="/archive/", express=True)))
@@ -123,8 +119,7 @@ async def test_what_has_priority_travels_apart_and_first() -> None:
     assert lanes(stage) == [(True, ("/archive/1",)), (False, ("/list/1", "/news"))]
 
 
-async def test_priority_stays_however_a_url_comes_back() -> None:
-    """Tried again, put off, set aside and cut into single URLs: it keeps its lane."""
+async def test_express_flag_survives_retry_deferral_and_split() -> None:
     stage = Stage()
     stage.web.put(HOME, answer(500))
     crawl = with_rules(UrlRule(match="/$", express=True), seeds=(HOME, f"{SITE}/x/"))
@@ -144,8 +139,7 @@ async def test_priority_stays_however_a_url_comes_back() -> None:
     assert lanes(stage) == [(True, ("/",)), (True, ("/x/",))]
 
 
-async def test_a_crawl_of_priority_stays_on_its_lane() -> None:
-    """No rule slows a part of it down."""
+async def test_rule_cannot_slow_express_crawl() -> None:
     stage = Stage()
     site(stage)
     await seed(stage, with_rules(UrlRule(match="/archive/", express=False), express=True))
@@ -153,8 +147,7 @@ async def test_a_crawl_of_priority_stays_on_its_lane() -> None:
     assert {express for express, _ in lanes(stage)} == {True}
 
 
-async def test_rules_that_change_do_not_change_what_is_under_way() -> None:
-    """A worker dies after its journal; whoever goes on sends the same packs, by other rules too."""
+async def test_changed_rules_do_not_change_journaled_pack() -> None:
     stage = Stage()
     site(stage)
     rules = (
@@ -180,8 +173,8 @@ async def test_rules_that_change_do_not_change_what_is_under_way() -> None:
 # --- delay --------------------------------------------------------------------------------------
 
 
-async def test_urls_of_a_host_are_asked_for_at_their_own_delays() -> None:
-    """The quick ones first; each leaves its host alone for as long as its own rule says."""
+async def test_urls_of_host_have_delay_of_their_rule() -> None:
+    """Fast URLs come first."""
     stage = Stage(settings=Settings(wait_s_max=20.0))
     paths = ("/slow/1", "/x", "/quick/1", "/slow/2", "/quick/2")
     urls = [SITE + path for path in paths]
@@ -191,12 +184,11 @@ async def test_urls_of_a_host_are_asked_for_at_their_own_delays() -> None:
     order = [(url.removeprefix(SITE), at_ms) for url, at_ms in stage.web.asked]
     assert [path for path, _ in order] == ["/quick/1", "/quick/2", "/x", "/slow/1", "/slow/2"]
     gaps = [later - at for (_, at), (_, later) in itertools.pairwise(order)]
-    # Behind a block there is its slack; two slots of four seconds are one.
+    # A block adds its slack; two slots of four seconds share one.
     assert gaps == [500, 526, 1_050, 4_000]
 
 
-async def test_robots_may_ask_for_more_than_a_rule() -> None:
-    """The longest counts, as ever."""
+async def test_longer_crawl_delay_overrides_rule() -> None:
     stage = Stage()
     stage.web.put(f"{SITE}/robots.txt", answer(200, b"User-agent: *\nCrawl-delay: 3"))
     crawl = with_rules(UrlRule(match="/quick/", delay_ms=0), delay_ms=1_000, obey_robots=True)
@@ -210,7 +202,7 @@ async def test_robots_may_ask_for_more_than_a_rule() -> None:
 
 
 async def again(stage: Stage, crawl: Crawl, after_ms: int) -> set[str]:
-    """Run a crawl a second time; the paths that it asks for."""
+    """Run a crawl again and return the requested paths."""
     stage.clock.at_ms = NOW_MS + after_ms
     stage.web.asked.clear()
     stage.restart()
@@ -230,8 +222,7 @@ async def again(stage: Stage, crawl: Crawl, after_ms: int) -> set[str]:
         (31 * DAY_MS, None),
     ],
 )
-async def test_urls_have_windows_of_their_own(after_ms: int, asked: set[str] | None) -> None:
-    """The home page every hour, the archive once a month, the rest every week."""
+async def test_rule_window_sets_interval_of_urls(after_ms: int, asked: set[str] | None) -> None:
     stage = Stage()
     site(stage)
     rules = (UrlRule(match="/$", window_s=3_600), UrlRule(match="/archive/", window_s=30 * 86_400))
@@ -242,8 +233,7 @@ async def test_urls_have_windows_of_their_own(after_ms: int, asked: set[str] | N
     assert await again(stage, crawl, after_ms) == (everything if asked is None else asked)
 
 
-async def test_no_run_asks_twice_whatever_the_window() -> None:
-    """A window of nothing still is one request a run."""
+async def test_run_requests_url_once_with_zero_window() -> None:
     stage = Stage()
     site(stage)
     stage.web.put(f"{SITE}/news", html("/", "/list/1", "/news"))
@@ -252,8 +242,7 @@ async def test_no_run_asks_twice_whatever_the_window() -> None:
     assert len(stage.web.urls) == len(set(stage.web.urls)) == 10
 
 
-async def test_a_crawl_without_end_forgets_short_windows() -> None:
-    """What a container remembers of claims is older than a window of minutes may be."""
+async def test_continuous_crawl_obeys_window_of_minutes() -> None:
     stage = Stage()
     site(stage)
     stage.web.put(f"{SITE}/news", html("/"))

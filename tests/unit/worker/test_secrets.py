@@ -1,4 +1,4 @@
-"""User names, passwords and tokens in URLs: not in logs, records, reasons or errors (case 82)."""
+"""Secrets of URLs are not in logs, records, reasons and errors (case 82)."""
 
 from __future__ import annotations
 
@@ -32,24 +32,25 @@ BROKEN = [
 
 
 def logged(caplog: pytest.LogCaptureFixture) -> str:
-    """Write out all that was logged, with the fields of every event."""
+    """All log entries with their fields."""
     return json.dumps([vars(record) for record in caplog.records], default=str)
 
 
 def stored(world: World) -> str:
-    """Write out the records, the packs, and why messages were buried."""
+    """All records, packs and reasons of dead letters."""
     records = [asdict(record) for record in world.pages.values()]
     packs = [mail.body for mail in world.sent]
     return json.dumps([records, packs, [mail.reason for mail in world.buried]])
 
 
 def clean(text: str, *, token: bool = True) -> bool:
-    """Whether a text gives nothing away."""
+    """Whether a text contains no secret."""
     return not any(word in text for word in (USER, PASSWORD, *([TOKEN] if token else [])))
 
 
-async def test_a_crawl_keeps_what_urls_hold_to_itself(caplog: pytest.LogCaptureFixture) -> None:
-    """Seeds, links and redirects with a user are asked for without; a token stays out of logs."""
+async def test_secrets_of_urls_are_not_requested_or_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     caplog.set_level(logging.DEBUG)
     stage = Stage()
     crawl = replace(CRAWL, seeds_planned=1)
@@ -70,14 +71,13 @@ async def test_a_crawl_keeps_what_urls_hold_to_itself(caplog: pytest.LogCaptureF
     assert ended[f"{SITE}/target"] == "failed.redirect_invalid"
     assert stage.counts()["refused.invalid"] > len(BROKEN)
     assert clean("".join(stage.web.urls), token=False)
-    # The URL is the record: what it holds is stored with it.
+    # The URL of a record is stored with its token.
     assert clean(stored(stage.world), token=False)
     assert any(record.message == "seed.refused" for record in caplog.records)
     assert clean(logged(caplog))
 
 
-async def test_dead_letters_say_why_without_what(caplog: pytest.LogCaptureFixture) -> None:
-    """The reason beside a buried message names no URL."""
+async def test_dead_letter_reason_contains_no_url(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     stage = Stage()
     bodies = [*BROKEN, json.dumps({"urls": BROKEN}), json.dumps({"url": SECRET, "crawl": "none"})]
@@ -89,15 +89,13 @@ async def test_dead_letters_say_why_without_what(caplog: pytest.LogCaptureFixtur
 
 
 @pytest.mark.parametrize("reference", BROKEN)
-def test_a_plan_that_does_not_fit_tells_no_secret(reference: str) -> None:
-    """The error says which seed it is, by what may be shown of it."""
+def test_plan_error_contains_no_secret(reference: str) -> None:
     with pytest.raises(PlanError, match="cannot be crawled") as caught:
         crawl_of(CrawlSpec(seeds=(reference,)), NOW_MS)
     assert clean(str(caught.value))
 
 
-async def test_an_unknown_crawl_tells_no_secret() -> None:
-    """A URL in the place of a crawl's name is shown as one."""
+async def test_unknown_crawl_error_contains_no_secret() -> None:
     with pytest.raises(UnknownCrawl) as caught:
         await ControlStage().control.find(f"{SECRET}/?access_token={TOKEN}")
     assert clean(str(caught.value))

@@ -1,4 +1,4 @@
-"""What a person dropped becomes seeds, and seeds become candidates."""
+"""Loose references that become seeds, and seeds that become candidates."""
 
 from __future__ import annotations
 
@@ -16,12 +16,10 @@ LOOSE = Loose(crawl="default", references=(f"{SITE}/a", f"{SITE}/b"))
 
 
 def seeder(stage: Stage) -> Seeder:
-    """Make an ingester over a stage."""
     return Seeder(queue=stage.queue, crawls=stage.crawls, clock=stage.clock)
 
 
-async def test_bare_urls_begin_the_default_crawl() -> None:
-    """The first URL dropped on the queue makes the crawl that it belongs to."""
+async def test_bare_url_starts_default_crawl() -> None:
     stage = Stage()
     assert await seeder(stage).take("m1", LOOSE) is None
     assert stage.world.crawls == {"default": default_crawl(NOW_MS)}
@@ -31,8 +29,8 @@ async def test_bare_urls_begin_the_default_crawl() -> None:
     assert not seeds.planned
 
 
-async def test_the_same_message_becomes_the_same_seeds() -> None:
-    """The ids follow from the message's id, so a second delivery is found out (case 2)."""
+async def test_same_message_makes_same_seeds() -> None:
+    """The ids follow from the id of the message (case 2)."""
     stage = Stage()
     for origin in ("m1", "m1", "m2"):
         await seeder(stage).take(origin, LOOSE)
@@ -40,8 +38,7 @@ async def test_the_same_message_becomes_the_same_seeds() -> None:
     assert ids[0] == ids[1] != ids[2]
 
 
-async def test_many_references_are_cut_into_messages() -> None:
-    """A long list becomes messages that one invocation can work on."""
+async def test_many_references_are_split_into_messages() -> None:
     stage = Stage()
     references = tuple(f"{SITE}/{place}" for place in range(SEEDS_REFERENCES_MAX + 1))
     await seeder(stage).take("m1", Loose(crawl="default", references=references))
@@ -49,8 +46,7 @@ async def test_many_references_are_cut_into_messages() -> None:
     assert sizes == [SEEDS_REFERENCES_MAX, 1]
 
 
-async def test_urls_may_name_a_crawl_that_stands() -> None:
-    """References for a crawl go to it, by its own queue."""
+async def test_references_are_sent_to_named_crawl() -> None:
     stage = Stage()
     stage.begin(replace(CRAWL, express=True))
     assert await seeder(stage).take("m1", replace(LOOSE, crawl=CRAWL.id)) is None
@@ -66,8 +62,7 @@ async def test_urls_may_name_a_crawl_that_stands() -> None:
         (Loose(crawl="default", references=("ftp://a/", "")), "no usable URL: not an http"),
     ],
 )
-async def test_what_can_never_succeed_has_a_reason(loose: Loose, reason: str) -> None:
-    """Nothing is sent for an unknown crawl, or where no reference is a URL."""
+async def test_unusable_loose_references_have_reason(loose: Loose, reason: str) -> None:
     stage = Stage()
     refused = await seeder(stage).take("m1", loose)
     assert refused is not None
@@ -76,7 +71,7 @@ async def test_what_can_never_succeed_has_a_reason(loose: Loose, reason: str) ->
 
 
 async def test_one_usable_reference_is_enough() -> None:
-    """What is no URL among others is counted with them later, not thrown back."""
+    """Invalid references are counted later."""
     stage = Stage()
     loose = Loose(crawl="default", references=("nonsense", f"{SITE}/a"))
     assert await seeder(stage).take("m1", loose) is None
@@ -119,7 +114,7 @@ def test_seeds_become_candidates_at_depth_0(
     *,
     planned: bool,
 ) -> None:
-    """Canonical seeds are candidates, as of the seeds' own moment; others are counted (case 14)."""
+    """Their time is that of the message; refused seeds are counted (case 14)."""
     seeds = SeedsMessage(id="s", crawl=crawl.id, at_ms=5, references=references, planned=planned)
     journal = result_of(seeds, crawl).journal((), seeds.at_ms)
     assert journal.candidates == tuple(Target(url=url, depth=0) for url in urls)

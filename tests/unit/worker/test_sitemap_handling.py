@@ -1,4 +1,4 @@
-"""Sitemaps as URLs of a crawl: where they come from, and what of them belongs to it."""
+"""Sitemaps of a crawl: discovery, and admission of their entries."""
 
 from __future__ import annotations
 
@@ -34,8 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-async def test_robots_names_sitemaps() -> None:
-    """What the robots.txt of a seed's host names is asked for, and what it lists as well."""
+async def test_sitemap_named_by_robots_is_fetched() -> None:
     stage = await crawl(LISTED, POLITE, f"{SITE}/")
     assert paths(stage) == {
         "/": OK,
@@ -60,14 +59,13 @@ async def test_robots_names_sitemaps() -> None:
         replace(POLITE, obey_robots=False),
     ],
 )
-async def test_robots_is_not_asked_for_sitemaps(plan: Crawl) -> None:
-    """Not where that is switched off, where robots.txt is not read, or nothing may be followed."""
+async def test_robots_sitemaps_are_ignored_if_switched_off(plan: Crawl) -> None:
+    """Also without robots.txt or without depth."""
     stage = await crawl(LISTED, plan, f"{SITE}/")
     assert paths(stage) == {"/": OK}
 
 
-async def test_bare_urls_begin_no_sitemaps() -> None:
-    """A URL dropped on the queue asks for itself and its links, and not for a whole site."""
+async def test_default_crawl_uses_no_sitemaps() -> None:
     stage = Stage()
     put(stage, LISTED)
     plan = default_crawl(NOW_MS)
@@ -76,8 +74,7 @@ async def test_bare_urls_begin_no_sitemaps() -> None:
     assert stage.sent() == []
 
 
-async def test_seeds_that_lead_elsewhere_do_not_count() -> None:
-    """The sitemaps of a crawl are those of the host where its seed is read, and speak for it."""
+async def test_sitemaps_of_redirected_seed_host_are_ignored() -> None:
     www = "https://www.example.com"
     stage = Stage()
     robots = f"Sitemap: {www}/sitemap.xml".encode()
@@ -89,8 +86,7 @@ async def test_seeds_that_lead_elsewhere_do_not_count() -> None:
     assert f"{SITE}/b" not in outcomes(stage.world)
 
 
-async def test_a_sitemap_may_lie_elsewhere() -> None:
-    """A host's robots.txt may name one on another host, which then speaks for the first only."""
+async def test_sitemap_on_other_host_vouches_for_naming_host() -> None:
     stage = await crawl(
         {
             "/robots.txt": f"Sitemap: {OTHER}/s.xml\nSitemap: http://[".encode(),
@@ -109,15 +105,14 @@ async def test_a_sitemap_may_lie_elsewhere() -> None:
     assert stage.counts(POLITE)["refused.invalid"] == 1
 
 
-async def test_a_person_may_name_sitemaps_alone() -> None:
-    """A crawl may begin with nothing but a sitemap; it counts as one planned message of seeds."""
+async def test_crawl_of_sitemap_alone() -> None:
+    """It counts as one planned seed message."""
     stage = await crawl({"/sitemap.xml": urlset(f"{SITE}/a"), "/a": "/b", "/b": ""}, NAMED)
     assert paths(stage) == {"/sitemap.xml": READ, "/a": OK, "/b": OK}
     assert stage.counts(NAMED)["seeds"] == 1
 
 
-async def test_nothing_is_asked_without_depth() -> None:
-    """With --max-depth 0 a sitemap that a person named is refused, and the crawl ends."""
+async def test_sitemap_is_refused_with_depth_0() -> None:
     stage = await crawl({}, replace(NAMED, depth_max=0), f"{SITE}/")
     assert paths(stage) == {"/": "failed.http_client_error"}
     assert stage.counts(NAMED)["refused.depth"] == 1
@@ -134,30 +129,26 @@ async def test_nothing_is_asked_without_depth() -> None:
         (Scope.DOMAIN, (), {"/docs/a", "/b", "https://www.example.com/d"}),
     ],
 )
-async def test_scope_narrows_what_is_listed(
+async def test_sitemap_entries_must_be_in_scope(
     scope: Scope, seeds: Sequence[str], found: set[str]
 ) -> None:
-    """A sitemap speaks for its own host and the seeds' hosts, and for nothing outside the scope."""
     listed = (f"{SITE}/docs/a", f"{SITE}/b", f"{OTHER}/c", "https://www.example.com/d")
     stage = await crawl({"/sitemap.xml": urlset(*listed)}, replace(NAMED, scope=scope), *seeds)
     assert set(paths(stage)) == found | {"/sitemap.xml"}
 
 
-async def test_traps_are_refused_in_sitemaps_too() -> None:
-    """What looks like a trap is one wherever it is listed."""
+async def test_trap_in_sitemap_is_refused() -> None:
     stage = await crawl({"/sitemap.xml": urlset(f"{SITE}/a/a/a/a/a")}, NAMED)
     assert paths(stage) == {"/sitemap.xml": READ}
     assert stage.counts(NAMED)["refused.repetition"] == 1
 
 
-async def test_a_sitemap_that_a_page_links_to_is_one() -> None:
-    """The start page's link to the sitemap does not make a page of it."""
+async def test_link_to_known_sitemap_is_read_as_sitemap() -> None:
     stage = await crawl(LISTED | {"/": "/sitemap.xml"}, POLITE, f"{SITE}/")
     assert paths(stage)["/sitemap.xml"] == READ
 
 
-def test_nothing_listed_is_deeper_than_the_crawl() -> None:
-    """A sitemap that a crawl of no depth holds all the same leads nowhere."""
+def test_entry_of_depth_0_crawl_is_refused() -> None:
     sitemap = Target(url=MAP, depth=0, kind=TargetKind.SITEMAP)
     plan = replace(CRAWL, depth_max=0)
     refused = admit_entry(plan, SitemapEntry(url=f"{SITE}/a"), sitemap, vouched(plan, sitemap))

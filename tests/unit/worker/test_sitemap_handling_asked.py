@@ -1,4 +1,4 @@
-"""Sitemaps as URLs of a crawl: how they are asked for, and what they come to."""
+"""Requests for sitemaps and their outcomes."""
 
 from __future__ import annotations
 
@@ -27,8 +27,7 @@ from tests.unit.mapped import (
 from tests.unit.stage import SITE, Stage, answer, outcomes
 
 
-async def test_requests_for_sitemaps() -> None:
-    """One asks for any type, with room for the largest; pages are asked for as ever."""
+async def test_sitemap_request_accepts_any_type_and_large_body() -> None:
     stage = await crawl(LISTED, POLITE, f"{SITE}/")
     by_url = {request.url: request for request in stage.web.requests}
     asked = by_url[MAP]
@@ -50,8 +49,7 @@ async def test_requests_for_sitemaps() -> None:
         (b"<!DOCTYPE a [<!ENTITY x 'y'>]><urlset/>", "text/xml", "failed.sitemap_invalid"),
     ],
 )
-async def test_what_a_sitemap_comes_to(body: bytes, content_type: str, how: str) -> None:
-    """The bytes say what it is; what is none failed, and says why."""
+async def test_sitemap_outcome_depends_on_bytes(body: bytes, content_type: str, how: str) -> None:
     stage = Stage()
     stage.web.put(MAP, answer(200, body, content_type=content_type))
     await run(stage, NAMED)
@@ -60,8 +58,7 @@ async def test_what_a_sitemap_comes_to(body: bytes, content_type: str, how: str)
     assert (record.error is None) is (how == READ)
 
 
-async def test_a_cut_body_says_so() -> None:
-    """What was read of a body that is too large counts, and the record says that it was cut."""
+async def test_truncated_sitemap_counts_with_error() -> None:
     stage = Stage()
     stage.web.put(MAP, replace(answer(200, f"{SITE}/a\n".encode()), truncated=True))
     await run(stage, NAMED)
@@ -69,8 +66,7 @@ async def test_a_cut_body_says_so() -> None:
     assert (record.reason, record.error) == ("sitemap", "the body was cut")
 
 
-async def test_redirects_keep_the_kind() -> None:
-    """A sitemap that lies elsewhere by now is one there, on whatever host, up to a limit."""
+async def test_redirected_sitemap_stays_sitemap() -> None:
     stage = Stage()
     stage.web.put(MAP, answer(301, location=f"{OTHER}/s.xml"))
     put(stage, {f"{OTHER}/s.xml": urlset(f"{OTHER}/a", f"{SITE}/b")})
@@ -80,8 +76,7 @@ async def test_redirects_keep_the_kind() -> None:
     assert {f"{OTHER}/a", f"{SITE}/b"} <= how.keys()
 
 
-async def test_a_busy_host_is_asked_again() -> None:
-    """A sitemap is retried as a page is."""
+async def test_failed_sitemap_request_is_retried() -> None:
     stage = Stage()
     stage.web.put(MAP, answer(500), answer(200, urlset(f"{SITE}/a")))
     await run(stage, NAMED)
@@ -92,8 +87,8 @@ async def test_a_busy_host_is_asked_again() -> None:
 # --- indexes ------------------------------------------------------------------------------------
 
 
-async def test_an_index_that_lists_itself_ends() -> None:
-    """Claims and a bound on nesting end every loop of indexes (case 65)."""
+async def test_self_referring_sitemap_index_ends() -> None:
+    """Claims and a limit on nesting end every loop (case 65)."""
     site: dict[str, bytes | str] = {"/sitemap.xml": index(MAP, f"{SITE}/1.xml", f"{OTHER}/2.xml")}
     for level in range(1, 6):
         site[f"/{level}.xml"] = index(MAP, f"{SITE}/{level + 1}.xml")
@@ -108,8 +103,8 @@ async def test_an_index_that_lists_itself_ends() -> None:
     assert (counts["refused.depth"], counts["refused.scope"]) == (2, 1)
 
 
-async def test_sitemaps_travel_alone() -> None:
-    """Each sitemap of an index has a pack of its own: it stands for thousands of URLs."""
+async def test_each_sitemap_has_its_own_pack() -> None:
+    """A sitemap stands for thousands of URLs."""
     stage = Stage()
     put(stage, {"/sitemap.xml": index(*(f"{SITE}/{n}.xml" for n in range(3)))})
     stage.begin(NAMED)

@@ -1,4 +1,4 @@
-"""Long sitemaps, taken in by parts, and those that are asked for again."""
+"""Long sitemaps that are read in parts, and recrawls by modification date."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ PAGES = tuple(f"{SITE}/{number}" for number in range(12))
 PARTS = Settings(links_per_page_max=5)
 
 
-async def test_a_long_sitemap_is_taken_in_by_parts() -> None:
-    """All of it is claimed, no part is larger than a page may be, and it is one URL (I1, I3)."""
+async def test_long_sitemap_is_read_in_parts() -> None:
+    """It is fetched once and counts as one URL (I1, I3)."""
     stage = await crawl({"/sitemap.xml": urlset(*PAGES)}, NAMED, settings=PARTS)
     assert set(outcomes(stage.world)) == {MAP, *PAGES}
     assert stage.web.urls.count(MAP) == 1
@@ -43,8 +43,8 @@ async def test_a_long_sitemap_is_taken_in_by_parts() -> None:
 
 
 @pytest.mark.parametrize("forgets", ["restart", "time"])
-async def test_another_container_asks_again(forgets: str) -> None:
-    """Who does not have the answer any more asks for it; a change in between does no harm."""
+async def test_other_container_fetches_sitemap_again(forgets: str) -> None:
+    """A change between the parts does no harm."""
     stage = Stage(settings=PARTS)
     put(stage, {"/sitemap.xml": urlset(*PAGES)})
     stage.begin(NAMED)
@@ -62,8 +62,8 @@ async def test_another_container_asks_again(forgets: str) -> None:
     assert sorted(stage.web.urls) == sorted([MAP, MAP, *PAGES])
 
 
-async def test_large_answers_make_room() -> None:
-    """What is kept between parts is bounded; the oldest answer is asked for again."""
+async def test_memory_of_sitemap_answers_is_bounded() -> None:
+    """The oldest answer is fetched again."""
     stage = Stage(settings=PARTS)
     padding = b"<!--" + b"x" * 200_000 + b"-->"
     padded = urlset(*PAGES).replace(b"</urlset>", padding * 45 + b"</urlset>")
@@ -74,8 +74,7 @@ async def test_large_answers_make_room() -> None:
     assert stage.web.urls.count(f"{SITE}/1.xml") + stage.web.urls.count(f"{SITE}/2.xml") > 2
 
 
-async def test_killed_anywhere_a_long_sitemap_is_complete() -> None:
-    """Whenever the worker dies, every page is claimed once and the books balance."""
+async def test_killed_worker_completes_long_sitemap() -> None:
     for moment in range(1, 200, 7):
         stage = Stage(settings=PARTS)
         put(stage, {"/sitemap.xml": urlset(*PAGES)})
@@ -98,8 +97,7 @@ async def test_killed_anywhere_a_long_sitemap_is_complete() -> None:
         assert stage.world.crawls[NAMED.id].finished_at_ms is not None, moment
 
 
-async def test_the_budget_holds() -> None:
-    """A sitemap and what it lists are of the budget; what is beyond is given back."""
+async def test_page_budget_limits_sitemap_entries() -> None:
     stage = await crawl(
         {"/sitemap.xml": urlset(*PAGES)}, replace(NAMED, pages_max=7), settings=PARTS
     )
@@ -108,8 +106,7 @@ async def test_the_budget_holds() -> None:
     assert stage.world.crawls[NAMED.id].stop == "max_pages"
 
 
-async def test_large_sitemaps_are_read_beside_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A long one and a gzipped one come to the same as a short one."""
+async def test_large_sitemaps_are_read_in_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     threads: list[int] = []
 
     def noted(*given: Any, **more: Any) -> Any:
@@ -124,13 +121,12 @@ async def test_large_sitemaps_are_read_beside_the_loop(monkeypatch: pytest.Monke
     assert threading.get_ident() not in threads
 
 
-# --- asking again for what was changed ----------------------------------------------------------
+# --- recrawl of modified pages ------------------------------------------------------------------
 
 AGAIN_MS = NOW_MS + 2 * DAY_MS  # 2026-11-23 09:00:00 UTC, inside the window of a week
 
 
-async def test_what_was_changed_is_asked_for_inside_the_window() -> None:
-    """A later run asks for pages that were changed since their claim, and for sitemaps."""
+async def test_modified_entries_are_requested_within_window() -> None:
     site: dict[str, bytes | str] = {
         "/sitemap.xml": index(
             f"{SITE}/1.xml", f"{SITE}/2.xml 2026-11-20", f"{SITE}/3.xml 2026-11-22"
@@ -155,8 +151,7 @@ async def test_what_was_changed_is_asked_for_inside_the_window() -> None:
     assert asked == ["/1.xml", "/3.xml", "/day", "/future", "/new", "/sitemap.xml"]
 
 
-async def test_without_a_window_dates_do_not_matter() -> None:
-    """A run that asks for everything asks once, whatever a sitemap says."""
+async def test_zero_window_ignores_modification_dates() -> None:
     stage = Stage()
     listed = urlset(f"{SITE}/a 2099-01-01", f"{SITE}/b")
     put(stage, {"/sitemap.xml": listed, "/a": "/b", "/b": "/a"})

@@ -1,4 +1,4 @@
-"""Which pack of a host is out, and when the next one is sent."""
+"""The pack in flight of a host, and the sending of the next one."""
 
 from __future__ import annotations
 
@@ -27,18 +27,17 @@ DEADLINE_MS = NOW_MS + 900_000
 
 
 class NotingQueue(MemoryQueue):
-    """Notes of each pack that is sent whether its sender has taken it on."""
+    """A queue that records for each pack whether its sender has taken it on."""
 
     taken: list[bool]
 
     async def send(self, outgoing_packs: Sequence[OutgoingPack], *, express: bool) -> None:
-        """See the port."""
         self.taken += [outgoing.taken for outgoing in outgoing_packs]
         await super().send(outgoing_packs, express=express)
 
 
 class Host:
-    """A host with packs, and what was sent and taken on of them."""
+    """A host with packs, and the sent and taken packs."""
 
     def __init__(self) -> None:
         self.clock = ManualClock(NOW_MS)
@@ -51,7 +50,7 @@ class Host:
         self.taken_on: list[Pack] = []
 
     async def put(self, *packs: Pack) -> None:
-        """Have packs wait; the first of them is out."""
+        """Put packs in the backlog; the first one is sent."""
         outgoing = [OutgoingPack(pack=pack) for pack in packs]
         ledger = Ledger(pack=ROOT, children=())
         assert await self.succession.send(POLITE, ledger, outgoing, NOWHERE)
@@ -63,7 +62,7 @@ class Host:
         round_: Round | None = None,
         crawl: Crawl = POLITE,
     ) -> Ledger:
-        """Commit a pack that was out, and send what comes of it."""
+        """Commit a pack in flight and send the following ones."""
         ledger = Ledger(pack=pack.id, children=())
         await MemoryPacks(self.world).commit(crawl, ledger, {})
         assert await self.succession.send(
@@ -72,7 +71,7 @@ class Host:
         return ledger
 
     async def round(self) -> Round:
-        """Begin an invocation."""
+        """Start an invocation."""
         round_ = Round(
             clock=self.clock,
             settings=Settings(waits_billed="yes"),
@@ -80,8 +79,7 @@ class Host:
             ending=Ending(),
         )
 
-        async def nothing() -> None:
-            """Nothing is delivered."""
+        async def nothing() -> None: ...
 
         async def take(pack: Pack) -> None:
             self.taken_on.append(pack)
@@ -91,48 +89,46 @@ class Host:
 
     @property
     def sent(self) -> list[tuple[str, int]]:
-        """Ids of packs that were sent, and for how long they are held back."""
+        """Ids of sent packs, with their delays in seconds."""
         packs = [(decode(mail.body), mail.delay_s) for mail in self.world.sent]
         return [(pack.id, delay_s) for pack, delay_s in packs if isinstance(pack, Pack)]
 
     @property
     def ids(self) -> list[str]:
-        """Ids of packs that were sent."""
         return [pack_id for pack_id, _ in self.sent]
 
 
 def packs(count: int) -> list[Pack]:
-    """Packs of the site, one younger than the other."""
+    """Packs of the site, each younger than the one before."""
     return [
         replace(pack_of(f"{SITE}/{place}", pack=child_id(ROOT, place)), at_ms=NOW_MS + place)
         for place in range(count)
     ]
 
 
-async def test_a_pack_of_several_hosts_waits_for_the_first() -> None:
-    """It is asked for in its turn there, so that it does not take the slots of what is out."""
+async def test_pack_of_several_hosts_waits_for_first_host() -> None:
+    """It does not take the slots of the pack in flight."""
     host, (one, other) = Host(), packs(2)
     mixed = replace(other, targets=(*other.targets, *pack_of("https://b.example/").targets))
     await host.put(one, mixed)
     assert host.sent == [(one.id, 0)]
 
 
-async def test_the_next_is_sent_again_by_a_copy_that_was_not_noted() -> None:
-    """The backlog says who began it; once that pack is noted as sent, nothing is sent."""
+async def test_next_pack_is_sent_again_by_unrecorded_copy() -> None:
+    """Once the pack is recorded as sent, it is not sent again."""
     host, (one, other, third) = Host(), packs(3)
     await host.put(one, other, third)
     ledger, standing = await host.end(one), standing_of(placed(one))
     assert await host.succession.send(POLITE, ledger, (), standing)
     assert host.ids == [one.id, other.id, other.id]
     await host.end(other)
-    # What it began is done with, and has begun the next in its turn.
+    # The second pack is done, and has sent the third.
     assert await host.succession.send(POLITE, ledger, (), standing)
     await host.succession.tend(POLITE, one.id, standing)
     assert host.ids == [one.id, other.id, other.id, third.id]
 
 
-async def test_what_waits_last_leaves_nothing_out() -> None:
-    """What is put afterwards begins at once."""
+async def test_pack_put_after_last_one_is_sent_at_once() -> None:
     host, (one, other) = Host(), packs(2)
     await host.put(one)
     await host.end(one)
@@ -140,8 +136,7 @@ async def test_what_waits_last_leaves_nothing_out() -> None:
     assert host.ids == [one.id, other.id]
 
 
-async def test_a_late_delivery_begins_nothing_that_none_would_send() -> None:
-    """Of two deliveries of a message the one that ends has it acknowledged."""
+async def test_late_delivery_sends_pack_begun_by_none() -> None:
     host, (one, other) = Host(), packs(2)
     await host.put(one)
     ledger = await host.end(one)
@@ -153,8 +148,7 @@ async def test_a_late_delivery_begins_nothing_that_none_would_send() -> None:
     assert host.ids == [one.id, other.id]
 
 
-async def test_a_copy_that_waits_once_more_is_let_go() -> None:
-    """A pack is put again after its commit, by a late delivery of the one that found it."""
+async def test_copy_put_again_is_dropped() -> None:
     host, (one, other) = Host(), packs(2)
     await host.put(one)
     await host.end(one)
@@ -164,8 +158,8 @@ async def test_a_copy_that_waits_once_more_is_let_go() -> None:
     assert host.ids == [one.id, one.id, other.id]
 
 
-async def test_a_copy_that_is_out_in_vain_lets_the_next_one_out() -> None:
-    """Another pack begins it as it was read, while its place is left: its message finds that."""
+async def test_copy_sent_in_vain_releases_next_pack() -> None:
+    """Another pack began it before its place was left."""
     host, (one, other) = Host(), packs(2)
     await host.put(one)
     await host.end(one)
@@ -181,8 +175,7 @@ async def test_a_copy_that_is_out_in_vain_lets_the_next_one_out() -> None:
     assert host.ids == [one.id, other.id, other.id]
 
 
-async def test_a_pack_that_is_left_while_it_is_out_in_vain_lets_the_next_one_out() -> None:
-    """A delivery that was held up leaves its place, and begins nothing, as it is noted as sent."""
+async def test_pack_left_while_sent_in_vain_releases_next() -> None:
     host, (one, other, third) = Host(), packs(3)
     await host.put(one, other)
     await host.end(one)
@@ -197,8 +190,8 @@ async def test_a_pack_that_is_left_while_it_is_out_in_vain_lets_the_next_one_out
     assert host.ids == [one.id, other.id, one.id, third.id]
 
 
-async def test_a_dead_letter_does_not_hold_its_host_up() -> None:
-    """The next pack is out; what is sent back later may send it again, and no other."""
+async def test_dead_letter_does_not_block_its_host() -> None:
+    """A redriven pack may only send the next pack again."""
     host, (one, other) = Host(), packs(2)
     await host.put(one, other)
     await host.succession.tend(POLITE, one.id, standing_of(placed(one)))
@@ -207,8 +200,8 @@ async def test_a_dead_letter_does_not_hold_its_host_up() -> None:
     assert host.ids == [one.id, other.id, other.id]
 
 
-async def test_a_dead_letter_sends_what_it_has_begun() -> None:
-    """A delivery before wrote which one is out, and died before it sent that."""
+async def test_last_delivery_sends_pack_that_it_began() -> None:
+    """An earlier delivery died before the send."""
     host, (one, other) = Host(), packs(2)
     await host.put(one)
     await host.succession.tend(POLITE, one.id, standing_of(placed(one)))
@@ -223,8 +216,8 @@ async def test_a_dead_letter_sends_what_it_has_begun() -> None:
     assert host.ids == [one.id, other.id]
 
 
-async def test_what_a_copy_has_begun_is_sent_again() -> None:
-    """A copy that was given up wrote which one is out, and died before it sent that."""
+async def test_pack_begun_by_copy_is_sent_again() -> None:
+    """The copy died before the send."""
     host, (one, other) = Host(), packs(2)
     await host.put(one)
     backlog, copy = MemoryBacklog(host.world), f"copy/{one.id}"
@@ -237,8 +230,7 @@ async def test_what_a_copy_has_begun_is_sent_again() -> None:
     assert host.ids == [one.id, other.id]
 
 
-async def test_what_a_crawl_that_is_over_sends_knows_its_place() -> None:
-    """A delivery before may have had it wait: whoever gets it leaves that."""
+async def test_pack_sent_by_finished_crawl_leaves_its_place() -> None:
     host, (one, other) = Host(), packs(2)
     await host.put(one, other)
     over = replace(POLITE, state=State.FINISHED)
@@ -253,8 +245,7 @@ async def test_what_a_crawl_that_is_over_sends_knows_its_place() -> None:
 
 
 @pytest.mark.parametrize(("delay_s", "held_s"), [(1, 0), (20, 20)])
-async def test_no_pack_is_sent_before_its_host_is_free(delay_s: int, held_s: int) -> None:
-    """URLs that return after a while say how long that is, also for packs that did not ask."""
+async def test_next_pack_is_delayed_until_host_is_free(delay_s: int, held_s: int) -> None:
     host, (one, other) = Host(), packs(2)
     await host.put(one, other)
     again = pack_of(f"{SITE}/0", pack=child_id(one.id, 0))
@@ -263,8 +254,8 @@ async def test_no_pack_is_sent_before_its_host_is_free(delay_s: int, held_s: int
     assert host.sent == [(one.id, 0), (other.id, held_s)]
 
 
-async def test_the_next_pack_is_taken_on_and_its_message_held_back() -> None:
-    """The message is there before the pack is begun, and comes after the round."""
+async def test_next_pack_is_taken_on_with_delayed_message() -> None:
+    """The message is due after the round, in case the worker dies."""
     host, (one, other) = Host(), packs(2)
     await host.put(one, other)
     round_ = await host.round()
@@ -276,8 +267,8 @@ async def test_the_next_pack_is_taken_on_and_its_message_held_back() -> None:
     assert held_s * 1000 >= left_ms + Settings().fetch_total_s * 1000
 
 
-async def test_the_next_pack_is_begun_before_the_commit_and_once() -> None:
-    """Nothing is sent for it until then; afterwards its message is held back as well."""
+async def test_next_pack_is_taken_on_once_before_commit() -> None:
+    """Its message is sent after the commit."""
     host, (one, other, third) = Host(), packs(3)
     await host.put(one, other, third)
     round_ = await host.round()
@@ -294,8 +285,8 @@ async def test_the_next_pack_is_begun_before_the_commit_and_once() -> None:
     assert host.sent[1][1] >= Settings().fetch_total_s, "its last request may be under way"
 
 
-async def test_what_another_delivery_has_taken_on_is_not_taken_on_again() -> None:
-    """Of two at the same time the second sends it again, for later: else both asked for it."""
+async def test_pack_taken_by_other_delivery_is_sent_again() -> None:
+    """Otherwise both deliveries would request its URLs."""
     host, (one, other) = Host(), packs(2)
     await host.put(one, other)
     ledger = await host.end(one, round_=await host.round())
@@ -306,12 +297,12 @@ async def test_what_another_delivery_has_taken_on_is_not_taken_on_again() -> Non
     assert not second.has_taken(other)
     held_s = second.copy_delay_s(POLITE.id)
     assert host.sent == [(one.id, 0), (other.id, held_s), (other.id, held_s)]
-    # A queue that sees the first one die hands the pack out; the second has no part in it.
+    # The queue delivers the pack if the first worker dies; the second one ignores it.
     assert host.queue.taken == [False, True, False]
 
 
-async def test_nobody_begins_between_what_was_begun_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
-    """There is no moment in which none is out: another one would ask for the same URLs."""
+async def test_no_pack_begins_between_packs_taken_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some pack is always in flight, so URLs are not requested twice."""
     host, (one, other, third) = Host(), packs(3)
     await host.put(one, other)
     round_ = await host.round()
@@ -331,8 +322,7 @@ async def test_nobody_begins_between_what_was_begun_ahead(monkeypatch: pytest.Mo
     assert host.sent[1][1] > 0, "it is in work here"
 
 
-async def test_a_pack_that_is_not_out_begins_no_other() -> None:
-    """A late copy would ask for what another worker has in work."""
+async def test_pack_not_in_flight_takes_no_next_pack() -> None:
     host, (one, other, third) = Host(), packs(3)
     await host.put(one, other, third)
     await host.end(one)
@@ -341,8 +331,7 @@ async def test_a_pack_that_is_not_out_begins_no_other() -> None:
     assert not host.taken_on
 
 
-async def test_what_comes_late_in_a_round_waits_for_its_end() -> None:
-    """It begins the next round with what the others leave, not alone and before them."""
+async def test_next_pack_near_round_end_waits_for_it() -> None:
     host, (one, other) = Host(), packs(2)
     await host.put(one, other)
     round_ = await host.round()
@@ -352,8 +341,8 @@ async def test_what_comes_late_in_a_round_waits_for_its_end() -> None:
     assert not host.taken_on
 
 
-async def test_the_only_host_of_a_crawl_waits_for_no_others() -> None:
-    """Its next pack is there when the round ends: a second of a host's time is a slot."""
+async def test_only_host_of_crawl_sends_next_pack_at_round_end() -> None:
+    """A second of its time is a slot."""
     host, (one, other) = Host(), packs(2)
     await host.put(one, other)
     round_ = await host.round()
@@ -363,7 +352,7 @@ async def test_the_only_host_of_a_crawl_waits_for_no_others() -> None:
 
 
 def late_packs(*bands: int) -> list[Pack]:
-    """Make late packs of these bands; each has its place in its name."""
+    """Late packs of these bands, each with its index in its id."""
     of = pack_of(SITE).targets
     return [
         replace(
@@ -376,8 +365,7 @@ def late_packs(*bands: int) -> list[Pack]:
     ]
 
 
-async def test_more_late_packs_are_sent_of_kinds_that_are_not_known() -> None:
-    """So many of the others; and none of a band that is not asked for."""
+async def test_more_late_packs_of_unknown_kinds_are_sent() -> None:
     host = Host()
     packs = late_packs(1, 1, 3, 4, 4, 5)
     await host.succession.put_late(CRAWL, packs)
@@ -392,8 +380,8 @@ async def test_more_late_packs_are_sent_of_kinds_that_are_not_known() -> None:
     assert host.ids[4:] == ["p4"]
 
 
-async def test_late_packs_that_are_under_way_are_sent_by_no_other() -> None:
-    """For a minute: what is not back by then may be lost. Nor are those behind them."""
+async def test_late_packs_in_flight_are_not_sent_again() -> None:
+    """After a minute, a pack may be lost."""
     host = Host()
     send = host.succession.send_late
     await host.succession.put_late(CRAWL, late_packs(1, 1))
@@ -410,8 +398,7 @@ async def test_late_packs_that_are_under_way_are_sent_by_no_other() -> None:
 
 
 @pytest.mark.parametrize(("claiming", "sent"), [("free", 1), ("anyway", 9)])
-async def test_of_those_that_look_at_once_one_sends(claiming: str, sent: int) -> None:
-    """They have read the same; one notes that it sends, and then does; but for who must be sure."""
+async def test_one_of_concurrent_senders_sends_late_packs(claiming: str, sent: int) -> None:
     host = Host()
     await host.succession.put_late(CRAWL, late_packs(1, 1, 3))
     looks = (host.succession.send_late(CRAWL, 1, 3, claiming=Claiming(claiming)) for _ in range(9))
@@ -420,8 +407,7 @@ async def test_of_those_that_look_at_once_one_sends(claiming: str, sent: int) ->
     assert sum(done) == sent
 
 
-async def test_a_late_pack_leaves_its_place_before_what_it_led_to_is_sent() -> None:
-    """That may be done at once, and is to find that this one is not under way."""
+async def test_late_pack_leaves_its_place_before_its_outbox() -> None:
     host = Host()
     (late,) = late_packs(1)
     await host.succession.put_late(CRAWL, [late])

@@ -1,4 +1,4 @@
-"""Traps in a whole crawl: each ends, its reason is counted, and the rest of the web is unharmed."""
+"""Crawls of traps: each ends with counted reasons and leaves other hosts unaffected."""
 
 from __future__ import annotations
 
@@ -28,7 +28,6 @@ class TrapWeb(SmallWeb):
     links: Callable[[str, int], list[str]]
 
     async def fetch(self, request: Request) -> Response | Failure:
-        """See the port."""
         if request.url.startswith(GOOD):
             self.put(request.url, html(*(f"/{place}" for place in range(8))))
         else:
@@ -37,40 +36,40 @@ class TrapWeb(SmallWeb):
 
 
 def calendar(url: str, _number: int) -> list[str]:
-    """Lead to the next months (case 69)."""
+    """Links to the next months (case 69)."""
     month = int(url.partition("month=")[2] or 0)
     return [f"/cal?month={month + step}" for step in (1, 2, 3)]
 
 
 def deeper(url: str, _number: int) -> list[str]:
-    """Lead to two folders further down (case 70)."""
+    """Links to two deeper folders (case 70)."""
     path = url.removeprefix(SITE).rstrip("/")
     return [f"{path}/a/", f"{path}/b/"]
 
 
 def sessions_in_paths(_url: str, number: int) -> list[str]:
-    """Give every page a session of its own (case 71)."""
+    """Links with a session in the path (case 71)."""
     return [f"/(S({number * 10 + link:024d}))/page{link}" for link in range(5)]
 
 
 def sessions_in_queries(_url: str, number: int) -> list[str]:
-    """The same, where the names are known: these are no new URLs at all (case 71)."""
+    """Links with known session parameters, which are removed (case 71)."""
     return [f"/{link};jsessionid={number}?PHPSESSID={number}" for link in range(5)]
 
 
 def shuffled(_url: str, number: int) -> list[str]:
-    """Name more and more parameters in every order (case 72)."""
+    """Links with more and more parameters in every order (case 72)."""
     names = [f"p{number // step % 7}" for step in (1, 7, 49)]
     return ["/list?" + "&".join(f"{name}=1" for name in names[:size]) for size in (1, 2, 3)]
 
 
 def growing(url: str, number: int) -> list[str]:
-    """Lead to names of one character more (case 77)."""
+    """Links to names that grow by one character (case 77)."""
     return [f"{url}x", f"{url}y{number}"]
 
 
 def wildcard(url: str, _number: int) -> list[str]:
-    """Lead to hosts below this one (case 74)."""
+    """Links to subdomains of this host (case 74)."""
     host = url.partition("://")[2].partition("/")[0]
     return [f"https://x1.{host}/", f"https://x2.{host}/", f"https://x1.x1.{host}/"]
 
@@ -90,10 +89,9 @@ SMALL = Settings(folder_urls_max=40, query_urls_max=20)
         (wildcard, Scope.DOMAIN, 30, "refused.repetition"),
     ],
 )
-async def test_a_trap_ends_and_harms_nobody(
+async def test_trap_is_bounded_and_other_host_is_crawled(
     links: Callable[[str, int], list[str]], scope: Scope, fetched_max: int, reason: str | None
 ) -> None:
-    """What a trap gives is bounded, the reason is counted, and another host is crawled whole."""
     stage = Stage(settings=SMALL)
     stage.web = TrapWeb(stage.clock)
     stage.web.links = links
@@ -108,8 +106,7 @@ async def test_a_trap_ends_and_harms_nobody(
         assert stage.counts()[reason] > 0
 
 
-async def test_an_index_is_asked_for_in_one_order() -> None:
-    """Also one that another page leads to by an order; that order is no refused link anywhere."""
+async def test_index_is_requested_in_one_order() -> None:
     orders = [f"?C={column};O={order}" for column in "NMSD" for order in "AD"]
     stage = Stage()
     stage.web.put(f"{SITE}/", html("/pub/?C=M;O=D"))
@@ -123,8 +120,7 @@ async def test_an_index_is_asked_for_in_one_order() -> None:
     assert stage.counts()["refused.index_order"] == 7 + 7 + 8
 
 
-async def test_a_seed_that_looks_like_a_trap_is_asked_for() -> None:
-    """A person who names a URL wants it."""
+async def test_seed_that_looks_like_trap_is_requested() -> None:
     stage = Stage()
     await run(stage, replace(CRAWL, seeds_planned=1), f"{SITE}/a/a/a/a")
     assert stage.web.urls == [f"{SITE}/a/a/a/a"]
@@ -146,10 +142,9 @@ async def run(stage: Stage, crawl: Crawl, *urls: str) -> None:
         ((), [f"{SITE}/", f"{SITE}/a?ref=1&utm_id=2"]),
     ],
 )
-async def test_a_crawl_has_parameters_of_its_own(
+async def test_crawl_uses_its_own_tracking_parameters(
     tracking: tuple[str, ...] | None, asked: list[str]
 ) -> None:
-    """Seeds, links and redirects do without the same parameters, so that a page is one URL."""
     stage = Stage()
     stage.web.put(f"{SITE}/", html("/a?ref=1&utm_id=2", "/a?ref=1&utm_id=2#b"))
     plain = "?".join(asked[-1].split("?")[:1])
