@@ -1,4 +1,4 @@
-"""Workers of an embedded store, over a small web, in this process or one that kills itself.
+"""Workers of an embedded store over a small web, in this process or in a child that kills itself.
 
 python -m tests.unit.app.store_machine FOLDER NOW_MS REQUESTS
 """
@@ -33,10 +33,9 @@ PAGES = 60
 
 
 class Machine:
-    """Workers of one folder, each with ports of its own, one after the other."""
+    """Workers of one folder, one after the other, each with its own ports."""
 
     def __init__(self, folder: Path, now_ms: int = NOW_MS) -> None:
-        """Have a web of pages that link to each other."""
         self.folder = folder
         self.clock = ManualClock(now_ms)
         self.web = SmallWeb(self.clock)
@@ -46,13 +45,13 @@ class Machine:
         self.opened: list[StorePorts] = []
 
     def open(self) -> StorePorts:
-        """Open the folder as another process."""
+        """Open the folder as another process would."""
         ports = StorePorts(Settings(receive_max=9), self.folder, clock=self.clock)
         self.opened.append(ports)
         return ports
 
     async def work(self, ports: StorePorts | None = None) -> None:
-        """Take messages until there are none, as a worker does."""
+        """Process messages until the queues are empty."""
         ports = ports or self.open()
         worker = wiring.worker_of(ports, ports.underway)
         lanes = [ports.inbox(queue) for queue in (QueueName.EXPRESS, QueueName.CRAWL)]
@@ -82,7 +81,7 @@ class Machine:
 
 
 def main(folder: str, now_ms: str, requests: str) -> None:
-    """Work until nothing is left, or until so many requests were made: then die at once."""
+    """Work until the queues are empty, or die after a number of requests."""
     machine = Machine(Path(folder), int(now_ms))
 
     def dies(_request: Request) -> None:

@@ -1,4 +1,4 @@
-"""What a container imports before its first invocation, by name: times are no test's business."""
+"""Modules that a container imports before its first invocation."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from aiobotocore.session import AioSession
 
-# A prepared container's; measured, and little more. Who needs more says so here.
+# Counted in a prepared container, plus a few. Raise a number here on purpose only.
 MODULES_MAX = {
     "worker": 773,
     "renderer": 793,
@@ -34,14 +34,14 @@ MODULES_MAX = {
     "delivery": 640,
     "console": 838,
 }
-# Of no use to any function before it is at work, or at all; each took 5 ms to 100 ms.
+# No function needs these before its first invocation. Each takes 5 ms to 100 ms.
 HEAVY = (
     *("aioboto3", "boto3", "s3transfer", "aiofiles"),
     *("aiohttp.web", "aiohttp.test_utils", "asyncssh", "pyarrow", "bcrypt", "html_to_markdown"),
     *("multiprocessing", "publicsuffixlist", "pydantic", "re2", "sqlite3", "unittest", "xml.sax"),
     *("tests.memory", "orbweaver.cli.main", "orbweaver.exporting.formats.parquet"),
 )
-# Of use to some functions only.
+# Only some functions need these.
 HEAVY_TO_WORKERS = (
     *("orbweaver.extraction.extract", "orbweaver.exporting.manifest", "orbweaver.control.schedule"),
     *(
@@ -51,7 +51,7 @@ HEAVY_TO_WORKERS = (
     ),
 )
 
-# Says what is imported once a container is ready, and what of aiohttp's own contexts there is.
+# Prints the imported modules of a ready container, and the known authorities of aiohttp's contexts.
 READY = """
 import gc, json, sys
 import handlers.{handler}
@@ -63,7 +63,7 @@ print(json.dumps([sorted(sys.modules), known, gc.isenabled(), gc.get_freeze_coun
 
 
 def ready(handler: str, **variables: str) -> tuple[list[str], list[int], bool, bool]:
-    """Import a handler as Lambda does, in a process of its own."""
+    """Import a handler as Lambda does, in its own process."""
     environment = {
         "PYTHONPATH": str(Path(layout.ROOT) / "functions"),
         "AWS_ACCESS_KEY_ID": "test",
@@ -80,31 +80,29 @@ def ready(handler: str, **variables: str) -> tuple[list[str], list[int], bool, b
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("handler", MODULES_MAX)
-def test_a_container_imports_what_it_needs(handler: str) -> None:
-    """A prepared container has nothing heavy, no authorities read for nobody, and is frozen."""
+def test_prepared_container_imports_only_needed_modules(handler: str) -> None:
+    """It reads no unused certificate authorities, and its objects are frozen."""
     browser = {"ORBWEAVER_BROWSER": "/nowhere"} if handler == "renderer" else {}
     modules, known, collecting, frozen = ready(handler, AWS_LAMBDA_FUNCTION_NAME=handler, **browser)
     assert ("orbweaver.rendering.renderer" in modules) is (handler == "renderer")
     assert not set(HEAVY) & set(modules)
     if handler == "worker":
         assert not set(HEAVY_TO_WORKERS) & set(modules)
-    # Debian's Python has that of its own.
+    # Debian's Python imports this module itself.
     assert len(set(modules) - {"sitecustomize"}) <= MODULES_MAX[handler]
     assert known == [0, 0]
     assert collecting
     assert frozen
 
 
-def test_nothing_is_prepared_elsewhere() -> None:
-    """Whoever imports a handler outside of Lambda has no container for it, and collects garbage."""
+def test_handler_outside_lambda_prepares_no_container() -> None:
     modules, _, collecting, frozen = ready("worker")
     assert "orbweaver.worker.batch" not in modules
     assert collecting
     assert not frozen
 
 
-def test_a_worker_is_ready_before_its_first_batch() -> None:
-    """What a batch takes is imported by then: actors, fetcher, metrics, clients."""
+def test_worker_imports_all_modules_before_first_batch() -> None:
     modules, *_ = ready("worker", AWS_LAMBDA_FUNCTION_NAME="worker")
     needed = {
         "orbweaver.worker.batch",
@@ -120,11 +118,11 @@ def test_a_worker_is_ready_before_its_first_batch() -> None:
     assert needed <= set(modules)
 
 
-# --- what is made once ------------------------------------------------------------------------
+# --- objects that are made once ---------------------------------------------------------------
 
 
 class FakeSession:
-    """Notes which clients are made; making one takes a moment."""
+    """Records which clients are made. Making one takes a moment."""
 
     def __init__(self) -> None:
         self.made: list[str] = []
@@ -139,8 +137,7 @@ class FakeSession:
         return parameters
 
 
-async def test_a_client_is_opened_by_its_first_call_and_once() -> None:
-    """Calls that come together open one client, and none is opened for nobody."""
+async def test_client_is_opened_once_by_its_first_call() -> None:
     session = FakeSession()
     async with Aws(cast("AioSession", session)) as clients:
         later, same, other = (clients.later(name) for name in ("sqs", "sqs", "s3"))
@@ -153,8 +150,7 @@ async def test_a_client_is_opened_by_its_first_call_and_once() -> None:
         assert session.made == ["sqs", "s3"]
 
 
-def test_authorities_are_read_once() -> None:
-    """There is one context, and it verifies certificates by their alternative names."""
+def test_tls_context_is_made_once_and_checks_names() -> None:
     context = tls.context()
     assert tls.context() is context
     assert (context.verify_mode, context.check_hostname) == (ssl.CERT_REQUIRED, True)
@@ -162,20 +158,18 @@ def test_authorities_are_read_once() -> None:
     assert context.cert_store_stats()["x509_ca"] > 0
 
 
-def test_a_system_without_authorities_has_botocores(
+def test_system_without_authorities_uses_list_of_botocore(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Where OpenSSL finds none, the list that botocore brings along is believed."""
     monkeypatch.setenv(tls.FILE, str(tmp_path / "none"))
     monkeypatch.setenv("SSL_CERT_DIR", str(tmp_path))
     assert tls.context().cert_store_stats()["x509_ca"] > 100
 
 
 @pytest.mark.parametrize("file", [None, "/somewhere/else.pem"])
-def test_authorities_are_out_of_sight_for_a_moment(
+def test_without_authorities_hides_them_temporarily(
     monkeypatch: pytest.MonkeyPatch, file: str | None
 ) -> None:
-    """A context made meanwhile believes nobody; afterwards all is as it was."""
     monkeypatch.delenv(tls.FILE, raising=False)
     if file is not None:
         monkeypatch.setenv(tls.FILE, file)

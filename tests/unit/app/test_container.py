@@ -1,4 +1,4 @@
-"""Wiring: ports of a real session, and a container that outlives its invocations."""
+"""The wiring of ports, and a container that serves several invocations."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ DELIVERY = Delivery(id="m1", body=SITE, receives=1)
 
 @pytest.fixture(autouse=True)
 def aws(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Give an environment in which clients can be made; none of them is used."""
+    """An environment in which clients can be made; no call is made."""
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
     monkeypatch.setenv("AWS_REGION", "us-east-1")
@@ -56,7 +56,7 @@ def aws(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def logs() -> Iterator[logging.Logger]:
-    """Leave the logging of this process as it was."""
+    """Restore the logging of this process."""
     logger = logging.getLogger("orbweaver")
     before = (logger.handlers[:], logger.level, logger.propagate)
     logger.handlers[:] = []
@@ -64,8 +64,7 @@ def logs() -> Iterator[logging.Logger]:
     logger.handlers[:], logger.level, logger.propagate = before
 
 
-async def test_a_connection_opens_every_port() -> None:
-    """All ports are there, each made once and no client for them, and a worker made of them."""
+async def test_connect_makes_every_port_once() -> None:
     settings = Settings(crawl_queue_url="q", urls_table="u", bucket="b")
     async with container.connect(settings) as ports:
         assert ports.settings is settings
@@ -75,10 +74,10 @@ async def test_a_connection_opens_every_port() -> None:
         assert isinstance(wiring.worker_of(ports), Worker)
 
 
-async def test_a_browser_is_there_where_a_setting_names_one(
+async def test_renderer_exists_only_if_configured(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is started with the first page alone, and ends with the ports; others have none."""
+    """The browser starts with the first page and ends with the ports."""
     closed: list[Renderer] = []
 
     async def close(renderer: Renderer) -> None:
@@ -97,8 +96,8 @@ async def test_a_browser_is_there_where_a_setting_names_one(
 
 
 @pytest.mark.parametrize(("secret", "kind"), [("", HttpFetcher), ("pool", ProxyingFetcher)])
-async def test_proxies_are_used_where_a_secret_lists_them(secret: str, kind: type) -> None:
-    """Nothing is asked of the secret before something is asked of the web."""
+async def test_proxies_are_used_if_secret_is_configured(secret: str, kind: type) -> None:
+    """The secret is read before the first request."""
     async with container.connect(Settings(proxy_secret=secret)) as ports:
         assert type(wiring.fetcher_of(ports)) is kind
 
@@ -107,7 +106,7 @@ async def test_proxies_are_used_where_a_secret_lists_them(secret: str, kind: typ
 
 
 class FakeWorker:
-    """Notes its batches; dies of an empty one."""
+    """Records its batches, and raises for an empty one."""
 
     def __init__(self) -> None:
         self.batches: list[tuple[Any, int]] = []
@@ -124,7 +123,7 @@ class FakeWorker:
 
 
 class Warm:
-    """A container over ports in memory, and what was made of them."""
+    """A container over ports in memory, and its objects."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.world = World()
@@ -156,7 +155,7 @@ class Warm:
 
 @pytest.fixture
 def warm(monkeypatch: pytest.MonkeyPatch) -> Iterator[Warm]:
-    """Start a container, and close it."""
+    """Start a container, and close it afterwards."""
     monkeypatch.setenv("ORBWEAVER_PART_ROWS_MAX", "1")
     started = Warm(monkeypatch)
     yield started
@@ -164,16 +163,16 @@ def warm(monkeypatch: pytest.MonkeyPatch) -> Iterator[Warm]:
     assert started.closed == started.connected
 
 
-def test_a_warm_container_works_again(warm: Warm) -> None:
-    """Loop, connections and worker are made once, and serve every invocation (case 29)."""
+def test_warm_container_serves_further_invocations(warm: Warm) -> None:
+    """Loop, connections and worker are made once (case 29)."""
     for _ in range(2):
         assert warm.container.work([DELIVERY], 60_000) == ("m1",)
     assert warm.worker.batches == [([DELIVERY], NOW_MS + 60_000)] * 2
     assert (warm.connected, warm.worker.flushed) == (1, 2)
 
 
-def test_a_failing_invocation_leaves_the_container_usable(warm: Warm) -> None:
-    """What was counted is written out all the same, and the next batch is done (case 9)."""
+def test_failed_invocation_leaves_container_usable(warm: Warm) -> None:
+    """Metrics are written, and the next batch succeeds (case 9)."""
     with pytest.raises(RuntimeError):
         warm.container.work([], 60_000)
     assert warm.worker.flushed == 1
@@ -187,11 +186,10 @@ def test_a_failing_invocation_leaves_the_container_usable(warm: Warm) -> None:
         ("{", 400, "application/problem+json"),
     ],
 )
-def test_an_answer_is_what_the_gateway_takes(warm: Warm, body: str, status: int, kind: str) -> None:
-    """Status, type and a body in JSON; problems have a type of their own."""
+def test_answer_has_format_of_api_gateway(warm: Warm, body: str, status: int, kind: str) -> None:
     headers = {"Content-Type": "application/json"}
     event = {"httpMethod": "POST", "path": "/seeds", "headers": headers, "body": body}
-    for _ in range(2):  # what answers is put together once
+    for _ in range(2):  # the API is made once
         answered = warm.container.answer({**event, "requestContext": {"requestId": "r"}})
         assert answered["statusCode"] == status
         assert answered["multiValueHeaders"]["Content-Type"] == [kind]
@@ -199,10 +197,10 @@ def test_an_answer_is_what_the_gateway_takes(warm: Warm, body: str, status: int,
 
 
 @pytest.mark.parametrize(("remaining_ms", "orders"), [(600_000, 2), (1_000, 4)])
-def test_a_day_is_exported_in_as_many_invocations_as_it_takes(
+def test_export_of_day_continues_over_invocations(
     warm: Warm, remaining_ms: int, orders: int
 ) -> None:
-    """An event begins it, orders do it: chunk by chunk as far as there is time, then the seal."""
+    """An event starts it; orders write the chunks and the seal."""
     for path in "ab":
         record = PageRecord(
             crawl="c",
@@ -225,10 +223,10 @@ def test_a_day_is_exported_in_as_many_invocations_as_it_takes(
     assert (key, manifest.rows) == (f"exports/manifests/dt={day}.json", {"pages": 2})
 
 
-def test_a_firing_starts_a_crawl_in_a_warm_container(
+def test_firing_starts_crawl_in_warm_container(
     warm: Warm, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What was counted is written out each time, also when it failed."""
+    """Metrics are written after every call, also after a failure."""
     event = {"due": "2026-11-21T09:00:00Z", "definition": {"seeds": [SITE]}}
     for _ in range(2):
         assert warm.container.fire(event) == {"crawl": "example.com-20261121-090000"}
@@ -238,10 +236,8 @@ def test_a_firing_starts_a_crawl_in_a_warm_container(
     assert (warm.connected, len(warm.world.crawls)) == (1, 1)
 
 
-def test_a_webhook_is_told_in_a_warm_container(
-    warm: Warm, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Where nobody is to be told nobody is; connections are closed after each."""
+def test_webhook_is_sent_in_warm_container(warm: Warm, capsys: pytest.CaptureFixture[str]) -> None:
+    """Without a webhook there is no request. Connections are closed after each."""
     assert warm.container.notify({"detail": {"crawl": "c"}}) == {"webhook": "none"}
     crawl = Crawl(id="c", name="c", started_at_ms=0, webhook="https://a.example/")
     warm.world.crawls["c"] = crawl
@@ -255,10 +251,10 @@ def test_a_webhook_is_told_in_a_warm_container(
     assert '"WebhooksRefused"' in capsys.readouterr().out
 
 
-def test_an_order_is_carried_out_in_a_warm_container(
+def test_delivery_order_runs_in_warm_container(
     warm: Warm, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The way to a receiver is that of the settings; what cannot be is put aside and counted."""
+    """A failed order is dead-lettered and counted."""
     settings = Settings(
         sftp_host="127.0.0.1",
         sftp_user="crawler",
@@ -281,15 +277,13 @@ def test_an_order_is_carried_out_in_a_warm_container(
     assert '"DeliveriesRefused"' in capsys.readouterr().out
 
 
-def test_a_setting_that_does_not_fit_stops_the_container(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first invocation says what is wrong, before anything is touched."""
+def test_invalid_setting_stops_container(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ORBWEAVER_RECEIVE_MAX", "none")
     with pytest.raises(SettingsError, match="ORBWEAVER_RECEIVE_MAX"):
         container.Container()
 
 
-def test_a_process_has_one_container(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is made by the first invocation and found by the others."""
+def test_process_has_one_container(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[FakeWorker] = []
 
     def make() -> FakeWorker:
@@ -305,10 +299,10 @@ def test_a_process_has_one_container(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(made) == 1
 
 
-def test_logs_are_one_json_line_an_event(warm: Warm, logs: logging.Logger) -> None:
-    """Fields of an event are keys of its line, whatever strangers wrote into them (case 81)."""
+def test_log_event_is_one_json_line(warm: Warm, logs: logging.Logger) -> None:
+    """Fields of an event are keys, whatever their content (case 81)."""
     container._log_as_json(UsageMeter())
-    # Beside it there are those by which pytest listens.
+    # pytest adds its own handlers.
     (handler,) = (one for one in logs.handlers if type(one) is logging.StreamHandler)
     stream = io.StringIO()
     handler.setStream(stream)
@@ -320,8 +314,8 @@ def test_logs_are_one_json_line_an_event(warm: Warm, logs: logging.Logger) -> No
     assert line.isprintable()
 
 
-def test_a_process_knows_its_age(tmp_path: Path) -> None:
-    """By its start, whatever its name; where the system does not say, it has none."""
+def test_process_age_is_read_from_start_time(tmp_path: Path) -> None:
+    """Unknown formats give an age of 0."""
     age_s = container.process_age_s()
     assert 0 < age_s < time.clock_gettime(time.CLOCK_BOOTTIME)
     ticks = os.sysconf("SC_CLK_TCK")

@@ -1,4 +1,4 @@
-"""What dashboards name is what is emitted: the code is run, and its lines are read."""
+"""Metrics on dashboards are emitted by the code."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SELECTED = re.compile(r'\b([a-z_]+)(=~?)"([^"$]+)"')
 
 @pytest.fixture(autouse=True)
 def logs() -> Iterator[None]:
-    """Leave the logging of this process as it was."""
+    """Restore the logging of this process."""
     logger = logging.getLogger("orbweaver")
     before = (logger.handlers[:], logger.level, logger.propagate)
     logger.handlers[:] = []
@@ -36,24 +36,23 @@ def logs() -> Iterator[None]:
 
 
 def dashboard(name: str) -> dict[str, Any]:
-    """Read a dashboard of Grafana's."""
+    """Read a Grafana dashboard."""
     found: dict[str, Any] = json.loads((GRAFANA / f"{name}.json").read_text())
     return found
 
 
 def targets(name: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """List what its panels ask for."""
+    """Panel titles with their queries."""
     for panel in dashboard(name)["panels"]:
         for target in panel.get("targets", ()):
             yield panel["title"], target
 
 
-def test_every_metric_is_emitted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A crawl with everything in it, and an export, write all metrics of workers and exporters."""
+def test_every_metric_is_emitted_by_crawl_and_export(monkeypatch: pytest.MonkeyPatch) -> None:
     with functions(monkeypatch) as (function, container):
         crawl_everything(function, container)
         export_a_day(function, container)
-    # test_host_claims.py counts refused files: they take a polite crawl of minutes.
+    # test_host_claims.py covers refused files, which need a polite crawl of several minutes.
     others = ("Schedules", "Webhooks", "Deliver", Metric.CLAIMS_REFUSED)
     expected = {str(metric) for metric in Metric if not metric.startswith(others)}
     assert function.metrics == {
@@ -73,8 +72,8 @@ def test_every_metric_is_emitted(monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
-def test_grafana_on_cloudwatch_names_what_is_emitted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Metrics with their service; of AWS's own, those of queues and functions that exist."""
+def test_cloudwatch_dashboard_names_emitted_metrics(monkeypatch: pytest.MonkeyPatch) -> None:
+    """AWS metrics must be of existing queues and functions."""
     with functions(monkeypatch) as (function, container):
         crawl_everything(function, container)
         export_a_day(function, container)
@@ -108,8 +107,7 @@ def test_grafana_on_cloudwatch_names_what_is_emitted(monkeypatch: pytest.MonkeyP
     assert {name.removeprefix("${stack}-") for name in queues} == known
 
 
-async def test_grafana_on_prometheus_names_what_is_shown() -> None:
-    """Series and labels as they are scraped, and values of labels that can be."""
+async def test_prometheus_dashboard_names_scraped_series() -> None:
     async with serving(stage_with(CRAWL)) as url:
         _, _, text = await scraped(url)
     labels: dict[str, set[str]] = {}
@@ -140,7 +138,7 @@ async def test_grafana_on_prometheus_names_what_is_shown() -> None:
 
 @pytest.mark.parametrize("name", ["prometheus", "cloudwatch"])
 def test_dashboards_can_be_imported(name: str) -> None:
-    """They ask for their data source, and panels neither overlap nor share a number."""
+    """They declare their data source, and panels have distinct numbers and places."""
     found = dashboard(name)
     (asked,) = found["__inputs"]
     assert (asked["type"], asked["pluginId"]) == ("datasource", name)
@@ -165,8 +163,8 @@ def test_dashboards_can_be_imported(name: str) -> None:
             assert panel["datasource"] == {"type": name, "uid": f"${{{asked['name']}}}"}
 
 
-def test_families_are_registered_as_they_are() -> None:
-    """No two families bear one name, also as the older text has it."""
+def test_metric_families_have_unique_names() -> None:
+    """This includes the older text format."""
 
     class Once:
         def collect(self) -> Iterator[Any]:

@@ -1,4 +1,4 @@
-"""Lambda entry points translate: an event in, one call, a response out."""
+"""Lambda entry points translate an event into one call and a response."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LINES_MAX = 25
 
 @dataclass
 class FakeContainer:
-    """Notes what it is called with, and answers as told."""
+    """Records its calls, and returns the given answers."""
 
     failed: tuple[str, ...] = ()
     calls: list[tuple[Any, ...]] = field(default_factory=list)
@@ -50,7 +50,7 @@ class FakeContainer:
 
 
 class Context:
-    """What Lambda tells of an invocation."""
+    """Context of an invocation."""
 
     aws_request_id = "request"
 
@@ -61,13 +61,12 @@ class Context:
 def installed(
     monkeypatch: pytest.MonkeyPatch, module: Any, container: FakeContainer
 ) -> FakeContainer:
-    """Put a container in the place of the process's."""
+    """Replace the container of the process."""
     monkeypatch.setattr(module, "container", lambda: container)
     return container
 
 
 def record(place: int) -> dict[str, Any]:
-    """Make a record as the event source does."""
     return {
         "messageId": f"m{place}",
         "receiptHandle": "h",
@@ -77,10 +76,10 @@ def record(place: int) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("failed", [(), ("m1",), ("m0", "m1")])
-def test_the_worker_names_what_is_to_come_back(
+def test_worker_handler_names_failed_messages(
     monkeypatch: pytest.MonkeyPatch, failed: tuple[str, ...]
 ) -> None:
-    """Records become deliveries; the failed ones, and no other, are named (cases 7, 11)."""
+    """Records become deliveries, and only failed ones are named (cases 7, 11)."""
     container = installed(monkeypatch, worker, FakeContainer(failed=failed))
     response = worker.handler({"Records": [record(0), record(1)]}, Context())
     assert container.calls == [
@@ -95,10 +94,9 @@ def test_the_worker_names_what_is_to_come_back(
     assert response == {"batchItemFailures": [{"itemIdentifier": name} for name in failed]}
 
 
-def test_the_worker_is_told_which_queue_a_message_came_from(
+def test_worker_handler_passes_queue_name(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The name of the queue goes along: what may come from there is for the worker to know."""
     container = installed(monkeypatch, worker, FakeContainer())
     taken = record(0) | {"eventSourceARN": "arn:aws:sqs:eu-west-1:123456789012:Orbweaver-seeds"}
     worker.handler({"Records": [taken]}, Context())
@@ -106,39 +104,35 @@ def test_the_worker_is_told_which_queue_a_message_came_from(
     assert delivery.queue == "Orbweaver-seeds"
 
 
-def test_the_exporter_is_given_its_event_and_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It goes through as it is, with what is the same when Lambda repeats it, and how long."""
+def test_exporter_handler_passes_event_and_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The request id is the same when Lambda repeats the call."""
     container = installed(monkeypatch, exporter, FakeContainer())
     assert exporter.handler({"day": "2026-11-21"}, Context()) == {"days": ["2026-11-21"]}
     assert container.calls == [({"day": "2026-11-21"}, "request", 60_000)]
 
 
-def test_the_api_answers_with_what_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The request goes through as it is, and so does the answer."""
+def test_api_handler_passes_request_and_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     container = installed(monkeypatch, api, FakeContainer())
     assert api.handler({"httpMethod": "POST"}, Context()) == {"statusCode": 202}
     assert container.calls == [({"httpMethod": "POST"},)]
 
 
-def test_the_starter_is_given_what_was_fired(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The event goes through as it is, and so does what came of it."""
+def test_starter_handler_passes_event_and_result(monkeypatch: pytest.MonkeyPatch) -> None:
     container = installed(monkeypatch, starter, FakeContainer())
     assert starter.handler({"due": "now"}, Context()) == {"crawl": "c"}
     assert container.calls == [({"due": "now"},)]
 
 
-def test_the_notifier_is_given_what_was_announced(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The event goes through as it is, and so does what came of it."""
+def test_notifier_handler_passes_event_and_result(monkeypatch: pytest.MonkeyPatch) -> None:
     container = installed(monkeypatch, notifier, FakeContainer())
     assert notifier.handler({"detail": {}}, Context()) == {"webhook": "delivered"}
     assert container.calls == [({"detail": {}},)]
 
 
 @pytest.mark.parametrize("failed", [(), ("m1",)])
-def test_the_delivery_queue_hands_over_one_message(
+def test_delivery_handler_passes_message_with_receives(
     monkeypatch: pytest.MonkeyPatch, failed: tuple[str, ...]
 ) -> None:
-    """The message goes through with how often it was taken; it comes back if it is named."""
     container = installed(monkeypatch, delivery, FakeContainer(failed=failed))
     response = delivery.handler({"Records": [record(1)]}, Context())
     taken = Taken(id="m1", body="https://example.com/1", handle="h", receives=2)
@@ -146,8 +140,8 @@ def test_the_delivery_queue_hands_over_one_message(
     assert response == {"batchItemFailures": [{"itemIdentifier": name} for name in failed]}
 
 
-def test_a_failure_outside_a_message_fails_the_batch(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is raised outside the guard reaches Lambda, which returns the whole batch (case 9)."""
+def test_failure_outside_messages_fails_whole_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lambda returns the whole batch to the queue (case 9)."""
 
     class Broken(FakeContainer):
         def work(self, deliveries: list[Delivery], remaining_ms: int) -> tuple[str, ...]:
@@ -158,8 +152,7 @@ def test_a_failure_outside_a_message_fails_the_batch(monkeypatch: pytest.MonkeyP
         worker.handler({"Records": [record(0)]}, Context())
 
 
-def test_handlers_only_translate() -> None:
-    """No handler is longer than 25 lines, or decides anything."""
+def test_handlers_are_short_and_have_no_branches() -> None:
     folder = Path(handlers.__file__).parent
     for path in folder.glob("*.py"):
         source = path.read_text()

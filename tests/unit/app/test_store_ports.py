@@ -1,4 +1,4 @@
-"""A crawl over an embedded store: real actors, a small web, workers that die, an export."""
+"""Crawls over an embedded store: real actors, a small web, killed workers, an export."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ DAY = "2026-11-21"
 
 @pytest.fixture
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Machine]:
-    """Give a machine whose web is a small one: pages that link to each other."""
+    """A machine with a small web of linked pages."""
     made = Machine(tmp_path / "store")
 
     def web(_ports: Any) -> Fetcher:
@@ -42,8 +42,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Machine
         ports.ending.close()
 
 
-async def test_a_crawl_is_complete_and_exported(machine: Machine) -> None:
-    """Every page is fetched once; the end is told; files hold what the store has."""
+async def test_crawl_is_complete_and_exported(machine: Machine) -> None:
     await machine.start()
     await machine.work()
     ports = machine.open()
@@ -69,7 +68,7 @@ async def test_a_crawl_is_complete_and_exported(machine: Machine) -> None:
 
 
 async def worker(machine: Machine, now_ms: int, requests: int = 10**9) -> int:
-    """Run a worker in a process of its own, killed at a request; its exit code."""
+    """Run a worker process that is killed at a request; return its exit code."""
     words = ["-m", "tests.unit.app.store_machine", machine.folder, now_ms, requests]
     environment = {"PYTHONPATH": f"{ROOT / 'functions'}:{ROOT}"}
     process = await asyncio.create_subprocess_exec(
@@ -79,7 +78,7 @@ async def worker(machine: Machine, now_ms: int, requests: int = 10**9) -> int:
 
 
 async def check(machine: Machine) -> None:
-    """Every page is claimed, counted and recorded once, and nothing is left over."""
+    """Check that every page is claimed, counted and recorded once, and the queues are empty."""
     ports = machine.open()
     crawl = await ports.crawls.get(CRAWL.id)
     assert crawl is not None
@@ -97,10 +96,7 @@ async def check(machine: Machine) -> None:
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("requests", [16, 40])
-async def test_workers_that_are_killed_lose_and_repeat_nothing(
-    machine: Machine, requests: int
-) -> None:
-    """Each is killed at a request, with messages in work; the last one finishes the crawl."""
+async def test_killed_workers_lose_and_repeat_no_page(machine: Machine, requests: int) -> None:
     await machine.start()
     killed = 0
     while (ended := await worker(machine, NOW_MS + killed * 600_000, requests)) == -signal.SIGKILL:
@@ -111,8 +107,8 @@ async def test_workers_that_are_killed_lose_and_repeat_nothing(
 
 
 @pytest.mark.thorough
-async def test_workers_beside_each_other_repeat_nothing(machine: Machine) -> None:
-    """Their clocks run ahead of each other, so each takes what is still in another one's work."""
+async def test_concurrent_workers_repeat_no_page(machine: Machine) -> None:
+    """Their clocks differ, so they receive messages in flight."""
     await machine.start()
     assert await asyncio.gather(*(worker(machine, NOW_MS) for _ in range(3))) == [0, 0, 0]
     await check(machine)

@@ -1,4 +1,4 @@
-"""What is told of a crawl by the process that works on it, while packs are under way."""
+"""Progress of a crawl in the working process while packs are in flight."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class WatchedWeb(SmallWeb):
-    """Notes at each request how many URLs are told to have ended, and how many are committed."""
+    """Records at each request the reported and the committed numbers of ended URLs."""
 
     control: Control
     stored: Control
@@ -32,16 +32,15 @@ class WatchedWeb(SmallWeb):
         self.told: list[tuple[int, int]] = []
 
     async def fetch(self, request: Request) -> Answer:
-        """See the port."""
         told, stored = await self.control.status(CRAWL.id), await self.stored.status(CRAWL.id)
         self.told.append((told.counters.done, stored.counters.done))
         return await super().fetch(request)
 
 
-async def test_progress_moves_with_each_page(
+async def test_progress_counts_each_page_before_commit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Not with each pack that is committed; it never goes back, and ends with what is stored."""
+    """It never decreases, and ends with the stored counts."""
     machine = Machine(tmp_path)
     web = WatchedWeb(machine.web, machine)
     monkeypatch.setattr(wiring, "fetcher_of", lambda _ports: web)

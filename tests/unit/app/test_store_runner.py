@@ -1,4 +1,4 @@
-"""Processes that a command starts beside itself to work on a store."""
+"""Further processes that a command starts to work on a store."""
 
 from __future__ import annotations
 
@@ -32,23 +32,22 @@ WAIT_S = 60.0
 
 
 def until(happened: Callable[[], bool]) -> None:
-    """Wait until something is so."""
+    """Wait until a condition is true."""
     limit_s = time.monotonic() + WAIT_S
     while not happened():
         assert time.monotonic() < limit_s
         time.sleep(0.01)
 
 
-def test_what_is_never_told_to_begin_makes_no_store(tmp_path: Path) -> None:
-    """A crawl whose server cannot be reached leaves nothing behind, and no process."""
+def test_processes_never_begun_make_no_store(tmp_path: Path) -> None:
     with further_processes(2, tmp_path / "store", store_settings({})) as further:
         assert further.alive() == 2
     assert further.alive() == 0
     assert not (tmp_path / "store").exists()
 
 
-def test_further_processes_work_once_they_are_told(tmp_path: Path) -> None:
-    """They take part in a store that was made after they were started, and end with the block."""
+def test_further_processes_work_after_begin(tmp_path: Path) -> None:
+    """They end with the block."""
     settings = store_settings({})
     with further_processes(1, tmp_path, settings) as further:
         time.sleep(0.1)
@@ -63,10 +62,10 @@ def test_further_processes_work_once_they_are_told(tmp_path: Path) -> None:
     asyncio.run(ports.aclose())
 
 
-async def test_processes_that_cannot_be_counted_keep_nobody(
+async def test_uncountable_processes_do_not_stop_worker(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A worker that can open no more files takes what is queued, as if it were alone."""
+    """A worker without free file descriptors acts as if it were alone."""
 
     def alive(_self: StoreProcesses) -> int:
         raise OSError(errno.EMFILE, "too many open files")
@@ -83,9 +82,7 @@ async def test_processes_that_cannot_be_counted_keep_nobody(
     await ports.aclose()
 
 
-def test_one_that_has_died_is_not_counted_and_keeps_nobody(tmp_path: Path) -> None:
-    """The others are told all the same, and what is queued is not shared with it."""
-
+def test_dead_process_is_not_counted_and_delays_no_other(tmp_path: Path) -> None:
     def kill(further: FurtherProcesses, number: int) -> None:
         further.processes[number].kill()
         further.processes[number].wait()
@@ -99,8 +96,8 @@ def test_one_that_has_died_is_not_counted_and_keeps_nobody(tmp_path: Path) -> No
     assert further.alive() == 0
 
 
-async def test_what_a_process_has_taken_on_is_given_back_as_it_ends(tmp_path: Path) -> None:
-    """A process that ends in order leaves no lock by which others could see that it has ended."""
+async def test_ending_process_returns_taken_packs(tmp_path: Path) -> None:
+    """A clean end leaves no lock that shows it."""
     ports = StorePorts(store_settings({}), tmp_path)
     taken = replace(samples.outgoing(delay_s=60), taken=True)
     async with running(ports):

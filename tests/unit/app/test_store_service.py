@@ -1,4 +1,4 @@
-"""What runs beside the workers of a store: its HTTP API."""
+"""HTTP API beside the workers of a store."""
 
 from __future__ import annotations
 
@@ -35,7 +35,6 @@ BEARER = {"Authorization": f"Bearer {TOKEN}"}
 
 @pytest.fixture
 async def ports(tmp_path: Path) -> AsyncIterator[StorePorts]:
-    """Open a store."""
     made = StorePorts(store_settings({}), tmp_path / "store")
     yield made
     await made.aclose()
@@ -43,7 +42,7 @@ async def ports(tmp_path: Path) -> AsyncIterator[StorePorts]:
 
 @pytest.fixture
 async def caller(ports: StorePorts) -> AsyncIterator[Caller]:
-    """Serve its API to a client."""
+    """Serve the API of a store to a client."""
     async with TestClient(
         TestServer(http_api(ports, api_fence((), TOKEN))), headers=BEARER
     ) as client:
@@ -51,15 +50,14 @@ async def caller(ports: StorePorts) -> AsyncIterator[Caller]:
 
 
 async def ask(caller: Caller, method: str, path: str, **given: object) -> Reply:
-    """Ask without a signature, and hold the answer against the document of a store."""
+    """Send an unsigned request, and check the answer against the document."""
     async with caller.request(method, path, **given) as answer:  # type: ignore[arg-type]
         headers = {"Content-Type": [answer.content_type]}
         raw = {"statusCode": answer.status, "multiValueHeaders": headers}
         return checked(method, path, raw | {"body": await answer.text()}, signed=False)
 
 
-async def test_the_api_of_a_store_describes_itself(caller: Caller) -> None:
-    """As it is: without signatures, by the store's own document."""
+async def test_store_api_serves_its_own_document(caller: Caller) -> None:
     described = await ask(caller, "GET", "/openapi.json")
     assert (described.status, described.body) == (200, document(signed=False))
     assert (await ask(caller, "GET", "/crawls")).body == {"crawls": [], "next": None}
@@ -78,17 +76,16 @@ async def test_the_api_of_a_store_describes_itself(caller: Caller) -> None:
         ({}, b"{", 415, "application/json"),
     ],
 )
-async def test_what_the_api_of_a_store_refuses_is_a_problem(
+async def test_refusal_of_store_api_is_documented_problem(
     headers: dict[str, str], body: bytes, status: int, detail: str, caller: Caller
 ) -> None:
-    """In the form and with a status that the document has."""
     refused = await ask(caller, "POST", "/crawls", headers=headers, data=BytesIO(body))
     assert refused.status == status
     assert detail in refused.body["detail"]
 
 
 async def test_store_api_without_token_answers_behind_the_fence(ports: StorePorts) -> None:
-    """`serve --open` drops the token, not the checks of names and sites; nothing is embedded."""
+    """`serve --open` drops the token, but not the checks of host names and sites."""
     async with TestClient(TestServer(http_api(ports, api_fence((), None)))) as client:
         reply = await client.get("/crawls")
         assert reply.status == 200
@@ -99,8 +96,8 @@ async def test_store_api_without_token_answers_behind_the_fence(ports: StorePort
         assert refused.headers["Cross-Origin-Resource-Policy"] == "same-origin"
 
 
-def test_kept_token_lasts_and_belongs_to_one_user(tmp_path: Path) -> None:
-    """A file that others could read, or a link to elsewhere, is replaced."""
+def test_kept_token_is_private_and_replaced_if_unsafe(tmp_path: Path) -> None:
+    """A readable file or a link to another one is replaced."""
     token = kept_token(tmp_path)
     path = tmp_path / TOKEN_FILE
     assert (kept_token(tmp_path), path.stat().st_mode & 0o777) == (token, 0o600)

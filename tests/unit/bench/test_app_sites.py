@@ -1,4 +1,4 @@
-"""The sites of applications that rendering is measured with: what is to be found is served."""
+"""Application sites for rendering benchmarks serve their truth."""
 
 from __future__ import annotations
 
@@ -13,14 +13,13 @@ from tests.sites.server import Asked
 
 
 def told(site: AppSite, target: str) -> bytes:
-    """Ask for a path; what is answered."""
+    """Body of the answer for a path."""
     answer = site.answer(Asked(method="GET", target=target, host="", headers={}))
     assert answer.status == 200, target
     return answer.body
 
 
-def test_a_shop_serves_its_catalogue(tmp_path: Path) -> None:
-    """All links and words of its truth are in its data, and in no page of its own."""
+def test_shop_serves_its_catalogue_as_data_only(tmp_path: Path) -> None:
     (tmp_path / "dist").mkdir()
     (tmp_path / "dist/index.html").write_text("<div id=app></div>")
     site = shop(tmp_path)
@@ -41,8 +40,7 @@ def test_a_shop_serves_its_catalogue(tmp_path: Path) -> None:
         assert all(word in text for word in truth.words)
 
 
-def test_applications_serve_what_they_are_to_show(tmp_path: Path) -> None:
-    """Descriptions and chapters are made from the same number of products."""
+def test_applications_serve_words_of_their_truth(tmp_path: Path) -> None:
     assert {*APPLICATIONS, package_registry.NAME} == PACKAGES.keys()
     for make in APPLICATIONS.values():
         site = make(tmp_path)
@@ -52,8 +50,7 @@ def test_applications_serve_what_they_are_to_show(tmp_path: Path) -> None:
         assert all(word in served for word in words)
 
 
-def test_a_registry_stores_what_it_is_to_show(tmp_path: Path) -> None:
-    """Each package has a document of its own, which holds the words of its page and no others."""
+def test_registry_stores_one_document_per_package(tmp_path: Path) -> None:
     package_registry.configure(tmp_path, "http://127.0.0.1:1")
     truth = package_registry.truth()
     listed = {path.rpartition("/")[2] for path in truth.pop("/").links}
@@ -64,8 +61,7 @@ def test_a_registry_stores_what_it_is_to_show(tmp_path: Path) -> None:
         assert all(word in stored.read_text() for word in page.words)
 
 
-def test_every_framework_has_its_sources() -> None:
-    """Its first source begins the page; none knows the catalogue."""
+def test_every_framework_has_sources_without_catalogue() -> None:
     assert len(FRAMEWORKS) == 8
     for made in FRAMEWORKS.values():
         assert made.packages

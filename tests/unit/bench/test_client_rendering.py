@@ -1,4 +1,4 @@
-"""The measurement of pages that need scripts."""
+"""The benchmark of pages that need scripts."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ EMPTY = b"<title>a</title><div id=root></div><script type=module src=/a.js></scr
 FULL = b"<p>" + b"words " * 100 + b"<script src=/a.js></script>"
 
 
-def test_folders_are_measured(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Pages below a folder are read, those that need scripts are named, and a cost is said."""
+def test_folder_report_names_pages_that_need_scripts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "deep").mkdir()
     (tmp_path / "deep" / "empty.html").write_bytes(EMPTY)
     (tmp_path / "full.htm").write_bytes(FULL)
@@ -29,8 +30,7 @@ def test_folders_are_measured(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert nothing == f"{tmp_path / 'none'}: no HTML"
 
 
-def test_what_telling_costs(tmp_path: Path) -> None:
-    """Both kinds of turns read all pages, and only one of them tells."""
+def test_cost_of_detection_is_measured(tmp_path: Path) -> None:
     (tmp_path / "full.html").write_bytes(FULL)
     pages = read(tmp_path)
     assert needing(pages) == []

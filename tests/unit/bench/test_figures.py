@@ -1,4 +1,4 @@
-"""What counts of a benchmark's runs, and what they come to."""
+"""Valid rounds of a benchmark, and their figures."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ PATHS = frozenset({"/", "/a", "/b", "/c"})
 RUN = Run(site="made-up", client="floor", round=0, paths=PATHS, pages=4, crawl_s=2.0, cpu_s=0.008)
 
 
-def test_a_round_in_which_all_got_the_same_pages_counts() -> None:
-    """What else was asked for makes no difference."""
+def test_round_with_equal_pages_is_valid() -> None:
     assert not void([RUN, replace(RUN, client="worker", requests=9)], served=4)
 
 
@@ -31,18 +30,17 @@ def test_a_round_in_which_all_got_the_same_pages_counts() -> None:
         (RUN, 5, "4 of 5 pages were fetched"),
     ],
 )
-def test_a_round_is_void_where_not_all_did_the_same(run: Run, served: int | None, why: str) -> None:
-    """And says who did not, and what is missing."""
+def test_round_with_different_pages_is_void_with_reason(
+    run: Run, served: int | None, why: str
+) -> None:
     assert void([RUN, replace(run, client="worker")], served) == why
 
 
-def test_a_round_without_pages_is_void() -> None:
-    """All of them got the same: nothing."""
+def test_round_without_pages_is_void() -> None:
     assert void([replace(RUN, paths=frozenset(), pages=0)]) == "no pages were fetched"
 
 
-def test_medians_are_taken_of_all_rounds_of_a_client_on_a_site() -> None:
-    """Pages a second, CPU a page, memory, money; the spread beside it."""
+def test_rows_have_medians_and_spread() -> None:
     runs = [
         replace(RUN, round=n, crawl_s=took_s, cpu_s=cpu_s, resident_bytes_max=100 * n)
         for n, (took_s, cpu_s) in enumerate([(1.0, 0.004), (2.0, 0.008), (4.0, 0.1)])
@@ -56,8 +54,7 @@ def test_medians_are_taken_of_all_rounds_of_a_client_on_a_site() -> None:
     assert row.dollars_per_million is None
 
 
-def test_money_and_units_are_those_of_the_books() -> None:
-    """Whatever a meter counts, per page, and its price; the estimate where nobody counted."""
+def test_costs_come_from_metered_units_or_estimate() -> None:
     counts = {"nanodollars": 8_000, "claimed": 4}
     (row,) = rows([replace(RUN, **units_of(counts)).as_json()])
     assert row.dollars_per_million == pytest.approx(2.0)
@@ -68,8 +65,7 @@ def test_money_and_units_are_those_of_the_books() -> None:
     assert row.units_per_page == {"write": 9 / 4}
 
 
-def test_a_run_is_spelled_out_with_its_number_of_pages_and_not_with_their_names() -> None:
-    """Two runs with the same pages have the same hash."""
+def test_json_of_run_has_number_and_hash_of_pages() -> None:
     first, second = RUN.as_json(), replace(RUN, client="worker").as_json()
     assert "paths" not in first
     assert first["pages_given"] == 4
@@ -80,8 +76,7 @@ def _table(speeds: Mapping[str, float]) -> list[Any]:
     return rows(replace(RUN, client=name, crawl_s=4 / s).as_json() for name, s in speeds.items())
 
 
-def test_ratios_are_to_the_floor_to_each_peer_and_to_the_best() -> None:
-    """The best peer is the fastest one, which gives the smallest ratio."""
+def test_ratios_to_floor_peers_and_best_peer() -> None:
     table = _table({"floor": 100, "worker": 60, "scrapy": 10, "crawlee": 20})
     (ratio,) = ratios(table, ["worker"])
     assert ratio.to_floor == pytest.approx(0.6)
@@ -89,15 +84,13 @@ def test_ratios_are_to_the_floor_to_each_peer_and_to_the_best() -> None:
     assert ratio.to_best == pytest.approx(3.0)
 
 
-def test_without_floor_and_peers_there_are_no_ratios() -> None:
-    """Rather than wrong ones."""
+def test_ratios_are_none_without_floor_and_peers() -> None:
     (ratio,) = ratios(_table({"worker": 60}), ["worker"])
     assert ratio.to_floor is None
     assert ratio.to_best is None
 
 
-def test_each_client_begins_once_before_the_order_turns_round() -> None:
-    """No client is always the first, nor always the one after the same other."""
+def test_order_rotates_and_then_reverses() -> None:
     clients = ["a", "b", "c"]
     orders = [order(clients, number) for number in range(6)]
     assert [first for first, *_ in orders[:3]] == clients
@@ -105,8 +98,7 @@ def test_each_client_begins_once_before_the_order_turns_round() -> None:
     assert set(chain(*orders)) == set(clients)
 
 
-def test_who_has_many_turns_takes_the_rest_last_and_in_turn() -> None:
-    """Each has as many as it wants, beside the others that are quick."""
+def test_client_with_more_turns_takes_them_last() -> None:
     taken = sequence({"floor": 3, "worker": 2, "peer": 1}, 0)
     assert taken == ["floor", "worker", "peer", "floor", "worker", "floor"]
     assert sequence({"floor": 1, "worker": 1}, 1) == order(["floor", "worker"], 1)

@@ -1,4 +1,4 @@
-"""What a command takes of the machine, and what a cold start imports."""
+"""CPU, memory and import times of commands."""
 
 from __future__ import annotations
 
@@ -16,13 +16,12 @@ MEGABYTE = 1_000_000
 
 
 def run(code: str, folder: Path, limit_s: float = 30.0) -> Ran:
-    """Run a piece of Python."""
+    """Run Python code."""
     words = [sys.executable, "-c", code]
     return measure.run(words, environment=ENVIRONMENT, folder=folder, limit_s=limit_s)
 
 
-def test_cpu_and_memory_of_a_command_and_of_what_it_starts_are_measured(tmp_path: Path) -> None:
-    """Also of a child that is gone by then."""
+def test_cpu_and_memory_include_ended_children(tmp_path: Path) -> None:
     child = "x = bytearray(80_000_000); sum(range(4_000_000))"
     code = (
         f"import subprocess, sys; subprocess.run([sys.executable, '-c', {child!r}]); print('{{}}')"
@@ -34,15 +33,13 @@ def test_cpu_and_memory_of_a_command_and_of_what_it_starts_are_measured(tmp_path
     assert ran.ended_s > ran.started_s
 
 
-def test_memory_is_the_most_that_was_there(tmp_path: Path) -> None:
-    """Of a process that has given it back, too."""
+def test_memory_is_the_maximum(tmp_path: Path) -> None:
     ran = run("import time; x = bytearray(90_000_000); del x; time.sleep(0.3)", tmp_path)
     assert ran.resident_bytes_max > 90 * MEGABYTE
 
 
 @pytest.mark.thorough
-def test_a_command_that_does_not_end_is_ended_with_all_that_it_started(tmp_path: Path) -> None:
-    """Its code is None then, and nobody of its group lives."""
+def test_timed_out_command_is_killed_with_children(tmp_path: Path) -> None:
     child = "import time; time.sleep(60)"
     code = (
         "import subprocess, sys;"
@@ -54,8 +51,7 @@ def test_a_command_that_does_not_end_is_ended_with_all_that_it_started(tmp_path:
     assert measure.usage([int(ran.out)]).resident_bytes == 0
 
 
-def test_what_a_command_says_is_the_last_line_if_that_is_json(tmp_path: Path) -> None:
-    """Whatever it printed before."""
+def test_said_is_last_line_with_json_result(tmp_path: Path) -> None:
     assert run("print('hello'); print('{\"pages\": 3}')", tmp_path).said == {"pages": 3}
     assert run("print('hello')", tmp_path).said == {}
     steps = 'print(\'{"type": "result", "n": 1}\'); print(\'{"type": "step"}\')'
@@ -64,8 +60,7 @@ def test_what_a_command_says_is_the_last_line_if_that_is_json(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(("moment_s", "cpu_s"), [(9.0, 0.0), (11.0, 0.5), (12.5, 1.5), (99.0, 2.0)])
-def test_cpu_before_a_moment_is_estimated_between_samples(moment_s: float, cpu_s: float) -> None:
-    """From nothing at the start to the last sample."""
+def test_cpu_before_moment_is_interpolated(moment_s: float, cpu_s: float) -> None:
     samples = tuple(Usage(at_s=at, cpu_s=cpu, resident_bytes=0) for at, cpu in [(12, 1), (13, 2)])
     ran = Ran(
         code=0,
@@ -80,8 +75,8 @@ def test_cpu_before_a_moment_is_estimated_between_samples(moment_s: float, cpu_s
     assert ran.cpu_before_s(moment_s) == cpu_s
 
 
-def test_the_least_that_each_module_took_is_added_up_by_package() -> None:
-    """What a busy machine adds to one run is not in another."""
+def test_least_import_times_are_summed_by_package() -> None:
+    """Load of the machine differs between runs."""
     first = "import time: self [us] | cumulative | imported package\nimport time:  90 | 100 | a.b\n"
     second = "import time:  10 | 100 |   a\nimport time:  70 | 70 |     a.b\nother words\n"
     modules = imports.least(imports.own_us(text) for text in (first, second))

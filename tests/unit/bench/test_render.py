@@ -1,4 +1,4 @@
-"""Results as people see them: the table, the page, the plot."""
+"""Benchmark results as a table, a page and a plot."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SPEEDS = {"floor": 0.01, "worker": 0.0125, "stack": 0.04, "scrapy": 0.2, "crawle
 
 
 def results(**changed: Any) -> dict[str, Any]:
-    """Make results of one round of everybody."""
+    """Results of one round of all clients."""
     runs = [
         replace(RUN, client=name, crawl_s=took_s, bytes=60_000, versions={name: "1.2"})
         for name, took_s in SPEEDS.items()
@@ -51,8 +51,7 @@ def results(**changed: Any) -> dict[str, Any]:
     return whole | changed
 
 
-def test_the_table_has_a_line_a_client_in_the_order_of_the_contest() -> None:
-    """With ratios to the floor and to the best peer."""
+def test_table_has_clients_in_order_with_ratios() -> None:
     lines = render.table(results()).splitlines()
     assert lines[0] == "A <site>, 2 pages"
     assert [line.split()[0] for line in lines[1:]] == ["client", *SPEEDS]
@@ -60,8 +59,7 @@ def test_the_table_has_a_line_a_client_in_the_order_of_the_contest() -> None:
     assert len({len(line) for line in lines[1:]}) == 1
 
 
-def test_the_page_says_what_was_measured_where_and_when() -> None:
-    """Machine, date, versions, ratios, money, and what the server can do."""
+def test_page_has_machine_versions_and_ratios() -> None:
     page = render.markdown([results()])
     for words in (
         "2026-11-21 20:00",
@@ -78,8 +76,8 @@ def test_the_page_says_what_was_measured_where_and_when() -> None:
     assert all(re.fullmatch(r"\|( [^|]+ \|)+", row) for row in rows)
 
 
-def test_ratios_of_several_benchmarks_are_medians_with_their_spread() -> None:
-    """Each ratio is of one benchmark: a machine that is twice as slow changes none."""
+def test_page_has_median_ratios_of_several_benchmarks() -> None:
+    """A machine at half the speed changes no ratio."""
     slow, other = results(at="2026-11-22T03:00:00+00:00"), results(at="2026-11-22T09:00:00+00:00")
     slow["runs"] = [{**run, "crawl_s": 2 * run["crawl_s"]} for run in slow["runs"]]
     for run in other["runs"]:
@@ -87,13 +85,12 @@ def test_ratios_of_several_benchmarks_are_medians_with_their_spread() -> None:
             run["crawl_s"] *= 1.5
     page = render.markdown([results(), other, slow])
     assert "| A <site> | Orbweaver, worker alone | 8.00 (8.00 to 8.00) | 16 (16 to 24) |" in page
-    # Absolute figures are the last one's.
+    # Absolute figures are those of the last benchmark.
     assert "Of one benchmark, 2026-11-22" in page
     assert page.count("Some CPU") == 3
 
 
-def test_a_void_round_is_named_and_in_no_figure() -> None:
-    """On the page and in the table."""
+def test_void_round_is_named_and_not_counted() -> None:
     void = {"site": "site", "round": 0, "why": "scrapy lacks 1 of 2 pages: /a"}
     whole = results(void=[void])
     whole["runs"] = [{**run, "void": void["why"]} for run in whole["runs"]]
@@ -102,8 +99,7 @@ def test_a_void_round_is_named_and_in_no_figure() -> None:
     assert render.table(whole) == said
 
 
-def test_the_plot_has_a_bar_for_each_of_ours_scaled_to_the_most(tmp_path: Path) -> None:
-    """It is well-formed, whatever a site is called."""
+def test_plot_has_scaled_bar_per_own_client(tmp_path: Path) -> None:
     _, picture = render.write([results()], tmp_path)
     drawn = ET.fromstring(picture.read_text())  # noqa: S314 - our own
     bars = [float(bar.get("width", "")) for bar in drawn.iter() if bar.tag.endswith("}rect")][1:]
@@ -114,22 +110,19 @@ def test_the_plot_has_a_bar_for_each_of_ours_scaled_to_the_most(tmp_path: Path) 
     assert "16.0" in words
 
 
-def test_nothing_is_rendered_of_results_that_are_not_there(
+def test_missing_results_are_not_rendered(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The command says how to get some, and leaves its caller's signals alone."""
     before = signal.getsignal(signal.SIGINT)
     assert command.main(["--render", "--results", str(tmp_path / "none.json")]) == 1
     assert signal.getsignal(signal.SIGINT) is before
     assert "make bench" in capsys.readouterr().err
 
 
-def test_what_does_not_exist_is_not_measured(capsys: pytest.CaptureFixture[str]) -> None:
-    """Sites and clients that nobody knows are an error, with those there are."""
+def test_unknown_site_is_refused_with_known_names(capsys: pytest.CaptureFixture[str]) -> None:
     assert command.main(["--sites", "perl"]) == 2
     assert "there is no 'perl': python, postgresql" in capsys.readouterr().err
 
 
-def test_results_are_json() -> None:
-    """What is kept can be read again."""
+def test_results_survive_json() -> None:
     assert json.loads(json.dumps(results())) == results()

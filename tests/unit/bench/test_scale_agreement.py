@@ -1,4 +1,4 @@
-"""The model goes through a pack in the order of the real worker: they come to the same."""
+"""The scale model agrees with the real worker on small crawls."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from bench.scale.actual import counts_of
 from bench.scale.model import Model
 from bench.scale.scenario import Fleet, Scenario, Web
 
-# Where nothing takes time but hosts and slots, and nothing is left to chance.
+# Only hosts and slots take time, and there is no randomness.
 CERTAIN = Web(
     hosts=20, pages=500, zipf=0.8, latency_spread=0.0, latency_ms=300, slow_share=0.0,
     dead_share=0.0, strict_share=0.0, error_share=0.0, missing_share=0.0, links=0,
@@ -32,8 +32,8 @@ PLANS = {
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", PLANS)
-def test_the_model_does_what_the_worker_does(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As many requests and outcomes, packs within a fifth, and it takes about as long."""
+def test_model_agrees_with_worker(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Requests and outcomes are equal; packs and time are within the tolerances below."""
     plan = PLANS[name]
     result = Model(plan).run()
     assert result.finished_ms is not None
@@ -41,7 +41,7 @@ def test_the_model_does_what_the_worker_does(name: str, monkeypatch: pytest.Monk
     real: Mapping[str, int] = counts_of(plan, monkeypatch)
     assert modelled["ended"] == real["ended"]
     assert modelled["requests"] == pytest.approx(real["requests"], rel=0.05)
-    # Which of two packs of a host comes first is chance, which tells in small numbers of packs.
+    # The order of two packs of a host is random, which matters with few packs.
     for what in ("deliveries", "commits"):
         assert modelled[what] == pytest.approx(real[what], rel=0.2), what
     # An early pack that got no slot is sent again, once.

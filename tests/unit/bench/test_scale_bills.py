@@ -1,4 +1,4 @@
-"""`orbweaver estimate` beside the scale model, and docs/cost.md beside both."""
+"""`orbweaver estimate` agrees with the scale model, and docs/cost.md with both."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from orbweaver.model.crawl import Crawl
 
 BILLS = known()
 GUIDE = (Path(__file__).parents[3] / "docs/cost.md").read_text()
-# What the model draws the hosts' answers around.
+# Mean of the modelled latencies.
 ANSWER_S = Web().latency_ms / 1000
-# What is run here and now.
+# Runs that this test repeats.
 SMALL = ("1 x 1500", "1 x 1500, 512 MB", "10 x 200", "10 x 1500")
 
 
 def estimated(run: Run) -> float:
-    """Dollars a million pages."""
+    """Estimated dollars per million pages."""
     crawl = Crawl(id="a", name="a", started_at_ms=0, delay_ms=run.delay_ms, shards=16)
     assumed = Assumed(
         pages=run.hosts * run.host_pages,
@@ -36,35 +36,31 @@ def estimated(run: Run) -> float:
     return dollars(estimate(crawl, assumed).units.by_term) / assumed.pages * 1e6
 
 
-def test_there_are_figures_of_all_runs() -> None:
-    """And of no others."""
+def test_bills_exist_for_all_runs() -> None:
     assert list(BILLS) == list(RUNS)
 
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", SMALL)
-def test_the_figures_are_what_the_model_says(name: str) -> None:
-    """With the same seed it says the same, to a hundredth if something about it has changed."""
+def test_bills_equal_those_of_model(name: str) -> None:
+    """Within 1 %."""
     bill = Bill.of(RUNS[name])
     assert bill.dollars == pytest.approx(BILLS[name].dollars, rel=0.01)
     assert bill.requeues == pytest.approx(BILLS[name].requeues, rel=0.01)
 
 
 @pytest.mark.parametrize("name", RUNS)
-def test_an_estimate_is_near_what_the_model_says(name: str) -> None:
-    """Whatever hosts, pages, delay, batch, workers and memory there are."""
+def test_estimate_is_near_model_for_runs(name: str) -> None:
     assert estimated(RUNS[name]) == pytest.approx(BILLS[name].dollars, rel=0.25)
 
 
 @pytest.mark.parametrize("place", GRID)
-def test_an_estimate_is_near_the_model_on_the_grid(place: tuple[int, int]) -> None:
-    """From one host to ten thousand, and from 1,500 to 60,000 pages of each."""
+def test_estimate_is_near_model_on_grid(place: tuple[int, int]) -> None:
     told, _ = modelled(BILLS, *place)
     assert estimated(Run(hosts=place[0], host_pages=place[1])) == pytest.approx(told, rel=0.25)
 
 
-def test_the_guide_shows_the_grid() -> None:
-    """Each row has what the command and the figures say today."""
+def test_cost_guide_shows_grid() -> None:
     row = r"^\| ([\d,]+) \| ([\d,]+) \| ([\d.]+) \| ([\d.]+) \| (.+) \|$"
     rows = re.findall(row, GUIDE, re.MULTILINE)
     found = []

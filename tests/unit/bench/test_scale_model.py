@@ -1,4 +1,4 @@
-"""What must hold of any run of the model: of small ones here, of large ones in `docs/scale.md`."""
+"""Invariants of the scale model, on small runs; docs/scale.md has large ones."""
 
 from __future__ import annotations
 
@@ -24,12 +24,11 @@ CHANGES = Changes(room_before_slot=True, commit_each=True)
 
 @pytest.fixture(scope="module")
 def small() -> Result:
-    """Run a small crawl of a rough web to its end."""
+    """Run a small crawl of a web with failures to its end."""
     return Model(SMALL).run()
 
 
-def test_every_url_ends_once(small: Result) -> None:
-    """What was claimed has ended, nothing of it twice, though hosts are slow, strict or dead."""
+def test_every_claimed_url_ends_once(small: Result) -> None:
     assert small.finished_ms is not None
     assert small.claimed == small.books.counts["ended"] == sum(small.reasons.values())
     assert small.ended_twice == 0
@@ -38,16 +37,14 @@ def test_every_url_ends_once(small: Result) -> None:
 
 
 @pytest.mark.parametrize("changes", [Changes(), CHANGES])
-def test_no_host_is_asked_sooner_than_its_delay(changes: Changes) -> None:
-    """Over all workers two requests to a host lie apart by its delay, and every URL ends once."""
+def test_host_is_never_requested_before_its_delay(changes: Changes) -> None:
     result = Model(replace(SMALL, changes=changes, seed=7)).run()
     assert result.too_soon == 0
     assert result.ended_twice == 0
     assert result.claimed == result.books.counts["ended"]
 
 
-def test_the_same_seed_comes_to_the_same() -> None:
-    """Two runs of a seed agree in every count, another seed's does not."""
+def test_same_seed_gives_same_counts() -> None:
     plan = replace(SMALL, web=replace(SMALL.web, pages=300))
     first, second, other = (Model(replace(plan, seed=seed)).run() for seed in (3, 3, 4))
     assert first.books.units == second.books.units
@@ -56,8 +53,7 @@ def test_the_same_seed_comes_to_the_same() -> None:
     assert first.books.counts != other.books.counts
 
 
-def test_pages_grow_with_workers() -> None:
-    """Four times as many workers, with as many hosts each, bring four times as many pages."""
+def test_page_rate_grows_with_workers() -> None:
     rates = [
         Model(replace(sprint(workers, 10), known=0.4, minutes=1.0)).run().pages_a_minute(0.3, 1.0)
         for workers in (2, 8)
@@ -67,8 +63,8 @@ def test_pages_grow_with_workers() -> None:
 
 
 @pytest.mark.parametrize("pages", [300, 1_200])
-def test_a_crawl_of_one_host_takes_as_long_as_its_delays(pages: int) -> None:
-    """Whatever waits in its backlog: rounds and slack take less than a tenth."""
+def test_crawl_of_one_host_takes_sum_of_its_delays(pages: int) -> None:
+    """Rounds and slack take less than a tenth."""
     web = Web(hosts=1, pages=pages, dead_share=0.0, strict_share=0.0, slow_share=0.0)
     result = Model(Scenario(web=web, fleet=Fleet(workers_max=5), minutes=60 * 24)).run()
     assert result.finished_ms is not None
@@ -76,8 +72,7 @@ def test_a_crawl_of_one_host_takes_as_long_as_its_delays(pages: int) -> None:
     assert result.books.counts["deferrals"] <= 0.5 * pages
 
 
-def test_a_page_costs_no_more_in_a_larger_crawl() -> None:
-    """Writes, messages and time a page do not grow where all is four times as much."""
+def test_cost_per_page_does_not_grow_with_crawl() -> None:
     costs = []
     for factor in (1, 4):
         web = Web(hosts=10 * factor, pages=500 * factor, zipf=0.0, slow_share=0.0, dead_share=0.0)
@@ -90,7 +85,6 @@ def test_a_page_costs_no_more_in_a_larger_crawl() -> None:
     assert costs[1][Term.WRITE] == pytest.approx(costs[0][Term.WRITE], rel=0.1)
 
 
-def test_messages_in_flight_stay_below_what_sqs_takes(small: Result) -> None:
-    """There are never more of them than workers have taken."""
+def test_messages_in_flight_stay_below_sqs_limit(small: Result) -> None:
     assert 0 < small.in_flight_most <= SMALL.fleet.workers_max * SMALL.fleet.batch_size
     assert small.in_flight_most < IN_FLIGHT_MAX

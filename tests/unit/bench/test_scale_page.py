@@ -1,4 +1,4 @@
-"""The page on scale: its plots, its tables, and the limits that it compares with."""
+"""Page on scale: plots, tables and AWS limits."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from bench.scale.render import render
 
 DOCS = Path(__file__).parents[3] / "docs"
 FIGURES = DOCS / "scale" / "figures.json"
-# What a page took, of no run in particular.
+# Units per page of an example.
 TOOK: dict[str, Any] = {
     "writes": {"urls": 1.0, "pages": 1.05, "packs": 0.9, "hosts": 0.9, "crawls": 0.1},
     "reads": {"urls": 5.0, "pages": 0.0, "packs": 0.8, "hosts": 0.8, "crawls": 0.1},
@@ -26,8 +26,7 @@ TOOK: dict[str, Any] = {
 }
 
 
-def test_the_page_says_what_the_figures_say(tmp_path: Path) -> None:
-    """Drawn anew from its figures, page and plots are what they are: nothing is edited by hand."""
+def test_scale_page_is_generated_from_figures(tmp_path: Path) -> None:
     figures = json.loads(FIGURES.read_text())
     assert figures.keys() == QUESTIONS.keys()
     (tmp_path / "scale").mkdir()
@@ -39,8 +38,7 @@ def test_the_page_says_what_the_figures_say(tmp_path: Path) -> None:
     assert all(f"scale/{name}" in (DOCS / "scale.md").read_text() for name in drawn)
 
 
-def test_in_no_run_was_a_host_asked_too_soon_or_a_url_ended_twice() -> None:
-    """What holds of small runs held of those on the page, too."""
+def test_recorded_runs_kept_delays_and_ended_urls_once() -> None:
     figures = json.loads(FIGURES.read_text())
     for runs in figures.values():
         for run in runs.values():
@@ -48,8 +46,7 @@ def test_in_no_run_was_a_host_asked_too_soon_or_a_url_ended_twice() -> None:
 
 
 @pytest.mark.parametrize(("pages_a_s", "over"), [(100, False), (50_000, True)])
-def test_a_limit_is_named_once_it_is_passed(pages_a_s: int, *, over: bool) -> None:
-    """A table's write quota stops fifty thousand pages a second and not a hundred."""
+def test_exceeded_limit_is_reported(pages_a_s: int, *, over: bool) -> None:
     found = list(
         loads(
             TOOK, pages_a_s=pages_a_s, workers=10, batch_size=40, shards=16, pages_shards=16
@@ -62,8 +59,7 @@ def test_a_limit_is_named_once_it_is_passed(pages_a_s: int, *, over: bool) -> No
 
 
 @pytest.mark.parametrize("powers", [False, True])
-def test_a_plot_is_a_picture_of_its_lines(*, powers: bool) -> None:
-    """Every line is there with its name, within the picture, and drawn twice it is the same."""
+def test_plot_contains_all_lines_and_is_deterministic(*, powers: bool) -> None:
     lines = [
         Line(name="one & two", hue=0, points=[(1, 1), (10, 200), (100, 3_000)]),
         Line(name="reckoned", hue=1, points=[(100, 3_000), (1_000, 0)], dashed=True),

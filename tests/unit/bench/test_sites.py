@@ -1,4 +1,4 @@
-"""What a benchmark crawls: made-up sites, manuals, and the server that gives them."""
+"""Sites of the benchmark: generated sites, manuals, and their server."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ PAGES = 120
 
 
 @pytest.mark.parametrize("size_bytes", [30_000, 150_000])
-def test_made_up_pages_have_their_size_and_fifty_links(size_bytes: int) -> None:
-    """To fifty others of the site, and a title of their own."""
+def test_generated_pages_have_size_title_and_fifty_links(size_bytes: int) -> None:
     made = dict(generated.pages(PAGES, size_bytes))
     titles = set()
     for path, body in made.items():
@@ -34,8 +33,7 @@ def test_made_up_pages_have_their_size_and_fifty_links(size_bytes: int) -> None:
 
 
 @pytest.mark.parametrize("count", [1, 2, 30, 51, 1_000])
-def test_all_made_up_pages_are_reached_from_the_first(count: int) -> None:
-    """However many there are."""
+def test_generated_pages_are_reachable_from_first(count: int) -> None:
     seen, todo = {0}, [0]
     while todo:
         for link in generated.links_of(todo.pop(), count):
@@ -45,13 +43,11 @@ def test_all_made_up_pages_are_reached_from_the_first(count: int) -> None:
     assert seen == set(range(count))
 
 
-def test_a_made_up_site_is_ever_the_same() -> None:
-    """Byte for byte: runs of different days are of the same site."""
+def test_generated_site_is_deterministic() -> None:
     assert list(generated.pages(20, 30_000)) == list(generated.pages(20, 30_000))
 
 
-def test_sites_are_named_alone_or_by_family_and_over_tls() -> None:
-    """Each once, in the order in which they were named."""
+def test_sites_are_selected_by_name_family_and_tls() -> None:
     assert [place.name for place in named("rust,generated,rust")] == [
         "rust",
         "generated-30",
@@ -64,14 +60,12 @@ def test_sites_are_named_alone_or_by_family_and_over_tls() -> None:
         named("perl")
 
 
-def test_a_manual_that_is_not_installed_says_how_to_get_it(tmp_path: Path) -> None:
-    """By the name of its package."""
+def test_missing_manual_names_its_package(tmp_path: Path) -> None:
     manual = Manual(name="x", title="The X manual", package="x-doc", folder=tmp_path)
     assert manual.absent == "The X manual is not installed: apt-get install x-doc"
 
 
-def test_a_manual_is_served_as_a_file_server_does(tmp_path: Path) -> None:
-    """Indexes for folders, redirects to them, the content type by the name."""
+def test_manual_is_served_like_file_server(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "index.html").write_text("one")
     (tmp_path / "index.html").write_text("two")
@@ -87,21 +81,20 @@ def test_a_manual_is_served_as_a_file_server_does(tmp_path: Path) -> None:
 
 
 class _Wire(asyncio.Transport):
-    """Keeps what is written."""
+    """Collects written bytes."""
 
     def __init__(self) -> None:
         super().__init__({"socket": self})
         self.written = b""
 
-    def setsockopt(self, *_: object) -> None:
-        """Be a socket as well."""
+    def setsockopt(self, *_: object) -> None: ...
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         self.written += bytes(data)
 
 
-def test_the_server_answers_whole_requests_and_knows_who_asked_for_what() -> None:
-    """Also where they come in pieces, or two at once, or with a query."""
+def test_server_answers_pieces_pipelines_and_queries() -> None:
+    """The report names the requested pages."""
     page, sheet = Entry(path="/p q", body=b"hello"), Entry(path="/s", content_type="text/css")
     shelf, wire = Shelf([page, sheet]), _Wire()
     connection = Connection(shelf)
@@ -121,6 +114,5 @@ def test_the_server_answers_whole_requests_and_knows_who_asked_for_what() -> Non
     assert shelf.report()["pages"] == []
 
 
-def test_every_site_has_a_start_and_a_title() -> None:
-    """The names are what the command line takes."""
+def test_every_site_has_start_and_title() -> None:
     assert all(name == site.name and site.title and site.start for name, site in SITES.items())

@@ -1,4 +1,4 @@
-"""The benchmark itself, on a tiny site: it runs, and leaves nothing running."""
+"""The benchmark command on a small site."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ ROOT = Path(__file__).parents[3]
 BENCH = [sys.executable, "-m", "bench", "--quick"]
 
 
-def test_ours_is_compiled_as_an_installer_compiles_others() -> None:
-    """Clients keep no bytecode: without it each process of ours would compile what it imports."""
+def test_own_code_is_compiled_before_benchmark() -> None:
+    """Clients write no bytecode, so each process would compile its imports."""
     contest.compile_ours()
     for name in ("functions/orbweaver/worker/batch.py", "bench/clients/floor.py"):
         assert Path(cache_from_source(str(ROOT / name))).is_file()
@@ -28,8 +28,8 @@ def test_ours_is_compiled_as_an_installer_compiles_others() -> None:
 
 @pytest.mark.thorough
 @pytest.mark.slow
-def test_a_quick_benchmark_of_floor_and_worker(tmp_path: Path) -> None:
-    """Both fetch the same pages, over HTTP and HTTPS; results and books are kept."""
+def test_quick_benchmark_of_floor_and_worker(tmp_path: Path) -> None:
+    """Over HTTP and HTTPS, with equal pages."""
     kept = tmp_path / "results.json"
     options = ["--sites", "generated-30,generated-30+tls", "--pages", "60", "--results", str(kept)]
     done = subprocess.run(
@@ -53,7 +53,7 @@ def test_a_quick_benchmark_of_floor_and_worker(tmp_path: Path) -> None:
 @pytest.mark.thorough
 @pytest.mark.slow
 def _runs(pid: int) -> bool:
-    """Whether a process lives; who waits for orphans here may let them be zombies for a while."""
+    """Whether a process lives; a zombie does not count."""
     try:
         stat = Path("/proc", str(pid), "stat").read_text()
     except OSError:
@@ -61,8 +61,7 @@ def _runs(pid: int) -> bool:
     return stat.rpartition(") ")[2][0] not in "ZX"
 
 
-def test_an_interrupted_benchmark_leaves_nothing_running(tmp_path: Path) -> None:
-    """Neither the server nor a client; what was measured is kept."""
+def test_interrupted_benchmark_leaves_no_process(tmp_path: Path) -> None:
     kept = tmp_path / "results.json"
     options = ["--pages", "3000", "--peers", "worker", "--results", str(kept)]
     with subprocess.Popen([*BENCH, *options], cwd=ROOT, stdout=subprocess.PIPE, text=True) as bench:
@@ -73,7 +72,7 @@ def test_an_interrupted_benchmark_leaves_nothing_running(tmp_path: Path) -> None
         bench.send_signal(signal.SIGINT)
         assert bench.wait(60) == 130
     assert len(started) > 1
-    # Those that were killed may be a moment in ending.
+    # Killed processes may take a moment to end.
     until_s = time.monotonic() + 60
     while (left := list(filter(_runs, started))) and time.monotonic() < until_s:
         time.sleep(0.05)

@@ -1,4 +1,4 @@
-"""Yield: what an access log says of the articles that a crawl found, and in which order."""
+"""Yield: articles that a crawl found, and when, from an access log."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ TRUTH = Truth(articles=frozenset({"/a", "/b", "/c", "/d"}), aliases={"/short": "
 
 
 def request(target: str, *, status: int = 200, method: str = "GET") -> Request:
-    """Make a request at no time in particular."""
+    """A request without a time."""
     return Request(at_us=0, status=status, method=method, target=target)
 
 
 def found(*requests: Request) -> list[int]:
-    """Count what each finds where a target is its own key."""
+    """Number of new articles per request; each target is its own key."""
     return judging.novel(requests, TRUTH, lambda target: [target])
 
 
-def test_requests_are_put_in_the_order_in_which_they_began() -> None:
-    """A server logs when an answer ends: what was asked first may be logged last."""
+def test_requests_are_sorted_by_start() -> None:
+    """The server logs a request at its end."""
     lines = ["30\t200\tGET /third HTTP/1.1\n", "10\t200\tGET /slow HTTP/1.1\n"]
     lines += ["20\t404\tHEAD /second HTTP/1.1\n"]
     assert [
@@ -29,47 +29,41 @@ def test_requests_are_put_in_the_order_in_which_they_began() -> None:
     ] == [("/slow", 200, "GET"), ("/second", 404, "HEAD"), ("/third", 200, "GET")]
 
 
-def test_what_began_before_the_crawl_is_not_of_it() -> None:
-    """Answers to the crawler before that are logged late, and silent connections, are left out."""
+def test_requests_before_crawl_start_are_ignored() -> None:
     lines = ["10\t200\tGET /before HTTP/1.1\n", "20\t408\t-\n", "20\t200\tGET /its HTTP/1.1\n"]
     assert [request.target for request in judging.requests_of(lines, since_us=20)] == ["/its"]
 
 
 @pytest.mark.parametrize("line", ["10 200 GET / HTTP/1.1", "x\t200\tGET /", ""])
-def test_a_log_of_another_format_is_refused(line: str) -> None:
-    """A line that cannot be read is an error, and not a request less."""
+def test_log_of_other_format_is_refused(line: str) -> None:
     with pytest.raises(ValueError, match=r"unpack|invalid literal"):
         judging.requests_of([line])
 
 
-def test_escapes_of_the_log_become_a_target_again() -> None:
-    r"""Bytes that Apache writes as `\xe4` are of the URL, as if they had been sent encoded."""
+def test_escaped_bytes_of_log_are_percent_encoded() -> None:
+    r"""Apache writes `\xe4` for a byte."""
     line = '1\t200\tGET /m\\xc3\\xa4rz\\"\\\\x HTTP/1.1'
     assert judging.requests_of([line])[0].target == '/m%c3%a4rz"\\x'
 
 
-def test_an_article_is_found_once_under_whatever_url() -> None:
-    """The second request for it, and the one for what shows it, too, find nothing."""
+def test_article_is_found_once_under_any_url() -> None:
     asked = [request(target) for target in ("/short", "/b", "/a", "/a", "/else")]
     assert found(*asked) == [1, 0, 1, 0, 0]
 
 
-def test_only_an_answered_get_finds() -> None:
-    """A redirect to an article, an error, a HEAD and a POST show nothing of it."""
+def test_only_successful_get_finds_article() -> None:
     assert found(
         request("/a", status=301), request("/a", status=304), request("/a", status=500)
     ) == [0, 0, 0]
     assert found(request("/a", method="HEAD"), request("/a", method="POST")) == [0, 0]
 
 
-def test_shares_are_read_at_points_that_were_reached() -> None:
-    """After the end of a crawl there is no share, not the last one again."""
+def test_share_is_none_after_end_of_crawl() -> None:
     counts = [1, 0, 1, 1, 0]
     assert judging.shares(counts, 4, [1, 4, 5, 6]) == [0.25, 0.75, 0.75, None]
 
 
-def test_the_mean_share_tells_early_from_late() -> None:
-    """Two orders that find as much differ by when; a crawl that has ended keeps what it had."""
+def test_area_rewards_early_articles() -> None:
     assert judging.area([2, 2, 0, 0], 4, 4) == pytest.approx((0.5 + 1 + 1 + 1) / 4)
     assert judging.area([0, 0, 2, 2], 4, 4) == pytest.approx((0 + 0 + 0.5 + 1) / 4)
     assert judging.area([2, 2], 4, 4) == judging.area([2, 2, 0, 0], 4, 4)
@@ -91,13 +85,11 @@ def test_the_mean_share_tells_early_from_late() -> None:
         ("?only", "/?only=…"),
     ],
 )
-def test_a_kind_of_request_is_named(target: str, kind: str) -> None:
-    """Pages of one kind share a name, and views of one page do not."""
+def test_kind_of_groups_similar_targets(target: str, kind: str) -> None:
     assert judging.kind_of(target) == kind
 
 
-def test_a_verdict_says_where_the_requests_went() -> None:
-    """Kinds are counted by their requests that brought nothing."""
+def test_verdict_counts_barren_requests_by_kind() -> None:
     requests = [request("/a"), request("/a?sort=up"), request("/b?sort=up"), request("/b")]
     verdict = judging.judged(requests, TRUTH, lambda target: [target], [2, 5])
     assert verdict["found"] == 2
@@ -121,8 +113,7 @@ def test_a_verdict_says_where_the_requests_went() -> None:
         ("/", []),
     ],
 )
-def test_what_shows_a_page_of_a_wiki(target: str, keys: list[str]) -> None:
-    """Its text as it is now does: no form, no old version, no difference."""
+def test_mediawiki_key_is_current_text_of_page(target: str, keys: list[str]) -> None:
     assert list(mediawiki.keys_of(target)) == keys
 
 
@@ -140,8 +131,7 @@ def test_what_shows_a_page_of_a_wiki(target: str, keys: list[str]) -> None:
         ("/", []),
     ],
 )
-def test_what_shows_a_file_or_commit_of_cgit(target: str, keys: list[str]) -> None:
-    """The whole of it does: no difference, no log, no commit cut down to a path."""
+def test_cgit_key_is_whole_file_or_commit(target: str, keys: list[str]) -> None:
     assert list(repositories.cgit_keys(target)) == keys
 
 
@@ -156,13 +146,11 @@ def test_what_shows_a_file_or_commit_of_cgit(target: str, keys: list[str]) -> No
         ("/?p=web.git;a=blob;h=1", []),
     ],
 )
-def test_what_shows_a_file_or_commit_of_gitweb(target: str, keys: list[str]) -> None:
-    """The whole of it does, with `;` or `&` between parameters."""
+def test_gitweb_key_is_whole_file_or_commit(target: str, keys: list[str]) -> None:
     assert list(repositories.gitweb_keys(target)) == keys
 
 
-def test_a_sorted_listing_is_not_the_folder() -> None:
-    """The listing without a query is, and a file under whatever query."""
+def test_autoindex_key_excludes_sorted_listings() -> None:
     assert list(autoindex.keys_of("/docs/?C=N;O=D")) == []
     assert list(autoindex.keys_of("/docs/a%20b/")) == ["/docs/a b/"]
     assert list(autoindex.keys_of("/docs/a.html?x=1")) == ["/docs/a.html"]

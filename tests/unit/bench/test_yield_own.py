@@ -1,4 +1,4 @@
-"""Yield: the shop and the forum made here have what their truth says, and can be crawled."""
+"""Yield: the own shop and forum match their truth and can be crawled."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from bench.yields.own import Page, Visit
 from bench.yields.place import Place
 
 HREF = re.compile(r'<a href="([^"]+)">')
-# Departments and categories, page by page, and what they list; boards and threads likewise.
+# Departments, categories and their items; boards and threads.
 WALKED = re.compile(
     r"/c[/0-9]+([?]page=\d+)?|/p/[^/]+|/view(forum|topic).php([?&](f|t|start)=\d+)+"
 )
@@ -23,19 +23,18 @@ SITES = {"shop": (shop.page, shop.keys_of, shop), "forum": (forum.page, forum.ke
 
 
 def asked(page: Callable[[Visit], Page], url: str, sid: str = "") -> Page:
-    """Ask for a URL."""
+    """Request a URL."""
     parts = urlsplit(url)
     return page(Visit(parts.path, dict(parse_qsl(parts.query)), sid))
 
 
 def links(page: Page) -> list[str]:
-    """List a page's links."""
+    """Links of a page."""
     return [unescape(link) for link in HREF.findall(page.body)]
 
 
 @pytest.mark.parametrize("name", SITES)
-def test_every_article_can_be_reached(name: str) -> None:
-    """A walk over lists, their pages and what they list finds all that the truth names."""
+def test_every_article_is_reachable(name: str) -> None:
     page, keys_of, module = SITES[name]
     truth = module.prepare(Place(name=name, home=Path("/nowhere")))
     seen, found, todo = {"/"}, set[str](), ["/"]
@@ -44,7 +43,7 @@ def test_every_article_can_be_reached(name: str) -> None:
         assert answer.status == 200
         for link in links(answer):
             shown = {truth.article(key) for key in keys_of(link)} - {None}
-            # Filters, orders and calendars have no end.
+            # Filters, orders and calendars are endless.
             if link in seen or (shown and shown <= found) or not WALKED.fullmatch(link):
                 continue
             seen.add(link)
@@ -54,21 +53,18 @@ def test_every_article_can_be_reached(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SITES)
-def test_pages_are_the_same_at_any_time(name: str) -> None:
-    """Nothing of them comes from a clock or from chance."""
+def test_pages_are_deterministic(name: str) -> None:
     page = SITES[name][0]
     for url in links(asked(page, "/"))[:40]:
         assert vars(asked(page, url)) == vars(asked(page, url))
 
 
-def test_a_session_is_in_every_link() -> None:
-    """A visitor without a cookie carries it along, and one with a cookie sees plain links."""
+def test_session_is_in_links_without_cookie() -> None:
     assert all("sid=abc" in link for link in links(asked(shop.page, "/c/1/2", "abc")))
     assert not any("sid=" in link for link in links(asked(shop.page, "/c/1/2")))
 
 
-def test_facets_combine() -> None:
-    """A filtered listing links to narrower ones, and asks not to be indexed from two filters on."""
+def test_facets_combine_and_two_are_noindex() -> None:
     one = asked(shop.page, "/c/1?brand=x")
     two = asked(shop.page, "/c/1?brand=x&colour=red")
     assert any("brand=x" in link and "colour=blue" in link for link in links(one))
@@ -77,8 +73,7 @@ def test_facets_combine() -> None:
 
 
 @pytest.mark.parametrize("path", ["/p/none-3", "/nothing", "/p", "/viewtopic.php?t=400"])
-def test_what_is_not_there_is_not_found(path: str) -> None:
-    """The status says so."""
+def test_unknown_path_is_404(path: str) -> None:
     page = forum.page if "php" in path else shop.page
     assert asked(page, path).status == 404
 
@@ -96,8 +91,8 @@ def test_what_is_not_there_is_not_found(path: str) -> None:
         ("/viewtopic.php", []),
     ],
 )
-def test_what_shows_a_page_of_a_thread(target: str, keys: list[str]) -> None:
-    """Its own address, a post's and its print do; another order shows another page."""
+def test_forum_key_is_page_of_thread(target: str, keys: list[str]) -> None:
+    """A post and the print view show it too; another order does not."""
     assert list(forum.keys_of(target)) == keys
 
 
@@ -112,18 +107,15 @@ def test_what_shows_a_page_of_a_thread(target: str, keys: list[str]) -> None:
         ("/feed.php?id=team:page3", []),
     ],
 )
-def test_what_shows_a_page_of_dokuwiki(target: str, keys: list[str]) -> None:
-    """Its text as it is now does."""
+def test_dokuwiki_key_is_current_text_of_page(target: str, keys: list[str]) -> None:
     assert list(dokuwiki.keys_of(target)) == keys
 
 
-def test_a_file_is_its_path() -> None:
-    """Whatever the query."""
+def test_static_key_is_path() -> None:
     assert list(static.keys_of("/posts/post-1.html?x")) == ["/posts/post-1.html"]
 
 
-def test_a_post_is_its_path_and_the_pages_of_its_comments() -> None:
-    """What comments are answered with shows it, too; its feed does not."""
+def test_wordpress_key_is_post_with_comment_pages() -> None:
     post = "/2026/11/a-post/"
     for target in (post, f"{post}?replytocom=3", f"{post}comment-page-2/"):
         assert list(wordpress.keys_of(target)) == [post]

@@ -1,4 +1,4 @@
-"""Yield: crawlers that are ended at their bounds, and the table of what was measured."""
+"""Yield: crawlers with bounds, and the table of results."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from bench.yields.judging import Truth
 from bench.yields.place import Place, Unavailable
 from bench.yields.running import Bounds
 
-# A crawler that asks five times, and then waits until it is ended.
+# A crawler that makes five requests and waits.
 WAITING = "import signal, sys; open(sys.argv[1], 'a').write('7\\tline\\n' * 5); signal.pause()"
 FAILING = "raise SystemExit('no such site')"
 DPKG_DEB = shutil.which("dpkg-deb")
@@ -25,7 +25,7 @@ BOUNDS = Bounds(requests=5, seconds=60, bytes=2**40)
 
 
 def ended(folder: Path, script: str, bounds: Bounds) -> str:
-    """Run a script as a crawler; say why it ended."""
+    """Run a script as a crawler; return why it ended."""
     log = folder / "access.log"
     log.touch()
     return running._run([sys.executable, "-c", script, log], folder, running.Lines(log, 0), bounds)[
@@ -33,10 +33,10 @@ def ended(folder: Path, script: str, bounds: Bounds) -> str:
     ]
 
 
-def test_two_runs_of_an_application_take_turns(
+def test_runs_of_application_take_turns(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Each begins with an empty log in the application's folder."""
+    """Each starts with an empty log."""
     monkeypatch.setattr(place, "HOME", tmp_path)
     order: list[str] = []
 
@@ -54,8 +54,7 @@ def test_two_runs_of_an_application_take_turns(
     assert order == ["this", "other"]
 
 
-def test_a_crawler_is_ended_after_its_requests(tmp_path: Path) -> None:
-    """What is logged ends it, not what it says of itself."""
+def test_crawler_is_ended_after_logged_requests(tmp_path: Path) -> None:
     assert ended(tmp_path, WAITING, BOUNDS) == "requests"
 
 
@@ -66,19 +65,17 @@ def test_a_crawler_is_ended_after_its_requests(tmp_path: Path) -> None:
         (Bounds(requests=6, seconds=60, bytes=1), "memory"),
     ],
 )
-def test_a_crawler_is_bounded_in_time_and_memory(tmp_path: Path, bounds: Bounds, why: str) -> None:
-    """A crawler that never gets so far ends all the same."""
+def test_crawler_is_ended_by_time_or_memory(tmp_path: Path, bounds: Bounds, why: str) -> None:
     assert ended(tmp_path, WAITING, bounds) == why
 
 
-def test_a_crawler_that_ends_says_how(tmp_path: Path) -> None:
-    """One that has had all is told from one that failed, whose words are kept."""
+def test_end_of_crawler_is_reported(tmp_path: Path) -> None:
     assert ended(tmp_path, "", BOUNDS) == "itself"
     assert ended(tmp_path, FAILING, BOUNDS) == "failed: code 1: no such site"
 
 
-def test_lines_of_a_growing_log_are_counted(tmp_path: Path) -> None:
-    """Each is read once; one that is not yet whole, or of the crawl before, does not count."""
+def test_new_lines_of_log_are_counted_once(tmp_path: Path) -> None:
+    """Incomplete lines and those before the start do not count."""
     log = tmp_path / "log"
     log.write_text("10\ta\n20\tb\n30\tc")
     lines = running.Lines(log, since_us=20)
@@ -88,16 +85,15 @@ def test_lines_of_a_growing_log_are_counted(tmp_path: Path) -> None:
     assert lines.count() == 3
 
 
-def _serve(place: Place, port: int) -> None:
-    """Serve nothing."""
+def _serve(place: Place, port: int) -> None: ...
 
 
 def _own(target: str) -> list[str]:
     return [target]
 
 
-def test_an_application_is_made_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its articles are kept beside it, and read from there the next time."""
+def test_application_is_prepared_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its articles are stored and read again."""
     monkeypatch.setattr(packages, "unpack", list)
     made = []
 
@@ -108,13 +104,10 @@ def test_an_application_is_made_once(tmp_path: Path, monkeypatch: pytest.MonkeyP
     application = Application(name="one", title="One", prepare=prepare, serve=_serve, keys_of=_own)
     place = Place(name="one", home=tmp_path)
     assert application.made(place) == application.made(place) == prepare(place)
-    assert made == ["one", "one"]  # once there, and once in this line
+    assert made == ["one", "one"]  # once by the application, and once in this line
 
 
-def test_packages_that_cannot_be_had_are_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Without apt an application is skipped with a reason, not a traceback."""
+def test_missing_apt_is_unavailable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(packages, "HOME", tmp_path)
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(Unavailable, match="there is no apt-get"):
@@ -122,8 +115,8 @@ def test_packages_that_cannot_be_had_are_named(
 
 
 @pytest.mark.skipif(DPKG_DEB is None, reason="there is no dpkg-deb")
-def test_a_link_to_nowhere_gives_way_to_a_folder(tmp_path: Path) -> None:
-    """A package has a link where another that it needs has a folder. What is there stays."""
+def test_dangling_link_is_replaced_by_folder(tmp_path: Path) -> None:
+    """One package has a link where another one has a folder."""
     control = tmp_path / "made" / "DEBIAN" / "control"
     library = tmp_path / "made" / "usr" / "share" / "library"
     for path in (control, library / "code.php", library.with_name("kept") / "code.php"):
@@ -147,8 +140,7 @@ def test_a_link_to_nowhere_gives_way_to_a_folder(tmp_path: Path) -> None:
     assert (there / "before" / "code.php").read_text() == "old"
 
 
-def test_our_options_reach_our_crawler_alone(tmp_path: Path) -> None:
-    """`--options` is how a new order is tried."""
+def test_options_are_passed_to_own_crawler_only(tmp_path: Path) -> None:
     job = crawlers.Job(url="http://127.0.0.1/", requests=7, folder=tmp_path)
     ours, wget = crawlers.named(["ours", "wget"], ["--exclude", "x"])
     assert ours.words(job)[-2:] == ["--exclude", "x"]
@@ -156,8 +148,8 @@ def test_our_options_reach_our_crawler_alone(tmp_path: Path) -> None:
     assert "--exclude" not in wget.words(job)
 
 
-def test_the_table_names_an_application_once() -> None:
-    """A point that a crawl did not reach is a dash; what was skipped stands below."""
+def test_table_names_application_once() -> None:
+    """A dash is a point that the crawl did not reach; skipped applications follow."""
     crawl = {
         "application": "cgit",
         "title": "cgit",
@@ -183,8 +175,9 @@ def test_the_table_names_an_application_once() -> None:
 
 
 @pytest.mark.parametrize("words", ["--apps nothing", "--crawlers nothing"])
-def test_unknown_names_are_refused(words: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """The error lists those that there are."""
+def test_unknown_names_are_refused_with_known_ones(
+    words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SystemExit):
         command.main(words.split())
     assert "mediawiki" in capsys.readouterr().err

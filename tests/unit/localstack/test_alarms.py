@@ -1,4 +1,4 @@
-"""The alarms of a stack, as CloudWatch lists them."""
+"""Alarms of a stack, as CloudWatch lists them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Watched:
 
 @pytest.fixture
 def cloudwatch(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
-    """Have an account with these alarms."""
+    """An account with these alarms."""
 
     @contextmanager
     def client(service: str, _: Any) -> Iterator[Watched]:
@@ -61,8 +61,8 @@ def cloudwatch(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) 
     ],
     indirect=True,
 )
-def test_alarms_of_a_stack_are_its_own_and_the_raised_first() -> None:
-    """By their short names; those of a stack whose name begins alike are left out."""
+def test_alarms_of_stack_start_with_raised_ones() -> None:
+    """A stack with the same name prefix is excluded."""
     found = alarms.of("Orbweaver", {})
     assert found is not None
     assert [(one.name, one.state) for one in found] == [
@@ -75,14 +75,12 @@ def test_alarms_of_a_stack_are_its_own_and_the_raised_first() -> None:
 
 @pytest.mark.usefixtures("cloudwatch")
 @pytest.mark.parametrize("cloudwatch", [Watched(error="AccessDenied")], indirect=True)
-def test_alarms_that_may_not_be_read_are_none() -> None:
-    """That is no fault of the stack."""
+def test_denied_alarms_are_none() -> None:
     assert alarms.of("Orbweaver", {}) is None
 
 
 @pytest.mark.usefixtures("cloudwatch")
 @pytest.mark.parametrize("cloudwatch", [Watched(error="InternalFailure")], indirect=True)
-def test_alarms_that_cannot_be_read_are_an_error() -> None:
-    """Which says of what stack."""
+def test_failed_alarm_read_is_error_with_stack_name() -> None:
     with pytest.raises(LocalStackError, match="alarms of Orbweaver"):
         alarms.of("Orbweaver", {})

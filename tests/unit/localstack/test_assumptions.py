@@ -1,4 +1,4 @@
-"""docs/aws-assumptions.md: every line is whole, and what it names is there."""
+"""Lines of docs/aws-assumptions.md are complete and name existing files, tests and checks."""
 
 from __future__ import annotations
 
@@ -19,16 +19,15 @@ ROWS = [
 ]
 
 
-def test_lines_are_numbered() -> None:
-    """From A01, without a gap, and each has all its cells."""
+def test_lines_are_numbered_and_complete() -> None:
     assert len(ROWS) >= LINES_MIN
     assert [row[0] for row in ROWS] == [f"A{number:02}" for number in range(1, len(ROWS) + 1)]
     assert [row for row in ROWS if len(row) != 6 or not all(row)] == []
 
 
 @pytest.mark.parametrize("row", ROWS, ids=[row[0] for row in ROWS])
-def test_what_a_line_names_is_there(row: list[str]) -> None:
-    """Its modules, and the test that holds it; without one it says why there is none."""
+def test_line_names_existing_modules_and_tests(row: list[str]) -> None:
+    """A line without a test gives a reason."""
     _, _, modules, _, _, held = row
     named = re.findall(r"`([^`]+)`", modules)
     assert named
@@ -44,8 +43,7 @@ def test_what_a_line_names_is_there(row: list[str]) -> None:
 CHECKS = registry.checks(own.Own({}, print))
 
 
-def test_checks_are_named_once_and_try_what_is_assumed() -> None:
-    """Every check has an id of its own, names lines that are there, and says what helps."""
+def test_checks_have_unique_id_and_known_assumptions() -> None:
     names = [check.id for check in CHECKS]
     assert len(names) == len(set(names))
     for check in CHECKS:
@@ -55,8 +53,8 @@ def test_checks_are_named_once_and_try_what_is_assumed() -> None:
 
 
 @pytest.mark.parametrize("row", ROWS, ids=[row[0] for row in ROWS])
-def test_a_line_names_its_checks(row: list[str]) -> None:
-    """Those of the registry, in its order; without one it says why none is possible."""
+def test_line_names_its_checks(row: list[str]) -> None:
+    """In the order of the registry. A line without a check gives a reason."""
     trying = [check.id for check in CHECKS if row[0] in check.assumptions]
     assert re.findall(r"`([a-z]\w*\.\w+)`", row[4]) == trying
     assert trying or re.match(r"none: \w.{10}", row[4])

@@ -1,4 +1,4 @@
-"""What a deployment keeps, says and chooses, with AWS's answers played as botocore reads them."""
+"""Settings that a deployment keeps, reports and chooses, with stubbed AWS answers."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ KEPT = {"alarm_email": "me@example.org", "kms_key": "generate", "webhook_secret"
 
 
 class Account:
-    """Clients that answer what is put there, in this order; one that is asked more fails."""
+    """Clients with queued answers; an unexpected call fails."""
 
     def __init__(self) -> None:
         self._clients: dict[str, Any] = {}
         self._stubs: dict[str, Stubber] = {}
 
     def put(self, service: str, operation: str, answer: Any, expected: Any = None) -> None:
-        """Answer the next call of a service; an error code instead of an answer refuses it."""
+        """Queue the answer to a call; an error code makes the call fail."""
         if service not in self._clients:
             self._clients[service] = boto3.client(
                 service, "eu-central-1", aws_access_key_id="a", aws_secret_access_key="b"
@@ -45,29 +45,29 @@ class Account:
             self._stubs[service].add_response(operation, answer, expected)
 
     def stands(self, status: str = "UPDATE_COMPLETE", **context: str) -> None:
-        """Have a stack that was deployed with a context."""
+        """Add a stack that was deployed with a context."""
         outputs = [{"OutputKey": "WorkerFunction", "OutputValue": WORKER}]
         self.put("cloudformation", "describe_stacks", {"Stacks": [_stack(status, outputs)]})
         template = {"Metadata": metadata(context, {})}
         self.put("cloudformation", "get_template", {"TemplateBody": json.dumps(template)})
 
     def switched(self, *states: str) -> None:
-        """Have the worker's event sources in these states."""
+        """Set the states of the worker's event sources."""
         self.put("lambda", "list_event_source_mappings", _mappings(*states))
 
     def quota(self, number: int) -> None:
-        """Have Lambda run so many functions at once."""
+        """Set the concurrency quota of Lambda."""
         limits = {"ConcurrentExecutions": number, "UnreservedConcurrentExecutions": number}
         self.put("lambda", "get_account_settings", {"AccountLimit": limits})
 
     @contextlib.contextmanager
     def client(self, service: str, environment: Mapping[str, str]) -> Iterator[Any]:
-        """Lend a client; one that was not expected is an error of the test."""
+        """Return a client; an unexpected service is an error of the test."""
         assert environment["AWS_REGION"] == "eu-central-1"
         yield self._clients[service]
 
     def finished(self) -> None:
-        """Check that every answer was asked for."""
+        """Check that every answer was used."""
         for stub in self._stubs.values():
             stub.assert_no_pending_responses()
 
@@ -93,19 +93,20 @@ def _mappings(*states: str) -> dict[str, Any]:
 
 @pytest.fixture
 def account(monkeypatch: pytest.MonkeyPatch) -> Iterator[Account]:
-    """Put a played account in the place of AWS."""
+    """Replace AWS by a stubbed account."""
     account = Account()
     monkeypatch.setattr(cdk, "client", account.client)
     yield account
     account.finished()
 
 
-# --- what is kept -------------------------------------------------------------------------------
+# --- kept settings ------------------------------------------------------------------------------
 
 
 @pytest.mark.thorough
-def test_what_a_stack_was_deployed_with_is_kept(account: Account, tmp_path: Path) -> None:
-    """A deployment that is told one key keeps all others, and says what it does."""
+def test_deployment_keeps_other_settings_and_reports_changes(
+    account: Account, tmp_path: Path
+) -> None:
     account.stands(**KEPT, body_retention_d="7")
     account.switched("Enabled", "Enabled", "Enabled")
     found = deployment.plan({"body_retention_d": "14"}, EMULATOR, root=tmp_path)
@@ -118,8 +119,7 @@ def test_what_a_stack_was_deployed_with_is_kept(account: Account, tmp_path: Path
     assert not found.off
 
 
-def test_an_empty_value_drops_a_key(account: Account, tmp_path: Path) -> None:
-    """The others stay."""
+def test_empty_value_drops_key(account: Account, tmp_path: Path) -> None:
     account.stands(**KEPT)
     account.switched("Enabled")
     found = deployment.plan({"alarm_email": "", "contact": "me"}, EMULATOR, root=tmp_path)
@@ -128,8 +128,7 @@ def test_an_empty_value_drops_a_key(account: Account, tmp_path: Path) -> None:
     assert found.told[1:] == ("drops alarm_email=me@example.org", "sets contact=me")
 
 
-def test_everything_can_be_dropped(account: Account, tmp_path: Path) -> None:
-    """What goes is said, also where what there was cannot be read."""
+def test_reset_drops_all_settings_and_reports_them(account: Account, tmp_path: Path) -> None:
     account.stands(**KEPT)
     account.switched("Enabled")
     found = deployment.plan({"contact": "me"}, EMULATOR, reset=True, root=tmp_path)
@@ -137,8 +136,10 @@ def test_everything_can_be_dropped(account: Account, tmp_path: Path) -> None:
     assert sum(line.startswith("drops ") for line in found.told) == len(KEPT)
 
 
-def test_what_cannot_be_read_is_not_taken_for_nothing(account: Account, tmp_path: Path) -> None:
-    """A deployment would undo all of it; --reset-context is for one who wants that."""
+def test_unreadable_settings_stop_deployment_without_reset(
+    account: Account, tmp_path: Path
+) -> None:
+    """The deployment would undo all settings."""
     stack = {"Stacks": [_stack("UPDATE_COMPLETE")]}
     account.put("cloudformation", "describe_stacks", stack)
     account.put("cloudformation", "get_template", "AccessDenied")
@@ -150,18 +151,18 @@ def test_what_cannot_be_read_is_not_taken_for_nothing(account: Account, tmp_path
 
 
 @pytest.mark.parametrize("status", [None, "ROLLBACK_COMPLETE", "DELETE_COMPLETE"])
-def test_a_first_deployment_has_nothing_to_keep(
+def test_first_deployment_keeps_no_settings(
     account: Account, tmp_path: Path, status: str | None
 ) -> None:
-    """Nor has one after a creation that failed."""
+    """This includes a deployment after a failed creation."""
     answer: Any = {"Stacks": [_stack(status)]} if status else "ValidationError"
     account.put("cloudformation", "describe_stacks", answer)
     found = deployment.plan({"contact": "me"}, EMULATOR, root=tmp_path)
     assert (found.context, found.told) == ({"contact": "me"}, ("sets contact=me",))
 
 
-def test_defaults_are_not_kept(account: Account, tmp_path: Path) -> None:
-    """What a command gives for want of anything else gives way to what is kept, and is not kept."""
+def test_defaults_are_overridden_by_kept_settings(account: Account, tmp_path: Path) -> None:
+    """A default itself is not kept."""
     defaults = {"target": "local", "allow_addresses": "127.0.0.0/8"}
     account.stands()
     account.switched("Enabled")
@@ -173,8 +174,7 @@ def test_defaults_are_not_kept(account: Account, tmp_path: Path) -> None:
     assert second.context["allow_addresses"] == "10.0.0.0/8"
 
 
-def test_a_stack_is_named_by_option_or_file(account: Account, tmp_path: Path) -> None:
-    """What is kept is that of the stack that is going to be deployed."""
+def test_stack_name_comes_from_option_or_file(account: Account, tmp_path: Path) -> None:
     (tmp_path / "cdk.json").write_text('{"context": {"stack_name": "Ours"}}')
     for given, name in (({}, "Ours"), ({"stack_name": "Mine"}, "Mine")):
         expected = {"StackName": name}
@@ -182,8 +182,8 @@ def test_a_stack_is_named_by_option_or_file(account: Account, tmp_path: Path) ->
         assert deployment.plan(given, EMULATOR, root=tmp_path).name == name
 
 
-def test_a_template_keeps_what_was_given() -> None:
-    """Neither what cdk.json says, nor CDK's own keys, names of the deployment, or the switch."""
+def test_template_metadata_has_given_settings_only() -> None:
+    """Keys of cdk.json, of CDK and of the deployment itself are omitted."""
     file = {"contact": "us", "@aws-cdk/core:x": True, "batch_size": 5}
     context = {**file, "batch_size": "7", "stack_name": "Mine", "target": "local"}
     assert metadata(context, file) == {"Orbweaver": {"Context": {"batch_size": "7"}}}
@@ -191,8 +191,7 @@ def test_a_template_keeps_what_was_given() -> None:
     assert metadata(said, file) == {"Orbweaver": {"Context": {"kms_key": "generate"}}}
 
 
-def test_both_sides_mean_the_same() -> None:
-    """What the app writes into a template is what a deployment reads."""
+def test_app_and_deployment_share_metadata_keys() -> None:
     assert (kept.KEY, kept.NEVER) == (deployment.KEY, deployment.NEVER)
     assert (kept.METADATA, kept.CONTEXT) == (deployed.METADATA, deployed.CONTEXT)
 
@@ -212,7 +211,7 @@ def test_both_sides_mean_the_same() -> None:
         (None, {"worker_enabled": "no"}, False, "no"),
     ],
 )
-def test_a_deployment_leaves_the_switch(
+def test_deployment_leaves_workers_switched_off(
     account: Account,
     tmp_path: Path,
     states: tuple[str, ...] | None,
@@ -220,7 +219,7 @@ def test_a_deployment_leaves_the_switch(
     off: bool,
     passed: str | None,
 ) -> None:
-    """Workers that were switched off stay off, unless the deployment is told otherwise."""
+    """An explicit setting overrides this."""
     account.stands(contact="me")
     if states is not None:
         account.switched(*states)
@@ -230,10 +229,10 @@ def test_a_deployment_leaves_the_switch(
 
 
 @pytest.mark.parametrize("enabled", ["yes", "no"])
-def test_a_deployment_that_is_told_switches(
+def test_deployment_with_setting_switches_workers(
     account: Account, monkeypatch: pytest.MonkeyPatch, enabled: str
 ) -> None:
-    """Also where the template says so already: what was switched beside it is not seen there."""
+    """The template may say so already: a manual switch is not in it."""
     monkeypatch.setattr(deployment, "PAUSE_S", 0)
     before = "Disabled" if enabled == "yes" else "Enabled"
     account.switched(before, before, "Disabled" if enabled == "no" else "Enabled")
@@ -245,8 +244,7 @@ def test_a_deployment_that_is_told_switches(
     deployment.switch({"worker_enabled": enabled}, {"WorkerFunction": WORKER}, AWS)
 
 
-def test_all_pages_of_event_sources_are_listed(account: Account) -> None:
-    """However many there are, in the order of their queues."""
+def test_event_sources_of_all_pages_are_listed(account: Account) -> None:
     account.put(
         "lambda",
         "list_event_source_mappings",
@@ -266,8 +264,7 @@ def test_all_pages_of_event_sources_are_listed(account: Account) -> None:
     ]
 
 
-def test_a_switch_that_is_refused_is_an_error(account: Account) -> None:
-    """What is busy is asked again; what is denied is said."""
+def test_denied_switch_is_error_and_busy_one_is_retried(account: Account) -> None:
     source = sources.Source(id="1", queue="crawl", state="Enabled")
     account.put("lambda", "update_event_source_mapping", "ResourceInUseException")
     assert not sources.switch(source, AWS, on=False)
@@ -282,8 +279,7 @@ def test_a_switch_that_is_refused_is_an_error(account: Account) -> None:
 # --- stacks -------------------------------------------------------------------------------------
 
 
-def test_stacks_of_this_product_are_named(account: Account) -> None:
-    """Other stacks of the account are none of ours, and removed ones are none."""
+def test_only_existing_stacks_of_product_are_named(account: Account) -> None:
     other = {**_stack("CREATE_COMPLETE", name="Other"), "Description": "something else"}
     page = [_stack("CREATE_COMPLETE", name="Mine"), other, _stack("DELETE_COMPLETE", name="Gone")]
     account.put("cloudformation", "describe_stacks", {"Stacks": page, "NextToken": "more"})
@@ -301,15 +297,14 @@ LIMITS = {
 }
 
 
-def test_limits_of_concurrency_are_those_of_the_deployment() -> None:
-    """A new function with a limit is thought of by itself."""
+def test_usual_limits_are_those_of_deployment() -> None:
     assert LIMITS.items() == concurrency.usual(renders=False).items()
     assert concurrency.usual(renders=True) == {**LIMITS, "renderer_concurrency_max": 10}
 
 
 @pytest.mark.parametrize("quota", [5, 10, 20, 50, 90, 110, 1_000])
-def test_limits_leave_room_for_the_api(quota: int) -> None:
-    """Nothing is chosen where there is enough; else as much as fits, and at least two of each."""
+def test_chosen_limits_leave_room_for_api(quota: int) -> None:
+    """With a large quota no limit is changed. Every function gets at least two."""
     chosen, said = concurrency.choose(quota, LIMITS, {})
     assert said[0] == f"Lambda runs up to {quota:,} functions at once in this account and region"
     if quota >= sum(LIMITS.values()) + quota // 5:
@@ -324,8 +319,8 @@ def test_limits_leave_room_for_the_api(quota: int) -> None:
     assert "Service Quotas" in said[1]
 
 
-def test_given_limits_win_with_a_warning(account: Account, tmp_path: Path) -> None:
-    """Whether given now, kept, or in cdk.json; only what is given is kept."""
+def test_given_limits_win_with_warning(account: Account, tmp_path: Path) -> None:
+    """They may be given now, kept, or in cdk.json. Only given ones are kept."""
     (tmp_path / "cdk.json").write_text('{"context": {"express_concurrency_max": 4}}')
     account.stands(worker_concurrency_max="30")
     account.switched("Enabled")
@@ -342,8 +337,7 @@ def test_given_limits_win_with_a_warning(account: Account, tmp_path: Path) -> No
     assert kept == {"contact": "me", "worker_concurrency_max": "30"}
 
 
-def test_a_quota_that_may_not_be_read_changes_nothing(account: Account, tmp_path: Path) -> None:
-    """It is said, and the usual limits stay."""
+def test_denied_quota_keeps_usual_limits(account: Account, tmp_path: Path) -> None:
     account.put("cloudformation", "describe_stacks", "ValidationError")
     account.put("lambda", "get_account_settings", "AccessDeniedException")
     found = deployment.plan({}, AWS, root=tmp_path)

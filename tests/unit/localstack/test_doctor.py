@@ -1,4 +1,4 @@
-"""`orbweaver doctor`: how checks end, that probes hold on moto, what is run and in which order."""
+"""`orbweaver doctor`: results of checks, probes on moto, selection and order of checks."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ WANTED = examine.Wanted(environment=ENVIRONMENT, region_from="--region", stack="
 
 
 def client(service: str) -> Any:
-    """Make a client that has credentials of no account, and does not wait for messages."""
+    """A client with fake credentials and without long polling."""
     made = boto3.client(
         service, region_name=REGION, aws_access_key_id="a", aws_secret_access_key="b"
     )
@@ -50,7 +50,7 @@ def _at_once(params: dict[str, Any], **_: object) -> dict[str, Any]:
 
 
 def ground(**outputs: str) -> Ground:
-    """Make the ground of a stack with these outputs."""
+    """The ground of a stack with these outputs."""
 
     @contextlib.contextmanager
     def lend(service: str) -> Iterator[Any]:
@@ -69,7 +69,7 @@ def ground(**outputs: str) -> Ground:
 
 @contextlib.contextmanager
 def answering(service: str, *answers: tuple[str, dict[str, Any]]) -> Iterator[Ground]:
-    """Make a ground whose client of a service answers so, in turn."""
+    """A ground with queued answers of one service."""
     stubbed = client(service)
     with Stubber(stubbed) as stubber:
         for operation, answer in answers:
@@ -93,10 +93,9 @@ def answering(service: str, *answers: tuple[str, dict[str, Any]]) -> Iterator[Gr
         (50, frozenset({"worker_concurrency_max"}), 54, Result.FAILED),
     ],
 )
-def test_a_quota_that_is_too_small_fails(
+def test_quota_below_limits_fails(
     quota: int, given: frozenset[str], total: int, result: Result
 ) -> None:
-    """What Lambda runs at once is compared with limits that are given, or would be chosen."""
     limits = {"AccountLimit": {"UnreservedConcurrentExecutions": quota}}
     with answering("lambda", ("get_account_settings", limits)) as made:
         made.given = given
@@ -105,14 +104,12 @@ def test_a_quota_that_is_too_small_fails(
     assert found.seen == {"quota": quota, "limits": total}
 
 
-def test_the_account_is_masked() -> None:
-    """Of an account's id the last four digits are shown."""
+def test_account_id_is_masked() -> None:
     with answering("sts", ("get_caller_identity", {"Account": "123456789012"})) as made:
         assert account.credentials(made).seen == {"account": "********9012"}
 
 
-def test_an_account_that_is_not_prepared_fails() -> None:
-    """Without CDK's parameter the check says that nothing was deployed yet."""
+def test_account_without_bootstrap_fails() -> None:
     stubbed = client("ssm")
     made = ground()
     made._clients["ssm"] = stubbed
@@ -122,8 +119,8 @@ def test_an_account_that_is_not_prepared_fails() -> None:
 
 
 @pytest.mark.parametrize(("hidden_s", "result"), [(721, Result.PASSED), (719, Result.FAILED)])
-def test_a_queue_that_hides_too_shortly_fails(hidden_s: int, result: Result) -> None:
-    """The visibility timeout is read and compared with six timeouts of the worker."""
+def test_short_visibility_timeout_fails(hidden_s: int, result: Result) -> None:
+    """It must be six timeouts of the worker."""
     with mock_aws():
         url = client("sqs").create_queue(
             QueueName="q", Attributes={"VisibilityTimeout": str(hidden_s)}
@@ -133,8 +130,7 @@ def test_a_queue_that_hides_too_shortly_fails(hidden_s: int, result: Result) -> 
     assert found.seen == {"PackQueueUrl": hidden_s}
 
 
-def test_variables_are_measured_and_not_shown() -> None:
-    """Their size is in the finding, no name and no value of theirs."""
+def test_variables_are_measured_without_names_and_values() -> None:
     made = ground()
     made.resources = (removal.Resource(logical="F", kind=functions.KIND, name="f", kept=False),)
     stubbed = client("lambda")
@@ -153,7 +149,7 @@ def test_variables_are_measured_and_not_shown() -> None:
 
 @pytest.fixture
 def stack() -> Iterator[Ground]:
-    """Give a table, a bucket and queues of moto under the outputs that probes ask for."""
+    """Moto tables, buckets and queues under the outputs that probes read."""
     with mock_aws():
         sqs, dynamodb = client("sqs"), client("dynamodb")
         dead = sqs.create_queue(QueueName="dead")["QueueUrl"]
@@ -179,7 +175,7 @@ def stack() -> Iterator[Ground]:
         )
 
 
-# Those that moto (5.2) follows; it has no request tokens, no sizes in bytes, no bounds of batches.
+# Probes that moto (5.2) supports. It lacks request tokens, size limits in bytes and batch limits.
 @pytest.mark.thorough
 @pytest.mark.parametrize(
     "probe",
@@ -200,18 +196,15 @@ def stack() -> Iterator[Ground]:
     ],
     ids=lambda probe: probe.__name__,
 )
-def test_probes_hold_where_aws_is_imitated(
-    stack: Ground, probe: Callable[[Ground], Finding]
-) -> None:
-    """A probe passes on what behaves as AWS says, and has seen something."""
+def test_probe_passes_on_moto(stack: Ground, probe: Callable[[Ground], Finding]) -> None:
     found = probe(stack)
     assert (found.result, found.why) == (Result.PASSED, "")
     assert found.seen
 
 
 @pytest.mark.thorough
-def test_a_probe_that_is_not_refused_fails(stack: Ground) -> None:
-    """A queue without redrive keeps its message: no dead letter comes, and the probe says so."""
+def test_probe_fails_without_expected_refusal(stack: Ground) -> None:
+    """The queue has no redrive policy, so no dead letter arrives."""
     found = probe_sqs.dead(stack)
     assert found.result is Result.FAILED
     assert "it is no dead letter" in found.why
@@ -221,13 +214,12 @@ def test_a_probe_that_is_not_refused_fails(stack: Ground) -> None:
 
 
 def check(run: Callable[[Ground], Finding], **options: Any) -> Check:
-    """Make a check."""
     return Check(id="a.check", title="a title", run=run, do="mend it", **options)
 
 
 @pytest.fixture
 def listed(monkeypatch: pytest.MonkeyPatch) -> list[Check]:
-    """Have only those checks run that a test puts in, in an account without a stack."""
+    """Run only the checks of the test, in an account without a stack."""
     found: list[Check] = []
     monkeypatch.setattr(registry, "checks", lambda _own: tuple(found))
     monkeypatch.setattr(examine, "_look", lambda _ground: None)
@@ -240,7 +232,7 @@ def run(wanted: examine.Wanted = WANTED) -> examine.Examined:
 
 
 def raising(error: BaseException) -> Callable[[Ground], Finding]:
-    """Make a check that meets an error."""
+    """A check that raises an error."""
 
     def met(_ground: Ground) -> Finding:
         raise error
@@ -265,10 +257,10 @@ SECRET = "arn:aws:iam::123456789012:role/secret"
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_what_a_check_meets_is_its_failure(
+def test_error_of_check_is_reported_without_text(
     listed: list[Check], error: BaseException, why: str
 ) -> None:
-    """Errors are told by operation, code and kind, without their text, and the run goes on."""
+    """The other checks run."""
     listed += [check(raising(error), stack=False), check(lambda _: passed(n=1), stack=False)]
     found = run()
     first, second = found.report["checks"]
@@ -278,8 +270,7 @@ def test_what_a_check_meets_is_its_failure(
     assert found.advice == (("a.check", "mend it"),)
 
 
-def test_reasons_to_skip(listed: list[Check], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without --full, without a stack, or on the emulator a check is skipped, and says why."""
+def test_skipped_checks_have_reason(listed: list[Check], monkeypatch: pytest.MonkeyPatch) -> None:
     listed += [
         check(lambda _: passed(), full=True),
         check(lambda _: passed()),
@@ -294,8 +285,7 @@ def test_reasons_to_skip(listed: list[Check], monkeypatch: pytest.MonkeyPatch) -
     assert run(local).report["checks"][2]["why"] == "not on the emulator: it is none"
 
 
-def test_without_credentials_nothing_else_is_asked(listed: list[Check]) -> None:
-    """One failure, the rest skipped: AWS was not reached."""
+def test_failed_credentials_skip_all_other_checks(listed: list[Check]) -> None:
     asked: list[Ground] = []
 
     def noting(made: Ground) -> Finding:
@@ -312,10 +302,9 @@ def test_without_credentials_nothing_else_is_asked(listed: list[Check]) -> None:
     assert not asked
 
 
-def test_an_interrupted_run_removes_what_it_deployed(
+def test_interrupted_run_removes_its_stack(
     listed: list[Check], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Ctrl-C in a probe: the stack goes before the command does."""
     removed: list[int] = []
     monkeypatch.setattr(own.Own, "remove", lambda *_: removed.append(1))
     listed.append(check(raising(KeyboardInterrupt()), stack=False, full=True))
@@ -324,8 +313,7 @@ def test_an_interrupted_run_removes_what_it_deployed(
     assert removed == [1]
 
 
-def test_what_is_left_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A removal that leaves something fails, and says how many of which kind."""
+def test_resources_left_after_removal_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     stack = own.Own({}, lambda _: None)
     stack._begun = True
     left = [("queue", "OrbweaverDoctor-x"), ("queue", "OrbweaverDoctor-y")]
@@ -337,8 +325,7 @@ def test_what_is_left_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     assert stack.remove(ground()).seen == {"left": 0}
 
 
-def test_the_stack_of_its_own_keeps_nothing() -> None:
-    """It is called otherwise than any other, is removed whole, and its workers are off."""
+def test_doctor_stack_is_removed_whole_with_workers_off() -> None:
     config = Config.from_context(own.context(ENVIRONMENT, {"stack_name": "Mine"}))
     assert (config.stack_name, config.removal, config.worker_enabled) == (
         "OrbweaverDoctor",
@@ -358,6 +345,5 @@ def test_the_stack_of_its_own_keeps_nothing() -> None:
         ("12345 pages in 1234567890123 ms", "12345 pages in 1234567890123 ms"),
     ],
 )
-def test_texts_are_masked(text: str, masked: str) -> None:
-    """Account ids, ARNs, keys, addresses are not shown; other numbers are."""
+def test_masking_hides_ids_arns_keys_and_addresses(text: str, masked: str) -> None:
     assert masking.everything({"a": [text]}) == {"a": [masked]}

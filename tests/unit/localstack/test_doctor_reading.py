@@ -1,4 +1,4 @@
-"""Checks of `orbweaver doctor` that no emulator passes: on answers as AWS spells them."""
+"""Checks of `orbweaver doctor` that no emulator passes, on stubbed AWS answers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ TABLE = "arn:aws:dynamodb:eu-west-1:123456789012:table/t"
 
 @contextlib.contextmanager
 def answering(answers: Answers, kind: str, **outputs: str) -> Iterator[Ground]:
-    """Make a ground of these outputs whose clients answer so, each in its turn."""
+    """A ground whose clients return these answers in turn."""
 
     def lend(service: str) -> Any:
         raise AssertionError(service)
@@ -60,19 +60,19 @@ def answering(answers: Answers, kind: str, **outputs: str) -> Iterator[Ground]:
 
 
 def retried(times: int) -> Answers:
-    """Answer how often a function's failures are repeated."""
+    """Number of retries of a function."""
     aside = {"OnFailure": {"Destination": "arn:aws:sqs:eu-west-1:123456789012:failures"}}
     told = {"MaximumRetryAttempts": times, "DestinationConfig": aside}
     return (("lambda", "get_function_event_invoke_config", told),)
 
 
 def reported(line: str) -> Answers:
-    """Answer a line of a log."""
+    """A log line."""
     return (("logs", "filter_log_events", {"events": [{"message": line}]}),)
 
 
 def restorable(status: str) -> Answers:
-    """Answer whether a table can be restored."""
+    """Whether a table can be restored."""
     told = {"PointInTimeRecoveryStatus": status}
     described = {"ContinuousBackupsStatus": "ENABLED", "PointInTimeRecoveryDescription": told}
     answer = {"ContinuousBackupsDescription": described}
@@ -80,7 +80,7 @@ def restorable(status: str) -> Answers:
 
 
 def forgetting(uploads_d: int) -> Answers:
-    """Answer the rules of a bucket."""
+    """Lifecycle rules of a bucket."""
     rules: list[dict[str, Any]] = [
         {"ID": f"r{place}", "Status": "Enabled", "Prefix": "p"}
         for place in range(1 + len(kept_d(CONFIG)))
@@ -90,19 +90,19 @@ def forgetting(uploads_d: int) -> Answers:
 
 
 def alarmed(*actions: str) -> Answers:
-    """Answer an alarm that does this."""
+    """An alarm with these actions."""
     alarm = {"AlarmName": "r", "StateValue": "OK", "AlarmActions": list(actions)}
     return (("cloudwatch", "describe_alarms", {"MetricAlarms": [alarm]}),)
 
 
 def measured(stack: str) -> Answers:
-    """Answer a metric of a stack."""
+    """A metric of a stack."""
     metric = {"Namespace": "Orbweaver", "Dimensions": [{"Name": "stack", "Value": stack}]}
     return (("cloudwatch", "list_metrics", {"Metrics": [metric]}),)
 
 
 def simulated(decision: str) -> Answers:
-    """Answer what a role may do, for each table that is asked about."""
+    """Simulated policy decision for each table of a role."""
     rounds = [
         (
             ("dynamodb", "describe_table", {"Table": {"TableArn": TABLE}}),
@@ -123,7 +123,7 @@ def simulated(decision: str) -> Answers:
 
 
 def conditioned(*conditions: str) -> Answers:
-    """Answer a key's policy for EventBridge under a condition."""
+    """A key policy for EventBridge with a condition."""
     statement = {
         "Principal": {"Service": "events.amazonaws.com"},
         "Condition": {"StringEquals": dict.fromkeys(conditions, "123456789012")},
@@ -156,11 +156,11 @@ OUTPUTS = {
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case[0].__name__)
-def test_what_is_right_passes_and_what_is_not_does_not(
+def test_check_passes_right_answer_and_fails_wrong_one(
     case: tuple[Callable[[Ground], Finding], Answers, Answers, Result],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Each is run on an answer as it should be, and on one that is not; none starts CDK's Node."""
+    """No check starts the Node process of CDK."""
     monkeypatch.setitem(sys.modules, "aws_cdk", None)
     monkeypatch.delitem(sys.modules, "infra.storage", raising=False)
     run, right, wrong, result = case
@@ -175,9 +175,9 @@ def test_what_is_right_passes_and_what_is_not_does_not(
 
 
 @pytest.mark.parametrize(("status", "result"), [(403, Result.PASSED), (500, Result.FAILED)])
-def test_the_api_refuses(monkeypatch: pytest.MonkeyPatch, status: int, result: Result) -> None:
-    """An unsigned request that is answered with 403 is as assumed, any other answer is not."""
-
+def test_unsigned_request_must_get_403(
+    monkeypatch: pytest.MonkeyPatch, status: int, result: Result
+) -> None:
     def refuse(*_words: object, **_options: object) -> None:
         raise HTTPError("https://x", status, "no", {}, io.BytesIO())  # type: ignore[arg-type]
 

@@ -1,4 +1,4 @@
-"""Messages in work of an emulator that has ended: seen again at once by the next one."""
+"""Messages in flight of an ended emulator become visible for the next one."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ NOW_S = 1_000.0
 
 
 def message(visible_at: float, receives: int) -> dict[str, Any]:
-    """Make a message as the emulator saves it."""
+    """A message as the emulator saves it."""
     return {"id": "m", "body": "{}", "visible_at": visible_at, "receive_count": receives}
 
 
 def saved(*messages: dict[str, Any]) -> dict[str, Any]:
-    """Make a state of two queues."""
+    """A saved state with two queues."""
     queues = {"a": {"name": "a", "messages": list(messages)}, "b": {"name": "b", "messages": []}}
     return {"__ministack_format__": 2, "payload": {"queues": {"data": queues}}}
 
 
-def test_what_was_in_work_is_visible_and_what_is_delayed_stays_so(tmp_path: Path) -> None:
-    """Only a message that some worker had received is seen earlier; its count stays."""
+def test_received_messages_become_visible(tmp_path: Path) -> None:
+    """Delayed messages stay delayed, and receive counts stay."""
     state = saved(message(1_300, 2), message(1_300, 0), message(900, 1))
     (tmp_path / inflight.STATE).write_text(json.dumps(state))
     assert inflight.make_visible(tmp_path, NOW_S) == 1
@@ -36,8 +36,7 @@ def test_what_was_in_work_is_visible_and_what_is_delayed_stays_so(tmp_path: Path
 
 
 @pytest.mark.parametrize("text", [None, "", "[]", '{"payload": {"queues": {"data": {"a": 3}}}}'])
-def test_a_state_that_is_not_known_is_left_alone(tmp_path: Path, text: str | None) -> None:
-    """Nothing is written where nothing is saved, or in another form."""
+def test_unknown_state_is_not_changed(tmp_path: Path, text: str | None) -> None:
     file = tmp_path / inflight.STATE
     if text is not None:
         file.write_text(text)

@@ -1,4 +1,4 @@
-"""An installed package: what it makes when it is first needed, and what it says of that."""
+"""Files that an installed package makes on first use, and its messages."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from localstack.errors import LocalStackError
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Have a package that is installed, with a folder of its own."""
+    """An installed package with its own data folder."""
     root = tmp_path / "home"
     shipped = tmp_path / "shipped"
     (shipped / "requirements").mkdir(parents=True)
@@ -36,8 +36,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return root
 
 
-def test_the_projects_files_are_there_once(home: Path) -> None:
-    """As synthesis and assets read them; a second command changes nothing, another version all."""
+def test_project_files_are_copied_once_per_version(home: Path) -> None:
     installed.ensure_project()
     assert (home / "functions" / "orbweaver" / "worker" / "batch.py").is_file()
     assert (home / "functions" / "handlers" / "worker.py").is_file()
@@ -53,18 +52,17 @@ def test_the_projects_files_are_there_once(home: Path) -> None:
     assert (home / "app.py").read_text() == "new"
 
 
-def test_a_checkout_is_left_alone(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """There `make setup` does it, and says what fails."""
+def test_checkout_installs_no_files(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`make setup` does it there."""
     monkeypatch.setattr(layout, "CHECKOUT", True)
     installed.ensure_emulator(pytest.fail)
     installed.ensure_cdk(pytest.fail)
     assert not home.exists()
 
 
-def test_the_emulator_is_fetched_once_and_said_so(
+def test_emulator_is_installed_once_with_messages(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Before it is begun: what, where and that it is once; at its end: how long it took."""
     ran: list[list[str]] = []
 
     def run(words: list[str], **_: str) -> None:
@@ -89,8 +87,8 @@ def test_the_emulator_is_fetched_once_and_said_so(
     assert len(ran) == 2
 
 
-def test_a_fetch_that_fails_leaves_nothing(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The error has the installer's last words; the next command begins anew."""
+def test_failed_install_leaves_no_files(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error has the last words of the installer, and the next command starts anew."""
     monkeypatch.setattr(installed, "_install", lambda *_: installed._run(["false"]))
     with pytest.raises(LocalStackError, match="The next try begins anew"):
         installed.ensure_emulator(lambda _: None)
@@ -101,10 +99,8 @@ def test_a_fetch_that_fails_leaves_nothing(home: Path, monkeypatch: pytest.Monke
     assert home.exists()
 
 
-def test_without_pip_and_uv_it_says_what_is_missing(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Uv is taken where there is no pip."""
+def test_missing_pip_and_uv_is_error(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without pip, uv is used."""
     ran: list[str] = []
     monkeypatch.setattr(extras, "has", lambda _: False)
     monkeypatch.setattr(installed, "_run", lambda words: ran.append(words[1]))
@@ -118,8 +114,7 @@ def test_without_pip_and_uv_it_says_what_is_missing(
 
 
 @pytest.mark.usefixtures("home")
-def test_what_needs_cdk_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its library by one extra; Node by another, unless the machine has one."""
+def test_missing_cdk_or_node_names_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(extras, "has_cdk", lambda: False)
     with pytest.raises(extras.ExtraMissing, match=r"pip install 'orbweaver-crawler\[deploy\]'"):
         installed.ensure_cdk(pytest.fail)
@@ -131,15 +126,14 @@ def test_what_needs_cdk_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> N
         installed.ensure_cdk(pytest.fail)
 
 
-def test_the_folder_of_an_installed_package(tmp_path: Path) -> None:
-    """That which is named, or else among the user's data."""
+def test_data_folder_comes_from_environment(tmp_path: Path) -> None:
     assert layout.data_folder({"ORBWEAVER_HOME": str(tmp_path)}) == tmp_path
     assert layout.data_folder({"XDG_DATA_HOME": str(tmp_path)}) == tmp_path / "orbweaver"
     assert layout.data_folder({}).parts[-3:] == (".local", "share", "orbweaver")
 
 
 class Played:
-    """S3 and CloudFormation as far as a deployment asks them."""
+    """S3 and CloudFormation with the calls of a deployment."""
 
     def __init__(self, status: str | None, *, refused: str = "", broken: bool = False) -> None:
         self.status, self.refused, self.broken = status, refused, broken
@@ -199,7 +193,7 @@ class Played:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Make an assembly of one archive."""
+    """An assembly with one archive."""
     (tmp_path / "code.zip").touch()
     (tmp_path / prebuilt.TEMPLATE).touch()
     return tmp_path
@@ -214,14 +208,15 @@ def folder(tmp_path: Path) -> Path:
         (Played("ROLLBACK_COMPLETE"), ["delete", "create Orbweaver.template.json"]),
     ],
 )
-def test_a_deployment_without_cdk(folder: Path, played: Played, did: list[str]) -> None:
-    """A stack is made, brought up to date, or made anew where its creation had failed."""
+def test_prebuilt_deployment_creates_or_updates_stack(
+    folder: Path, played: Played, did: list[str]
+) -> None:
+    """A stack whose creation failed is deleted first."""
     assert prebuilt.deploy(folder, played) == {"Bucket": "b"}
     assert played.did == ["upload code.zip", "upload Orbweaver.template.json", *did]
 
 
-def test_a_deployment_that_fails_says_why(folder: Path) -> None:
-    """The resource and its reason; what the emulator refuses, in its words."""
+def test_failed_prebuilt_deployment_reports_reason(folder: Path) -> None:
     with pytest.raises(LocalStackError, match="Worker: no such role"):
         prebuilt.deploy(folder, Played(None, broken=True))
     with pytest.raises(LocalStackError, match="too long"):

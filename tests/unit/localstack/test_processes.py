@@ -1,4 +1,4 @@
-"""Processes that have ended, as far as others can tell."""
+"""Detection of ended processes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from localstack import processes
 
-# Its leader ends, as in a killed process whose other threads are slower; one thread stays.
+# The main thread ends and another one stays, as in a killed process with slow threads.
 LEADER_ENDS = """
 import ctypes, threading, time
 libc = ctypes.CDLL(None)
@@ -21,8 +21,8 @@ ctypes.PyDLL(None).pthread_exit(None)
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="threads are counted in /proc")
-def test_a_process_is_there_until_its_last_thread_has_ended() -> None:
-    """Its ports and files stay open so long, though its leader is a zombie."""
+def test_process_is_running_until_last_thread_ends() -> None:
+    """Its ports and files stay open although the main thread is a zombie."""
     child = subprocess.Popen([sys.executable, "-c", LEADER_ENDS], start_new_session=True)
     try:
         status = Path(f"/proc/{child.pid}/stat")

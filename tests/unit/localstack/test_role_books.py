@@ -1,4 +1,4 @@
-"""What is compared when a stack of the end-to-end tests goes, and at the end of all of them."""
+"""Comparison of used and granted permissions after end-to-end tests."""
 
 from __future__ import annotations
 
@@ -24,13 +24,12 @@ USED = frozenset({"worker s3:PutObject bucket/bodies/", "worker dynamodb:GetItem
         ("", False),
     ],
 )
-def test_a_grant_covers_one_action_of_one_role(use: str, *, covered: bool) -> None:
-    """Only its resource may have a wildcard."""
+def test_grant_covers_one_action_of_one_role(use: str, *, covered: bool) -> None:
+    """Only the resource may contain a wildcard."""
     assert covers("worker s3:PutObject bucket/bodies/*", use) is covered
 
 
-def test_both_ways() -> None:
-    """What lacks a grant is denied, what lacks a use is spare."""
+def test_book_lists_denied_and_spare_permissions() -> None:
     book = Book(
         used=USED | {"api sqs:SendMessage crawl"}, granted=GRANTED | {"api glue:GetTable x"}
     )
@@ -38,8 +37,8 @@ def test_both_ways() -> None:
     assert book.spare == ["api glue:GetTable x"]
 
 
-def test_what_functions_wrote_is_read_by_its_words(tmp_path: Path) -> None:
-    """A function's role is the end of its name; a function that wrote nothing used nothing."""
+def test_uses_are_read_with_role_from_function_name(tmp_path: Path) -> None:
+    """A missing file means no use."""
     file = tmp_path / "permissions.jsonl"
     assert read_uses(file, str) == frozenset()
     use = {"function": "Orbweaver-api", "action": "dynamodb:Scan", "resource": "table/Orb-Crawls-1"}
@@ -48,10 +47,10 @@ def test_what_functions_wrote_is_read_by_its_words(tmp_path: Path) -> None:
     assert uses == {"api dynamodb:Scan table/crawls"}
 
 
-def test_books_are_compared_whatever_their_order(
+def test_books_are_compared_in_any_order(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What one stack grants and another uses fits; what no stack uses is said when all was done."""
+    """Unused grants are reported only with `--all`."""
     both = [
         Book(used=frozenset(sorted(USED)[:1]), granted=GRANTED),
         Book(used=frozenset(sorted(USED)[1:]), granted=GRANTED),
@@ -67,8 +66,7 @@ def test_books_are_compared_whatever_their_order(
     assert "granted, and not used: worker s3:PutObject bucket/bodies/*" in capsys.readouterr().err
 
 
-def test_a_use_without_a_grant_and_a_run_without_a_book_fail(tmp_path: Path) -> None:
-    """Neither passes in silence."""
+def test_denied_use_or_missing_book_fails(tmp_path: Path) -> None:
     assert main([str(tmp_path)]) == 1
     save(Book(used=USED, granted=frozenset()), tmp_path / "book.json")
     assert main([str(tmp_path)]) == 1

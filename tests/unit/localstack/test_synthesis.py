@@ -1,4 +1,4 @@
-"""A synthesis that CDK's own command line starts: kept settings, without any need of AWS."""
+"""Synthesis by the command line of CDK itself: kept settings without AWS access."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from tests.unit.localstack.test_deployment import Account
 
 ROOT = Path(__file__).resolve().parents[3]
 ACCOUNT = "123456789012"
-# What CDK tells an app; a stub's region is that of `Account`.
+# Variables that CDK sets for an app. The region of a stub is that of `Account`.
 CDK = {"CDK_DEFAULT_ACCOUNT": ACCOUNT, "CDK_DEFAULT_REGION": "eu-central-1"}
 
 
 @pytest.fixture
 def account(monkeypatch: pytest.MonkeyPatch) -> Iterator[Account]:
-    """Put a played account in the place of AWS."""
+    """Replace AWS by a stubbed account."""
     account = Account()
     monkeypatch.setattr(cdk, "client", account.client)
     yield account
@@ -44,8 +44,8 @@ def test_plan_existing_stack_keeps_settings(account: Account, tmp_path: Path) ->
     assert "keeps what the stack was deployed with: alarm_email=me@example.org" in said
 
 
-def test_plan_new_stack_names_data_of_an_earlier_one(account: Account, tmp_path: Path) -> None:
-    """CDK cannot import it during a deployment, so the app says which command does."""
+def test_plan_new_stack_names_data_of_earlier_one(account: Account, tmp_path: Path) -> None:
+    """CDK cannot import it, so the app names the command that can."""
     for _ in range(2):
         account.put("sts", "get_caller_identity", {"Account": ACCOUNT})
     account.put("cloudformation", "describe_stacks", "ValidationError")
@@ -69,32 +69,30 @@ def test_plan_new_stack_names_data_of_an_earlier_one(account: Account, tmp_path:
         ({deployment.MARK: ""}, CDK, False),
     ],
 )
-def test_plan_asks_aws_nothing(
+def test_plan_without_need_makes_no_aws_call(
     account: Account, context: dict[str, str], environment: dict[str, str], *, exists: bool
 ) -> None:
-    """Offline, on an emulator, on request, and where a command has planned before."""
     given = {key: value for key, value in context.items() if ":" not in key}
     planned = synthesis.plan(given, context, environment, say=lambda _: None)
     assert planned == synthesis.Planned(context=given, stack_exists=exists)
 
 
-def test_plan_other_account_is_refused(account: Account) -> None:
-    """CDK's `--profile` does not reach the app, which would read another account's settings."""
+def test_plan_of_other_account_is_refused(account: Account) -> None:
+    """`--profile` of CDK does not reach the app, which would read another account."""
     account.put("sts", "get_caller_identity", {"Account": "210987654321"})
     with pytest.raises(LocalStackError, match="set AWS_PROFILE instead of --profile"):
         synthesis.plan({}, {}, CDK, say=lambda _: None)
 
 
-def test_plan_unreadable_settings_are_refused(account: Account, tmp_path: Path) -> None:
-    """A deployment would drop them; the error names the key that goes on without."""
+def test_plan_with_unreadable_settings_is_refused(account: Account, tmp_path: Path) -> None:
+    """A deployment would drop them."""
     account.put("sts", "get_caller_identity", {"Account": ACCOUNT})
     account.put("cloudformation", "describe_stacks", "AccessDenied")
     with pytest.raises(LocalStackError, match="-c keep_settings=no"):
         synthesis.plan({}, {}, CDK, say=lambda _: None, root=tmp_path)
 
 
-def test_app_without_set_up_names_the_command(tmp_path: Path) -> None:
-    """In a fresh clone `npx cdk ls` ends with a sentence instead of the shell's words."""
+def test_app_without_setup_names_make_setup(tmp_path: Path) -> None:
     ran = subprocess.run(
         [ROOT / "tools" / "app.sh"], cwd=tmp_path, capture_output=True, text=True, check=False
     )

@@ -1,4 +1,4 @@
-"""A plain HTTP client for the sites' tests: no redirects, no decoding, URLs as they are written."""
+"""An HTTP client for tests of the sites: no redirects, no decoding, URLs unchanged."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Got:
-    """An answer as it came over the wire."""
+    """An answer as received."""
 
     status: int
     headers: CIMultiDictProxy[str]
@@ -25,13 +25,13 @@ class Got:
 
 
 class Client:
-    """One session on one connection at a time."""
+    """A session with one connection."""
 
     def __init__(self, session: aiohttp.ClientSession) -> None:
         self._session = session
 
     async def get(self, url: str, method: str = "GET", **headers: str) -> Got:
-        """Ask once; header names are given with `_` for `-`."""
+        """Send a request; `_` in header names stands for `-`."""
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         target = URL(url, encoded=True)
         async with self._session.request(
@@ -42,7 +42,7 @@ class Client:
 
 @pytest.fixture
 async def client() -> AsyncIterator[Client]:
-    """Return a client that keeps its connection alive."""
+    """A client that keeps its connection alive."""
     connector = aiohttp.TCPConnector(limit=1)
     headers = {"User-Agent": "test-client", "Accept-Encoding": "identity"}
     async with aiohttp.ClientSession(

@@ -1,4 +1,4 @@
-"""Every special page of the bookshop answers as it is said to."""
+"""Answers of the special pages of the bookshop."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SLOW_S = 0.05
 
 @pytest.fixture
 async def shop() -> AsyncIterator[bookshop.Bookshop]:
-    """Return a small shop."""
+    """A small shop."""
     async with bookshop.serve(books=30, slow_s=SLOW_S) as served:
         yield served
 
@@ -52,17 +52,16 @@ async def shop() -> AsyncIterator[bookshop.Bookshop]:
         ("/catalogue", 301, "/catalogue/"),
     ],
 )
-async def test_redirects(
+async def test_redirects_lead_to_their_target(
     shop: bookshop.Bookshop, client: Client, path: str, status: int, target: str
 ) -> None:
-    """Each kind of redirect leads where it should, also from a relative Location."""
+    """Also with a relative Location."""
     got = await client.get(shop.url + path)
     assert got.status == status
     assert urljoin(shop.url + path, got.headers["Location"]).startswith(shop.url + target)
 
 
-async def test_a_redirect_to_another_host(shop: bookshop.Bookshop, client: Client) -> None:
-    """One redirect leaves the site."""
+async def test_one_redirect_leads_to_other_host(shop: bookshop.Bookshop, client: Client) -> None:
     got = await client.get(shop.url + "/corners/redirects/away")
     assert got.headers["Location"].startswith("http://external.invalid/")
 
@@ -77,14 +76,15 @@ async def test_a_redirect_to_another_host(shop: bookshop.Bookshop, client: Clien
         ("/_site/x", 404),
     ],
 )
-async def test_dead_links(shop: bookshop.Bookshop, client: Client, path: str, status: int) -> None:
-    """Dead pages answer with their error for good."""
+async def test_dead_pages_always_return_their_error(
+    shop: bookshop.Bookshop, client: Client, path: str, status: int
+) -> None:
     for _ in range(2):
         assert (await client.get(shop.url + path)).status == status
 
 
-async def test_a_busy_page_recovers(shop: bookshop.Bookshop, client: Client) -> None:
-    """The first request for each busy path gets 503 with Retry-After, the next ones 200."""
+async def test_busy_page_answers_503_once(shop: bookshop.Bookshop, client: Client) -> None:
+    """With Retry-After."""
     for path in ("/busy/1", "/busy/2"):
         first = await client.get(shop.url + path)
         assert (first.status, first.headers["Retry-After"]) == (503, "1")
@@ -93,8 +93,8 @@ async def test_a_busy_page_recovers(shop: bookshop.Bookshop, client: Client) -> 
     assert (await client.get(shop.url + "/busy/1")).status == 503
 
 
-async def test_a_slow_page_takes_its_time(shop: bookshop.Bookshop, client: Client) -> None:
-    """The slow page waits before it answers: 1.5 s where nothing else is asked for."""
+async def test_slow_page_waits_before_answer(shop: bookshop.Bookshop, client: Client) -> None:
+    """By default for 1.5 s."""
     start = time.monotonic()
     assert (await client.get(shop.url + "/slow/")).status == 200
     assert time.monotonic() - start >= SLOW_S
@@ -103,8 +103,9 @@ async def test_a_slow_page_takes_its_time(shop: bookshop.Bookshop, client: Clien
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.name)
-async def test_charsets(shop: bookshop.Bookshop, client: Client, script: Script) -> None:
-    """Each page is readable by the web's rules, is not ASCII, and its own link leads to a page."""
+async def test_pages_in_other_charsets_can_be_decoded(
+    shop: bookshop.Bookshop, client: Client, script: Script
+) -> None:
     url = f"{shop.url}/world/{script.name}/"
     got = await client.get(url)
     content_type = got.headers["Content-Type"]
@@ -131,17 +132,15 @@ async def test_charsets(shop: bookshop.Bookshop, client: Client, script: Script)
         ("/sitemap.xml", "application/xml", b"<?xml"),
     ],
 )
-async def test_downloads(
+async def test_downloads_have_their_content_type(
     shop: bookshop.Bookshop, client: Client, path: str, content_type: str, start: bytes
 ) -> None:
-    """What is no page says what it is."""
     got = await client.get(shop.url + path)
     assert (got.status, got.headers["Content-Type"]) == (200, content_type)
     assert got.body.startswith(start)
 
 
-async def test_the_calendar_has_no_end(shop: bookshop.Bookshop, client: Client) -> None:
-    """Each month links to the next one, over the turn of the year, as far as one asks."""
+async def test_calendar_is_endless(shop: bookshop.Bookshop, client: Client) -> None:
     url = shop.url + "/calendar/"
     for _ in range(30):
         body = (await client.get(url)).body.decode()
@@ -151,17 +150,17 @@ async def test_the_calendar_has_no_end(shop: bookshop.Bookshop, client: Client) 
     assert url.endswith("/calendar/2029/05/")
 
 
-async def test_what_is_forbidden_answers_all_the_same(
+async def test_disallowed_pages_answer_and_are_logged(
     shop: bookshop.Bookshop, client: Client
 ) -> None:
-    """A crawler that asks for a disallowed URL gets an answer, and is seen in the log."""
     for url in shop.expected().disallowed:
         assert (await client.get(url)).status == 200
     assert len(shop.log.records()) == len(shop.expected().disallowed)
 
 
-async def test_tracking_parameters_change_nothing(shop: bookshop.Bookshop, client: Client) -> None:
-    """A page with tracking parameters is the page without them; other parameters count."""
+async def test_tracking_parameters_do_not_change_page(
+    shop: bookshop.Bookshop, client: Client
+) -> None:
     url = str(shop.books()[0]["url"])
     plain = await client.get(url)
     assert (await client.get(f"{url}?utm_source=a&gclid=b&fbclid=c")).body == plain.body
@@ -171,8 +170,7 @@ async def test_tracking_parameters_change_nothing(shop: bookshop.Bookshop, clien
     assert (await client.get(f"{query}?lang=de")).status == 404
 
 
-async def test_validators(shop: bookshop.Bookshop, client: Client) -> None:
-    """A page that the client has by its ETag is not sent again, and is logged as 304."""
+async def test_matching_etag_returns_304(shop: bookshop.Bookshop, client: Client) -> None:
     first = await client.get(shop.url + "/")
     again = await client.get(shop.url + "/", If_None_Match=f'"x", {first.headers["ETag"]}')
     other = await client.get(shop.url + "/", If_None_Match='"x"')
@@ -181,8 +179,10 @@ async def test_validators(shop: bookshop.Bookshop, client: Client) -> None:
     assert [record.status for record in shop.log.records()] == [200, 304, 200]
 
 
-async def test_lengths_and_encodings(shop: bookshop.Bookshop, client: Client) -> None:
-    """Content-Length is that of the bytes sent, plain or gzipped, and HEAD sends none of them."""
+async def test_content_length_is_that_of_sent_bytes(
+    shop: bookshop.Bookshop, client: Client
+) -> None:
+    """For plain, gzipped and HEAD answers."""
     plain = await client.get(shop.url + "/")
     packed = await client.get(shop.url + "/", Accept_Encoding="gzip, br")
     head = await client.get(shop.url + "/", method="HEAD")
@@ -194,8 +194,8 @@ async def test_lengths_and_encodings(shop: bookshop.Bookshop, client: Client) ->
     assert (await client.get(shop.url + "/", method="POST")).status == 405
 
 
-def test_books_are_what_their_pages_show() -> None:
-    """Title, price, stock, rating and the rest of every row are in the page, and in its JSON-LD."""
+def test_book_pages_show_their_row() -> None:
+    """In the page and in its JSON-LD."""
     shop = bookshop.Bookshop(books=150)
     for row in shop.books(""):
         asked = Asked(method="GET", target=str(row["url"]), host="x", headers={})
@@ -218,8 +218,7 @@ def test_books_are_what_their_pages_show() -> None:
         assert digits in {str(row["amount"]).replace(".", ""), str(row["amount"])[:-3]}
 
 
-def test_prices_come_in_many_forms() -> None:
-    """Seven currencies, with the sign before and after, and both ways to write the point."""
+def test_prices_have_many_formats() -> None:
     prices = [str(row["price"]) for row in bookshop.Bookshop().books("")]
     forms = {re.sub(r"\d+", "1", price) for price in prices}
     assert len(forms) > 15

@@ -1,4 +1,4 @@
-"""The sets that the bookshop expects are those that an independent walk of it finds."""
+"""Expected sets of the bookshop equal those of an independent walk."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ BASE = "http://shop.invalid"
 
 
 @pytest.mark.thorough
-async def test_a_walk_finds_exactly_what_is_expected() -> None:
-    """The whole shop, walked with robots.txt obeyed, gives every set of `expected`."""
+async def test_walk_finds_expected_sets() -> None:
+    """The walk obeys robots.txt."""
     async with bookshop.serve(slow_s=0.01) as shop:
         walked = await walk.walk(shop.url + "/")
         expected = shop.expected()
@@ -42,8 +42,7 @@ async def test_a_walk_finds_exactly_what_is_expected() -> None:
     )
 
 
-async def test_following_nofollow_links_adds_only_the_nofollow_pages() -> None:
-    """A walk that ignores nofollow finds the pages that `expected` keeps apart for it."""
+async def test_walk_along_nofollow_links_adds_nofollow_pages() -> None:
     async with bookshop.serve(books=SMALL, slow_s=0.01) as shop:
         walked = await walk.walk(shop.url + "/", walk.Options(follow_nofollow=True))
         expected = shop.expected()
@@ -51,8 +50,8 @@ async def test_following_nofollow_links_adds_only_the_nofollow_pages() -> None:
     assert len(expected.nofollow) == 4
 
 
-def test_the_shop_has_the_size_of_a_real_one() -> None:
-    """By default more than 1,000 pages are reachable: 1,000 books on 25 shelves with pagination."""
+def test_shop_has_more_than_1300_pages() -> None:
+    """1,000 books on 25 shelves with pagination."""
     shop = bookshop.Bookshop()
     pages = shop.expected(BASE).pages
     books = {str(row["url"]) for row in shop.books(BASE)}
@@ -64,8 +63,7 @@ def test_the_shop_has_the_size_of_a_real_one() -> None:
     assert any(url.endswith("/page-5.html") for url in pages)
 
 
-def test_the_sets_are_disjoint_and_survive_json() -> None:
-    """No URL is expected to end in two ways, and `from_json` undoes `as_json`."""
+def test_expected_sets_are_disjoint_and_survive_json() -> None:
     expected = bookshop.Bookshop(books=SMALL).expected(BASE)
     sets = [
         expected.pages, expected.noindex, expected.redirected, expected.failed,
@@ -77,15 +75,13 @@ def test_the_sets_are_disjoint_and_survive_json() -> None:
     assert bookshop.Expected.from_json(expected.as_json()) == expected
 
 
-def test_every_page_of_the_model_is_reachable_or_behind_nofollow() -> None:
-    """No page was written and then forgotten."""
+def test_every_page_is_reachable_or_behind_nofollow() -> None:
     shop = bookshop.Bookshop(books=SMALL)
     expected = shop.expected(BASE)
     assert set(shop.titles(BASE)) == expected.pages | expected.noindex | expected.nofollow
 
 
-def test_a_standard_html_parser_finds_the_links_that_the_model_notes() -> None:
-    """For every odd page, html5lib's tree holds the same links as the writer noted."""
+def test_html_parser_finds_links_of_model() -> None:
     for page in resources(bookshop.SEED, SMALL).values():
         if isinstance(page, Page) and page.path.startswith(("/corners/", "/world/", "/about/")):
             url = BASE + page.path
@@ -98,8 +94,7 @@ def test_a_standard_html_parser_finds_the_links_that_the_model_notes() -> None:
             assert {link for link in found if link.startswith("http")} == noted, page.path
 
 
-def test_titles_are_those_of_the_pages() -> None:
-    """Each page's bytes, decoded as a browser would, hold the title that the model states."""
+def test_titles_equal_those_of_model() -> None:
     for page in resources(bookshop.SEED, SMALL).values():
         if isinstance(page, Page):
             text = decode(page.body, dict(page.headers)["Content-Type"])
@@ -130,20 +125,19 @@ def _digest(seed: int, hash_seed: str) -> str:
 
 
 @pytest.mark.thorough
-def test_the_same_seed_gives_the_same_bytes_in_every_process() -> None:
-    """Neither the process nor its hash seed changes a byte, but another seed does."""
+def test_same_seed_gives_same_bytes_in_every_process() -> None:
     digest = _digest(1, "1")
     assert digest == _digest(1, "2")
     assert digest != _digest(2, "1")
 
 
-async def test_robots_txt_says_what_the_model_forbids() -> None:
-    """Python's own robots parser agrees on the rules without wildcards, which it does not know."""
+async def test_robots_parser_agrees_with_model() -> None:
+    """Python's parser knows no wildcards, so these rules are excluded."""
     async with bookshop.serve(books=SMALL) as shop:
         expected = shop.expected()
         parser = RobotFileParser()
         text = RULES.text.format(base_url=shop.url)
-        # Its first match wins, so the exception has to come first for it.
+        # Its first match wins, so the exception comes first here.
         lines = text.replace("Disallow: /account/\nAllow: /account/help/", "Allow: /account/help/\n"
                              "Disallow: /account/").splitlines()  # fmt: skip
         parser.parse(lines)
@@ -157,7 +151,6 @@ async def test_robots_txt_says_what_the_model_forbids() -> None:
 
 @pytest.mark.parametrize("name", ["/sitemap-pages.xml", "/sitemap-books.xml.gz"])
 def test_sitemaps_name_expected_pages_only(name: str) -> None:
-    """The index names each sitemap, and each sitemap's URLs are pages that links reach too."""
     shop = bookshop.Bookshop(books=SMALL)
     files = sitemap.files(catalogue.make(bookshop.SEED, SMALL), BASE)
     index = ET.fromstring(files["/sitemap.xml"][1])  # noqa: S314  # our own document

@@ -1,4 +1,4 @@
-"""Scripted sites answer by their script."""
+"""Answers of scripted sites."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from .conftest import Client
 
 
-async def test_a_sequence_is_played_in_turn(client: Client) -> None:
-    """The answers come one after the other, and the last one stays; reset starts anew."""
+async def test_sequence_is_answered_in_turn_until_reset(client: Client) -> None:
+    """The last answer stays."""
     async with graph.serve({"/": [Answer(status=503), Answer(status=429), Answer()]}) as site:
         for _ in range(2):
             statuses = [(await client.get(site.url + "/")).status for _ in range(4)]
@@ -21,9 +21,7 @@ async def test_a_sequence_is_played_in_turn(client: Client) -> None:
             await client.get(site.url + "/_site/reset")
 
 
-async def test_a_function_sees_the_request(client: Client) -> None:
-    """A script may decide by method, target and headers."""
-
+async def test_script_function_gets_request(client: Client) -> None:
     def echo(asked: Asked) -> Answer:
         return Answer(body=f"{asked.method} {asked.target} {asked.headers['X-Word']}".encode())
 
@@ -32,8 +30,8 @@ async def test_a_function_sees_the_request(client: Client) -> None:
     assert got.body == b"GET /echo?q=1 loom"
 
 
-async def test_a_path_with_its_query_comes_first(client: Client) -> None:
-    """A script for a path and query wins over that for the path; the rest is 404."""
+async def test_script_of_path_and_query_wins(client: Client) -> None:
+    """Unknown paths get a 404."""
     scripts = {"/a": Answer(body=b"path"), "/a?x=1": Answer(body=b"query")}
     async with graph.serve(scripts) as site:
         bodies = [(await client.get(site.url + p)).body for p in ("/a", "/a?x=1", "/a?x=2")]
@@ -43,16 +41,14 @@ async def test_a_path_with_its_query_comes_first(client: Client) -> None:
         assert (await client.get(site.url + "/b")).status == 204
 
 
-async def test_a_delay_is_kept(client: Client) -> None:
-    """An answer with a delay comes no sooner."""
+async def test_answer_is_delayed(client: Client) -> None:
     async with graph.serve({"/": graph.page("Slow", delay_s=0.05)}) as site:
         start = time.monotonic()
         await client.get(site.url + "/")
         assert time.monotonic() - start >= 0.05
 
 
-async def test_pages_chains_redirects_and_robots(client: Client) -> None:
-    """The helpers write what their names say, with everything escaped."""
+async def test_helpers_write_escaped_pages_and_robots(client: Client) -> None:
     scripts = {
         "/": graph.page("A <b> & c", ['/x?a=1&b="2"'], text="1 < 2", headers=[("X-A", "b")]),
         "/robots.txt": graph.robots("User-agent: *\nDisallow: /x\n"),

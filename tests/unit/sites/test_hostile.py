@@ -1,4 +1,4 @@
-"""The hostile site serves the bytes that its table says, as a raw socket reads them."""
+"""Bytes of the hostile site, as a raw socket reads them."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from tests.sites.server import HOST
 
 MIB = 1024 * 1024
 READ_BYTES = 65_536
-QUIET_S = 0.4  # what says nothing for so long has nothing more to say
+QUIET_S = 0.4  # a connection that is silent for this long has ended
 
 
 @pytest.fixture(scope="module")
 def site() -> Iterator[Hostile]:
-    """Serve the site from a thread; the tests ask for different things, so one is enough."""
+    """Serve the site from a thread for all tests."""
     served = Hostile()
     with served.in_background():
         yield served
@@ -35,7 +35,7 @@ def site() -> Iterator[Hostile]:
 
 
 async def read(site: Hostile, place: str, target: str = "/", bytes_max: int = MIB) -> bytes:
-    """Send a request and return what comes back, until it ends, is silent or is enough."""
+    """Send a request; return the answer until its end, a silence or `bytes_max`."""
     reader, writer = await asyncio.open_connection(HOST, site.ports[place])
     host = f"127.0.0.1:{site.ports[place]}"
     writer.write(f"GET {target} HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
@@ -56,14 +56,14 @@ async def read(site: Hostile, place: str, target: str = "/", bytes_max: int = MI
 
 
 def whole(start: bytes, size: int) -> bool:
-    """Whether an answer that begins so, and of which so much is here, is all here."""
+    """Whether an answer of this size with this start is complete."""
     head, end, _ = start.partition(b"\r\n\r\n")
     length = re.findall(rb"Content-Length: ([0-9]+)\r", head + b"\r")
     return bool(end) and len(length) == 1 and size == len(head) + 4 + int(length[0])
 
 
 def split(said: bytes) -> tuple[bytes, bytes]:
-    """Take head and body apart."""
+    """Head and body of an answer."""
     head, _, body = said.partition(b"\r\n\r\n")
     return head, body
 
@@ -74,8 +74,7 @@ PAGES = [row for row in OWN if row.say is None and BY_NAME[row.place].greet is N
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("row", PAGES, ids=lambda row: f"{row.place}{row.path}")
-async def test_plain_rows_are_pages(site: Hostile, row: Row) -> None:
-    """A row without a script is a page of its own title, with its children and ghosts."""
+async def test_plain_rows_are_pages_with_children_and_ghosts(site: Hostile, row: Row) -> None:
     head, body = split(await read(site, row.place, row.path))
     assert head.startswith(b"HTTP/1.1 200 OK")
     assert f"<title>{row.path}</title>".encode() in body
@@ -102,35 +101,31 @@ async def test_plain_rows_are_pages(site: Hostile, row: Row) -> None:
         ("/nowhere", b"HTTP/1.1 404 Not Found"),
     ],
 )
-async def test_answers_begin_as_they_are_written(site: Hostile, target: str, begins: bytes) -> None:
-    """Nothing of HTTP is put right on the way."""
+async def test_answers_start_with_written_bytes(site: Hostile, target: str, begins: bytes) -> None:
     assert (await read(site, "main", target)).startswith(begins)
 
 
-async def test_location_of_bytes_that_are_not_ascii(site: Hostile) -> None:
-    """Such a header is sent as bytes, not escaped."""
+async def test_non_ascii_location_is_sent_as_bytes(site: Hostile) -> None:
     head, _ = split(await read(site, "main", "/astray/non-ascii"))
     assert b"Location: /astray/goal-\xc3\xa9" in head
 
 
-async def test_heads_that_are_too_large(site: Hostile) -> None:
-    """200 lines, one of 70 KB, and one that does not end."""
+async def test_large_heads_are_sent(site: Hostile) -> None:
+    """200 lines, a line of 70 KB, an endless line."""
     head, _ = split(await read(site, "main", "/heads/200-lines"))
     assert head.count(b"\r\nX: v") == 200
     assert len(await read(site, "main", "/heads/70-kb")) > 70_000
     assert b"\r\n\r\n" not in await read(site, "main", "/heads/endless", 5 * MIB)
 
 
-async def test_early_hints_come_first(site: Hostile) -> None:
-    """1,000 of them, and then the answer."""
+async def test_1000_early_hints_precede_answer(site: Hostile) -> None:
     said = await read(site, "main", "/garbage/1000-hints")
     assert said.count(b"HTTP/1.1 103") == 1_000
     assert said.count(b"HTTP/1.1 200") == 1
 
 
 @pytest.mark.parametrize("target", ["/endless/chunks", "/endless/no-length"])
-async def test_endless_bodies_go_on(site: Hostile, target: str) -> None:
-    """There is more than any limit on a body, made as it is taken."""
+async def test_endless_bodies_exceed_any_limit(site: Hostile, target: str) -> None:
     assert len(await read(site, "main", target, 8 * MIB)) >= 8 * MIB
 
 
@@ -138,8 +133,9 @@ async def test_endless_bodies_go_on(site: Hostile, target: str) -> None:
 @pytest.mark.parametrize(
     ("place", "target"), [("drip-head", "/slow/head"), ("drip-body", "/slow/body")]
 )
-async def test_slow_answers_drip(site: Hostile, place: str, target: str) -> None:
-    """A little comes, a little later a little more, and no end."""
+async def test_slow_answers_send_few_bytes_at_a_time(
+    site: Hostile, place: str, target: str
+) -> None:
     reader, writer = await asyncio.open_connection(HOST, site.ports[place])
     writer.write(f"GET {target} HTTP/1.1\r\n\r\n".encode())
     sizes = [len(await asyncio.wait_for(reader.read(READ_BYTES), 2)) for _ in range(4)]
@@ -148,8 +144,7 @@ async def test_slow_answers_drip(site: Hostile, place: str, target: str) -> None
 
 
 @pytest.mark.parametrize("coding", codings.BOMBS)
-async def test_bombs_become_64_mib(site: Hostile, coding: str) -> None:
-    """A small body, and far more of it behind its first coding."""
+async def test_bombs_decode_to_more_than_64_mib(site: Hostile, coding: str) -> None:
     head, body = split(await read(site, "main", f"/bombs/{coding.replace(', ', '-')}"))
     assert f"Content-Encoding: {coding}".encode() in head
     assert len(body) < 80_000
@@ -159,8 +154,8 @@ async def test_bombs_become_64_mib(site: Hostile, coding: str) -> None:
         assert b"/bombs/seen-in-gzip" in decoded[:100]
 
 
-async def test_spoilt_codings(site: Hostile) -> None:
-    """Empty members by the thousand, a checksum that does not fit, a stream that breaks off."""
+async def test_broken_gzip_bodies_fail_to_decode(site: Hostile) -> None:
+    """Thousands of empty members, a wrong checksum, a truncated stream."""
     _, members = split(await read(site, "main", "/bombs/members", 4 * MIB))
     assert members.count(b"\x1f\x8b\x08") == codings.MEMBERS
     _, body = split(await read(site, "main", "/spoilt/bad-checksum"))
@@ -171,13 +166,12 @@ async def test_spoilt_codings(site: Hostile) -> None:
         gzip.decompress(body)
 
 
-async def test_a_million_links(site: Hostile) -> None:
-    """All of them are there, for who reads so far."""
+async def test_page_of_a_million_links_is_complete(site: Hostile) -> None:
     said = await read(site, "main", "/many/many", 64 * MIB)
     assert said.count(b"<a href=") == links.LINKS
 
 
-async def test_shapes_of_pages(site: Hostile) -> None:
+async def test_pages_have_extreme_shapes(site: Hostile) -> None:
     """50 MB in a line, 200,000 nested elements, 100,000 attributes."""
     head, body = split(await read(site, "main", "/shapes/line", 60 * MIB))
     assert len(body) == content.LINE_MIB * MIB
@@ -187,8 +181,8 @@ async def test_shapes_of_pages(site: Hostile) -> None:
     assert (await read(site, "main", "/shapes/attributes", 4 * MIB)).count(b"=") >= 100_000
 
 
-async def test_hosts_that_ask_for_rest(site: Hostile) -> None:
-    """Seconds, a date to come, a date that is past; then a page, or never one."""
+async def test_busy_hosts_send_retry_after(site: Hostile) -> None:
+    """Seconds, a future date, a past date; then a page or never one."""
     first = await read(site, "busy-seconds", "/busy")
     assert f"Retry-After: {statuses.REST_S}".encode() in first
     assert (await read(site, "busy-seconds", "/busy")).startswith(b"HTTP/1.1 200")
@@ -203,8 +197,7 @@ async def test_hosts_that_ask_for_rest(site: Hostile) -> None:
 
 
 @pytest.mark.parametrize("name", robots.FILES)
-async def test_robots_are_served(site: Hostile, name: str) -> None:
-    """Every file comes, of its size and in its bytes."""
+async def test_robots_files_have_their_size_and_bytes(site: Hostile, name: str) -> None:
     said = await read(site, f"robots-{name}", "/robots.txt", 2 * MIB)
     _, body = split(said)
     match name:
@@ -218,8 +211,7 @@ async def test_robots_are_served(site: Hostile, name: str) -> None:
             assert f"HTTP/1.1 {name}".encode() in said
 
 
-async def test_chain_of_robots_has_its_length(site: Hostile) -> None:
-    """Six redirects, then the rules."""
+async def test_robots_chain_has_six_redirects(site: Hostile) -> None:
     target, hops = "/robots.txt", 0
     while b"Location: " in (said := await read(site, "robots-6-hops", target)):
         target, hops = said.partition(b"Location: ")[2].splitlines()[0].decode(), hops + 1
@@ -229,8 +221,8 @@ async def test_chain_of_robots_has_its_length(site: Hostile) -> None:
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("place", [place.name for place in PLACES if place.trap])
-async def test_traps_lead_on(site: Hostile, place: str) -> None:
-    """Every page of a trap leads to others, for ever; the same URL says the same."""
+async def test_traps_link_on_without_end(site: Hostile, place: str) -> None:
+    """The same URL always has the same page."""
     target = "/"
     met = {target}
     for _ in range(5):
@@ -245,14 +237,12 @@ async def test_traps_lead_on(site: Hostile, place: str) -> None:
         met.add(target)
 
 
-async def test_identical_pages_are_identical(site: Hostile) -> None:
-    """The trap of equal content says the same under any URL."""
+async def test_same_content_trap_returns_equal_pages(site: Hostile) -> None:
     assert await read(site, "same", "/a/") == await read(site, "same", "/b/c/")
     assert await read(site, "lost", "/a") != await read(site, "lost", "/b")
 
 
-async def test_certificates(site: Hostile, tmp_path: Path) -> None:
-    """The good ones are trusted by who trusts their authority, the bad ones are not."""
+async def test_only_good_certificates_are_trusted(site: Hostile, tmp_path: Path) -> None:
     context = ssl.create_default_context(cafile=str(trusted(tmp_path)))
     for place in PLACES:
         if place.tls is None or place.tls_version_max:
@@ -264,13 +254,12 @@ async def test_certificates(site: Hostile, tmp_path: Path) -> None:
             assert bad, place.name
         else:
             writer.close()
-            # The common name alone is enough for OpenSSL unless it is told otherwise.
+            # OpenSSL accepts a common name alone unless it is told otherwise.
             assert not bad or place.name == "tls-common-name", place.name
     assert authority("trusted").pem.startswith(b"-----BEGIN CERTIFICATE-----")
 
 
-async def test_refused_swallowed_and_greeted(site: Hostile) -> None:
-    """A port without a listener, one that is full, one that speaks first."""
+async def test_connections_are_refused_ignored_or_greeted(site: Hostile) -> None:
     with pytest.raises(ConnectionRefusedError):
         await asyncio.open_connection(HOST, site.ports["refusing"])
     with pytest.raises(TimeoutError):
@@ -279,8 +268,7 @@ async def test_refused_swallowed_and_greeted(site: Hostile) -> None:
     assert await read(site, "tls-hang-up") == b""
 
 
-async def test_log_tells_who_gave_secrets_away(site: Hostile) -> None:
-    """Requests are noted with their turns, and with headers that should not have been sent."""
+async def test_log_records_turns_and_secret_headers(site: Hostile) -> None:
     _, writer = await asyncio.open_connection(HOST, site.ports["main"])
     writer.write(b"GET /x HTTP/1.1\r\nCookie: id=1\r\nAUTHORIZATION: b\r\n\r\n")
     await writer.drain()
@@ -291,8 +279,7 @@ async def test_log_tells_who_gave_secrets_away(site: Hostile) -> None:
     writer.close()
 
 
-async def test_everything_is_reached_from_the_start(site: Hostile) -> None:
-    """The start page leads to every list and every place that is a beginning."""
+async def test_start_page_links_every_list_and_place(site: Hostile) -> None:
     body = (await read(site, "main")).decode()
     for url in site.seeds("polite") + site.seeds("bold") + site.seeds("patient"):
         assert url == site.url("main") or url in body
@@ -300,6 +287,6 @@ async def test_everything_is_reached_from_the_start(site: Hostile) -> None:
         assert f'"/{FOLDERS[case]}/"' in body
 
 
-def test_traps_and_crawl_fit_together() -> None:
-    """A page of many links gives fewer than a folder may have, or the trap would be that page."""
+def test_link_limit_is_below_trap_limit() -> None:
+    """Otherwise a single page would be the trap."""
     assert links.LINKS_TAKEN < traps.FOLDER_URLS_MAX

@@ -1,4 +1,4 @@
-"""The table of the hostile site: it has every case, and speaks the product's words."""
+"""The table of the hostile site has every case, with outcomes of the product."""
 
 from __future__ import annotations
 
@@ -22,18 +22,15 @@ TRAPS = [place.trap for place in PLACES if place.trap]
 
 @pytest.mark.parametrize("case", CASES)
 def test_every_case_is_served_or_tested_elsewhere(case: int) -> None:
-    """No case from 31 to 78 is without a row, a trap or a test that has it."""
     assert case in BY_CASE or ELSEWHERE[case]
 
 
-def test_there_are_no_other_cases() -> None:
-    """A case that is numbered wrongly would hide one that is missing."""
+def test_table_has_no_unknown_cases() -> None:
     assert BY_CASE | ELSEWHERE.keys() == set(CASES)
 
 
 @pytest.mark.parametrize("test", sorted({test for tests in ELSEWHERE.values() for test in tests}))
 def test_tests_elsewhere_exist(test: str) -> None:
-    """What the table names is there."""
     file, _, name = test.partition("::")
     tree = ast.parse((ROOT / file).read_text())
     functions = [
@@ -43,8 +40,7 @@ def test_tests_elsewhere_exist(test: str) -> None:
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.place}{row.path}")
-def test_row_makes_sense(row: Row) -> None:
-    """Outcomes and reasons are those that there are; what is ours has a place that is served."""
+def test_row_has_valid_outcome_reason_and_place(row: Row) -> None:
     assert row.outcome in set(Outcome)
     assert row.reason in set(Reason)
     assert row.serves
@@ -53,21 +49,18 @@ def test_row_makes_sense(row: Row) -> None:
     assert row.asks is None or 0 <= row.asks <= ATTEMPTS
 
 
-def test_attempts_are_those_of_a_crawl() -> None:
-    """What may pass is asked for as often as the product does."""
+def test_attempts_equal_those_of_product() -> None:
     assert ATTEMPTS == ATTEMPTS_MAX
 
 
-def test_targets_and_places_are_named_once() -> None:
-    """Two rows of one URL would contradict each other."""
+def test_targets_and_places_are_unique() -> None:
     targets = Counter((row.place, row.path) for row in ROWS)
     assert max(targets.values()) == 1
     assert max(Counter(place.name for place in PLACES).values()) == 1
     assert len(set(FOLDERS.values())) == len(FOLDERS)
 
 
-def test_traps_are_stopped_by_refusals_that_there_are() -> None:
-    """Every trap names what ends it, and bounds."""
+def test_traps_name_refusals_and_bounds() -> None:
     assert {trap.case for trap in TRAPS} == {*range(69, 78)}
     for trap in TRAPS:
         assert set(trap.stops) <= set(Refusal)
@@ -75,8 +68,7 @@ def test_traps_are_stopped_by_refusals_that_there_are() -> None:
 
 
 @pytest.mark.thorough
-def test_each_case_has_innocents_beside_it() -> None:
-    """Beside what is hostile there is a page that must not be harmed by it."""
+def test_each_case_has_ordinary_page_beside_it() -> None:
     site = Hostile()
     with site.in_background():
         due = {**site.due("polite"), **site.due("bold")}
@@ -88,8 +80,7 @@ def test_each_case_has_innocents_beside_it() -> None:
             assert (fine and fine.outcome == "fetched") or BY_NAME[row.place].crawl == "patient"
 
 
-def test_by_hand_it_prints_all_cases_with_their_urls() -> None:
-    """Every case has a line: a URL with its outcome, or the test that has it."""
+def test_printed_lines_have_all_cases() -> None:
     site = Hostile()
     with site.in_background():
         printed = lines(site)

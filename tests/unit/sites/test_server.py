@@ -1,4 +1,4 @@
-"""The access log, the control paths, and the ways to run a site."""
+"""Access log and control paths of sites, and the ways to run a site."""
 
 from __future__ import annotations
 
@@ -31,8 +31,7 @@ async def _send_raw(url: str, path: str) -> tuple[asyncio.StreamReader, asyncio.
     return reader, writer
 
 
-async def test_each_request_is_logged(client: Client) -> None:
-    """A record holds when, what, by whom, on which connection, and how it was answered."""
+async def test_each_request_is_logged_with_its_fields(client: Client) -> None:
     before_ms = time.time_ns() // 1_000_000
     async with graph.serve({"/a": graph.page("A")}) as site:
         await client.get(site.url + "/a?b=%20c")
@@ -47,8 +46,7 @@ async def test_each_request_is_logged(client: Client) -> None:
     assert (first.in_flight, second.in_flight) == (1, 1)
 
 
-async def test_connections_are_told_apart(client: Client) -> None:
-    """Requests on a kept connection have one id; a closed connection is followed by another."""
+async def test_log_distinguishes_connections(client: Client) -> None:
     closing = Answer(headers=(("Connection", "close"),))
     async with graph.serve({"/": graph.page("Home"), "/bye": closing}) as site:
         for path in ("/", "/", "/bye", "/"):
@@ -56,8 +54,8 @@ async def test_connections_are_told_apart(client: Client) -> None:
     assert [record.connection for record in site.log.records()] == [1, 1, 1, 2]
 
 
-async def test_requests_in_flight_are_counted_and_logged_at_their_arrival(client: Client) -> None:
-    """Two requests at once are seen as such, and a client that goes away is in the log too."""
+async def test_requests_in_flight_are_logged_on_arrival(client: Client) -> None:
+    """A client that disconnects is in the log too."""
     async with graph.serve({"/slow": graph.page("Slow", delay_s=60)}) as site:
         _, writer = await _send_raw(site.url, "/slow")
         while not site.log.records():
@@ -68,11 +66,10 @@ async def test_requests_in_flight_are_counted_and_logged_at_their_arrival(client
     assert [(r.path, r.in_flight) for r in site.log.records()] == [("/slow", 1), ("/other", 2)]
 
 
-async def test_a_dropped_connection_is_logged_with_status_0(client: Client) -> None:
-    """A site can close a connection without an answer, once or always."""
+async def test_dropped_connection_is_logged_with_status_0(client: Client) -> None:
     scripts = {"/": [Answer(dropped=True), graph.page("At last")]}
     async with graph.serve(scripts) as site:
-        reader, writer = await _send_raw(site.url, "/")  # aiohttp would repeat it by itself
+        reader, writer = await _send_raw(site.url, "/")  # aiohttp would repeat the request
         with contextlib.suppress(ConnectionResetError):
             assert await reader.read() == b""
         writer.close()
@@ -80,8 +77,8 @@ async def test_a_dropped_connection_is_logged_with_status_0(client: Client) -> N
     assert [record.status for record in site.log.records()] == [0, 200]
 
 
-async def test_control_paths(client: Client) -> None:
-    """The log can be read from outside, in parts too; reading it is not logged; reset clears."""
+async def test_control_paths_read_and_reset_log(client: Client) -> None:
+    """Control requests are not logged."""
     async with bookshop.serve(books=30) as shop:
         for path in ("/", "/busy/1", "/style.css"):
             await client.get(shop.url + path)
@@ -103,8 +100,7 @@ async def test_control_paths(client: Client) -> None:
         assert shop.log.records()[0].seq == 4
 
 
-def test_a_site_in_the_background() -> None:
-    """Tests that block can have a site too, and it is gone after them."""
+def test_site_in_background_ends_with_block() -> None:
     with graph.serve_in_background({"/": graph.page("Home")}) as site:
         with urlopen(site.url) as answer:  # noqa: S310  # our own http URL
             assert b"Home" in answer.read()
@@ -113,8 +109,7 @@ def test_a_site_in_the_background() -> None:
         urlopen(site.url)  # noqa: S310  # same
 
 
-def test_a_site_in_another_process() -> None:
-    """The child tells its URL, and gives the log, the expected sets and a reset over HTTP."""
+def test_site_in_child_process_has_log_and_reset() -> None:
     with child.start("bookshop", "--books", "30", "--slow-s", "0.1") as shop:
         with urlopen(shop.url + "/about/") as answer:  # noqa: S310  # our own http URL
             assert answer.status == 200
@@ -129,8 +124,7 @@ def test_a_site_in_another_process() -> None:
         urlopen(shop.url)  # noqa: S310  # same
 
 
-def test_a_directory_in_another_process(tmp_path: Path) -> None:
-    """`python -m tests.sites.static DIR` serves a directory."""
+def test_directory_in_child_process(tmp_path: Path) -> None:
     (tmp_path / "index.html").write_text("<title>Here</title>")
     with (
         child.start("static", str(tmp_path)) as site,
@@ -139,8 +133,7 @@ def test_a_directory_in_another_process(tmp_path: Path) -> None:
         assert b"Here" in answer.read()
 
 
-def test_a_child_that_cannot_start_is_an_error(tmp_path: Path) -> None:
-    """A child that ends before it listens raises, with its exit code."""
+def test_child_that_cannot_start_raises_exit_code(tmp_path: Path) -> None:
     with (
         pytest.raises(RuntimeError, match="ended with code 1"),
         child.start("static", str(tmp_path / "absent")),
@@ -148,8 +141,7 @@ def test_a_child_that_cannot_start_is_an_error(tmp_path: Path) -> None:
         pass
 
 
-def test_a_site_that_a_person_serves_needs_no_input() -> None:
-    """Started in the background of a script, it serves until it is told to stop."""
+def test_site_without_input_serves_until_sigterm() -> None:
     with subprocess.Popen(
         [sys.executable, "-m", "tests.sites.bookshop", "--books", "30"],
         cwd=child.ROOT,
@@ -159,7 +151,7 @@ def test_a_site_that_a_person_serves_needs_no_input() -> None:
         assert process.stdout is not None
         url = json.loads(process.stdout.readline())["url"]
         served = child.Child(url, process.pid)
-        for _ in range(20):  # each would fail once the site has ended
+        for _ in range(20):  # each call would fail if the site had ended
             served.control("expected.json")
         process.send_signal(signal.SIGTERM)
         assert process.wait(20) == 0
@@ -167,8 +159,7 @@ def test_a_site_that_a_person_serves_needs_no_input() -> None:
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGINT, None], ids=str)
-def test_a_child_ends_when_it_is_told_or_left(end: signal.Signals | None) -> None:
-    """SIGTERM, SIGINT and the end of standard input each stop it, with code 0."""
+def test_child_ends_on_signal_or_closed_input(end: signal.Signals | None) -> None:
     with subprocess.Popen(
         [sys.executable, "-m", "tests.sites.bookshop", "--books", "30"],
         cwd=child.ROOT,

@@ -1,4 +1,4 @@
-"""A directory is served as a plain file server does it."""
+"""A directory served like a plain file server."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def directory(tmp_path: Path) -> Path:
-    """Return a directory with files of some types, and a secret beside it."""
+    """A directory with files of several types, and a secret file beside it."""
     (tmp_path / "secret.txt").write_text("secret")
     root = tmp_path / "root"
     (root / "sub").mkdir(parents=True)
@@ -55,10 +55,9 @@ def directory(tmp_path: Path) -> Path:
         ("/%00", 404, None, ""),
     ],
 )
-async def test_files(
+async def test_files_are_served_only_from_directory(
     directory: Path, client: Client, path: str, status: int, content_type: str | None, body: str
 ) -> None:
-    """Each path has its file and type, also the second time; nothing outside is served."""
     async with static.serve(directory) as site:
         for _ in range(2):
             got = await client.get(site.url + path)
@@ -68,15 +67,13 @@ async def test_files(
     assert [record.path for record in site.log.records()] == [path, path]
 
 
-async def test_a_directory_without_its_slash_is_redirected(directory: Path, client: Client) -> None:
-    """`/dir` leads to `/dir/`, so that relative links in it work."""
+async def test_directory_without_slash_is_redirected(directory: Path, client: Client) -> None:
     async with static.serve(directory) as site:
         got = await client.get(site.url + "/sub")
         assert (got.status, got.headers["Location"]) == (301, "/sub/")
         assert (await client.get(site.url + "/", method="PUT")).status == 405
 
 
-def test_a_directory_that_is_absent_is_an_error(tmp_path: Path) -> None:
-    """A wrong path is told at once, not as 404 for everything."""
+def test_missing_directory_raises(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         static.Static(tmp_path / "absent")

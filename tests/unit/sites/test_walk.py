@@ -1,4 +1,4 @@
-"""The oracle itself: what a walk follows, counts and leaves."""
+"""Links that the reference walk follows, counts and ignores."""
 
 from __future__ import annotations
 
@@ -19,8 +19,7 @@ def _paths(urls: set[str]) -> set[str]:
     return {urlsplit(url)._replace(scheme="", netloc="").geturl() for url in urls}
 
 
-async def test_links_that_a_walk_follows_and_leaves() -> None:
-    """Anchors and areas of the same origin count; comments, scripts and other tags do not."""
+async def test_walk_follows_anchors_and_areas_only() -> None:
     body = b"""<a href=/one>1</a><AREA HREF="two#x"><a href="/one#again">1</a>
 <a href="/one?utm_source=x">1</a><!-- <a href=/ghost> --><script>"<a href=/ghost>"</script>
 <link href=/ghost><img src=/ghost><a href="mailto:a@b.invalid">m</a><a href="javascript:x()">j</a>
@@ -43,8 +42,7 @@ async def test_links_that_a_walk_follows_and_leaves() -> None:
 
 
 @pytest.mark.parametrize("max_depth", [0, 1, 5, None])
-async def test_depth_is_bounded(max_depth: int | None) -> None:
-    """A walk ends at its depth, or with the site."""
+async def test_walk_depth_is_limited(max_depth: int | None) -> None:
     async with graph.serve(graph.chain(8)) as site:
         walked = await walk.walk(site.url + "/chain/0", walk.Options(max_depth=max_depth))
     last = 8 if max_depth is None else max_depth
@@ -52,8 +50,8 @@ async def test_depth_is_bounded(max_depth: int | None) -> None:
     assert walked.depths[f"{site.url}/chain/{last}"] == last
 
 
-async def test_a_redirect_adds_no_depth_and_a_loop_ends() -> None:
-    """The goal of redirects is as deep as the link to them, also where a longer way is known."""
+async def test_redirects_add_no_depth_and_loops_end() -> None:
+    """The smallest depth counts."""
     scripts = {
         "/": graph.page("Home", ["/hop/0", "/far", "/loop"]),
         "/far": graph.page("Far", ["/hop/2"]),
@@ -66,8 +64,8 @@ async def test_a_redirect_adds_no_depth_and_a_loop_ends() -> None:
     assert walked.depths[site.url + "/hop/2"] == 1
 
 
-async def test_nofollow_is_obeyed_unless_told_otherwise() -> None:
-    """A link, a page's meta and a header can each ask not to be followed."""
+async def test_nofollow_is_obeyed_by_default() -> None:
+    """Link, meta element and header."""
     html = ("Content-Type", "text/html")
     scripts = {
         "/": Answer(
@@ -117,8 +115,8 @@ Disallow: /
         ("/tie", False),
     ],
 )
-async def test_robots_are_obeyed_unless_told_otherwise(path: str, *, forbidden: bool) -> None:
-    """The longest rule of the group for all agents decides, with its wildcards."""
+async def test_robots_are_obeyed_by_default(path: str, *, forbidden: bool) -> None:
+    """The longest rule for all agents decides."""
     start = graph.page("Start", [path])
     scripts = {"/start": start, path: graph.page("Page"), "/robots.txt": graph.robots(ROBOTS)}
     async with graph.serve(scripts) as site:
@@ -129,8 +127,7 @@ async def test_robots_are_obeyed_unless_told_otherwise(path: str, *, forbidden: 
         assert site.url + path in walked.pages
 
 
-async def test_a_busy_page_is_asked_once_more() -> None:
-    """One 503 or 429 is forgiven, a second one is a failure."""
+async def test_busy_page_is_requested_twice() -> None:
     scripts: dict[str, graph.Script] = {
         "/": [Answer(status=503), graph.page("Home", ["/busy"])],
         "/busy": Answer(status=429),
@@ -141,16 +138,15 @@ async def test_a_busy_page_is_asked_once_more() -> None:
     assert site.log.paths() == ["/", "/", "/busy", "/busy"]
 
 
-async def test_a_site_without_end_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A walk gives up loudly, since an oracle that is cut short would lie."""
+async def test_walk_of_endless_site_raises(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A truncated reference would be wrong."""
     monkeypatch.setattr(walk, "URLS_MAX", 5)
     async with graph.serve(graph.chain(8)) as site:
         with pytest.raises(RuntimeError, match="more than 5"):
             await walk.walk(site.url + "/chain/0")
 
 
-async def test_a_directory_is_walked_like_the_site_that_serves_it(tmp_path: Path) -> None:
-    """The files and the server give the same URLs."""
+async def test_walk_of_directory_equals_walk_of_its_site(tmp_path: Path) -> None:
     (tmp_path / "sub").mkdir()
     pages = {
         "index.html": '<a href="sub">s</a> <a href="b%20c.html#x">b</a> <a href="no.html">n</a>',
@@ -176,8 +172,8 @@ async def test_a_directory_is_walked_like_the_site_that_serves_it(tmp_path: Path
 
 
 @pytest.mark.thorough
-def test_no_site_imports_the_product() -> None:
-    """An oracle that used the product's code would share its faults."""
+def test_sites_do_not_import_product() -> None:
+    """The reference would share the faults of the product."""
     program = """
 import importlib, pkgutil, sys, tests.sites
 for module in pkgutil.walk_packages(tests.sites.__path__, "tests.sites."):
@@ -190,6 +186,6 @@ print(sorted(roots & {"orbweaver", "handlers", "selectolax"}))
         [sys.executable, "-c", program], cwd=child.ROOT, capture_output=True, text=True, check=True
     )
     assert done.stdout.strip() == "[]"
-    # An extractor is what a user of the product writes, about the site.
+    # An extractor is code of a user of the product.
     files = [file for file in SITES.rglob("*.py") if file.name != "extractor.py"]
     assert "orbweaver" not in "".join(file.read_text() for file in files)
