@@ -1,4 +1,4 @@
-"""The plan of faults: by the seed alone, within its rates, and only where it may be."""
+"""The plan of faults: determined by its seed, with the given rates."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ NONE = Rates(throttle=0, error=0, lost=0, held=0, partial=0, twice=0, storm=0)
 
 
 def drawn(plan: Plan, operation: str, count: int = CALLS) -> list[Fault | None]:
-    """Draw for calls in a row."""
+    """Faults of consecutive calls."""
     return [plan.draw("dynamodb", operation) for _ in range(count)]
 
 
-def test_a_seed_gives_the_same_faults_whatever_comes_between() -> None:
-    """The faults of one operation do not depend on the calls of others."""
+def test_faults_of_operation_depend_on_seed_only() -> None:
+    """Calls of other operations do not change them."""
     alone = drawn(Plan(7, Rates()), SEND, 500)
     plan = Plan(7, Rates())
     among = []
@@ -31,8 +31,8 @@ def test_a_seed_gives_the_same_faults_whatever_comes_between() -> None:
     assert drawn(Plan(8, Rates()), SEND, 500) != alone
 
 
-def test_faults_come_as_often_as_the_rates_say() -> None:
-    """Each kind has its share of the calls, within three standard deviations or so."""
+def test_faults_have_their_rates() -> None:
+    """Within about three standard deviations."""
     rates = Rates(storm=0, held=0.02)
     counted = Counter(drawn(Plan(1, rates), SEND))
 
@@ -40,8 +40,7 @@ def test_faults_come_as_often_as_the_rates_say() -> None:
         assert counted[fault] / CALLS == pytest.approx(rate, abs=0.006)
 
 
-def test_only_batches_are_done_in_part_and_only_sends_twice() -> None:
-    """An operation without entries has no part, and only messages are sent twice."""
+def test_only_batches_are_partial_and_only_sends_double() -> None:
     rates = Rates()
 
     assert Fault.PARTIAL not in rates.of("GetItem")
@@ -49,8 +48,7 @@ def test_only_batches_are_done_in_part_and_only_sends_twice() -> None:
     assert [name for name in BATCHES if Fault.TWICE in rates.of(name)] == [SEND]
 
 
-def test_other_services_are_left_alone() -> None:
-    """Nothing happens to what is neither the database nor the queue."""
+def test_other_services_have_no_faults() -> None:
     plan = Plan(1, Rates(throttle=1))
 
     assert plan.draw("events", "PutEvents") is None
@@ -58,8 +56,7 @@ def test_other_services_are_left_alone() -> None:
     assert plan.draw("sqs", SEND) is Fault.THROTTLE
 
 
-def test_a_storm_refuses_many_calls_in_a_row() -> None:
-    """Once begun, a storm throttles as many of the next calls as it is strong, and then ends."""
+def test_storm_throttles_consecutive_calls() -> None:
     plan = Plan(1, replace(NONE, storm=1.0, storm_throttle=1.0))
 
     assert plan.draw("dynamodb", "GetItem") is None
@@ -67,8 +64,8 @@ def test_a_storm_refuses_many_calls_in_a_row() -> None:
     assert plan.draw("dynamodb", "GetItem") is None
 
 
-def test_workers_die_as_often_as_the_rates_say() -> None:
-    """One of so many calls is somebody's last, at any moment of it, the same ones for a seed."""
+def test_doomed_workers_have_their_rate() -> None:
+    """The same seed dooms the same calls."""
     rates = Rates(life_calls=50.0, lives=CALLS)
     plan, same = Plan(3, rates), Plan(3, rates)
     dooms = [plan.doom() for _ in range(CALLS)]
@@ -80,13 +77,12 @@ def test_workers_die_as_often_as_the_rates_say() -> None:
     assert all(0 <= doom.delay_s <= rates.later_s_max for doom in found)
 
 
-def test_no_more_workers_die_than_there_are_lives() -> None:
-    """Whoever works must come to something in the end."""
+def test_number_of_killed_workers_is_limited() -> None:
+    """Some workers must survive."""
     plan = Plan(3, Rates(life_calls=1e-9, lives=2))
 
     assert [plan.doom() is not None for _ in range(4)] == [True, True, False, False]
 
 
-def test_rates_of_zero_are_no_faults() -> None:
-    """Nothing goes wrong where nothing may."""
+def test_zero_rates_draw_no_fault() -> None:
     assert set(drawn(Plan(1, NONE), SEND)) == {None}

@@ -1,4 +1,4 @@
-"""The generated site: as large as asked for, the same for a seed, each page within reach."""
+"""The generated site: its size, its determinism, and the reachability of each page."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ HOSTS = ["http://one", "http://two", "http://three", "http://four"]
 
 
 def reached(layout: Layout) -> set[Place]:
-    """Walk a site from its start, through redirects, past what is forbidden."""
+    """Walk a site from its start, along redirects and without forbidden pages."""
     links = {page.place: page.links for page in layout.pages}
     links |= {place: (target,) for place, target in layout.redirects.items()}
     todo, found = deque([layout.start]), {layout.start}
@@ -26,8 +26,7 @@ def reached(layout: Layout) -> set[Place]:
 
 
 @pytest.mark.parametrize("pages", [1, 2, 150, 3_000])
-def test_exactly_the_pages_asked_for_are_reached(pages: int) -> None:
-    """Every page and redirect, and no other, is reached from the start."""
+def test_all_requested_pages_are_reachable(pages: int) -> None:
     layout = generate(7, pages)
 
     expected = {page.place for page in layout.pages}
@@ -35,14 +34,12 @@ def test_exactly_the_pages_asked_for_are_reached(pages: int) -> None:
     assert reached(layout) == expected | layout.redirects.keys()
 
 
-def test_a_seed_lays_the_same_site_out() -> None:
-    """The same seed is the same site, another one another."""
+def test_same_seed_generates_same_site() -> None:
     assert generate(7, 300) == generate(7, 300)
     assert generate(7, 300) != generate(8, 300)
 
 
-def test_a_large_site_has_some_of_everything() -> None:
-    """Pages fail and are busy, some are moved or forbidden, some linked once only."""
+def test_large_site_has_every_kind_of_page() -> None:
     layout = generate(7, 3_000)
     links = Counter(link for page in layout.pages for link in page.links)
     linked_once = [page for page in layout.pages if links[page.place] <= 1]
@@ -54,8 +51,8 @@ def test_a_large_site_has_some_of_everything() -> None:
     assert layout.failures == sum(page.kind is not Kind.PLAIN for page in layout.pages)
 
 
-def test_every_place_has_a_script_on_its_host() -> None:
-    """What is reached is served, and robots.txt says what is forbidden and how fast to ask."""
+def test_every_reachable_place_is_served() -> None:
+    """robots.txt has the forbidden pages and the delay."""
     layout = generate(7, 300)
     scripts = [scripts_of(layout, host, HOSTS) for host in range(len(HOSTS))]
 

@@ -1,4 +1,4 @@
-"""Finding the workers of our emulator, and nobody else's."""
+"""Search for the worker processes of the own emulator."""
 
 from __future__ import annotations
 
@@ -29,15 +29,13 @@ TABLE = [
 ]
 
 
-def test_only_our_emulators_workers_are_found() -> None:
-    """A worker is a child of our emulator, and runs the function that is asked for."""
+def test_only_workers_of_own_emulator_are_found() -> None:
     assert processes.workers(TABLE, EMULATOR, "Orbweaver-worker") == [102, 103]
     assert processes.workers(TABLE, EMULATOR, "Orbweaver") == [102, 103, 104]
     assert processes.workers(TABLE, 999, "Orbweaver-worker") == []
 
 
-def test_the_table_is_read_from_proc(tmp_path: Path) -> None:
-    """Names with blanks and brackets, kernel threads and what has just ended do no harm."""
+def test_process_table_ignores_kernel_threads_and_ended(tmp_path: Path) -> None:
     for pid, stat, words in (
         ("7", "7 (a) b (c)) S 3 7 7", b"python\0-m\0x\0"),
         ("8", "8 (kthread) S 2 0 0", b""),
@@ -56,8 +54,7 @@ def test_the_table_is_read_from_proc(tmp_path: Path) -> None:
     ]
 
 
-def test_the_holder_of_a_connection_is_found() -> None:
-    """Of some processes, it is the one that has the socket with that local port."""
+def test_holder_of_connection_is_found() -> None:
     with (
         socket.create_server(("127.0.0.1", 0)) as server,
         socket.create_connection(server.getsockname()) as client,
@@ -67,16 +64,15 @@ def test_the_holder_of_a_connection_is_found() -> None:
         assert processes.holder(*ends, []) is None
 
 
-def test_a_port_that_nobody_has_is_nobodys() -> None:
-    """The table of connections without the port names no socket."""
+def test_unknown_port_has_no_socket() -> None:
     lines = f"{HEADING}\n 0: 0100007F:1F90 0100007F:0050 01 0 0 0 0 0 4242 1"
 
     assert processes.socket_of(lines, 8080, 80) == "4242"
     assert processes.socket_of(lines, 8081, 80) is None
 
 
-def test_a_port_of_several_connections_is_told_by_where_each_leads() -> None:
-    """One that is closed, or leads elsewhere, may have the same local port and come first."""
+def test_socket_is_selected_by_both_ports() -> None:
+    """A closed connection may have the same local port and come first."""
     closed = " 0: 0100007F:1F90 0100007F:0051 06 0 0 0 0 0 0 3"
     elsewhere = " 1: 0100007F:1F90 0100007F:0052 01 0 0 0 0 0 4141 1"
     meant = " 2: 0100007F:1F90 0100007F:0050 01 0 0 0 0 0 4242 1"
@@ -85,8 +81,8 @@ def test_a_port_of_several_connections_is_told_by_where_each_leads() -> None:
     assert processes.socket_of(lines, 8080, 80) == "4242"
 
 
-def test_only_who_is_meant_is_killed() -> None:
-    """A process is killed once; who is gone, or has another's number by now, is not."""
+def test_only_identified_process_is_killed() -> None:
+    """A process with a reused number survives."""
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
         meant = identify(child.pid)
         assert meant is not None

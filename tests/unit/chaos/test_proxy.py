@@ -1,4 +1,4 @@
-"""The proxy between a client and a small upstream: what reaches it, and what comes back."""
+"""The proxy between a client and a small upstream: forwarded calls and answers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SEND = {
 
 
 class Nobody:
-    """Finds no worker, and counts how often it was asked."""
+    """Finds no worker, and counts the lookups."""
 
     def __init__(self) -> None:
         self.asked = 0
@@ -36,7 +36,7 @@ class Nobody:
 
 @asynccontextmanager
 async def upstream(seen: list[dict[str, Any]]) -> AsyncIterator[str]:
-    """Serve what takes every message of a batch."""
+    """Serve an upstream that accepts every message of a batch."""
 
     async def handle(request: web.BaseRequest) -> web.Response:
         body = json.loads(await request.read())
@@ -54,7 +54,7 @@ async def upstream(seen: list[dict[str, Any]]) -> AsyncIterator[str]:
 
 
 async def sent(fault: Fault | None) -> tuple[proxy.Proxy, list[dict[str, Any]], int, Any]:
-    """Send a batch with a fault that is certain: the proxy, what came through, the answer."""
+    """Send a batch with a certain fault; return the proxy, the forwarded calls and the answer."""
     plan = Plan(1, Rates(**({**NONE, str(fault): 1.0} if fault else NONE)))  # type: ignore[arg-type] # shares only
     seen: list[dict[str, Any]] = []
     async with (
@@ -69,8 +69,7 @@ async def sent(fault: Fault | None) -> tuple[proxy.Proxy, list[dict[str, Any]], 
             return between, seen, answer.status, json.loads(await answer.read())
 
 
-async def test_a_call_goes_through_unchanged() -> None:
-    """Without a fault the upstream gets what was sent, and the client its answer."""
+async def test_call_without_fault_is_forwarded_unchanged() -> None:
     between, seen, status, answer = await sent(None)
 
     assert (status, seen) == (200, [SEND])
@@ -79,16 +78,14 @@ async def test_a_call_goes_through_unchanged() -> None:
 
 
 @pytest.mark.parametrize(("fault", "status"), [(Fault.THROTTLE, 400), (Fault.ERROR, 500)])
-async def test_a_refused_call_does_not_come_through(fault: Fault, status: int) -> None:
-    """Throttled or failed, nothing reaches the upstream."""
+async def test_refused_call_is_not_forwarded(fault: Fault, status: int) -> None:
     between, seen, got, answer = await sent(fault)
 
     assert (got, seen, between.faults[fault]) == (status, [], 1)
     assert "__type" in answer
 
 
-async def test_a_part_of_a_batch_is_taken() -> None:
-    """What came through and what is named as failed are the whole batch."""
+async def test_partial_batch_names_failed_entries() -> None:
     _, seen, status, answer = await sent(Fault.PARTIAL)
 
     taken = [entry["Id"] for entry in answer["Successful"]]
@@ -99,18 +96,16 @@ async def test_a_part_of_a_batch_is_taken() -> None:
     assert failed
 
 
-async def test_a_batch_is_sent_twice() -> None:
-    """The upstream gets the same batch two times, the client one answer."""
+async def test_doubled_batch_is_forwarded_twice() -> None:
     _, seen, status, _ = await sent(Fault.TWICE)
 
     assert (status, seen) == (200, [SEND, SEND])
 
 
 @pytest.mark.parametrize("fault", [Fault.LOST, Fault.HELD])
-async def test_an_answer_is_lost_after_the_call_was_done(
+async def test_lost_answer_follows_executed_call(
     fault: Fault, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The upstream has done it, and the client is told nothing."""
     monkeypatch.setattr(proxy, "HOLD_S", 0.01)
     plan = Plan(1, Rates(**{**NONE, str(fault): 1.0}))  # type: ignore[arg-type] # shares only
     seen: list[dict[str, Any]] = []
@@ -128,8 +123,7 @@ async def test_an_answer_is_lost_after_the_call_was_done(
     assert between.faults[fault] == len(seen)
 
 
-async def test_a_disarmed_proxy_does_no_harm() -> None:
-    """Before and after the storm every call goes through."""
+async def test_disarmed_proxy_forwards_every_call() -> None:
     seen: list[dict[str, Any]] = []
     async with (
         upstream(seen) as url,
@@ -144,8 +138,8 @@ async def test_a_disarmed_proxy_does_no_harm() -> None:
 
 
 @pytest.mark.parametrize("seed", range(6))
-async def test_a_worker_is_looked_for_when_its_time_has_come(seed: int) -> None:
-    """Whichever moment it dies at: who asks is looked up, and what is done is done once at most."""
+async def test_doomed_worker_is_looked_up_once(seed: int) -> None:
+    """Its call is forwarded at most once."""
     plan = Plan(seed, Rates(**{**NONE, "life_calls": 1e-9, "later_s_max": 0.0}))  # type: ignore[arg-type] # shares only
     seen: list[dict[str, Any]] = []
     find = Nobody()
@@ -161,11 +155,11 @@ async def test_a_worker_is_looked_for_when_its_time_has_come(seed: int) -> None:
 
     assert find.asked == 1
     assert (status, seen) in [(200, [SEND]), (500, [])]
-    assert between.kills.total() == 0  # there was nobody to kill
+    assert between.kills.total() == 0  # no worker was found
 
 
-async def test_a_client_that_waits_for_leave_to_go_on_gets_it() -> None:
-    """Clients of S3 send no body before `100 Continue`; upstream is not asked for it again."""
+async def test_expect_100_continue_is_answered_by_proxy() -> None:
+    """S3 clients wait for it, and upstream is not asked again."""
     seen: list[dict[str, Any]] = []
     async with (
         upstream(seen) as url,

@@ -1,4 +1,4 @@
-"""The verdict: everything as promised holds, and each broken promise is named."""
+"""The verdict: kept promises hold, and each broken promise is named."""
 
 from __future__ import annotations
 
@@ -75,12 +75,11 @@ OTHER = Letter(body="pack", reason="failed 4 times")
 
 
 def violated(evidence: Evidence) -> list[str]:
-    """Name the promises that do not hold."""
+    """Broken promises."""
     return [line.promise for line in verdict.judge(evidence) if not line.holds]
 
 
-def test_a_run_as_promised_holds() -> None:
-    """Nothing is violated where everything is as it must be, and the table says so."""
+def test_good_run_holds() -> None:
     lines = verdict.judge(GOOD)
 
     assert violated(GOOD) == []
@@ -115,8 +114,7 @@ def test_a_run_as_promised_holds() -> None:
         ({"storm": replace(GOOD.storm, replayed=4)}, "enough went wrong"),
     ],
 )
-def test_a_broken_promise_is_named(changes: dict[str, Any], promise: str) -> None:
-    """Each way to fall short violates its own line, which the table names."""
+def test_broken_promise_is_named(changes: dict[str, Any], promise: str) -> None:
     evidence = replace(GOOD, **changes)
     lines = verdict.judge(evidence)
 
@@ -125,8 +123,8 @@ def test_a_broken_promise_is_named(changes: dict[str, Any], promise: str) -> Non
     assert verdict.document(evidence, lines)["holds"] is False
 
 
-def test_a_dead_letter_may_come_twice_and_an_event_too() -> None:
-    """Both come at least once; a repetition with the same words breaks no promise."""
+def test_repeated_dead_letter_or_event_breaks_no_promise() -> None:
+    """Both are delivered at least once."""
     evidence = replace(
         GOOD, dead=GOOD.dead * 2, main=replace(GOOD.main, announced=(COUNTS, COUNTS))
     )

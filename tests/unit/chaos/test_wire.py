@@ -1,4 +1,4 @@
-"""The made-up answers, as botocore itself reads them."""
+"""Faked answers, as botocore reads them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ ANSWERS: dict[str, dict[str, Any]] = {
 
 
 def entries(operation: str, body: dict[str, Any]) -> list[Any]:
-    """Return the entries of a batch."""
+    """Entries of a batch."""
     match operation:
         case "SendMessageBatch":
             found = body["Entries"]
@@ -46,7 +46,7 @@ def entries(operation: str, body: dict[str, Any]) -> list[Any]:
 
 
 def left(operation: str, answer: dict[str, Any]) -> int:
-    """Count what an answer says was not done."""
+    """Number of failed entries in an answer."""
     match operation:
         case "SendMessageBatch":
             return len(answer["Failed"])
@@ -68,14 +68,13 @@ def left(operation: str, answer: dict[str, Any]) -> int:
         (None, ("", "")),
     ],
 )
-def test_the_operation_is_told_by_its_header(target: str | None, told: tuple[str, str]) -> None:
-    """Service and operation stand in `X-Amz-Target`."""
+def test_operation_is_read_from_target_header(target: str | None, told: tuple[str, str]) -> None:
     assert wire.operation_of(target) == told
 
 
 @pytest.mark.parametrize("service", ["dynamodb", "sqs"])
-def test_refusals_are_read_as_what_they_stand_for(service: str) -> None:
-    """Botocore reads code and status, and the product calls each of them transient."""
+def test_refusals_are_transient_for_product(service: str) -> None:
+    """Code and status are read by botocore."""
     client = boto3.client(service, region_name="us-east-1")
     parser = create_parser(client.meta.service_model.protocol)
     operation = "SendMessageBatch" if service == "sqs" else "GetItem"
@@ -95,8 +94,8 @@ def test_refusals_are_read_as_what_they_stand_for(service: str) -> None:
 
 @pytest.mark.parametrize("operation", sorted(BATCHES))
 @pytest.mark.parametrize("seed", range(5))
-def test_a_batch_is_cut_without_losing_an_entry(operation: str, seed: int) -> None:
-    """What does not go on is named in the answer, all of it, and something does go on."""
+def test_partial_batch_loses_no_entry(operation: str, seed: int) -> None:
+    """Every entry is forwarded or named as failed."""
     request = BATCHES[operation]
     part = wire.part(operation, json.dumps(request).encode(), Random(seed))
 
@@ -115,13 +114,11 @@ def test_a_batch_is_cut_without_losing_an_entry(operation: str, seed: int) -> No
         ("SendMessageBatch", {"QueueUrl": "u", "Entries": [{"Id": "0", "MessageBody": "b"}]}),
     ],
 )
-def test_what_has_no_parts_is_not_cut(operation: str, body: dict[str, Any]) -> None:
-    """A single entry, or no batch at all, goes on whole."""
+def test_single_entry_is_not_split(operation: str, body: dict[str, Any]) -> None:
     assert wire.part(operation, json.dumps(body).encode(), Random(1)) is None
 
 
-def test_messages_are_read_from_what_is_sent() -> None:
-    """Queue and body of each message, of a batch or alone; of nothing else."""
+def test_messages_are_read_from_sends_only() -> None:
     batch = json.dumps(BATCHES["SendMessageBatch"]).encode()
     alone = json.dumps({"QueueUrl": "http://q/dead", "MessageBody": "x"}).encode()
 

@@ -1,4 +1,4 @@
-"""CONTRIBUTING.md leads to files that are there."""
+"""CONTRIBUTING.md names existing files and names."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ GUIDE = (ROOT / "CONTRIBUTING.md").read_text()
 QUESTION = re.compile(
     r"^\| (?P<question>[^|]*\?) \| `(?P<file>[^`]*)` \| `(?P<name>[^`]*)` \|$", re.MULTILINE
 )
-# What the ten recipes of the guide add.
+# Additions of the ten recipes.
 RECIPES = (
     *("A reason", "A format", "A seed source", "A setting", "A politeness rule"),
     *("A field of the page record", "A command", "An alarm"),
@@ -24,18 +24,17 @@ RECIPES = (
 
 
 def section(name: str) -> str:
-    """Read what stands under a heading."""
+    """Text below a heading."""
     return GUIDE.partition(f"\n## {name}\n")[2].partition("\n## ")[0]
 
 
 def questions() -> list[tuple[str, str, str]]:
-    """Read the rows of the table: question, file, and the name that decides."""
+    """Rows of the table: question, file, name."""
     return [(row["question"], row["file"], row["name"]) for row in QUESTION.finditer(GUIDE)]
 
 
 @pytest.mark.parametrize(("question", "file", "name"), questions())
-def test_what_is_asked_for_is_decided_there(question: str, file: str, name: str) -> None:
-    """The file is in a room, and the name is one of it."""
+def test_question_names_existing_file_and_name(question: str, file: str, name: str) -> None:
     path = PACKAGE / file
     assert path.is_file(), question
     assert len(Path(file).parts) > 1, "it lies in a room"
@@ -45,21 +44,19 @@ def test_what_is_asked_for_is_decided_there(question: str, file: str, name: str)
 
 
 def test_there_are_twenty_questions() -> None:
-    """Each is asked once, and none of the table's rows is missed."""
     asked = [question for question, _, _ in questions()]
     assert len(asked) == len(set(asked)) >= 20
     rows = [line for line in section("Where is decided …?").splitlines() if line.startswith("| ")]
     assert len(rows) == len(asked) + 2
 
 
-def test_each_kind_of_change_has_its_recipe() -> None:
-    """In the order in which the guide promises them."""
+def test_recipes_are_in_promised_order() -> None:
     found = re.findall(r"^\*\*(.+?)\*\*", section("Recipes"), re.MULTILINE)
     assert tuple(found) == RECIPES
 
 
-def test_files_that_are_named_are_there() -> None:
-    """Below the package or the project; what is still to be made has a name in angle brackets."""
+def test_named_files_exist() -> None:
+    """Placeholders are in angle brackets."""
     named = {
         path.rstrip("/")
         for path in re.findall(r"`([\w./-]+/[\w./-]*)`", GUIDE)
@@ -71,7 +68,6 @@ def test_files_that_are_named_are_there() -> None:
     assert not missing
 
 
-def test_the_version_stands_where_the_guide_says() -> None:
-    """In both files the same."""
+def test_version_is_the_same_in_both_files() -> None:
     text = (ROOT / "pyproject.toml").read_text()
     assert re.findall(r'^version = "(.*)"$', text, re.MULTILINE) == [__version__]

@@ -1,4 +1,4 @@
-"""docs/cost.md says what is counted, and what it costs."""
+"""Counted terms and prices of docs/cost.md."""
 
 from __future__ import annotations
 
@@ -18,30 +18,27 @@ PAGES = 10_000
 
 
 def cells(section: str) -> list[list[str]]:
-    """Read the rows of the first table of a section."""
+    """Rows of the first table of a section."""
     text = GUIDE.partition(f"\n## {section}\n")[2].partition("\n## ")[0]
     rows = re.findall(r"^\| (.+) \|$", text, re.MULTILINE)
     return [[cell.strip(" `") for cell in row.split(" | ")] for row in rows][2:]
 
 
-def test_all_terms_and_their_prices() -> None:
-    """In the order and the words of the table of prices."""
+def test_terms_and_prices_equal_those_of_code() -> None:
     told = {name: price for name, _, price in cells("Terms")}
     assert told == {str(term): price.words for term, price in PRICES.items()}
     assert list(told) == list(Term)
 
 
-def test_all_stages() -> None:
-    """In the order of a pack's way."""
+def test_stages_equal_those_of_code() -> None:
     assert [name for name, _ in cells("Stages")] == list(Stage)
 
 
-# Requests of a source in 30 days: five long polls of 20 s at once.
+# Requests of an event source in 30 days: five parallel long polls of 20 s.
 POLLS = 5 * (60 // 20) * 60 * 24 * 30
 
 
-def test_what_an_idle_stack_costs() -> None:
-    """The lines of the table are products of what is there and its price, and add up."""
+def test_idle_costs_are_products_and_add_up() -> None:
     *lines, together = (
         (float(row[2].strip("*")), float(row[3].strip("*")))
         for row in cells("Idle")
@@ -63,8 +60,9 @@ def test_what_an_idle_stack_costs() -> None:
     ("place", "delay_ms", "hosts", "workers"),
     [(0, 0, 1, 2), (1, 0, 1, 50), (2, 1_000, 100, 50), (3, 1_000, 1, 50)],
 )
-def test_what_waiting_costs(place: int, delay_ms: int, hosts: int, workers: int) -> None:
-    """Numbers are those that the command says today."""
+def test_waiting_costs_equal_those_of_estimate(
+    place: int, delay_ms: int, hosts: int, workers: int
+) -> None:
     crawl = Crawl(id="a", name="a", started_at_ms=0, delay_ms=delay_ms, concurrency=16)
     if delay_ms:
         crawl = Crawl(id="a", name="a", started_at_ms=0, delay_ms=delay_ms)

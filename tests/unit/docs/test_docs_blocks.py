@@ -1,4 +1,4 @@
-"""The marks of the commands in README and docs."""
+"""Marks of the command blocks in README and docs."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections import Counter
 from tests import docs
 
 
-def test_every_block_is_run_or_says_why_not() -> None:
-    """Reasons are those of a list, each as often as it says there."""
+def test_every_block_is_run_or_has_reason() -> None:
+    """Each reason is used as often as the list says."""
     reasons = Counter(block.what for block in docs.ALL if block.kind == "needs")
     assert reasons == docs.REASONS
     assert {block.what for block in docs.ALL if block.kind == "starts"} == {docs.OWN}
@@ -17,8 +17,8 @@ def test_every_block_is_run_or_says_why_not() -> None:
     assert sum(block.kind != "needs" for block in docs.ALL) >= 40
 
 
-def test_every_fence_of_a_shell_is_read() -> None:
-    """None is missed for how it is indented or marked, and no command stands in a plain fence."""
+def test_every_shell_fence_is_read() -> None:
+    """A plain fence contains no command."""
     for page in docs.PAGES:
         text = page.read_text()
         assert len(re.findall(r"^ *```(?:sh|console)$", text, re.MULTILINE)) == len(
@@ -29,8 +29,8 @@ def test_every_fence_of_a_shell_is_read() -> None:
             assert not re.search(r"^\s*(make|python|aws|export) ", body, re.MULTILINE)
 
 
-def test_a_mark_is_spelled_right() -> None:
-    """One that is not read would have its block run."""
+def test_marks_are_spelled_correctly() -> None:
+    """An unknown mark would run its block."""
     for page in docs.PAGES:
         marks = re.findall(r"<!--(.*?)-->\n *```", page.read_text())
         assert len(marks) == sum(block.kind is not None for block in docs.blocks(page)), page

@@ -1,4 +1,4 @@
-"""docs/grow.md: its table has the numbers that the code has."""
+"""Numbers in the table of docs/grow.md equal those of the code."""
 
 from __future__ import annotations
 
@@ -38,15 +38,14 @@ ROWS = {
 
 
 @pytest.mark.parametrize("name", ROWS)
-def test_numbers_of_the_table_are_those_of_the_code(name: str) -> None:
-    """In the order of the row."""
+def test_numbers_of_row_equal_those_of_code(name: str) -> None:
     row = next(line for line in GUIDE.read_text().splitlines() if line.startswith(f"| {name} |"))
     numbers = re.findall(r"(?<![\w.])\d+(?:\.\d+)?", row.removeprefix(f"| {name} |"))
     assert [float(number) for number in numbers] == [float(number) for number in ROWS[name]]
 
 
-async def test_a_store_has_no_catalogue_and_fills_no_bucket(tmp_path: Path) -> None:
-    """As the table says of results and deliveries; this machine's own servers may be named."""
+async def test_store_has_no_catalogue_and_no_bucket_courier(tmp_path: Path) -> None:
+    """Only a store allows local servers by default."""
     ports = StorePorts(STORE, tmp_path)
     try:
         assert ports.catalogue is None

@@ -1,4 +1,4 @@
-"""The guide of limits: every bound, every part, and every count is as the code has it."""
+"""Bounds, parts and counts in the guide of limits equal those of the code."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ROWS = [
     if line.startswith("| ") and not line.startswith(("| what ", "| --- "))
 ]
 BOUND = re.compile(r"`([a-z][.\w]*)\.(\w+) = ([0-9.]+)`")
-# What bounds a page, by module: each has its row.
+# Bounds of a page by module; each has a row.
 BOUNDS = {
     "parsing.main_text": {"HTML_BYTES_MAX", "CONVERTED_BYTES_MAX", "HEAD_BYTES_MAX", "CHARS_MAX",
                           "TAGS_MAX", "WORDS_TAGS_MAX", "REFERENCES_MAX", "NESTED_MAX",
@@ -37,7 +37,7 @@ BOUNDS = {
     "extraction.microdata": {"NAMES_MAX"},
     "adapters.web.headers": {"HEADERS_CHARS_MAX"},
 }  # fmt: skip
-# Bounds of something else than a page, or that have the row of another one: each with its reason.
+# Other bounds, or those in the row of another bound, with the reason.
 OTHERS = {
     "parsing.main_text": {
         "COLUMNS_MAX": "how wide a table is thought to be",
@@ -51,7 +51,7 @@ OTHERS = {
 
 
 def _value_of(place: str, name: str) -> object:
-    """Look up a constant, or a field's default."""
+    """Value of a constant, or default of a field."""
     parts = place.split(".")
     for cut in range(len(parts), 0, -1):
         try:
@@ -66,15 +66,13 @@ def _value_of(place: str, name: str) -> object:
 
 
 @pytest.mark.parametrize("bound", sorted(set(BOUND.findall(GUIDE))), ids="=".join)
-def test_a_bound_is_as_the_guide_says(bound: tuple[str, str, str]) -> None:
-    """Whoever changes one changes the guide."""
+def test_bound_equals_that_of_code(bound: tuple[str, str, str]) -> None:
     place, name, number = bound
     assert _value_of(place, name) == pytest.approx(float(number))
 
 
 @pytest.mark.parametrize("place", BOUNDS)
-def test_each_bound_on_a_page_has_a_row(place: str) -> None:
-    """A new constant is a new row, or is said to be no bound on a page."""
+def test_each_bound_of_page_has_a_row(place: str) -> None:
     module = import_module(f"orbweaver.{place}")
     own = Path(module.__file__ or "").read_text()
     names = set(re.findall(r"^(?:[A-Z_]+, )*([A-Z][A-Z_]*_MAX)\b[^=\n]* = ", own, re.MULTILINE))
@@ -83,8 +81,7 @@ def test_each_bound_on_a_page_has_a_row(place: str) -> None:
     assert BOUNDS[place] <= listed
 
 
-def test_no_row_is_silent() -> None:
-    """Each says what it is counted as, and that is counted."""
+def test_each_row_names_existing_count() -> None:
     known = {
         *(f"cut: {part}" for part in PARTS),
         *(f"refused.{reason}" for reason in Refusal),
@@ -101,8 +98,7 @@ def test_no_row_is_silent() -> None:
         assert set(counted) <= known, row[0]
 
 
-def test_each_part_has_a_row() -> None:
-    """And is explained to whom asks for one URL; the column is one of every export."""
+def test_each_part_has_row_text_and_export_column() -> None:
     assert {part for part in PARTS if f"`cut: {part}`" not in GUIDE} == set()
     assert all(PARTS.values())
     assert "cut" in COLUMNS

@@ -1,4 +1,4 @@
-"""docs/python.md: its blocks are run, and it names what the package offers."""
+"""Examples of docs/python.md run, and cover the package."""
 
 from __future__ import annotations
 
@@ -32,8 +32,7 @@ def site() -> Iterator[str]:
         yield served.url
 
 
-def test_the_blocks_print_what_the_guide_says(site: str, tmp_path: Path) -> None:
-    """In the order of the page, as a person would type them."""
+def test_blocks_print_output_of_guide(site: str, tmp_path: Path) -> None:
     text = GUIDE.read_text()
     blocks = re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
     known = {"site": site, "folder": tmp_path / "store"}
@@ -45,8 +44,7 @@ def test_the_blocks_print_what_the_guide_says(site: str, tmp_path: Path) -> None
     assert not ran.failed, "".join(said)
 
 
-def test_all_that_is_offered_is_in_the_guide() -> None:
-    """Each function has an example."""
+def test_every_public_function_has_an_example() -> None:
     text = GUIDE.read_text()
     for name in orbweaver.__all__:
         if not isinstance(getattr(orbweaver, name), type):

@@ -1,4 +1,4 @@
-"""docs/query.md says what there is."""
+"""Queries, tables and commands of docs/query.md."""
 
 from __future__ import annotations
 
@@ -14,21 +14,18 @@ GUIDE = (Path(__file__).parents[3] / "docs" / "query.md").read_text()
 
 
 @pytest.mark.parametrize("name", sorted(saved()))
-def test_saved_queries_stand_there_as_they_are(name: str) -> None:
-    """Under a heading of their own, with what came of them."""
+def test_saved_query_is_in_guide_with_output(name: str) -> None:
     assert f"### {name}\n\n```sql\n{saved()[name].sql}\n```\n\n```\n" in GUIDE
 
 
 def test_all_tables_are_named() -> None:
-    """Those of every deployment, and how those of items are called."""
     for table in TABLES:
         assert f"| `{table.name}` |" in GUIDE
     assert "`items_books_toscrape_com_books`" in GUIDE
     assert FIRST_DAY in GUIDE
 
 
-def test_the_commands_are_ones() -> None:
-    """Each of them is read without a complaint."""
+def test_query_commands_parse() -> None:
     import shlex
 
     lines = [line for line in GUIDE.splitlines() if line.startswith("orbweaver query")]

@@ -1,4 +1,4 @@
-"""What README and guide say is so: commands parse, links lead somewhere, tables are complete."""
+"""README and guides: commands parse, links resolve, tables are complete."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from orbweaver.politeness.robots_txt import parse as parse_robots
 ROOT = Path(__file__).parents[3]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), ROOT / "localstack/README.md"])
 OPERATIONS = (ROOT / "docs/operations.md").read_text()
-# Of `aws` itself, whatever the operation.
+# Global options of `aws`.
 GLOBAL_OPTIONS = {"query", "output", "region", "profile", "cli-binary-format"}
 S3_COMMANDS = {"ls", "cp", "sync"}
 SHELLS = {"sh", "bash", ""}
@@ -41,18 +41,18 @@ FENCE = re.compile(r"^[ ]*```(\w*)\n(.*?)^[ ]*```", re.MULTILINE | re.DOTALL)
 
 
 def blocks(path: Path) -> Iterator[str]:
-    """List what stands in fences that a shell may read, lines joined where they are continued."""
+    """Contents of shell fences, with continued lines joined."""
     for kind, body in FENCE.findall(path.read_text()):
         if kind in SHELLS:
             yield re.sub(r"\\\n\s*", "", body)
 
 
 def commands(first: str) -> list[tuple[str, list[str]]]:
-    """List the commands of all pages that begin with a word, in fences and in sentences."""
+    """Commands of all pages that start with a word, in fences and sentences."""
     found = []
     for path in PAGES:
         lines = [line.strip() for body in blocks(path) for line in body.splitlines()]
-        # In a sentence a command may be named without all that it needs.
+        # In a sentence, a command may be incomplete.
         spans = re.findall(r"`([^`\n]+)`", FENCE.sub("", path.read_text()))
         lines += [span for span in spans if len(span.split()) > 2 and "…" not in span]
         found += [
@@ -67,7 +67,7 @@ def commands(first: str) -> list[tuple[str, list[str]]]:
 
 
 def named(first: str) -> list[Any]:
-    """Make test parameters of commands, with readable names."""
+    """Test parameters of commands, with readable ids."""
     return [
         pytest.param(words, id=f"{page}: {' '.join(words)[:60]}") for page, words in commands(first)
     ]
@@ -77,8 +77,8 @@ def named(first: str) -> list[Any]:
 
 
 @pytest.mark.parametrize("words", named("orbweaver"))
-def test_commands_of_ours_parse(words: list[str]) -> None:
-    """Every `orbweaver …` line is one that the parser takes, with context keys that exist."""
+def test_orbweaver_commands_parse(words: list[str]) -> None:
+    """Context keys must exist."""
     arguments = parse(words[1:])
     assert arguments.command in MODULES
     target = {"target": "local"} if arguments.command == "local" else {}
@@ -86,15 +86,13 @@ def test_commands_of_ours_parse(words: list[str]) -> None:
 
 
 @pytest.mark.parametrize("words", named("make"))
-def test_targets_of_make_exist(words: list[str]) -> None:
-    """Every `make …` line names a target of the Makefile."""
+def test_make_targets_exist(words: list[str]) -> None:
     targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     assert words[1] in targets
 
 
 @pytest.mark.parametrize("words", named("python"))
-def test_modules_to_run_exist(words: list[str]) -> None:
-    """Every `python -m …` line names a module of ours that can be run."""
+def test_python_modules_can_be_run(words: list[str]) -> None:
     assert words[1] == "-m"
     found = importlib.util.find_spec(words[2])
     assert found is not None
@@ -107,7 +105,7 @@ def test_modules_to_run_exist(words: list[str]) -> None:
 
 @cache
 def members(service: str, operation: str) -> dict[str, Any]:
-    """Read the parameters of an AWS operation, spelled as options."""
+    """Parameters of an AWS operation, spelled as options."""
     model = botocore.session.Session().get_service_model(service)
     names = {xform_name(name, "-"): name for name in model.operation_names}
     assert operation in names, f"aws {service} has no {operation}"
@@ -117,8 +115,7 @@ def members(service: str, operation: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("words", named("aws"))
-def test_commands_of_aws_exist(words: list[str]) -> None:
-    """Every `aws …` line names an operation, and options that it has."""
+def test_aws_commands_and_options_exist(words: list[str]) -> None:
     _, service, operation, *rest = words
     if service == "s3":
         assert operation in S3_COMMANDS
@@ -130,28 +127,25 @@ def test_commands_of_aws_exist(words: list[str]) -> None:
         assert option in known.keys() | GLOBAL_OPTIONS, option
 
 
-def test_variables_are_outputs_of_the_stack() -> None:
-    """What stands for a part of the stack is spelled as its output is."""
+def test_variables_are_outputs_of_stack() -> None:
     source = (ROOT / "infra/stack.py").read_text()
     outputs = set(re.findall(r'^\s+"([A-Z]\w+)": ', source, re.MULTILINE))
     assert set(NAMES) <= outputs
-    # ARNs of queues are looked up beside it.
+    # The pages look up the ARNs of queues.
     looked_up = {"DeadLetterQueueArn", "CrawlQueueArn"}
     for path in PAGES:
         for name in re.findall(r"\$\{?([A-Z][a-z]\w+)", path.read_text()):
             assert name in outputs | looked_up, f"{path.name}: {name}"
 
 
-def test_there_are_commands_to_test() -> None:
-    """The pages were read: each kind of command is among them."""
+def test_each_kind_of_command_is_found() -> None:
     assert len(commands("orbweaver")) >= 15
     assert len(commands("make")) >= 3
     assert len(commands("aws")) >= 6
     assert commands("python")
 
 
-def test_every_command_is_written_about() -> None:
-    """No command of the command line is missing from README and guide."""
+def test_every_command_is_documented() -> None:
     shown = {words[1] for _, words in commands("orbweaver")}
     text = "".join(path.read_text() for path in PAGES)
     for command in MODULES:
@@ -162,8 +156,7 @@ def test_every_command_is_written_about() -> None:
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
-def test_links_lead_somewhere(path: Path) -> None:
-    """Every relative link names a file or folder, and every anchor a heading in it."""
+def test_relative_links_and_anchors_resolve(path: Path) -> None:
     for target in re.findall(r"\]\(([^)\s]+)\)", path.read_text()):
         if target.startswith(("http://", "https://")):
             continue
@@ -176,8 +169,7 @@ def test_links_lead_somewhere(path: Path) -> None:
             assert anchor in {heading.lower().replace(" ", "-") for heading in headings}, target
 
 
-def test_decisions_are_numbered_and_say_what_they_cost() -> None:
-    """Each ADR has its number, and the parts that make it worth keeping."""
+def test_adrs_are_numbered_and_have_all_parts() -> None:
     for number, path in enumerate(sorted((ROOT / "docs/adr").glob("*.md")), 1):
         text = path.read_text()
         assert path.name.startswith(f"{number:04}-")
@@ -190,7 +182,7 @@ def test_decisions_are_numbered_and_say_what_they_cost() -> None:
 
 
 def rows(text: str, heading: str) -> list[list[str]]:
-    """Read the cells of the table under a header row that begins with these words."""
+    """Cells of the table below a header row that starts with these words."""
     found = re.search(
         rf"^\| {re.escape(heading)} \|.*\n\| ---.*\n((?:\|.*\n)+)", text, re.MULTILINE
     )
@@ -202,7 +194,6 @@ def rows(text: str, heading: str) -> list[list[str]]:
 
 
 def test_every_outcome_and_reason_is_explained() -> None:
-    """The table names every outcome and every reason, once."""
     table = rows(OPERATIONS, "outcome | reason | means")
     assert sorted(row[1] for row in table) == sorted(Reason)
     assert list(dict.fromkeys(row[0] for row in table)) == [str(outcome) for outcome in Outcome]
@@ -211,19 +202,16 @@ def test_every_outcome_and_reason_is_explained() -> None:
 @pytest.mark.parametrize(
     ("heading", "enum"), [("refused | means", Refusal), ("stop | means", Stop)]
 )
-def test_every_refusal_and_every_end_is_explained(heading: str, enum: Any) -> None:
-    """Links that were left out, and crawls that ended, have a word for it that is explained."""
+def test_every_refusal_and_stop_is_explained(heading: str, enum: Any) -> None:
     assert [row[0] for row in rows(OPERATIONS, heading)] == [str(member) for member in enum]
 
 
 def test_every_state_is_named() -> None:
-    """What `orbweaver status` shows is in the guide."""
     for state in State:
         assert f"`{state}`" in OPERATIONS
 
 
 def test_every_alarm_has_a_remedy() -> None:
-    """The table of alarms is that of the stack."""
     alarms = [
         keyword.value.value
         for module in ("monitoring", "watch")
@@ -237,7 +225,7 @@ def test_every_alarm_has_a_remedy() -> None:
 
 
 def called(*methods: str) -> set[str]:
-    """Find the first words that methods are called with, all over the package."""
+    """First string arguments of method calls in the package."""
     return {
         node.args[0].value
         for path in (ROOT / "functions/orbweaver").rglob("*.py")
@@ -250,22 +238,19 @@ def called(*methods: str) -> set[str]:
 
 @pytest.mark.thorough
 def test_every_log_event_is_explained() -> None:
-    """Whatever is logged has a line in the guide, and nothing else has."""
     logged = called(
         *(f"_log.{level}" for level in ("debug", "info", "warning", "error", "exception"))
     )
     assert {row[0] for row in rows(OPERATIONS, "event | means")} == logged
 
 
-def test_every_metric_is_explained() -> None:
-    """The table of metrics is the list of them, in its order, each with who counts it."""
+def test_every_metric_is_explained_with_its_service() -> None:
     table = rows(OPERATIONS, "metric | of | counts")
     assert [row[0] for row in table] == [str(metric) for metric in Metric]
     assert {row[1] for row in table} == {*map(str, Service), "all"}
 
 
-def test_everything_that_prometheus_sees_is_explained() -> None:
-    """The table of what is scraped names all that is, with its labels."""
+def test_every_prometheus_metric_is_explained() -> None:
     families = gauges.families((), Depths())
     table = {row[0]: row[1] for row in rows(OPERATIONS, "metric | labels | counts")}
     shown = {
@@ -274,15 +259,13 @@ def test_everything_that_prometheus_sees_is_explained() -> None:
     assert table.keys() == shown
 
 
-def test_every_column_is_explained() -> None:
-    """The table of columns is that of the records, in their order, and says the same of them."""
+def test_every_column_is_explained_in_order() -> None:
     text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", (ROOT / "docs/records.md").read_text())
     told = [(name, means.replace("`", "")) for name, means in rows(text, "column | meaning")]
     assert told == [(column.name, column.text) for column in PAGES_TABLE.columns]
 
 
-def test_settings_that_are_named_exist() -> None:
-    """Limits in backquotes are settings of the functions, or context keys."""
+def test_named_settings_exist() -> None:
     known = {field.name for field in (*fields(Settings), *fields(Config))} | set(COLUMNS)
     for path in PAGES:
         for name in re.findall(
@@ -291,6 +274,5 @@ def test_settings_that_are_named_exist() -> None:
             assert name in known | {"started_at_ms", "finished_at_ms"}, f"{path.name}: {name}"
 
 
-def test_the_example_of_robots_is_one() -> None:
-    """The rules that the guide speaks of are read by the parser that it links to."""
+def test_robots_example_is_parsed() -> None:
     assert parse_robots(b"User-agent: *\nCrawl-delay: 60").crawl_delay("orbweaver") == 60

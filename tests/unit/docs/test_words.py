@@ -1,4 +1,4 @@
-"""The glossary: its terms are sorted, explained, linked and used."""
+"""The glossary: terms are sorted, explained, linked and used."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PAGES = (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").g
 
 
 def rows_of(page: str) -> list[tuple[str, ...]]:
-    """Read the glossary's table: term and meaning."""
+    """Rows of the glossary: term and meaning."""
     lines = [line for line in page.splitlines() if line.startswith("| ")]
     cells = [tuple(cell.strip() for cell in line.strip("|").split("|")) for line in lines]
     assert cells[0] == ("term", "meaning")
@@ -31,13 +31,13 @@ def test_glossary_is_sorted_and_complete() -> None:
     assert all(meaning for _, meaning in ROWS)
 
 
-def test_glossary_is_linked_from_the_index() -> None:
+def test_glossary_is_linked_from_index() -> None:
     assert "(glossary.md)" in (ROOT / "docs/README.md").read_text()
 
 
 @pytest.fixture(scope="module")
 def texts() -> str:
-    """Join the code and all pages except the glossary."""
+    """Text of the code and of all pages except the glossary."""
     paths = [*PAGES, *(ROOT / "functions").rglob("*.py")]
     words = " ".join(path.read_text() for path in paths if path != GLOSSARY).casefold()
     return " ".join(words.replace("_", " ").split())

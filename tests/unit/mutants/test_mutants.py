@@ -1,4 +1,4 @@
-"""Mutants: one change each, where changes mean something, drawn the same by the same seed."""
+"""Mutants: one meaningful change each, determined by the seed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ READ = {
 
 
 def changed(text: str) -> dict[str, set[str]]:
-    """List what becomes of a text, by kind."""
+    """Mutations of a text by kind."""
     found: dict[str, set[str]] = {}
     for one in mutations(text):
         found.setdefault(one.kind, set()).add(f"{one.before} -> {one.after}")
@@ -29,7 +29,7 @@ def changed(text: str) -> dict[str, set[str]]:
 
 
 def smallest(one: ast.AST, other: ast.AST) -> ast.AST:
-    """Find the smallest part of a tree, with a place in the text, outside which trees are equal."""
+    """Smallest subtree with a place in the text outside which the trees are equal."""
     found = one
     while type(one) is type(other):
         children = [list(ast.iter_child_nodes(tree)) for tree in (one, other)]
@@ -65,8 +65,7 @@ def smallest(one: ast.AST, other: ast.AST) -> ast.AST:
         ("é(x % 7)", "ARITH", {"x % 7 -> (x * 7)"}),
     ],
 )
-def test_operators(text: str, kind: str, becomes: set[str]) -> None:
-    """Each kind of change does what its name says, at its place."""
+def test_operator_changes_code_as_named(text: str, kind: str, becomes: set[str]) -> None:
     assert changed(text)[kind] == becomes
 
 
@@ -89,19 +88,17 @@ def test_operators(text: str, kind: str, becomes: set[str]) -> None:
         "x = cast('str', y)",
     ],
 )
-def test_what_means_nothing_is_left_alone(text: str) -> None:
-    """Texts for people, types and logs are not changed."""
+def test_texts_types_and_logs_are_not_mutated(text: str) -> None:
     assert not changed(text)
 
 
-def test_expressions_of_databases_are_no_sentences() -> None:
-    """A condition in words of a database is changed, although it has spaces."""
+def test_database_expressions_are_mutated() -> None:
+    """They contain spaces like a sentence."""
     assert changed("x = 'attribute_not_exists(pk) and n < m'")["STR"]
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "infra").glob("k*.py")), ids=lambda path: path.name)
-def test_one_place_is_changed(path: Path) -> None:
-    """A changed module compiles, and its tree differs from the module's in one place alone."""
+def test_mutant_differs_in_one_place(path: Path) -> None:
     text = path.read_text()
     found = [one for one in mutations(text) if compiles(one.applied(text))]
     assert len(found) > 10
@@ -110,8 +107,8 @@ def test_one_place_is_changed(path: Path) -> None:
         assert (ast.get_source_segment(text, place) or text) in one.before
 
 
-def test_only_its_stretch_of_the_text_is_changed() -> None:
-    """Comments and lines around it stay, whatever letters they have."""
+def test_mutant_keeps_other_text() -> None:
+    """The text has non-ASCII letters."""
     text = "# für alle\nx = 1  # eins\n"
     assert [one.applied(text) for one in mutations(text)] == [
         "# für alle\nx = (2)  # eins\n",
@@ -119,8 +116,8 @@ def test_only_its_stretch_of_the_text_is_changed() -> None:
     ]
 
 
-def test_what_is_done_at_import_is_told() -> None:
-    """Tests do not run such a line by themselves, so others are asked."""
+def test_mutation_at_import_is_marked() -> None:
+    """Tests do not run such a line by themselves."""
     text = "A = 1\ndef f(a=2):\n    return 3\nclass B:\n    c = 4\n    def d(self): return 5\n"
     assert {one.before: one.at_import for one in mutations(text)} == {
         "1": True,
@@ -131,8 +128,7 @@ def test_what_is_done_at_import_is_told() -> None:
     }
 
 
-def test_the_seed_decides() -> None:
-    """The same seed draws the same, another one something else, and nothing is drawn twice."""
+def test_draw_depends_on_seed_and_repeats_no_mutant() -> None:
     drawn = draw(READ, count=8, seed=1)
     assert drawn == draw(READ, count=8, seed=1)
     assert drawn != draw(READ, count=8, seed=2)
@@ -140,20 +136,17 @@ def test_the_seed_decides() -> None:
     assert all(compiles(one.mutation.applied(READ["two"]["b.py"])) for one in drawn[-5:])
 
 
-def test_only_some_modules() -> None:
-    """Patterns of paths choose among modules; what chooses none is an error."""
+def test_only_limits_modules_by_pattern() -> None:
     assert {one.path for one in draw(READ, count=4, seed=1, only=["a*"])} == {"a.py"}
     with pytest.raises(SystemExit, match="no module"):
         draw(READ, count=4, seed=1, only=["c.py"])
 
 
-def test_shares_follow_lines() -> None:
-    """Groups get as many as their lines are worth, and all together what was asked for."""
+def test_shares_are_proportional_to_lines() -> None:
     assert shares({"a": 100, "b": 100, "c": 1}, 5) == {"a": 3, "b": 2, "c": 0}
 
 
-def test_every_group_has_modules() -> None:
-    """The table is true: each pattern finds a module, and each module's room has tests."""
+def test_every_group_has_modules_and_tests() -> None:
     names = [path for texts in modules(ROOT).values() for path in texts]
     assert "infra/keys.py" in names
     for group, patterns in GROUPS.items():
@@ -163,15 +156,14 @@ def test_every_group_has_modules() -> None:
     assert {mirror(name) for name in names} <= {chunk.folder for chunk in chunks(ROOT)}
 
 
-def test_tests_are_tried_first_by_time_and_bounded() -> None:
-    """A first batch is quick, the rest is bounded, and one test is always tried."""
+def test_batches_start_short_and_are_limited() -> None:
+    """At least one test runs."""
     seconds = {"slow": FIRST_S + 1, "quick": 1.0, "other": FIRST_S, "last": REST_S_MAX}
     assert list(batches(["slow", "quick"], seconds)) == [["slow"], ["quick"]]
     assert list(batches(["quick", "other", "last"], seconds)) == [["quick"], ["other"]]
     assert not list(batches([], seconds))
 
 
-def test_the_simulation_is_tried_with_some_seeds() -> None:
-    """Of most test files all cases are run, of the simulation a hundred seeds."""
+def test_simulation_is_run_with_some_seeds_only() -> None:
     assert cases(["tests/unit/test_a.py"]) == ["tests/unit/test_a.py"]
     assert len(cases(["tests/simulation/test_simulation.py"])) == 4

@@ -1,4 +1,4 @@
-"""The shape of the code: the order of rooms, no circles, what is pure, how long things are."""
+"""Architecture rules: import order, cycles, purity, length."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ import orbweaver
 
 ROOT = Path(__file__).parents[3]
 PACKAGE = Path(orbweaver.__file__).parent
-# Up to here nobody asks why: what is read together stands together.
+# Limits within which related code may stay together.
 FUNCTION_LINES_MAX, MODULE_LINES_MAX = 60, 500
-# What may be longer, and why.
+# Longer functions, with the reason.
 LONGER = {"infra/watch.py watches": "a table of alarms"}
 PRODUCT = ("app.py", "functions", "infra", "localstack", "tools")
 
-# Inner to outer: a room imports itself and those before it.
+# From inner to outer: a room imports itself and those before it.
 ROOMS = (
     *("model", "parsing", "extraction", "fetching", "rendering", "politeness", "frontier"),
     *("budget", "worker"),
@@ -31,8 +31,8 @@ ROOMS = (
 )
 # Rooms whose modules may do anything: technologies, wiring, a browser, a shell, Python programs.
 OUTER = ("adapters", "app", "console", "cli", "library")
-# The modules of the other rooms that are not pure: they wait, look at the clock, log, or read the
-# environment. All others decide by their arguments alone.
+# Impure modules of the other rooms: they wait, read the clock, log, or read the environment. All
+# other modules decide by their arguments.
 ACTORS = frozenset(
     f"{room}.{name}"
     for room, names in {
@@ -71,9 +71,9 @@ IMPURE = frozenset(
     | {"ssl", "subprocess", "sys", "tempfile", "threading", "time", "urllib", "uuid"}
     | {"aioboto3", "aiobotocore", "aiohttp", "aws_lambda_powertools", "boto3", "botocore"}
 )
-# Memory that only looks like a file.
+# Only looks like a file.
 IN_MEMORY = frozenset({"io.BytesIO", "io.StringIO"})
-# What a person uses, or what deploys.
+# User-facing and deployment packages.
 APART = (
     *("orbweaver.cli", "orbweaver.console", "infra", "localstack", "tests", "tools"),
     *("aws_cdk", "rich"),
@@ -81,7 +81,7 @@ APART = (
 # Clocks that look like plain functions.
 CLOCKS = frozenset({"now", "utcnow", "today", "localtime", "gmtime"})
 TECHNOLOGIES = frozenset({"aioboto3", "aiobotocore", "aiohttp", "boto3", "botocore"})
-# Where the process's environment may be looked at, and why.
+# Modules that may read the environment of the process, with the reason.
 ENVIRONMENT = {
     "model/settings.py": "the settings",
     "adapters/web/tls.py": "OpenSSL is told by it where certificate authorities are",
@@ -95,7 +95,7 @@ ENVIRONMENT = {
 
 @dataclass(frozen=True)
 class Import:
-    """One name that a module imports, and whether only type checkers see it."""
+    """One imported name, and whether only type checkers see it."""
 
     name: str
     typing_only: bool
@@ -104,13 +104,12 @@ class Import:
 
 @cache
 def tree(path: Path) -> ast.Module:
-    """Parse a module."""
     return ast.parse(path.read_text(), str(path))
 
 
 @cache
 def modules() -> dict[str, Path]:
-    """Name the modules of the package: `worker.batch`, but no room's door."""
+    """Modules of the package without `__init__`, by name such as `worker.batch`."""
     return {
         ".".join(path.relative_to(PACKAGE).with_suffix("").parts): path
         for path in sorted(PACKAGE.rglob("*.py"))
@@ -119,7 +118,7 @@ def modules() -> dict[str, Path]:
 
 
 def imports(path: Path) -> Iterator[Import]:
-    """List what a module imports, wherever in it."""
+    """All imports of a module, at any depth."""
     typing_blocks = [
         node
         for node in ast.walk(tree(path))
@@ -131,7 +130,7 @@ def imports(path: Path) -> Iterator[Import]:
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}: relative import"
-            # `from orbweaver.model import url` imports a module, `… import Url` a name of one.
+            # `from orbweaver.model import url` imports a module; `… import Url` imports a name.
             names = [f"{node.module}.{alias.name}" for alias in node.names]
         else:
             continue
@@ -140,12 +139,12 @@ def imports(path: Path) -> Iterator[Import]:
 
 
 def belongs(name: str, *packages: str) -> bool:
-    """Whether a dotted name is one of these packages, or in one."""
+    """Whether a dotted name is in one of these packages."""
     return any(name == package or name.startswith(f"{package}.") for package in packages)
 
 
 def ours(item: Import) -> str | None:
-    """Name the module of the package that an import leads to; None for what is not of it."""
+    """Module of the package that an import leads to, if any."""
     if not belongs(item.name, "orbweaver"):
         return None
     parts = item.name.split(".")[1:]
@@ -165,7 +164,7 @@ def ours(item: Import) -> str | None:
 @pytest.mark.thorough
 @pytest.mark.parametrize(("name", "path"), sorted(modules().items()))
 def test_rooms_import_inwards(name: str, path: Path) -> None:
-    """A room imports itself and those before it, for type checkers too."""
+    """This includes imports for type checkers."""
     room = ROOMS.index(name.partition(".")[0])
     for item in imports(path):
         if (other := ours(item)) is not None:
@@ -175,8 +174,8 @@ def test_rooms_import_inwards(name: str, path: Path) -> None:
         assert not belongs(item.name, *outside) or name.startswith("cli."), f"{name}:{item.line}"
 
 
-def test_no_module_imports_itself_in_a_circle() -> None:
-    """Not by way of others, nor for type checkers."""
+def test_modules_have_no_import_cycle() -> None:
+    """This includes imports for type checkers."""
     leads = {
         name: {other for item in imports(path) if (other := ours(item)) not in (None, name)}
         for name, path in modules().items()
@@ -188,8 +187,7 @@ def test_no_module_imports_itself_in_a_circle() -> None:
     assert not left, sorted(left)
 
 
-def test_every_room_lists_its_modules() -> None:
-    """In reading order, each once; and the package lists its rooms."""
+def test_every_room_lists_its_modules_once() -> None:
     for door in [PACKAGE / "__init__.py", *(PACKAGE.rglob("*/__init__.py"))]:
         text = ast.get_docstring(tree(door), clean=False) or ""
         listed = re.findall(r"^ *(\w+)  +\S", text, re.MULTILINE)
@@ -201,8 +199,8 @@ def test_every_room_lists_its_modules() -> None:
         assert set(listed) == there, f"{door}: {set(listed) ^ there}"
 
 
-def test_the_way_of_a_url_goes_forward() -> None:
-    """A module of `worker/` imports those that stand below it in the list, none above."""
+def test_worker_modules_import_only_later_ones() -> None:
+    """The list in `worker/__init__.py` is the order."""
     text = ast.get_docstring(tree(PACKAGE / "worker/__init__.py"), clean=False) or ""
     way = [f"worker.{name}" for name in re.findall(r"^ *(\w+)  +\S", text, re.MULTILINE)]
     for place, name in enumerate(way):
@@ -211,8 +209,8 @@ def test_the_way_of_a_url_goes_forward() -> None:
                 assert way.index(other) > place, f"{name}:{item.line} imports {item.name}"
 
 
-def test_a_class_name_stands_for_one_thing() -> None:
-    """In the whole package, but for what a module keeps to itself within a function."""
+def test_class_names_are_unique_in_package() -> None:
+    """Classes inside functions do not count."""
     homes = defaultdict(list)
     for name, path in modules().items():
         for node in tree(path).body:
@@ -225,10 +223,10 @@ def test_a_class_name_stands_for_one_thing() -> None:
 
 
 def impurities(path: Path) -> Iterator[str]:
-    """Say what a module does beside deciding by its arguments; ports only declare."""
+    """Impure imports and calls of a module. Ports are exempt."""
     for item in imports(path):
         top = item.name.partition(".")[0]
-        # Chance comes in as an argument, so its type may be named.
+        # Randomness is an argument, so its type may be imported.
         if top in IMPURE and item.name not in IN_MEMORY and not item.typing_only:
             yield f"imports {item.name}"
     declared = {
@@ -249,8 +247,7 @@ def impurities(path: Path) -> Iterator[str]:
                 yield f"calls {name}"
 
 
-def test_modules_are_pure_but_for_the_actors() -> None:
-    """No I/O, waiting, clock, chance, environment or logging; who is on the list has some."""
+def test_only_listed_modules_are_impure() -> None:
     found = {
         name: list(impurities(path))
         for name, path in modules().items()
@@ -261,17 +258,16 @@ def test_modules_are_pure_but_for_the_actors() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(ACTORS))
-def test_actors_know_no_technology(name: str) -> None:
-    """They speak to ports."""
+def test_actors_import_no_technology(name: str) -> None:
     for item in imports(modules()[name]):
         where = f"{name}:{item.line} imports {item.name}"
         assert item.name.partition(".")[0] not in TECHNOLOGIES, where
 
 
-def test_nothing_of_the_product_needs_the_command_line_or_the_stack() -> None:
-    """What runs in Lambda imports neither the CLI, nor infra, localstack or tests.
+def test_product_imports_no_cli_or_deployment_code() -> None:
+    """Lambda functions do not import the CLI, infra, localstack or tests.
 
-    The console is imported by its own function, which not every stack has, and by no other.
+    Only its own function imports the console.
     """
     outer = ("console.", "cli.", "library.")
     paths = [path for name, path in modules().items() if not name.startswith(outer)]
@@ -282,8 +278,7 @@ def test_nothing_of_the_product_needs_the_command_line_or_the_stack() -> None:
             assert not apart, f"{path}:{item.line} imports {item.name}"
 
 
-def test_the_environment_is_read_in_one_place() -> None:
-    """Functions learn of their environment by settings alone."""
+def test_environment_is_read_only_in_listed_modules() -> None:
     reading = {
         path.relative_to(PACKAGE).as_posix()
         for path in PACKAGE.rglob("*.py")
@@ -293,8 +288,7 @@ def test_the_environment_is_read_in_one_place() -> None:
     assert reading == set(ENVIRONMENT)
 
 
-def test_nothing_is_done_at_import() -> None:
-    """Importing a module of the package defines things, and calls nothing of AWS or the event loop."""  # noqa: E501 - one sentence
+def test_import_of_module_runs_no_code() -> None:
     for name, path in modules().items():
         for node in tree(path).body:
             assert not isinstance(node, ast.For | ast.While | ast.With), f"{name}:{node.lineno}"
@@ -302,12 +296,11 @@ def test_nothing_is_done_at_import() -> None:
                 assert isinstance(node.value, ast.Constant), f"{name}:{node.lineno}"
 
 
-# --- words ------------------------------------------------------------------------------------
+# --- docstrings -------------------------------------------------------------------------------
 
 
 @pytest.mark.thorough
-def test_modules_say_what_they_are() -> None:
-    """Every module of the product begins with a docstring, and so does every public thing in it."""
+def test_modules_and_public_classes_have_docstrings() -> None:
     for path in sources(*PRODUCT):
         nodes = [node for node in ast.walk(tree(path)) if isinstance(node, ast.ClassDef)]
         assert ast.get_docstring(tree(path)), path
@@ -320,14 +313,13 @@ def test_modules_say_what_they_are() -> None:
 
 
 def sources(*names: str) -> Iterator[Path]:
-    """List source files below folders of the project."""
+    """Source files below folders of the project."""
     for name in names:
         path = ROOT / name
         yield from [path] if path.is_file() else sorted(path.rglob("*.py"))
 
 
 def test_modules_and_functions_are_short() -> None:
-    """A module fits a reader's head, and a function a screen."""
     long: list[str] = []
     for path in sources(*PRODUCT):
         name = path.relative_to(ROOT)
@@ -343,8 +335,7 @@ def test_modules_and_functions_are_short() -> None:
     assert not long, "\n".join(long)
 
 
-def test_no_host_of_a_registry_and_no_path_of_a_machine() -> None:
-    """Sources name no package index and no folder outside the project."""
+def test_sources_name_no_registry_and_no_machine_path() -> None:
     hosts = [
         ".".join(parts) for parts in (("pypi", "org"), ("pythonhosted", "org"), ("npmjs", "org"))
     ]

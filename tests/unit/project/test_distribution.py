@@ -1,4 +1,4 @@
-"""The distribution: its name, what it needs, and what is in the wheel."""
+"""The distribution: name, dependencies, and contents of the wheel."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from localstack import extras
 
 ROOT = Path(__file__).parents[3]
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())
-# Whatever may tell a person to install something.
+# Files that may contain an install command.
 TEXTS = [
     *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "Makefile")),
     *(ROOT / "docs").rglob("*.md"),
@@ -30,17 +30,17 @@ TEXTS = [
     ),
 ]
 INSTALL = re.compile(r"\b(?:pip3?|pipx|uv pip|uv tool) install ((?:-\S+ )*)(['\"]?[^\s`'\")]+)")
-# Not a name of ours, but a file that was built here, or a name that is put together elsewhere.
+# A local file, or a name that is composed elsewhere.
 FILES = re.compile(r"['\"]?(\S+\.whl|\{DISTRIBUTION\}\S*|\.|/\S*)")
 
 
 def names(requirements: list[str]) -> set[str]:
-    """Name distributions and versions of requirements."""
+    """Names and versions of requirements."""
     return {re.sub(r"\s+", "", one) for one in requirements}
 
 
-def test_nothing_else_is_ever_told_to_be_installed() -> None:
-    """The name `orbweaver` is somebody else's on the package index; ours is another one."""
+def test_install_commands_name_own_distribution() -> None:
+    """Another project owns the name `orbweaver` on the package index."""
     assert PROJECT["project"]["name"] == extras.DISTRIBUTION
     told = [
         (path.relative_to(ROOT).as_posix(), found[2].strip("'\""))
@@ -53,8 +53,7 @@ def test_nothing_else_is_ever_told_to_be_installed() -> None:
         assert name == extras.DISTRIBUTION or FILES.fullmatch(what), f"{where}: {what}"
 
 
-def test_every_extra_that_is_named_exists() -> None:
-    """In messages and pages; and the page says what each costs."""
+def test_named_extras_exist_with_their_size() -> None:
     known = set(PROJECT["project"]["optional-dependencies"])
     assert known == {extras.AWS, extras.DEPLOY, extras.NODE}
     for path in TEXTS:
@@ -65,8 +64,8 @@ def test_every_extra_that_is_named_exists() -> None:
         assert re.search(rf"^\| `\[{name}\]` \|.* \d+ MB", page, re.MULTILINE), name
 
 
-def test_the_least_has_what_functions_need_and_no_tools() -> None:
-    """The group of the code asset, in the same versions, but for AWS: that is an extra."""
+def test_dependencies_equal_runtime_without_aws() -> None:
+    """The versions are those of the code asset."""
     needed = names(PROJECT["project"]["dependencies"])
     runtime = names(PROJECT["dependency-groups"]["runtime"])
     aws = names(PROJECT["project"]["optional-dependencies"][extras.AWS])
@@ -81,22 +80,20 @@ def test_the_least_has_what_functions_need_and_no_tools() -> None:
     assert {re.split(r"[<>=]", one)[0].replace("-", "_") for one in aws} <= speaks_to_a_stack
 
 
-def test_what_deploys_speaks_to_a_stack() -> None:
-    """Installing the one extra installs the other."""
+def test_deploy_extra_includes_aws_extra() -> None:
     deploy = PROJECT["project"]["optional-dependencies"][extras.DEPLOY]
     assert f"{extras.DISTRIBUTION}[{extras.AWS}]" in deploy
 
 
 @pytest.mark.thorough
-def test_the_wheel_has_what_a_crawl_needs(tmp_path: Path) -> None:
-    """Commands, functions and the files that are read beside them; no tests, nothing of CDK."""
+def test_wheel_has_files_of_crawl_without_tests(tmp_path: Path) -> None:
     tree = tmp_path / "tree"
     for name in ("functions", "infra", "localstack", "requirements"):
         shutil.copytree(ROOT / name, tree / name, ignore=shutil.ignore_patterns("__pycache__"))
     for path in ROOT.iterdir():
         if path.is_file() and path.name != ".git":
             shutil.copyfile(path, tree / path.name)
-    # As in an sdist, which holds the templates already.
+    # As in an sdist, which contains the templates.
     templates = tree / "localstack" / "shipped" / "templates"
     templates.mkdir(parents=True)
     (templates / "whole.json").write_text("{}")
@@ -136,8 +133,8 @@ def test_the_wheel_has_what_a_crawl_needs(tmp_path: Path) -> None:
     }
 
 
-def test_a_wheel_is_not_built_without_its_templates(tmp_path: Path) -> None:
-    """Where nothing is set up, the error says what to run."""
+def test_wheel_without_templates_is_not_built(tmp_path: Path) -> None:
+    """The error names `make setup`."""
     for name in ("pyproject.toml", "hatch_build.py", "README.md", "LICENSE"):
         shutil.copyfile(ROOT / name, tmp_path / name)
     built = subprocess.run(
@@ -152,8 +149,7 @@ def test_a_wheel_is_not_built_without_its_templates(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["runtime", "files", "emulator"])
-def test_what_is_fetched_later_is_pinned(name: str) -> None:
-    """Each requirement that an installed package fetches by itself has its hashes."""
+def test_requirements_installed_later_have_hashes(name: str) -> None:
     text = (ROOT / "requirements" / f"{name}.txt").read_text()
     pinned = re.findall(r"^[a-z0-9][^\n]*==[^\n]*\\\n    --hash=sha256:", text, re.MULTILINE)
     assert len(pinned) == len(re.findall(r"^[a-z0-9]", text, re.MULTILINE))

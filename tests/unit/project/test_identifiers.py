@@ -1,4 +1,4 @@
-"""Identifiers of the package: the field's words, and none that this code alone would use."""
+"""Identifiers of the package use standard terms."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import orbweaver
 
 PACKAGE = Path(orbweaver.__file__).parent
-# What is not said, and the word of the glossary for it.
+# Banned words, with the term of the glossary.
 INSTEAD = {
     "purse purses treasury allowance allowances": "budget, reservation",
     "attendance attended": "shared clock",
@@ -32,24 +32,22 @@ INSTEAD = {
     "sweep sweeper blot blotter restate restater": "erase, eraser",
 }
 BANNED = {word: better for words, better in INSTEAD.items() for word in words.split()}
-# Names of fields in answers of the API.
+# Field names in answers of the API.
 PUBLIC = {("api/responses.py", "fate")}
 
 
 def words_of(identifier: str) -> list[str]:
-    """Split a name at underscores and capitals, in lower case."""
+    """Words of a name, split at underscores and capitals, in lower case."""
     return [word.lower() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", identifier)]
 
 
 def test_names_are_split_into_words() -> None:
-    """Whatever way of writing them a name has."""
     assert words_of("_MemoryPurses") == ["memory", "purses"]
     assert words_of("PURSES_MAX2") == ["purses", "max"]
     assert words_of("HTTPTally") == ["http", "tally"]
 
 
-def test_identifiers_use_the_words_of_the_field() -> None:
-    """Of modules, classes, functions, parameters, attributes and variables alike."""
+def test_identifiers_use_standard_terms() -> None:
     found: set[str] = set()
     for path in sorted(PACKAGE.rglob("*.py")):
         place = path.relative_to(PACKAGE).as_posix()

@@ -1,4 +1,4 @@
-"""The set-up of a checkout."""
+"""Setup of a checkout."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[3]
 
 
 def bootstrap() -> ModuleType:
-    """Import the tool, which lies beside the packages."""
+    """Import the tool, which is beside the packages."""
     spec = importlib.util.spec_from_file_location("bootstrap", ROOT / "tools" / "bootstrap.py")
     assert spec is not None
     assert spec.loader is not None
@@ -27,8 +27,8 @@ def bootstrap() -> ModuleType:
     return module
 
 
-def test_npm_packages_run_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Neither by the set-up, nor by an `npm install` by hand."""
+def test_npm_packages_run_no_scripts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Neither in the setup nor in a manual `npm install`."""
     tool, commands = bootstrap(), []
 
     def run(words: Any, **_: Any) -> str:
@@ -48,8 +48,7 @@ def test_npm_packages_run_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     assert "ignore-scripts=false" not in settings
 
 
-def test_the_set_up_says_what_comes_next() -> None:
-    """Once it was asked for; what only needs it goes on by itself."""
+def test_setup_prints_next_step_only_if_called_directly() -> None:
     said = {
         goal: subprocess.run(
             ["make", "-n", goal],  # noqa: S607 - by the path
@@ -68,7 +67,7 @@ def test_the_set_up_says_what_comes_next() -> None:
 
 
 def machine(folder: Path, monkeypatch: pytest.MonkeyPatch, says: str, *programs: str) -> None:
-    """Have these programs, and no others, on the path; `node` runs a line of shell."""
+    """Put only these programs on the path; `node` runs a line of shell."""
     folder.mkdir()
     for name in programs:
         program = folder / name
@@ -90,7 +89,7 @@ def machine(folder: Path, monkeypatch: pytest.MonkeyPatch, says: str, *programs:
         ("echo 20", ("node", "npm"), False),
     ],
 )
-def test_the_machines_node(
+def test_node_of_machine_is_used_if_recent_with_npm(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     says: str,
@@ -98,7 +97,7 @@ def test_the_machines_node(
     *,
     will_do: bool,
 ) -> None:
-    """It is taken if it is new enough and has npm, and if there is none by pip."""
+    """Otherwise the wheel is used."""
     folder = tmp_path / "bin"
     machine(folder, monkeypatch, says, *programs)
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
@@ -110,10 +109,9 @@ def test_the_machines_node(
 
 
 @pytest.mark.parametrize("found", ["v18.0.0", "v20.0.0"])
-def test_a_failed_synthesis_says_what_is_wrong(
+def test_old_node_is_reported_and_supported_one_not_warned(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, found: str
 ) -> None:
-    """Not that the support of a Node that will do has ended; which one runs is said to jsii."""
     folder = tmp_path / "bin"
     machine(folder, monkeypatch, f"echo {found}", "node", "npm")
     monkeypatch.setattr(node, "of_wheel", lambda: None)
@@ -126,8 +124,7 @@ def test_a_failed_synthesis_says_what_is_wrong(
     assert environment["JSII_NODE"] == str(folder / "node")
 
 
-def test_npm_of_a_wheel(tmp_path: Path) -> None:
-    """Node's own npm comes before any other on the path."""
+def test_npm_of_wheel_comes_first(tmp_path: Path) -> None:
     own = tmp_path / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
     own.parent.mkdir(parents=True)
     own.touch()
@@ -135,10 +132,10 @@ def test_npm_of_a_wheel(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("version", ["v20.0.0", "v18.0.0"])
-def test_node_is_installed_where_it_is_missing(
+def test_node_wheel_is_installed_only_if_needed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str
 ) -> None:
-    """The wheel of 200 MB is left out where the machine's will do, and comes once that is gone."""
+    """The wheel has 200 MB."""
     tool, installed = bootstrap(), []
     monkeypatch.setattr(tool, "VENV", tmp_path / "venv")
     monkeypatch.setattr(tool, "run", lambda *_, **__: "")
@@ -158,8 +155,7 @@ def test_node_is_installed_where_it_is_missing(
     assert installed[1:] == ([whole] if version == "v20.0.0" else [])
 
 
-def test_without_node_the_set_up_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The command line of CDK is not tried to be installed by nothing."""
+def test_setup_without_node_reports_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tool = bootstrap()
     monkeypatch.setattr(tool, "NODE_MODULES", tmp_path)
     monkeypatch.setattr(tool, "run", lambda *_, **__: "")
