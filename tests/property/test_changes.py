@@ -1,4 +1,4 @@
-"""The change feed against a model that has all in one place: random runs, orders and kills."""
+"""The change feed against a reference model: random runs, orders and kills."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ KINDS = {
     "sitemap": SITEMAP,
     "broken": BROKEN,
 }
-# Change and body, and of the page before: run and body.
+# Change and body; previous run and body.
 Row: TypeAlias = tuple[str, Any, Any, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What the model knows of a URL."""
+    """State of a URL in the model."""
 
     page: bool
     sha256: str | None
@@ -56,14 +56,14 @@ class Told:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Story:
-    """A run and what it recorded: page to kind and record."""
+    """A run and its records: page to kind and record."""
 
     crawl: Crawl
     records: Mapping[str, tuple[str, PageRecord]]
 
 
 def story(random: Random, number: int) -> Story:
-    """Make up a run; several may be under way at once."""
+    """Generate a run; several may overlap."""
     begun_ms = NOON_MS + random.randrange(6) * HOUR_MS
     crawl = run(
         0,
@@ -89,12 +89,12 @@ def story(random: Random, number: int) -> Story:
 
 
 def end_of(crawl: Crawl) -> tuple[int, str]:
-    """When a run ended, and its id where two did at once."""
+    """Order of a run: its end, then its id."""
     return crawl.finished_at_ms or 0, crawl.id
 
 
 def told(stories: list[Story]) -> dict[str, dict[str, Row]]:
-    """Tell the feeds of all runs, in the order of their ends: run to page to its row."""
+    """Expected feeds of all runs in the order of their ends: run to page to row."""
     known: dict[str, Told] = {}
     feeds = {}
     for mine in sorted(stories, key=lambda one: end_of(one.crawl)):
@@ -105,7 +105,7 @@ def told(stories: list[Story]) -> dict[str, dict[str, Row]]:
 def told_of(
     mine: Story, known: dict[str, Told], stories: list[Story]
 ) -> tuple[dict[str, Row], dict[str, Told]]:
-    """Tell one run's feed, and what is known after it."""
+    """Expected feed of one run, and the state after it."""
     crawl = mine.crawl
     rows: dict[str, Row] = {}
     after: dict[str, Told] = {}
@@ -134,7 +134,7 @@ def told_of(
 
 
 def row_of(kind: str, made: PageRecord, was: Told | None) -> Row | None:
-    """Say what a record that is news means for a page."""
+    """Expected row of a page for a new record."""
     page = was if was is not None and was.page else None
     before = (None, None) if page is None else (page.crawl, page.sha256)
     if kind not in ("page", "same"):
@@ -148,7 +148,7 @@ def row_of(kind: str, made: PageRecord, was: Told | None) -> Row | None:
 
 
 def missed(was: Told, crawl: Crawl, stories: list[Story]) -> bool:
-    """Whether a run would have asked for what it did not, had anything led to it."""
+    """Whether a run would have requested an unvisited page, had a link led to it."""
     beside = any(
         one.crawl.started_at_ms < end_of(crawl)[0] and end_of(one.crawl) > end_of(crawl)
         for one in stories
@@ -158,7 +158,7 @@ def missed(was: Told, crawl: Crawl, stories: list[Story]) -> bool:
 
 
 def lost(crawl: Crawl, after: dict[str, Told], due: dict[str, Told]) -> set[str]:
-    """Name what is due and not below anything that was not read."""
+    """Due pages that are not below an unread page."""
     places = {url_of(name): name for name in PAGES}
     kept = {name for name, one in after.items() if one.crawl != crawl.id}
     more = kept
@@ -169,7 +169,7 @@ def lost(crawl: Crawl, after: dict[str, Told], due: dict[str, Told]) -> set[str]
 
 
 async def fed(stand: Stand, crawl: Crawl) -> dict[str, Row]:
-    """Read a feed as the model tells it."""
+    """Read a feed in the form of the model."""
     rows = await stand.rows(crawl)
     found = {row["url"].rpartition("/")[2]: row for row in rows}
     assert len(found) == len(rows)
@@ -189,8 +189,8 @@ async def stand_of(stories: list[Story], lines_max: int) -> Stand:
 
 @settings(max_examples=300, deadline=None)
 @given(st.integers(0, 2**32))
-def test_feeds_are_those_of_the_model(seed: int) -> None:
-    """Whatever runs did, and in whichever order they are exported."""
+def test_feeds_equal_those_of_model(seed: int) -> None:
+    """For any runs, in any order of export."""
     random = Random(seed)
     stories = [story(random, number) for number in range(random.randrange(1, 7))]
     expected = told(stories)
@@ -204,13 +204,13 @@ def test_feeds_are_those_of_the_model(seed: int) -> None:
 
 
 class Killed(BaseException):
-    """The process is gone."""
+    """The process is killed."""
 
 
 @settings(max_examples=100, deadline=None)
 @given(st.integers(0, 2**32))
-def test_a_feed_that_was_killed_anywhere_comes_to_the_same_files(seed: int) -> None:
-    """Before or after any effect, again and again, with faults in between, and two at once."""
+def test_killed_feed_ends_with_same_files(seed: int) -> None:
+    """Kills and faults at any effect, and two writers at once."""
     random = Random(seed)
     stories = [story(random, number) for number in range(3)]
     last = max((one.crawl for one in stories), key=end_of)

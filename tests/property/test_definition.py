@@ -1,4 +1,4 @@
-"""Definitions: any JSON is a plan or problems, and plans come back as they were written."""
+"""Definitions: any JSON is a plan or problems, and plans survive encoding."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ anything = st.recursive(
 )
 times = st.sampled_from(["1s", "250ms", "7d", "x"]) | anything
 leaves = [path for path in (key.path for key in KEYS) if "." not in path]
-# Documents of the right outline with anything in it.
+# Documents with valid keys and any values.
 tables = {
     table: st.dictionaries(
         st.sampled_from([key.path.partition(".")[2] for key in KEYS if key.path.startswith(table)])
@@ -104,13 +104,12 @@ plans = st.builds(
 
 
 @given(plans)
-def test_plans_come_back_as_they_were_written(plan: CrawlSpec) -> None:
-    """By way of JSON, since that is how an API has it."""
+def test_plan_survives_json(plan: CrawlSpec) -> None:
     assert parse(json.loads(json.dumps(document_of(plan)))) == plan
 
 
 def problems_of(document: Any, lines: str | None) -> tuple[DefinitionProblem, ...]:
-    """Crawl by a document, or say why not."""
+    """Problems of a document, if any."""
     try:
         crawl_of(parse(document, lines), 0)
     except DefinitionError as error:
@@ -119,8 +118,7 @@ def problems_of(document: Any, lines: str | None) -> tuple[DefinitionProblem, ..
 
 
 @given(anything | documents, st.none() | st.text(max_size=40))
-def test_any_json_is_a_plan_or_problems(document: Any, lines: str | None) -> None:
-    """Nothing else comes of it, and a plan that is read can be crawled."""
+def test_any_json_is_plan_or_problems(document: Any, lines: str | None) -> None:
     for problem in problems_of(document, lines):
         assert problem.text
         assert "\n" not in problem.path

@@ -1,7 +1,6 @@
-"""Deliveries that are killed anywhere, of versions that follow each other: what lies there is true.
+"""Deliveries that are killed anywhere, with consecutive versions.
 
-At every moment each manifest that lies at the receiver is true of all files that it names; when
-everybody is done the newest versions lie there, and nothing of the older ones does.
+Every manifest at the receiver is always true, and finally only the newest versions remain.
 """
 
 from __future__ import annotations
@@ -21,24 +20,24 @@ FOREVER_MS = 10**15
 KILLS_MAX = 60
 
 bodies = st.lists(st.sampled_from([b"a1", b"a2", b"b1", b"long one"]), max_size=3)
-# A version of the day (both crawls), or of the one crawl of it.
+# A version of the day (both crawls), or of its single crawl.
 versions = st.tuples(bodies, bodies, st.booleans())
 kills = st.lists(st.integers(1, 14), max_size=6)
 
 
 class Killed(Exception):
-    """The container is gone."""
+    """The container is killed."""
 
 
 class Watched(Stage):
-    """A stage whose deliverer dies after so many effects; its shelf is looked at after each."""
+    """A stage whose deliverer dies after a number of effects; its receiver is checked each time."""
 
     def __init__(self) -> None:
         super().__init__()
         self.left: int | None = None
 
     async def watch(self, _effect: str, _moment: Moment) -> None:
-        """Look, and die when it is time."""
+        """Check the receiver, and die if it is time."""
         true(self.shelf)
         if self.left is not None:
             self.left -= 1
@@ -46,7 +45,7 @@ class Watched(Stage):
                 raise Killed
 
     async def work(self, crawl: str | None, deaths: list[int]) -> None:
-        """Deliver, being killed so often, and then to the end."""
+        """Deliver with several deaths, and then to the end."""
         for left in [*deaths, None]:
             self.left = left
             try:
@@ -59,7 +58,7 @@ class Watched(Stage):
 
 
 def true(shelf: dict[str, bytes]) -> None:
-    """See that what manifests say of files is so."""
+    """Check that manifests are true of their files."""
     for name, body in shelf.items():
         if name.startswith("manifests/") and (manifest := decode_manifest(body)) is not None:
             for file in manifest.files:
@@ -68,10 +67,9 @@ def true(shelf: dict[str, bytes]) -> None:
 
 @given(st.lists(st.tuples(versions, kills), min_size=1, max_size=4))
 @example([(([b"a1"], [], False), []), (([b"a2"], [], True), [3]), (([b"a1"], [], False), [4])])
-def test_what_lies_there_is_true_at_every_moment(
+def test_manifests_are_true_after_every_effect(
     story: list[tuple[tuple[list[bytes], list[bytes], bool], list[int]]],
 ) -> None:
-    """Versions of a day and of a crawl of it are delivered one after the other, with deaths."""
     stage = Watched()
 
     async def tell() -> None:
@@ -97,10 +95,10 @@ def test_what_lies_there_is_true_at_every_moment(
 
 
 @given(st.lists(st.tuples(bodies, kills), min_size=2, max_size=3))
-def test_a_version_that_never_came_to_its_end_leaves_nothing(
+def test_unfinished_version_leaves_no_files(
     story: list[tuple[list[bytes], list[int]]],
 ) -> None:
-    """Deliveries die and are not tried again; the last one's export is all that lies there."""
+    """The deliveries die and are not repeated."""
     stage = Watched()
 
     async def tell() -> None:

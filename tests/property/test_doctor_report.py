@@ -1,4 +1,4 @@
-"""Whatever AWS answers, no text of it is in the report of `orbweaver doctor`."""
+"""The report of `orbweaver doctor` contains no text of AWS."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ KINDS = (
     *("AWS::Scheduler::Schedule", "AWS::CloudWatch::Alarm"),
 )
 DEPTH_MAX = 6
-# By letters: of texts Hypothesis takes some from the program, whose error codes may be shown.
+# Letters only: Hypothesis takes some texts from the program, whose error codes may be shown.
 TOKENS = st.lists(
     st.sampled_from(string.ascii_letters + string.digits), min_size=14, max_size=30
 ).map("".join)
@@ -47,21 +47,20 @@ FORMS = (
 
 @cache
 def operations(service: str) -> dict[str, Any]:
-    """Read what a service can be asked, by the names of a client's methods: it takes a while."""
+    """Operations of a service by client method, cached because they load slowly."""
     model = botocore.session.Session().get_service_model(service)
     return {xform_name(name): model.operation_model(name) for name in model.operation_names}
 
 
 class Forged:
-    """A client of which every answer is made of one secret, in the shape of the real one."""
+    """A client whose answers contain one secret in the shape of real ones."""
 
     def __init__(self, service: str, secret: str, *, refusing: bool) -> None:
         self._operations = operations(service)
         self._secret, self._refusing = secret, refusing
         self.exceptions = type("Exceptions", (), {"ClientError": ClientError})
 
-    def close(self) -> None:
-        """Nothing is open."""
+    def close(self) -> None: ...
 
     def get_paginator(self, name: str) -> Any:
         answer = getattr(self, name)
@@ -107,7 +106,7 @@ class Forged:
 
 
 def forge(shape: Any, secret: str, depth: int = 0) -> Any:
-    """Make a value of a shape in which every text is the secret."""
+    """Value of a shape in which every text is the secret."""
     kind = "string" if shape is None else shape.type_name
     if kind == "structure":
         members = shape.members.items() if depth < DEPTH_MAX else ()
@@ -126,8 +125,7 @@ def forge(shape: Any, secret: str, depth: int = 0) -> Any:
     max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(token=TOKENS, form=st.sampled_from(FORMS), refusing=st.booleans())
-def test_no_secret_reaches_the_report(token: str, form: str, *, refusing: bool) -> None:
-    """Answers full of secrets, refusals that name them: the report has neither them nor an id."""
+def test_report_contains_no_secret_or_account_id(token: str, form: str, *, refusing: bool) -> None:
     secret, shown = form.format(token), []
 
     def opened(service: str, _environment: object) -> Forged:

@@ -1,4 +1,4 @@
-"""The exporter under any records, any timing, any number of orders: properties of the files."""
+"""Exports of any records with any timing and any number of orders."""
 
 from __future__ import annotations
 
@@ -98,8 +98,7 @@ NAMES = st.text("abcdefghijklmnopqrstuvwxyz0123456789._-", min_size=1)
 
 
 @given(RECORDS)
-def test_a_page_as_json_says_what_the_record_says(record: PageRecord) -> None:
-    """Any record has all columns, can be encoded, and reads back as it was."""
+def test_page_as_json_has_all_columns_and_reads_back(record: PageRecord) -> None:
     cells = page_as_json(record)
     assert tuple(cells) == COLUMNS
     text = json.dumps(cells, ensure_ascii=False).encode().decode()
@@ -121,14 +120,13 @@ def _encodable(value: object) -> object:
     FILES,
     TABLES,
 )
-def test_a_manifest_reads_back(
+def test_manifest_survives_encoding_in_ascii(
     day: str,
     crawl: str | None,
     crawls: dict[str, Sums],
     files: tuple[File, ...],
     columns: dict[str, tuple[Column, ...]],
 ) -> None:
-    """The codec of the manifest round-trips, in ASCII."""
     manifest = Manifest(day=day, crawl=crawl, crawls=crawls, files=files, columns=columns)
     assert decode_manifest(encode_manifest(manifest)) == manifest
     assert encode_manifest(manifest).isascii()
@@ -150,8 +148,7 @@ def test_a_manifest_reads_back(
         columns=TABLES,
     )
 )
-def test_progress_reads_back(progress: UnitProgress) -> None:
-    """The codec of a unit's state round-trips."""
+def test_progress_survives_encoding(progress: UnitProgress) -> None:
     unit = Unit("a", 0, 3)
     assert decode_progress(encode_progress(progress, unit), unit) == replace(progress, groups=3)
 
@@ -163,10 +160,9 @@ def test_progress_reads_back(progress: UnitProgress) -> None:
     st.builds(Unit, crawl=st.text(), group=st.integers(0, 99), groups=st.integers(0, 99)),
     TICKETS,
 )
-def test_an_order_reads_back(
+def test_order_survives_encoding_in_ascii(
     kind: OrderKind, crawl: str | None, run: str, unit: Unit, ticket: tuple[int, str]
 ) -> None:
-    """The codec of messages round-trips, in ASCII."""
     scope = ExportScope(day=DAY, crawl=crawl)
     order = ExportOrder(kind=kind, scope=scope, run=run)
     if kind is OrderKind.UNIT:
@@ -176,8 +172,7 @@ def test_an_order_reads_back(
 
 
 @given(st.binary() | JSON.map(lambda value: json.dumps(value).encode()))
-def test_garbage_is_nothing_of_ours(body: bytes) -> None:
-    """Reading anything at all raises nothing but what it says."""
+def test_garbage_is_decoded_as_none_or_known_error(body: bytes) -> None:
     assert decode_manifest(body) is None
     assert decode_progress(body, Unit("a")) == UnitProgress()
     try:
@@ -188,8 +183,7 @@ def test_garbage_is_nothing_of_ours(body: bytes) -> None:
 
 
 @given(NAMES, NAMES, st.integers(0, 200), st.integers(0, 10**6))
-def test_paths_read_back(table: str, crawl: str, group: int, chunk: int) -> None:
-    """Whatever the names are."""
+def test_path_survives_parsing(table: str, crawl: str, group: int, chunk: int) -> None:
     place = FilePlace(
         table=table, format="csv", day=DAY, crawl=crawl, group=group, chunk=chunk, suffix=".csv"
     )
@@ -202,7 +196,7 @@ OPTIONS: dict[str, Any] = {"workspace": SimWorkspace(), "part_rows_max": 3, "cut
 
 
 def jitter(seed: int, faults: float = 0.0) -> Gate:
-    """Make a gate that lets others go first, some number of turns, and fails now and then."""
+    """A gate that yields several times and fails now and then."""
     random = Random(seed)
 
     async def gate(name: str, _moment: Moment) -> None:
@@ -216,11 +210,9 @@ def jitter(seed: int, faults: float = 0.0) -> Gate:
 
 @settings(max_examples=40, deadline=None)
 @given(SEEDS, st.sets(st.integers(0, 10_000), max_size=60), st.integers(1, 12), st.integers(1, 5))
-def test_no_byte_depends_on_timing(
+def test_files_do_not_depend_on_timing(
     seed: int, numbers: set[int], limit: int, read_ahead: int
 ) -> None:
-    """Whatever shard answers when, and however far ahead is read, the files are the same."""
-
     async def run() -> None:
         options = OPTIONS | {"part_rows_max": limit}
         calm, world = world_of(pages_of(numbers)), world_of(pages_of(numbers))
@@ -234,9 +226,7 @@ def test_no_byte_depends_on_timing(
 
 @settings(max_examples=40, deadline=None)
 @given(SEEDS, st.sets(st.integers(0, 10_000), max_size=60))
-def test_no_byte_depends_on_where_turns_end(seed: int, numbers: set[int]) -> None:
-    """Units that are put off after any of their chunks end with the files of a single run."""
-
+def test_files_do_not_depend_on_interrupted_turns(seed: int, numbers: set[int]) -> None:
     async def run() -> None:
         single, world = world_of(pages_of(numbers)), world_of(pages_of(numbers))
         await exported(single, **OPTIONS)
@@ -250,11 +240,11 @@ def test_no_byte_depends_on_where_turns_end(seed: int, numbers: set[int]) -> Non
     asyncio.run(run())
 
 
-# --- several at once ---------------------------------------------------------------------------
+# --- concurrency -------------------------------------------------------------------------------
 
 
 async def _serve(world: World, seed: int, done: asyncio.Event) -> None:
-    """Take orders, some of them twice, in any order, until there are none."""
+    """Process orders in any order, some of them twice."""
     random = Random(seed)
     while not done.is_set():
         if not world.ordered:
@@ -276,10 +266,10 @@ async def _serve(world: World, seed: int, done: asyncio.Event) -> None:
 @pytest.mark.thorough
 @settings(max_examples=40, deadline=None)
 @given(SEEDS, st.integers(1, 4), st.lists(st.sets(st.integers(0, 40), max_size=9), max_size=3))
-def test_workers_at_once_end_in_one_whole_export(
+def test_concurrent_workers_make_one_complete_export(
     seed: int, workers: int, later: list[set[int]]
 ) -> None:
-    """However orders and requests overlap, the last request's records are all there, once."""
+    """It has the records of the last request, once."""
 
     async def run() -> None:
         world, done = world_of(pages_of(range(0, 40, 3))), asyncio.Event()

@@ -1,4 +1,4 @@
-"""Extraction: whatever the page and the rules, items come of it that fit the columns of a table."""
+"""Extraction: items of any page and rules fit the columns of a table."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ names = st.sampled_from(["a", "b", "c", "price", "d_1"])
 
 
 def fields_of(name: str) -> st.SearchStrategy[Field]:
-    """Make any field, also such as a definition refuses."""
+    """Any field, also an invalid one."""
     css = st.builds(
         Field,
         name=st.just(name),
@@ -135,7 +135,7 @@ PATTERNS = {
 
 
 def fits(value: Any, kind: Type) -> bool:
-    """Whether a value is what a column of a table holds."""
+    """Whether a value fits a column type."""
     if value is None:
         return True
     match value:
@@ -153,7 +153,7 @@ def fits(value: Any, kind: Type) -> bool:
 
 
 def check(column: Column, value: Any) -> None:
-    """Assert that a value fits its column."""
+    """Check that a value fits its column."""
     assert isinstance(value, list) is column.many, (column, value)
     for one in value if column.many else [value]:
         assert fits(one, column.type), (column, value)
@@ -164,8 +164,8 @@ def check(column: Column, value: Any) -> None:
     st.binary(max_size=300) | pages,
     st.lists(rules | rules_of_objects, max_size=3, unique_by=lambda rule: rule.name),
 )
-def test_whatever_comes_fits_its_columns(body: bytes, chosen: list[ItemRule]) -> None:
-    """Nothing raises; items have just the columns of their rule, valid or not, and say why not."""
+def test_extracted_items_fit_their_columns(body: bytes, chosen: list[ItemRule]) -> None:
+    """Invalid items have reasons."""
     page = parse(body, URL, "text/html")
     found_items = extract(page, URL, tuple(chosen))
     by_name = {rule.name: rule for rule in chosen}
@@ -196,7 +196,7 @@ def test_whatever_comes_fits_its_columns(body: bytes, chosen: list[ItemRule]) ->
 
 
 def says_where(rule: ItemRule) -> bool:
-    """Whether each of its fields can be written: one of nodes needs a selector, or the node."""
+    """Whether a rule can be written: a CSS field needs a selector or the node itself."""
     return all(one.where or rule.source is ValueSource.CSS for one in rule.fields)
 
 
@@ -205,8 +205,7 @@ written = (rules | rules_of_objects).filter(says_where)
 
 @pytest.mark.thorough
 @given(st.lists(written, max_size=3, unique_by=lambda rule: rule.name))
-def test_rules_come_back_as_they_were_written(chosen: list[ItemRule]) -> None:
-    """As a document and as stored, by way of JSON."""
+def test_rules_survive_json_and_storage(chosen: list[ItemRule]) -> None:
     again = json.loads(json.dumps(items_written(tuple(chosen))))
     assert read_items(again) == tuple(chosen)
     crawl = crawl_of(CrawlSpec(seeds=(URL,)), 0)
@@ -215,8 +214,8 @@ def test_rules_come_back_as_they_were_written(chosen: list[ItemRule]) -> None:
 
 
 @given(st.text(max_size=30) | st.sampled_from(SELECTORS))
-def test_any_text_is_a_selector_or_a_problem(text: str) -> None:
-    """Definitions are checked without raising; what is in order finds nodes below the one."""
+def test_any_selector_is_valid_or_a_problem(text: str) -> None:
+    """Valid ones match only nodes below the given one."""
     rule = ItemRule(name="x", match=".", fields=(Field(name="a", where=text, regex=text or "."),))
     wrong = "items[0].fields.a.css" in dict(problems_of((rule,)))
     assert not (wrong and text in SELECTORS)
@@ -227,8 +226,7 @@ def test_any_text_is_a_selector_or_a_problem(text: str) -> None:
 
 
 @given(st.text(max_size=20) | st.from_regex(r"[-£$€]?[\d., ']{1,12}( ?(€|kr|EUR|,-))?"))
-def test_texts_are_of_a_type_or_are_refused(text: str) -> None:
-    """Each type says that it does not fit, or gives a value that does."""
+def test_text_fits_type_or_is_refused(text: str) -> None:
     for kind in ValueKind:
         field = Field(name="a", type=kind)
         try:
@@ -259,8 +257,7 @@ CHAINS = st.lists(
 
 @settings(max_examples=300)
 @given(NODES, st.lists(CHAINS, min_size=1, max_size=2).map(", ".join))
-def test_selectors_find_what_lexbor_finds(html: str, selector: str) -> None:
-    """Cut into steps, a selector finds the same nodes in the same order, each once."""
+def test_selector_steps_find_same_nodes_as_lexbor(html: str, selector: str) -> None:
     tree = LexborHTMLParser(html)
     assert tree.root is not None
     wanted = {node.mem_id: None for node in tree.css(selector)}

@@ -1,4 +1,4 @@
-"""Every format, whatever is written: what went in comes out, typed; same rows, same bytes."""
+"""Export formats: any rows read back with their types, and same rows give same bytes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from orbweaver.model.page_record import PageRecord
 from tests.unit.exporting.reading import for_csv, lines_of, read_back, values, written
 
 ANY_TEXT = st.text(st.characters(exclude_categories=[]), max_size=40)
-# What has hurt readers before, at the place where it hurts: the beginning.
+# Characters that break readers, mostly at the start of a value.
 HOSTILE = st.sampled_from(
     [
         *(
@@ -68,7 +68,7 @@ OF_TYPE: dict[Type, st.SearchStrategy[Any]] = {
     Type.DATE: st.dates().map(lambda day: day.isoformat()),
     Type.MOMENT: st.integers(MOMENT_MIN, MOMENT_MAX),
 }
-# Words of SQL and what looks like another column's, too.
+# SQL words, and names of other columns.
 NAMES = st.sampled_from(
     ["a", "b1", "price", "price_currency", "order", "select", "crawl_", "value"]
 )
@@ -77,7 +77,7 @@ COLUMNS = st.lists(
     max_size=6,
     unique_by=lambda column: column.name,
 ).map(tuple)
-# What a rule may have found before it was changed, and what nothing of ours writes.
+# Values of a rule before its change, and values that this code never writes.
 ANYTHING = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | TEXT | st.sampled_from(Type),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner),
@@ -86,7 +86,7 @@ ANYTHING = st.recursive(
 
 
 def fields_of(columns: tuple[Column, ...]) -> st.SearchStrategy[dict[str, Any]]:
-    """Make what a rule with these columns may find: all values of their types, or none."""
+    """Values that a rule with these columns may extract."""
     each = {}
     for column in columns:
         one = st.none() | OF_TYPE[column.type]
@@ -116,7 +116,7 @@ unhurried = settings(max_examples=60, deadline=None, suppress_health_check=[Heal
 
 
 def check(table: Table, rows: list[dict[str, Any]]) -> None:
-    """Write rows in all formats, and read the same values back from each."""
+    """Write rows in all formats, and read the same values back."""
     expected = values(table, rows)
     for reader, found in read_back(table, rows).items():
         left = for_csv(table, expected) if reader == "Python's csv of csv" else expected
@@ -126,8 +126,7 @@ def check(table: Table, rows: list[dict[str, Any]]) -> None:
 @pytest.mark.thorough
 @unhurried
 @given(st.lists(RECORDS, max_size=5))
-def test_pages_read_back(records: list[PageRecord]) -> None:
-    """Any records are the same rows in every format, for every reader."""
+def test_pages_read_back_from_every_format(records: list[PageRecord]) -> None:
     rows = [page_row(record) for record in records]
     check(PAGES, rows)
     names = [column.name for column in PAGES.columns]
@@ -141,8 +140,7 @@ def test_pages_read_back(records: list[PageRecord]) -> None:
 @pytest.mark.thorough
 @unhurried
 @given(FOUND)
-def test_items_read_back(found: tuple[tuple[Column, ...], list[dict[str, Any]]]) -> None:
-    """Any items are the same typed rows in every format, and what was found is what is read."""
+def test_items_read_back_with_types(found: tuple[tuple[Column, ...], list[dict[str, Any]]]) -> None:
     columns, fields = found
     table = item_table("shop", "book", columns)
     items = tuple(Item(table="book", place=n, fields=each) for n, each in enumerate(fields))
@@ -157,10 +155,9 @@ def test_items_read_back(found: tuple[tuple[Column, ...], list[dict[str, Any]]])
 @pytest.mark.thorough
 @unhurried
 @given(COLUMNS, st.lists(st.dictionaries(NAMES, ANYTHING, max_size=6), max_size=4))
-def test_what_no_longer_fits_is_the_same_everywhere(
+def test_values_of_other_types_are_equal_in_all_formats(
     columns: tuple[Column, ...], fields: list[dict[str, Any]]
 ) -> None:
-    """Values of any other type, by whatever name, break no format, and are one thing in all."""
     named = [
         {column.name: value for column, value in zip(columns, each.values(), strict=False)} | each
         for each in fields
@@ -174,7 +171,6 @@ def test_what_no_longer_fits_is_the_same_everywhere(
 def test_invalid_items_and_texts_read_back(
     found: list[tuple[str, int, list[str], dict[str, Any]]],
 ) -> None:
-    """Invalid items keep their reasons; texts are documents' fields by their names."""
     items = tuple(
         Item(table=name, place=place % 2**63, fields={"a": name}, problems=(*problems, "missing"))
         for name, place, problems, _ in found
@@ -188,8 +184,7 @@ def test_invalid_items_and_texts_read_back(
 @pytest.mark.thorough
 @unhurried
 @given(st.lists(RECORDS, max_size=5), st.sampled_from(formats.NAMES))
-def test_same_rows_same_bytes(records: list[PageRecord], name: str) -> None:
-    """A file says nothing of when, where or how often it was written."""
+def test_same_rows_give_same_bytes(records: list[PageRecord], name: str) -> None:
     rows = [page_row(record) for record in records]
     with TemporaryDirectory() as first, TemporaryDirectory() as second:
         one = written(name, PAGES, rows, Path(first))
@@ -199,8 +194,8 @@ def test_same_rows_same_bytes(records: list[PageRecord], name: str) -> None:
 
 
 @given(RECORDS)
-def test_a_line_of_json_is_a_line_for_everybody(record: PageRecord) -> None:
-    """No reader sees more than one line in a row, and no terminal a command in any line."""
+def test_jsonl_row_is_one_line_without_controls(record: PageRecord) -> None:
+    """No reader splits it, and terminals execute nothing."""
     with TemporaryDirectory() as folder:
         made = written("jsonl", PAGES, [page_row(record)], Path(folder))
         (line,) = lines_of(made)
@@ -208,8 +203,7 @@ def test_a_line_of_json_is_a_line_for_everybody(record: PageRecord) -> None:
 
 
 @given(TEXT, TEXT)
-def test_no_cell_is_a_formula(first: str, second: str) -> None:
-    """No text in CSV begins like a formula, quoted or not, and none holds a control character."""
+def test_csv_cell_is_no_formula_and_has_no_controls(first: str, second: str) -> None:
     with TemporaryDirectory() as folder:
         row = {"crawl": first, "url": second}
         made = written("csv", Table(name="t", columns=ORIGIN[:2]), [row], Path(folder))
@@ -220,7 +214,7 @@ def test_no_cell_is_a_formula(first: str, second: str) -> None:
 
 
 def record_of(items: tuple[Item, ...]) -> PageRecord:
-    """Make a record on which these items were found."""
+    """A record with these items."""
     return PageRecord(
         crawl="c",
         url="https://example.org/",
@@ -233,7 +227,7 @@ def record_of(items: tuple[Item, ...]) -> PageRecord:
 
 
 def _scalar(column: Column, value: Any) -> Any:
-    """Say what a value found is when it is read, by the types alone."""
+    """Expected value after reading, by type."""
     if isinstance(value, list):
         return [_scalar(column, part) for part in value]
     if column.type is Type.DECIMAL and value is not None:

@@ -1,4 +1,4 @@
-"""Properties of journals and outboxes: nothing is lost, doubled, oversized or held for too long."""
+"""Journals and outboxes: no URL is lost, doubled or delayed too long, and packs are bounded."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ JSON: st.SearchStrategy[Any] = st.recursive(
 
 
 def unique(items: list[Target]) -> tuple[Target, ...]:
-    """Keep the first target of each URL."""
+    """First target of each URL."""
     return tuple({item.url: item for item in items}.values())
 
 
@@ -102,7 +102,7 @@ JOURNALS = st.builds(
 
 @st.composite
 def settled(draw: st.DrawFn) -> tuple[Journal, Ledger]:
-    """Make a journal, and a ledger that won some of its candidates."""
+    """A journal, and a ledger that won some of its candidates."""
     journal = draw(JOURNALS)
     wins = draw(st.lists(st.booleans(), min_size=120, max_size=120))
     places = range(len(journal.candidates))
@@ -115,33 +115,29 @@ def settled(draw: st.DrawFn) -> tuple[Journal, Ledger]:
     st.integers(VERSION + 1, 2**40),
     st.binary(max_size=40),
 )
-def test_a_journal_of_any_newer_version_is_newer(
+def test_journal_of_newer_version_is_newer(
     raw: dict[str, Any], version: int, behind: bytes
 ) -> None:
-    """Whatever else it holds, and whatever stands behind it."""
     blob = compress(json.dumps({**raw, "v": version}).encode()) + behind
     with pytest.raises(NewerVersion):
         decode(blob)
 
 
 @given(st.binary(min_size=1).filter(lambda blob: blob[0] not in b"\x78\x28"))
-def test_a_journal_in_an_unknown_compression_is_newer(blob: bytes) -> None:
-    """Its first bytes tell, whatever follows."""
+def test_journal_in_unknown_compression_is_newer(blob: bytes) -> None:
     with pytest.raises(NewerVersion):
         decode(blob)
 
 
 @pytest.mark.thorough
 @given(JOURNALS)
-def test_journals_round_trip(journal: Journal) -> None:
-    """What is stored is read back as it was."""
+def test_journal_survives_encoding(journal: Journal) -> None:
     assert decode(encode(journal)) == journal
 
 
 @pytest.mark.thorough
 @given(settled())
-def test_an_outbox_follows_from_what_is_stored(both: tuple[Journal, Ledger]) -> None:
-    """Whoever reads journal and ledger later sends the same packs with the same ids."""
+def test_outbox_is_same_after_reading_journal(both: tuple[Journal, Ledger]) -> None:
     journal, ledger = both
     outgoing_packs = outbox("p", "c", journal, ledger)
     assert outgoing_packs == outbox("p", "c", decode(encode(journal)), ledger)
@@ -151,8 +147,7 @@ def test_an_outbox_follows_from_what_is_stored(both: tuple[Journal, Ledger]) -> 
 
 @pytest.mark.thorough
 @given(settled())
-def test_an_outbox_holds_everything_once(both: tuple[Journal, Ledger]) -> None:
-    """Every child and every returning URL is in exactly one pack, and nothing else is."""
+def test_outbox_has_every_target_once(both: tuple[Journal, Ledger]) -> None:
     journal, ledger = both
     sent = Counter(
         target for outgoing in outbox("p", "c", journal, ledger) for target in outgoing.pack.targets
@@ -163,8 +158,8 @@ def test_an_outbox_holds_everything_once(both: tuple[Journal, Ledger]) -> None:
 
 @pytest.mark.thorough
 @given(settled())
-def test_what_waits_is_in_one_late_pack_by_its_band(both: tuple[Journal, Ledger]) -> None:
-    """Late links, and what the limit does not admit; with ids that follow from what is stored."""
+def test_late_packs_have_every_link_in_its_band(both: tuple[Journal, Ledger]) -> None:
+    """Their ids are the same after reading the journal."""
     journal, ledger = both
     packs = outbox_late("p", "c", journal, ledger)
     assert packs == outbox_late("p", "c", decode(encode(journal)), ledger)
@@ -180,8 +175,8 @@ def test_what_waits_is_in_one_late_pack_by_its_band(both: tuple[Journal, Ledger]
     assert all(len({target.express for target in one.targets}) == 1 for one in packs)
 
 
-def test_a_journal_has_the_oldest_version_that_can_read_it() -> None:
-    """One without links for later is as the release before wrote it."""
+def test_journal_has_oldest_version_that_can_read_it() -> None:
+    """Without late links, the previous release can read it."""
     plain = Journal(at_ms=1)
     late = replace(plain, late=((3, Target(url="https://h.example/", depth=1)),))
     surplus = replace(plain, surplus_band=0)
@@ -191,8 +186,8 @@ def test_a_journal_has_the_oldest_version_that_can_read_it() -> None:
 
 @pytest.mark.thorough
 @given(settled())
-def test_packs_are_of_bounded_size_and_delay(both: tuple[Journal, Ledger]) -> None:
-    """A pack holds 1 to 25 URLs; nothing returns before its time, or over 5 s after it."""
+def test_packs_have_bounded_size_and_delay(both: tuple[Journal, Ledger]) -> None:
+    """A URL returns at most 5 s after its time."""
     journal, ledger = both
     due = Counter((item.target, item.delay_s) for item in journal.again)
     for outgoing in outbox("p", "c", journal, ledger):
@@ -215,7 +210,6 @@ def test_packs_are_of_bounded_size_and_delay(both: tuple[Journal, Ledger]) -> No
 @pytest.mark.thorough
 @given(settled())
 def test_children_and_surplus_are_the_candidates(both: tuple[Journal, Ledger]) -> None:
-    """What was won and what is given back make up all candidates."""
     journal, ledger = both
     kept = [journal.candidates[place] for place in ledger.children]
     assert Counter(kept) + Counter(surplus_of(journal, ledger)) == Counter(journal.candidates)
@@ -223,8 +217,7 @@ def test_children_and_surplus_are_the_candidates(both: tuple[Journal, Ledger]) -
 
 @pytest.mark.thorough
 @given(settled(), st.integers(0, 50))
-def test_a_commit_loses_no_count(both: tuple[Journal, Ledger], beyond: int) -> None:
-    """The commit adds the journal's counts, each claim with its cost, and what was refused."""
+def test_commit_counts_are_complete(both: tuple[Journal, Ledger], beyond: int) -> None:
     journal, ledger = both
     children = len(ledger.children)
     won = children + beyond
@@ -246,8 +239,7 @@ def test_a_commit_loses_no_count(both: tuple[Journal, Ledger], beyond: int) -> N
 
 
 @given(st.lists(st.tuples(URLS, st.sampled_from(["end", "again", "link"]), st.floats(-10, 1e6))))
-def test_results_lose_no_url(steps: list[tuple[str, str, float]]) -> None:
-    """Whatever a draft is told of a URL of its pack is in the journal."""
+def test_result_keeps_every_url_in_journal(steps: list[tuple[str, str, float]]) -> None:
     result = PackResult("c")
     told: dict[str, set[str]] = {"end": set(), "again": set(), "link": set()}
     for url, kind, delay_s in steps:

@@ -1,4 +1,4 @@
-"""Properties of what is known of a host's claims."""
+"""Properties of known claims of a host."""
 
 from __future__ import annotations
 
@@ -11,15 +11,13 @@ URLS = st.sets(st.text(max_size=12), max_size=60)
 
 
 def known(urls: set[str]) -> KnownClaims:
-    """Claims that are known."""
     found = KnownClaims()
     found.add(urls)
     return found
 
 
 @given(URLS, URLS)
-def test_what_is_added_is_known_and_nothing_else(added: set[str], others: set[str]) -> None:
-    """At once, and after it was written down and read."""
+def test_added_urls_are_known_after_encoding(added: set[str], others: set[str]) -> None:
     claims = known(added)
     read = KnownClaims()
     read.merge(decode(claims.encode()))
@@ -29,8 +27,7 @@ def test_what_is_added_is_known_and_nothing_else(added: set[str], others: set[st
 
 
 @given(URLS, URLS)
-def test_two_join_to_what_either_knows(here: set[str], there: set[str]) -> None:
-    """And what only this one knew is new."""
+def test_merge_knows_union_and_counts_own_as_new(here: set[str], there: set[str]) -> None:
     claims = known(here)
     claims.merge(decode(known(there).encode()))
     assert claims.encode() == known(here | there).encode()
@@ -38,15 +35,13 @@ def test_two_join_to_what_either_knows(here: set[str], there: set[str]) -> None:
 
 
 @given(URLS, URLS)
-def test_what_is_taken_back_is_gone(added: set[str], gone: set[str]) -> None:
-    """And nothing else."""
+def test_discarded_urls_are_unknown(added: set[str], gone: set[str]) -> None:
     claims = known(added)
     claims.discard(gone)
     assert claims.encode() == known(added - gone).encode()
 
 
 @given(st.binary(max_size=200), st.booleans())
-def test_any_bytes_are_read(body: bytes, marked: bool) -> None:
-    """As digests in order, each once, or as none."""
+def test_any_bytes_decode_to_sorted_digests(body: bytes, marked: bool) -> None:
     found = decode(MAGIC * marked + body)
     assert list(found) == sorted(set(found))

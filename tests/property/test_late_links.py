@@ -1,4 +1,4 @@
-"""Late packs: no link waits for ever, whatever is known of its kind."""
+"""Late packs: no link waits for ever."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LINKS = st.lists(PATHS, min_size=1, max_size=PACK_TARGETS_MAX, unique=True)
 
 
 def learner_of(answers: list[tuple[str, bool]]) -> KindLearner:
-    """Learn from pages that have titles of their own; those that are not new ask to be left out."""
+    """Learn pages with titles of their own; other pages are noindex."""
     return learned(
         *(
             page(
@@ -39,10 +39,10 @@ def learner_of(answers: list[tuple[str, bool]]) -> KindLearner:
 
 
 @given(ANSWERS, LINKS, st.integers(0, BANDS_MAX))
-def test_of_a_late_pack_one_is_asked_for_or_all_rise(
+def test_late_pack_releases_a_link_or_rises_in_band(
     answers: list[tuple[str, bool]], paths: list[str], taken: int
 ) -> None:
-    """Each link is claimed or waits, never both, and never in a lower band than before."""
+    """Each link is prompt or late, and its band never falls."""
     links = [Target(url=HOST + path, depth=1) for path in paths]
     prompt, late = learner_of(answers).sorted_out(links, taken)
     bands = [band for band, _ in late]
@@ -53,10 +53,8 @@ def test_of_a_late_pack_one_is_asked_for_or_all_rise(
 
 
 @given(ANSWERS, LINKS)
-def test_a_pack_that_comes_again_and_again_comes_to_its_end(
-    answers: list[tuple[str, bool]], paths: list[str]
-) -> None:
-    """Also where nothing of it is ever answered: in as many turns as it has links and bands."""
+def test_repeated_late_pack_ends(answers: list[tuple[str, bool]], paths: list[str]) -> None:
+    """Even without answers, it takes at most one turn per link and band."""
     learner = learner_of(answers)
     waiting = [(0, Target(url=HOST + path, depth=1)) for path in paths]
     for _ in range(len(paths) + BANDS_MAX):

@@ -1,4 +1,4 @@
-"""Main texts, whatever the page."""
+"""Main texts of any page."""
 
 from __future__ import annotations
 
@@ -26,8 +26,7 @@ TAG = re.compile(r"</?(?:p|div|main|nav|h1|ul|li|table|tr|td|blockquote|footer|h
 
 
 @given(st.binary() | MARKUP.map(str.encode))
-def test_any_bytes_have_a_main_text(html: bytes) -> None:
-    """Nothing raises, what comes is bounded, and comes again; no character is none."""
+def test_any_bytes_have_bounded_main_text(html: bytes) -> None:
     found = main_text(html)
     assert main_text(html) == found
     for text in (found.text, found.markdown):
@@ -39,14 +38,12 @@ def test_any_bytes_have_a_main_text(html: bytes) -> None:
 
 
 @given(MARKUP.filter(lambda html: "<style" not in html and "<script" not in html))
-def test_a_text_has_no_markup(html: str) -> None:
-    """What is a tag on the page is none in its text."""
+def test_main_text_has_no_tags(html: str) -> None:
     assert TAG.search(main_text(html.encode()).text) is None
 
 
 @given(st.lists(st.text("abcé漢 "), min_size=1, max_size=5))
-def test_a_text_is_its_own_main_text(paragraphs: list[str]) -> None:
-    """Paragraphs come out as they are, however often."""
+def test_main_text_of_main_text_is_same(paragraphs: list[str]) -> None:
     html = "".join(f"<p>{words}</p>" for words in paragraphs)
     once = main_text(html.encode()).text
     again = main_text("".join(f"<p>{words}</p>" for words in once.split("\n\n")).encode()).text

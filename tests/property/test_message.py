@@ -1,4 +1,4 @@
-"""Properties of queue bodies: round trips, and a decoder that never raises."""
+"""Queue bodies: round trips, and a decoder that never raises."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from orbweaver.frontier.messages import (
 )
 from orbweaver.model.target import PACK_TARGETS_MAX, Target, TargetKind
 
-# Half surrogate pairs are text in Python, and in JSON.
+# Lone surrogates are valid in Python texts and in JSON.
 ANY_TEXT = st.text(st.characters(codec=None), max_size=40)
 IDS = st.text(string.ascii_letters + string.digits + "._-", min_size=1, max_size=64)
 CRAWLS = st.text(string.ascii_lowercase + ".-", min_size=1, max_size=CRAWL_ID_CHARS_MAX)
@@ -67,66 +67,57 @@ JSON: st.SearchStrategy[Any] = st.recursive(
     LEAVES, lambda inner: st.lists(inner) | st.dictionaries(KEYS | ANY_TEXT, inner), max_leaves=20
 )
 KNOWN_TYPES = Pack | SeedsMessage | Loose | Malformed | Newer
-# What a later release may write, in whatever layout.
+# Bodies of a later release, in any layout.
 LATER = st.dictionaries(KEYS | ANY_TEXT, JSON).map(dict)
 
 
 @given(MESSAGES)
-def test_messages_round_trip(message: Pack | SeedsMessage | Loose) -> None:
-    """What is encoded is decoded as it was."""
+def test_message_survives_encoding(message: Pack | SeedsMessage | Loose) -> None:
     assert decode(encode(message)) == message
 
 
 @given(MESSAGES)
-def test_bodies_are_what_sqs_takes(message: Pack | SeedsMessage | Loose) -> None:
-    """A body is ASCII without control characters but DEL, all of it allowed in XML 1.0."""
+def test_body_has_characters_allowed_by_sqs(message: Pack | SeedsMessage | Loose) -> None:
     assert all(" " <= character <= "\x7f" for character in encode(message))
 
 
 @given(ANY_TEXT)
-def test_any_text_is_told_apart(body: str) -> None:
-    """No text raises, whatever it holds."""
+def test_any_text_is_decoded(body: str) -> None:
     assert isinstance(decode(body), KNOWN_TYPES)
 
 
 @pytest.mark.thorough
 @given(JSON)
-def test_any_json_is_told_apart(value: Any) -> None:
-    """No JSON raises, whatever its shape."""
+def test_any_json_is_decoded(value: Any) -> None:
     assert isinstance(decode(json.dumps(value)), KNOWN_TYPES)
 
 
 @pytest.mark.thorough
 @given(PACKS | SEEDS, KEYS, JSON)
-def test_a_body_with_a_field_gone_wrong_is_told_apart(
+def test_message_with_replaced_field_is_decoded(
     message: Pack | SeedsMessage, key: str, value: Any
 ) -> None:
-    """A message with any field replaced by anything is read or refused, and never raises."""
     assert isinstance(decode(json.dumps({**json.loads(encode(message)), key: value})), KNOWN_TYPES)
 
 
 @pytest.mark.thorough
 @given(LATER, st.integers(2, 2**53 - 1))
-def test_a_body_of_any_newer_version_is_newer(raw: dict[str, Any], version: int) -> None:
-    """Whatever else it holds; and from the seed queue it is refused, as every message is."""
+def test_body_of_newer_version_is_newer(raw: dict[str, Any], version: int) -> None:
+    """The seed queue refuses it like every message."""
     body = json.dumps({**raw, "v": version})
     assert isinstance(decode(body), Newer)
     assert isinstance(decode(body, MessageSource.SEEDS), Malformed)
 
 
 @given(PACKS | SEEDS, st.data())
-def test_a_body_that_was_cut_is_malformed(
-    message: Pack | SeedsMessage, data: st.DataObject
-) -> None:
-    """What lacks its end is not taken for something else."""
+def test_truncated_body_is_malformed(message: Pack | SeedsMessage, data: st.DataObject) -> None:
     body = encode(message)
     end = data.draw(st.integers(1, len(body) - 1))
     assert isinstance(decode(body[:end]), Malformed)
 
 
 @given(st.integers(1, 2_000), st.sampled_from(["[", '{"v":', '{"urls":[', '{"v":1,"pack":[']))
-def test_no_depth_of_nesting_raises(depth: int, opening: str) -> None:
-    """Nesting is refused at whatever depth the parser, or what comes after it, gives up."""
+def test_nesting_of_any_depth_is_decoded(depth: int, opening: str) -> None:
     closing = {"[": "]", "{": "}"}
     text = opening * depth
     text += "0" + "".join(closing[sign] for sign in reversed(text) if sign in closing)
@@ -134,10 +125,9 @@ def test_no_depth_of_nesting_raises(depth: int, opening: str) -> None:
 
 
 @given(st.lists(ANY_TEXT, max_size=350), IDS, MOMENTS, st.booleans())
-def test_cutting_seeds_loses_none(
+def test_split_seeds_keep_references_in_order(
     references: list[str], origin: str, at_ms: int, planned: bool
 ) -> None:
-    """Every reference is in one message, in order; ids are unique."""
     cut = seeds_of(origin, "c", references, at_ms=at_ms, planned=planned)
     assert [reference for message in cut for reference in message.references] == references
     assert len({message.id for message in cut}) == len(cut)

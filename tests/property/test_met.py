@@ -1,4 +1,4 @@
-"""What was met: what others are told, they know; what is forged says nothing."""
+"""Shared memory of pages: told news is known to the receiver, and forged news is ignored."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TEXTS = st.lists(st.lists(st.integers(0, 2**32 - 1), max_size=20), max_size=5)
 
 
 def met(seen: list[str], firsts: list[tuple[int, int]], texts: list[list[int]]) -> Met:
-    """Meet things."""
+    """A memory of these pages and texts."""
     known = Met()
     for what in seen:
         known.see(what)
@@ -26,14 +26,14 @@ def met(seen: list[str], firsts: list[tuple[int, int]], texts: list[list[int]]) 
 
 
 @given(WHATS, FIRSTS, TEXTS, WHATS, FIRSTS)
-def test_what_is_told_is_known_by_another(
+def test_told_news_is_known_to_receiver(
     seen: list[str],
     firsts: list[tuple[int, int]],
     texts: list[list[int]],
     own_seen: list[str],
     own_firsts: list[tuple[int, int]],
 ) -> None:
-    """Its own firsts stay; it does not tell what it was told, and nothing is told twice."""
+    """Its own firsts stay, and no news is passed on or repeated."""
     one, other = met(seen, firsts, texts), met(own_seen, own_firsts, [])
     before = {part: other.first(part, -1) for part in range(10)}
     other.told()
@@ -49,8 +49,7 @@ def test_what_is_told_is_known_by_another(
 
 
 @given(st.binary(max_size=100), st.booleans())
-def test_what_is_no_telling_says_nothing(told: bytes, cut: bool) -> None:
-    """Of another version, broken, or made up."""
+def test_invalid_news_is_ignored(told: bytes, cut: bool) -> None:
     known = met(["a"], [(1, 2)], [[1, 2, 3, 4]])
     if cut:
         whole = met(["b"], [(3, 4)], [[5, 6]]).told()
@@ -65,8 +64,7 @@ def test_what_is_no_telling_says_nothing(told: bytes, cut: bool) -> None:
         assert fresh.first(3, 0) == 0
 
 
-def test_what_is_remembered_and_told_is_bounded() -> None:
-    """However much a crawl shows."""
+def test_memory_and_news_are_bounded() -> None:
     known, other = Met(), Met()
     for number in range(MET_MAX + 10):
         known.see(str(number))
@@ -78,6 +76,6 @@ def test_what_is_remembered_and_told_is_bounded() -> None:
     other.take(told)
     assert not other.see(str(NEWS_MAX - 1))
     assert other.see(str(NEWS_MAX))
-    assert known.see("1")  # it began anew
+    assert known.see("1")  # the memory was cleared
     assert RUNS_NEWS_MAX >= 4_000
     assert text_hash("a") != text_hash("b")

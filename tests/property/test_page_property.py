@@ -1,4 +1,4 @@
-"""Pages, whatever their bytes."""
+"""Pages with any bytes."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ PIECES = r"""
 WORDS = [word.replace("_", " ").replace(r"\0", "\0") for word in PIECES.split()]
 MARKUP = st.lists(st.sampled_from(WORDS), max_size=20).map(" ".join)
 TYPES = st.none() | st.text() | st.sampled_from(["text/html", "text/html; charset=utf-16le"])
-# What only a tree knows of: links that are not shown, or are in a script within a comment.
+# Hidden links, and links in a script within a comment, which only a tree excludes.
 OF_TREES = ("<template", "<select", "<svg", "<plaintext", "<script", "<table")
 
 
 @given(st.binary() | MARKUP.map(str.encode), st.text() | st.just("https://a/b"), TYPES)
-def test_any_bytes_are_a_page(body: bytes, url: str, content_type: str | None) -> None:
-    """Nothing raises; links are canonical, each once."""
+def test_any_bytes_are_parsed(body: bytes, url: str, content_type: str | None) -> None:
+    """Links are canonical, each once."""
     page = parse(body, url, content_type)
     assert len(set(page.links)) == len(page.links)
     assert all(canonicalize(link) == link for link in page.links)
@@ -42,17 +42,15 @@ def test_any_bytes_are_a_page(body: bytes, url: str, content_type: str | None) -
 
 
 @given(MARKUP.filter(lambda html: not any(word in html for word in OF_TREES)))
-def test_an_outline_has_the_links_of_the_tree(html: str) -> None:
-    """The links of a page and of its outline are the same."""
+def test_outline_has_links_of_tree(html: str) -> None:
     assert links(outline(html.encode())) == links(html.encode())
 
 
 @given(st.binary() | MARKUP.map(str.encode))
 def test_text_has_no_tags(html: bytes) -> None:
-    """What is taken for a tag is no text."""
     assert "<p class" not in text_of(html)
 
 
 def links(html: bytes) -> set[str | None]:
-    """Return what a page refers to; a tree has some elements twice."""
+    """Links of a page; a tree has some elements twice."""
     return {node.attributes["href"] for node in LexborHTMLParser(html).css("a[href], area[href]")}

@@ -1,4 +1,4 @@
-"""Properties of politeness: no two asks closer than the delay, blocks and backoff in bounds."""
+"""Politeness: request distances, blocks and backoff stay within bounds."""
 
 from __future__ import annotations
 
@@ -44,10 +44,7 @@ WANTED = st.integers(1, 25)
     st.lists(st.tuples(st.integers(-5_000, 60_000), WANTED, st.integers(0, 60_000)), max_size=20),
 )
 def test_slots_never_overlap(delay_ms: int, steps: list[tuple[int, int, int]]) -> None:
-    """However reservations come, by clocks that also go backwards, slots keep their spacing.
-
-    Used as late as a slot may be, no two asks are closer than the delay.
-    """
+    """Clocks may go backwards. Late use of a slot keeps the delay, too."""
     spacing, now_ms, tat_ms = spacing_ms(delay_ms), NOW_MS, 0
     slots: list[int] = []
     for passed_ms, wanted, ahead_ms in steps:
@@ -66,27 +63,23 @@ def test_slots_never_overlap(delay_ms: int, steps: list[tuple[int, int, int]]) -
 
 
 @given(DELAYS, MOMENTS, WANTED, st.integers(0, HORIZON_MS))
-def test_a_grant_is_as_large_as_it_can_be(
+def test_grant_is_as_large_as_possible(
     delay_ms: int, tat_ms: int, wanted: int, ahead_ms: int
 ) -> None:
-    """One slot more would be one too many, or too late."""
     spacing = spacing_ms(delay_ms)
     first_ms, count = grant(tat_ms, wanted, spacing, NOW_MS, NOW_MS + ahead_ms)
     assert count == wanted or first_ms + count * spacing > NOW_MS + ahead_ms
 
 
 @given(DELAYS)
-def test_slack_is_in_bounds(delay_ms: int) -> None:
-    """Slack is small and never nothing, and the spacing is at least delay plus slack."""
+def test_slack_is_within_bounds(delay_ms: int) -> None:
     assert SLACK_MS_MIN <= slack_ms(delay_ms) <= SLACK_MS_MAX
     assert spacing_ms(delay_ms) >= delay_ms + slack_ms(delay_ms)
 
 
 @given(MOMENTS, MOMENTS, WANTED, DELAYS)
-def test_a_turn_is_within_what_a_queue_can_hold(
-    line_ms: int, tat_ms: int, wanted: int, spacing: int
-) -> None:
-    """Nobody is called back before now, or later than in 15 minutes; the line only grows by it."""
+def test_turn_is_within_queue_delay(line_ms: int, tat_ms: int, wanted: int, spacing: int) -> None:
+    """It is at most 15 minutes ahead, and the line only grows."""
     return_ms, end_ms = turn(line_ms, tat_ms, wanted, spacing, NOW_MS, NOW_MS + 5_000)
     assert NOW_MS <= return_ms <= end_ms <= NOW_MS + HORIZON_MS
     assert return_ms >= min(tat_ms, NOW_MS + HORIZON_MS)
@@ -101,10 +94,10 @@ def test_a_turn_is_within_what_a_queue_can_hold(
     st.none() | st.floats(allow_nan=False),
     SEEDS,
 )
-def test_blocks_are_in_bounds(
+def test_block_is_bounded_and_never_shortened(
     strikes: int, struck_ms: int, blocked_ms: int, after_s: float | None, seed: int
 ) -> None:
-    """A block lasts at most a day and a tenth, and never ends before one that stands."""
+    """It lasts at most 1.1 days."""
     host = Host(name="h", strikes=strikes, struck_at_ms=struck_ms, blocked_until_ms=blocked_ms)
     until_ms, now_strikes = block_until_ms(host, NOW_MS, after_s, Random(seed), host.struck_at_ms)
     longest_ms = round(BLOCK_S_MAX * 1_000 * (1 + BLOCK_JITTER))
@@ -114,7 +107,6 @@ def test_blocks_are_in_bounds(
 
 @given(SEEDS)
 def test_blocks_grow_with_every_strike(seed: int) -> None:
-    """Without a word of the server's each block is longer than the one before, up to a day."""
     random, now_ms = Random(seed), NOW_MS
     host = Host(name="h")
     waits: list[int] = []
@@ -130,8 +122,7 @@ def test_blocks_grow_with_every_strike(seed: int) -> None:
 
 
 @given(st.integers(1, 60), SEEDS)
-def test_backoff_is_in_bounds_and_grows(attempt: int, seed: int) -> None:
-    """Each attempt waits between half and all of a ceiling that doubles up to a cap."""
+def test_backoff_is_bounded_and_grows(attempt: int, seed: int) -> None:
     ceiling_s = min(CAP_S, BASE_S * 2 ** (attempt - 1))
     wait_s = backoff_s(attempt, Random(seed))
     assert ceiling_s / 2 <= wait_s <= ceiling_s
@@ -139,8 +130,8 @@ def test_backoff_is_in_bounds_and_grows(attempt: int, seed: int) -> None:
 
 
 @given(st.text(max_size=60) | st.text("0123456789 -+:,GMTJanuryMoFeSpctDv", max_size=60))
-def test_any_retry_after_is_a_wait_or_nothing(value: str) -> None:
-    """No header raises, and none means a moment that is over (case 45)."""
+def test_any_retry_after_is_wait_or_none(value: str) -> None:
+    """It is never in the past (case 45)."""
     wait_s = retry_after_s(value, NOW_MS)
     assert wait_s is None or wait_s >= 0
 
@@ -152,10 +143,10 @@ def test_any_retry_after_is_a_wait_or_nothing(value: str) -> None:
         max_size=40,
     )
 )
-def test_a_silent_host_never_rests_longer_than_it_may(
+def test_block_of_silent_host_is_bounded(
     steps: list[tuple[int, bool, float]],
 ) -> None:
-    """Whatever fails when, a block is never shortened, and never more than an hour and a tenth."""
+    """It lasts at most 1.1 hours and is never shortened."""
     host, now_ms = Host(name="https://example.com"), NOW_MS
     for passed_ms, probe, chance in steps:
         now_ms += passed_ms
@@ -168,11 +159,8 @@ def test_a_silent_host_never_rests_longer_than_it_may(
 
 
 @given(st.lists(st.tuples(st.integers(0, 200_000), st.sampled_from((True, False, None)))))
-def test_errors_never_speed_a_host_up(answers: list[tuple[int, bool | None]]) -> None:
-    """Whatever comes, the pace is within its bounds, and falls by good answers alone, by halves.
-
-    No answer (None) makes it twice as slow at most.
-    """
+def test_errors_never_make_pace_faster(answers: list[tuple[int, bool | None]]) -> None:
+    """Only good answers reduce the pace, at most by half. A silence at most doubles it."""
     pace_ms = 0
     for latency_ms, well in answers:
         if well is None:
@@ -187,8 +175,7 @@ def test_errors_never_speed_a_host_up(answers: list[tuple[int, bool | None]]) ->
 
 
 @given(st.integers(AHEAD_MS_MAX + 1, 400 * 86_400_000), WANTED)
-def test_slot_reserved_by_a_clock_set_back_since_is_taken_anew(ahead_ms: int, wanted: int) -> None:
-    """A host is asked at once, though its next slot is far ahead of the clock as it is now."""
+def test_slot_reserved_by_reset_clock_is_reserved_anew(ahead_ms: int, wanted: int) -> None:
     host = Host(name="https://a.example", tat_ms=NOW_MS + ahead_ms, line_ms=NOW_MS + ahead_ms)
     host, slots = reserved(host, wanted, 1_050, NOW_MS, NOW_MS + 60_000)
     assert slots.at_ms == tuple(NOW_MS + place * 1_050 for place in range(wanted))

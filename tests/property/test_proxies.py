@@ -1,4 +1,4 @@
-"""Properties of choosing proxies: stable, minimal in moving, none in quarantine, never stuck."""
+"""Choice of proxies: stable, few moves, none in quarantine, never stuck."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PROXIES = st.lists(
     unique=True,
 ).map(tuple)
 HOSTS = st.integers(0, 1_000).map(lambda number: f"h{number}.test")
-# What happened to whom, after how long, and how long before that it had begun.
+# Event, proxy, host, time passed, and duration of the request.
 STEPS = st.lists(
     st.tuples(
         st.sampled_from(["worked", "broken", "unreached"]),
@@ -36,7 +36,7 @@ STEPS = st.lists(
 
 
 def lived(pool: Pool, steps: list[tuple[str, int, str, int, int]]) -> tuple[Pool, int]:
-    """Have a pool go through all that, and say what time it is then."""
+    """Pool after these events, and its time."""
     now_ms = NOW_MS
     for what, which, host, passed_ms, took_ms in steps:
         now_ms += passed_ms
@@ -52,10 +52,9 @@ def lived(pool: Pool, steps: list[tuple[str, int, str, int, int]]) -> tuple[Pool
 
 
 @given(PROXIES, HOSTS, st.integers(0, 11))
-def test_only_the_hosts_of_a_proxy_that_goes_move(
+def test_removed_proxy_moves_only_its_own_hosts(
     proxies: tuple[Proxy, ...], host: str, which: int
 ) -> None:
-    """A proxy that goes, or is broken, leaves everybody else's hosts where they are."""
     pool = Pool(proxies=proxies)
     chosen = pool.pick(host, NOW_MS)
     gone = proxies[which % len(proxies)]
@@ -69,10 +68,10 @@ def test_only_the_hosts_of_a_proxy_that_goes_move(
 
 
 @given(PROXIES, STEPS, HOSTS)
-def test_nobody_in_quarantine_is_chosen(
+def test_proxy_in_quarantine_is_not_chosen(
     proxies: tuple[Proxy, ...], steps: list[tuple[str, int, str, int, int]], host: str
 ) -> None:
-    """Whatever happened, who is chosen may be asked, and who waits waits for a bounded time."""
+    """A wait is bounded."""
     pool, now_ms = lived(Pool(proxies=proxies), steps)
     chosen = pool.pick(host, now_ms)
     assert chosen == pool.pick(host, now_ms)
@@ -85,10 +84,9 @@ def test_nobody_in_quarantine_is_chosen(
 
 
 @given(PROXIES, STEPS)
-def test_an_answer_makes_a_proxy_well(
+def test_answer_resets_strikes_of_proxy(
     proxies: tuple[Proxy, ...], steps: list[tuple[str, int, str, int, int]]
 ) -> None:
-    """One answer to a request that began after the quarantine forgives every strike."""
     pool, now_ms = lived(Pool(proxies=proxies), steps)
     later_ms = now_ms + QUARANTINE_MAX_MS
     for proxy in proxies:
@@ -96,8 +94,7 @@ def test_an_answer_makes_a_proxy_well(
 
 
 @given(st.one_of(st.text(), st.binary().map(lambda raw: raw.decode("latin-1"))))
-def test_any_text_is_a_list_or_an_error(text: str) -> None:
-    """No text of a secret brings anything but a list of proxies or a PoolError."""
+def test_any_text_is_proxy_list_or_pool_error(text: str) -> None:
     for whole in (text, f'["{text}"]', f'["http://{text}@h.test:1"]', f'["http://h.test:{text}"]'):
         try:
             assert all(proxy.url.startswith("http") for proxy in parse_pool(whole))

@@ -1,4 +1,4 @@
-"""Redaction, whatever the text."""
+"""Redaction of any text."""
 
 from __future__ import annotations
 
@@ -24,58 +24,53 @@ PIECED = st.lists(st.sampled_from(WORDS), max_size=12).map("".join)
 TEXTS = st.text() | PIECED | st.lists(st.sampled_from(WORDS), max_size=12).map(" ".join)
 RUNS = st.text("0123456789 +-./()", max_size=40)
 ADDRESS = re.compile(r"[a-z0-9._+-]+@[a-z0-9.-]*[a-z0-9-]\.[a-z]{2,}", re.IGNORECASE)
-# Bytes that begin or go on without the others of their letter, and a few that are text.
+# Incomplete UTF-8 sequences, and some text.
 PARTS = [b"\xff", b"\xc3", b"\xa9", b"\xed\xa0\x80", b"\xc0\x80", b"\xf5\x80", b"a", b" ", b"<p>"]
 ODD = st.lists(st.sampled_from(PARTS), max_size=12).map(b"".join)
 
-# What no address ends with.
+# File endings that no address has.
 IMAGES = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".avif", ".svg", ".bmp", ".ico")
 
 
 @given(TEXTS | RUNS)
-def test_twice_is_once(text: str) -> None:
-    """What was redacted stays as it is."""
+def test_redaction_is_idempotent(text: str) -> None:
     once = redact(text, KINDS)
     assert redact(once, KINDS) == once
 
 
 @given(st.binary())
-def test_any_bytes_can_be_redacted(raw: bytes) -> None:
-    """Nothing raises, and what was redacted stays as it is."""
+def test_redaction_of_bytes_is_idempotent(raw: bytes) -> None:
     once = redact_bytes(raw, KINDS)
     assert redact_bytes(once, KINDS) == once
 
 
 @given(ODD, ODD)
-def test_what_is_no_utf_8_stays(before: bytes, after: bytes) -> None:
-    """Byte for byte, around what is taken out."""
+def test_invalid_utf_8_is_kept(before: bytes, after: bytes) -> None:
     given = before + b" jo@example.com +49 30 1234567 " + after
     assert redact_bytes(given, KINDS) == before + b" [email] [phone] " + after
 
 
 @given(TEXTS)
 def test_no_address_survives(text: str) -> None:
-    """No address is left, however it was escaped."""
+    """Escaped addresses are redacted, too."""
     shown = unescape(unquote(redact(text, ["email"])))
     left = [found for found in ADDRESS.findall(shown) if not found.lower().endswith(IMAGES)]
     assert not left, shown
 
 
 @given(st.text("abc ,;!?<>\n\té漢") | st.sampled_from(["", "a@b", "12.30", "2024-01-02 10:30"]))
-def test_a_text_without_any_is_the_same(text: str) -> None:
-    """What holds neither address nor number comes back as it was."""
+def test_text_without_matches_is_unchanged(text: str) -> None:
     assert redact(text, KINDS) is text
     assert redact_bytes(text.encode(), KINDS) == text.encode()
 
 
-# Where a tag of any name may begin, an address may be a tag.
+# An address after `<` may be a tag, so it is excluded.
 @given(st.lists(st.sampled_from([word for word in WORDS if word != "<"]), max_size=12).map("".join))
-def test_the_elements_of_a_page_stay(inner: str) -> None:
-    """Redaction takes away no tag, and adds none."""
+def test_elements_of_page_are_kept(inner: str) -> None:
     page = f'<div id="x" title="jo@example.com"><p>{inner}</p></div>'.encode()
     assert tags(redact_bytes(page, KINDS)) == tags(page)
 
 
 def tags(html: bytes) -> list[str | None]:
-    """List the elements of a page."""
+    """Elements of a page."""
     return [node.tag for node in LexborHTMLParser(html).css("*")]

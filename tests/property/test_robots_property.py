@@ -1,4 +1,4 @@
-"""robots.txt files, whatever they hold."""
+"""robots.txt files with any content."""
 
 from __future__ import annotations
 
@@ -25,8 +25,7 @@ URLS = st.text() | st.sampled_from(["https://example.com/x/y?z", "https://exampl
 
 
 @given(st.binary() | WRITTEN, st.text() | st.just(AGENT), URLS)
-def test_any_bytes_are_a_robots_txt(body: bytes, agent: str, url: str) -> None:
-    """Nothing raises, and the answers agree with one another."""
+def test_any_bytes_are_a_consistent_robots_txt(body: bytes, agent: str, url: str) -> None:
     robots = parse(body)
     verdict = robots.decide(agent, url)
     assert robots.allows(agent, url) is verdict.allowed
@@ -37,8 +36,7 @@ def test_any_bytes_are_a_robots_txt(body: bytes, agent: str, url: str) -> None:
 
 
 @given(st.text("ab*$", max_size=8), st.text("ab$", max_size=10))
-def test_a_pattern_fits_what_an_expression_does(pattern: str, path: str) -> None:
-    """`*` and `$` mean what `.*` and the end mean in a regular expression."""
+def test_pattern_matches_like_regular_expression(pattern: str, path: str) -> None:
     to_end = pattern.endswith("$")
     expression = re.escape(pattern.removesuffix("$")).replace(r"\*", ".*")
     fits = re.match(f"/{expression}" + ("$(?!\n)" if to_end else ""), f"/{path}") is not None
@@ -47,8 +45,8 @@ def test_a_pattern_fits_what_an_expression_does(pattern: str, path: str) -> None
 
 
 @given(st.lists(st.tuples(st.booleans(), st.text("ab*$", max_size=4)), max_size=6))
-def test_the_strongest_rule_decides(rules: list[tuple[bool, str]]) -> None:
-    """The order of rules does not matter: the longest that fits decides, Allow wins a tie."""
+def test_longest_rule_decides_in_any_order(rules: list[tuple[bool, str]]) -> None:
+    """Allow wins a tie."""
     lines = [f"{'Allow' if allow else 'Disallow'}: /{pattern}" for allow, pattern in rules]
     url = "https://example.com/abab"
     there, back = (

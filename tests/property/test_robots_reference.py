@@ -1,4 +1,4 @@
-"""The indexed rules decide as all rules do that are compared one by one."""
+"""Indexed robots rules against a linear reference."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from orbweaver.politeness.robots_rules import UNDECIDED, AgentRules, Line
 
 
 class Reference(NamedTuple):
-    """A rule as it was compared before rules were indexed."""
+    """A rule with the matching of the reference."""
 
     pattern: str
     allow: bool
     number: int
 
     def matches(self, path: str) -> bool:
-        """Whether a path fits: `*` is any run of characters, `$` the end."""
+        """Whether a path matches: `*` is any run of characters, `$` the end."""
         to_end = self.pattern.endswith("$") and not self.pattern.endswith("*$")
         head, *rest = self.pattern.removesuffix("$").split("*")
         pieces = tuple(filter(None, rest))
@@ -43,7 +43,7 @@ class Reference(NamedTuple):
 
 
 def expected(lines: Iterable[Line], path: str) -> Reference | None:
-    """Return the strongest of all rules that match: the longest, Allow, the first."""
+    """Strongest matching rule: the longest, then Allow, then the first."""
     rules = (Reference(*line) for line in lines)
     matching = [rule for rule in rules if rule.matches(path)]
     return min(
@@ -52,13 +52,13 @@ def expected(lines: Iterable[Line], path: str) -> Reference | None:
 
 
 def check(lines: list[Line], path: str) -> None:
-    """Compare the verdict of an index with that of the reference."""
+    """Compare the index with the reference."""
     rule = AgentRules(lines).deciding(path)
     assert (rule and (rule.pattern, rule.allow, rule.number)) == expected(lines, path)
 
 
 def numbered(said: Iterable[tuple[str, bool]]) -> list[Line]:
-    """Number rules as a file does."""
+    """Number rules by line."""
     return [(pattern, allow, number) for number, (pattern, allow) in enumerate(said, 1)]
 
 
@@ -69,15 +69,13 @@ PATHS = st.text("/ab$%", max_size=24).map("/{}".format)
 
 
 @given(LINES, PATHS)
-def test_an_index_decides_as_the_reference_does(lines: list[Line], path: str) -> None:
-    """Whatever the patterns: the same rule of the same line decides."""
+def test_index_decides_like_reference(lines: list[Line], path: str) -> None:
     check(lines, path)
 
 
 @pytest.mark.thorough
 @given(LINES, PATHS)
-def test_an_index_of_many_wildcards_does_so_too(lines: list[Line], path: str) -> None:
-    """Where rules are found by parts of their keys, the same rule decides."""
+def test_index_of_many_wildcards_decides_like_reference(lines: list[Line], path: str) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(robots_rules, "INDEXED_MIN", 1)
         patch.setattr(robots_rules, "PART_CHARS", 2)
@@ -86,8 +84,7 @@ def test_an_index_of_many_wildcards_does_so_too(lines: list[Line], path: str) ->
 
 
 @given(LINES, PATHS, st.integers(0, 60))
-def test_what_is_not_decided_is_forbidden(lines: list[Line], path: str, steps: int) -> None:
-    """With any number of steps: the reference's rule, or none and the URL is forbidden."""
+def test_undecided_path_is_forbidden(lines: list[Line], path: str, steps: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(robots_rules, "STEPS_MAX", steps)
         rule = AgentRules(lines).deciding(path)
@@ -105,9 +102,9 @@ WILD, END = "any", "end"
 
 
 def tokens(text: str, free: str, *, rule: bool) -> list[str]:
-    """Write a path character by character: of `free` ones an escape is the character.
+    """Characters of a path; an escape of a `free` character becomes that character.
 
-    An escape that is left is three of them, as wherever paths are compared percent-encoded.
+    Other escapes are three characters.
     """
     found: list[str] = []
     for one in re.findall("%[0-9A-F]{2}|.", text, re.DOTALL):
@@ -126,7 +123,7 @@ def tokens(text: str, free: str, *, rule: bool) -> list[str]:
 
 
 def fits(rule: list[str], path: list[str]) -> bool:
-    """Whether a path begins as a rule says: all places that a part of the rule may end at."""
+    """Whether a rule matches the start of a path."""
     places = {0}
     for one in rule:
         if one == WILD:
@@ -139,7 +136,7 @@ def fits(rule: list[str], path: list[str]) -> bool:
 
 
 def forbidden(lines: Iterable[Line], path: str, free: str) -> bool:
-    """Whether the longest rule that fits in one reading forbids; at a tie Allow wins."""
+    """Whether the longest matching rule of one reading forbids; Allow wins a tie."""
     best = (-1, True)
     for pattern, allow, _ in lines:
         rule = tokens(pattern, free, rule=True)
@@ -160,8 +157,7 @@ RULES = st.lists(
 
 
 @given(RULES, st.lists(PIECES | st.just("*"), max_size=6).map(lambda parts: "/" + "".join(parts)))
-def test_what_a_reading_forbids_is_forbidden(lines: list[Line], path: str) -> None:
-    """A URL is allowed if it is in each of three readings, each read by hand here."""
+def test_path_forbidden_in_any_reading_is_forbidden(lines: list[Line], path: str) -> None:
     path = path.replace(" ", "%20")
     rule = ReadRules(lines).deciding(path)
     readings = ("", UNRESERVED, UNRESERVED + RESERVED)

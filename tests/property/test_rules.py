@@ -1,4 +1,4 @@
-"""Rules: of each thing the first that matches and says it, and the rest is as without rules."""
+"""URL rules: the first matching rule that sets an option decides it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from orbweaver.model.target import Target
 from orbweaver.model.url_rules import THINGS, UrlRule, by_window, deciding, problems_of, said_of
 
 SITE = "https://example.com"
-# Such as RE2 and Python read alike.
+# Expressions with the same meaning in RE2 and Python.
 PATTERNS = st.sampled_from(["/a", "/b$", "^https://example", "[0-9]", "a.*b", "(?i)C", "x|/b/"])
 RULE = st.builds(
     UrlRule,
@@ -39,7 +39,7 @@ CRAWL = Crawl(id="c", name="c", started_at_ms=0, seeds=(f"{SITE}/",), depth_max=
 
 
 def expected(rules: tuple[UrlRule, ...], url: str, thing: str) -> int | None:
-    """Find the first rule that matches and says something, as the guide has it."""
+    """First matching rule that sets an option."""
     for place, rule in enumerate(rules):
         if re.search(rule.match, url) and getattr(rule, thing) is not None:
             return place
@@ -47,8 +47,7 @@ def expected(rules: tuple[UrlRule, ...], url: str, thing: str) -> int | None:
 
 
 @given(RULES, URLS)
-def test_the_first_that_says_it_decides(rules: tuple[UrlRule, ...], url: str) -> None:
-    """Each thing by itself, whatever the others come to."""
+def test_first_matching_rule_sets_each_option(rules: tuple[UrlRule, ...], url: str) -> None:
     decided, said = deciding(rules, url), said_of(rules, url)
     for thing in THINGS:
         place = expected(rules, url, thing)
@@ -57,20 +56,18 @@ def test_the_first_that_says_it_decides(rules: tuple[UrlRule, ...], url: str) ->
 
 
 @given(RULES, RULE, URLS)
-def test_a_later_rule_changes_nothing_that_is_said(
+def test_later_rule_keeps_options_already_set(
     rules: tuple[UrlRule, ...], late: UrlRule, url: str
 ) -> None:
-    """It adds what nobody said."""
     before = deciding(rules, url)
     after = deciding((*rules, late), url)
     assert {thing: after[thing] for thing in before} == before
 
 
 @given(RULES, URLS, st.integers(0, 6))
-def test_a_link_is_admitted_up_to_its_own_depth(
+def test_link_is_admitted_up_to_depth_of_its_rule(
     rules: tuple[UrlRule, ...], url: str, depth: int
 ) -> None:
-    """The rule's, or else the crawl's; within bounds that hold for every URL."""
     crawl = replace(CRAWL, rules=rules)
     admitted = admit_link(crawl, url, Target(url=f"{SITE}/", depth=depth))
     own = said_of(rules, url).depth_max
@@ -84,8 +81,7 @@ def test_a_link_is_admitted_up_to_its_own_depth(
 
 
 @given(RULES, URLS)
-def test_what_is_said_goes_with_the_url(rules: tuple[UrlRule, ...], url: str) -> None:
-    """By way of the queue, and whatever the rules are by the time it comes."""
+def test_options_of_rule_survive_queue(rules: tuple[UrlRule, ...], url: str) -> None:
     admitted = admit_link(replace(CRAWL, rules=rules), url, Target(url=f"{SITE}/", depth=0))
     if isinstance(admitted, Target):
         said = said_of(rules, url)
@@ -95,8 +91,8 @@ def test_what_is_said_goes_with_the_url(rules: tuple[UrlRule, ...], url: str) ->
 
 
 @given(RULES, st.lists(URLS, max_size=8))
-def test_groups_hold_every_target_once(rules: tuple[UrlRule, ...], urls: list[str]) -> None:
-    """By delay in rising order, by window in any; in each the order is as it was."""
+def test_groups_have_every_target_once(rules: tuple[UrlRule, ...], urls: list[str]) -> None:
+    """Groups are by increasing delay and by window, in stable order."""
     crawl = replace(CRAWL, rules=rules)
     targets = [Target(url=url, depth=0, window_s=said_of(rules, url).window_s) for url in urls]
     walks = by_delay(crawl, targets)
@@ -111,8 +107,7 @@ def test_groups_hold_every_target_once(rules: tuple[UrlRule, ...], urls: list[st
 
 
 @given(RULES)
-def test_rules_survive_the_stored_form(rules: tuple[UrlRule, ...]) -> None:
-    """Of a crawl that keeps them; and a rule that says something fits."""
+def test_rules_survive_storage(rules: tuple[UrlRule, ...]) -> None:
     crawl = replace(CRAWL, rules=rules)
     assert from_fields(to_fields(crawl)) == crawl
     empty = [

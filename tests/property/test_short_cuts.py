@@ -1,4 +1,4 @@
-"""Short cuts against the long way: what is guessed first must never change what comes out."""
+"""Fast paths give the same results as the full computation."""
 
 from __future__ import annotations
 
@@ -41,8 +41,7 @@ URLS = st.sampled_from(
 
 @given(HEADS)
 @example(b"<meta title='a>charset=' charset=gbk>")
-def test_a_known_start_says_what_the_whole_says(head: bytes) -> None:
-    """The charset of a page is the one that a walk over all its tags finds first."""
+def test_prescan_finds_charset_of_full_walk(head: bytes) -> None:
     walked = next(filter(None, map(charset._of_meta, charset._metas(head))), None)
     if walked is None and (xml := charset._XML.match(head)):
         walked = charset._self_named(xml[2])
@@ -50,21 +49,19 @@ def test_a_known_start_says_what_the_whole_says(head: bytes) -> None:
 
 
 @given(st.from_regex(soft_404._TITLE))
-def test_every_title_that_says_so_has_a_hint(title: str) -> None:
-    """Looking for hints first passes no title over, in whatever case it is."""
+def test_every_soft_404_title_has_a_hint(title: str) -> None:
     assert soft_404._says_so(title)
 
 
 @given(st.binary())
 @example(bytes(range(256)))
-def test_bytes_that_no_text_has_are_found(body: bytes) -> None:
-    """They are those of the standard: "binary data bytes" (section 3)."""
+def test_binary_bytes_are_those_of_sniffing_standard(body: bytes) -> None:
+    """They are the "binary data bytes" of section 3."""
     strange = re.search(rb"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]", body) is not None
     assert bool(body.translate(None, sniffing._OF_TEXT)) is strange
 
 
 @given(URLS, URLS)
-def test_a_host_is_the_beginning_of_its_urls(url: str, page_url: str) -> None:
-    """A link is in a host's scope if its origin is the page's."""
+def test_host_scope_equals_comparison_of_origins(url: str, page_url: str) -> None:
     crawl = Crawl(id="c", name="c", started_at_ms=0, seeds=(page_url,), scope=Scope.HOST)
     assert in_scope(crawl, url, page_url) is (host_of(url) == host_of(page_url))

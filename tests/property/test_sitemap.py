@@ -1,4 +1,4 @@
-"""Reading sitemaps: total on any bytes, and a list read back is the list."""
+"""Sitemaps: any bytes are read, and lists read back."""
 
 from __future__ import annotations
 
@@ -35,8 +35,7 @@ PIECES = st.lists(
 
 
 @given(st.binary(max_size=500) | PIECES.map(str.encode) | PIECES.map(lambda x: x.encode("utf-16")))
-def test_nothing_raises(body: bytes) -> None:
-    """Any bytes are read, gzipped or not, and what is dropped and kept was listed."""
+def test_any_bytes_are_read(body: bytes) -> None:
     for each in (body, gzip.compress(body), b"\x1f\x8b" + body):
         sitemap = read(each, URL)
         kept = len(sitemap.entries) + len(sitemap.sitemaps)
@@ -45,13 +44,12 @@ def test_nothing_raises(body: bytes) -> None:
 
 
 @given(PATHS, st.sampled_from(["xml", "text"]), st.booleans(), st.integers(1, 5))
-def test_lists_are_read_back_in_parts(
+def test_parts_of_list_read_back_in_order(
     urls: list[str],
     form: str,
     zipped: bool,
     count: int,
 ) -> None:
-    """Whatever the form, the parts of a file are together what it lists, in order."""
     if form == "xml":
         items = "".join(f"<url><loc>{escape(url)}</loc></url>" for url in urls)
         body = f"<urlset>{items}</urlset>".encode()
@@ -67,15 +65,13 @@ def test_lists_are_read_back_in_parts(
 
 
 @given(st.text(max_size=40) | st.from_regex(r"\d{4}(-\d\d(-\d\d(T\d\d:\d\d(:\d\d)?Z?)?)?)?"))
-def test_dates_are_moments_or_nothing(text: str) -> None:
-    """No text is too odd for a date to be asked of it."""
+def test_any_date_is_moment_or_none(text: str) -> None:
     at_ms = moment_ms(text)
     assert at_ms is None or at_ms >= 0
 
 
 @pytest.mark.parametrize("count", [1, 2, 7])
-def test_parts_advance(count: int) -> None:
-    """Every part that says there is more has dealt with as many references as it was asked for."""
+def test_part_has_requested_number_of_references(count: int) -> None:
     body = "\n".join(f"https://example.com/{place}" for place in range(8)).encode()
     part = read(body, URL, count=count)
     assert (part.listed, part.more) == (count, True)

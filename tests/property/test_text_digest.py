@@ -1,4 +1,4 @@
-"""Digests of texts, near for nearly equal ones, and runs, the same of what texts have in common."""
+"""Text digests are close for similar texts; runs are shared by overlapping texts."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from orbweaver.parsing.text_digest import (
 )
 from tests.costs import within
 
-# The most that one edit of 200 words changes, and the least that another text does; all but surely.
+# Maximum distance of one edit in 200 words, and minimum distance of another text; almost certain.
 NEAR_BITS, OTHER_BITS = 16, 8
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 SEEDS = st.integers(0, 2**32)
 
 
 def words_of(random: Random, count: int, letters: str = LETTERS) -> list[str]:
-    """Make words of some letters."""
+    """Random words."""
     return ["".join(random.choices(letters, k=random.randint(2, 9))) for _ in range(count)]
 
 
 @given(st.text(), st.text())
-def test_any_text_has_a_digest(text: str, echo: str) -> None:
-    """Nothing raises, it has 64 bits, and comes again; a text that echoes all has none."""
+def test_any_text_has_stable_digest(text: str, echo: str) -> None:
+    """A text that repeats the echo has digest 0."""
     found = text_digest(text, echo)
     assert 0 <= found < 1 << 64
     assert text_digest(text, echo) == found
@@ -39,15 +39,15 @@ def test_any_text_has_a_digest(text: str, echo: str) -> None:
 
 
 @given(st.text(alphabet=st.characters(max_codepoint=127)))
-def test_only_words_count(text: str) -> None:
-    """Case, space, signs and what holds a digit make no difference, nor does the way of reading."""
+def test_digest_depends_on_words_only(text: str) -> None:
+    """Case, spaces, signs and tokens with digits are ignored."""
     spaced = "  ".join(text.upper().replace("_", " ").replace(".", "!").split())
     assert text_digest(f"x1a2 {spaced} \u2013 2026-11-23") == text_digest(text)
 
 
 @given(st.text(), st.text())
-def test_any_text_has_runs(text: str, echo: str) -> None:
-    """Each once, chosen by its hash alone; a text that echoes all has none."""
+def test_any_text_has_stable_runs(text: str, echo: str) -> None:
+    """A text that repeats the echo has none."""
     runs = text_runs(text, echo)
     assert runs == text_runs(text, echo)
     assert len(runs) == len(set(runs))
@@ -56,8 +56,8 @@ def test_any_text_has_runs(text: str, echo: str) -> None:
 
 
 @given(SEEDS)
-def test_a_part_of_a_text_has_runs_of_it(seed: int) -> None:
-    """All but those at its ends, wherever in the other text it stands."""
+def test_part_of_text_shares_its_runs(seed: int) -> None:
+    """Except up to two at its ends."""
     random = Random(seed)
     before, part, behind = (words_of(random, 60) for _ in range(3))
     whole = set(text_runs(" ".join([*before, *part, *behind])))
@@ -67,8 +67,8 @@ def test_a_part_of_a_text_has_runs_of_it(seed: int) -> None:
 
 
 @given(SEEDS)
-def test_a_small_edit_makes_a_small_distance(seed: int) -> None:
-    """One word of 200 is another one, or gone, or stands elsewhere."""
+def test_small_edit_makes_small_distance(seed: int) -> None:
+    """One word of 200 is changed, removed or moved."""
     random = Random(seed)
     words = words_of(random, 200)
     at = random.randrange(200)
@@ -79,8 +79,8 @@ def test_a_small_edit_makes_a_small_distance(seed: int) -> None:
 
 
 @given(SEEDS, st.sampled_from([LETTERS, "абвгдежзиклмн", "漢字仮名交文章語彙例題本文頁"]))
-def test_another_text_is_far_away(seed: int, letters: str) -> None:
-    """Also in scripts that write no spaces."""
+def test_other_text_is_far_away(seed: int, letters: str) -> None:
+    """Also in scripts without spaces."""
     random = Random(seed)
     one, other = (" ".join(words_of(random, 60, letters)) for _ in range(2))
     between = "" if letters.startswith("漢") else " "
@@ -89,8 +89,8 @@ def test_another_text_is_far_away(seed: int, letters: str) -> None:
 
 
 @given(SEEDS)
-def test_what_a_page_echoes_of_its_title_is_no_new_text(seed: int) -> None:
-    """A form that shows path and title of what it is for is the same form for all of it."""
+def test_echoed_title_and_path_are_ignored(seed: int) -> None:
+    """A form with the title of its page is the same form everywhere."""
     random = Random(seed)
     form = words_of(random, 60, "aeiounst")
 
@@ -107,16 +107,15 @@ def test_what_a_page_echoes_of_its_title_is_no_new_text(seed: int) -> None:
     assert distance(text_digest(told, its), text_digest(other, others)) > OTHER_BITS
 
 
-def test_a_digest_is_the_same_everywhere() -> None:
-    """It may be stored, and compared by another release."""
+def test_digests_have_fixed_values() -> None:
+    """Digests are stored and compared across releases."""
     assert text_digest("") == text_digest("1, 2, 3") == 0
     assert text_digest("The quick brown fox jumps over the lazy dog") == 0xB5ACF691E0992864
     assert text_digest("Übung macht den Meister") == 0x7811A12442069713
     assert text_digest("漢字仮名交") == 0x9A6E5456EE8FAC1A
 
 
-def test_a_digest_takes_bounded_time() -> None:
-    """What is beyond the bound is not looked at, whatever the text is made of."""
+def test_digest_takes_bounded_time() -> None:
     whole = "".join(f"{chr(97 + n % 26)}{chr(97 + n // 26 % 26)} " for n in range(CHARS_MAX // 3))
     text = whole + " " * (CHARS_MAX - len(whole))
     assert text_digest(f"{text} and more") == text_digest(text)

@@ -1,4 +1,4 @@
-"""The kinds of URLs: what any text has, what is told apart, and how many there can be."""
+"""Kinds of URLs: shapes of any text, their differences, and their maximum number."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ PARAMETERS = st.builds(lambda name, value: name + value, NAMES, VALUES)
 
 @st.composite
 def urls(draw: st.DrawFn) -> str:
-    """Make a URL of pieces that matter."""
+    """A URL of relevant pieces."""
     path = "/".join(draw(st.lists(SEGMENTS, min_size=1, max_size=5)))
     between = draw(st.sampled_from("&;"))
     query = draw(st.none() | st.lists(PARAMETERS, max_size=PARAMETERS_MAX + 2).map(between.join))
@@ -73,17 +73,15 @@ def urls(draw: st.DrawFn) -> str:
 
 @dataclass
 class Met:
-    """The URLs of a kind."""
+    """URLs of a kind."""
 
     urls: list[str] = field(default_factory=list)
 
     def merge(self, other: Met) -> None:
-        """Take over those of another."""
         self.urls += other.urls
 
     @property
     def weight(self) -> int:
-        """How many there are."""
         return len(self.urls)
 
 
@@ -92,7 +90,7 @@ def kinds_of(
     kinds_max: int = KINDS_MAX,
     stands: Callable[[Met], bool] | None = None,
 ) -> Kinds[Met]:
-    """Meet URLs in their order."""
+    """Kinds of these URLs in order."""
     kinds = Kinds(Met, kinds_max, stands)
     for url in met:
         kinds.of(url).urls.append(url)
@@ -100,8 +98,7 @@ def kinds_of(
 
 
 @given(st.text() | urls())
-def test_any_text_has_a_kind_of_bounded_length(text: str) -> None:
-    """Which is the same each time; beside the host's name it has so many short tokens."""
+def test_any_text_has_shape_of_bounded_length(text: str) -> None:
     shape = shape_of(text)
     assert shape == shape_of(text)
     assert len(shape) <= 8 + PARAMETERS_MAX
@@ -113,8 +110,8 @@ def test_any_text_has_a_kind_of_bounded_length(text: str) -> None:
 
 
 @given(urls(), urls())
-def test_a_pattern_is_found_in_what_its_shape_covers(one: str, other: str) -> None:
-    """In its own URL in any case, and in another's where it says so; RE2 takes it."""
+def test_pattern_matches_urls_that_shape_covers(one: str, other: str) -> None:
+    """RE2 accepts it."""
     shape = shape_of(one)
     pattern = pattern_of(shape)
     assert problem_of(pattern) is None or len(pattern) > PATTERN_CHARS_MAX
@@ -141,23 +138,22 @@ def test_a_pattern_is_found_in_what_its_shape_covers(one: str, other: str) -> No
         ("a/" * IDS_WITHIN + "42/x", None),
     ],
 )
-def test_what_stands_behind_an_id(path: str, open_path: str | None) -> None:
-    """Of a path whose first id is left open; titles and escapes are none."""
+def test_behind_id_opens_first_id_of_path(path: str, open_path: str | None) -> None:
+    """Titles and escapes are no ids."""
     expected = open_path and f"{SITE}/{open_path}"
     assert behind_id(f"{SITE}/{path}") == behind_id(f"{SITE}/{path}?b=1") == expected
 
 
 @given(st.text(max_size=60) | urls())
-def test_any_text_is_asked_for_what_stands_behind_an_id(text: str) -> None:
-    """What comes of it has no id before the place that is open."""
+def test_behind_id_leaves_no_id_before_open_place(text: str) -> None:
     found = behind_id(text)
     if found is not None:
         assert found.split("/")[:3] == text.partition("?")[0].split("/")[:3]
         assert "/*/" in found
 
 
-def test_rare_words_are_left_open() -> None:
-    """Where there are several in one place; a frequent one stands, and so does one alone."""
+def test_rare_words_become_wildcards() -> None:
+    """Only if a place has several rare words."""
     weights = {
         f"{SITE}/tree/docs/a?id=1x": 50,
         f"{SITE}/tree/infra/a?id=1x": 9,
@@ -175,8 +171,7 @@ def test_rare_words_are_left_open() -> None:
 
 
 @given(st.lists(st.tuples(urls(), st.integers(1, 30)), max_size=60), st.integers(0, 40))
-def test_what_is_left_open_covers_what_it_was(met: list[tuple[str, int]], least: int) -> None:
-    """Each shape is of the kind that takes its place."""
+def test_folded_shape_covers_original(met: list[tuple[str, int]], least: int) -> None:
     places = folded({shape_of(url): weight for url, weight in met}, least)
     assert all(re.search(pattern_of(places[shape_of(url)]), url) for url, _ in met)
     if least < 2:
@@ -184,8 +179,7 @@ def test_what_is_left_open_covers_what_it_was(met: list[tuple[str, int]], least:
 
 
 @given(st.lists(urls(), max_size=150), st.integers())
-def test_kinds_do_not_depend_on_the_order_of_urls(met: list[str], seed: int) -> None:
-    """Each URL is of one kind, whose pattern is found in it."""
+def test_kinds_do_not_depend_on_order(met: list[str], seed: int) -> None:
     shuffled = Random(seed).sample(met, len(met))
     found = {shape: sorted(of.urls) for shape, of in kinds_of(met).all().items()}
     assert found == {shape: sorted(of.urls) for shape, of in kinds_of(shuffled).all().items()}
@@ -204,8 +198,7 @@ CROWDED = st.builds(
 
 @settings(max_examples=300)
 @given(st.lists(CROWDED, max_size=40), st.integers())
-def test_places_within_places_that_are_too_many(met: list[str], seed: int) -> None:
-    """Which of them is open first makes no difference to the kinds."""
+def test_kinds_with_nested_open_places_ignore_order(met: list[str], seed: int) -> None:
     with patch.object(url_kind, "SIBLINGS_MAX", 2):
         shuffled = Random(seed).sample(met, len(met))
         found = {shape: sorted(of.urls) for shape, of in kinds_of(met).all().items()}
@@ -214,8 +207,8 @@ def test_places_within_places_that_are_too_many(met: list[str], seed: int) -> No
 
 
 @given(st.lists(CROWDED, max_size=40), st.integers(1, 4))
-def test_queries_that_stand_lose_no_url(met: list[str], least: int) -> None:
-    """Also where the folder that they are in is open later; and none is counted twice."""
+def test_kept_queries_lose_no_url(met: list[str], least: int) -> None:
+    """No URL counts twice when a folder becomes a wildcard later."""
     with patch.object(url_kind, "SIBLINGS_MAX", 1):
         found = kinds_of(met, stands=lambda known: known.weight >= least).all()
     assert sorted(url for of in found.values() for url in of.urls) == sorted(met)
@@ -223,8 +216,7 @@ def test_queries_that_stand_lose_no_url(met: list[str], least: int) -> None:
         assert all(re.search(pattern_of(shape), url) for url in of.urls)
 
 
-def test_queries_that_matter_stand_where_they_are_too_many() -> None:
-    """And are told apart from then on, whatever becomes of the folders around them."""
+def test_important_queries_are_kept_beyond_limit() -> None:
     words = [f"w{chr(97 + at)}" for at in range(SIBLINGS_MAX)]
     kinds = kinds_of(
         [f"{SITE}/pub/{name}.php?{query}" for name in "xy" for query in ("board=1", "board=2")]
@@ -245,8 +237,8 @@ def test_queries_that_matter_stand_where_they_are_too_many() -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_words_that_are_many_count_as_one(seed: int) -> None:
-    """Wherever they stand: names, folders, values, parameters, extensions; in any order."""
+def test_many_words_in_a_place_become_wildcard(seed: int) -> None:
+    """Names, folders, values, parameters and extensions."""
     words = [f"w{chr(97 + at)}" for at in range(SIBLINGS_MAX + 1)]
     met = [
         f"https://{path.replace('…', word)}"
@@ -268,16 +260,15 @@ def test_words_that_are_many_count_as_one(seed: int) -> None:
     }
 
 
-def test_hosts_that_are_many_count_as_one() -> None:
-    """So what they all have shows once."""
+def test_many_hosts_become_wildcard() -> None:
     met = [f"https://{chr(97 + at)}.example/feed/" for at in range(SIBLINGS_MAX + 1)]
     (shape,) = kinds_of(met).all()
     assert kind_text(shape) == "*/feed/"
     assert all(matches((pattern_of(shape),), url) for url in met)
 
 
-def test_there_are_so_many_kinds_and_no_more() -> None:
-    """Rare words are left open first, so what is frequent stands, and none is lost."""
+def test_number_of_kinds_is_limited() -> None:
+    """Rare words become wildcards first, and no URL is lost."""
     letters = "abcdefghijklmn"
     tree = [f"{SITE}/{a}/{b}/{c}/x" for a in letters for b in letters for c in letters]
     kinds = kinds_of([*tree, *[f"{SITE}/often"] * 90])
@@ -288,8 +279,7 @@ def test_there_are_so_many_kinds_and_no_more() -> None:
     assert kinds.rest.weight == 0
 
 
-def test_kinds_that_are_too_many_are_counted_together() -> None:
-    """The rarest of those that no word tells apart."""
+def test_kinds_beyond_limit_are_counted_as_rest() -> None:
     paths = [
         "/".join(("7", "c%C3%A9")[number >> bit & 1] for bit in range(4)) for number in range(16)
     ]
@@ -337,7 +327,7 @@ def test_kinds_that_are_too_many_are_counted_together() -> None:
         # forums
         ("/viewtopic.php?f=2&t=34 /viewtopic.php?f=17&t=9", "/viewtopic.php?f=0&t=0"),
         ("/ucp.php?mode=login&sid=0a1b2c3d4e5f", "/ucp.php?mode=login&sid=*"),
-        # whatever
+        # others
         ("/2024/11/21/ /1999/1/1/", "/0/0/0/"),
         ("/?wsdl", "/?wsdl"),
         ("/x?", "/x?"),
@@ -345,8 +335,8 @@ def test_kinds_that_are_too_many_are_counted_together() -> None:
         ("/s?1=1&2=2&3=3&4=4&5=5&6=6&7=7&8=8&9=9", "/s?0=0&0=0&0=0&0=0&0=0&0=0&0=0&0=0&…"),
     ],
 )
-def test_what_counts_as_one(urls_of_kind: str, kind: str) -> None:
-    """Digits, ids, long words and escapes fall together; short words and namespaces stand."""
+def test_urls_of_one_kind_have_one_shape(urls_of_kind: str, kind: str) -> None:
+    """Digits, ids, long words and escapes merge; short words and namespaces stay."""
     shapes = {shape_of(SITE + path) for path in urls_of_kind.split()}
     assert {kind_text(shape) for shape in shapes} == {f"{SITE}{kind}"}
     assert all(

@@ -1,4 +1,4 @@
-"""Canonical URLs, whatever the reference."""
+"""Canonical URLs of any reference."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from orbweaver.model.url import URL_CHARS_MAX, canonicalize, host_of, hostname_of
 
-# Pieces that URLs are made of, so that one in two is nearly a URL; and any text at all.
+# Pieces of URLs, so that half of the texts are almost URLs; and any text.
 WORDS = r"""
     http https : / // /// \ . .. ./ ../ /. /.. %2e %2E %zz % ? # & = ; @ ! * ' ( ) , + ~ | ^ a b x
     A Z é ß 中 a.b example.com 1 0x7f 127.1 256 99999 xn-- xn--a - _ [ ] [::1] :80 :443 :8080
@@ -30,8 +30,8 @@ BASES = st.none() | st.sampled_from(PAGES.split())
 @given(REFERENCES, BASES | SPELLED)
 @example("/.", "http://a/b")
 @example("a/..", "http://a/b/c")
-def test_a_canonical_url_is_its_own_canonical_form(reference: str, base: str | None) -> None:
-    """There is a canonical URL or a ValueError, and the canonical form of that is itself."""
+def test_canonical_url_is_canonical(reference: str, base: str | None) -> None:
+    """Any reference has a canonical URL or raises ValueError."""
     with contextlib.suppress(ValueError):
         url = canonicalize(reference, base)
         assert url.isascii()
@@ -56,8 +56,7 @@ def test_a_canonical_url_is_its_own_canonical_form(reference: str, base: str | N
 @example("http://1.2.3.4:443/", None)
 @example("http://1.2.3.4:0/", None)
 @example("http://1.2:65536/", None)
-def test_short_cuts_agree_with_the_parser(reference: str, base: str | None) -> None:
-    """What is said to be plainly spelled is what the parser makes of it."""
+def test_fast_path_agrees_with_parser(reference: str, base: str | None) -> None:
     expected = None
     scalar = reference.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     with contextlib.suppress(ValueError):
