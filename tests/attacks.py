@@ -1,10 +1,10 @@
-"""Pages made to cost: each a body by code, and what a crawl must ask for to be hit by it.
+"""Pages that are expensive to read, and the crawl options that they attack.
 
     for attack in ATTACKS:
         site.put(f"https://{attack.name}.example/", attack.body())
 
-Each is as large as a body may be, unless it says otherwise; `small` ones are below 64 KB, where a
-page may become a tree.
+Each body has the maximum size unless it says otherwise. `small` ones are below 64 KB, where a page
+may become a tree.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ NESTED = ItemRule(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attack:
-    """A page, and what of a crawl's definition it is aimed at."""
+    """A page, and the crawl options that it attacks."""
 
     name: str
     body: Callable[[], bytes]
@@ -42,17 +42,17 @@ class Attack:
 
     @property
     def answer(self) -> Response:
-        """What a server answers with."""
+        """Answer of a server."""
         return Response(status=200, headers={"content-type": self.kind}, body=self.body())
 
 
 def repeated(piece: bytes, size: int = BYTES_MAX) -> bytes:
-    """Fill a body with a piece."""
+    """A body of one repeated piece."""
     return piece * (size // len(piece))
 
 
 def numbered(piece: str, number: int, size: int = BYTES_MAX) -> bytes:
-    """Fill a body with pieces that have a number in them."""
+    """A body of numbered pieces."""
     return "".join(piece.format(place) for place in range(number)).encode()[:size]
 
 
@@ -142,7 +142,7 @@ ATTACKS = (
     Attack(name="no-page", body=lambda: repeated(b"tel:+49 30 123456 "), kind="text/plain",
            crawl={"bodies": Bodies.ALL, **_REDACTED}),
 )  # fmt: skip
-# Of each kind one, where not all can be tried.
+# One attack of each kind, for tests that cannot try all.
 CHOSEN = (
     *("dots", "random-links", "short-links", "formats-open", "formats-as-links"),
     *("attributes-small", "bodies-merged", "templates", "not-found", "noise", "wishes"),

@@ -1,4 +1,4 @@
-"""Debian's Chromium, driven over the DevTools protocol by a plain WebSocket."""
+"""Debian's Chromium, driven by the DevTools protocol over a WebSocket."""
 
 # ruff: noqa: ASYNC110, ASYNC220, ASYNC240 - what a browser shows is looked at again and again
 
@@ -26,12 +26,11 @@ if TYPE_CHECKING:
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chromium-headless-shell")
 WAIT_S = 120.0
 LOOK_S = 0.05
-# What Chromium says of a question to a page that is being left.
+# Error of Chromium for a call to a page that is being left.
 LEFT = "Inspected target navigated or closed"
 
 
 def installed() -> str | None:
-    """Find a browser."""
     return next(filter(None, map(shutil.which, NAMES)), None)
 
 
@@ -40,10 +39,10 @@ class PageLeft(Exception):
 
 
 class Tab:
-    """One tab: what is asked of it, and what it has told."""
+    """A tab: its calls and events."""
 
     def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
-        """Take the connection to it."""
+        """Use an open connection."""
         self._socket = socket
         self._numbers = itertools.count(1)
         self._waiting: dict[int, asyncio.Future[Any]] = {}
@@ -59,7 +58,7 @@ class Tab:
                 self.events.append(told)
 
     async def call(self, method: str, **given: Any) -> Any:
-        """Have it do something."""
+        """Call a method of the protocol."""
         number = next(self._numbers)
         reply = self._waiting[number] = asyncio.get_running_loop().create_future()
         await self._socket.send_json({"id": number, "method": method, "params": given})
@@ -70,7 +69,7 @@ class Tab:
         return told["result"]
 
     async def run(self, script: str) -> Any:
-        """Evaluate an expression, which may be a promise; its value."""
+        """Value of an expression, which may be a promise."""
         told = await self.call(
             "Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True
         )
@@ -78,11 +77,11 @@ class Tab:
         return told["result"].get("value")
 
     async def until(self, script: str, wait_s: float = WAIT_S) -> Any:
-        """Wait until an expression is true; its value."""
+        """Wait until an expression is true; return its value."""
         try:
             async with asyncio.timeout(wait_s):
                 while True:
-                    with contextlib.suppress(PageLeft):  # the next one is asked
+                    with contextlib.suppress(PageLeft):  # the next page is asked
                         if found := await self.run(script):
                             return found
                     await asyncio.sleep(LOOK_S)
@@ -91,15 +90,15 @@ class Tab:
             raise AssertionError(f"{script} does not come true:\n{text}") from None
 
     async def go(self, url: str) -> None:
-        """Go to an address."""
+        """Open an address."""
         await self.call("Page.navigate", url=url)
 
     async def see(self, text: str) -> None:
-        """Wait until a text is shown."""
+        """Wait until the page shows a text."""
         await self.until(f"document.body?.innerText.includes({json.dumps(text)})")
 
     async def click(self, text: str, of: str = "button, a, summary") -> None:
-        """Click what has this text."""
+        """Click the element with this text."""
         find = (
             f"[...document.querySelectorAll({json.dumps(of)})]"
             f".find((one) => one.innerText.trim() === {json.dumps(text)} && !one.disabled)"
@@ -108,7 +107,7 @@ class Tab:
         await self.run(f"{find}.click()")
 
     async def fill(self, label: str, text: str) -> None:
-        """Type into the field that has this label."""
+        """Type into the field with this label."""
         find = (
             "[...document.querySelectorAll('label')].find((one) =>"
             f" one.innerText.trim().startsWith({json.dumps(label)}))?.querySelector"
@@ -122,14 +121,14 @@ class Tab:
         )
 
     async def press(self, key: str, code: int = 0) -> None:
-        """Press a key, as a keyboard does."""
+        """Press a key of the keyboard."""
         text = {"Enter": "\r", " ": " "}.get(key, "")
         given = {"key": key, "code": key, "windowsVirtualKeyCode": code, "text": text}
         await self.call("Input.dispatchKeyEvent", type="keyDown", **given)
         await self.call("Input.dispatchKeyEvent", type="keyUp", key=key, code=key)
 
     async def look(self, width: int, height: int, theme: str = "light") -> None:
-        """Have a window of this size, and a theme."""
+        """Set window size and theme."""
         await self.call(
             "Emulation.setDeviceMetricsOverride",
             width=width,
@@ -142,12 +141,12 @@ class Tab:
         await self.call("Emulation.setEmulatedMedia", features=features)
 
     async def picture(self, path: Path, *, whole: bool = True) -> None:
-        """Write what is seen into a file."""
+        """Write a screenshot into a file."""
         told = await self.call("Page.captureScreenshot", captureBeyondViewport=whole)
         path.write_bytes(base64.b64decode(told["data"]))
 
     def requests(self) -> list[str]:
-        """List what was asked for since the tab was opened."""
+        """URLs requested since the tab was opened."""
         return [
             event["params"]["request"]["url"]
             for event in self.events
@@ -155,7 +154,7 @@ class Tab:
         ]
 
     def mistakes(self) -> list[str]:
-        """List what went wrong in it: exceptions, and what the browser logged as errors."""
+        """Exceptions and logged errors of the page."""
         found = [
             json.dumps(event["params"]["exceptionDetails"])
             for event in self.events
@@ -167,7 +166,7 @@ class Tab:
 
 @asynccontextmanager
 async def opened() -> AsyncIterator[Tab]:
-    """Start a browser, with a tab."""
+    """Start a browser with one tab."""
     program = installed()
     assert program is not None
     with tempfile.TemporaryDirectory(prefix="orbweaver-", ignore_cleanup_errors=True) as folder:

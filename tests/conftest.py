@@ -1,4 +1,4 @@
-"""What all tests take for granted of their process."""
+"""Settings of pytest for all tests."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ import pytest
 
 
 def pytest_configure() -> None:
-    """Let Ctrl-C interrupt: whoever is started in the background ignores it, and so do its own."""
+    """Let Ctrl-C interrupt. Background processes and their children ignore it by default."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """Collect tests without looking for garbage, and leave them out of every later look.
+    """Collect tests without garbage collection, and freeze their half a million objects.
 
-    They are half a million objects that stay: looking through them cost 6 s of collecting.
+    Scanning them took 6 s of collections.
     """
     gc.disable()
     try:
@@ -31,5 +31,5 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with what takes longest, so that no process is left waiting for it at the end."""
+    """Run slow tests first, so that no process waits for them at the end."""
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)

@@ -1,10 +1,10 @@
-"""Numbers of the console's screens: which value of which command each of them is.
+"""Expected numbers on the console's screens, as values of command output.
 
-`SCREENS` has a line for each place that shows numbers: a selector, and the text there, in which
+`SCREENS` has a line for each place with numbers: a selector and its text. In the text,
 `{path|form}` stands for a value of a command's JSON. A path may be a sum or a difference
-(`claimed-done`) or two values (`done/claimed|share`); `*` stands for what is left out. Texts of a
-row's cells are parted by ` | `. What the page shows beside that must have no digit, but in the
-places that `LEFT_OUT` names, each with its reason.
+(`claimed-done`) or two values (`done/claimed|share`). `*` stands for omitted text. Cells of a row
+are separated by ` | `. Other text of the page must have no digit, except in the places of
+`LEFT_OUT`, each with its reason.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ SECOND_MS, MINUTE_MS = 1_000, 60_000
 UNKNOWN = "\N{EN DASH}"
 
 
-# --- how numbers are written ----------------------------------------------------------------------
+# --- formats of numbers ---------------------------------------------------------------------------
 
 
 def count(value: Any) -> str:
-    """Write a number of things; what is unknown is a dash."""
+    """Format a number of things; a dash is unknown."""
     return UNKNOWN if value is None else f"{value:,}" if isinstance(value, int) else str(value)
 
 
 def rounded(value: float, places: int) -> str:
-    """Write so many digits; what lies in the middle goes up, as in a browser."""
+    """Format with this many digits; halves are rounded up, as in a browser."""
     return f"{Decimal(value).quantize(Decimal(1).scaleb(-places), ROUND_HALF_UP):,}"
 
 
 def share(part: float, whole: float) -> str:
-    """Write a part of a whole."""
+    """Format a share of a whole."""
     percent = HUNDRED * part / whole if whole else 0
     if not percent:
         return "0 %"
@@ -54,12 +54,12 @@ def share(part: float, whole: float) -> str:
 
 
 def rate(value: float) -> str:
-    """Write a rate with as many digits as matter."""
+    """Format a rate with significant digits."""
     return rounded(value, 0 if value >= HUNDRED else 1 if value >= TENTH else 2)
 
 
 def size(value: float) -> str:
-    """Write bytes, in thousands."""
+    """Format bytes in decimal units."""
     units = ["B", "kB", "MB", "GB", "TB"]
     while value >= THOUSAND and len(units) > 1:
         value /= THOUSAND
@@ -68,7 +68,7 @@ def size(value: float) -> str:
 
 
 def moment(value: float | str) -> str:
-    """Write a moment on this machine's clock; with its day and zone, unless it is today."""
+    """Format a time in the local zone; day and zone are omitted for today."""
     if isinstance(value, str):
         at = datetime.fromisoformat(value).astimezone()
     else:
@@ -84,7 +84,7 @@ def moment(value: float | str) -> str:
 
 
 def amount(value: Any, row: Mapping[str, Any]) -> str:
-    """Write an amount of a limit, by what is limited."""
+    """Format an amount of a limit, by the kind of limit."""
     forms: Mapping[str, Callable[[Any], str]]
     forms = {"bytes": size, "dollars": dollars, "duration": duration}
     return forms.get(row["name"], count)(value)
@@ -102,12 +102,12 @@ def duration(seconds: float) -> str:
 
 
 def dollars(value: float | None) -> str:
-    """Write dollars."""
+    """Format dollars."""
     return price(value or 0.0)
 
 
 def span(value: int) -> str:
-    """Write milliseconds in the unit that fits."""
+    """Format milliseconds below one minute in a suitable unit."""
     if value >= MINUTE_MS:
         return duration(value / SECOND_MS)
     return (
@@ -150,12 +150,12 @@ FORMS: Mapping[str, Callable[..., str]] = {
 WITH_ITS_ROW = frozenset({"amount"})
 
 
-# --- where they are -------------------------------------------------------------------------------
+# --- places of numbers ----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What the elements of a selector show, in order; with `each`, for the members of a list."""
+    """Texts of a selector's elements in order; with `each`, for the members of a list."""
 
     at: str
     texts: tuple[str, ...]
@@ -163,7 +163,7 @@ class Shown:
 
 
 def shown(at: str, *texts: str, each: str = "") -> Shown:
-    """Say what stands where."""
+    """Expected texts of a selector."""
     return Shown(at, texts, each)
 
 
@@ -180,7 +180,7 @@ SCREENS: Mapping[str, tuple[Shown, ...]] = {
             each="runs_of",
         ),
     ),
-    # `orbweaver status --json`, of a run that is paused or has ended
+    # `orbweaver status --json`, of a paused or ended run
     "run": (
         shown(
             ".figures > div",
@@ -242,7 +242,7 @@ SCREENS: Mapping[str, tuple[Shown, ...]] = {
         shown("section[aria-labelledby=waiting] p", "{waiting|links} of kinds*", each="waiting"),
         shown("section[aria-labelledby=waiting] tbody tr", "{kind}* | {links}", each="spared"),
     ),
-    # `orbweaver hosts --json` of each run that began there
+    # `orbweaver hosts --json` of each run started there
     "host": (
         shown(
             ".figures > div",
@@ -297,7 +297,7 @@ SCREENS: Mapping[str, tuple[Shown, ...]] = {
             each="schedules",
         ),
     ),
-    # `orbweaver status --json`: its queues; and of all runs, by the day on which they began
+    # `orbweaver status --json`: its queues, and all runs by start day
     "stack": (
         shown(
             ".figures > div",
@@ -312,7 +312,7 @@ SCREENS: Mapping[str, tuple[Shown, ...]] = {
             each="days",
         ),
     ),
-    # `orbweaver pages --json`, summed up by section
+    # `orbweaver pages --json`, summed by section
     "map": (
         shown("h1 ~ .muted", "{urls|urls}"),
         shown(
@@ -333,7 +333,7 @@ SCREENS: Mapping[str, tuple[Shown, ...]] = {
     ),
 }
 
-# Where else a screen may have a digit, and why that is none of the numbers above; "": on all.
+# Other places with digits, by screen, with the reason; "" is every screen.
 LEFT_OUT: Mapping[str, Mapping[str, str]] = {
     "": {
         "h1, .crumb, a[href^='#/run/'], .url, code": "names and addresses: runs, hosts, patterns",
@@ -388,7 +388,7 @@ FIND = """
 
 
 async def differences(tab: Tab, screen: str, said: Mapping[str, Any]) -> list[str]:
-    """List what a screen shows otherwise than a command says, and what it shows beside that."""
+    """Differences between a screen and a command's output, and unexpected digits."""
     lines = SCREENS[screen]
     selectors = json.dumps([line.at for line in lines])
     left_out = json.dumps([*LEFT_OUT[""], *LEFT_OUT.get(screen, {})])
@@ -406,13 +406,13 @@ async def differences(tab: Tab, screen: str, said: Mapping[str, Any]) -> list[st
 
 
 async def check(tab: Tab, screen: str, said: Mapping[str, Any]) -> None:
-    """Compare all numbers of a screen with what a command says."""
+    """Compare all numbers of a screen with a command's output."""
     wrong = await differences(tab, screen, said)
     assert not wrong, "\n".join(wrong)
 
 
 def written(text: str, row: Mapping[str, Any]) -> str:
-    """Write what stands there as a pattern."""
+    """Regular expression of an expected text."""
     made = ""
     for part in re.split(r"(\{[^}]+\}|\*)", text):
         if part == "*":
@@ -433,7 +433,7 @@ def _told(asked: str, row: Mapping[str, Any]) -> str:
 
 
 def value_of(path: str, row: Mapping[str, Any]) -> Any:
-    """Read a path; a sum or difference of some."""
+    """Value of a path, also of a sum or difference."""
     if "+" in path:
         return sum(value_of(one, row) for one in path.split("+"))
     if "-" in path:

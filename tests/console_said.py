@@ -1,6 +1,6 @@
-"""What commands say, as the console's screens lay it out: rows, sums, and words beside them.
+"""Command output as the console's screens show it: rows, sums and words.
 
-Nothing here is asked of the console: all of it follows from the JSON of commands.
+The console is not involved: everything follows from the JSON of commands.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ SECTIONS_SHOWN = 40
 
 
 def run_of(status: Mapping[str, Any]) -> dict[str, Any]:
-    """Add the rows of a run's tables: outcomes with their reasons, what was left out."""
+    """Add table rows of a run: outcomes with reasons, and refusals."""
     rows = []
     for outcome in OUTCOMES:
         number, reasons = status["outcomes"][outcome], status["reasons"][outcome]
@@ -43,7 +43,7 @@ def run_of(status: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def runs_of(newest: Sequence[Mapping[str, Any]], names: Mapping[str, int]) -> dict[str, Any]:
-    """Make the rows of all runs: the newest of each name, with how many there are of it."""
+    """Rows of all runs: the newest of each name, with the number of its runs."""
     rows = []
     for status in newest:
         took = duration(status["elapsed_s"])
@@ -54,7 +54,7 @@ def runs_of(newest: Sequence[Mapping[str, Any]], names: Mapping[str, int]) -> di
 
 
 def report_of(said: Mapping[str, Any]) -> dict[str, Any]:
-    """Add the rows of a report's tables."""
+    """Add table rows of a report."""
     told = said["requests"]
     kinds = [one for one in told["kinds"] if one["requests"]]
     rows = [
@@ -77,7 +77,7 @@ def report_of(said: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def data_of(pages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Make the rows of pages."""
+    """Table rows of pages."""
     rows = [
         {
             **page,
@@ -147,7 +147,7 @@ def sentence(text: str) -> str:
 
 
 def letters_of(lines: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Add how causes are told."""
+    """Add the texts of causes."""
     *causes, told = lines
     rows = []
     for cause in causes:
@@ -162,14 +162,14 @@ def letters_of(lines: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 def days_of(
     status: Mapping[str, Any], runs: Sequence[Mapping[str, Any]], day: str
 ) -> dict[str, Any]:
-    """Sum runs of one day up."""
+    """Sums of the runs of one day."""
     pages = sum(one["outcomes"]["fetched"] + one["outcomes"]["unchanged"] for one in runs)
     usd = sum(one["spent_dollars"] or 0.0 for one in runs)
     return {**status, "days": [{"day": day, "runs": len(runs), "pages": pages, "usd": usd}]}
 
 
 def sections_of(pages: Sequence[Mapping[str, Any]], host: str, drawn: int) -> dict[str, Any]:
-    """Sum pages of a host up by the first segment of their paths; so many areas are drawn."""
+    """Sums of a host's pages by first path segment, for the drawn areas."""
     sections: dict[str, list[Mapping[str, Any]]] = {}
     for page in pages:
         path = page["url"].removeprefix(host).partition("?")[0]
@@ -201,7 +201,7 @@ def sections_of(pages: Sequence[Mapping[str, Any]], host: str, drawn: int) -> di
 def differences_of(
     before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any]:
-    """Count what became of the pages of a run in the next; those that only one asked for, too."""
+    """Counts of page differences between two runs, also of pages in one run only."""
     first, second = ({page["url"]: page for page in one} for one in (before, after))
     read = {url for url, page in first.items() if page["outcome"] == "fetched"}
     counts: Counter[str] = Counter(not_seen=len(read - second.keys()))

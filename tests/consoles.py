@@ -1,4 +1,4 @@
-"""`orbweaver console` as a person has it: a process, its address, and what its screens show."""
+"""`orbweaver console` as a user sees it: a process, its address, its screens."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 READINGS_MAX = 30
 ENDED_S_MAX = 120.0
-# Of a run that goes on, once a page of it is done.
+# Of a running crawl, once a page is done.
 BEGUN = "/: [1-9][0-9]* of /.test(document.body.innerText)"
 STATE = "document.querySelector('h1 ~ .state')?.innerText"
 ENDED = 143
@@ -30,7 +30,7 @@ ADDRESS = re.compile(r"http://127\.0\.0\.1:\d+/#token=[\w-]{43}")
 async def served(
     words: Sequence[str], folder: Path, environment: Mapping[str, str]
 ) -> AsyncIterator[str]:
-    """Run the command; the address that it prints. It is ended as a person does."""
+    """Run the command and yield the address that it prints; end it like a user."""
     process = await asyncio.create_subprocess_exec(
         *words,
         cwd=folder,
@@ -52,9 +52,9 @@ async def served(
 
 
 async def check_run(tab: Tab, status: Callable[[], Any]) -> None:
-    """Compare the screen of a run with what `orbweaver status --json` says, once neither changes.
+    """Compare the screen of a run with `orbweaver status --json`, once both are stable.
 
-    All numbers of it: tests/console_numbers.py.
+    tests/console_numbers.py compares all numbers.
     """
     await tab.click("Show table")
     wrong = await differences(tab, "run", run_of(await asyncio.to_thread(status)))
@@ -68,7 +68,7 @@ async def check_run(tab: Tab, status: Callable[[], Any]) -> None:
 
 
 async def goes_on_without_delay(tab: Tab) -> None:
-    """Take the delay of a paused run away, after a preview, and resume it; wait for its end."""
+    """Remove the delay of a paused run with a preview, resume it, and wait for its end."""
     await tab.click("Edit…")
     await tab.fill("Delay per host", "0ms")
     await tab.click("Preview")
@@ -80,7 +80,7 @@ async def goes_on_without_delay(tab: Tab) -> None:
 
 
 async def check_explained(tab: Tab, said: Mapping[str, Any]) -> None:
-    """Compare a URL's explanation with what `orbweaver explain --json` says."""
+    """Compare the explanation of a URL with `orbweaver explain --json`."""
     await tab.see(sentence(said["verdict"]))
     found = await tab.run(
         "[...document.querySelectorAll('.line li')].map((one) => [one.children[0].innerText,"

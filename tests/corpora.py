@@ -1,4 +1,4 @@
-"""Test vectors of other projects, read where they lie: CONTRIBUTING.md says where to get them."""
+"""Test vectors of other projects; CONTRIBUTING.md names their sources."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ BESIDE = Path(__file__).parents[2] / "shared" / "corpora"
 
 
 def corpus(*parts: str) -> Path:
-    """Return the path of a file or folder of vectors; skips the test where it is missing."""
+    """Path of a file or folder of vectors; skips the test if it is missing."""
     path = Path(os.environ.get(VARIABLE) or BESIDE, *parts)
     if not path.exists():
         pytest.skip(f"no test vectors {'/'.join(parts)}: set {VARIABLE} (CONTRIBUTING.md)")

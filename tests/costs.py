@@ -1,8 +1,9 @@
-"""What a call costs: CPU time and memory, and how both grow with its input. No wall clock.
+"""Cost of a call: CPU time and memory, and their growth with the input.
 
-CPU time on a shared machine varies by several times, so it is told in seconds of a free core: by
-how much slower than there a loop is right before and after. A bound has an ample margin all the
-same, and a slope is that of the quickest of several calls: 1 is linear growth, 2 is quadratic.
+The wall clock is not used. CPU time on a shared machine varies by several times, so it is scaled to
+seconds of a free core: a loop before and after the call measures how slow the machine is. A bound
+still needs an ample margin. A slope uses the fastest of several calls: 1 is linear growth, 2 is
+quadratic.
 """
 
 from __future__ import annotations
@@ -16,31 +17,31 @@ from typing import Any, TypeVar
 
 Size = TypeVar("Size")
 
-# What the loop of `_loop_s` takes on a free core.
+# Time of the loop in `_loop_s` on a free core.
 LOOP_S = 0.007
-# Between linear (1) and quadratic (2), with room for caches that overflow and what is constant.
+# Between linear (1) and quadratic (2), with room for cache misses and constant costs.
 LINEAR = 1.5
 GOES = 4
 
 
 def cpu_s(call: Callable[[], Any], *, turns: int = 1) -> float:
-    """Return the CPU seconds of a call on a free core, of the quickest of some turns."""
+    """CPU seconds of a call on a free core, the fastest of some turns."""
     return min(_cpu_s(call) for _ in range(turns))
 
 
 def within(bound_s: float, call: Callable[[], Any], *, turns: int = 5) -> bool:
-    """Whether a call takes less CPU than a bound, in one of some turns: noise only ever adds."""
+    """Whether a call takes less CPU than a bound in one of some turns: noise only adds."""
     return any(_cpu_s(call) < bound_s for _ in range(turns))
 
 
 def slope(
     made: Callable[[int], Callable[[], Any]], sizes: Sequence[int], *, turns: int = 3
 ) -> float:
-    """Return by which power of the size a call's CPU time grows, over the steepest doubling.
+    """Power of the size by which CPU time grows, at the steepest doubling.
 
-    `made` makes the call of a size beforehand, which does not count. What takes less than 5 ms is
-    below what can be told, and counts as 5 ms. The least of some goes counts: noise bends a curve
-    either way, and a square shows in each of them.
+    `made` prepares the call of a size, which does not count. Times below 5 ms are not measurable
+    and count as 5 ms. The smallest of several results counts: noise bends a curve either way, and a
+    quadratic cost shows in each of them.
     """
     found = math.inf
     for _ in range(GOES):
@@ -60,7 +61,7 @@ def _slope(made: Callable[[int], Callable[[], Any]], sizes: Sequence[int], turns
 
 
 def peak_bytes(call: Callable[[], Any]) -> int:
-    """Return how many bytes Python has allocated at most during a call, on top of before it."""
+    """Maximum of bytes that Python allocates during a call, above the state before."""
     tracemalloc.start()
     try:
         before, _ = tracemalloc.get_traced_memory()
@@ -73,7 +74,7 @@ def peak_bytes(call: Callable[[], Any]) -> int:
 
 
 def slowness() -> float:
-    """Return how many times slower than a free core this one is now; at least 1."""
+    """How many times slower than a free core this one is now; at least 1."""
     return max(1.0, _loop_s() / LOOP_S)
 
 

@@ -1,10 +1,10 @@
-"""The whole way on this machine: a shop is served, crawled, exported, and the export is checked.
+"""The demo: a shop is served, crawled and exported, and the export is checked.
 
     python -m tests.demo [--port 4599] [--books 1000]
 
-The shop knows which of its pages a crawl must find; the export of the day must hold each of them
-once, and no other. Exit code 1 if it does not. The emulator is the demo's own and is stopped at its
-end; its state is kept, for a look at the crawl in the console, until the next demo.
+The shop knows which pages a crawl must find. The export of the day must contain each of them once,
+and no other page; otherwise the exit code is 1. The demo stops its own emulator at its end, and
+keeps the state until the next demo, so that the console can show the crawl.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ FOLDER = layout.LOCAL / "demo"
 NAME = "demo"
 # Of the demo's emulator, beside that of `orbweaver local up`.
 PORT = 4599
-# What is taken from the shop's pages, and the table of its books.
+# Extracted items of the shop's pages, and the table of its books.
 DEFINITION = layout.ROOT / "tests/sites/bookshop/crawl.toml"
 BOOKS_TABLE = f"items/{NAME}/books"
 EXPORT_S = 120
@@ -64,12 +64,12 @@ Row = dict[str, Any]
 
 
 class DemoError(Exception):
-    """The demo did not come out as it must; the text says where."""
+    """The demo has a wrong result; the text names it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Export:
-    """A day's files, downloaded and verified; the rows of its pages, and of all its tables."""
+    """Downloaded and verified files of a day: rows of pages, and of all tables."""
 
     folder: Path
     manifest: Manifest
@@ -78,7 +78,7 @@ class Export:
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Run the demo; its exit code."""
+    """Run the demo; return its exit code."""
     parser = argparse.ArgumentParser(prog="python -m tests.demo", description=__doc__)
     parser.add_argument(
         "--port", type=int, help=f"of the emulator; 0: a free one, of which nothing is kept; {PORT}"
@@ -92,7 +92,7 @@ def main(words: Sequence[str] | None = None) -> int:
     try:
         with (
             child.start("bookshop", "--books", str(options.books)) as shop,
-            # Of its own: nothing that was crawled before is exported along.
+            # Own buckets, so that no earlier crawl is exported.
             stack.temporary(port=port, keep=keep, context=LOCAL_CONTEXT, say=say) as stood,
         ):
             demonstrate(shop, stood)
@@ -109,7 +109,7 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 def usual_port() -> int:
-    """Choose the port of the demo's emulator; a free one where another program has it."""
+    """Port of the demo's emulator: the usual one, or a free one if it is taken."""
     if not launch.is_taken(PORT):
         return PORT
     say(f"port {PORT} is taken, so the emulator is on a free one, and nothing is kept of it")
@@ -117,17 +117,16 @@ def usual_port() -> int:
 
 
 def look_again(port: int) -> str:
-    """Write the line that has the stack run again, and opens the console over it."""
+    """Command line that starts the stack again and opens the console."""
     return f"{program()} local up --port {port} && {program()} console --port {port}"
 
 
 def program() -> str:
-    """Name the command that lies beside this interpreter."""
     return os.path.relpath(Path(sys.executable).with_name("orbweaver"))
 
 
 def demonstrate(shop: child.Child, stood: Stack) -> None:
-    """Crawl the shop through the stack that stands, export the day, and check what is in it."""
+    """Crawl the shop, export the day, and check the contents."""
     shutil.rmtree(FOLDER, ignore_errors=True)
     expected = Expected.from_json(shop.control("expected.json"))
     say(f"the shop is open at {shop.url}/: a crawl must find its {len(expected.pages):,} pages")
@@ -149,9 +148,9 @@ def demonstrate(shop: child.Child, stood: Stack) -> None:
 
 
 def crawl(url: str, stood: Stack) -> None:
-    """Crawl as a person does: by the command line."""
+    """Crawl by the command line, like a user."""
     port = stood.emulator.port
-    # Deep enough for all of the shop: its longest way is far beyond the usual 20 links.
+    # The longest path of the shop is much deeper than the default of 20 links.
     options = f"--name {NAME} --delay 0 --window 0s --max-depth 200 --port {port}"
     options += f" --config {os.path.relpath(DEFINITION)}"
     words = ["crawl", url, *options.split(), "--out", os.path.relpath(FOLDER / "crawl")]
@@ -164,13 +163,12 @@ def crawl(url: str, stood: Stack) -> None:
 
 
 def log_of(stood: Stack) -> str:
-    """Read the emulator's last words, which go with it."""
+    """Last lines of the emulator's log."""
     last = stood.emulator.log.read_text(errors="replace").splitlines()[-LOG_LINES_SHOWN:]
     return "; the emulator's last words:\n" + "\n".join(map(text.clean, last))
 
 
 async def read_status(stood: Stack) -> Status:
-    """Read the newest run of the demo's crawl, and its books."""
     settings = settings_from(stood.outputs, ThisMachine(), stood.environment())
     async with connect(settings, stood.environment()) as ports:
         control = Control(
@@ -189,7 +187,7 @@ async def read_status(stood: Stack) -> Status:
 
 
 def export(day: str, stood: Stack) -> Export:
-    """Have the exporter write a day, then fetch and verify what the manifest names."""
+    """Let the exporter write a day; download and verify the files of the manifest."""
     with cdk.client("lambda", stood.environment()) as functions:
         answer = functions.invoke(
             FunctionName=stood.outputs["ExporterFunction"], Payload=json.dumps({"day": day})
@@ -224,7 +222,7 @@ def export(day: str, stood: Stack) -> Export:
 
 
 def _await(path: str, stood: Stack, buckets: Any) -> None:
-    """Wait until an export stands; raises DemoError if it takes too long."""
+    """Wait until an export exists; raises DemoError after a timeout."""
     until_s = time.monotonic() + EXPORT_S
     while time.monotonic() < until_s:
         listed = buckets.list_objects_v2(Bucket=stood.outputs["Bucket"], Prefix=PREFIX + path)
@@ -235,14 +233,14 @@ def _await(path: str, stood: Stack, buckets: Any) -> None:
 
 
 def is_page(row: Row) -> bool:
-    """Whether a row is of a page that was fetched; sitemaps are fetched, too."""
+    """Whether a row is a fetched page; sitemaps are fetched, too."""
     return bool(row["outcome"] == Outcome.FETCHED and row["reason"] != Reason.SITEMAP)
 
 
 def compare(fetched: Sequence[str], expected: Expected) -> None:
-    """Compare what was exported with what the shop has; raises DemoError with the difference.
+    """Compare exported pages with the shop; raises DemoError with the difference.
 
-    Pages that ask not to be indexed may be fetched or not: that is policy.
+    Noindex pages may be fetched or not.
     """
     found = set(fetched)
     faults = {
@@ -257,7 +255,7 @@ def compare(fetched: Sequence[str], expected: Expected) -> None:
 
 
 def totals_of(books: Iterable[Row]) -> dict[str, Any]:
-    """Add rows of books up, as the shop does its own."""
+    """Sums of book rows, like those of the shop."""
     found: dict[str, Any] = {"books": 0, "prices": {}, "stock": 0, "ratings": 0}
     prices: defaultdict[str, Decimal] = defaultdict(Decimal)
     for row in books:
@@ -270,7 +268,7 @@ def totals_of(books: Iterable[Row]) -> dict[str, Any]:
 
 
 def compare_books(books: Sequence[Row], truth: Mapping[str, Any]) -> None:
-    """Compare the totals of what was extracted with the shop's own; raises DemoError."""
+    """Compare sums of extracted books with the shop's own; raises DemoError."""
     found = totals_of(books)
     if found != truth:
         raise DemoError(f"the books are not what the shop has\n  {found}\n  {truth}")
@@ -279,7 +277,7 @@ def compare_books(books: Sequence[Row], truth: Mapping[str, Any]) -> None:
 
 
 def listed(urls: Iterable[str]) -> str:
-    """Write the first of some URLs."""
+    """First of some URLs."""
     ordered = sorted(urls)
     return " ".join(ordered[:SHOWN_MAX]) + (" …" if len(ordered) > SHOWN_MAX else "")
 
@@ -288,7 +286,7 @@ def listed(urls: Iterable[str]) -> str:
 
 
 def show(status: Status, exports: Sequence[Export], rows: Sequence[Row]) -> None:
-    """Print what came of it: outcomes, speed, files, and three rows."""
+    """Print the results: outcomes, speed, files, and three rows."""
     outcomes = Counter(row["outcome"] for row in rows)
     per_s = outcomes[Outcome.FETCHED] * 1000 / max(1, status.elapsed_ms)
     took = f"{len(rows):,} URLs in {status.elapsed_ms / 1000:.1f} s"
@@ -309,7 +307,7 @@ def show(status: Status, exports: Sequence[Export], rows: Sequence[Row]) -> None
 
 
 def show_books(books: Sequence[Row]) -> None:
-    """Print what was extracted of a few books."""
+    """Print a few extracted books."""
     for row in sorted(books, key=lambda row: str(row["url"]))[:SAMPLES]:
         names = ("title", "price", "price_currency", "stock", "rating", "author")
         shown = {name: row[name] for name in names}
@@ -318,7 +316,7 @@ def show_books(books: Sequence[Row]) -> None:
 
 
 def say(words: str) -> None:
-    """Tell what is being done."""
+    """Print a progress message."""
     print(f"[demo] {words}", flush=True)
 
 

@@ -1,11 +1,11 @@
-"""The commands of README and docs, and how a test runs them.
+"""Command blocks of README and docs, and how a test runs them.
 
-A block of commands (`sh`, `console`) is run as it is printed, in the order of its page. What cannot
-be says so in the line before its fence:
+A block of commands (`sh`, `console`) is run as printed, in the order of its page. The line before
+its fence may mark an exception:
 
-    <!-- needs: REASON -->     it is not run: REASON is one of `REASONS`
-    <!-- starts: a stack of its own -->     it is run where no other stack is up
-    <!-- each: STATE -->     each command is run by itself, on a crawl of that state
+    <!-- needs: REASON -->     the block is not run: REASON is one of `REASONS`
+    <!-- starts: a stack of its own -->     the block is run without another stack
+    <!-- each: STATE -->     each command is run alone, on a crawl in that state
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ PAGES = (
     ROOT / "localstack/README.md",
     ROOT / "CONTRIBUTING.md",
 )
-# Why a block is not run, and how many there are: who adds one says so here.
+# Reasons why blocks are not run, with their number. Update it when you add a block.
 REASONS = {
     "an AWS account": 14,
     "the AWS command line": 6,
-    "a package index": 6,  # tests/e2e/test_wheel.py types the same of three
+    "a package index": 6,  # tests/e2e/test_wheel.py runs three of them
     "a server of yours": 1,
     "an answer at the terminal": 1,
     "a rule of yours that names functions": 1,
     "a dead letter": 1,
-    "a Chromium": 1,  # tests/rendering/test_crawl.py types the same
-    "a browser": 1,  # tests/integration/test_console.py types the same
+    "a Chromium": 1,  # tests/rendering/test_crawl.py runs it
+    "a browser": 1,  # tests/integration/test_console.py runs it
     "minutes": 4,
 }
 OWN = "a stack of its own"
@@ -47,7 +47,7 @@ BLOCK = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """A block of a page, and what its mark says."""
+    """A block of a page with its mark."""
 
     page: str
     shell: str
@@ -57,13 +57,13 @@ class Block:
 
     @property
     def commands(self) -> list[str]:
-        """Its commands, lines that go on joined."""
+        """Commands of the block, with continued lines joined."""
         joined = re.sub(r"\\\n\s*", "", self.body)
         return [line.strip() for line in joined.splitlines() if line.strip()]
 
 
 def blocks(page: Path) -> list[Block]:
-    """Read the blocks of a page, in order."""
+    """Blocks of a page in order."""
     return [
         Block(
             page=page.relative_to(ROOT).as_posix(),

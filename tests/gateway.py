@@ -1,9 +1,8 @@
-"""A stand-in for what the hosted console has before it: a gateway, and the pages to sign in on.
+"""A stand-in for the gateway and the sign-in pages in front of the hosted console.
 
-It verifies tokens by a key of its own (RS256: signature, issuer, times, audience), hands requests
-on in payload format 2.0 by the routes that the stack deploys, and trades codes for tokens by PKCE.
-The claims that it hands on are texts, as API Gateway has them (docs/aws-assumptions.md, A77 to
-A82).
+It verifies tokens with its own key (RS256: signature, issuer, times, audience), forwards requests
+in payload format 2.0 by the routes of the stack, and exchanges codes for tokens with PKCE.
+Forwarded claims are texts, as in API Gateway (docs/aws-assumptions.md, A77 to A82).
 """
 
 from __future__ import annotations
@@ -37,29 +36,29 @@ UNAUTHORIZED = '{"message":"Unauthorized"}'
 
 
 def new_key() -> rsa.RSAPrivateKey:
-    """Make a key to sign tokens with."""
+    """A key to sign tokens."""
     return rsa.generate_private_key(public_exponent=65_537, key_size=2_048)
 
 
 def encoded(raw: bytes) -> str:
-    """Write bytes as tokens have them."""
+    """Bytes in the encoding of tokens."""
     return base64.urlsafe_b64encode(raw).decode().rstrip("=")
 
 
 def decoded(text: str) -> bytes:
-    """Read them back."""
+    """Decoded bytes of a token."""
     return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
 
 
 def signed(claims: Mapping[str, Any], key: rsa.RSAPrivateKey, algorithm: str = "RS256") -> str:
-    """Make a token of claims."""
+    """Signed token with these claims."""
     head = {"alg": algorithm, "kid": "test", "typ": "JWT"}
     body = ".".join(encoded(json.dumps(part).encode()) for part in (head, claims))
     return f"{body}.{encoded(key.sign(body.encode(), padding.PKCS1v15(), SHA256()))}"
 
 
 def as_text(claim: Any) -> str:
-    """Write a claim as the gateway hands it on: a list as its members between brackets."""
+    """A claim as the gateway forwards it: a list as its members between brackets."""
     return f"[{' '.join(map(str, claim))}]" if isinstance(claim, list) else str(claim)
 
 
@@ -71,20 +70,20 @@ class FrontDoor:
     key: rsa.RSAPrivateKey = field(default_factory=new_key)
     url: str = ""
     pages: str = ""
-    # For how long tokens are good, from now on.
+    # Lifetime of tokens.
     token_s: int = HOUR_S
-    # What was handed on, and what was not.
+    # Forwarded and refused requests.
     passed: list[str] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
     _codes: dict[str, tuple[str, str, str]] = field(default_factory=dict)
 
     @property
     def sign_in(self) -> SignIn:
-        """What the function is told of it."""
+        """Sign-in settings of the function."""
         return SignIn(issuer=f"{self.pages}/pool", client=CLIENT, pages=self.pages)
 
     def claims(self, name: str, **other: Any) -> dict[str, Any]:
-        """Claim what a token of a user does."""
+        """Claims of a user's token."""
         now_s = int(time.time())
         return {
             "iss": self.sign_in.issuer,
@@ -102,7 +101,7 @@ class FrontDoor:
     # --- the gateway ----------------------------------------------------------------------------
 
     def verified(self, token: str) -> dict[str, Any] | None:
-        """Read the claims of a token; None for one that is not good."""
+        """Claims of a valid token, else None."""
         try:
             head, body, signature = token.split(".")
             if json.loads(decoded(head)).get("alg") != "RS256":
@@ -118,7 +117,7 @@ class FrontDoor:
         return claims if fits and claims.get("exp", 0) > time.time() else None
 
     async def handed_on(self, request: web.Request, answer: Answer) -> web.Response:
-        """Answer a request as an HTTP API does."""
+        """Answer a request like an HTTP API."""
         key = _route_of(request.method, request.path)
         if key is None:
             return web.Response(status=404, text='{"message":"Not Found"}')
@@ -152,7 +151,7 @@ class FrontDoor:
     # --- the pages ------------------------------------------------------------------------------
 
     async def _authorize(self, request: web.Request) -> web.Response:
-        """Ask who signs in: a link for each user stands for name and password."""
+        """Page with a link for each user in place of a login form."""
         asked = request.query
         assert asked["response_type"] == "code"
         assert asked["code_challenge_method"] == "S256"
@@ -165,13 +164,13 @@ class FrontDoor:
             links.append(f'<a href="{self.url}/?{back.replace("&", "&amp;")}">{name}</a>')
         nobody = urlencode({"error": "access_denied", "state": asked["state"]})
         links.append(f'<a href="{self.url}/?{nobody.replace("&", "&amp;")}">Nobody</a>')
-        # Without it a browser asks for an icon, at times, and logs that there is none.
+        # Otherwise a browser may request an icon and log an error.
         icon = '<link rel="icon" href="data:,">'
         page = f"<!doctype html><title>Sign in</title>{icon}{' '.join(links)}"
         return web.Response(text=page, content_type="text/html")
 
     async def _token(self, request: web.Request) -> web.Response:
-        """Trade a code for a token, once, for who can prove to have begun."""
+        """Exchange a code for a token once, if the verifier matches."""
         given = await request.post()
         any_origin = {"Access-Control-Allow-Origin": "*"}
         name, challenge, redirect = self._codes.pop(str(given.get("code")), ("", "", ""))
@@ -201,7 +200,7 @@ class FrontDoor:
         raise web.HTTPFound(request.query["logout_uri"])
 
     def pages_app(self) -> web.Application:
-        """Make the server of the pages."""
+        """Server of the pages."""
         app = web.Application()
         app.router.add_get("/oauth2/authorize", self._authorize)
         app.router.add_post("/oauth2/token", self._token)
@@ -214,7 +213,7 @@ def _listed(claim: Any) -> list[Any]:
 
 
 def _route_of(method: str, path: str) -> str | None:
-    """Find the route that a request takes; None if it takes none."""
+    """Route of a request, if any."""
     for key in (*OPEN_ROUTES, *SIGNED_IN_ROUTES):
         verb, _, spelled = key.partition(" ")
         pattern = re.escape(spelled).replace(r"\{proxy\+\}", ".+").replace(r"\{file\}", "[^/]+")
@@ -227,7 +226,7 @@ def _route_of(method: str, path: str) -> str | None:
 async def standing(
     users: Mapping[str, list[str]], made: Callable[[SignIn], Answer]
 ) -> AsyncIterator[FrontDoor]:
-    """Have gateway and pages on free ports; `made` makes what answers of where users sign in."""
+    """Run gateway and pages on free ports; `made` makes the function behind them."""
     door = FrontDoor(users=users)
     answers: list[Answer] = []
 
@@ -245,7 +244,7 @@ async def standing(
             place = web.TCPSite(runner, "127.0.0.1", 0)
             await place.start()
             ports.append(runner.addresses[0][1])
-        # Two names of this machine, so that the pages are another site, too.
+        # Two host names of this machine, so that the pages are another site.
         door.url, door.pages = f"http://127.0.0.1:{ports[0]}", f"http://localhost:{ports[1]}"
         answers.append(made(door.sign_in))
         yield door

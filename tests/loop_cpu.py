@@ -1,4 +1,4 @@
-"""CPU of event-loop callbacks: how long one of them holds a loop, whatever else is running."""
+"""CPU time of event-loop callbacks, independent of other load."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from unittest import mock
 
 @dataclass(slots=True)
 class LoopCpu:
-    """CPU seconds of the longest callback, and the callback's name."""
+    """CPU seconds of the longest callback, with its name."""
 
     longest_s: float = 0.0
     name: str = ""
@@ -27,7 +27,7 @@ class LoopCpu:
 
 @contextmanager
 def measured() -> Iterator[LoopCpu]:
-    """Measure the callbacks of all loops that the calling thread runs during a block."""
+    """Measure the callbacks of all loops in the calling thread during a block."""
     run: Any = asyncio.events.Handle._run
     found, thread = LoopCpu(), threading.get_ident()
 
@@ -44,7 +44,7 @@ def measured() -> Iterator[LoopCpu]:
 
 
 def _name_of(handle: asyncio.Handle) -> str:
-    """Name the coroutine of a task, or the function of another callback."""
+    """Name of a task's coroutine or of another callback's function."""
     callback = getattr(handle, "_callback", None)
     task = getattr(callback, "__self__", None)
     coroutine = task.get_coro() if isinstance(task, asyncio.Task) else None

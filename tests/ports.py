@@ -1,4 +1,4 @@
-"""Ports of a container that a test puts together itself, metered as those on AWS."""
+"""Ports of a container that a test assembles, metered as those on AWS."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from orbweaver.app.aws_ports import Ports
 
 
 class OpenedPorts(SimpleNamespace):
-    """Whatever ports are given, with `settings` and `meter`."""
+    """Given ports with `settings` and `meter`."""
 
     metrics = Ports.metrics
     watched = Ports.watched

@@ -1,9 +1,9 @@
-"""Pictures of the console's screens for docs/console.md, of a crawl of the demo's shop.
+"""Pictures of the console's screens for docs/console.md, with a crawl of the demo shop.
 
     python -m tests.screens
 
-Both themes, as WebP of at most `BYTES_MAX`: docs/console/<screen>-<theme>.webp. The shop is crawled
-twice by a store of its own, so that there are changes to show.
+Both themes, as WebP of at most `BYTES_MAX`: docs/console/<screen>-<theme>.webp. An own store crawls
+the shop twice, so that there are changes to show.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ QUALITIES = (80, 65, 50, 35)
 
 
 def orbweaver(folder: Path, *words: str) -> Any:
-    """Run a command in a folder; the last line that it says, as JSON."""
+    """Run a command in a folder; return its last line of JSON."""
     done = subprocess.run(
         [PROGRAM, *words, "--json"], cwd=folder, capture_output=True, text=True, check=True
     )
@@ -46,7 +46,7 @@ def orbweaver(folder: Path, *words: str) -> Any:
 
 
 def crawled(folder: Path, shop: str) -> tuple[str, str]:
-    """Crawl the shop twice; the ids of both runs."""
+    """Crawl the shop twice; return the ids of both runs."""
     definition = DEFINITION.read_text().replace("http://127.0.0.1:8000/", f"{shop}/")
     (folder / "crawl.toml").write_text(
         definition.replace("[politeness]", '[dedup]\nwindow = "0s"\n\n[politeness]')
@@ -57,7 +57,7 @@ def crawled(folder: Path, shop: str) -> tuple[str, str]:
 
 
 def book_of(folder: Path, crawl: str) -> str:
-    """Find a page of a book."""
+    """URL of a book's page."""
     words = [str(PROGRAM), "pages", crawl, "--outcome", "fetched", "--json"]
     done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=True)
     urls = [str(json.loads(line)["url"]) for line in done.stdout.splitlines()]
@@ -65,7 +65,7 @@ def book_of(folder: Path, crawl: str) -> str:
 
 
 def screens(first: str, second: str, shop: str, book: str) -> Mapping[str, tuple[str, str]]:
-    """Name the screens: address, and a text that is there once it is."""
+    """Screens by name: address, and a text that shows it is loaded."""
     host = quote(shop, safe="")
     return {
         "runs": ("", "1 more run"),
@@ -86,7 +86,7 @@ def screens(first: str, second: str, shop: str, book: str) -> Mapping[str, tuple
 
 
 async def taken(tab: Tab, path: Path) -> int:
-    """Write what is seen as WebP, as well as it fits; how many bytes that is."""
+    """Write a screenshot as WebP in the best quality that fits; return its bytes."""
     body = b""
     for quality in QUALITIES:
         told = await tab.call("Page.captureScreenshot", format="webp", quality=quality)

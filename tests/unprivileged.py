@@ -1,4 +1,4 @@
-"""Folders that a test may read and not write, where it is run by root as well."""
+"""Folders that a test can read but not write, even if root runs it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ROOT, NOBODY = 0, 65_534
 
 @contextmanager
 def unwritable(folder: Path) -> Iterator[None]:
-    """Take the right to write a folder; from root, whom permissions do not bind, all of root's."""
+    """Make a folder read-only; root drops its privileges, because permissions do not bind it."""
     folder.chmod(0o555)
     if os.getuid() == ROOT:
         os.seteuid(NOBODY)
@@ -28,7 +28,7 @@ def unwritable(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def writable(folder: Path) -> Iterator[None]:
-    """Give it back for the length of a block within that."""
+    """Make the folder writable inside such a block."""
     os.seteuid(os.getuid())
     folder.chmod(0o755)
     try:

@@ -1,4 +1,4 @@
-"""The rig for tests of the change feed: runs with records, a feed over memory, and its rows."""
+"""Rig for tests of the change feed: runs with records, feeds over memory, and rows."""
 
 from __future__ import annotations
 
@@ -31,12 +31,11 @@ SKIPPED = {"outcome": Outcome.SKIPPED}
 
 
 def url_of(name: str) -> str:
-    """Spell a page's URL."""
     return f"https://example.org/{name}"
 
 
 def run(number: int, **more: Any) -> Crawl:
-    """Make the run that began so many hours after noon, and took half of one."""
+    """A run that began some hours after noon and took half an hour."""
     begun_ms = NOON_MS + number * HOUR_MS
     given: dict[str, Any] = {
         "id": f"site-{number}",
@@ -51,7 +50,7 @@ def run(number: int, **more: Any) -> Crawl:
 
 
 def record(crawl: Crawl, name: str, kind: dict[str, Any], **more: Any) -> PageRecord:
-    """Make a record of a run, a minute after its start; `by` names what led to it."""
+    """A record of a run, one minute after its start; `by` is its referrer."""
     by = more.pop("by", None)
     given: dict[str, Any] = {
         "crawl": crawl.id,
@@ -64,12 +63,12 @@ def record(crawl: Crawl, name: str, kind: dict[str, Any], **more: Any) -> PageRe
 
 
 def page(crawl: Crawl, name: str, body: str = "1", **more: Any) -> PageRecord:
-    """Make the record of a page that was fetched, with such a body."""
+    """A fetched page with this body."""
     return record(crawl, name, PAGE, sha256=body, **more)
 
 
 class Stand:
-    """A world with runs in it, and feeds over it."""
+    """A world of runs, and feeds over it."""
 
     def __init__(self, *, shards: int = SHARDS, lines_max: int = 2) -> None:
         self.world = World()
@@ -78,13 +77,12 @@ class Stand:
         self.clock = ManualClock(NOON_MS + 24 * HOUR_MS)
 
     async def add(self, crawl: Crawl, *records: PageRecord) -> Crawl:
-        """Put a run there, with its records."""
+        """Add a run with its records."""
         assert await MemoryCrawls(self.world).create(crawl)
         await MemoryPages(self.world, shards=self.shards).store(records)
         return crawl
 
     def feed(self, gate: Gate = open_gate, **options: Any) -> ChangeFeed:
-        """Make a feed."""
         store = Store(files=MemoryFiles(self.world, gate), clock=self.clock, random=Random(1))
         return ChangeFeed(
             pages=MemoryPages(self.world, gate, shards=self.shards),
@@ -95,14 +93,14 @@ class Stand:
         )
 
     async def rows(self, crawl: Crawl, **options: Any) -> list[dict[str, Any]]:
-        """Make and read the feed of a run, sorted by URL."""
+        """Make the feed of a run; return its rows sorted by URL."""
         feed = self.feed(**options)
         assert await feed.make(crawl)
         found = [dict(row) async for row in feed.rows(crawl)]
         return sorted(found, key=lambda row: str(row["url"]))
 
     async def changes(self, crawl: Crawl, **options: Any) -> dict[str, str]:
-        """Say in short what the feed of a run says: page to change."""
+        """Changes in the feed of a run: page to change."""
         rows = await self.rows(crawl, **options)
         found = {row["url"].rpartition("/")[2]: row["change"] for row in rows}
         assert len(found) == len(rows)
@@ -110,7 +108,7 @@ class Stand:
 
 
 def named(rows: Iterable[dict[str, Any]], name: str) -> dict[str, Any]:
-    """Pick the row of a page."""
+    """Row of a page."""
     [found] = [row for row in rows if row["url"] == url_of(name)]
     return found
 
@@ -119,7 +117,7 @@ FIRST, SECOND, THIRD = run(0), run(2), run(4)
 
 
 async def begun(**more: Any) -> Stand:
-    """Give a stand where a run has found three pages, one by another."""
+    """A stand whose first run found three linked pages."""
     stand = Stand(**more)
     await stand.add(
         FIRST, page(FIRST, "home"), page(FIRST, "a", by="home"), page(FIRST, "b", by="a")

@@ -1,4 +1,4 @@
-"""A folder that another user may enter."""
+"""A folder that another user can read."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 @pytest.fixture
 def open_folder() -> Iterator[Path]:
-    """Make a folder that any user can read; those of `tmp_path` lie in one that none can."""
+    """A folder that any user can read; `tmp_path` is private."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder)
         path.chmod(0o755)

@@ -1,4 +1,4 @@
-"""A Lambda container over a world in memory: its ports, and how it ends."""
+"""A Lambda container over a world in memory: its ports, and its end."""
 
 from __future__ import annotations
 
@@ -32,13 +32,12 @@ if TYPE_CHECKING:
 
 
 class FakeMessages:
-    """An SQS client that notes what is sent."""
+    """An SQS client that records sent messages."""
 
     def __init__(self) -> None:
         self.sent: list[str] = []
 
     async def send_message_batch(self, **parameters: Any) -> dict[str, Any]:
-        """Take messages."""
         self.sent += [entry["MessageBody"] for entry in parameters["Entries"]]
         return {}
 
@@ -52,7 +51,7 @@ def ports_over(
     messages: FakeMessages,
     gate: Gate = open_gate,
 ) -> Ports:
-    """Make the ports of a container, as `bootstrap.connect` does."""
+    """Ports of a container, as `bootstrap.connect` makes them."""
 
     async def client(_service: str) -> FakeMessages:
         return messages
@@ -79,6 +78,6 @@ def ports_over(
 
 
 def close(container: Container) -> None:
-    """End a container, as Lambda does without asking."""
+    """End a container without a warning, like Lambda."""
     container._runner.run(container._stack.aclose())
     container._runner.close()

@@ -1,4 +1,4 @@
-"""A world in memory and a control over it, for the tests of control."""
+"""A world in memory with a control, for tests of control."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ PLAN = CrawlSpec(seeds=(SEED,))
 
 @dataclass
 class Stage:
-    """One world, and a control over it."""
+    """A world and its control."""
 
     world: World = field(default_factory=World)
     clock: ManualClock = field(default_factory=lambda: ManualClock(NOW_MS))
@@ -64,11 +64,11 @@ class Stage:
 
 
 class Killed(Exception):
-    """The process ends here."""
+    """The process is killed."""
 
 
 def kill_at(number: int) -> Gate:
-    """Make a gate that ends the process at its so manieth moment."""
+    """A gate that kills the process at its moment of this number."""
     passed = 0
 
     async def gate(_effect: str, _moment: Moment) -> None:

@@ -1,4 +1,4 @@
-"""Exports to be delivered, and a deliverer over ports in memory."""
+"""Exports to deliver, and a deliverer over ports in memory."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def exported(
     crawl: str | None = None,
     formats: Sequence[str] = ("jsonl",),
 ) -> Manifest:
-    """Put an export into a bucket: the bodies of each crawl's parts; its manifest."""
+    """Put an export of these parts into a bucket; return its manifest."""
     made = []
     for owner, bodies in contents.items():
         for chunk, body in enumerate(bodies):
@@ -70,18 +70,18 @@ def exported(
 
 
 def order(**fields: Any) -> str:
-    """Spell an order of the day."""
+    """An order of the day."""
     return json.dumps({"day": DAY, **fields})
 
 
 def taken(body: str | None = None, *, receives: int = 1) -> Taken:
-    """Give a message as taken from the queue."""
+    """A message as received from the queue."""
     said = order() if body is None else body
     return Taken(id="m1", body=said, handle="h1", receives=receives)
 
 
 def lies(shelf: Mapping[str, bytes], manifest: Manifest, files: Mapping[str, bytes]) -> None:
-    """See that an export lies there whole, as its manifest says, and nothing beside it."""
+    """Check that a receiver has exactly the files of a manifest."""
     there = decode_manifest(shelf[manifest.path])
     assert there == manifest
     ours = {path for path in shelf if not path.startswith((LEDGERS, "manifests/"))}
@@ -91,7 +91,7 @@ def lies(shelf: Mapping[str, bytes], manifest: Manifest, files: Mapping[str, byt
 
 
 class Stage:
-    """A bucket, shelves by receiver, and a deliverer between them."""
+    """A bucket, receivers' shelves, and a deliverer."""
 
     def __init__(
         self, *names: str, formats: Sequence[str] = FORMATS, gate: Gate = open_gate
@@ -105,7 +105,7 @@ class Stage:
         self.opened = 0
 
     def deliverer(self, gate: Gate | None = None) -> Deliverer:
-        """Put a deliverer together, which lives until it is killed at its gate."""
+        """A deliverer that lives until its gate kills it."""
         through = gate or self.gate
         return Deliverer(
             files=MemoryFiles(self.world, through),
@@ -128,13 +128,12 @@ class Stage:
 
     @property
     def shelf(self) -> dict[str, bytes]:
-        """What lies at the one receiver."""
         (shelf,) = self.shelves.values()
         return shelf
 
     async def run(
         self, body: str | None = None, *, receives: int = 1, minutes: float = 15
     ) -> tuple[str, ...]:
-        """Carry out one message."""
+        """Process one message."""
         deadline_ms = self.clock.now_ms() + round(minutes * MINUTE_MS)
         return await self.deliverer().run(taken(body, receives=receives), deadline_ms)

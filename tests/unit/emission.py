@@ -1,7 +1,7 @@
-"""What the functions really write: containers over a world in memory, and the lines they leave.
+"""Output of the functions: containers over a world in memory, and their log lines.
 
-A container is wired as on AWS; in the place of its ports are those of a world, and of the web a
-small one. What it writes on standard output is what CloudWatch would make metrics of.
+A container is wired as on AWS, but with the ports of a world and a small web. CloudWatch would turn
+its standard output into metrics.
 """
 
 from __future__ import annotations
@@ -50,13 +50,12 @@ class NoBrowser:
     """A browser that does not start."""
 
     async def render(self, _task: RenderTask, _loader: ResourceLoader) -> RenderResult:
-        """Say so."""
         return NotRendered(reason=RenderFailure.START, detail="it does not start")
 
 
 @dataclass
 class Function:
-    """One container, the world around it, and the lines that it has written."""
+    """A container, its world, and its output lines."""
 
     world: World = field(default_factory=World)
     clock: ManualClock = field(default_factory=lambda: ManualClock(NOW_MS))
@@ -86,7 +85,7 @@ class Function:
         yield ports
 
     def invoke(self, run: Any) -> None:
-        """Invoke it once, and take down the line that it writes, of which there is one at most."""
+        """Invoke the container once; record the line that it writes, if any."""
         with contextlib.redirect_stdout(io.StringIO()) as out:
             run()
         lines = [json.loads(line) for line in out.getvalue().splitlines()]
@@ -95,7 +94,7 @@ class Function:
 
     @property
     def metrics(self) -> dict[str, set[str]]:
-        """Return the names of all metrics that were written, by service; all of one stack."""
+        """Names of written metrics by service; all of one stack."""
         found: dict[str, set[str]] = {}
         for line in self.lines:
             for directive in line["_aws"]["CloudWatchMetrics"]:
@@ -129,7 +128,7 @@ def functions(
 
 
 def crawl_everything(function: Function, container: app_container.Container) -> None:
-    """Have workers meet all that is counted: every outcome, retries, slots, items, faults."""
+    """Let workers meet every counted event: all outcomes, retries, slots, items, faults."""
     web = function.web
     web.put(f"{SITE}/robots.txt", answer(200, ROBOTS, content_type="text/plain"))
     web.put(HOME, html(*LINKS))
@@ -150,12 +149,12 @@ def crawl_everything(function: Function, container: app_container.Container) -> 
         render=RenderMode.AUTO,
     )
     _crawl(function, container, crawl)
-    # The same once more: most of it has not changed.
+    # The same once more: most pages are unchanged.
     for path in ("/book1", "/book2"):
         web.put(SITE + path, answer(304, None))
     again = replace(crawl, id="site-2", started_at_ms=function.clock.at_ms + 1, window_s=0)
     _crawl(function, container, again)
-    # A host that wants to be left alone: a pack that waits unopened, and a URL that is put off.
+    # A host with Retry-After: a deferred pack, and a deferred URL.
     blocked = Host(name=BLOCKED, blocked_until_ms=function.clock.at_ms + 600_000)
     function.world.hosts[BLOCKED] = blocked
     third = replace(crawl, id="site-3")
@@ -166,7 +165,7 @@ def crawl_everything(function: Function, container: app_container.Container) -> 
     web.before = _raise
     _work(function, container, encode(pack_of(f"{SITE}/fault", crawl=third.id, pack="2" * 32)))
     web.before = lambda _request: None
-    # No message of ours; one of a newer version; and a table that does not answer.
+    # An invalid message, one of a newer version, and a failing table.
     _work(function, container, "{")
     _work(function, container, '{"v":2}')
     function.gate = fail_on("packs.journal")
@@ -179,7 +178,7 @@ def _raise(_request: Request) -> None:
 
 
 def export_a_day(function: Function, container: app_container.Container) -> None:
-    """Have exporters begin a day, and seal it."""
+    """Export and seal a day."""
     event = {"day": "2026-11-21"}
     function.invoke(lambda: container.export(event, "request", 300_000))
     while function.orders.sent:

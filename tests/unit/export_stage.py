@@ -1,4 +1,4 @@
-"""The rig for tests of the exporter: records of a day, exporters over memory, careful readers."""
+"""Rig for tests of the exporter: records of a day, exporters over memory, strict readers."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ MANIFEST = f"exports/manifests/dt={DAY}.json"
 
 
 def page(number: int, *, crawl: str = CRAWL, at_ms: int = NOON_MS, **more: Any) -> PageRecord:
-    """Make a record of the day."""
+    """A record of the day."""
     return PageRecord(
         crawl=crawl,
         url=f"https://example.org/{number}",
@@ -55,24 +55,24 @@ def page(number: int, *, crawl: str = CRAWL, at_ms: int = NOON_MS, **more: Any) 
 
 
 def pages_of(numbers: Iterable[int], **more: Any) -> list[PageRecord]:
-    """Make records, one for each number."""
+    """Records with these numbers."""
     return [page(number, **more) for number in numbers]
 
 
 def world_of(records: Iterable[PageRecord], files: dict[str, bytes] | None = None) -> World:
-    """Make a world that holds these records, over files that may be another's."""
+    """A world with these records; its files may belong to another world."""
     world = World(files={} if files is None else files)
     store(world, records)
     return world
 
 
 def store(world: World, records: Iterable[PageRecord]) -> None:
-    """Store records, as workers do."""
+    """Store records like workers."""
     world.pages.update({page_key(record, SHARDS): record for record in records})
 
 
 def exporter_of(world: World, *, gate: Gate = open_gate, seed: int = 1, **options: Any) -> Exporter:
-    """Make an exporter over a world; chunks of 10 pages as JSONL, and no cuts, unless told."""
+    """An exporter over a world; by default chunks of 10 pages as JSONL, without cuts."""
     given = {
         "pages": MemoryPages(world, gate, shards=SHARDS),
         "crawls": MemoryCrawls(world, gate),
@@ -92,7 +92,7 @@ def exporter_of(world: World, *, gate: Gate = open_gate, seed: int = 1, **option
 async def drained(
     world: World, exporter: Exporter, deadline_ms: int | None = None, orders_max: int = 500
 ) -> int:
-    """Do what is ordered, one after the other, until nothing is; how many orders there were."""
+    """Process orders one after the other; return their number."""
     count = 0
     while world.ordered:
         count += 1
@@ -102,7 +102,7 @@ async def drained(
 
 
 async def exported(world: World, identity: str = "one", **options: Any) -> Manifest:
-    """Export the day at one go; another identity is another request."""
+    """Export the day at once; another identity is another request."""
     exporter = exporter_of(world, **options)
     await exporter.begin({"day": DAY}, identity)
     await drained(world, exporter)
@@ -112,7 +112,7 @@ async def exported(world: World, identity: str = "one", **options: Any) -> Manif
 
 
 def manifest_of(files: Mapping[str, bytes], path: str = MANIFEST) -> Manifest | None:
-    """Read the manifest as a reader does, if one stands."""
+    """Manifest at a path, if any."""
     body = files.get(path)
     if body is None:
         return None
@@ -124,7 +124,7 @@ def manifest_of(files: Mapping[str, bytes], path: str = MANIFEST) -> Manifest | 
 def rows_of(
     files: Mapping[str, bytes], table: str = "pages", path: str = MANIFEST
 ) -> list[dict[str, Any]]:
-    """Read a table as a careful reader does: by the manifest, each file checked against it."""
+    """Rows of a table; every file is checked against the manifest."""
     manifest = manifest_of(files, path)
     assert manifest is not None
     prefix = path.partition("manifests/")[0]
@@ -141,12 +141,12 @@ def rows_of(
 
 
 def numbers_of(files: Mapping[str, bytes]) -> list[int]:
-    """Tell which pages an export holds."""
+    """Numbers of the exported pages."""
     return [int(row["url"].rpartition("/")[2]) for row in rows_of(files)]
 
 
 class Scripted:
-    """A day's shards as lists, with faults: before row n of a shard, once for each mention."""
+    """Shards of a day as lists, with a fault before row n of a shard for each entry."""
 
     def __init__(
         self, shards: list[list[tuple[str, PageRecord]]], faults: list[tuple[int, int]]
@@ -182,7 +182,7 @@ class Scripted:
 
 
 def three_shards() -> list[list[tuple[str, PageRecord]]]:
-    """Make 15 records for each of three shards."""
+    """15 records for each of three shards."""
     return [
         [(f"{CRAWL}#{number:03d}", page(number)) for number in range(start, start + 15)]
         for start in (0, 15, 30)
@@ -190,7 +190,7 @@ def three_shards() -> list[list[tuple[str, PageRecord]]]:
 
 
 def failing(effect: str, times: int, error: type[Exception] = Transient) -> Gate:
-    """Make a gate that fails an effect's first calls, in turn before it and after it."""
+    """A gate that fails the first calls of an effect, alternately before and after it."""
     left = times
 
     async def gate(name: str, moment: Moment) -> None:

@@ -1,8 +1,8 @@
-"""Bodies that a sender forges who may send to the seed queue, and nothing else.
+"""Forged bodies of a sender who may only send to the seed queue.
 
-They look like packs, ends of crawls and planned seeds of a crawl that runs, like ids and keys that
-mean something else in tables, and like no message at all. Among them are honest seeds, so that
-what is refused is refused beside what is taken. Each says which URLs may be claimed because of it.
+They look like packs, ends of crawls, planned seeds of a running crawl, ids and keys of other
+tables, or no message at all. Honest seeds are among them. Each body says which URLs may be claimed
+because of it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ VERSIONS: tuple[Any, ...] = (0, 1, 2, 1.0, True, "1", None, [], -1, 10**30)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forged:
-    """A body, and what may come of it: URLs by the crawl that may claim them."""
+    """A body, and the URLs that may be claimed, by crawl."""
 
     body: str
     seeds: tuple[tuple[str, str], ...] = ()
@@ -42,7 +42,7 @@ class Forged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Victim:
-    """A crawl that runs: its id, where it crawls and may not, and the ids of its packs."""
+    """A running crawl: its id, its allowed and forbidden hosts, and the ids of its packs."""
 
     crawl: str
     inside: str
@@ -51,7 +51,7 @@ class Victim:
 
 
 class Forger:
-    """Makes bodies for one victim; the same seed makes the same ones."""
+    """Makes bodies for one victim; the same seed makes the same bodies."""
 
     def __init__(self, seed: int, victim: Victim) -> None:
         self._random = Random(seed)
@@ -59,7 +59,7 @@ class Forger:
         self._count = 0
 
     def bodies(self, count: int) -> Iterator[Forged]:
-        """Make so many."""
+        """This many bodies."""
         kinds: tuple[Callable[[], Forged], ...] = (
             self._pack,
             self._close,
@@ -145,7 +145,7 @@ class Forger:
         return Forged(body=self._spelled(raw))
 
     def _mixed(self) -> Forged:
-        """Seeds and a pack in one body: as one object, or by a key that stands there twice."""
+        """Seeds and a pack in one body: as one object, or by a duplicate key."""
         raw = self._pack_of_victim()
         if self._random.random() < 0.5:
             return Forged(body=self._spelled(raw | {"url": self._url()}))
@@ -192,7 +192,7 @@ class Forger:
         return Forged(body=json.dumps(body))
 
     def _named(self) -> Forged:
-        """Seeds for the victim: some within its scope, and some that would widen it."""
+        """Seeds for the victim: some in its scope, and some that would widen it."""
         victim, n = self._victim, self._count
         inside, left_out = f"{victim.inside}/s{n}", f"{victim.inside}/private/{n}"
         leading = f"{victim.inside}/lead/{n}"
@@ -202,7 +202,7 @@ class Forger:
         return Forged(body=json.dumps({"urls": listed, "crawl": victim.crawl}), seeds=claimed)
 
     def _many(self) -> Forged:
-        """More references than one message may hold."""
+        """More references than a message may have."""
         return Forged(body=json.dumps({"urls": ["http://x.test/"] * 10_001}))
 
     def _honest(self) -> Forged:

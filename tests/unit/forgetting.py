@@ -1,4 +1,4 @@
-"""A stage on which there is something to forget, everywhere that something can lie."""
+"""A stage with data to erase in every table, queue and file."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ FORMATS = ("jsonl", "csv", "parquet")
 
 
 def record_of(url: str, crawl: str = ENDED.id, **more: Any) -> PageRecord:
-    """Make the record of a page."""
+    """A record of a page."""
     known: dict[str, Any] = {"referrer": OTHER, "content_type": "text/html", "status": 200} | more
     return PageRecord(
         crawl=crawl,
@@ -77,7 +77,7 @@ def record_of(url: str, crawl: str = ENDED.id, **more: Any) -> PageRecord:
 
 
 def kept_of(url: str) -> Kept:
-    """Make what is stored of a page: an answer, and a text."""
+    """Stored parts of a page: an answer and a text."""
     headers = {"Content-Type": "text/html"}
     body = f"<title>{url}</title>".encode()
     document = {"title": url, "text": "words", "markdown": "words"}
@@ -97,14 +97,14 @@ def kept_of(url: str) -> Kept:
 
 
 def fill(world: World, folder: Path) -> None:
-    """Put a finished crawl there, and what it and its exports leave behind."""
+    """Add a finished crawl with all its data and exports."""
     world.crawls[ENDED.id] = ENDED
     segment = Segment(ENDED.id, NOW_MS, Random(3))
     records = []
     for url in URLS:
         kept = kept_of(url)
         records.append(located(record_of(url), segment.add(kept)))
-    # One page leads to another, and an item of it names that one.
+    # One page leads to another, and an item names the other one.
     link = Item(table="people", place=0, fields={"name": "J", "page": URL})
     records[1] = replace(records[1], canonical=URL, extracted=(link,))
     records[2] = replace(records[2], referrer=URL)
@@ -138,7 +138,7 @@ def fill(world: World, folder: Path) -> None:
 
 
 def export(world: World, folder: Path, records: list[PageRecord]) -> None:
-    """Write an export of these records, in all formats."""
+    """Write an export of these records in all formats."""
     files: list[File] = []
     for name in FORMATS:
         for table in (PAGES, TEXTS):
@@ -176,7 +176,7 @@ def _put(world: World, made: Made, table: str, name: str) -> File:
 
 
 def stores_of(stage: Stage, gate: Gate = open_gate) -> Stores:
-    """Open all that is stored, anew."""
+    """New ports over all data."""
     stage.restart(gate)
     world = stage.world
     return Stores(
@@ -197,15 +197,15 @@ def stores_of(stage: Stage, gate: Gate = open_gate) -> Stores:
 
 
 def forgetter_of(stage: Stage, gate: Gate = open_gate) -> Forgetter:
-    """Make who forgets, anew."""
+    """A new forgetter."""
     return Forgetter(stores_of(stage, gate))
 
 
-# --- what there is ------------------------------------------------------------------------------
+# --- contents -----------------------------------------------------------------------------------
 
 
 def everything(world: World) -> dict[str, str]:
-    """Say all that is stored, as text, by where it lies; what is packed, unpacked."""
+    """All stored data as text by place; archives are unpacked."""
     found = {}
     for shelf in ("claims", "pages", "journals", "crawls", "hosts", "parked", "backlog", "samples"):
         for key, thing in getattr(world, shelf).items():
@@ -219,7 +219,7 @@ def everything(world: World) -> dict[str, str]:
 
 
 def unpacked(key: str, body: bytes) -> str:
-    """Read a file as text."""
+    """Content of a file as text."""
     if key.endswith(".gz"):
         return gzip.decompress(body).decode("utf-8", "replace")
     if key.endswith(".parquet"):
@@ -228,7 +228,7 @@ def unpacked(key: str, body: bytes) -> str:
 
 
 def traces_of(world: World, *needles: str) -> list[str]:
-    """Say where any of these words is; keys of things that hold it are of no account."""
+    """Places that contain any of these words; their keys do not count."""
     return [
         place
         for place, text in everything(world).items()

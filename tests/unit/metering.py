@@ -1,4 +1,4 @@
-"""A meter on a test's clock, and clients whose calls it counts."""
+"""A meter with a test clock, and clients whose calls it counts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PUT = {"TableName": "Stack-urls", "Item": {"k": {"S": "x" * 2_000}}}
 
 @dataclass
 class Named:
-    """Something with a name, as botocore's models have them."""
+    """An object with a name, like models of botocore."""
 
     name: str
     service_model: Any = None
@@ -30,7 +30,7 @@ class Named:
 
 @dataclass
 class Answered:
-    """The head of an answer."""
+    """Status and headers of an answer."""
 
     status_code: int
     url: str
@@ -38,7 +38,7 @@ class Answered:
 
 @dataclass
 class FakeClient:
-    """A client of a service, whose answers the test gives."""
+    """A client of a service with answers of the test."""
 
     service: str
     events: HierarchicalEmitter = field(default_factory=HierarchicalEmitter)
@@ -71,7 +71,7 @@ class FakeClient:
         url: str = EMULATOR,
         status: int = 200,
     ) -> None:
-        """Emit what botocore emits of a call; without an answer, those of one that was lost."""
+        """Emit the botocore events of a call; without an answer, those of a lost call."""
         model = Named(operation, self)
         context: dict[str, Any] = {}
         name = f"{self.service}.{operation}"
@@ -100,11 +100,11 @@ class Clock:
 
 
 def meter_by(clock: Clock) -> UsageMeter:
-    """Make a meter of a function with 1,000 MB."""
+    """A meter of a function with 1,000 MB."""
     return UsageMeter(tables=TABLES, memory_mb=1_000, clock_s=clock)
 
 
 def used(meter: UsageMeter) -> dict[str, int]:
-    """Spell what this invocation used, without what every one does."""
+    """Usage of this invocation, without the fixed part."""
     counts = meter.total.counts
     return {key: n for key, n in counts.items() if not key.endswith(".run")}

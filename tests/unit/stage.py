@@ -1,7 +1,7 @@
-"""What the actors are tested in: a world in memory, a small web, a clock that moves when told to.
+"""Test stage of the actors: a world in memory, a small web, a manual clock.
 
-A `Stage` is one container over the world; `restart` makes a new one, which has forgotten all that
-the old one remembered. Time passes only by what somebody sleeps and by what the web takes.
+A `Stage` is one container over the world. `restart` makes a new container without the memory of the
+old one. Time passes only by sleeps and by requests of the web.
 """
 
 from __future__ import annotations
@@ -59,14 +59,14 @@ NOW_MS = 1_795_251_600_000  # 2026-11-21 09:00:00 UTC
 SITE = "https://example.com"
 REMAINING_MS = 60_000
 _CONTAINERS = itertools.count(3)
-# Ids of packs are hexadecimal: the shard that counts a pack follows from its id.
+# Ids of packs are hexadecimal: the counter shard of a pack follows from its id.
 ROOT = child_id("root", 0)
-# Polite by default, quick where politeness is not what is tested.
+# Polite by default, fast where a test is not about politeness.
 CRAWL = Crawl(id="site-1", name="site", started_at_ms=NOW_MS, delay_ms=0, obey_robots=False)
 
 
 def html(*links: str, title: str = "page", **headers: str) -> Response:
-    """Answer with a page that has these links."""
+    """A page with these links."""
     anchors = "".join(f'<a href="{link}">x</a>' for link in links)
     body = f"<title>{title}</title>{anchors}".encode()
     named = {name.replace("_", "-"): value for name, value in headers.items()}
@@ -74,17 +74,17 @@ def html(*links: str, title: str = "page", **headers: str) -> Response:
 
 
 def answer(status: int, body: bytes | None = b"", **headers: str) -> Response:
-    """Answer with a status."""
+    """An answer with a status."""
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     return Response(status=status, headers=named, body=body)
 
 
 class Killed(BaseException):
-    """The process ends here; no guard gets to see it."""
+    """The process is killed; no handler can catch it."""
 
 
 async def survives(running: Awaitable[object]) -> bool:
-    """Whether the process lives to see the end of this."""
+    """Whether the process survives this."""
     try:
         await running
     except Killed:
@@ -97,7 +97,7 @@ async def survives(running: Awaitable[object]) -> bool:
 
 
 def kill_at(number: int) -> Gate:
-    """Make a gate that ends the process at its so manieth moment, and everything after it."""
+    """A gate that kills the process at its moment of this number, and at every later one."""
     passed = 0
 
     async def gate(_effect: str, _moment: Moment) -> None:
@@ -110,7 +110,7 @@ def kill_at(number: int) -> Gate:
 
 
 def kill_on(effect: str, moment: Moment) -> Gate:
-    """Make a gate that ends the process at an effect, and everything after it."""
+    """A gate that kills the process at an effect, and at every later one."""
     dead = False
 
     async def gate(passing: str, now: Moment) -> None:
@@ -123,7 +123,7 @@ def kill_on(effect: str, moment: Moment) -> Gate:
 
 
 def fail_on(effect: str, moment: Moment = Moment.BEFORE, times: int = 1) -> Gate:
-    """Make a gate that refuses an effect a number of times, or loses its answer."""
+    """A gate that fails an effect a number of times, before it or after it."""
     left = times
 
     async def gate(passing: str, now: Moment) -> None:
@@ -136,7 +136,7 @@ def fail_on(effect: str, moment: Moment = Moment.BEFORE, times: int = 1) -> Gate
 
 
 def noting(effects: list[str]) -> Gate:
-    """Make a gate that notes every effect as it begins."""
+    """A gate that records every effect as it begins."""
 
     async def gate(effect: str, moment: Moment) -> None:
         if moment is Moment.BEFORE:
@@ -146,7 +146,7 @@ def noting(effects: list[str]) -> Gate:
 
 
 async def hand_over(_effect: str, _moment: Moment) -> None:
-    """Let whoever else is waiting go first, at every effect."""
+    """Let other tasks run first at every effect."""
     await asyncio.sleep(0)
 
 
@@ -154,7 +154,7 @@ Answer = Response | Failure
 
 
 async def fitted(request: Request, answer: Answer) -> Answer:
-    """Cut the body of an answer where its limit, or the room that its request finds, ends."""
+    """Truncate a body at its limit, or at the room of its request."""
     if isinstance(answer, Failure) or answer.body is None or request.room is None:
         return answer
     await request.room.grow(len(answer.body))
@@ -164,7 +164,7 @@ async def fitted(request: Request, answer: Answer) -> Answer:
 
 
 class SmallWeb:
-    """Answers by URL, in turn where there are several; 404 for what it does not know."""
+    """Answers by URL, in turn if there are several; unknown URLs get a 404."""
 
     def __init__(self, clock: ManualClock) -> None:
         self.answers: dict[str, list[Answer]] = {}
@@ -175,11 +175,10 @@ class SmallWeb:
         self._clock = clock
 
     def put(self, url: str, *answers: Answer) -> None:
-        """Have a URL answer; the last answer is given for ever."""
+        """Set the answers of a URL; the last one is repeated."""
         self.answers[url] = list(answers)
 
     async def fetch(self, request: Request) -> Answer:
-        """See the port."""
         self.asked.append((request.url, self._clock.now_ms()))
         self.requests.append(request)
         self.before(request)
@@ -191,13 +190,13 @@ class SmallWeb:
 
     @property
     def urls(self) -> list[str]:
-        """What was asked for, in order."""
+        """Requested URLs in order."""
         return [url for url, _ in self.asked]
 
 
 @dataclass
 class Stage:
-    """A container, and the world around it."""
+    """A container, and its world."""
 
     settings: Settings = field(default_factory=Settings)
     gate: Gate = open_gate
@@ -289,20 +288,20 @@ class Stage:
         )
 
     def begin(self, crawl: Crawl = CRAWL, *urls: str, pack: str = ROOT) -> Pack:
-        """Put a crawl there that has claimed these URLs, and make the pack that holds them."""
+        """Add a crawl that has claimed these URLs; return the pack with them."""
         self.world.crawls[crawl.id] = crawl
         if urls:
             self.count(crawl, claimed=len(urls))
         return pack_of(*urls, crawl=crawl.id, pack=pack)
 
     def count(self, crawl: Crawl, **counts: int) -> None:
-        """Add to the books of a crawl."""
+        """Add to the counters of a crawl."""
         shard = self.world.shards.setdefault((crawl.id, 0), ShardItem())
         for key, number in counts.items():
             shard.counts[key] = shard.counts.get(key, 0) + number
 
     def counts(self, crawl: Crawl = CRAWL) -> Counts:
-        """Add the books of a crawl up, but for what it has cost."""
+        """Sums of a crawl's counters, without its costs."""
         total: dict[str, int] = {}
         for (owner, _), shard in self.world.shards.items():
             counted = shard.counts.items() if owner == crawl.id else ()
@@ -320,7 +319,7 @@ class Stage:
         queue: str = "",
         since_ms: int | None = None,
     ) -> list[int]:
-        """Have a batch processed; the places of the messages that are to come back."""
+        """Process a batch; return the indexes of failed messages."""
         deliveries = [
             Delivery(
                 id=str(place),
@@ -336,7 +335,7 @@ class Stage:
         return sorted(int(place) for place in failed)
 
     async def drain(self, rounds: int = 1_000) -> int:
-        """Deliver what is sent, each message when it is due, until nothing is left; how many."""
+        """Deliver each message when it is due, until the queue is empty; return their number."""
         for delivered in range(rounds):
             if not self.world.sent:
                 return delivered
@@ -348,14 +347,14 @@ class Stage:
         raise AssertionError(message)
 
     def sent(self) -> list[Pack | SeedsMessage]:
-        """Take what is on the queue off it."""
+        """Take all messages off the queue."""
         messages = [decode(mail.body) for mail in self.world.sent]
         self.world.sent.clear()
         return [message for message in messages if isinstance(message, Pack | SeedsMessage)]
 
 
 def control_of(stage: Stage) -> Control:
-    """Put a person's commands beside the worker."""
+    """Control of the same world."""
     return Control(
         queue=stage.queue,
         crawls=stage.crawls,
@@ -368,7 +367,7 @@ def control_of(stage: Stage) -> Control:
 
 
 def explainer_of(stage: Stage) -> Explainer:
-    """Put together who explains URLs."""
+    """Explainer of the same world."""
     return Explainer(
         finder=control_of(stage),
         crawls=stage.crawls,
@@ -390,16 +389,16 @@ def explainer_of(stage: Stage) -> Explainer:
 
 
 def pack_of(*urls: str, crawl: str = CRAWL.id, pack: str = ROOT, failures: int = 0) -> Pack:
-    """Make a pack of URLs at depth 0."""
+    """A pack of URLs at depth 0."""
     targets = tuple(Target(url=url, depth=0) for url in urls)
     return Pack(id=pack, crawl=crawl, at_ms=NOW_MS, targets=targets, failures=failures)
 
 
 def urls_of(messages: Sequence[Pack | SeedsMessage]) -> set[str]:
-    """List the URLs of packs."""
+    """URLs of packs."""
     return {target.url for pack in messages if isinstance(pack, Pack) for target in pack.targets}
 
 
 def outcomes(world: World) -> Mapping[str, str]:
-    """Say how each recorded URL ended: `outcome.reason`."""
+    """Outcome of each recorded URL as `outcome.reason`."""
     return {record.url: f"{record.outcome}.{record.reason}" for record in world.pages.values()}
