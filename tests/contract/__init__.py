@@ -1,1 +1,1 @@
-"""One suite per port, run on the memory adapter and on the real one over two emulations of AWS."""
+"""Contract tests of the ports: each suite runs on the memory adapter and on two AWS emulators."""

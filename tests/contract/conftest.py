@@ -1,6 +1,7 @@
-"""Fixtures: `world` is memory, SQLite, moto, the emulator and, for tables, DynamoDB Local.
+"""Fixtures for the contract tests.
 
-`aws_world` is those that have clients.
+`world` is memory, SQLite, moto, the emulator or, for tables, DynamoDB Local. `aws_world` has only
+the worlds with AWS clients.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
     from tests.contract.worlds import Opener
 
-# Suites of what lies in tables alone.
+# Suites that use tables only.
 OF_TABLES = {
     f"test_{suite}"
     for suite in (
@@ -48,12 +49,12 @@ OF_TABLES = {
         *("packs", "pages", "parked", "samples", "starts", "traces"),
     )
 }
-# Those of them that send, too.
+# Suites that use tables and also send messages.
 SENDING = {"test_costs", "test_starts", "test_traces"}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what lies here; `make check` has the worlds that need no server."""
+    """Mark tests that need no server, so that `make check` runs them."""
     for item in items:
         if "tests/contract" in item.path.as_posix():
             item.add_marker(pytest.mark.contract)
@@ -63,10 +64,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def moto() -> Iterator[str]:
-    """Run moto in a thread, one request at a time: its transactions are not isolated."""
+    """Run moto in a thread, one request at a time, because its transactions are not isolated."""
     from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 
-    # Not by the first request, whose client does not wait that long where a machine is busy.
+    # The first request would time out on a busy machine.
     for service in ("dynamodb", "events", "s3", "sqs"):
         import_module(f"moto.{service}.urls")
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
@@ -81,7 +82,6 @@ def moto() -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def ministack() -> Iterator[str]:
-    """Run the emulator for the session."""
     running = emulator.start(port=0, keep=False)
     yield running.endpoint_url
     running.stop()
@@ -89,20 +89,19 @@ def ministack() -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def aws_tables(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Run AWS's own DynamoDB for the session."""
+    """Run DynamoDB Local for the session."""
     with dynamodb_local.running(tmp_path_factory.mktemp("dynamodb-local")) as endpoint_url:
         yield endpoint_url
 
 
 @pytest.fixture(scope="session")
 def session() -> AioSession:
-    """Make one session: the service models are parsed once."""
+    """Return one session, so that service models are parsed once."""
     return AioSession()
 
 
 @pytest.fixture
 def clock() -> ManualClock:
-    """Start a clock at noon."""
     return ManualClock(NOW_MS)
 
 
@@ -114,7 +113,7 @@ def opener(
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
 ) -> Opener:
-    """Give what opens a world by its name."""
+    """Return a function that opens a world by name."""
 
     @asynccontextmanager
     async def opened(name: str) -> AsyncIterator[World]:
@@ -147,7 +146,7 @@ def _suite(module: ModuleType) -> str:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Have the suites of tables run on AWS's own, too."""
+    """Run the table suites on DynamoDB Local too."""
     tables = _suite(metafunc.module) in OF_TABLES
     aws = [*AWS_WORLDS, *([pytest.param(LOCAL, marks=pytest.mark.emulator)] if tables else [])]
     for name, worlds in (("world", ["memory", "sqlite", *aws]), ("aws_world", aws)):
@@ -157,14 +156,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture
 async def world(request: pytest.FixtureRequest, opener: Opener) -> AsyncIterator[World]:
-    """Give every world."""
     async with opener(request.param) as opened:
         yield opened
 
 
 @pytest.fixture
 async def aws_world(request: pytest.FixtureRequest, opener: Opener) -> AsyncIterator[AwsWorld]:
-    """Give the worlds that have clients."""
     async with opener(request.param) as opened:
         assert isinstance(opened, AwsWorld)
         yield opened
@@ -172,7 +169,7 @@ async def aws_world(request: pytest.FixtureRequest, opener: Opener) -> AsyncIter
 
 @pytest.fixture
 async def moto_world(opener: Opener) -> AsyncIterator[AwsWorld]:
-    """Give one world whose clients are made faulty: who answers behind them does not matter."""
+    """Return one world for tests that inject client faults; the backend does not matter."""
     async with opener("moto") as opened:
         assert isinstance(opened, AwsWorld)
         yield opened

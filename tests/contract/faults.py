@@ -1,4 +1,4 @@
-"""A client whose calls go wrong as a test says, and are counted."""
+"""AWS client that injects faults into calls and counts them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Fault: TypeAlias = "Callable[[Call, Answer], Awaitable[Answer]]"
 
 
 class Faulty:
-    """A client with faults by method name; all else goes through."""
+    """Client with faults by method name; other methods pass through."""
 
     def __init__(self, client: Any, **faults: Fault) -> None:
         self._client = client
@@ -35,7 +35,7 @@ class Faulty:
 
 
 def refused(code: str, status: int = 400, **members: Any) -> ClientError:
-    """Make the error that a code comes as."""
+    """Build the ClientError for an error code."""
     response: Any = {
         "Error": {"Code": code, "Message": "as the test says"},
         "ResponseMetadata": {"HTTPStatusCode": status},
@@ -45,7 +45,10 @@ def refused(code: str, status: int = 400, **members: Any) -> ClientError:
 
 
 def cancelled(*codes: str, **items: Any) -> ClientError:
-    """Make the error of a transaction with these reasons; `item1` is what stood at place 1."""
+    """
+    Build a TransactionCanceledException with these reasons; `item1` is the existing item at
+    index 1.
+    """
     reasons = [
         {"Code": code} | ({"Item": items[f"item{place}"]} if f"item{place}" in items else {})
         for place, code in enumerate(codes)
@@ -54,7 +57,7 @@ def cancelled(*codes: str, **items: Any) -> ClientError:
 
 
 def failing(*errors: Exception) -> Fault:
-    """Raise these errors, one a call, then work."""
+    """Raise these errors, one per call, then succeed."""
     left = list(errors)
 
     async def fault(call: Call, parameters: Answer) -> Answer:
@@ -66,8 +69,6 @@ def failing(*errors: Exception) -> Fault:
 
 
 def always(error: Exception) -> Fault:
-    """Raise an error every time."""
-
     async def fault(_call: Call, _parameters: Answer) -> Answer:
         raise error
 
@@ -75,7 +76,7 @@ def always(error: Exception) -> Fault:
 
 
 def answering(answer: Answer) -> Fault:
-    """Answer without doing anything."""
+    """Return this answer without a request."""
 
     async def fault(_call: Call, _parameters: Answer) -> Answer:
         return answer
@@ -84,7 +85,7 @@ def answering(answer: Answer) -> Fault:
 
 
 def unanswered(times: int = 1) -> Fault:
-    """Do what was asked and lose the answer, some times."""
+    """Send the request but lose the answer, `times` times."""
     lost = 0
 
     async def fault(call: Call, parameters: Answer) -> Answer:
@@ -99,13 +100,13 @@ def unanswered(times: int = 1) -> Fault:
 
 
 async def repeated(call: Call, parameters: Answer) -> Answer:
-    """Do it twice, as a client that did not get the first answer does by itself."""
+    """Send the request twice, like a client that retries after a lost answer."""
     await call(**parameters)
     return await call(**parameters)
 
 
 def with_parameters(**more: Any) -> Fault:
-    """Ask with further parameters."""
+    """Send the request with extra parameters."""
 
     async def fault(call: Call, parameters: Answer) -> Answer:
         return await call(**parameters, **more)
@@ -114,7 +115,7 @@ def with_parameters(**more: Any) -> Fault:
 
 
 def halved(request: str, rest: str, members: str | None = None) -> Fault:
-    """Take only the first half of a batch of the database, and hand the rest back."""
+    """Process only the first half of a database batch and return the rest as unprocessed."""
 
     async def fault(call: Call, parameters: Answer) -> Answer:
         ((table, asked),) = parameters[request].items()
@@ -135,7 +136,7 @@ HALF_WRITTEN = halved("RequestItems", "UnprocessedItems")
 
 
 async def lagging(call: Call, parameters: Answer) -> Answer:
-    """Answer as a replica that has heard of nothing, where no consistent read is asked for."""
+    """Answer like a stale replica, except for consistent reads."""
     [asked] = parameters.get("RequestItems", {"": parameters}).values()
     return await call(**parameters) if asked.get("ConsistentRead") else {}
 
@@ -144,17 +145,17 @@ LAGGING = dict.fromkeys(("get_item", "batch_get_item", "query"), lagging)
 
 
 async def nothing_read(_call: Call, parameters: Answer) -> Answer:
-    """Hand all keys back."""
+    """Return all keys as unprocessed."""
     return {"Responses": {}, "UnprocessedKeys": parameters["RequestItems"]}
 
 
 async def nothing_written(_call: Call, parameters: Answer) -> Answer:
-    """Hand all writes back."""
+    """Return all writes as unprocessed."""
     return {"UnprocessedItems": parameters["RequestItems"]}
 
 
 def half_sent(code: str = "InternalError", *, sender_fault: bool = False, times: int = 1) -> Fault:
-    """Take every other message of a batch and call the rest failed, some times."""
+    """Accept every other message of a batch and fail the others, `times` times."""
     failures = 0
 
     async def fault(call: Call, parameters: Answer) -> Answer:
@@ -177,6 +178,6 @@ THROTTLED = refused("ProvisionedThroughputExceededException")
 
 
 def faulty(world: AwsWorld, service: str, **script: Fault) -> tuple[Container, Faulty]:
-    """Start a container one of whose clients goes wrong."""
+    """Start a container with one faulty client."""
     client = Faulty(world.clients[service], **script)
     return world.container(**{service: client}), client

@@ -1,7 +1,6 @@
-"""A key that gets more than its share: what is about it is refused, all else is done.
+"""Throttle one hot key and serve all other keys, like a hot DynamoDB partition.
 
-That is what a partition of DynamoDB does, by which a batch, a transaction and a lone request are
-refused in three ways.
+Batches, transactions and single requests are each refused in a different way.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ CODE = "ProvisionedThroughputExceeded"
 
 
 def touches(request: Any, key: str) -> bool:
-    """Whether a request, or a part of one, is about an item whose key begins so."""
+    """True if a request, or part of it, uses an item whose key has this prefix."""
     match request:
         case {"S": str(text)}:
             return text.startswith(key)
@@ -27,14 +26,14 @@ def touches(request: Any, key: str) -> bool:
 
 
 class Hot:
-    """Refuses requests about one key, so many times."""
+    """Refuses requests about one key, a number of times."""
 
     def __init__(self, key: str, times: int) -> None:
         self._key = key
         self._left = times
 
     def faults(self) -> dict[str, Fault]:
-        """Give the faults of a client, by its methods."""
+        """Return the client's faults by method."""
         lone = ("get_item", "put_item", "update_item", "delete_item", "query")
         return {
             **dict.fromkeys(lone, self._lone),
@@ -50,7 +49,7 @@ class Hot:
         return refused
 
     def _parted(self, entries: list[Any]) -> tuple[list[Any], list[Any]]:
-        """Part entries into those that are taken and those that are not."""
+        """Split entries into accepted and refused ones."""
         refused = [self._refuses(entry) for entry in entries]
         taken = [entry for entry, no in zip(entries, refused, strict=True) if not no]
         return taken, [entry for entry, no in zip(entries, refused, strict=True) if no]

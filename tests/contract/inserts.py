@@ -1,8 +1,8 @@
-"""What stands in for operations that moto and DynamoDB Local lack, on the client's side.
+"""Client-side replacements for operations that moto and DynamoDB Local lack.
 
-- PartiQL's INSERT with parameters (both lack it): a conditional put.
-- The item that refused a condition of a single write (DynamoDB Local is older than that): read
-  right after. In transactions it knows of it.
+PartiQL INSERT with parameters (both lack it) becomes a conditional put. DynamoDB Local does not
+return the item that failed a condition of a single write, so the item is read right after.
+Transactions return it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ FIELD = re.compile(r"'(\w+)': \?")
 
 
 class WithInserts:
-    """A client of a database that inserts by conditional put; all else goes through."""
+    """Database client that inserts by conditional put; other calls pass through."""
 
     def __init__(self, client: Any) -> None:
         self._client = client
@@ -46,7 +46,7 @@ class WithInserts:
 
 
 class WithItems(WithInserts):
-    """A client that tells which item refused a write."""
+    """Client that returns the item that failed a write's condition."""
 
     async def put_item(self, **parameters: Any) -> Any:
         return await self._told(self._client.put_item, parameters, parameters["Item"])

@@ -1,8 +1,8 @@
-"""Two releases of one stack: today's, and one whose layouts are all a version further.
+"""Two releases of one stack: the current one and a successor whose layouts are one version newer.
 
-A `Deployment` is the real actors over real codecs and tables; messages lie in memory, where hours
-pass at once. The successor writes journals, ledgers, crawls and messages in layouts of its own, of
-which the envelope alone is today's, and reads those of today.
+A `Deployment` uses the real actors, codecs and tables; messages are in memory, where hours pass
+instantly. The successor writes journals, ledgers, crawls and messages in its own layouts (only the
+envelope is the same) and reads the current ones.
 """
 
 from __future__ import annotations
@@ -57,15 +57,15 @@ MAGIC = b"\x04\x22\x4d\x18"
 
 @dataclass
 class Deployment:
-    """Queues and workers of a stack; what lies on them outlives a deployment of another release."""
+    """Queues and workers of a stack; queued messages survive a deployment of another release."""
 
     world: AwsWorld
     web: SmallWeb
     clock: ManualClock
     state: MemoryState = field(default_factory=MemoryState)
-    # How often each body was received, while its delivery failed.
+    # Receive count per body whose delivery failed.
     receives: Counter[str] = field(default_factory=Counter)
-    # Packs that were journaled, and whose commit did not get through.
+    # Journaled packs whose commit failed.
     refused: set[str] = field(default_factory=set)
     metrics: MemoryMetrics = field(default_factory=MemoryMetrics)
 
@@ -129,7 +129,7 @@ class Deployment:
         )
 
     async def work(self, worker: Worker, batches: int, size: int = 3) -> None:
-        """Deliver what is queued, in batches, each message when it is due."""
+        """Deliver queued messages in batches, each message when it is due."""
         for _ in range(batches):
             if not self.state.sent:
                 return
@@ -154,7 +154,7 @@ class Deployment:
 
 
 class _Refusing:
-    """Packs whose commits do not get through."""
+    """Packs whose commits fail."""
 
     def __init__(self, container: Container, refused: set[str]) -> None:
         self._packs = container.packs
@@ -164,17 +164,15 @@ class _Refusing:
         return getattr(self._packs, name)
 
     async def commit(self, _crawl: Any, ledger: Ledger, *_: Any) -> Any:
-        """Refuse it."""
         self._refused.add(ledger.pack)
         raise Transient("commit")
 
     async def commit_together(self, _crawl: Any, commits: Any) -> bool:
-        """Refuse them."""
         self._refused |= {ledger.pack for ledger, _ in commits}
         raise Transient("commit")
 
 
-# --- the successor's layouts --------------------------------------------------------------------
+# --- layouts of the successor ---------------------------------------------------------------------
 
 
 def _journal_fields(journal: Journal) -> dict[str, Any]:
@@ -191,7 +189,7 @@ def _ledger_fields(ledger: Ledger) -> dict[str, Any]:
 
 
 def _encode(sent: Any) -> str:
-    """Write today's body into an envelope of the next version, in other words."""
+    """Write the current body in the next version's envelope, under different field names."""
     if isinstance(sent, messages.Loose):
         return messages.encode(sent)
     envelope = json.loads(messages.encode(sent))
@@ -207,7 +205,6 @@ def _decode(body: str, source: MessageSource) -> Message:
 
 @contextmanager
 def successor() -> Iterator[None]:
-    """Have the next release deployed."""
     today_reads, today_ledger = dynamodb_journal.read, dynamodb_ledger.read
     today_crawl, crawl_versions = crawl_codec.from_fields, crawl_codec.VERSION
 
@@ -245,11 +242,11 @@ def successor() -> Iterator[None]:
         yield
 
 
-# --- the layout before today's ------------------------------------------------------------------
+# --- layout before the current one ---------------------------------------------------------------
 
 
 def predecessor(patch: pytest.MonkeyPatch) -> None:
-    """Have journals written as they were before: rows of records, and no version beside them."""
+    """Write journals in the previous layout: record rows without a version."""
 
     async def write(
         _dynamo: Dynamo, _table: str, _pack: str, blob: bytes, *, version: int, expires_s: int

@@ -1,4 +1,4 @@
-"""Crawls, records, journals and packs to try ports with."""
+"""Sample crawls, records, journals and packs for port tests."""
 
 from __future__ import annotations
 
@@ -18,13 +18,11 @@ NOW_MS = 1_768_478_400_000
 
 
 def crawl(name: str = "shop", **changes: Any) -> Crawl:
-    """Make a crawl that has just started."""
     fields: dict[str, Any] = {"id": f"{name}-1", "name": name, "started_at_ms": NOW_MS}
     return Crawl(**(fields | changes))
 
 
 def record(number: int, **changes: Any) -> PageRecord:
-    """Make the record of a page."""
     fields: dict[str, Any] = {
         "crawl": "shop-1",
         "url": f"https://example.com/{number}",
@@ -37,12 +35,11 @@ def record(number: int, **changes: Any) -> PageRecord:
 
 
 def target(number: int, depth: int = 1) -> Target:
-    """Make a link that a page had."""
+    """Build a target for a link found on a page."""
     return Target(url=f"https://example.com/{number}", depth=depth, referrer="https://example.com/")
 
 
 def journal(links: int = 3, *, at_ms: int = NOW_MS, pages: int = 2) -> Journal:
-    """Make the journal of a pack."""
     return Journal(
         at_ms=at_ms,
         records=tuple(record(number) for number in range(pages)),
@@ -52,7 +49,7 @@ def journal(links: int = 3, *, at_ms: int = NOW_MS, pages: int = 2) -> Journal:
 
 
 def large_journal(seed: int, links: int) -> Journal:
-    """Make a journal that compresses badly: about 60 bytes a link."""
+    """Build a journal that compresses badly: about 60 bytes per link."""
     random = Random(seed)
     return Journal(
         at_ms=NOW_MS,
@@ -65,24 +62,22 @@ def large_journal(seed: int, links: int) -> Journal:
 
 
 def pack_ids(count: int, origin: str = "pack") -> list[str]:
-    """Name packs as the outbox names them."""
+    """Build pack ids in the outbox format."""
     return [child_id(origin, place) for place in range(count)]
 
 
 def ledger(pack_id: str, children: Sequence[int] = (0, 2)) -> Ledger:
-    """Make the ledger of a pack."""
     return Ledger(pack=pack_id, children=tuple(children))
 
 
 def outgoing(
     place: int = 0, *, crawl_id: str = "shop-1", delay_s: int = 0, urls: int = 2
 ) -> OutgoingPack:
-    """Make a pack to send."""
     targets = tuple(target(number) for number in range(urls))
     pack = Pack(id=child_id("letter", place), crawl=crawl_id, at_ms=NOW_MS, targets=targets)
     return OutgoingPack(pack=pack, delay_s=delay_s)
 
 
 def nonzero(counts: Counts) -> dict[str, int]:
-    """Leave out zeros, which a store may or may not keep."""
+    """Drop zero counts, which a store may omit."""
     return {key: count for key, count in counts.items() if count}

@@ -1,4 +1,7 @@
-"""Packs that wait for their hosts: in order, one out at a time, and none left behind."""
+"""Contract of the backlog.
+
+Packs wait for their host in order, one is in flight at a time, none is lost.
+"""
 
 from __future__ import annotations
 
@@ -20,12 +23,11 @@ ONE, TWO = samples.pack_ids(2)
 
 
 def waits(place: str, due_ms: int = 0) -> WaitingPack:
-    """Have a pack wait at a place."""
     return WaitingPack(place=place, body=f'{{"of": "{place} \U0001f578 \u00fc"}}', due_ms=due_ms)
 
 
 def begins(line: Line, place: str, by: str = ONE, **more: str) -> Beginning:
-    """Have a place out instead of what was read."""
+    """Mark a place as in flight instead of the one that was read."""
     where = {"crawl": "shop-1", "host": HOST} | more
     return Beginning(edits=line.edits, place=place, by=by, **where)
 
@@ -33,8 +35,7 @@ def begins(line: Line, place: str, by: str = ONE, **more: str) -> Beginning:
 FIRST, SECOND, THIRD = waits("0.000003.b"), waits("1.000001.c", due_ms=7_000), waits("1.000002.a")
 
 
-async def test_the_first_that_waits_is_seen(world: World) -> None:
-    """Whenever they were put, in the order of their places, with all that was said of it."""
+async def test_backlog_peek_returns_first_waiting_pack(world: World) -> None:
     backlog = world.container().backlog
     assert await backlog.look("shop-1", HOST) == Line(edits=0)
     await backlog.put("shop-1", HOST, [THIRD, SECOND])
@@ -51,8 +52,7 @@ async def test_the_first_that_waits_is_seen(world: World) -> None:
     assert await other.get("shop-1", HOST, FIRST.place) is None
 
 
-async def test_crawls_and_hosts_have_backlogs_of_their_own(world: World) -> None:
-    """What waits or is out for one says nothing of another, whose name it may begin."""
+async def test_backlogs_are_separate_per_crawl_and_host(world: World) -> None:
     backlog = world.container().backlog
     await backlog.put("shop-1", HOST, [FIRST])
     await backlog.put("shop-1", f"{HOST}:81", [SECOND])
@@ -64,8 +64,7 @@ async def test_crawls_and_hosts_have_backlogs_of_their_own(world: World) -> None
     assert await backlog.look("other-1", HOST) == Line(edits=0)
 
 
-async def test_what_is_put_again_stays_as_it_is(world: World) -> None:
-    """A message that is carried out twice changes nothing, whether its packs are out or not."""
+async def test_repeated_put_changes_nothing(world: World) -> None:
     backlog = world.container().backlog
     other = WaitingPack(place=FIRST.place, body="other", due_ms=9)
     await backlog.put("shop-1", HOST, [FIRST, other])
@@ -77,8 +76,7 @@ async def test_what_is_put_again_stays_as_it_is(world: World) -> None:
     assert await backlog.standing("shop-1", HOST, 9) == (FIRST, SECOND)
 
 
-async def test_what_is_out_and_gone_is_out_no_more(world: World) -> None:
-    """A place that was left is not out; one's own is until then, and does not wait."""
+async def test_left_place_is_not_in_flight(world: World) -> None:
     backlog = world.container().backlog
     await backlog.put("shop-1", HOST, [FIRST, SECOND])
     line = await backlog.look("shop-1", HOST)
@@ -91,8 +89,7 @@ async def test_what_is_out_and_gone_is_out_no_more(world: World) -> None:
     assert await backlog.look("shop-1", HOST) == Line(edits=2, by=TWO, first=FIRST)
 
 
-async def test_a_place_that_is_not_out_is_forgotten(world: World) -> None:
-    """What is out stays so, also where it is forgotten itself."""
+async def test_forget_keeps_places_in_flight(world: World) -> None:
     backlog = world.container().backlog
     await backlog.put("shop-1", HOST, [FIRST, SECOND, THIRD])
     line = await backlog.look("shop-1", HOST)
@@ -106,8 +103,7 @@ async def test_a_place_that_is_not_out_is_forgotten(world: World) -> None:
     assert await backlog.look("shop-1", HOST) == expected
 
 
-async def test_what_is_out_since_it_was_left_is_told(world: World) -> None:
-    """It was there as it was read, and is gone as it is written: it is out in vain."""
+async def test_write_reports_pack_left_since_read(world: World) -> None:
     backlog = world.container().backlog
     await backlog.put("shop-1", HOST, [FIRST, SECOND])
     line = await backlog.look("shop-1", HOST)
@@ -117,8 +113,7 @@ async def test_what_is_out_since_it_was_left_is_told(world: World) -> None:
     assert await backlog.look("shop-1", HOST) == expected
 
 
-async def test_none_is_out_where_that_was_written(world: World) -> None:
-    """What stands there waits, that which was out among it."""
+async def test_put_releases_pack_in_flight(world: World) -> None:
     backlog = world.container().backlog
     await backlog.put("shop-1", HOST, [FIRST])
     assert await backlog.begin(begins(await backlog.look("shop-1", HOST), FIRST.place))
@@ -126,8 +121,7 @@ async def test_none_is_out_where_that_was_written(world: World) -> None:
     assert await backlog.look("shop-1", HOST) == Line(edits=2, first=FIRST)
 
 
-async def test_what_is_out_is_not_hidden_by_what_goes_past_it(world: World) -> None:
-    """However many come in before it, it is seen to be out, and the first of them to be next."""
+async def test_pack_in_flight_stays_visible_behind_later_ones(world: World) -> None:
     backlog = world.container().backlog
     await backlog.put("shop-1", HOST, [THIRD, waits("2")])
     line = await backlog.look("shop-1", HOST)
@@ -137,8 +131,7 @@ async def test_what_is_out_is_not_hidden_by_what_goes_past_it(world: World) -> N
     assert await world.container().backlog.look("shop-1", HOST) == expected
 
 
-async def test_of_many_that_begin_one_does(world: World) -> None:
-    """Containers that begin at the same time have one pack out between them."""
+async def test_concurrent_containers_release_one_pack(world: World) -> None:
     await world.container().backlog.put("shop-1", HOST, [FIRST, SECOND])
     line = await world.container().backlog.look("shop-1", HOST)
     begun = await asyncio.gather(
@@ -151,8 +144,7 @@ async def test_of_many_that_begin_one_does(world: World) -> None:
     assert (await world.container().backlog.look("shop-1", HOST)).edits == 1
 
 
-async def test_a_pack_that_is_noted_as_sent_begins_nothing(world: World) -> None:
-    """A delivery that comes late takes nothing that no other one would take up."""
+async def test_late_delivery_of_sent_pack_releases_nothing(world: World) -> None:
     container, crawl = world.container(), samples.crawl()
     await container.crawls.create(crawl)
     await container.backlog.put(crawl.id, HOST, [FIRST])
@@ -165,8 +157,7 @@ async def test_a_pack_that_is_noted_as_sent_begins_nothing(world: World) -> None
     assert await world.container().backlog.begin(replace(asked, unsent=TWO))
 
 
-async def test_long_names_and_many_places(world: World) -> None:
-    """A backlog takes the longest names there are, and is read as far as was asked."""
+async def test_backlog_takes_longest_names_and_many_places(world: World) -> None:
     backlog = world.container().backlog
     waiting = [waits(f"{place:02}{'x' * 98}") for place in range(40)]
     await backlog.put("c" * 128, LONG_HOST, waiting[::-1])
@@ -175,8 +166,7 @@ async def test_long_names_and_many_places(world: World) -> None:
     assert await backlog.standing("c" * 128, LONG_HOST, 99) == tuple(waiting)
 
 
-async def test_who_sends_what_waits_is_noted_once(world: World) -> None:
-    """Of two that have read the same, one may send it; so again, of what was read since."""
+async def test_concurrent_send_is_noted_once(world: World) -> None:
     one, other = world.container().backlog, world.container().backlog
     await one.put("shop-1", "late", [FIRST, SECOND])
     read, _ = await other.standing("shop-1", "late", 2)
@@ -191,8 +181,7 @@ async def test_who_sends_what_waits_is_noted_once(world: World) -> None:
     assert (await one.standing("shop-1", "late", 1))[0].sent_at_ms == 9_000
 
 
-async def test_what_was_left_is_not_noted_as_sent(world: World) -> None:
-    """Nor is it there again by that; what is put there later was not sent yet."""
+async def test_left_pack_is_not_noted_as_sent(world: World) -> None:
     backlog = world.container().backlog
     await backlog.put("shop-1", "late", [FIRST, SECOND])
     assert await backlog.note_sent("shop-1", "late", FIRST, 5_000)

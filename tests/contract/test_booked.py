@@ -1,4 +1,4 @@
-"""What a container has used of AWS, in the crawl's books: booked with commits, once."""
+"""AWS usage of a container, added to the crawl's counters once with each commit."""
 
 from __future__ import annotations
 
@@ -25,12 +25,11 @@ COUNTS = {"claimed": 1, "fetched": 2}
 
 @pytest.fixture
 def meter() -> UsageMeter:
-    """Make a meter."""
     return UsageMeter()
 
 
 def packs_of(world: AwsWorld, meter: UsageMeter) -> DynamoPacks:
-    """Give packs whose commits book what the meter has counted."""
+    """Return packs whose commits book the meter's usage."""
     return DynamoPacks(
         Dynamo(world.clients["dynamodb"], clock=world.clock, random=Random(1)),
         clock=world.clock,
@@ -42,21 +41,20 @@ def packs_of(world: AwsWorld, meter: UsageMeter) -> DynamoPacks:
 
 
 def use(meter: UsageMeter, number: int) -> None:
-    """Count something for the crawl."""
     with meter.of(CRAWL.id):
         meter.use(Term.WRITE, Stage.CLAIM, number)
         meter.use(Term.SQS, Stage.SEND, 1)
 
 
 async def booked(world: AwsWorld) -> dict[Term, int]:
-    """Read what the crawl's books say."""
     counters = await world.container().crawls.counters(CRAWL)
     assert counters.total["fetched"] >= COUNTS["fetched"]
     return units_of(counters.total).by_term
 
 
-async def test_units_are_booked_with_commits(aws_world: AwsWorld, meter: UsageMeter) -> None:
-    """Each commit takes what was used since the one before, alone or for several packs."""
+async def test_commit_books_units_used_since_last_commit(
+    aws_world: AwsWorld, meter: UsageMeter
+) -> None:
     packs = packs_of(aws_world, meter)
     use(meter, 3)
     assert await packs.commit(CRAWL, samples.ledger(ONE), COUNTS) == Committed()
@@ -67,10 +65,8 @@ async def test_units_are_booked_with_commits(aws_world: AwsWorld, meter: UsageMe
     assert await booked(aws_world) == {Term.WRITE: 7, Term.SQS: 2}
 
 
-async def test_a_commit_that_comes_late_books_nothing(
-    aws_world: AwsWorld, meter: UsageMeter
-) -> None:
-    """Another has committed the pack: what was used for it all the same goes along next time."""
+async def test_late_commit_books_nothing(aws_world: AwsWorld, meter: UsageMeter) -> None:
+    """The units stay in the meter for the next commit."""
     packs = packs_of(aws_world, meter)
     ledger = samples.ledger(ONE)
     await packs.commit(CRAWL, ledger, COUNTS)
@@ -82,8 +78,10 @@ async def test_a_commit_that_comes_late_books_nothing(
     assert await booked(aws_world) == {Term.WRITE: 3, Term.SQS: 1}
 
 
-async def test_counters_of_units_take_little_room(aws_world: AwsWorld, meter: UsageMeter) -> None:
-    """Every commit pays for each KB of its shard: twenty counters take less than 200 bytes."""
+async def test_unit_counters_take_less_than_200_bytes(
+    aws_world: AwsWorld, meter: UsageMeter
+) -> None:
+    """Each commit pays for every KB of its shard."""
     with meter.of(CRAWL.id):
         for stage in Stage:
             meter.use(Term.WRITE, stage, 99_999)

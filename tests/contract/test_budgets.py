@@ -1,4 +1,4 @@
-"""Budgets: what is reserved, what a commit gives back, and pages of hosts, counted once."""
+"""Contract of budgets: reservations, what a commit returns, and page counts per host."""
 
 from __future__ import annotations
 
@@ -24,7 +24,6 @@ URLS = [f"{HOST}/{place}" for place in range(5)]
 
 
 def taking(crawl: Crawl, amount: int, *, limit: int = 100, at_ms: int = 7, **more: int) -> Taking:
-    """Reserve bytes."""
     return Taking(
         crawl=crawl,
         part=LimitPart.BYTES,
@@ -36,12 +35,10 @@ def taking(crawl: Crawl, amount: int, *, limit: int = 100, at_ms: int = 7, **mor
 
 
 async def look(budgets: Budgets, crawl: Crawl) -> BudgetState | None:
-    """Read a budget: nothing fits in it."""
     return await budgets.take(taking(crawl, 1, limit=0))
 
 
-async def test_a_budget_begins_once(world: World) -> None:
-    """Nothing is taken before it has begun, and who begins it second changes nothing."""
+async def test_second_begin_of_budget_changes_nothing(world: World) -> None:
     budgets, crawl = world.container().budgets, samples.crawl()
     assert await budgets.take(taking(crawl, 1)) == BudgetState(begun=False)
     await budgets.begin(crawl, LimitPart.BYTES, 40)
@@ -52,8 +49,7 @@ async def test_a_budget_begins_once(world: World) -> None:
     )
 
 
-async def test_no_more_is_reserved_than_the_limit(world: World) -> None:
-    """The last byte can be had, and not one more; what stands is told."""
+async def test_reservation_never_exceeds_limit(world: World) -> None:
     budgets, crawl = world.container().budgets, samples.crawl()
     await budgets.begin(crawl, LimitPart.BYTES, 0)
     assert await budgets.take(taking(crawl, 60)) is None
@@ -61,13 +57,12 @@ async def test_no_more_is_reserved_than_the_limit(world: World) -> None:
     assert await budgets.take(taking(crawl, 40, at_ms=9)) is None
     full = BudgetState(used=100, reserved=100, taken_at_ms=9)
     assert await budgets.take(taking(crawl, 1)) == full
-    # Raised it holds at once, lowered from then on.
+    # A raised limit applies at once, a lowered one from then on.
     assert await budgets.take(taking(crawl, 1, limit=101, at_ms=10)) is None
     assert await budgets.take(taking(crawl, 1, limit=50)) is not None
 
 
-async def test_those_who_take_at_once_share_the_limit(world: World) -> None:
-    """However many take at once, all together they stay within it."""
+async def test_concurrent_reservations_share_limit(world: World) -> None:
     crawl = samples.crawl()
     await world.container().budgets.begin(crawl, LimitPart.BYTES, 0)
     told = await asyncio.gather(
@@ -76,8 +71,7 @@ async def test_those_who_take_at_once_share_the_limit(world: World) -> None:
     assert [each is None for each in told].count(True) == 3
 
 
-async def test_reservations_of_the_dead_are_written_off(world: World) -> None:
-    """What is of whoever takes in their place stays; if somebody has taken since, nobody does."""
+async def test_dead_reservations_are_written_off(world: World) -> None:
     budgets, crawl = world.container().budgets, samples.crawl()
     await budgets.begin(crawl, LimitPart.BYTES, 0)
     await budgets.take(taking(crawl, 60))
@@ -89,8 +83,7 @@ async def test_reservations_of_the_dead_are_written_off(world: World) -> None:
     assert await budgets.take(instead) == BudgetState(used=80, reserved=25, taken_at_ms=99)
 
 
-async def test_a_commit_gives_back_what_was_not_spent(world: World) -> None:
-    """Once: the copy of a pack that is committed settles nothing."""
+async def test_commit_returns_unspent_reservation_once(world: World) -> None:
     container, crawl = world.container(), samples.crawl()
     await container.budgets.begin(crawl, LimitPart.BYTES, 0)
     await container.budgets.take(taking(crawl, 60))
@@ -104,8 +97,7 @@ async def test_a_commit_gives_back_what_was_not_spent(world: World) -> None:
     assert await look(container.budgets, crawl) == left
 
 
-async def test_what_no_commit_settles_is_settled_alone(world: World) -> None:
-    """Of several limits at once; what other deliveries have reserved stays."""
+async def test_settle_without_commit_covers_several_limits(world: World) -> None:
     container, crawl = world.container(), samples.crawl()
     parts = (LimitPart.BYTES, LimitPart.NANODOLLARS)
     for part in parts:
@@ -120,8 +112,7 @@ async def test_what_no_commit_settles_is_settled_alone(world: World) -> None:
         assert await container.budgets.take(wanted) == left
 
 
-async def test_a_commit_that_is_refused_settles_nothing(world: World) -> None:
-    """A commit over the budget of pages leaves everything as it was."""
+async def test_refused_commit_settles_nothing(world: World) -> None:
     container, crawl = world.container(), replace(samples.crawl(), pages_max=1, shards=1)
     await container.budgets.begin(crawl, LimitPart.BYTES, 0)
     await container.budgets.take(taking(crawl, 60))
@@ -131,8 +122,7 @@ async def test_a_commit_that_is_refused_settles_nothing(world: World) -> None:
     assert await look(container.budgets, crawl) == BudgetState(used=60, reserved=60, taken_at_ms=7)
 
 
-async def test_pages_of_a_host_are_counted_once_for_a_pack(world: World) -> None:
-    """Whichever delivery asks: what a pack has counted is counted, and no more of it is."""
+async def test_host_pages_are_counted_once_per_pack(world: World) -> None:
     crawl = samples.crawl()
     for _ in range(2):
         count = world.container().budgets.count
@@ -145,8 +135,7 @@ async def test_pages_of_a_host_are_counted_once_for_a_pack(world: World) -> None
     assert await count(crawl, TWO, OTHER, URLS, 2) == set(URLS[:2])
 
 
-async def test_as_many_pages_as_the_limit_admits(world: World) -> None:
-    """The first ones of those that are left, in order; a higher limit admits more of the pack."""
+async def test_host_limit_admits_first_pages_in_order(world: World) -> None:
     crawl = samples.crawl()
     count = world.container().budgets.count
     assert await count(crawl, ONE, HOST, URLS[:2], 3) == set(URLS[:2])
@@ -156,8 +145,7 @@ async def test_as_many_pages_as_the_limit_admits(world: World) -> None:
 
 
 @pytest.mark.parametrize("packs", [[ONE, TWO, THREE], [ONE, ONE, ONE]])
-async def test_those_who_count_at_once_share_the_limit(world: World, packs: list[str]) -> None:
-    """Packs share a host's pages, and copies of a pack count them together."""
+async def test_concurrent_page_counts_share_limit(world: World, packs: list[str]) -> None:
     crawl = samples.crawl()
     counted = await asyncio.gather(
         *(world.container().budgets.count(crawl, pack, HOST, URLS, 4) for pack in packs)
@@ -166,8 +154,7 @@ async def test_those_who_count_at_once_share_the_limit(world: World, packs: list
     assert [len(each) for each in counted] == [4, 4, 4] if together else sum(map(len, counted)) == 4
 
 
-async def test_a_crawl_is_found_beside_its_budgets(world: World) -> None:
-    """What lies beside crawls in their table is none."""
+async def test_budget_items_are_not_read_as_crawls(world: World) -> None:
     container, crawl = world.container(), samples.crawl()
     await container.crawls.create(crawl)
     await container.budgets.begin(crawl, LimitPart.BYTES, 3)

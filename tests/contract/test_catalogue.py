@@ -1,4 +1,4 @@
-"""The catalogue: tables are made known, grow, and leave each other their names."""
+"""Contract of the catalogue: register tables, widen them, and keep their names apart."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ NAME = "items_books_example_1_books"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shelf:
-    """A catalogue, and what can be seen of it: name to owner and columns."""
+    """Catalogue with its visible state: name to owner and columns."""
 
     catalogue: Catalogue
     seen: Callable[[], Awaitable[dict[str, tuple[str, list[dict[str, str]]]]]]
@@ -49,14 +49,12 @@ class Shelf:
 
 @pytest.fixture(params=["memory", *AWS_WORLDS])
 async def shelf(request: pytest.FixtureRequest, opener: Opener) -> AsyncIterator[Shelf]:
-    """Give every kind of catalogue, without any table in it."""
     async with opener(request.param) as world, shelved(world) as found:
         yield found
 
 
 @asynccontextmanager
 async def shelved(world: object) -> AsyncIterator[Shelf]:
-    """Open the catalogue of a world."""
     if isinstance(world, MemoryWorld):
         held = world.state.catalogue
 
@@ -84,15 +82,13 @@ def _plain(storage: dict[str, Any]) -> list[dict[str, str]]:
     return [{"Name": one["Name"], "Type": one["Type"]} for one in storage["Columns"]]
 
 
-async def test_what_is_registered_is_there(shelf: Shelf) -> None:
-    """By its name for queries, with all its columns; again, nothing changes."""
+async def test_registered_table_is_listed_with_its_columns(shelf: Shelf) -> None:
     for _ in range(2):
         await shelf.catalogue.register(BOOKS)
         assert await shelf.seen() == {NAME: (BOOKS.name, glue_columns(BOOKS.columns))}
 
 
-async def test_the_tables_of_a_folder_are_removed(shelf: Shelf) -> None:
-    """Those of one crawl's name, and of no other that begins alike; again, there are none."""
+async def test_remove_takes_tables_of_one_crawl_only(shelf: Shelf) -> None:
     longer = item_table("books.example-1-more", "books", BOOKS.columns[4:])
     for table in (BOOKS, item_table("books.example-1", "shelves", ()), longer, PAGES):
         await shelf.catalogue.register(table)
@@ -101,8 +97,7 @@ async def test_the_tables_of_a_folder_are_removed(shelf: Shelf) -> None:
     assert {owner for owner, _ in (await shelf.seen()).values()} == {longer.name, "pages"}
 
 
-async def test_columns_become_more(shelf: Shelf) -> None:
-    """What a rule does not look for any more stays: files of earlier days have it."""
+async def test_columns_no_longer_extracted_stay(shelf: Shelf) -> None:
     await shelf.catalogue.register(BOOKS)
     changed = (Column(name="title"), Column(name="stock", type=Type.INTEGER))
     await shelf.catalogue.register(item_table("books.example-1", "books", changed))
@@ -110,8 +105,7 @@ async def test_columns_become_more(shelf: Shelf) -> None:
     assert columns == [*glue_columns(BOOKS.columns), {"Name": "stock", "Type": "bigint"}]
 
 
-async def test_a_column_takes_its_new_type(shelf: Shelf) -> None:
-    """The last definition counts."""
+async def test_column_takes_its_last_type(shelf: Shelf) -> None:
     await shelf.catalogue.register(BOOKS)
     again = (Column(name="price", type=Type.NUMBER),)
     await shelf.catalogue.register(item_table("books.example-1", "books", again))
@@ -120,8 +114,7 @@ async def test_a_column_takes_its_new_type(shelf: Shelf) -> None:
     assert len(columns) == len(BOOKS.columns)
 
 
-async def test_two_tables_of_one_name_are_both_there(shelf: Shelf) -> None:
-    """The second has a hash behind its name, every time."""
+async def test_second_table_of_same_name_gets_hash_suffix(shelf: Shelf) -> None:
     other = item_table("books_example.1", "books", ())
     for table in (BOOKS, other, BOOKS, other):
         await shelf.catalogue.register(table)
@@ -130,7 +123,7 @@ async def test_two_tables_of_one_name_are_both_there(shelf: Shelf) -> None:
 
 
 class Contended:
-    """Clients whose Glue refuses the first calls of an operation: somebody else is writing."""
+    """Clients whose Glue refuses the first calls of an operation, as with a concurrent writer."""
 
     def __init__(self, clients: Aws, operation: str, refusals: int) -> None:
         self._clients = clients
@@ -138,7 +131,7 @@ class Contended:
         self.refusals = refusals
 
     async def client(self, service: str) -> Any:
-        """Hand out the service itself, with one operation that is in the way."""
+        """Return the service itself, with one operation that conflicts."""
         found = await self._clients.client(service)
         whole = getattr(found, self._operation)
 
@@ -155,10 +148,7 @@ class Contended:
 
 @pytest.mark.parametrize("kind", AWS_WORLDS)
 @pytest.mark.parametrize("operation", ["create_table", "update_table"])
-async def test_two_writers_at_once_are_tried_again(
-    kind: str, operation: str, opener: Opener
-) -> None:
-    """What Glue refuses because of another writer passes by itself: the table stands in the end."""
+async def test_glue_conflict_is_retried(kind: str, operation: str, opener: Opener) -> None:
     async with opener(kind) as world, shelved(world) as shelf:
         assert isinstance(world, AwsWorld)
         if operation == "update_table":
@@ -172,8 +162,7 @@ async def test_two_writers_at_once_are_tried_again(
 
 
 @pytest.mark.parametrize("kind", AWS_WORLDS)
-async def test_athena_finds_days_by_their_folders(kind: str, opener: Opener) -> None:
-    """The table says how days are spelled, and where each of them lies."""
+async def test_table_projects_days_to_folders(kind: str, opener: Opener) -> None:
     async with opener(kind) as world, shelved(world) as shelf:
         assert isinstance(world, AwsWorld)
         await shelf.catalogue.register(PAGES)
@@ -189,8 +178,7 @@ async def test_athena_finds_days_by_their_folders(kind: str, opener: Opener) -> 
 
 
 @pytest.mark.parametrize("kind", AWS_WORLDS)
-async def test_without_its_database_nothing_is_registered(kind: str, opener: Opener) -> None:
-    """That is for a deployment to make."""
+async def test_missing_database_registers_nothing(kind: str, opener: Opener) -> None:
     async with opener(kind) as world:
         assert isinstance(world, AwsWorld)
         catalogue = GlueCatalogue(world.aws, database="nowhere", root=ROOT)

@@ -1,16 +1,11 @@
-"""The meter's own rules beside what three implementations of DynamoDB say was consumed.
+"""Compares the meter with the consumption that three DynamoDB implementations report.
 
-Which of them is asked what, found by trying all:
-
-- dynalite reads and writes by size, in every operation that it has; but of a scan it forgets that
-  a consistent one costs twice as much. It has no transactions and no PartiQL.
-- The emulator writes by size, also in transactions, as was measured on AWS. Of reads, statements
-  and what is inserted by one it says a unit each, whatever the size.
-- DynamoDB Local, AWS's own, reads and writes by size; it has no PartiQL.
-  It says twice of transactions what AWS bills, and counts what a batch does not find otherwise.
-- moto says a constant for each operation, so it is not asked.
-
-What the meter adds up is what they say: nothing is skipped, and nothing is counted twice.
+dynalite counts reads and writes by size in all its operations, but does not double a consistent
+scan. It has no transactions and no PartiQL. The emulator counts writes by size, also in
+transactions, as measured on AWS. It reports one unit per read, statement and inserted item at any
+size. DynamoDB Local counts reads and writes by size. It has no PartiQL, reports twice what AWS
+bills for transactions, and counts missing items of a batch differently. moto reports a constant per
+operation, so it is not used. The meter must equal their figures without a gap or double count.
 """
 
 from __future__ import annotations
@@ -36,7 +31,7 @@ if TYPE_CHECKING:
     from orbweaver.adapters.aws.usage_dynamodb import Used
     from orbweaver.adapters.dynamodb.table import Item
 
-# Dynalite is one, too: it needs Node, which what starts nothing does without.
+# Dynalite needs Node, so it counts as a server.
 pytestmark = pytest.mark.emulator
 
 DYNALITE = layout.ROOT / "node_modules" / "dynalite" / "cli.js"
@@ -45,12 +40,11 @@ Around: TypeAlias = "tuple[AioSession, pytest.MonkeyPatch]"
 
 
 def key(name: str) -> Item:
-    """Name an item."""
     return {"k": {"S": "all"}, "s": {"S": name}}
 
 
 def item(name: str, size: int) -> Item:
-    """Make an item with so many bytes, and some of each type."""
+    """Build an item of this size with attributes of every type."""
     return {
         **key(name),
         "blob": {"B": b"x" * size},
@@ -60,7 +54,7 @@ def item(name: str, size: int) -> Item:
 
 
 def add_one(name: str, **more: Any) -> dict[str, Any]:
-    """Parameters of an update that adds to a number."""
+    """Parameters of an update that increments a number."""
     return {
         "TableName": TABLE,
         "Key": key(name),
@@ -87,12 +81,12 @@ def batch(*names: str, **more: Any) -> dict[str, Any]:
 
 
 def one(name: str, **more: Any) -> dict[str, Any]:
-    """Parameters of what is done to an item."""
+    """Parameters of a single-item operation."""
     return {"TableName": TABLE, "Key": key(name), **more}
 
 
 def kept(operation: str, parameters: dict[str, Any]) -> Any:
-    """Make a case, under its operation's name and how it differs from others of it."""
+    """Build a case, identified by operation and variant."""
     more = parameters.keys() - {"TableName", "Key", "Item", "RequestItems", "TransactItems"}
     return pytest.param(operation, parameters, id="-".join((operation, *sorted(more))))
 
@@ -145,7 +139,7 @@ TRANSACTIONS = [
         },
     ),
 ]
-# What our rules cannot know: sizes of items that were not sent, and that did not come back.
+# The rules cannot know the size of an item that was neither sent nor returned.
 UNKNOWN = [
     kept("put_item", {"TableName": TABLE, "Item": item("three", 100)}),
     kept("update_item", add_one("large")),
@@ -158,7 +152,6 @@ UNKNOWN = [
 
 @pytest.fixture(scope="session")
 def dynalite() -> Iterator[str]:
-    """Run dynalite, in memory."""
     node = layout.node_directory() / "node"
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
@@ -174,7 +167,7 @@ def dynalite() -> Iterator[str]:
 
 
 class Bench:
-    """A table, and a client of which every answer is noted."""
+    """A table and a client that records every answer."""
 
     def __init__(self, client: Any, meter: UsageMeter) -> None:
         self.client = client
@@ -187,7 +180,7 @@ class Bench:
         self.seen.append((model.name, asked, parsed))
 
     async def fill(self) -> None:
-        """Make the table, with items of some sizes."""
+        """Create the table with items of several sizes."""
         names = ("k", "s")
         await self.client.create_table(
             TableName=TABLE,
@@ -206,7 +199,10 @@ class Bench:
         self.seen.clear()
 
     async def ask(self, operation: str, parameters: dict[str, Any]) -> tuple[Used, Used]:
-        """Ask; what our rules say alone, and what the answer says, which the meter counts."""
+        """
+        Call an operation; return the units by our rules and those the meter takes from the
+        answer.
+        """
         with self.meter.invocation():
             await getattr(self.client, operation)(**parameters)
             counted = self.meter.total.by_term
@@ -222,13 +218,13 @@ class Bench:
 
 @pytest.fixture
 def around(session: AioSession, monkeypatch: pytest.MonkeyPatch) -> Around:
-    """Give what clients are made of: a session, and an environment that says where to go."""
+    """Return what clients need: a session and an environment with endpoints."""
     return session, monkeypatch
 
 
 @asynccontextmanager
 async def opened(endpoint_url: str, around: Around) -> AsyncIterator[Bench]:
-    """Open a table that is gone afterwards."""
+    """Open a table that is deleted afterwards."""
     session, monkeypatch = around
     for variable, value in layout.client_environment(endpoint_url).items():
         monkeypatch.setenv(variable, value)
@@ -246,26 +242,24 @@ async def opened(endpoint_url: str, around: Around) -> AsyncIterator[Bench]:
 
 
 @pytest.mark.parametrize(("operation", "parameters"), [*WRITES, *READS])
-async def test_by_size_as_dynalite_says(
+async def test_meter_matches_dynalite(
     operation: str,
     parameters: dict[str, Any],
     dynalite: str,
     around: Around,
 ) -> None:
-    """What is sent or comes back has its size, and so its units."""
     async with opened(dynalite, around) as bench:
         ours, told = await bench.ask(operation, parameters)
     assert ours == told
 
 
 @pytest.mark.parametrize(("operation", "parameters"), [*WRITES, *TRANSACTIONS])
-async def test_by_size_as_the_emulator_says(
+async def test_meter_matches_emulator(
     operation: str,
     parameters: dict[str, Any],
     ministack: str,
     around: Around,
 ) -> None:
-    """What is written has its size, and so its units, in a transaction twice as many."""
     async with opened(ministack, around) as bench:
         ours, told = await bench.ask(operation, parameters)
     assert ours == told
@@ -280,20 +274,20 @@ async def test_by_size_as_the_emulator_says(
         kept("batch_write_item", {"RequestItems": {TABLE: [PUT_NEW, PUT_NEWER, DELETE_SMALL]}}),
     ],
 )
-async def test_by_size_as_dynamodb_local_says(
+async def test_meter_matches_dynamodb_local(
     operation: str,
     parameters: dict[str, Any],
     aws_tables: str,
     around: Around,
 ) -> None:
-    """What AWS's own implementation says of a call is what our rules say."""
     async with opened(aws_tables, around) as bench:
         ours, told = await bench.ask(operation, parameters)
     assert ours == told
 
 
-async def test_where_dynamodb_local_differs(aws_tables: str, around: Around) -> None:
-    """Its transactions cost twice what AWS bills, and a batch's deletion of nothing two units."""
+async def test_dynamodb_local_overcounts_transactions_and_empty_deletes(
+    aws_tables: str, around: Around
+) -> None:
     ((operation, parameters),) = (case.values for case in TRANSACTIONS)
     async with opened(aws_tables, around) as bench:
         ours, told = await bench.ask(str(operation), cast("dict[str, Any]", parameters))
@@ -305,13 +299,13 @@ async def test_where_dynamodb_local_differs(aws_tables: str, around: Around) -> 
 
 
 @pytest.mark.parametrize(("operation", "parameters"), UNKNOWN)
-async def test_what_only_the_answer_knows(
+async def test_meter_prefers_reported_units_over_rules(
     operation: str,
     parameters: dict[str, Any],
     dynalite: str,
     around: Around,
 ) -> None:
-    """Our rules alone say too little, never too much; the meter takes the answer's word."""
+    """The rules alone undercount, never overcount."""
     async with opened(dynalite, around) as bench:
         ours, told = await bench.ask(operation, parameters)
     assert ours.keys() == told.keys()

@@ -1,4 +1,4 @@
-"""What must not cost a call, or a write: money is a property of the adapters."""
+"""Call counts of the adapters: common cases must cost no extra read or write."""
 
 from __future__ import annotations
 
@@ -21,13 +21,12 @@ HOST = "https://example.com"
 
 
 def counted(world: AwsWorld) -> tuple[Container, Faulty]:
-    """Start a container whose calls of the database are counted."""
+    """Start a container whose database calls are counted."""
     client = Faulty(world.clients["dynamodb"])
     return world.container(dynamodb=client), client
 
 
-async def test_a_full_horizon_costs_no_write(moto_world: AwsWorld) -> None:
-    """Packs of a host that is known to be taken for long are sent away for nothing."""
+async def test_full_horizon_costs_no_write(moto_world: AwsWorld) -> None:
     container, client = counted(moto_world)
     now_ms = moto_world.clock.now_ms()
     await container.hosts.reserve(HOST, 25, 1_000, now_ms, now_ms + 5_000)
@@ -38,8 +37,7 @@ async def test_a_full_horizon_costs_no_write(moto_world: AwsWorld) -> None:
     assert client.calls == before
 
 
-async def test_a_blocked_host_costs_no_write(moto_world: AwsWorld) -> None:
-    """A host that is known to be blocked is not written to."""
+async def test_blocked_host_costs_no_write(moto_world: AwsWorld) -> None:
     container, client = counted(moto_world)
     now_ms = moto_world.clock.now_ms()
     await container.hosts.look(HOST)
@@ -49,8 +47,7 @@ async def test_a_blocked_host_costs_no_write(moto_world: AwsWorld) -> None:
     assert client.calls == before
 
 
-async def test_no_delay_costs_no_write(moto_world: AwsWorld) -> None:
-    """Without a delay a host is read every few seconds, and never written."""
+async def test_host_without_delay_costs_no_write(moto_world: AwsWorld) -> None:
     container, client = counted(moto_world)
     for _ in range(50):
         now_ms = moto_world.clock.now_ms()
@@ -60,15 +57,13 @@ async def test_no_delay_costs_no_write(moto_world: AwsWorld) -> None:
 
 
 async def test_many_slots_cost_one_write(moto_world: AwsWorld) -> None:
-    """A pack's slots are reserved together."""
     container, client = counted(moto_world)
     now_ms = moto_world.clock.now_ms()
     await container.hosts.reserve(HOST, 25, 1_000, now_ms, now_ms + 60_000)
     assert client.calls == {"batch_get_item": 1, "update_item": 1}
 
 
-async def test_a_wrong_guess_costs_one_failed_write(moto_world: AwsWorld) -> None:
-    """A container that is behind learns where a host stands from the write that failed."""
+async def test_stale_host_state_costs_one_failed_write(moto_world: AwsWorld) -> None:
     container, client = counted(moto_world)
     now_ms = moto_world.clock.now_ms()
     await container.hosts.look(HOST)
@@ -78,8 +73,8 @@ async def test_a_wrong_guess_costs_one_failed_write(moto_world: AwsWorld) -> Non
     assert client.calls == {"batch_get_item": 1, "update_item": 2}
 
 
-async def test_a_look_is_remembered_for_seconds(moto_world: AwsWorld) -> None:
-    """Hosts are read again after 5 seconds, and when the clock was set back."""
+async def test_host_read_is_cached_for_5_seconds(moto_world: AwsWorld) -> None:
+    """The cache also expires when the clock is set back."""
     container, client = counted(moto_world)
     for step_ms, reads in ((0, 1), (4_999, 1), (1, 2), (-10_000, 3), (0, 3)):
         moto_world.clock.at_ms += step_ms
@@ -87,10 +82,9 @@ async def test_a_look_is_remembered_for_seconds(moto_world: AwsWorld) -> None:
         assert client.calls["batch_get_item"] == reads
 
 
-async def test_what_a_container_remembers_of_hosts_is_bounded(
+async def test_host_cache_is_bounded_by_count_and_bytes(
     moto_world: AwsWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The hosts that were not asked for the longest are forgotten, by number of bytes too."""
     monkeypatch.setattr(dynamodb_hosts, "ROBOTS_BYTES_KEPT_MAX", 3_000)
     container, client = counted(moto_world)
     hosts = [f"https://{number}.example" for number in range(5)]
@@ -105,8 +99,10 @@ async def test_what_a_container_remembers_of_hosts_is_bounded(
 
 
 @pytest.mark.parametrize("separator", [b"\n", b""], ids=["lines", "one line"])
-async def test_robots_that_no_item_holds_are_cut(moto_world: AwsWorld, separator: bytes) -> None:
-    """A file of noise is cut at a line until it fits: what is kept is its beginning."""
+async def test_robots_larger_than_item_is_truncated_at_line(
+    moto_world: AwsWorld, separator: bytes
+) -> None:
+    """The file is noise, which compresses badly."""
     random = Random(9)
     body = separator.join(random.randbytes(500).replace(b"\n", b"") for _ in range(1_100))
     entry = RobotsEntry(fetched_at_ms=moto_world.clock.now_ms(), body=body)
@@ -118,7 +114,7 @@ async def test_robots_that_no_item_holds_are_cut(moto_world: AwsWorld, separator
 
 
 async def test_new_claims_cost_no_read(moto_world: AwsWorld) -> None:
-    """Claims travel 25 at a time; what turns out to be claimed already is read, and no more."""
+    """Claims are written 25 at a time; only existing claims are read."""
     container, client = counted(moto_world)
     now_ms = moto_world.clock.now_ms()
     targets = [samples.target(number) for number in range(50)]
@@ -130,7 +126,6 @@ async def test_new_claims_cost_no_read(moto_world: AwsWorld) -> None:
 
 
 async def test_only_lapsed_claims_are_written_one_by_one(moto_world: AwsWorld) -> None:
-    """What stands in the way and holds no more is put under a condition."""
     container, client = counted(moto_world)
     now_ms = moto_world.clock.now_ms()
     targets = [samples.target(number) for number in range(30)]
@@ -143,16 +138,14 @@ async def test_only_lapsed_claims_are_written_one_by_one(moto_world: AwsWorld) -
     assert client.calls == {"batch_get_item": 2, "batch_execute_statement": 2, "put_item": 4}
 
 
-async def test_messages_travel_ten_at_a_time(moto_world: AwsWorld) -> None:
-    """A message in a full batch costs a tenth of a request."""
+async def test_messages_are_sent_in_batches_of_ten(moto_world: AwsWorld) -> None:
     client = Faulty(moto_world.clients["sqs"])
     queue = moto_world.container(sqs=client).queue
     await queue.send([samples.outgoing(place) for place in range(41)], express=False)
     assert client.calls == {"send_message_batch": 5}
 
 
-async def test_a_batch_is_recalled_with_one_read(moto_world: AwsWorld) -> None:
-    """What is known of all packs of a batch is one call."""
+async def test_batch_is_recalled_with_one_read(moto_world: AwsWorld) -> None:
     container, client = counted(moto_world)
     await container.packs.recall(samples.pack_ids(10))
     assert client.calls == {"batch_get_item": 1}

@@ -1,6 +1,6 @@
-"""Couriers: what is brought lies there whole, and only then under its name.
+"""Contract of couriers: a file gets its name at the receiver only when it is complete.
 
-The one to an SFTP server is held to the same by tests/integration/delivery, where there is one.
+tests/integration/delivery covers the SFTP courier.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Way:
         self.files = world.container().files
 
     async def export(self, body: bytes) -> File:
-        """Put an export of one file into the bucket; the file."""
+        """Put an export of one file into the bucket; returns the file."""
         made: dict[str, bytes] = {}
         (file,) = exported(made, {"c": [body]}).files
         for key, content in made.items():
@@ -47,7 +47,6 @@ class Way:
 
 @pytest.fixture(params=["memory", *AWS_WORLDS])
 async def way(request: pytest.FixtureRequest, opener: Opener) -> AsyncIterator[Way]:
-    """Give the way to a receiver in every world."""
     async with opener(request.param) as world:
         if isinstance(world, MemoryWorld):
             yield Way(world, MemoryCourier(world.state, {}, clock=world.clock))
@@ -62,8 +61,7 @@ async def way(request: pytest.FixtureRequest, opener: Opener) -> AsyncIterator[W
 
 
 @pytest.mark.parametrize("body", [b"", b"one", b"x" * 300_000])
-async def test_a_file_is_brought_whole(way: Way, body: bytes) -> None:
-    """It lies there under its own path, and can be brought again."""
+async def test_file_is_delivered_whole_and_again(way: Way, body: bytes) -> None:
     file = await way.export(body)
     for _ in range(2):
         assert await way.courier.bring(file, LATER_MS)
@@ -71,16 +69,15 @@ async def test_a_file_is_brought_whole(way: Way, body: bytes) -> None:
     assert await way.courier.sizes([file.path, "other"]) == {file.path: len(body)}
 
 
-async def test_without_time_nothing_is_brought(way: Way) -> None:
-    """A file that is small is not begun after the deadline."""
+async def test_delivery_after_deadline_does_not_start(way: Way) -> None:
     file = await way.export(b"one")
     assert not await way.courier.bring(file, NOW_MS)
     assert await way.courier.sizes([file.path]) == {}
 
 
 @pytest.mark.parametrize("case", ["another content", "another length", "gone"])
-async def test_what_the_manifest_does_not_mean_is_not_brought(way: Way, case: str) -> None:
-    """The export is being made anew: it may be delivered later, and does not lie there now."""
+async def test_file_that_differs_from_manifest_is_not_delivered(way: Way, case: str) -> None:
+    """The export is being rebuilt, so it can be delivered later."""
     file = await way.export(b"one")
     if case == "gone":
         await way.files.delete([PREFIX + file.path])
@@ -92,8 +89,7 @@ async def test_what_the_manifest_does_not_mean_is_not_brought(way: Way, case: st
     assert await way.courier.sizes([file.path]) == {}
 
 
-async def test_small_files_are_written_and_read(way: Way) -> None:
-    """What is not there is None; what is larger than asked for is not read."""
+async def test_small_file_read_returns_none_if_missing_or_too_large(way: Way) -> None:
     assert await way.courier.read("manifests/x.json", 10) is None
     for body in (b"0123456789", b"01"):
         await way.courier.write("manifests/x.json", body)
@@ -102,8 +98,7 @@ async def test_small_files_are_written_and_read(way: Way) -> None:
         await way.courier.read("manifests/x.json", 1)
 
 
-async def test_files_are_removed(way: Way) -> None:
-    """Those that are not there are passed over."""
+async def test_remove_ignores_missing_files(way: Way) -> None:
     await way.courier.write("a", b"1")
     await way.courier.write("b", b"2")
     await way.courier.remove([Remains(path="a"), Remains(path="c", sha256="0" * 64)])
@@ -112,8 +107,7 @@ async def test_files_are_removed(way: Way) -> None:
 
 
 @pytest.mark.parametrize("name", AWS_WORLDS)
-async def test_a_bucket_that_is_not_there_is_permanent(opener: Opener, name: str) -> None:
-    """A person has to make it, or to name another one."""
+async def test_missing_bucket_is_permanent_error(opener: Opener, name: str) -> None:
     async with opener(name) as world:
         assert isinstance(world, AwsWorld)
         client = world.clients["s3"]

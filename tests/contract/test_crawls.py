@@ -1,4 +1,4 @@
-"""Crawls: definitions, states, and books that are sealed."""
+"""Contract of crawls: definitions, states and sealed counters."""
 
 from __future__ import annotations
 
@@ -51,8 +51,7 @@ FULL = samples.crawl(
     [samples.crawl(), FULL, default_crawl(samples.NOW_MS)],
     ids=["plain", "full", "default"],
 )
-async def test_a_crawl_is_read_as_written(world: World, crawl: object) -> None:
-    """Every field of a crawl comes back as it was."""
+async def test_crawl_is_read_as_written(world: World, crawl: object) -> None:
     assert isinstance(crawl, type(FULL))
     assert await world.container().crawls.create(crawl)
     assert await world.container().crawls.get(crawl.id) == crawl
@@ -80,8 +79,7 @@ async def test_crawl_with_long_seed_list_is_read_as_written(world: World) -> Non
         assert await container.crawls.list() == (paused,)
 
 
-async def test_an_unknown_crawl_is_none(world: World) -> None:
-    """A crawl that nobody made is not there, and its books are empty."""
+async def test_unknown_crawl_is_none(world: World) -> None:
     crawls = world.container().crawls
     assert await crawls.get("nobody-1") is None
     assert await crawls.list() == ()
@@ -91,8 +89,7 @@ async def test_an_unknown_crawl_is_none(world: World) -> None:
     )
 
 
-async def test_an_id_is_taken_once(world: World) -> None:
-    """A second crawl of the same id is not made, and changes nothing."""
+async def test_second_crawl_with_same_id_is_not_created(world: World) -> None:
     crawls = world.container().crawls
     assert await crawls.create(samples.crawl())
     assert not await crawls.create(samples.crawl(pages_max=1))
@@ -100,8 +97,7 @@ async def test_an_id_is_taken_once(world: World) -> None:
     assert await crawls.get("shop-1") == samples.crawl()
 
 
-async def test_one_of_competing_creators_wins(world: World) -> None:
-    """Of containers that make a crawl at once, exactly one has made it."""
+async def test_concurrent_creators_make_one_crawl(world: World) -> None:
     made = await asyncio.gather(
         *(world.container().crawls.create(samples.crawl()) for _ in range(5))
     )
@@ -109,7 +105,6 @@ async def test_one_of_competing_creators_wins(world: World) -> None:
 
 
 async def test_crawls_are_listed_newest_first(world: World) -> None:
-    """The list holds crawls and nothing else, the newest first."""
     container = world.container()
     crawls = [
         samples.crawl(name, started_at_ms=samples.NOW_MS + age)
@@ -131,10 +126,9 @@ async def test_crawls_are_listed_newest_first(world: World) -> None:
         ([], False),
     ],
 )
-async def test_a_state_moves_from_allowed_states(
+async def test_state_moves_only_from_allowed_states(
     world: World, allowed: list[State], *, moves: bool
 ) -> None:
-    """A crawl's state changes only from a state that allows it."""
     crawls, crawl = world.container().crawls, samples.crawl()
     await crawls.create(crawl)
     stopping = replace(crawl, state=State.STOPPING, stop=Stop.CANCELLED)
@@ -143,8 +137,7 @@ async def test_a_state_moves_from_allowed_states(
     assert await crawls.get(crawl.id) == (stopping if moves else crawl)
 
 
-async def test_a_move_writes_state_and_stop_alone(world: World) -> None:
-    """What else the mover believed of the crawl is not written; a stop reason can go again."""
+async def test_move_writes_only_state_and_stop_reason(world: World) -> None:
     crawls, crawl = world.container().crawls, samples.crawl()
     await crawls.create(crawl)
     await crawls.move(
@@ -156,8 +149,7 @@ async def test_a_move_writes_state_and_stop_alone(world: World) -> None:
     assert await crawls.get(crawl.id) == crawl
 
 
-async def test_a_move_notes_pauses(world: World) -> None:
-    """Since when a crawl is paused and for how long it was is written, and gone when it goes on."""
+async def test_move_records_pause_start_and_total(world: World) -> None:
     crawls, crawl = world.container().crawls, samples.crawl()
     await crawls.create(crawl)
     paused = moved(crawl, State.PAUSED, None, crawl.started_at_ms + 5_000)
@@ -169,15 +161,13 @@ async def test_a_move_notes_pauses(world: World) -> None:
     assert resumed.paused_ms == 60_000
 
 
-async def test_an_absent_crawl_does_not_move(world: World) -> None:
-    """A move makes no crawl."""
+async def test_move_of_absent_crawl_creates_nothing(world: World) -> None:
     crawls = world.container().crawls
     assert not await crawls.move(samples.crawl(), list(State))
     assert await crawls.get("shop-1") is None
 
 
-async def test_one_of_competing_moves_wins(world: World) -> None:
-    """Of containers that move a crawl from one state at once, exactly one does."""
+async def test_concurrent_moves_let_one_win(world: World) -> None:
     crawl = samples.crawl()
     await world.container().crawls.create(crawl)
     paused = replace(crawl, state=State.PAUSED)
@@ -187,8 +177,7 @@ async def test_one_of_competing_moves_wins(world: World) -> None:
     assert sorted(moved) == [False] * 4 + [True]
 
 
-async def test_a_sealed_crawl_is_finished(world: World) -> None:
-    """Sealing closes every shard, the unused ones too, and writes how the crawl ended."""
+async def test_seal_finishes_crawl_and_closes_every_shard(world: World) -> None:
     container, crawl = world.container(), samples.crawl(shards=4, seeds_planned=1)
     await container.crawls.create(crawl)
     (pack,) = samples.pack_ids(1)
@@ -203,8 +192,7 @@ async def test_a_sealed_crawl_is_finished(world: World) -> None:
     assert not await world.container().crawls.seal(crawl, counters, done)
 
 
-async def test_last_counts_are_sealed_with_the_books(world: World) -> None:
-    """What never came to an end is counted once, by whoever seals, and beside what is there."""
+async def test_seal_adds_last_counts_once(world: World) -> None:
     container, crawl = world.container(), samples.crawl(shards=3)
     await container.crawls.create(crawl)
     for pack in samples.pack_ids(4):
@@ -219,8 +207,7 @@ async def test_last_counts_are_sealed_with_the_books(world: World) -> None:
 
 
 @pytest.mark.parametrize("shards", [1, 3])
-async def test_counters_that_changed_are_not_sealed(world: World, shards: int) -> None:
-    """A commit between reading and sealing keeps the crawl open, on whichever shard it counts."""
+async def test_seal_fails_if_counters_changed(world: World, shards: int) -> None:
     container, crawl = world.container(), samples.crawl(shards=shards)
     await container.crawls.create(crawl)
     first, second = samples.pack_ids(2)
@@ -232,8 +219,7 @@ async def test_counters_that_changed_are_not_sealed(world: World, shards: int) -
     assert not any(shard.closed for shard in (await container.crawls.counters(crawl)).shards)
 
 
-async def test_a_crawl_that_moved_is_not_sealed(world: World) -> None:
-    """A crawl that was cancelled in the meantime is looked at again before it ends."""
+async def test_seal_fails_if_state_changed(world: World) -> None:
     crawls, crawl = world.container().crawls, samples.crawl()
     await crawls.create(crawl)
     counters = await crawls.counters(crawl)
@@ -245,7 +231,6 @@ async def test_a_crawl_that_moved_is_not_sealed(world: World) -> None:
 
 
 async def test_seal_and_commit_exclude_each_other(world: World) -> None:
-    """Whatever commits while a crawl is sealed is either in the sealed books or refused."""
     for attempt in range(4):
         crawl = samples.crawl(f"race{attempt}", shards=2)
         container = world.container()
@@ -265,8 +250,7 @@ async def test_seal_and_commit_exclude_each_other(world: World) -> None:
         assert sealed is (fetched == 0)
 
 
-async def test_one_of_competing_seals_wins(world: World) -> None:
-    """Of containers that finish a crawl at once, exactly one does."""
+async def test_concurrent_seals_let_one_win(world: World) -> None:
     container, crawl = world.container(), samples.crawl(shards=3)
     await container.crawls.create(crawl)
     counters = await container.crawls.counters(crawl)
@@ -277,8 +261,7 @@ async def test_one_of_competing_seals_wins(world: World) -> None:
     assert sorted(sealed) == [False] * 3 + [True]
 
 
-async def test_an_announcement_is_noted(world: World) -> None:
-    """That the completion event was sent is read with the crawl."""
+async def test_announcement_is_recorded(world: World) -> None:
     crawls, crawl = world.container().crawls, samples.crawl()
     await crawls.create(crawl)
     await crawls.announced(crawl.id)
@@ -286,8 +269,7 @@ async def test_an_announcement_is_noted(world: World) -> None:
     assert await crawls.get(crawl.id) == replace(crawl, announced=True)
 
 
-async def test_counts_of_kinds_are_added_up(world: World) -> None:
-    """Containers add to what all have counted; each is told the sum."""
+async def test_shared_counts_are_added_up(world: World) -> None:
     crawl = samples.crawl()
     one, other = world.container().crawls, world.container().crawls
     await one.create(crawl)

@@ -1,4 +1,4 @@
-"""The dead-letter queue: looked at without loss, put back, deleted, sent on."""
+"""Contract of the dead-letter queue: inspect without loss, put back, delete, redrive."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ HOLD_S = 300
 
 
 async def all_of(dead_letters: DeadLetters, count_max: int = 40) -> list[DeadLetter]:
-    """Take until there are no more."""
+    """Take letters until the queue is empty."""
     taken: list[DeadLetter] = []
     while some := await dead_letters.take(count_max, HOLD_S):
         assert len(some) <= count_max
@@ -30,8 +30,7 @@ async def all_of(dead_letters: DeadLetters, count_max: int = 40) -> list[DeadLet
     return taken
 
 
-async def test_no_letters(world: World) -> None:
-    """An empty queue has none, and nothing is put back, deleted or sent."""
+async def test_empty_queue_has_no_letters(world: World) -> None:
     dead_letters = world.container().dead_letters
     assert await dead_letters.take(40, HOLD_S) == ()
     await dead_letters.put_back([])
@@ -40,8 +39,8 @@ async def test_no_letters(world: World) -> None:
     assert await world.receive("crawl") == []
 
 
-async def test_a_letter_is_told_whole(world: World) -> None:
-    """Body and reason are as they were buried; a look counts as a receive."""
+async def test_letter_is_read_with_body_and_reason(world: World) -> None:
+    """A look counts as a receive."""
     container = world.container()
     await container.queue.bury("{ü", "body is neither a URL nor valid JSON")
     (letter,) = await container.dead_letters.take(10, HOLD_S)
@@ -51,8 +50,7 @@ async def test_a_letter_is_told_whole(world: World) -> None:
     assert letter.sent_at_ms >= 0
 
 
-async def test_what_is_held_is_hidden_until_it_is_put_back(world: World) -> None:
-    """Nobody else sees a letter that somebody holds; put back, it is the same letter."""
+async def test_held_letter_is_hidden_until_put_back(world: World) -> None:
     holder, other = world.container(), world.container()
     await holder.queue.bury("x", "why")
     (letter,) = await holder.dead_letters.take(10, HOLD_S)
@@ -63,8 +61,7 @@ async def test_what_is_held_is_hidden_until_it_is_put_back(world: World) -> None
     assert again.receives == 2
 
 
-async def test_a_hold_ends_by_itself(world: World) -> None:
-    """A letter whose holder is gone is seen again."""
+async def test_hold_expires(world: World) -> None:
     container = world.container()
     await container.queue.bury("x", "why")
     (letter,) = await container.dead_letters.take(10, 0)
@@ -72,8 +69,7 @@ async def test_a_hold_ends_by_itself(world: World) -> None:
     assert again.id == letter.id
 
 
-async def test_all_are_found_though_they_come_in_parts(world: World) -> None:
-    """Any number of letters is taken, each once, never more at once than asked for."""
+async def test_take_returns_every_letter_once(world: World) -> None:
     container = world.container()
     bodies = [f"{{{number}" for number in range(57)]
     await asyncio.gather(*(container.queue.bury(body, "why") for body in bodies))
@@ -84,8 +80,7 @@ async def test_all_are_found_though_they_come_in_parts(world: World) -> None:
     assert len(await all_of(container.dead_letters)) == 57
 
 
-async def test_only_what_is_deleted_is_gone(world: World) -> None:
-    """Deleting some leaves the others; deleting or putting back what is gone does no harm."""
+async def test_delete_removes_only_given_letters(world: World) -> None:
     container = world.container()
     for number in range(13):
         await container.queue.bury(f"{{{number}", "why")
@@ -96,24 +91,22 @@ async def test_only_what_is_deleted_is_gone(world: World) -> None:
     assert [received.body for received in await world.receive("dead")] == ["{7"]
 
 
-async def test_a_body_is_sent_back_as_it_is(world: World) -> None:
-    """What is no message can be sent all the same, untouched and without its reason."""
+async def test_redrive_sends_body_unchanged(world: World) -> None:
+    """An invalid message can be sent too; its reason is dropped."""
     await world.container().dead_letters.resend(["{ü", "x" * 10])
     received = await world.receive("crawl")
     assert sorted(message.body for message in received) == ["x" * 10, "{ü"]
     assert {message.reason for message in received} == {None}
 
 
-async def test_bodies_go_back_to_the_queue_that_they_belong_to(world: World) -> None:
-    """What came from the seed queue is not sent to where packs are taken."""
+async def test_redrive_returns_body_to_its_own_queue(world: World) -> None:
     await world.container().dead_letters.resend(["{ü"], MessageSource.SEEDS)
     assert [message.body for message in await world.receive("seeds")] == ["{ü"]
     assert await world.receive("crawl") == []
 
 
 @pytest.mark.parametrize("source", MessageSource)
-async def test_a_letter_says_where_it_came_from(world: World, source: MessageSource) -> None:
-    """Whether it may be read as a pack is known for as long as it lies there."""
+async def test_letter_reports_its_source_queue(world: World, source: MessageSource) -> None:
     container = world.container()
     await container.queue.bury("x", "why", source)
     (letter,) = await container.dead_letters.take(10, HOLD_S)
@@ -131,10 +124,9 @@ async def test_a_letter_says_where_it_came_from(world: World, source: MessageSou
     ],
     ids=["nothing", "a reason alone", "seeds", "unknown", "packs"],
 )
-async def test_a_letter_that_says_nothing_is_no_pack(
+async def test_letter_without_source_is_read_as_seeds(
     aws_world: AwsWorld, told: dict[str, str], source: MessageSource
 ) -> None:
-    """A body that left no room to say where it came from is read as seeds."""
     attributes = {name: {"DataType": "String", "StringValue": text} for name, text in told.items()}
     await aws_world.clients["sqs"].send_message(
         QueueUrl=aws_world.urls["dead"], MessageBody="x", MessageAttributes=attributes
@@ -146,10 +138,10 @@ async def test_a_letter_that_says_nothing_is_no_pack(
 @pytest.mark.parametrize(
     ("lane", "source"), [("seeds", MessageSource.SEEDS), ("crawl", MessageSource.PACKS)]
 )
-async def test_what_sqs_moved_is_read_by_where_sqs_says_it_lay(
+async def test_source_of_letter_moved_by_sqs_is_its_sqs_attribute(
     moto_world: AwsWorld, lane: str, source: MessageSource
 ) -> None:
-    """Attributes that the sender of a message made up do not count (nor does its reason)."""
+    """Attributes set by the sender, also a reason, are ignored."""
     name = f"{moto_world.name}-{lane}"
 
     async def moved(method: Call, parameters: Answer) -> Answer:
@@ -172,8 +164,7 @@ async def test_what_sqs_moved_is_read_by_where_sqs_says_it_lay(
     assert (letter.source, letter.reason) == (source, None)
 
 
-async def test_what_sqs_moved_has_no_reason(aws_world: AwsWorld) -> None:
-    """A message that was received too often is a letter without a reason, its body untouched."""
+async def test_letter_moved_by_sqs_has_no_reason(aws_world: AwsWorld) -> None:
     sqs = aws_world.clients["sqs"]
     crawl, dead = aws_world.urls["crawl"], aws_world.urls["dead"]
     found = await sqs.get_queue_attributes(QueueUrl=dead, AttributeNames=["QueueArn"])
@@ -189,8 +180,8 @@ async def test_what_sqs_moved_has_no_reason(aws_world: AwsWorld) -> None:
     assert letter.sent_at_ms > 0
 
 
-async def test_an_empty_answer_is_not_the_end(moto_world: AwsWorld) -> None:
-    """A standard queue may answer with nothing though there is something."""
+async def test_empty_receive_is_not_end_of_queue(moto_world: AwsWorld) -> None:
+    """A standard queue may return nothing although it has messages."""
     empty = 2
 
     async def sometimes(method: Call, parameters: Answer) -> Answer:
@@ -205,8 +196,8 @@ async def test_an_empty_answer_is_not_the_end(moto_world: AwsWorld) -> None:
     assert faulty.calls["receive_message"] == 3
 
 
-async def test_a_partly_failed_delete_is_told(moto_world: AwsWorld) -> None:
-    """Answered 200 with failures, deleting is not done; putting back needs no second try."""
+async def test_partly_failed_delete_is_reported(moto_world: AwsWorld) -> None:
+    """SQS answers 200 with failures. Putting back needs no retry."""
 
     async def failed(_method: Call, parameters: Answer) -> Answer:
         return {"Failed": [{"Id": entry["Id"], "Code": "x"} for entry in parameters["Entries"]]}

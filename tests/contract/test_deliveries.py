@@ -1,4 +1,4 @@
-"""The delivery queue: orders are sent, put off, and put aside with their reason."""
+"""Contract of the delivery queue: orders are sent, deferred or dead-lettered with a reason."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ BODY = '{"day": "2026-11-21"}'
 
 
 @pytest.mark.parametrize("name", AWS_WORLDS)
-async def test_orders_are_sent_put_off_and_put_aside(opener: Opener, name: str) -> None:
-    """A message that is put off is not to be had; one that is put aside says why."""
+async def test_orders_are_sent_deferred_and_dead_lettered(opener: Opener, name: str) -> None:
     async with opener(name) as world:
         assert isinstance(world, AwsWorld)
         deliveries = SqsDeliveries(

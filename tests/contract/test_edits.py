@@ -1,4 +1,4 @@
-"""Crawls that are edited while they run."""
+"""Contract of edits to running crawls."""
 
 from __future__ import annotations
 
@@ -24,8 +24,9 @@ if TYPE_CHECKING:
         {"depth_max": 0, "duration_max_s": 60, "concurrency": 3},
     ],
 )
-async def test_an_edit_is_read_as_written(world: World, fields: dict[str, Any]) -> None:
-    """What differs is written, and that it was edited once more."""
+async def test_edit_writes_changes_and_raises_edit_count(
+    world: World, fields: dict[str, Any]
+) -> None:
     crawls, crawl = world.container().crawls, samples.crawl(exclude=("/x",))
     await crawls.create(crawl)
     wanted = replace(crawl, **fields)
@@ -36,8 +37,7 @@ async def test_an_edit_is_read_as_written(world: World, fields: dict[str, Any]) 
     assert await crawls.get(crawl.id) == replace(edited, delay_ms=77, edits=2)
 
 
-async def test_an_edit_writes_what_differs_alone(world: World) -> None:
-    """A pause that came in between stays, whatever the editor believed of the state."""
+async def test_edit_keeps_concurrent_pause(world: World) -> None:
     crawls, crawl = world.container().crawls, samples.crawl()
     await crawls.create(crawl)
     paused = replace(crawl, state=State.PAUSED, stop=Stop.DURATION)
@@ -47,8 +47,7 @@ async def test_an_edit_writes_what_differs_alone(world: World) -> None:
 
 
 @pytest.mark.parametrize("state", [State.STOPPING, State.FINISHED])
-async def test_what_has_ended_is_not_edited(world: World, state: State) -> None:
-    """Neither one that drains nor one that is sealed, nor one that is not there."""
+async def test_edit_of_ended_crawl_is_refused(world: World, state: State) -> None:
     crawls, crawl = world.container().crawls, samples.crawl()
     wanted = replace(crawl, delay_ms=5)
     assert not await crawls.edit(wanted, crawl)
@@ -58,8 +57,7 @@ async def test_what_has_ended_is_not_edited(world: World, state: State) -> None:
     assert await crawls.get(crawl.id) == replace(crawl, state=state)
 
 
-async def test_one_of_competing_edits_wins(world: World) -> None:
-    """Of containers that edit what they read at one time, exactly one has; the others look anew."""
+async def test_concurrent_edits_let_one_win(world: World) -> None:
     crawl = samples.crawl()
     await world.container().crawls.create(crawl)
     edited = await asyncio.gather(
@@ -73,8 +71,7 @@ async def test_one_of_competing_edits_wins(world: World) -> None:
     assert standing == replace(crawl, delay_ms=edited.index(True), edits=1)
 
 
-async def test_a_seal_leaves_an_edit_in_place(world: World) -> None:
-    """A crawl that ends while it is edited ends as it was edited."""
+async def test_seal_keeps_edit(world: World) -> None:
     crawls, crawl = world.container().crawls, samples.crawl()
     await crawls.create(crawl)
     counters = await crawls.counters(crawl)
@@ -85,10 +82,7 @@ async def test_a_seal_leaves_an_edit_in_place(world: World) -> None:
 
 
 @pytest.mark.parametrize("quotas", [(), (5,), (3,), (2,)], ids=str)
-async def test_a_commit_keeps_the_quota_that_it_is_given(
-    world: World, quotas: tuple[int, ...]
-) -> None:
-    """Two are claimed of three: the edited quota says how many more, and none is no error."""
+async def test_commit_uses_edited_quota(world: World, quotas: tuple[int, ...]) -> None:
     container = world.container()
     crawl = samples.crawl(pages_max=5)
     await container.crawls.create(crawl)
@@ -106,8 +100,7 @@ async def test_a_commit_keeps_the_quota_that_it_is_given(
 
 
 @pytest.mark.parametrize("which", ["shop-1#count#0", "shop-1#samples"])
-async def test_what_else_lies_beside_crawls_is_none(world: World, which: str) -> None:
-    """An id that names counters or samples finds no crawl."""
+async def test_other_items_of_crawl_table_are_no_crawls(world: World, which: str) -> None:
     container, crawl = world.container(), samples.crawl()
     await container.crawls.create(crawl)
     (pack,) = samples.pack_ids(1)

@@ -1,4 +1,4 @@
-"""Events: that a crawl is finished is told, and that an export stands."""
+"""Contract of events: announce finished crawls and exports."""
 
 from __future__ import annotations
 
@@ -36,8 +36,7 @@ EXPORT = Manifest(
 )
 
 
-async def test_a_completion_is_announced(world: World) -> None:
-    """Who listens hears of it, and of its repetition under the same id."""
+async def test_completion_is_announced_again_under_same_id(world: World) -> None:
     if isinstance(world, AwsWorld):
         await world.watch_events()
     for _ in range(2):
@@ -45,8 +44,7 @@ async def test_a_completion_is_announced(world: World) -> None:
     assert await world.announced() == ["shop-1", "shop-1"]
 
 
-async def test_the_event_says_how_the_crawl_ended(aws_world: AwsWorld) -> None:
-    """The detail holds what a listener needs without asking back."""
+async def test_completion_event_contains_result(aws_world: AwsWorld) -> None:
     await aws_world.watch_events()
     await aws_world.container().events.completed(DONE, {"fetched.ok": 2, "claimed": 2})
     (detail,) = await aws_world.event_details()
@@ -63,8 +61,7 @@ async def test_the_event_says_how_the_crawl_ended(aws_world: AwsWorld) -> None:
     }
 
 
-async def test_an_export_is_announced(world: World) -> None:
-    """Who listens hears which manifest stands, and hears of it again if it is told again."""
+async def test_export_is_announced_again(world: World) -> None:
     if isinstance(world, AwsWorld):
         await world.watch_events()
     key = PREFIX + EXPORT.path
@@ -73,8 +70,7 @@ async def test_an_export_is_announced(world: World) -> None:
     assert await world.exported() == [key, key]
 
 
-async def test_the_event_says_what_was_exported(aws_world: AwsWorld) -> None:
-    """Equal manifests have the same id; another day, crawl or content has another."""
+async def test_export_event_id_depends_on_manifest(aws_world: AwsWorld) -> None:
     await aws_world.watch_events()
     events = aws_world.container().events
     sha256 = hashlib.sha256(encode_manifest(EXPORT)).hexdigest()

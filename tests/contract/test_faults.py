@@ -1,4 +1,4 @@
-"""What AWS does on a bad day: partial answers, lost ones, conflicts, throttles."""
+"""Partial answers, lost answers, conflicts and throttles of AWS."""
 
 from __future__ import annotations
 
@@ -31,7 +31,6 @@ ONE, TWO = samples.pack_ids(2)
 
 
 async def test_only_failed_messages_are_sent_again(moto_world: AwsWorld) -> None:
-    """A batch that is taken in part has its rest sent again, so every message arrives once."""
     container, client = faulty(moto_world, "sqs", send_message_batch=faults.half_sent(times=3))
     outgoing_packs = [samples.outgoing(place) for place in range(10)]
     before_ms = moto_world.clock.now_ms()
@@ -43,8 +42,8 @@ async def test_only_failed_messages_are_sent_again(moto_world: AwsWorld) -> None
     assert moto_world.clock.now_ms() > before_ms
 
 
-async def test_messages_that_are_not_taken_fail_the_send(moto_world: AwsWorld) -> None:
-    """A queue that goes on refusing is tried a bounded number of times."""
+async def test_persistent_refusal_fails_send(moto_world: AwsWorld) -> None:
+    """The number of retries is bounded."""
 
     async def refuse(_call: Call, parameters: Answer) -> Answer:
         code = {"SenderFault": False, "Code": "InternalError"}
@@ -56,8 +55,8 @@ async def test_messages_that_are_not_taken_fail_the_send(moto_world: AwsWorld) -
     assert client.calls["send_message_batch"] == 8
 
 
-async def test_a_senders_fault_is_not_sent_again(moto_world: AwsWorld) -> None:
-    """A message that SQS will never take fails the send, after the others are through."""
+async def test_senders_fault_is_not_sent_again(moto_world: AwsWorld) -> None:
+    """The send fails after the other messages are sent."""
     script = faults.half_sent("InvalidMessageContents", sender_fault=True, times=99)
     container, client = faulty(moto_world, "sqs", send_message_batch=script)
     with pytest.raises(Permanent, match="InvalidMessageContents"):
@@ -66,8 +65,8 @@ async def test_a_senders_fault_is_not_sent_again(moto_world: AwsWorld) -> None:
     assert len(await moto_world.receive("crawl")) == 5
 
 
-async def test_one_failed_batch_does_not_hold_the_others_back(moto_world: AwsWorld) -> None:
-    """Batches go on beside one that fails, so that a redelivery finds less to do."""
+async def test_failed_batch_does_not_block_others(moto_world: AwsWorld) -> None:
+    """A redelivery then has less to send."""
     script = faults.failing(faults.refused("AccessDeniedException"))
     container, _ = faulty(moto_world, "sqs", send_message_batch=script)
     with pytest.raises(Permanent):
@@ -75,8 +74,8 @@ async def test_one_failed_batch_does_not_hold_the_others_back(moto_world: AwsWor
     assert len(await moto_world.receive("crawl")) == 20
 
 
-async def test_keys_that_stay_unprocessed_fail_the_read(moto_world: AwsWorld) -> None:
-    """A read that gets nowhere ends, as something to try later."""
+async def test_persistent_unprocessed_keys_fail_read(moto_world: AwsWorld) -> None:
+    """The error is Transient."""
     container, client = faulty(moto_world, "dynamodb", batch_get_item=faults.nothing_read)
     with pytest.raises(Transient):
         await container.packs.recall([ONE])
@@ -84,7 +83,6 @@ async def test_keys_that_stay_unprocessed_fail_the_read(moto_world: AwsWorld) ->
 
 
 async def test_unprocessed_items_are_written_again(moto_world: AwsWorld) -> None:
-    """A write that is taken in part goes on until it is whole."""
     container, client = faulty(moto_world, "dynamodb", batch_write_item=faults.HALF_WRITTEN)
     await container.pages.store([samples.record(number) for number in range(25)])
     pages = moto_world.container().pages
@@ -95,8 +93,8 @@ async def test_unprocessed_items_are_written_again(moto_world: AwsWorld) -> None
     assert client.calls["batch_write_item"] == 5
 
 
-async def test_items_that_stay_unprocessed_fail_the_write(moto_world: AwsWorld) -> None:
-    """A write that gets nowhere ends, as something to try later."""
+async def test_persistent_unprocessed_items_fail_write(moto_world: AwsWorld) -> None:
+    """The error is Transient."""
     container, client = faulty(moto_world, "dynamodb", batch_write_item=faults.nothing_written)
     with pytest.raises(Transient):
         await container.pages.store([samples.record(1)])
@@ -116,8 +114,7 @@ REFUSED_BEHIND_CONFLICT = faults.cancelled("TransactionConflict", "ConditionalCh
         faults.cancelled("None", "ProvisionedThroughputExceeded"),
     ],
 )
-async def test_a_conflicting_commit_is_repeated(moto_world: AwsWorld, error: Exception) -> None:
-    """A transaction that met another one is tried again, after a pause."""
+async def test_conflicting_commit_is_repeated(moto_world: AwsWorld, error: Exception) -> None:
     script = faults.failing(error, error, error)
     container, client = faulty(moto_world, "dynamodb", transact_write_items=script)
     before_ms = moto_world.clock.now_ms()
@@ -127,8 +124,8 @@ async def test_a_conflicting_commit_is_repeated(moto_world: AwsWorld, error: Exc
     assert moto_world.clock.now_ms() > before_ms
 
 
-async def test_a_commit_in_conflict_for_long_fails(moto_world: AwsWorld) -> None:
-    """A transaction that always meets another one ends, as something to try later."""
+async def test_persistent_conflict_fails_commit(moto_world: AwsWorld) -> None:
+    """The error is Transient."""
     script = faults.always(CONFLICT)
     container, client = faulty(moto_world, "dynamodb", transact_write_items=script)
     with pytest.raises(Transient):
@@ -136,8 +133,7 @@ async def test_a_commit_in_conflict_for_long_fails(moto_world: AwsWorld) -> None
     assert client.calls["transact_write_items"] == 10
 
 
-async def test_a_commit_that_can_never_succeed_says_so(moto_world: AwsWorld) -> None:
-    """A reason that no repetition removes is permanent."""
+async def test_commit_refused_for_good_is_permanent_error(moto_world: AwsWorld) -> None:
     script = faults.always(faults.cancelled("None", "ValidationError"))
     container, client = faulty(moto_world, "dynamodb", transact_write_items=script)
     with pytest.raises(Permanent, match="ValidationError"):
@@ -145,8 +141,8 @@ async def test_a_commit_that_can_never_succeed_says_so(moto_world: AwsWorld) -> 
     assert client.calls["transact_write_items"] == 1
 
 
-async def test_a_standing_ledger_counts_where_it_is_not_reported(moto_world: AwsWorld) -> None:
-    """A refusal that names the budget alone does not hide a ledger that is there."""
+async def test_existing_ledger_counts_when_refusal_omits_it(moto_world: AwsWorld) -> None:
+    """A refusal that reports only the budget does not hide an existing ledger."""
     crawl = samples.crawl(pages_max=2)
     standing = samples.ledger(ONE)
     await moto_world.container().packs.commit(crawl, standing, {"claimed": 2})
@@ -160,8 +156,7 @@ async def test_a_standing_ledger_counts_where_it_is_not_reported(moto_world: Aws
         assert result == expected
 
 
-async def test_a_replica_that_lags_behind_is_not_believed(moto_world: AwsWorld) -> None:
-    """What was written a moment ago is read, wherever something is decided by it."""
+async def test_decisions_use_consistent_reads(moto_world: AwsWorld) -> None:
     container, _ = faulty(moto_world, "dynamodb", **faults.LAGGING)
     crawl, asks = samples.crawl(state=State.PAUSED), claimer("a", samples.NOW_MS)
     urls = [samples.target(number).url for number in range(2)]
@@ -185,8 +180,8 @@ async def test_a_replica_that_lags_behind_is_not_believed(moto_world: AwsWorld) 
     assert await container.frontier.standing(asks.name, urls[1]) is None
 
 
-async def test_a_commit_of_unknown_outcome_is_found(moto_world: AwsWorld) -> None:
-    """When the answer is lost, the next delivery learns that the commit took place."""
+async def test_commit_with_lost_answer_is_found(moto_world: AwsWorld) -> None:
+    """The next delivery finds the committed ledger."""
     script = faults.unanswered()
     container, _ = faulty(moto_world, "dynamodb", transact_write_items=script)
     ledger = samples.ledger(ONE)
@@ -198,8 +193,7 @@ async def test_a_commit_of_unknown_outcome_is_found(moto_world: AwsWorld) -> Non
     assert (await container.crawls.counters(samples.crawl())).claimed == 2
 
 
-async def test_writes_that_a_client_repeats_have_succeeded(moto_world: AwsWorld) -> None:
-    """A client that repeats what it got no answer to does not refuse itself."""
+async def test_writes_repeated_by_client_succeed(moto_world: AwsWorld) -> None:
     container, _ = faulty(
         moto_world,
         "dynamodb",
@@ -220,8 +214,8 @@ async def test_writes_that_a_client_repeats_have_succeeded(moto_world: AwsWorld)
     await container.hosts.block("https://example.com", now_ms + 5, 1, now_ms)
 
 
-async def test_a_repeated_reservation_wastes_slots_and_shares_none(moto_world: AwsWorld) -> None:
-    """Slots whose reservation was answered late are forfeited: never are two given twice."""
+async def test_repeated_reservation_forfeits_slots(moto_world: AwsWorld) -> None:
+    """No slot is given twice."""
     container, _ = faulty(moto_world, "dynamodb", update_item=faults.unanswered())
     now_ms = moto_world.clock.now_ms()
     asked: Any = ("https://example.com", 2, 1_000, now_ms, now_ms + 60_000)
@@ -231,16 +225,15 @@ async def test_a_repeated_reservation_wastes_slots_and_shares_none(moto_world: A
     assert slots.at_ms == (now_ms + 2_000, now_ms + 3_000)
 
 
-async def test_a_ledger_names_its_children_in_order(moto_world: AwsWorld) -> None:
-    """A ledger whose order a bitmap would lose is refused rather than changed."""
+async def test_ledger_with_unordered_children_is_refused(moto_world: AwsWorld) -> None:
+    """A bitmap would lose the order."""
     with pytest.raises(ValueError, match="ascending"):
         await moto_world.container().packs.commit(
             samples.crawl(), samples.ledger(ONE, (2, 1)), {"claimed": 2}
         )
 
 
-async def test_the_default_crawls_counters_never_expire(moto_world: AwsWorld) -> None:
-    """A crawl without an end has no day after which its books may go; any other has one."""
+async def test_counters_of_default_crawl_never_expire(moto_world: AwsWorld) -> None:
     container, crawl = moto_world.container(), samples.crawl(duration_max_s=60)
     endless = default_crawl(samples.NOW_MS)
     for owner, pack in ((crawl, ONE), (endless, TWO)):
@@ -257,15 +250,13 @@ async def test_the_default_crawls_counters_never_expire(moto_world: AwsWorld) ->
     assert len(kept_s) == 4
 
 
-async def test_a_ledger_that_expired_stays_gone(moto_world: AwsWorld) -> None:
-    """Noting that an outbox was sent makes no ledger out of nothing."""
+async def test_noting_sent_outbox_does_not_recreate_expired_ledger(moto_world: AwsWorld) -> None:
     packs = moto_world.container().packs
     await packs.sent(ONE)
     assert await packs.recall([ONE]) == {}
 
 
-async def test_a_journal_with_a_hole_is_not_replayed(moto_world: AwsWorld) -> None:
-    """A chunk that is missing fails the pack rather than losing what it held."""
+async def test_journal_with_missing_chunk_fails_pack(moto_world: AwsWorld) -> None:
     container = moto_world.container()
     await container.packs.write_journal(ONE, samples.large_journal(3, links=8_000))
     table = moto_world.table("packs")
@@ -277,8 +268,7 @@ async def test_a_journal_with_a_hole_is_not_replayed(moto_world: AwsWorld) -> No
         await container.packs.recall([ONE])
 
 
-async def test_long_answers_are_read_to_the_end(moto_world: AwsWorld) -> None:
-    """Lists of crawls, of pages and of files go on where an answer ends."""
+async def test_paginated_answers_are_read_to_end(moto_world: AwsWorld) -> None:
     container, _ = faulty(
         moto_world,
         "dynamodb",
@@ -305,11 +295,9 @@ async def test_long_answers_are_read_to_the_end(moto_world: AwsWorld) -> None:
     assert await container.files.folders("") == tuple(f"folder-{number}/" for number in range(5))
 
 
-async def test_a_scan_that_is_left_leaves_no_read_behind() -> None:
-    """Reads of its other segments have ended once it is closed."""
-
+async def test_closed_scan_cancels_pending_reads() -> None:
     class Slow:
-        """A table whose first segment alone answers."""
+        """A table of which only the first segment answers."""
 
         async def pages(self, _operation: str, **asked: Any) -> AsyncIterator[list[Answer]]:
             if asked["Segment"]:
@@ -325,8 +313,11 @@ async def test_a_scan_that_is_left_leaves_no_read_behind() -> None:
     assert asyncio.all_tasks() == before
 
 
-async def test_a_file_that_is_deleted_while_it_is_looked_at_is_none(moto_world: AwsWorld) -> None:
-    """Whether by the first look or the second; what may not be read is no file that is absent."""
+async def test_file_deleted_during_look_is_none(moto_world: AwsWorld) -> None:
+    """The deletion happens at the first or second look.
+
+    A file without read permission is not absent.
+    """
     await moto_world.container().files.put("file", b"123")
     for method in ("head_object", "get_object"):
         for code, status in (("404", 404), ("NoSuchKey", 404)):
@@ -339,10 +330,10 @@ async def test_a_file_that_is_deleted_while_it_is_looked_at_is_none(moto_world: 
             await container.files.print_of("file")
 
 
-async def test_a_file_is_read_unless_its_bucket_knows_the_sum_of_all_of_it(
+async def test_file_with_composite_checksum_is_read(
     moto_world: AwsWorld,
 ) -> None:
-    """The checksum of its parts' checksums says nothing of what is in it."""
+    """The checksum of the parts' checksums is not a checksum of the content."""
     await moto_world.container().files.put("file", b"123")
     other = sha256(b"456")
     known = {"ContentLength": 3, "ChecksumSHA256": b64encode(other.digest()).decode()}
@@ -354,8 +345,8 @@ async def test_a_file_is_read_unless_its_bucket_knows_the_sum_of_all_of_it(
         assert client.calls["get_object"] == reads
 
 
-async def test_files_that_cannot_be_deleted_are_told(moto_world: AwsWorld) -> None:
-    """S3 answers 200 to a deletion that it refused in part."""
+async def test_partly_failed_file_deletion_is_reported(moto_world: AwsWorld) -> None:
+    """S3 answers 200 to a partly refused deletion."""
     for code, kind in (("AccessDenied", Permanent), ("InternalError", Transient)):
         script = faults.answering({"Errors": [{"Key": "a", "Code": code}]})
         container, _ = faulty(moto_world, "s3", delete_objects=script)
@@ -363,8 +354,8 @@ async def test_files_that_cannot_be_deleted_are_told(moto_world: AwsWorld) -> No
             await container.files.delete(["a"])
 
 
-async def test_an_event_that_is_not_taken_is_told(moto_world: AwsWorld) -> None:
-    """The bus answers 200 to an event that it did not take."""
+async def test_event_not_accepted_is_reported(moto_world: AwsWorld) -> None:
+    """The bus answers 200 to an event that it did not accept."""
     for code, kind in (("InternalFailure", Transient), ("MalformedDetail", Permanent)):
         script = faults.answering({"FailedEntryCount": 1, "Entries": [{"ErrorCode": code}]})
         container, _ = faulty(moto_world, "events", put_events=script)

@@ -1,4 +1,4 @@
-"""Claims on a bad day: stale reads, throttled writes, batches that are taken in part."""
+"""Claims under faults: stale reads, throttled writes, partly processed batches."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from tests.contract.worlds import AwsWorld
 
 
-async def test_unprocessed_keys_are_asked_again(moto_world: AwsWorld) -> None:
-    """A read that is answered in part goes on until it is whole."""
+async def test_unprocessed_keys_are_read_again(moto_world: AwsWorld) -> None:
     container, client = faulty(moto_world, "dynamodb", batch_get_item=faults.HALF_READ)
     now_ms = moto_world.clock.now_ms()
     urls = [f"https://example.com/{number}" for number in range(90)]
@@ -29,8 +28,7 @@ async def test_unprocessed_keys_are_asked_again(moto_world: AwsWorld) -> None:
     assert client.calls["batch_get_item"] == 7
 
 
-async def test_a_stale_read_wins_no_claim(moto_world: AwsWorld) -> None:
-    """Where the read that goes before says nothing, the condition still decides."""
+async def test_stale_read_wins_no_claim(moto_world: AwsWorld) -> None:
     now_ms = moto_world.clock.now_ms()
     first, second = samples.target(1), samples.target(2)
     await moto_world.container().frontier.claim(claimer("a", now_ms), [first])
@@ -45,10 +43,10 @@ async def test_a_stale_read_wins_no_claim(moto_world: AwsWorld) -> None:
 
 
 @pytest.mark.parametrize("kept", [False, True])
-async def test_a_claim_taken_over_while_it_is_given_back_is_given_back(
+async def test_claim_replaced_during_release_is_released(
     moto_world: AwsWorld, *, kept: bool
 ) -> None:
-    """A pack's claim is not to stand again once the one that took its place is given back."""
+    """The pack's claim must not reappear when its replacement is released."""
     now_ms = moto_world.clock.now_ms()
     url = samples.target(1).url
     before, early, forced = (
@@ -70,8 +68,7 @@ async def test_a_claim_taken_over_while_it_is_given_back_is_given_back(
     assert await others.standing("shop", url) is None
 
 
-async def test_a_claim_that_changes_hands_meanwhile_is_left_alone(moto_world: AwsWorld) -> None:
-    """Of what a pack has lost nothing is taken that somebody else has taken over since."""
+async def test_claim_taken_over_during_release_is_kept(moto_world: AwsWorld) -> None:
     now_ms = moto_world.clock.now_ms()
     url = samples.target(1).url
     early = claimer("a", now_ms)
@@ -97,8 +94,8 @@ async def test_a_claim_that_changes_hands_meanwhile_is_left_alone(moto_world: Aw
         await others.release(third, [url])
 
 
-async def test_a_claim_that_changes_hands_all_the_time_fails_for_now(moto_world: AwsWorld) -> None:
-    """It is tried a bounded number of times, and neither won nor lost."""
+async def test_claim_that_keeps_changing_owner_is_transient_error(moto_world: AwsWorld) -> None:
+    """The number of tries is bounded; the claim is neither won nor lost."""
     now_ms = moto_world.clock.now_ms()
     await moto_world.container().frontier.claim(claimer("old", 0), [samples.target(1)])
     script = faults.always(faults.refused("ConditionalCheckFailedException"))
@@ -109,8 +106,8 @@ async def test_a_claim_that_changes_hands_all_the_time_fails_for_now(moto_world:
 
 
 @pytest.mark.parametrize("method", ["batch_execute_statement", "put_item"])
-async def test_a_claim_that_fails_leaves_the_others_made(moto_world: AwsWorld, method: str) -> None:
-    """One throttled call fails the whole, and what was won is won again by the redelivery."""
+async def test_failed_claim_keeps_claims_already_won(moto_world: AwsWorld, method: str) -> None:
+    """The redelivery wins them again."""
     now_ms = moto_world.clock.now_ms()
     targets = [samples.target(number) for number in range(40)]
     if method == "put_item":
@@ -123,8 +120,7 @@ async def test_a_claim_that_fails_leaves_the_others_made(moto_world: AwsWorld, m
     assert len(await container.frontier.claim(claimer("a", now_ms), targets)) == 40
 
 
-async def test_insertions_that_are_throttled_are_repeated(moto_world: AwsWorld) -> None:
-    """Of a batch of insertions only those that were throttled are sent again."""
+async def test_only_throttled_insertions_are_repeated(moto_world: AwsWorld) -> None:
     asked: list[int] = []
 
     async def script(call: Call, parameters: Answer) -> Answer:
@@ -151,10 +147,10 @@ async def test_insertions_that_are_throttled_are_repeated(moto_world: AwsWorld) 
     ("code", "kind", "calls"),
     [("AccessDenied", Permanent, 1), ("InternalServerError", Transient, 8)],
 )
-async def test_insertions_that_go_on_failing_fail_the_claim(
+async def test_persistent_insertion_failure_fails_claim(
     moto_world: AwsWorld, code: str, kind: type[Exception], calls: int
 ) -> None:
-    """What no repetition helps fails at once, what may pass after a bounded number of tries."""
+    """Permanent errors fail at once, transient ones after a bounded number of tries."""
     script = faults.answering({"Responses": [{"Error": {"Code": code}}]})
     container, client = faulty(moto_world, "dynamodb", batch_execute_statement=script)
     with pytest.raises(kind):

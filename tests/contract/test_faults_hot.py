@@ -1,4 +1,4 @@
-"""One key gets more than its share, and single writes are throttled or meet a transaction."""
+"""One hot key: single writes are throttled or conflict with a transaction."""
 
 from __future__ import annotations
 
@@ -32,8 +32,7 @@ REFUSALS = (
 )
 
 
-async def test_a_hot_key_holds_no_read_up(moto_world: AwsWorld) -> None:
-    """Of packs that are recalled together one is throttled: all come back, the rest at once."""
+async def test_hot_key_does_not_delay_recall_of_others(moto_world: AwsWorld) -> None:
     quiet = moto_world.container()
     for pack in (ONE, TWO, THREE):
         await quiet.packs.write_journal(pack, samples.journal())
@@ -43,8 +42,8 @@ async def test_a_hot_key_holds_no_read_up(moto_world: AwsWorld) -> None:
     assert client.calls["batch_get_item"] == 3
 
 
-async def test_a_hot_key_holds_no_claim_up(moto_world: AwsWorld) -> None:
-    """Of twenty claims one is throttled: it is asked for again alone, and all are won."""
+async def test_hot_key_does_not_delay_other_claims(moto_world: AwsWorld) -> None:
+    """One of twenty claims is throttled and requested again alone."""
     targets = [samples.target(number) for number in range(20)]
     asks = claimer("a", moto_world.clock.now_ms())
     key = f"{asks.name}#{url_hash(targets[7].url)}"
@@ -53,8 +52,8 @@ async def test_a_hot_key_holds_no_claim_up(moto_world: AwsWorld) -> None:
     assert client.calls["batch_execute_statement"] == 4
 
 
-async def test_a_hot_record_is_stored_with_the_others(moto_world: AwsWorld) -> None:
-    """Of twenty-five records one is throttled: it is written in the end, and once."""
+async def test_hot_record_is_stored_once(moto_world: AwsWorld) -> None:
+    """One of 25 records is throttled."""
     container, client = faulty(moto_world, "dynamodb", **Hot(samples.record(7).url, 2).faults())
     await container.pages.store([samples.record(number) for number in range(25)])
     pages = moto_world.container().pages
@@ -65,8 +64,7 @@ async def test_a_hot_record_is_stored_with_the_others(moto_world: AwsWorld) -> N
     assert client.calls["batch_write_item"] == 3
 
 
-async def test_a_hot_ledger_is_committed_in_the_end(moto_world: AwsWorld) -> None:
-    """A transaction with a throttled item in it is repeated, and counts once."""
+async def test_hot_ledger_is_committed_once(moto_world: AwsWorld) -> None:
     quiet = moto_world.container()
     crawl = samples.crawl()
     await quiet.crawls.create(crawl)
@@ -77,8 +75,7 @@ async def test_a_hot_ledger_is_committed_in_the_end(moto_world: AwsWorld) -> Non
     assert (await quiet.crawls.counters(crawl)).total["claimed"] == 1
 
 
-async def test_a_hot_host_is_put_off_and_no_other(moto_world: AwsWorld) -> None:
-    """A host whose slots cannot be had is something to try later; other hosts give theirs."""
+async def test_hot_host_is_transient_error_for_itself_only(moto_world: AwsWorld) -> None:
     now_ms = moto_world.clock.now_ms()
     update = Hot(HOT, 1).faults()["update_item"]
     container, _ = faulty(moto_world, "dynamodb", update_item=update)
@@ -117,10 +114,9 @@ async def _abandoned(container: Container) -> bool:
         ("update_item", _abandoned),
     ],
 )
-async def test_a_single_request_that_is_refused_may_be_made_again(
+async def test_refused_single_request_is_transient_and_has_no_effect(
     moto_world: AwsWorld, code: str, method: str, act: Act
 ) -> None:
-    """It is something to try later, whatever the word for it; nothing has happened by then."""
     await moto_world.container().crawls.create(samples.crawl())
     refused = faults.failing(faults.refused(code))
     container, _ = faulty(moto_world, "dynamodb", **{method: refused})

@@ -1,4 +1,4 @@
-"""Files: exports in a bucket or in a folder."""
+"""Contract of files: exports in a bucket or in a folder."""
 
 from __future__ import annotations
 
@@ -34,7 +34,6 @@ NAMES = (
 async def files(
     request: pytest.FixtureRequest, opener: Opener, tmp_path: Path
 ) -> AsyncIterator[Files]:
-    """Give the files of every world, and a folder."""
     if request.param == "folder":
         yield FolderFiles(tmp_path / "out")
         return
@@ -42,15 +41,13 @@ async def files(
         yield world.container().files
 
 
-async def test_a_file_is_read_as_written(files: Files) -> None:
-    """Bytes come back as they were, also none and many."""
+async def test_file_is_read_as_written(files: Files) -> None:
     for number, body in enumerate((b"", b"\x00\xff\r\n", b"x" * 3_000_000)):
         await files.put(f"file-{number}", body)
         assert await files.get(f"file-{number}") == body
 
 
-async def test_a_file_that_is_too_large_is_not_read(files: Files) -> None:
-    """Whoever can take only so much says so, and gets no more."""
+async def test_read_over_size_limit_is_refused(files: Files) -> None:
     await files.put("large", b"12345")
     assert await files.get("large", 5) == b"12345"
     with pytest.raises(TooLarge, match="5 bytes, and at most 4 are read"):
@@ -58,8 +55,7 @@ async def test_a_file_that_is_too_large_is_not_read(files: Files) -> None:
     assert await files.get("nothing", 4) is None
 
 
-async def test_a_link_leads_to_one_file(files: Files) -> None:
-    """It names the file, whatever letters its name has; a bucket signs it and says how long."""
+async def test_link_names_one_file_and_expires(files: Files) -> None:
     link = await files.link("b/ü ?#%.csv", 900)
     assert unquote(urlsplit(link).path).endswith("b/ü ?#%.csv")
     if link.startswith("http"):
@@ -68,8 +64,8 @@ async def test_a_link_leads_to_one_file(files: Files) -> None:
         assert query["X-Amz-Algorithm"] == ["AWS4-HMAC-SHA256"]
 
 
-async def test_a_local_file_is_put_whole(files: Files, tmp_path: Path) -> None:
-    """A file from disk is read as it was, and is told by its size and SHA-256."""
+async def test_local_file_is_uploaded_whole(files: Files, tmp_path: Path) -> None:
+    """The result has its size and SHA-256."""
     for number, body in enumerate((b"", b"\x00\xff\r\n", b"x" * 3_000_000)):
         local = tmp_path / "local"
         local.write_bytes(body)
@@ -79,8 +75,8 @@ async def test_a_local_file_is_put_whole(files: Files, tmp_path: Path) -> None:
         assert await files.print_of(f"some/file-{number}") == Print(bytes=len(body), sha256=digest)
 
 
-async def test_what_a_file_is_can_be_told_however_it_was_put(files: Files) -> None:
-    """A file put by other means is told by the same; an absent one, or a folder, is none."""
+async def test_file_facts_do_not_depend_on_upload_method(files: Files) -> None:
+    """An absent file or a folder is None."""
     await files.put("some/file", b"123")
     digest = sha256(b"123").hexdigest()
     assert await files.print_of("some/file") == Print(bytes=3, sha256=digest)
@@ -88,8 +84,7 @@ async def test_what_a_file_is_can_be_told_however_it_was_put(files: Files) -> No
         assert await files.print_of(key) is None
 
 
-async def test_folders_right_below_are_listed(files: Files) -> None:
-    """Folders are what names have before a further slash; files and deeper folders are not."""
+async def test_direct_subfolders_are_listed(files: Files) -> None:
     assert await files.folders("") == ()
     for name in ("pages/jsonl/a", "pages/csv/b/c", "items/x/y/z", "file"):
         await files.put(name, b"x")
@@ -101,8 +96,7 @@ async def test_folders_right_below_are_listed(files: Files) -> None:
     assert await files.folders("") == ("pages/",)
 
 
-async def test_a_part_of_a_file_is_read(files: Files) -> None:
-    """All of the part or an error: half a record is none."""
+async def test_range_read_returns_whole_range_or_fails(files: Files) -> None:
     await files.put("file", b"0123456789")
     assert await files.cut("file", 0, 4) == b"0123"
     assert await files.cut("file", 7, 3) == b"789"
@@ -112,32 +106,29 @@ async def test_a_part_of_a_file_is_read(files: Files) -> None:
     assert await files.cut("nothing", 0, 1) is None
 
 
-async def test_an_absent_file_is_none(files: Files) -> None:
-    """What was never written cannot be read, nor can a folder."""
+async def test_absent_file_is_none(files: Files) -> None:
+    """A folder is None too."""
     await files.put("pages/one", b"1")
     assert await files.get("nothing") is None
     assert await files.get("pages") is None
     assert await files.get("pages/one/more") is None
 
 
-async def test_a_file_is_replaced(files: Files) -> None:
-    """The last one written counts, and leaves nothing else behind."""
+async def test_file_is_replaced_by_last_write(files: Files) -> None:
     await files.put("name", b"first")
     await files.put("name", b"2nd")
     assert await files.get("name") == b"2nd"
     assert await files.list("") == ("name",)
 
 
-async def test_one_of_competing_writers_stays(files: Files) -> None:
-    """Of files written under one name at once, one is there whole."""
+async def test_concurrent_writers_leave_one_whole_file(files: Files) -> None:
     bodies = [bytes([number]) * 200_000 for number in range(5)]
     await asyncio.gather(*(files.put("name", body) for body in bodies))
     assert await files.get("name") in bodies
     assert await files.list("") == ("name",)
 
 
-async def test_names_are_listed_by_prefix(files: Files) -> None:
-    """A prefix is the beginning of a name, with folders or without; the list is sorted."""
+async def test_names_are_listed_by_prefix_sorted(files: Files) -> None:
     assert await files.list("") == ()
     for name in NAMES:
         await files.put(name, b"x")
@@ -147,8 +138,7 @@ async def test_names_are_listed_by_prefix(files: Files) -> None:
     assert await files.list("nothing") == ()
 
 
-async def test_files_are_deleted(files: Files) -> None:
-    """Deleted files are gone, and absent ones are passed over."""
+async def test_delete_ignores_absent_files(files: Files) -> None:
     for name in NAMES:
         await files.put(name, b"x")
     await files.delete([NAMES[0], "nothing", NAMES[3]])
@@ -156,24 +146,22 @@ async def test_files_are_deleted(files: Files) -> None:
     assert await files.list("") == tuple(sorted(NAMES[1:3]))
 
 
-async def test_many_files_are_deleted(files: Files) -> None:
-    """Deleting goes on over the 1,000 names that one request of S3 may hold."""
+async def test_delete_of_more_than_1000_files(files: Files) -> None:
     await files.put("part-1004", b"x")
     await files.delete([f"part-{number:04}" for number in range(1_005)])
     assert await files.list("") == ()
 
 
 @pytest.mark.parametrize("key", ["", "../outside", "a/../../outside", "/etc/outside"])
-async def test_a_name_stays_below_its_folder(tmp_path: Path, key: str) -> None:
-    """A key that leads out of the folder is refused."""
+async def test_key_outside_folder_is_refused(tmp_path: Path, key: str) -> None:
     files = FolderFiles(tmp_path / "out")
     for attempt in (files.put(key, b"x"), files.get(key), files.delete([key])):
         with pytest.raises(Permanent):
             await attempt
 
 
-async def test_a_folder_that_cannot_be_written_says_so(tmp_path: Path) -> None:
-    """An error of the file system is told by its code, and leaves no partial file."""
+async def test_unwritable_folder_reports_error_code(tmp_path: Path) -> None:
+    """No partial file remains."""
     (tmp_path / "file").write_bytes(b"in the way")
     files = FolderFiles(tmp_path)
     with pytest.raises(Permanent, match="EEXIST"):

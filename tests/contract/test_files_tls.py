@@ -1,4 +1,4 @@
-"""Files over TLS, as on AWS: bodies go in chunks with a checksum behind, when repeated too."""
+"""Files over TLS as on AWS: bodies are sent in chunks with a trailing checksum, also on retries."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SIZES = (0, 10, 100_000, 3_000_000)
 async def front(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[Front]:
-    """Have TLS in front of both, and an environment that leads there."""
+    """Serve TLS in front of both backends and point the environment to it."""
     async with fronted(request.getfixturevalue(request.param), tmp_path) as made:
         for variable, value in layout.client_environment(made.url).items():
             monkeypatch.setenv(variable, value)
@@ -38,7 +38,6 @@ async def front(
 
 @pytest.fixture
 async def files(front: Front, session: AioSession) -> AsyncIterator[BucketFiles]:
-    """Give a bucket behind it."""
     async with Aws(None, validates=True) as clients:
         client = await clients.client("s3")
         await client.create_bucket(Bucket=BUCKET)
@@ -47,15 +46,15 @@ async def files(front: Front, session: AioSession) -> AsyncIterator[BucketFiles]
 
 
 def body_of(size: int) -> bytes:
-    """Make a body that no two sizes share."""
+    """Build a body that differs for every size."""
     return Random(size).randbytes(size)
 
 
 @pytest.mark.parametrize("size", SIZES)
-async def test_a_body_goes_in_chunks_and_comes_back(
+async def test_body_is_sent_in_chunks_with_trailing_crc32(
     front: Front, files: BucketFiles, size: int
 ) -> None:
-    """Unsigned chunks, their true length, and a CRC-32 that fits what was sent."""
+    """Chunks are unsigned and the request has the decoded length."""
     body = body_of(size)
     await files.put("bodies/x", body)
     (sent,) = front.sent
@@ -67,20 +66,18 @@ async def test_a_body_goes_in_chunks_and_comes_back(
 
 
 @pytest.mark.parametrize("size", SIZES)
-async def test_a_refused_body_is_sent_again_whole(
+async def test_refused_body_is_sent_again_from_start(
     front: Front, files: BucketFiles, size: int
 ) -> None:
-    """A body that was read to its end once is read from its beginning by the next tries."""
     front.busy = 2
     await files.put("bodies/x", body_of(size))
     assert [sent.body for sent in front.sent] == [body_of(size)] * 3
     assert await files.get("bodies/x") == body_of(size)
 
 
-async def test_a_file_with_a_sum_of_its_own(
+async def test_file_with_own_sha256_is_sent_again_from_start(
     front: Front, files: BucketFiles, tmp_path: Path
 ) -> None:
-    """A file from disk says its SHA-256 ahead, and is sent again from its beginning as well."""
     body = body_of(3_000_000)
     (path := tmp_path / "file").write_bytes(body)
     front.busy = 2
@@ -91,8 +88,7 @@ async def test_a_file_with_a_sum_of_its_own(
     assert await files.print_of("exports/x") == Print(bytes=len(body), sha256=digest)
 
 
-async def test_files_are_listed_and_deleted(front: Front, files: BucketFiles) -> None:
-    """A request with a body of XML has its checksum, too."""
+async def test_list_and_delete_requests_have_checksum(front: Front, files: BucketFiles) -> None:
     for key in ("a/1", "a/ü ?#%"):
         await files.put(key, b"x")
     assert await files.list("a/") == ("a/1", "a/ü ?#%")

@@ -1,4 +1,4 @@
-"""The frontier: who owns a URL."""
+"""Contract of the frontier: which pack owns a URL."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ URLS = [f"https://example.com/{number}" for number in range(6)]
 
 
 def claimer(pack: str, at_ms: int, *, name: str = "shop", window_s: int = WINDOW_S) -> Claimer:
-    """Claim as of a moment, for as long as the window."""
+    """Build a claimer at a time, with a claim window."""
     return Claimer(
         name=name,
         crawl=f"{name}-1",
@@ -35,24 +35,24 @@ def claimer(pack: str, at_ms: int, *, name: str = "shop", window_s: int = WINDOW
 
 
 def targets(*urls: str) -> list[Target]:
-    """Make targets of URLs."""
     return [Target(url=url, depth=1) for url in urls]
 
 
 def forcing(now_ms: int) -> Claimer:
-    """Who claims, five seconds later, for a run that no claim of an earlier one holds against."""
+    """Build the claimer of a forced run, five seconds later.
+
+    No claim of an earlier run holds against it.
+    """
     return replace(claimer("b", now_ms + 5_000), crawl="shop-2", stale_before_ms=now_ms + 1_000)
 
 
 async def test_absent_claims_are_won(world: World) -> None:
-    """What nobody claimed belongs to whoever asks first."""
     frontier = world.container().frontier
     asks = claimer("a", world.clock.now_ms())
     assert await frontier.claim(asks, targets(*URLS)) == set(URLS)
 
 
-async def test_nothing_to_claim_is_nothing_won(world: World) -> None:
-    """Empty questions have empty answers, and cost no call."""
+async def test_empty_claim_request_costs_no_call(world: World) -> None:
     frontier = world.container().frontier
     asks = claimer("a", world.clock.now_ms())
     assert await frontier.claim(asks, []) == frozenset()
@@ -60,8 +60,7 @@ async def test_nothing_to_claim_is_nothing_won(world: World) -> None:
     await frontier.release(asks, [])
 
 
-async def test_another_packs_claim_holds(world: World) -> None:
-    """A URL that another pack claimed is known, and cannot be claimed."""
+async def test_claim_of_other_pack_is_lost(world: World) -> None:
     frontier = world.container().frontier
     now_ms = world.clock.now_ms()
     await frontier.claim(claimer("a", now_ms), targets(*URLS[:2]))
@@ -70,8 +69,7 @@ async def test_another_packs_claim_holds(world: World) -> None:
     assert await frontier.claim(later, targets(*URLS[1:4])) == set(URLS[2:4])
 
 
-async def test_own_claims_are_won_again(world: World) -> None:
-    """A redelivered pack wins what it has won before, and does not call it known."""
+async def test_redelivered_pack_wins_own_claims_again(world: World) -> None:
     now_ms = world.clock.now_ms()
     asks = claimer("a", now_ms)
     first = await world.container().frontier.claim(asks, targets(*URLS[:3]))
@@ -81,8 +79,7 @@ async def test_own_claims_are_won_again(world: World) -> None:
     assert await other.claim(claimer("b", now_ms), targets(*URLS)) == set(URLS[3:])
 
 
-async def test_names_have_claims_of_their_own(world: World) -> None:
-    """Crawls of different names do not see each other's claims."""
+async def test_crawl_names_have_separate_claims(world: World) -> None:
     frontier = world.container().frontier
     now_ms = world.clock.now_ms()
     await frontier.claim(claimer("a", now_ms), targets(*URLS))
@@ -91,8 +88,8 @@ async def test_names_have_claims_of_their_own(world: World) -> None:
     assert await frontier.claim(other, targets(*URLS)) == set(URLS)
 
 
-async def test_expiry_is_compared(world: World) -> None:
-    """A claim ends with the second it expires in, though nothing has deleted it."""
+async def test_expired_claim_is_free_before_deletion(world: World) -> None:
+    """A claim ends with its expiry second, although the item still exists."""
     frontier = world.container().frontier
     now_ms = world.clock.now_ms()
     asks = replace(claimer("a", now_ms), expires_s=now_ms // 1000 + 10)
@@ -103,8 +100,7 @@ async def test_expiry_is_compared(world: World) -> None:
         assert (URLS[0] in await frontier.claim(later, targets(URLS[0]))) is not holds
 
 
-async def test_stale_claims_are_lost(world: World) -> None:
-    """A claim that was made before the claimer's window began does not hold, expired or not."""
+async def test_claim_older_than_window_is_free(world: World) -> None:
     frontier = world.container().frontier
     now_ms = world.clock.now_ms()
     await frontier.claim(claimer("a", now_ms), targets(URLS[0]))
@@ -114,8 +110,7 @@ async def test_stale_claims_are_lost(world: World) -> None:
         assert (URLS[0] in await frontier.claim(later, targets(URLS[0]))) is not holds
 
 
-async def test_claims_older_than_a_change_are_lost(world: World) -> None:
-    """A claim does not hold against a URL that was changed since, and does against all others."""
+async def test_claim_older_than_change_is_free_for_that_change(world: World) -> None:
     frontier = world.container().frontier
     now_ms = world.clock.now_ms()
     await frontier.claim(claimer("a", now_ms), targets(*URLS[:3]))
@@ -136,8 +131,8 @@ async def test_claims_older_than_a_change_are_lost(world: World) -> None:
     assert await frontier.claim(claimer("c", now_ms + 6_000), targets(*URLS[:4])) == frozenset()
 
 
-async def test_a_lapsed_claim_tells_who_held_it(world: World) -> None:
-    """A URL that is free again comes with its last claim, which leads to its record."""
+async def test_lapsed_claim_returns_last_holder(world: World) -> None:
+    """The last claim leads to the URL's record."""
     frontier = world.container().frontier
     now_ms = world.clock.now_ms()
     await frontier.claim(claimer("a", now_ms), targets(*URLS[:2]))
@@ -148,8 +143,7 @@ async def test_a_lapsed_claim_tells_who_held_it(world: World) -> None:
     assert await frontier.known(claimer("a", now_ms), URLS) == Known()
 
 
-async def test_a_taken_over_claim_is_the_new_packs(world: World) -> None:
-    """Who takes a stale claim over holds it against the one it was taken from."""
+async def test_taken_over_claim_holds_against_old_pack(world: World) -> None:
     frontier = world.container().frontier
     now_ms = world.clock.now_ms()
     early = claimer("a", now_ms)
@@ -159,8 +153,7 @@ async def test_a_taken_over_claim_is_the_new_packs(world: World) -> None:
     assert await frontier.claim(early, targets(URLS[0])) == frozenset()
 
 
-async def test_one_of_many_claimers_wins(world: World) -> None:
-    """Of packs in different containers that claim at once, exactly one wins each URL."""
+async def test_concurrent_claimers_win_each_url_once(world: World) -> None:
     now_ms = world.clock.now_ms()
     packs = [f"pack-{number}" for number in range(8)]
     won = await asyncio.gather(
@@ -170,7 +163,6 @@ async def test_one_of_many_claimers_wins(world: World) -> None:
 
 
 async def test_duplicate_deliveries_both_win(world: World) -> None:
-    """Two deliveries of one pack at once both learn that the URLs are theirs."""
     asks = claimer("a", world.clock.now_ms())
     won = await asyncio.gather(
         *(world.container().frontier.claim(asks, targets(*URLS)) for _ in range(3))
@@ -179,7 +171,6 @@ async def test_duplicate_deliveries_both_win(world: World) -> None:
 
 
 async def test_released_claims_are_free(world: World) -> None:
-    """What a pack gives back anyone may claim, and giving it back again changes nothing."""
     frontier = world.container().frontier
     now_ms = world.clock.now_ms()
     first, second = claimer("a", now_ms), claimer("b", now_ms)
@@ -190,14 +181,13 @@ async def test_released_claims_are_free(world: World) -> None:
     assert (await frontier.known(first, URLS)).held == set(URLS[:2])
 
 
-async def test_what_a_claim_replaced_stands_again(world: World) -> None:
-    """A forced run takes claims over, and gives some back: they still are the earlier run's."""
+async def test_released_forced_claim_restores_earlier_claim(world: World) -> None:
     frontier = world.container().frontier
     now_ms = world.clock.now_ms()
     early = claimer("a", now_ms)
     await frontier.claim(early, [Target(url=url, depth=3) for url in URLS[:2]])
     forced = forcing(now_ms)
-    for _ in range(2):  # the second time it is its own
+    for _ in range(2):  # the second time the run owns it
         assert await frontier.claim(forced, targets(*URLS[:2])) == set(URLS[:2])
     await frontier.release(forced, [URLS[0]])
     await frontier.release(forced, [URLS[0]])
@@ -209,8 +199,7 @@ async def test_what_a_claim_replaced_stands_again(world: World) -> None:
 
 
 @pytest.mark.parametrize("how", ["release", "claim again"])
-async def test_what_was_taken_over_can_be_given_up(world: World, how: str) -> None:
-    """Whoever gives the new claim back later leaves none behind that nobody wants."""
+async def test_released_takeover_leaves_no_claim(world: World, how: str) -> None:
     frontier = world.container().frontier
     now_ms = world.clock.now_ms()
     early = claimer("a", now_ms)
@@ -221,15 +210,14 @@ async def test_what_was_taken_over_can_be_given_up(world: World, how: str) -> No
         match how:
             case "release":
                 await frontier.release(early, [URLS[0]])
-            case _:  # and learn that it is lost
+            case _:  # the claimer learns that the claim is lost
                 assert await frontier.claim(early, targets(URLS[0])) == frozenset()
     assert (await frontier.known(early, URLS)).held == {URLS[0]}
     await frontier.release(forced, [URLS[0]])
     assert await frontier.standing("shop", URLS[0]) is None
 
 
-async def test_what_a_run_abandons_is_free_for_others(world: World) -> None:
-    """Whatever pack claimed it, and not for the run itself; claims of other runs stay."""
+async def test_abandoned_claims_of_run_are_free_for_other_runs(world: World) -> None:
     frontier = world.container().frontier
     now_ms = world.clock.now_ms()
     await frontier.claim(claimer("a", now_ms), targets(*URLS[:2]))
@@ -250,8 +238,8 @@ async def test_what_a_run_abandons_is_free_for_others(world: World) -> None:
 
 
 @pytest.mark.parametrize("first", ["abandoned", "taken over"])
-async def test_what_a_run_abandons_it_never_claims_again(world: World, first: str) -> None:
-    """Though another run takes it over, and gives it back; for anybody else it is not there."""
+async def test_run_never_claims_its_abandoned_urls_again(world: World, first: str) -> None:
+    """Holds after another run took the claim over and released it."""
     frontier = world.container().frontier
     now_ms = world.clock.now_ms()
     early = claimer("a", now_ms)
@@ -272,8 +260,7 @@ async def test_what_a_run_abandons_it_never_claims_again(world: World, first: st
     assert await frontier.claim(third, targets(URLS[0])) == {URLS[0]}
 
 
-async def test_what_an_abandoned_claim_replaced_holds(world: World) -> None:
-    """A forced run that was cancelled leaves what it has not asked for as it found it."""
+async def test_abandoned_forced_claim_restores_earlier_claim(world: World) -> None:
     frontier = world.container().frontier
     now_ms = world.clock.now_ms()
     await frontier.claim(claimer("a", now_ms), targets(URLS[0]))
@@ -290,7 +277,6 @@ async def test_what_an_abandoned_claim_replaced_holds(world: World) -> None:
 
 
 async def test_only_own_claims_are_released(world: World) -> None:
-    """A pack cannot give back what is not its own, nor what nobody holds."""
     frontier = world.container().frontier
     now_ms = world.clock.now_ms()
     await frontier.claim(claimer("a", now_ms), targets(URLS[0]))
@@ -298,8 +284,7 @@ async def test_only_own_claims_are_released(world: World) -> None:
     assert (await frontier.known(claimer("b", now_ms), URLS)).held == {URLS[0]}
 
 
-async def test_more_urls_than_a_batch_holds(world: World) -> None:
-    """Questions and claims go beyond the sizes of a database's batches."""
+async def test_claims_exceed_database_batch_size(world: World) -> None:
     frontier = world.container().frontier
     now_ms = world.clock.now_ms()
     urls = [f"https://example.com/page/{number}?é=ü" for number in range(110)]
@@ -307,8 +292,7 @@ async def test_more_urls_than_a_batch_holds(world: World) -> None:
     assert (await frontier.known(claimer("b", now_ms), [*urls, *URLS])).held == set(urls)
 
 
-async def test_repeated_urls_count_once(world: World) -> None:
-    """A URL named twice in one call is one claim."""
+async def test_repeated_urls_are_claimed_once(world: World) -> None:
     frontier = world.container().frontier
     now_ms = world.clock.now_ms()
     twice = targets(URLS[0], URLS[0])
@@ -317,8 +301,7 @@ async def test_repeated_urls_count_once(world: World) -> None:
     await frontier.release(claimer("a", now_ms), [URLS[0], URLS[0]])
 
 
-async def test_any_history_has_the_same_answers_as_in_memory(world: World) -> None:
-    """A long random history of claims and releases is answered as the memory adapter does."""
+async def test_random_claim_history_matches_memory_adapter(world: World) -> None:
     random = Random(20_260_115)
     model = MemoryFrontier(MemoryState())
     changed_ms = world.clock.now_ms() + 2_000_000
@@ -351,8 +334,7 @@ async def test_any_history_has_the_same_answers_as_in_memory(world: World) -> No
                 await model.abandon(owner, urls)
 
 
-async def test_the_last_claim_of_a_url_can_be_read(world: World) -> None:
-    """It says which run and pack it is of, since when, how deep, and when it expires."""
+async def test_last_claim_of_url_is_read(world: World) -> None:
     frontier = world.container().frontier
     asks = claimer("a", world.clock.now_ms())
     await frontier.claim(asks, [Target(url=URLS[0], depth=3)])
@@ -364,8 +346,8 @@ async def test_the_last_claim_of_a_url_can_be_read(world: World) -> None:
     assert await frontier.standing("news", URLS[0]) is None
 
 
-async def test_an_expired_claim_is_read_until_it_is_deleted(world: World) -> None:
-    """Whoever reads says that it has lapsed; one that was given back or taken over is gone."""
+async def test_expired_claim_is_read_until_deleted(world: World) -> None:
+    """The reader marks it as lapsed. A released or replaced claim is gone."""
     frontier = world.container().frontier
     old = claimer("a", world.clock.now_ms() - 3 * WINDOW_S * 1000)
     await frontier.claim(old, targets(*URLS[:2]))

@@ -1,4 +1,4 @@
-"""Hosts: slots that no two workers share, blocks that nobody shortens, robots.txt."""
+"""Contract of hosts: exclusive slots, blocks that are never shortened, robots.txt."""
 
 from __future__ import annotations
 
@@ -19,24 +19,21 @@ if TYPE_CHECKING:
 
 HOST = "https://example.com:8443"
 SPACING_MS = 1_050
-# How long a container may go on without looking again.
+# Maximum age of a container's cached host state.
 STALE_MS = 5_000
 
 
-async def test_an_unknown_host_is_blank(world: World) -> None:
-    """A host that nobody asked yet has no history."""
+async def test_unknown_host_has_no_history(world: World) -> None:
     assert await world.container().hosts.look(HOST) == Host(name=HOST)
 
 
-async def test_slots_lie_one_spacing_apart(world: World) -> None:
-    """The first slot is now, and each further one a spacing later."""
+async def test_slots_are_one_spacing_apart(world: World) -> None:
     now_ms = world.clock.now_ms()
     slots = await world.container().hosts.reserve(HOST, 4, SPACING_MS, now_ms, now_ms + 60_000)
     assert slots.at_ms == tuple(now_ms + place * SPACING_MS for place in range(4))
 
 
 async def test_reservations_follow_each_other(world: World) -> None:
-    """Another container's slots begin where the last ones ended."""
     now_ms = world.clock.now_ms()
     await world.container().hosts.reserve(HOST, 3, SPACING_MS, now_ms, now_ms + 60_000)
     slots = await world.container().hosts.reserve(HOST, 2, 2_000, now_ms + 10, now_ms + 60_000)
@@ -44,8 +41,7 @@ async def test_reservations_follow_each_other(world: World) -> None:
     assert slots.at_ms == (first_ms, first_ms + 2_000)
 
 
-async def test_an_idle_host_starts_from_now(world: World) -> None:
-    """Time in which nobody asked is not saved up."""
+async def test_idle_host_starts_from_now(world: World) -> None:
     hosts, now_ms = world.container().hosts, world.clock.now_ms()
     await hosts.reserve(HOST, 2, SPACING_MS, now_ms, now_ms + 60_000)
     later_ms = now_ms + 50_000
@@ -53,8 +49,7 @@ async def test_an_idle_host_starts_from_now(world: World) -> None:
     assert slots.at_ms == (later_ms, later_ms + SPACING_MS)
 
 
-async def test_a_slot_may_begin_as_the_last_one_ends(world: World) -> None:
-    """Neither a moment of waiting nor a reservation is lost where that is exactly now."""
+async def test_slot_may_begin_when_last_one_ends(world: World) -> None:
     now_ms = world.clock.now_ms()
     await world.container().hosts.reserve(HOST, 2, SPACING_MS, now_ms, now_ms + 60_000)
     next_ms = now_ms + 2 * SPACING_MS
@@ -62,8 +57,7 @@ async def test_a_slot_may_begin_as_the_last_one_ends(world: World) -> None:
     assert slots.at_ms == (next_ms, next_ms + SPACING_MS)
 
 
-async def test_no_slot_lies_beyond_the_horizon(world: World) -> None:
-    """Slots start by `until`; the rest is told to come back when its turn is due."""
+async def test_no_slot_starts_beyond_horizon(world: World) -> None:
     hosts, now_ms = world.container().hosts, world.clock.now_ms()
     until_ms = now_ms + 2 * SPACING_MS
     slots = await hosts.reserve(HOST, 10, SPACING_MS, now_ms, until_ms)
@@ -74,8 +68,8 @@ async def test_no_slot_lies_beyond_the_horizon(world: World) -> None:
     assert slots.return_at_ms < full.return_at_ms <= now_ms + HORIZON_MS
 
 
-async def test_the_turns_of_a_waiting_line_differ(world: World) -> None:
-    """Packs that get no slot are sent away for longer and longer, at most a quarter of an hour."""
+async def test_waiting_packs_get_increasing_delays(world: World) -> None:
+    """At most a quarter of an hour."""
     hosts, now_ms = world.container().hosts, world.clock.now_ms()
     until_ms = now_ms + 24 * SPACING_MS
     turns = [
@@ -87,8 +81,7 @@ async def test_the_turns_of_a_waiting_line_differ(world: World) -> None:
     assert turns[-1] == now_ms + HORIZON_MS
 
 
-async def test_another_container_knows_the_waiting_line(world: World) -> None:
-    """Where the line ends is written with the slots that precede it."""
+async def test_end_of_waiting_line_is_shared(world: World) -> None:
     now_ms = world.clock.now_ms()
     until_ms = now_ms + 9 * SPACING_MS
     first = await world.container().hosts.reserve(HOST, 20, SPACING_MS, now_ms, until_ms)
@@ -97,8 +90,7 @@ async def test_another_container_knows_the_waiting_line(world: World) -> None:
     assert second.return_at_ms >= first.return_at_ms + 9 * SPACING_MS
 
 
-async def test_a_place_in_line_is_for_one_visit(world: World) -> None:
-    """Whoever waits with more than a visit may ask for takes the places of one visit, no more."""
+async def test_waiting_visit_takes_places_of_one_visit(world: World) -> None:
     now_ms = world.clock.now_ms()
     until_ms = now_ms + 4 * SPACING_MS
     hosts = world.container().hosts
@@ -110,8 +102,7 @@ async def test_a_place_in_line_is_for_one_visit(world: World) -> None:
     assert gaps == [5 * SPACING_MS] * 9
 
 
-async def test_slots_of_competing_containers_never_overlap(world: World) -> None:
-    """Reservations at once, over all containers, take each slot once and none before its time."""
+async def test_concurrent_slots_never_overlap(world: World) -> None:
     now_ms = world.clock.now_ms()
     containers = [world.container().hosts for _ in range(8)]
     given = await asyncio.gather(
@@ -126,8 +117,7 @@ async def test_slots_of_competing_containers_never_overlap(world: World) -> None
     assert min(later - earlier for earlier, later in pairwise(slots)) >= SPACING_MS
 
 
-async def test_competing_containers_keep_the_horizon(world: World) -> None:
-    """However many reserve at once, no slot lies beyond `until`."""
+async def test_concurrent_reservations_keep_horizon(world: World) -> None:
     now_ms = world.clock.now_ms()
     until_ms = now_ms + 9 * SPACING_MS
     given = await asyncio.gather(
@@ -139,8 +129,8 @@ async def test_competing_containers_keep_the_horizon(world: World) -> None:
     assert slots[-1] <= until_ms
 
 
-async def test_without_a_delay_every_slot_is_now(world: World) -> None:
-    """A crawl that asks for no delay is given none, and leaves no trace on the host."""
+async def test_host_without_delay_gives_slots_now(world: World) -> None:
+    """Nothing is written for the host."""
     now_ms = world.clock.now_ms()
     slots = await world.container().hosts.reserve(HOST, 3, 0, now_ms, now_ms + 1_000)
     assert slots.at_ms == (now_ms,) * 3
@@ -148,8 +138,7 @@ async def test_without_a_delay_every_slot_is_now(world: World) -> None:
 
 
 @pytest.mark.parametrize("spacing_ms", [0, SPACING_MS])
-async def test_a_blocked_host_gives_no_slot(world: World, spacing_ms: int) -> None:
-    """While a host is blocked nobody gets a slot, with or without a delay; then everybody may."""
+async def test_blocked_host_gives_no_slot(world: World, spacing_ms: int) -> None:
     now_ms = world.clock.now_ms()
     await world.container().hosts.block(HOST, now_ms + 60_000, 1, now_ms)
     hosts = world.container().hosts
@@ -161,8 +150,8 @@ async def test_a_blocked_host_gives_no_slot(world: World, spacing_ms: int) -> No
     assert slots.at_ms == (later_ms,)
 
 
-async def test_a_block_reaches_containers_that_know_the_host(world: World) -> None:
-    """A reservation meets another container's block at once, a look within seconds."""
+async def test_block_reaches_containers_with_cached_host(world: World) -> None:
+    """A reservation sees it at once, a look within seconds."""
     now_ms = world.clock.now_ms()
     warm = world.container().hosts
     await warm.reserve(HOST, 1, SPACING_MS, now_ms, now_ms + 60_000)
@@ -176,8 +165,7 @@ async def test_a_block_reaches_containers_that_know_the_host(world: World) -> No
     assert (await other.look(HOST)).blocked_until_ms == now_ms + 90_000
 
 
-async def test_a_block_is_seen_at_once_by_who_made_it(world: World) -> None:
-    """The container that met the 429 does not ask again, whatever it knew of the host."""
+async def test_block_is_visible_at_once_to_its_container(world: World) -> None:
     now_ms = world.clock.now_ms()
     for hosts in (world.container().hosts, world.container().hosts):
         await hosts.block(HOST, now_ms + 30_000, 2, now_ms)
@@ -189,8 +177,7 @@ async def test_a_block_is_seen_at_once_by_who_made_it(world: World) -> None:
         )
 
 
-async def test_a_block_is_never_shortened(world: World) -> None:
-    """Of several blocks the longest counts, in whatever order they come."""
+async def test_block_is_never_shortened(world: World) -> None:
     now_ms = world.clock.now_ms()
     hosts = world.container().hosts
     await hosts.look(HOST)
@@ -202,8 +189,7 @@ async def test_a_block_is_never_shortened(world: World) -> None:
         assert state.strikes == 3
 
 
-async def test_competing_blocks_leave_the_longest(world: World) -> None:
-    """Blocks at once leave the longest one standing."""
+async def test_concurrent_blocks_keep_longest(world: World) -> None:
     now_ms = world.clock.now_ms()
     untils = [now_ms + seconds * 1000 for seconds in (10, 50, 30, 40, 20)]
     await asyncio.gather(
@@ -212,8 +198,7 @@ async def test_competing_blocks_leave_the_longest(world: World) -> None:
     assert (await world.container().hosts.look(HOST)).blocked_until_ms == now_ms + 50_000
 
 
-async def test_a_block_keeps_slots_and_robots(world: World) -> None:
-    """What was reserved before a block is still taken after it."""
+async def test_block_keeps_slots_and_robots(world: World) -> None:
     now_ms = world.clock.now_ms()
     hosts = world.container().hosts
     entry = RobotsEntry(fetched_at_ms=now_ms, verdict="allow")
@@ -242,8 +227,7 @@ async def test_a_block_keeps_slots_and_robots(world: World) -> None:
     ],
     ids=["rules", "empty", "allow", "answered", "unreachable", "large"],
 )
-async def test_robots_are_read_as_kept(world: World, entry: RobotsEntry) -> None:
-    """What was fetched as robots.txt is the same in every container."""
+async def test_robots_are_read_as_stored(world: World, entry: RobotsEntry) -> None:
     hosts = world.container().hosts
     await hosts.look(HOST)
     await hosts.keep_robots(HOST, entry)
@@ -252,8 +236,7 @@ async def test_robots_are_read_as_kept(world: World, entry: RobotsEntry) -> None
     assert (await hosts.look("https://other.example")).robots is None
 
 
-async def test_a_host_is_kept_for_a_while(moto_world: AwsWorld) -> None:
-    """Its item expires so long after the last slot that was taken."""
+async def test_host_item_expires_after_last_slot(moto_world: AwsWorld) -> None:
     now_ms = moto_world.clock.now_ms()
     await moto_world.container().hosts.reserve(HOST, 1, 1_000, now_ms, now_ms + 60_000)
     found = await moto_world.clients["dynamodb"].get_item(
@@ -263,7 +246,6 @@ async def test_a_host_is_kept_for_a_while(moto_world: AwsWorld) -> None:
 
 
 async def test_newer_robots_replace_older_ones(world: World) -> None:
-    """A copy that was fetched again is the one that counts, soon after in every container."""
     now_ms = world.clock.now_ms()
     hosts = world.container().hosts
     await hosts.keep_robots(HOST, RobotsEntry(fetched_at_ms=now_ms, verdict="allow"))
@@ -274,8 +256,7 @@ async def test_newer_robots_replace_older_ones(world: World) -> None:
     assert (await hosts.look(HOST)).robots == newer
 
 
-async def test_any_history_of_one_container_is_as_in_memory(world: World) -> None:
-    """A random history of reservations and blocks gives the slots that the memory adapter gives."""
+async def test_random_host_history_matches_memory_adapter(world: World) -> None:
     random = Random(77)
     model, hosts = MemoryHosts(MemoryState()), world.container().hosts
     for _ in range(40):
@@ -291,11 +272,11 @@ async def test_any_history_of_one_container_is_as_in_memory(world: World) -> Non
     assert (await hosts.look(HOST)).tat_ms == (await model.look(HOST)).tat_ms
 
 
-# --- silence ----------------------------------------------------------------------------------
+# --- silent hosts ---------------------------------------------------------------------------------
 
 
 async def fail(world: World, times: int) -> Host:
-    """Have requests fail, each in a container of its own."""
+    """Record failed requests, each in a new container."""
     state = Host(name=HOST)
     for _ in range(times):
         hosts = world.container().hosts
@@ -303,8 +284,8 @@ async def fail(world: World, times: int) -> Host:
     return state
 
 
-async def test_failures_add_up_over_all_containers(world: World) -> None:
-    """The fifth failure in a row blocks the host, whoever saw the others (case 32)."""
+async def test_failures_add_up_over_containers(world: World) -> None:
+    """The fifth failure in a row blocks the host (case 32)."""
     assert (await fail(world, FAILURES_MAX - 1)).blocked_until_ms == 0
     state = await fail(world, 1)
     assert state.failures == FAILURES_MAX
@@ -314,8 +295,7 @@ async def test_failures_add_up_over_all_containers(world: World) -> None:
     assert (found.failures, found.failed_at_ms) == (FAILURES_MAX, world.clock.now_ms())
 
 
-async def test_failures_at_once_are_each_counted_once(world: World) -> None:
-    """No failure is lost between containers that count at once, and none beyond the block."""
+async def test_concurrent_failures_are_each_counted_once(world: World) -> None:
     now_ms = world.clock.now_ms()
     hosts = [world.container().hosts for _ in range(4)]
     await asyncio.gather(*(each.fail(HOST, now_ms, 0.0, probe=False) for each in hosts))
@@ -325,12 +305,12 @@ async def test_failures_at_once_are_each_counted_once(world: World) -> None:
     assert (found.failures, found.blocked_until_ms) == (FAILURES_MAX, now_ms + 60_000)
 
 
-async def test_one_container_gets_to_try_a_silent_host(world: World) -> None:
-    """After its rest one request goes out; the others wait for what comes of it (case 32)."""
+async def test_one_container_probes_silent_host(world: World) -> None:
+    """After the block one request is sent; other containers wait for its result (case 32)."""
     await fail(world, FAILURES_MAX)
     hosts = [world.container().hosts for _ in range(4)]
     now_ms = world.clock.now_ms()
-    assert not await hosts[0].probe(HOST, now_ms + 30_000, now_ms)  # still at rest
+    assert not await hosts[0].probe(HOST, now_ms + 30_000, now_ms)  # still blocked
     world.clock.at_ms = now_ms = now_ms + 60_000
     tries = await asyncio.gather(*(each.probe(HOST, now_ms + 30_000, now_ms) for each in hosts))
     assert sorted(tries) == [False, False, False, True]
@@ -340,8 +320,7 @@ async def test_one_container_gets_to_try_a_silent_host(world: World) -> None:
     assert (state.failures, state.blocked_until_ms) == (FAILURES_MAX + 1, now_ms + 120_000)
 
 
-async def test_an_answer_ends_the_count(world: World) -> None:
-    """A host that answered begins anew; what it is blocked until, stands."""
+async def test_answer_resets_failure_count_and_keeps_block(world: World) -> None:
     state = await fail(world, FAILURES_MAX)
     await world.container().hosts.recover(HOST)
     await world.container().hosts.recover(HOST)
@@ -351,15 +330,13 @@ async def test_an_answer_ends_the_count(world: World) -> None:
     assert not await world.container().hosts.probe(HOST, now_ms + 30_000, now_ms)
 
 
-async def test_a_host_that_never_failed_has_nothing_to_recover_from(world: World) -> None:
-    """Nothing is written for a host that nobody knows."""
+async def test_recovery_of_unknown_host_writes_nothing(world: World) -> None:
     hosts = world.container().hosts
     await hosts.recover(HOST)
     assert await hosts.look(HOST) == Host(name=HOST)
 
 
-async def test_cookies_are_of_one_crawl_and_site(world: World) -> None:
-    """Every worker of a crawl sees what was written last; another crawl or site has its own."""
+async def test_cookies_are_kept_per_crawl_and_site(world: World) -> None:
     one, two, now_ms = world.container().hosts, world.container().hosts, world.clock.now_ms()
     assert await one.cookies("c-1", "example.com") is None
     await one.keep_cookies("c-1", "example.com", '[["a","1"]]', now_ms)

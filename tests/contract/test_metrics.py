@@ -1,4 +1,4 @@
-"""Metrics: one line of Embedded Metric Format an invocation."""
+"""Metrics: one line of Embedded Metric Format per invocation."""
 
 from __future__ import annotations
 
@@ -23,14 +23,13 @@ REQUEST = Request(
 
 
 def written(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
-    """Read the one line that was written."""
+    """Return the one line that was written."""
     (line,) = capsys.readouterr().out.splitlines()
     body: dict[str, Any] = json.loads(line)
     return body
 
 
-def test_counters_are_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    """What was added in an invocation is written once, summed up, without a host's name."""
+def test_counters_are_written_as_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     metrics = EmfMetrics(stack="Mine", service=Service.WORKER)
     for _ in range(300):
         metrics.add(Metric.FETCHED, 1)
@@ -52,12 +51,13 @@ def test_counters_are_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert body["fetched"] == [300]
     assert body["FetchMs"] == [12.5, 7]
     assert (body["stack"], body["service"]) == ("Mine", "worker")
-    # A field of the line, and no metric.
+    # A field of the line that is not a metric.
     assert body["failed_timeout"] == 3
 
 
-def test_metrics_that_are_not_to_be_billed(capsys: pytest.CaptureFixture[str]) -> None:
-    """The line says the same, without what CloudWatch makes metrics of."""
+def test_unbilled_metrics_have_values_but_no_definitions(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     metrics = EmfMetrics(stack="Mine", service=Service.WORKER, billed=False)
     metrics.add(Metric.FETCHED, 3)
     metrics.fail(Reason.TIMEOUT, 1)
@@ -71,7 +71,6 @@ def test_metrics_that_are_not_to_be_billed(capsys: pytest.CaptureFixture[str]) -
 
 
 def test_all_metrics_fit_into_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    """However much there was: every counter, more values than a line holds, every reason."""
     metrics = EmfMetrics(stack="Mine", service=Service.WORKER)
     for metric in Metric:
         metrics.add(metric, 1)
@@ -85,7 +84,6 @@ def test_all_metrics_fit_into_one_line(capsys: pytest.CaptureFixture[str]) -> No
 
 
 def test_values_are_sampled_evenly(capsys: pytest.CaptureFixture[str]) -> None:
-    """Percentiles of what a line holds are those of all that there was."""
     for number in (1, VALUES_MAX, VALUES_MAX + 1, 1_000, 4_321):
         metrics = EmfMetrics(stack="Mine", service=Service.WORKER)
         for value in range(number):
@@ -99,8 +97,7 @@ def test_values_are_sampled_evenly(capsys: pytest.CaptureFixture[str]) -> None:
         assert kept[-1] + max(steps, default=1) >= number
 
 
-def test_an_invocation_starts_anew(capsys: pytest.CaptureFixture[str]) -> None:
-    """What was written is not written again, and nothing is written for nothing."""
+def test_invocation_starts_with_empty_metrics(capsys: pytest.CaptureFixture[str]) -> None:
     metrics = EmfMetrics(stack="Mine", service=Service.WORKER)
     metrics.add(Metric.FETCHED, 3)
     metrics.fail(Reason.DNS, 1)
@@ -116,8 +113,7 @@ def test_an_invocation_starts_anew(capsys: pytest.CaptureFixture[str]) -> None:
     assert not {"failed_dns", "FetchMs"} & body.keys()
 
 
-async def test_answers_are_timed() -> None:
-    """What answers counts with its time; what does not is counted by its reason, elsewhere."""
+async def test_answers_count_with_duration_and_failures_by_reason() -> None:
     answers: list[Response | Failure] = [
         Response(status=404, headers={}, body=None, latency_ms=40),
         Failure(reason=Reason.TIMEOUT, detail="slow", latency_ms=20_000),
@@ -134,16 +130,15 @@ async def test_answers_are_timed() -> None:
     assert metrics.values == {Metric.FETCH_MS: [40]}
 
 
-def test_units_follow_from_names() -> None:
-    """The last word of a name is its unit; what has none is a count."""
+def test_unit_is_last_word_of_name() -> None:
+    """Names without a unit are counts."""
     units = {str(metric): unit_of(metric).value for metric in Metric}
     assert (units["FetchMs"], units["bytes"]) == ("Milliseconds", "Bytes")
     assert (units["DeliveredBytes"], units["YieldDropPercent"]) == ("Bytes", "Percent")
     assert {units[outcome] for outcome in Outcome} == {"Count"}
 
 
-async def test_the_clock_tells_the_time() -> None:
-    """Milliseconds since 1970, and a sleep that ends."""
+async def test_clock_returns_epoch_milliseconds() -> None:
     clock = SystemClock()
     before_ms = clock.now_ms()
     assert before_ms > 1_700_000_000_000

@@ -1,4 +1,4 @@
-"""What a newer version has stored: told by its version alone, and left as it is."""
+"""Items stored by a newer version are detected by their version and left unchanged."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 ONE, TWO, THREE = samples.pack_ids(3)
 JOURNAL = {"k": ONE, "part": "journal", "v": 4, "expires_at": 2_000_000_000}
-# As a later release might write them: nothing else of them is where this one looks for it.
+# Layout of a possible later release: this version finds no field that it expects.
 LAYOUTS: dict[str, dict[str, Any]] = {
     "a journal": {**JOURNAL, "lumps": [b"\x01"]},
     "a journal in a blob": {**JOURNAL, "blob": b"\x78 no zlib"},
@@ -38,7 +38,7 @@ LAYOUTS: dict[str, dict[str, Any]] = {
 
 
 async def put(world: World, table: str, fields: dict[str, Any], said: str = "newer") -> None:
-    """Store something as a newer version does."""
+    """Store an item as a newer version would."""
     if isinstance(world, MemoryWorld):
         world.state.newer[fields["k"]] = said
         return
@@ -50,7 +50,7 @@ async def put(world: World, table: str, fields: dict[str, Any], said: str = "new
 
 
 def insert(world: SqliteWorld, table: str, fields: dict[str, Any]) -> None:
-    """Write a row as a newer version does, which keeps the columns that this one reads first."""
+    """Insert a row as a newer version would; it keeps the columns that this version reads first."""
     key, version = fields["k"], fields.get("v", 1)
     with world.ports.store.writing() as db:
         if table == "crawls":
@@ -66,10 +66,7 @@ def insert(world: SqliteWorld, table: str, fields: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-async def test_one_pack_that_cannot_be_read_does_not_fail_the_others(
-    world: World, layout: str
-) -> None:
-    """A batch is recalled whole; the one pack says that a newer version has stored it."""
+async def test_unreadable_pack_does_not_fail_batch(world: World, layout: str) -> None:
     packs = world.container().packs
     await packs.write_journal(TWO, samples.journal())
     await packs.strike(THREE)
@@ -82,16 +79,14 @@ async def test_one_pack_that_cannot_be_read_does_not_fail_the_others(
     assert (recalled[ONE].journal, recalled[ONE].ledger) == (None, None)
 
 
-async def test_a_newer_journal_stands(world: World) -> None:
-    """Who would write its own learns that it cannot, and nothing is written."""
+async def test_newer_journal_is_kept(world: World) -> None:
     await put(world, "packs", LAYOUTS["a journal"])
     with pytest.raises(StoredNewer):
         await world.container().packs.write_journal(ONE, samples.journal())
     assert (await world.container().packs.recall([ONE]))[ONE].newer
 
 
-async def test_a_newer_ledger_stands(aws_world: AwsWorld) -> None:
-    """Whoever commits the pack comes upon it, and counts nothing."""
+async def test_newer_ledger_refuses_commit(aws_world: AwsWorld) -> None:
     await put(aws_world, "packs", LAYOUTS["a ledger"])
     container, crawl = aws_world.container(), samples.crawl()
     with pytest.raises(StoredNewer):
@@ -101,8 +96,7 @@ async def test_a_newer_ledger_stands(aws_world: AwsWorld) -> None:
     assert samples.nonzero((await container.crawls.counters(crawl)).total) == {}
 
 
-async def test_what_is_written_says_its_version(aws_world: AwsWorld) -> None:
-    """Head items of journals, in one item or more, ledgers and crawls, first and last."""
+async def test_stored_items_have_version(aws_world: AwsWorld) -> None:
     container, crawl = aws_world.container(), samples.crawl()
     await container.crawls.create(crawl)
     await container.packs.write_journal(ONE, samples.journal())
@@ -119,12 +113,11 @@ async def test_what_is_written_says_its_version(aws_world: AwsWorld) -> None:
     assert told == ["2", "2", "1", "1"]
 
 
-async def test_a_crawl_of_a_newer_version_is_named_and_not_read(world: World) -> None:
-    """The others are listed without it."""
+async def test_newer_crawl_is_named_but_not_read(world: World) -> None:
     crawls = world.container().crawls
     await crawls.create(samples.crawl("old"))
     await crawls.create(samples.crawl("new"))
-    # Its state is none that is known here.
+    # Its state is unknown to this version.
     said = (
         "stored by a newer version: the crawl 'new-1' of version 4, but this version reads up to 3"
     )
@@ -140,10 +133,10 @@ async def test_a_crawl_of_a_newer_version_is_named_and_not_read(world: World) ->
     )
 
 
-async def test_an_edit_raises_the_version_of_a_crawl_that_earlier_code_would_not_end(
+async def test_edit_raises_version_of_crawl_older_code_cannot_end(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Code of the first version waits for a newer one, where it is to stop by what is new."""
+    """Code of the first version leaves a crawl with new stop rules to a newer one."""
     crawls, crawl = world.container().crawls, samples.crawl()
     await crawls.create(crawl)
     assert await crawls.edit(replace(crawl, pages_max=50), crawl)
@@ -154,13 +147,13 @@ async def test_an_edit_raises_the_version_of_a_crawl_that_earlier_code_would_not
     assert await crawls.edit(replace(was, stop_when_nothing_new=True), was)
     monkeypatch.setattr(crawl_codec, "VERSION", 1)
     if isinstance(world, MemoryWorld):
-        return  # it stores no versions
+        return  # no versions stored
     with pytest.raises(StoredNewer, match="of version 2, but this version reads up to 1"):
         await world.container().crawls.get(crawl.id)
 
 
-async def test_a_record_of_a_newer_version_is_no_prior(aws_world: AwsWorld) -> None:
-    """Its URL is asked for in full, even if the day before has an older record of it."""
+async def test_newer_record_is_no_prior(aws_world: AwsWorld) -> None:
+    """Its URL is fetched in full, even if the day before has an older record."""
     from orbweaver.model.page_record import page_key, to_fields
     from orbweaver.model.target import Prior
     from tests.contract.worlds import PAGES_SHARDS
@@ -177,8 +170,7 @@ async def test_a_record_of_a_newer_version_is_no_prior(aws_world: AwsWorld) -> N
     assert await pages.before(dict.fromkeys(urls, prior)) == {known.url: known}
 
 
-async def test_what_waits_is_held_back_for_long(world: World) -> None:
-    """It is on its lane, and not yet to be received."""
+async def test_unreadable_message_is_held_back(world: World) -> None:
     queue = world.container().queue
     waiting = WaitingMessage(body="{}", crawl="shop-1", since_ms=samples.NOW_MS)
     await queue.hold([waiting] * 12, express=False)
@@ -187,10 +179,10 @@ async def test_what_waits_is_held_back_for_long(world: World) -> None:
     assert await world.receive("crawl") == []
 
 
-async def test_what_waits_is_sent_byte_for_byte(
+async def test_unreadable_message_is_sent_byte_for_byte(
     aws_world: AwsWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With its crawl's group, and since when it waits; the largest goes without the latter."""
+    """Its group and waiting time stay, except that the largest message has no room for the time."""
     monkeypatch.setattr(sqs, "DELAY_S_MAX", 0)
     bodies = ['{"v": 2,\n "x":"ü\U0001f578"}', "x" * (1024 * 1024 - 10)]
     waiting = [

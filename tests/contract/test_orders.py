@@ -1,4 +1,4 @@
-"""The export queue: what exporters order arrives, however much it is."""
+"""Contract of the export queue: all orders arrive, in any number."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
 
 def orders_of(world: AwsWorld, client: Any = None) -> SqsOrders:
-    """Send to the queue that stands for it."""
     return SqsOrders(
         client or world.clients["sqs"],
         clock=world.clock,
@@ -24,8 +23,7 @@ def orders_of(world: AwsWorld, client: Any = None) -> SqsOrders:
     )
 
 
-async def test_orders_arrive(aws_world: AwsWorld) -> None:
-    """All of them, more than one batch holds, each with whose work it is; none is nothing."""
+async def test_orders_arrive_in_several_batches(aws_world: AwsWorld) -> None:
     bodies = [(f'{{"n": {number}}}', f"crawl-{number % 3}") for number in range(25)]
     await orders_of(aws_world).send(bodies)
     await orders_of(aws_world).send([])
@@ -35,13 +33,12 @@ async def test_orders_arrive(aws_world: AwsWorld) -> None:
 
 
 class Busy:
-    """A client that takes only some of each batch."""
+    """Client that accepts only part of each batch."""
 
     def __init__(self, client: Any, taken: int) -> None:
         self._client, self._taken = client, taken
 
     async def send_message_batch(self, **given: Any) -> dict[str, Any]:
-        """Take the first ones, and refuse the others for now."""
         entries = given["Entries"]
         if self._taken:
             await self._client.send_message_batch(**{**given, "Entries": entries[: self._taken]})
@@ -50,8 +47,7 @@ class Busy:
         return {"Failed": [{"Id": entry["Id"], **code} for entry in rest]}
 
 
-async def test_what_a_batch_leaves_is_sent_again(aws_world: AwsWorld) -> None:
-    """A batch that is taken in part is sent until all of it is; one that never is fails."""
+async def test_unsent_rest_of_batch_is_sent_again(aws_world: AwsWorld) -> None:
     client = aws_world.clients["sqs"]
     bodies = [(str(number), "crawl") for number in range(10)]
     await orders_of(aws_world, Busy(client, 3)).send(bodies)

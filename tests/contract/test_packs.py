@@ -1,4 +1,4 @@
-"""Packs: journals and ledgers, and the counters that ledgers are committed with."""
+"""Contract of packs: journals, ledgers, and the counters committed with ledgers."""
 
 from __future__ import annotations
 
@@ -27,35 +27,31 @@ ITEM_BYTES_MAX = 400 * 1024
 
 
 def on_one_shard(crawl: Crawl, count: int) -> list[str]:
-    """Name packs that count on shard 0."""
+    """Build pack ids that count on shard 0."""
     named = samples.pack_ids(count * crawl.shards * 8)
     return [pack for pack in named if shard_of(pack, crawl.shards) == 0][:count]
 
 
-async def test_an_unknown_pack_is_not_recalled(world: World) -> None:
-    """Nothing is known of a pack that came for the first time."""
+async def test_unknown_pack_is_not_recalled(world: World) -> None:
     packs = world.container().packs
     assert await packs.recall([ONE, TWO]) == {}
     assert await packs.recall([]) == {}
 
 
-async def test_a_journal_is_recalled(world: World) -> None:
-    """A journal is read back as it was written, by any container."""
+async def test_journal_is_recalled_by_any_container(world: World) -> None:
     journal = samples.journal()
     assert await world.container().packs.write_journal(ONE, journal) == journal
     recalled = await world.container().packs.recall([ONE, TWO, ONE])
     assert recalled == {ONE: Recalled(journal=journal)}
 
 
-async def test_the_first_journal_stands(world: World) -> None:
-    """A second journal of a pack is not written; its writer learns of the first."""
+async def test_first_journal_wins(world: World) -> None:
     first, second = samples.journal(links=3), samples.journal(links=5)
     await world.container().packs.write_journal(ONE, first)
     assert await world.container().packs.write_journal(ONE, second) == first
 
 
-async def test_one_of_competing_journals_stands(world: World) -> None:
-    """Deliveries that journal at once all go on with the same one."""
+async def test_concurrent_journals_agree_on_one(world: World) -> None:
     journals = [samples.journal(links=number) for number in range(1, 6)]
     told = await asyncio.gather(
         *(world.container().packs.write_journal(ONE, journal) for journal in journals)
@@ -64,8 +60,7 @@ async def test_one_of_competing_journals_stands(world: World) -> None:
     assert told == [told[0]] * 5
 
 
-async def test_a_journal_larger_than_an_item(world: World) -> None:
-    """A journal of any size is read back whole."""
+async def test_journal_larger_than_item_is_recalled(world: World) -> None:
     journal = samples.large_journal(1, links=16_000)
     assert len(encode(journal)) > 2 * ITEM_BYTES_MAX
     assert await world.container().packs.write_journal(ONE, journal) == journal
@@ -74,18 +69,15 @@ async def test_a_journal_larger_than_an_item(world: World) -> None:
 
 
 @pytest.mark.parametrize(("first_links", "second_links"), [(8_000, 9_000), (8_000, 1), (1, 8_000)])
-async def test_the_first_large_journal_stands(
-    world: World, first_links: int, second_links: int
-) -> None:
-    """Parts of two large journals of one pack do not mix."""
+async def test_first_large_journal_wins(world: World, first_links: int, second_links: int) -> None:
+    """Parts of two large journals do not mix."""
     first, second = (samples.large_journal(links, links) for links in (first_links, second_links))
     await world.container().packs.write_journal(ONE, first)
     assert await world.container().packs.write_journal(ONE, second) == first
     assert (await world.container().packs.recall([ONE]))[ONE].journal == first
 
 
-async def test_many_packs_are_recalled_at_once(world: World) -> None:
-    """A batch may hold more packs than one read of the database."""
+async def test_recall_exceeds_database_batch_size(world: World) -> None:
     packs = world.container().packs
     ids = samples.pack_ids(130)
     for pack in ids[:3]:
@@ -94,7 +86,6 @@ async def test_many_packs_are_recalled_at_once(world: World) -> None:
 
 
 async def test_packs_are_committed_together(world: World) -> None:
-    """All ledgers stand, and the counts of all are on one shard, in one commit."""
     container, crawl = world.container(), samples.crawl()
     ledgers = [samples.ledger(pack, children=(place,)) for place, pack in enumerate((ONE, TWO))]
     counts = {"claimed": 1, "fetched": 2, "fetched.ok": 2}
@@ -108,7 +99,6 @@ async def test_packs_are_committed_together(world: World) -> None:
 
 @pytest.mark.parametrize("why", ["a ledger stands", "over budget", "closed"])
 async def test_packs_are_committed_together_or_not_at_all(world: World, why: str) -> None:
-    """Whatever refuses one of them refuses all, and nothing is written."""
     container, crawl = world.container(), samples.crawl(pages_max=3, shards=1)
     claimed = 2 if why == "over budget" else 1
     if why == "a ledger stands":
@@ -124,8 +114,7 @@ async def test_packs_are_committed_together_or_not_at_all(world: World, why: str
     assert ONE not in await container.packs.recall([ONE, TWO])
 
 
-async def test_a_commit_counts(world: World) -> None:
-    """A commit adds its counts to the crawl's books, and its ledger is recalled."""
+async def test_commit_adds_counts_and_stores_ledger(world: World) -> None:
     container, crawl = world.container(), samples.crawl()
     ledger = samples.ledger(ONE, children=(0, 7, 8, 4_000))
     counts = {"claimed": 4, "fetched": 1, "fetched.ok": 1, "refused.scope": 2, "retries": 0}
@@ -147,14 +136,12 @@ async def test_a_commit_counts(world: World) -> None:
     ids=["empty", "surplus", "many", "far"],
 )
 async def test_ledgers_are_read_as_written(world: World, ledger: Ledger) -> None:
-    """A ledger of any shape comes back as it was."""
     container = world.container()
     await container.packs.commit(samples.crawl(), ledger, {"claimed": 0})
     assert await container.packs.recall([ONE]) == {ONE: Recalled(ledger=ledger)}
 
 
-async def test_a_pack_is_committed_once(world: World) -> None:
-    """A second commit counts nothing; its caller gets the ledger that stands."""
+async def test_second_commit_counts_nothing_and_returns_ledger(world: World) -> None:
     container, crawl = world.container(), samples.crawl()
     first, second = samples.ledger(ONE, (0, 1)), samples.ledger(ONE, (2,))
     await container.packs.commit(crawl, first, {"claimed": 2, "fetched": 1})
@@ -164,8 +151,7 @@ async def test_a_pack_is_committed_once(world: World) -> None:
     assert samples.nonzero(counters.total) == {"claimed": 2, "fetched": 1}
 
 
-async def test_one_of_competing_commits_counts(world: World) -> None:
-    """Of deliveries that commit at once, one does, and the others get its ledger."""
+async def test_concurrent_commits_count_once(world: World) -> None:
     crawl = samples.crawl()
     ledgers = [samples.ledger(ONE, (number,)) for number in range(6)]
     results = await asyncio.gather(
@@ -180,8 +166,7 @@ async def test_one_of_competing_commits_counts(world: World) -> None:
     assert (await world.container().crawls.counters(crawl)).claimed == 1
 
 
-async def test_counts_of_many_packs_add_up(world: World) -> None:
-    """Packs that commit at once on few shards lose no count."""
+async def test_concurrent_counts_of_many_packs_add_up(world: World) -> None:
     crawl = samples.crawl(shards=3)
     results = await asyncio.gather(
         *(
@@ -195,8 +180,7 @@ async def test_counts_of_many_packs_add_up(world: World) -> None:
     assert sum(shard.commits for shard in counters.shards) == 40
 
 
-async def test_the_budget_is_exact(world: World) -> None:
-    """A commit that fits to the last claim is taken; one more is refused whole."""
+async def test_budget_is_exact_to_last_claim(world: World) -> None:
     container, crawl = world.container(), samples.crawl(pages_max=5)
     assert await container.packs.commit(crawl, samples.ledger(ONE), {"claimed": 3}) == Committed()
     over = await container.packs.commit(crawl, samples.ledger(TWO), {"claimed": 3, "fetched": 9})
@@ -212,8 +196,7 @@ async def test_the_budget_is_exact(world: World) -> None:
     assert none == Committed()
 
 
-async def test_what_was_given_back_may_be_claimed_again(world: World) -> None:
-    """To the last share, also by a commit that goes together with others."""
+async def test_returned_budget_can_be_claimed_again(world: World) -> None:
     container, crawl = world.container(), samples.crawl(pages_max=5)
     given = {"claimed": 5, "unspent": 2}
     assert await container.packs.commit(crawl, samples.ledger(ONE), given) == Committed()
@@ -226,8 +209,7 @@ async def test_what_was_given_back_may_be_claimed_again(world: World) -> None:
     assert (counters.claimed, counters.left(crawl)) == (7, 0)
 
 
-async def test_more_than_the_whole_budget_is_refused(world: World) -> None:
-    """The first commit of a crawl is under its budget too."""
+async def test_first_commit_over_budget_is_refused(world: World) -> None:
     container, crawl = world.container(), samples.crawl(pages_max=5)
     over = await container.packs.commit(crawl, samples.ledger(ONE), {"claimed": 6})
     assert over == OverBudget(left=5)
@@ -235,8 +217,7 @@ async def test_more_than_the_whole_budget_is_refused(world: World) -> None:
     assert fits == Committed()
 
 
-async def test_the_budget_is_exact_under_competition(world: World) -> None:
-    """However many commit at once, all together claim the budget and no more."""
+async def test_budget_is_exact_with_concurrent_commits(world: World) -> None:
     crawl = samples.crawl(pages_max=25, shards=2)
 
     async def one(pack: str) -> int:
@@ -256,8 +237,7 @@ async def test_the_budget_is_exact_under_competition(world: World) -> None:
     assert claims == [crawl.shard_quota(0), crawl.shard_quota(1)] == [13, 12]
 
 
-async def test_a_ledger_goes_before_the_budget(world: World) -> None:
-    """A pack that is committed hears so, even when the budget has been used up since."""
+async def test_committed_pack_returns_ledger_despite_used_budget(world: World) -> None:
     packs, crawl = world.container().packs, samples.crawl(pages_max=3)
     first = samples.ledger(ONE)
     await packs.commit(crawl, first, {"claimed": 3})
@@ -265,8 +245,7 @@ async def test_a_ledger_goes_before_the_budget(world: World) -> None:
     assert again == AlreadyCommitted(ledger=first)
 
 
-async def test_a_closed_shard_takes_no_commit(world: World) -> None:
-    """Once a crawl is sealed nothing is counted any more, but what was committed stands."""
+async def test_closed_shard_refuses_commit(world: World) -> None:
     container, crawl = world.container(), samples.crawl()
     await container.crawls.create(crawl)
     first = samples.ledger(ONE)
@@ -281,8 +260,7 @@ async def test_a_closed_shard_takes_no_commit(world: World) -> None:
     assert again == AlreadyCommitted(ledger=first)
 
 
-async def test_any_history_of_commits_ends_as_in_memory(world: World) -> None:
-    """A random history of commits is answered as the memory adapter answers it."""
+async def test_random_commit_history_matches_memory_adapter(world: World) -> None:
     random = Random(41)
     model = MemoryPacks(MemoryState())
     crawl = samples.crawl(pages_max=60, shards=3)
@@ -294,8 +272,7 @@ async def test_any_history_of_commits_ends_as_in_memory(world: World) -> None:
         assert result == await model.commit(crawl, ledger, counts)
 
 
-async def test_strikes_are_counted_until_absolved(world: World) -> None:
-    """How often a suspect was taken up is known to every container, and so is what is left."""
+async def test_strikes_are_counted_until_cleared(world: World) -> None:
     packs = world.container().packs
     assert [await packs.strike(ONE) for _ in range(3)] == [1, 2, 3]
     assert await world.container().packs.strike(TWO) == 1
@@ -310,8 +287,7 @@ async def test_strikes_are_counted_until_absolved(world: World) -> None:
     assert await packs.recall([THREE]) == {THREE: Recalled(strikes=2)}
 
 
-async def test_a_sent_outbox_is_noted_in_its_ledger(world: World) -> None:
-    """A copy of a pack whose outbox is on the queue learns so."""
+async def test_sent_outbox_is_noted_in_ledger(world: World) -> None:
     packs, ledger = world.container().packs, samples.ledger(ONE)
     await packs.commit(samples.crawl(), ledger, {"claimed": 2})
     await packs.sent(ONE)
@@ -322,8 +298,7 @@ async def test_a_sent_outbox_is_noted_in_its_ledger(world: World) -> None:
     assert again == AlreadyCommitted(ledger=noted)
 
 
-async def test_all_that_is_known_of_a_pack_is_recalled_together(world: World) -> None:
-    """Journal, ledger and strikes of one pack come in one answer."""
+async def test_recall_returns_journal_ledger_and_strikes(world: World) -> None:
     packs = world.container().packs
     journal, ledger = samples.journal(), samples.ledger(ONE)
     await packs.strike(ONE)
@@ -333,8 +308,7 @@ async def test_all_that_is_known_of_a_pack_is_recalled_together(world: World) ->
     assert recalled == {ONE: Recalled(journal=journal, ledger=ledger, strikes=1)}
 
 
-def test_samples_are_what_they_say() -> None:
-    """The large journal is larger than an item, and the small one is not."""
+def test_sample_journals_are_above_and_below_item_size() -> None:
     assert len(encode(samples.large_journal(1, links=8_000))) > ITEM_BYTES_MAX
     assert len(encode(samples.journal())) < 2_000
     assert isinstance(samples.journal(), Journal)

@@ -1,4 +1,4 @@
-"""Pages: records by day and shard."""
+"""Contract of pages: records by day and shard."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ FULL = samples.record(
 async def read(
     pages: Pages, day: str = DAY, *, crawl: str | None = None
 ) -> dict[tuple[int, str], PageRecord]:
-    """Read a day: shard and key to record."""
+    """Read a day; returns shard and key to record."""
     return {
         (shard, key): record
         for shard in range(pages.shards)
@@ -65,8 +65,8 @@ async def read(
     }
 
 
-async def test_earlier_records_are_found_by_their_claims(world: World) -> None:
-    """A record of the day of its claim or of the next is found, the later one of two; no other."""
+async def test_prior_record_is_found_by_claim(world: World) -> None:
+    """The record is of the claim's day or the next; the later of two wins."""
     days = 86_400_000
     stored = [
         samples.record(1),
@@ -85,10 +85,9 @@ async def test_earlier_records_are_found_by_their_claims(world: World) -> None:
 
 
 @pytest.mark.parametrize("record", [samples.record(1), FULL], ids=["plain", "full"])
-async def test_a_record_is_read_as_stored(
+async def test_record_is_read_as_stored(
     world: World, record: PageRecord, request: pytest.FixtureRequest
 ) -> None:
-    """Every column of a record comes back as it was."""
     if record is FULL and request.node.callspec.params["world"] == LOCAL:
         reason = "its version is older than May 2020, when DynamoDB began to take empty texts"
         request.applymarker(pytest.mark.xfail(reason=reason, raises=Permanent))
@@ -96,8 +95,7 @@ async def test_a_record_is_read_as_stored(
     assert list((await read(world.container().pages)).values()) == [record]
 
 
-async def test_storing_again_changes_nothing(world: World) -> None:
-    """Records have keys that follow from them, so a second delivery adds none."""
+async def test_second_store_changes_nothing(world: World) -> None:
     pages = world.container().pages
     records = [samples.record(number) for number in range(5)]
     await pages.store(records)
@@ -107,22 +105,19 @@ async def test_storing_again_changes_nothing(world: World) -> None:
     ]
 
 
-async def test_a_url_twice_in_one_call_is_one_record(world: World) -> None:
-    """Of two records of one URL the last one counts."""
+async def test_last_record_of_url_in_call_wins(world: World) -> None:
     pages = world.container().pages
     await pages.store([samples.record(1, title="first"), samples.record(1, title="last")])
     assert [record.title for record in (await read(pages)).values()] == ["last"]
 
 
-async def test_nothing_to_store_is_fine(world: World) -> None:
-    """An empty pack of results stores nothing."""
+async def test_empty_result_pack_stores_nothing(world: World) -> None:
     pages = world.container().pages
     await pages.store([])
     assert await read(pages) == {}
 
 
-async def test_a_shard_is_read_in_key_order(world: World) -> None:
-    """Every record lies in the shard that its key names, and a shard is read in order."""
+async def test_shard_is_read_in_key_order(world: World) -> None:
     pages = world.container().pages
     records = [samples.record(number) for number in range(60)]
     await pages.store(records)
@@ -138,8 +133,7 @@ async def test_a_shard_is_read_in_key_order(world: World) -> None:
     assert sorted(found) == sorted(record.url for record in records)
 
 
-async def test_reading_goes_on_behind_a_key(world: World) -> None:
-    """A reader that stopped somewhere goes on with the next record, to the end."""
+async def test_read_continues_after_key(world: World) -> None:
     pages = world.container().pages
     await pages.store([samples.record(number) for number in range(40)])
     keys = [key async for key, _ in pages.read_shard(DAY, 0)]
@@ -150,8 +144,7 @@ async def test_reading_goes_on_behind_a_key(world: World) -> None:
     assert between == keys[1:]
 
 
-async def test_reading_narrows_to_a_crawl(world: World) -> None:
-    """Records of other crawls are left out, also of those whose names look alike."""
+async def test_read_by_crawl_omits_similar_crawl_ids(world: World) -> None:
     pages = world.container().pages
     crawls = ("a-1", "a-1x", "a-10", "a", "b")
     await pages.store(
@@ -165,8 +158,7 @@ async def test_reading_narrows_to_a_crawl(world: World) -> None:
 
 
 @pytest.mark.parametrize("after", ["a#", "b#", "b#~", "c#", "~"])
-async def test_narrowed_reading_goes_on_behind_any_key(world: World, after: str) -> None:
-    """`after` and `crawl` hold together, whether or not the key is one of the crawl's."""
+async def test_read_by_crawl_continues_after_any_key(world: World, after: str) -> None:
     pages = world.container().pages
     await pages.store(
         [samples.record(number, crawl=crawl) for number in range(8) for crawl in "abc"]
@@ -177,8 +169,7 @@ async def test_narrowed_reading_goes_on_behind_any_key(world: World, after: str)
         assert rows == [key for key in everything if key.startswith("b#") and key > after]
 
 
-async def test_days_are_apart(world: World) -> None:
-    """A record lies in the UTC day in which it was fetched."""
+async def test_record_is_stored_in_utc_day_of_fetch(world: World) -> None:
     pages = world.container().pages
     midnight_ms = samples.NOW_MS + 12 * 3_600_000
     await pages.store([samples.record(1, fetched_at=midnight_ms - 1)])
@@ -189,8 +180,8 @@ async def test_days_are_apart(world: World) -> None:
     assert await read(pages, "2026-01-17") == {}
 
 
-async def test_a_day_larger_than_one_answer(world: World) -> None:
-    """Reading goes on over the limits of one answer of the database, 1 MB."""
+async def test_day_larger_than_one_answer_is_read(world: World) -> None:
+    """DynamoDB returns at most 1 MB per answer."""
     pages = world.container().pages
     wide = "x" * 30_000
     records = [samples.record(number, description=wide) for number in range(150)]
@@ -200,15 +191,13 @@ async def test_a_day_larger_than_one_answer(world: World) -> None:
     )
 
 
-async def test_text_that_is_not_unicode_can_be_stored(world: World) -> None:
-    """Header bytes that made lone surrogates cost their record nothing else."""
+async def test_lone_surrogates_can_be_stored(world: World) -> None:
     pages = world.container().pages
     await pages.store([samples.record(1, etag="\udcff", title="kept")])
     assert [record.title for record in (await read(pages)).values()] == ["kept"]
 
 
-async def test_the_crawls_of_a_day_are_named(world: World) -> None:
-    """Each crawl with records of the day once, sorted, in whichever shards they lie."""
+async def test_crawls_of_day_are_listed_once_sorted(world: World) -> None:
     pages = world.container().pages
     assert await pages.crawls_of(DAY) == ()
     names = ("shop", "shop-1", "shop-1-20260115-120000", "a", "zz_9.x", "default")
@@ -218,8 +207,7 @@ async def test_the_crawls_of_a_day_are_named(world: World) -> None:
     assert await pages.crawls_of(DAY) == tuple(sorted(names))
 
 
-async def test_records_of_a_shard_are_counted(world: World) -> None:
-    """A crawl's records of a shard, not more than are asked for."""
+async def test_shard_count_stops_at_limit(world: World) -> None:
     pages = world.container().pages
     await pages.store([samples.record(number) for number in range(40)])
     await pages.store([samples.record(number, crawl="shop-11") for number in range(5)])
@@ -230,8 +218,8 @@ async def test_records_of_a_shard_are_counted(world: World) -> None:
     assert await pages.count(DAY, 0, "nothing", 3) == 0
 
 
-async def test_many_items_of_a_page_fit_in_one_record(world: World) -> None:
-    """As many bytes of them as a page may have, packed or not, come back as they were."""
+async def test_items_of_page_are_read_as_stored(world: World) -> None:
+    """Up to the page's size limit, compressed or not."""
     items = tuple(
         Item(table="books", place=place, fields={"title": f"{place} " + "ü" * 80, "price": "1.50"})
         for place in range(900)

@@ -1,4 +1,4 @@
-"""Packs of paused crawls: set aside, and fetched back when it goes on."""
+"""Contract of parked packs: packs of paused crawls are parked and unparked on resume."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 ONE, TWO, THREE = samples.pack_ids(3)
 
 
-async def test_a_paused_crawls_packs_are_parked(world: World) -> None:
-    """Packs are set aside while their crawl is paused, and forgotten once they are sent."""
+async def test_paused_crawls_packs_are_parked_until_sent(world: World) -> None:
     container, crawl = world.container(), samples.crawl(state=State.PAUSED)
     await container.crawls.create(crawl)
     for pack in (ONE, TWO, ONE):
@@ -32,16 +31,15 @@ async def test_a_paused_crawls_packs_are_parked(world: World) -> None:
 
 
 @pytest.mark.parametrize("state", [State.RUNNING, State.STOPPING, State.FINISHED])
-async def test_only_a_paused_crawls_packs_are_parked(world: World, state: State) -> None:
-    """A pack is not set aside where nothing would fetch it back."""
+async def test_only_paused_crawls_packs_are_parked(world: World, state: State) -> None:
     container, crawl = world.container(), samples.crawl(state=state)
     await container.crawls.create(crawl)
     assert not await container.packs.park(crawl.id, "body", ONE)
     assert await container.packs.parked(crawl.id) == {}
 
 
-async def test_a_resumed_crawl_leaves_no_pack_behind(world: World) -> None:
-    """Of packs parked while a crawl is resumed, each is either in the list or told to go on."""
+async def test_resume_leaves_no_parked_pack(world: World) -> None:
+    """A pack parked during the resume is either listed or sent on."""
     container, crawl = world.container(), samples.crawl(state=State.PAUSED)
     await container.crawls.create(crawl)
     ids = samples.pack_ids(12)
@@ -57,8 +55,7 @@ async def test_a_resumed_crawl_leaves_no_pack_behind(world: World) -> None:
     assert {pack for pack, taken in zip(ids, accepted, strict=True) if taken} == listed
 
 
-async def test_many_packs_are_unparked_at_once(world: World) -> None:
-    """A resumed crawl may have more packs than one write of the database."""
+async def test_unpark_exceeds_database_batch_size(world: World) -> None:
     container, crawl = world.container(), samples.crawl(state=State.PAUSED)
     await container.crawls.create(crawl)
     ids = samples.pack_ids(60)

@@ -1,4 +1,4 @@
-"""The queue: what is sent arrives, on its lane, whole."""
+"""Contract of the queue: sent messages arrive complete and on their lane."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ BATCH_BYTES_MAX = 1024 * 1024
 
 
 def seeds(place: int = 0) -> SeedsMessage:
-    """Make seeds to send."""
     return SeedsMessage(
         id=f"seeds-{place}",
         crawl="shop-1",
@@ -31,8 +30,7 @@ def seeds(place: int = 0) -> SeedsMessage:
     )
 
 
-async def test_outgoing_packs_arrive(world: World) -> None:
-    """Every pack that is sent can be received, once, as it was."""
+async def test_outgoing_packs_arrive_once(world: World) -> None:
     outgoing_packs = [samples.outgoing(place) for place in range(23)]
     await world.container().queue.send(outgoing_packs, express=False)
     messages = [decode(received.body) for received in await world.receive("crawl")]
@@ -44,8 +42,7 @@ async def test_outgoing_packs_arrive(world: World) -> None:
     assert await world.receive("express") == []
 
 
-async def test_packs_that_go_past_others_take_the_express_lane(world: World) -> None:
-    """Of one sending, each by its own lane; a crawl of priority has only one."""
+async def test_priority_packs_use_express_lane(world: World) -> None:
     queue = world.container().queue
     plain, high = samples.outgoing(1), samples.outgoing(2)
     targets = tuple(replace(target, express=True) for target in high.pack.targets)
@@ -60,23 +57,20 @@ async def test_packs_that_go_past_others_take_the_express_lane(world: World) -> 
     assert await world.receive("crawl") == []
 
 
-async def test_nothing_to_send_is_fine(world: World) -> None:
-    """An empty outbox sends nothing."""
+async def test_empty_outbox_sends_nothing(world: World) -> None:
     queue = world.container().queue
     await queue.send([], express=False)
     await queue.send_seeds([], express=True)
     assert await world.receive("crawl") == []
 
 
-async def test_seeds_arrive(world: World) -> None:
-    """Seeds can be received as they were."""
+async def test_seeds_arrive_as_sent(world: World) -> None:
     await world.container().queue.send_seeds([seeds(0), seeds(1)], express=False)
     received = [decode(message.body) for message in await world.receive("crawl")]
     assert sorted(received, key=str) == [seeds(0), seeds(1)]
 
 
-async def test_the_express_lane_is_apart(world: World) -> None:
-    """What is sent by express does not wait behind the rest."""
+async def test_express_lane_does_not_wait_for_normal_lane(world: World) -> None:
     queue = world.container().queue
     await queue.send([samples.outgoing(1)], express=True)
     await queue.send_seeds([seeds()], express=True)
@@ -85,7 +79,6 @@ async def test_the_express_lane_is_apart(world: World) -> None:
 
 
 async def test_each_crawl_is_a_fairness_group(world: World) -> None:
-    """Messages are grouped by crawl, so that none of them starves the others."""
     queue = world.container().queue
     await queue.send([samples.outgoing(1), samples.outgoing(2, crawl_id="news-1")], express=False)
     await queue.send_seeds([seeds()], express=False)
@@ -95,7 +88,7 @@ async def test_each_crawl_is_a_fairness_group(world: World) -> None:
 
 @pytest.mark.parametrize("crawl_id", ["Bücher", "two words", "x" * 128, "a" * 129, "\U0001f578"])
 async def test_any_crawl_id_can_be_sent(world: World, crawl_id: str) -> None:
-    """A crawl's id need not be what a queue takes as a group."""
+    """The id need not be a valid message group."""
     await world.container().queue.send([samples.outgoing(crawl_id=crawl_id)], express=False)
     (received,) = await world.receive("crawl")
     assert isinstance(message := decode(received.body), Pack | Malformed)
@@ -105,7 +98,6 @@ async def test_any_crawl_id_can_be_sent(world: World, crawl_id: str) -> None:
 
 
 async def test_delayed_packs_are_held_back(world: World) -> None:
-    """A letter with a delay is on the queue, and not yet to be received."""
     queue = world.container().queue
     await queue.send([samples.outgoing(1, delay_s=900), samples.outgoing(2)], express=False)
     assert await world.delayed("crawl") == 1
@@ -115,8 +107,8 @@ async def test_delayed_packs_are_held_back(world: World) -> None:
     assert message.id == samples.outgoing(2).pack.id
 
 
-async def test_large_packs_are_sent_apart(world: World) -> None:
-    """Letters that are too large for one batch together still arrive, all of them (case 13)."""
+async def test_large_packs_are_sent_in_separate_batches(world: World) -> None:
+    """All of them arrive (case 13)."""
     targets = tuple(
         Target(url=f"https://example.com/{'ü' * 2_000}{number}", depth=1) for number in range(25)
     )
@@ -144,10 +136,9 @@ async def test_large_packs_are_sent_apart(world: World) -> None:
     ],
     ids=["plain", "long", "characters", "none"],
 )
-async def test_buried_messages_carry_their_reason(
+async def test_dead_letter_has_reason_and_original_body(
     world: World, body: str, reason: str, stored: str
 ) -> None:
-    """A message that can never succeed is kept untouched, with why it is there."""
     await world.container().queue.bury(body, reason)
     (received,) = await world.receive("dead")
     assert received.body == body
@@ -155,8 +146,8 @@ async def test_buried_messages_carry_their_reason(
     assert await world.receive("crawl") == []
 
 
-async def test_a_message_of_any_size_is_buried(world: World) -> None:
-    """A body as large as SQS takes leaves no room for a reason, and is buried all the same."""
+async def test_message_of_maximum_size_is_dead_lettered(world: World) -> None:
+    """SQS leaves no room for a reason."""
     body = "x" * BATCH_BYTES_MAX
     await world.container().queue.bury(body, "too large to be a pack")
     (received,) = await world.receive("dead")

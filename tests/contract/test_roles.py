@@ -1,10 +1,8 @@
-"""Roles in a closed loop, without an emulator: every piece of work of every function, guarded.
+"""IAM roles without an emulator: every function's work runs against moto behind a permission check.
 
-The real handlers, adapters and clients work against moto; in front of every request stands what
-IAM asks for it and what the function's role grants, as the template says it (tests/infra/roles.py,
-which tests/infra compares with the template). So nothing may be used that is not granted, nothing
-granted that is not used, and without any one permission the work is denied. What the emulator adds
-is the roles as they are deployed, and whole runs: tests/e2e/test_least_privilege.py.
+The check compares each request with the grants in tests/infra/roles.py, which tests/infra compares
+with the template. Used permissions must be granted and granted ones used, and work without any one
+permission is denied. tests/e2e/test_least_privilege.py covers deployed roles and whole runs.
 """
 
 from __future__ import annotations
@@ -31,7 +29,7 @@ if TYPE_CHECKING:
 
     from tests.e2e.deeds import Act
 
-# What a name in the template stands for.
+# Value of a name in the template.
 WORDS = {
     "<FrontierCrawl.Arn>": "crawl",
     "<FrontierExpress.Arn>": "express",
@@ -62,7 +60,7 @@ ROLES = {
 
 
 def word(resource: str) -> str:
-    """Say what a resource of the template is called."""
+    """Return the physical name of a resource in the template."""
     for name, called in WORDS.items():
         resource = resource.replace(name, called)
     resource = PSEUDO.sub("", resource)
@@ -70,14 +68,14 @@ def word(resource: str) -> str:
 
 
 def role(name: str) -> str:
-    """Say what a role of the template is called."""
+    """Return the name of a role in the template."""
     found = ROLE.fullmatch(name)
     assert found is not None
     return found[found.lastindex or 1].lower()
 
 
 def granted() -> frozenset[str]:
-    """Spell what the template grants, but for logs, which no function writes by itself."""
+    """Return the template's grants, except for logs, which no function writes itself."""
     roles: Mapping[str, Mapping[str, set[str]]] = ROLES
     return frozenset(
         f"{role(name)} {action} {word(resource)}"
@@ -94,7 +92,7 @@ WORK: list[Mapping[Any, tuple[str, ...]]] = [NEEDED, ONLY_GUARDED, COPIED, HOSTE
 
 @pytest.fixture(scope="module")
 def account(moto: str) -> Iterator[Account]:
-    """Have the stack's parts in moto, whatever this module left there when it was begun before."""
+    """Create the stack's parts in moto, whatever an earlier run of this module left."""
     urlopen(Request(f"{moto}/moto-api/reset", method="POST"), timeout=10).close()  # noqa: S310 - moto's own address
     with ExitStack() as kept:
         yield Account(moto, kept)
@@ -102,7 +100,7 @@ def account(moto: str) -> Iterator[Account]:
 
 @pytest.fixture(scope="module")
 def functions(account: Account) -> Iterator[Functions]:
-    """Have the functions in this process, each under its role."""
+    """Return the functions in this process, each with its role."""
     with pytest.MonkeyPatch.context() as patch:
         made = Functions(account, GRANTED, patch)
         yield made
@@ -111,7 +109,7 @@ def functions(account: Account) -> Iterator[Functions]:
 
 @pytest.fixture(scope="module")
 def records(account: Account, functions: Functions) -> None:
-    """Have days with page records to be exported."""
+    """Create days with page records to export."""
     with graph.serve_in_background({"/": graph.page("One"), "/1": graph.page("Two")}) as site:
         bench = Here(account, site, ExitStack())
         bench.functions = functions
@@ -121,7 +119,7 @@ def records(account: Account, functions: Functions) -> None:
 
 @pytest.fixture
 def bench(account: Account, functions: Functions, records: None) -> Iterator[Here]:
-    """Return the functions with a site that they have not seen."""
+    """Return the functions with a new site."""
     with ExitStack() as after, graph.serve_in_background({"/": graph.page("Home")}) as site:
         made = Here(account, site, after)
         made.functions = functions
@@ -132,8 +130,10 @@ CASES = [(grant, deed) for work in WORK for deed, grants in work.items() for gra
 
 
 @pytest.mark.parametrize(("grant", "deed"), CASES, ids=[grant for grant, _ in CASES])
-def test_without_it_work_is_denied(bench: Here, grant: str, deed: Callable[[Here], Act]) -> None:
-    """One permission less, and a piece of work is denied just that; then the same is done."""
+def test_work_without_one_permission_is_denied(
+    bench: Here, grant: str, deed: Callable[[Here], Act]
+) -> None:
+    """With the permission the same work succeeds."""
     act = deed(bench)
     with bench.functions.without(grant):
         denied = act()
@@ -144,8 +144,8 @@ def test_without_it_work_is_denied(bench: Here, grant: str, deed: Callable[[Here
     deeds.expect_done(done)
 
 
-def test_roles_grant_what_is_used_and_nothing_else(bench: Here) -> None:
-    """All work together uses every grant but those that AWS uses itself, and no other."""
+def test_roles_grant_exactly_used_permissions(bench: Here) -> None:
+    """Grants that AWS itself uses are exempt."""
     for deed in {deed: None for work in WORK for deed in work}:
         deeds.expect_done(deed(bench)())
     book = Book(used=bench.functions.used, granted=GRANTED)

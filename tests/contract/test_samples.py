@@ -1,4 +1,4 @@
-"""Examples of what was refused, kept beside their crawl."""
+"""Contract of samples: examples of rejected URLs, stored beside their crawl."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ if TYPE_CHECKING:
 CRAWL = samples.crawl()
 
 
-async def test_the_first_examples_of_a_reason_stay(world: World) -> None:
-    """Whoever comes later adds reasons, and changes none."""
+async def test_first_examples_of_reason_stay(world: World) -> None:
     crawls = world.container().crawls
     assert await crawls.samples(CRAWL.id) == {}
     await crawls.keep_samples(CRAWL, {Refusal.SCOPE: ("https://a.example/", "https://b.example/ü")})
@@ -29,7 +28,6 @@ async def test_the_first_examples_of_a_reason_stay(world: World) -> None:
 
 
 async def test_examples_are_no_crawl(world: World) -> None:
-    """Neither with their crawl nor without it; each crawl has its own."""
     crawls = world.container().crawls
     await crawls.create(CRAWL)
     for crawl in (CRAWL, default_crawl(samples.NOW_MS), samples.crawl("other")):
@@ -39,8 +37,7 @@ async def test_examples_are_no_crawl(world: World) -> None:
     assert await crawls.samples("default") == {"scope": ("default",)}
 
 
-async def test_those_who_write_at_once_agree(world: World) -> None:
-    """One of them was first, and what it wrote is whole."""
+async def test_concurrent_writes_keep_first_whole(world: World) -> None:
     await asyncio.gather(
         *(
             world.container().crawls.keep_samples(CRAWL, {"scope": (f"a{n}", f"b{n}")})

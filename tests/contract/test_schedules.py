@@ -1,4 +1,4 @@
-"""Schedules: put, put anew, listed, removed."""
+"""Contract of schedules: create, replace, list, remove."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ CRON = Scheduled(
 
 
 def target(group: str) -> ScheduleTarget:
-    """Name a group, and parts that nobody looks at here."""
+    """Return a group, and parts that these tests do not read."""
     return ScheduleTarget(
         group=group,
         function=f"arn:aws:lambda:us-east-1:{ACCOUNT}:function:starter",
@@ -54,14 +54,13 @@ def target(group: str) -> ScheduleTarget:
 
 @pytest.fixture(params=["memory", "sqlite", *AWS_WORLDS])
 async def schedules(request: pytest.FixtureRequest, opener: Opener) -> AsyncIterator[Schedules]:
-    """Give every kind of schedules, without any in it."""
     async with opener(request.param) as world, grouped(world) as found:
         yield found
 
 
 @asynccontextmanager
 async def grouped(world: object) -> AsyncIterator[Schedules]:
-    """Open the schedules of a world, in a group of their own."""
+    """Open the schedules of a world in a group of their own."""
     if isinstance(world, MemoryWorld):
         yield MemorySchedules(world.state)
         return
@@ -74,16 +73,15 @@ async def grouped(world: object) -> AsyncIterator[Schedules]:
     yield GroupSchedules(world.aws, target=target(world.name))
 
 
-async def test_what_is_put_is_listed(schedules: Schedules) -> None:
-    """All of it, sorted by name."""
+async def test_schedules_are_listed_sorted(schedules: Schedules) -> None:
     assert await schedules.list() == ()
     await schedules.put(RATE)
     await schedules.put(CRON)
     assert await schedules.list() == (CRON, RATE)
 
 
-async def test_what_is_put_again_is_replaced(schedules: Schedules) -> None:
-    """Nothing of the former one is left, not even when it began."""
+async def test_second_put_replaces_schedule(schedules: Schedules) -> None:
+    """The start time is replaced too."""
     await schedules.put(RATE)
     changed = replace(CRON, name=RATE.name)
     await schedules.put(changed)
@@ -92,8 +90,7 @@ async def test_what_is_put_again_is_replaced(schedules: Schedules) -> None:
     assert await schedules.list() == (changed,)
 
 
-async def test_what_is_removed_is_gone(schedules: Schedules) -> None:
-    """Only the one that is named; one that is not there is told apart."""
+async def test_removed_schedule_is_gone(schedules: Schedules) -> None:
     await schedules.put(RATE)
     await schedules.put(CRON)
     assert await schedules.remove(RATE.name)
@@ -101,8 +98,8 @@ async def test_what_is_removed_is_gone(schedules: Schedules) -> None:
     assert not await schedules.remove(RATE.name)
 
 
-async def test_what_is_paused_is_listed_as_paused(schedules: Schedules) -> None:
-    """All else of it stays as it was, and it is resumed by putting it so."""
+async def test_paused_schedule_is_listed_as_paused(schedules: Schedules) -> None:
+    """A further put resumes it."""
     await schedules.put(replace(RATE, paused=True))
     assert await schedules.list() == (replace(RATE, paused=True),)
     await schedules.put(RATE)
@@ -110,7 +107,7 @@ async def test_what_is_paused_is_listed_as_paused(schedules: Schedules) -> None:
 
 
 class Clients:
-    """The clients of a container, the scheduler with faults."""
+    """Clients of a container whose scheduler is faulty."""
 
     def __init__(self, clients: Aws, **script: Fault) -> None:
         self._clients = clients
@@ -122,16 +119,14 @@ class Clients:
 
 @asynccontextmanager
 async def meanwhile(opener: Opener, **script: Fault) -> AsyncIterator[tuple[Schedules, Schedules]]:
-    """Open a group's schedules twice, once where calls go wrong."""
+    """Open a group's schedules twice, the first with faulty calls."""
     async with opener("moto") as world, grouped(world) as schedules:
         assert isinstance(world, AwsWorld)
         clients = cast("Aws", Clients(world.aws, **script))
         yield schedules, GroupSchedules(clients, target=target(world.name))
 
 
-async def test_of_two_who_put_a_schedule_at_once_one_stands(opener: Opener) -> None:
-    """Whoever comes second finds it created, and replaces it."""
-
+async def test_concurrent_put_replaces_schedule(opener: Opener) -> None:
     async def second(call: Call, parameters: Answer) -> Answer:
         await call(**{**parameters, "ScheduleExpression": "rate(1 day)"})
         raise refusal("ConflictException", 409)
@@ -141,8 +136,7 @@ async def test_of_two_who_put_a_schedule_at_once_one_stands(opener: Opener) -> N
         assert await schedules.list() == (RATE,)
 
 
-async def test_a_schedule_that_is_removed_meanwhile_is_not_listed(opener: Opener) -> None:
-    """Its name was listed; by the time that it is read it is gone."""
+async def test_schedule_removed_during_list_is_not_listed(opener: Opener) -> None:
     there: list[Schedules] = []
 
     async def removed(call: Call, parameters: Answer) -> Answer:
@@ -157,9 +151,7 @@ async def test_a_schedule_that_is_removed_meanwhile_is_not_listed(opener: Opener
         assert await contended.list() == (CRON,)
 
 
-async def test_lists_of_schedules_are_read_to_the_end(opener: Opener) -> None:
-    """A list goes on where an answer ends."""
-
+async def test_schedule_lists_are_read_to_end(opener: Opener) -> None:
     async def cut(call: Call, parameters: Answer) -> Answer:
         begin = int(parameters.pop("NextToken", "0"))
         answer = await call(**parameters)
@@ -173,8 +165,7 @@ async def test_lists_of_schedules_are_read_to_the_end(opener: Opener) -> None:
         assert [one.name for one in await contended.list()] == ["site-0", "site-1", "site-2"]
 
 
-async def test_what_is_refused_is_told(opener: Opener) -> None:
-    """It is neither a schedule that is not there, nor one that is."""
+async def test_refused_schedule_is_reported(opener: Opener) -> None:
     refused = always(refusal("AccessDeniedException", 403))
     async with meanwhile(opener, get_schedule=refused, update_schedule=refused) as opened:
         schedules, contended = opened
@@ -186,8 +177,8 @@ async def test_what_is_refused_is_told(opener: Opener) -> None:
             await contended.list()
 
 
-async def test_a_stack_sees_its_own_schedules(aws_world: AwsWorld) -> None:
-    """Those of another group, the default one among them, are somebody else's."""
+async def test_stack_sees_only_its_own_group(aws_world: AwsWorld) -> None:
+    """The default group is not its own."""
     async with grouped(aws_world) as schedules:
         await schedules.put(RATE)
         client = await aws_world.aws.client("scheduler")
@@ -204,8 +195,8 @@ async def test_a_stack_sees_its_own_schedules(aws_world: AwsWorld) -> None:
 
 
 @pytest.mark.emulator
-async def test_a_group_that_is_not_there_is_an_error(opener: Opener) -> None:
-    """A stack of an older version has none: that is no schedule that is missing."""
+async def test_missing_group_is_error(opener: Opener) -> None:
+    """A stack of an older version has no group; this differs from a missing schedule."""
     async with opener("emulator") as world:
         assert isinstance(world, AwsWorld)
         schedules = GroupSchedules(world.aws, target=target("nowhere"))

@@ -1,4 +1,4 @@
-"""Secrets: read as they stand now; one that is not there is Permanent."""
+"""Contract of secrets: reads return the current value; a missing secret is Permanent."""
 
 from __future__ import annotations
 
@@ -25,25 +25,25 @@ TEXT = json.dumps(["http://me:wörd@p.test:3128"])
 
 
 class Kept(Protocol):
-    """Secrets, and the hand of whoever keeps them."""
+    """A secret and the operations of its owner."""
 
     @property
     def secrets(self) -> Secrets:
-        """The port."""
+        pass
 
     @property
     def name(self) -> str:
-        """What the secret is called."""
+        """Name of the secret."""
 
     async def put(self, text: str) -> None:
-        """Make the secret, or give it another text."""
+        """Create or update the secret."""
 
     async def remove(self) -> None:
         """Delete the secret at once."""
 
 
 class KeptInMemory:
-    """A secret in memory."""
+    """Secret in memory."""
 
     name: str = "pool"
 
@@ -59,7 +59,7 @@ class KeptInMemory:
 
 
 class KeptInAFile:
-    """A secret in a file beside a store."""
+    """Secret in a file beside a store."""
 
     name: str = "pool"
 
@@ -76,7 +76,7 @@ class KeptInAFile:
 
 
 class KeptByAws:
-    """A secret in Secrets Manager."""
+    """Secret in Secrets Manager."""
 
     def __init__(self, world: AwsWorld) -> None:
         self._aws = world.aws
@@ -99,7 +99,6 @@ class KeptByAws:
 
 @pytest.fixture(params=["memory", "sqlite", *AWS_WORLDS])
 async def kept(request: pytest.FixtureRequest, opener: Opener) -> AsyncIterator[Kept]:
-    """Give a secret of every world."""
     async with opener(request.param) as world:
         if isinstance(world, MemoryWorld):
             yield KeptInMemory(world)
@@ -110,15 +109,14 @@ async def kept(request: pytest.FixtureRequest, opener: Opener) -> AsyncIterator[
             yield KeptByAws(world)
 
 
-async def test_a_secret_is_read_as_it_stands(kept: Kept) -> None:
-    """A secret that was rotated is read in its new form."""
+async def test_rotated_secret_is_read(kept: Kept) -> None:
     for text in (TEXT, "[]", "x" * 60_000):
         await kept.put(text)
         assert await kept.secrets.read(kept.name) == text
 
 
-async def test_a_missing_secret_is_permanent(kept: Kept) -> None:
-    """One that never was, and one that is gone, are told of without what they held."""
+async def test_missing_secret_is_permanent_error(kept: Kept) -> None:
+    """The error does not contain the former value."""
     with pytest.raises(Permanent):
         await kept.secrets.read(kept.name)
     await kept.put(TEXT)
@@ -128,8 +126,8 @@ async def test_a_missing_secret_is_permanent(kept: Kept) -> None:
     assert "me" not in str(raised.value).replace("memory", "").split()
 
 
-async def test_the_pool_follows_its_secret(kept: Kept, clock: ManualClock) -> None:
-    """Proxies come from the secret, a rotation is found within minutes, and so is a deletion."""
+async def test_proxy_pool_follows_its_secret(kept: Kept, clock: ManualClock) -> None:
+    """A rotation or deletion takes effect within minutes."""
     proxies = Proxies(secrets=kept.secrets, name=kept.name, clock=clock)
     assert isinstance(await proxies.pick("h.test"), Wait)
     await kept.put(json.dumps(["http://me:one@p.test:3128"]))
@@ -151,8 +149,8 @@ async def test_the_pool_follows_its_secret(kept: Kept, clock: ManualClock) -> No
 
 
 @pytest.mark.parametrize("name", AWS_WORLDS)
-async def test_a_whole_arn_names_a_secret_too(opener: Opener, name: str) -> None:
-    """Names and ARNs are both taken; bytes are no text."""
+async def test_secret_is_named_by_arn_or_name(opener: Opener, name: str) -> None:
+    """Binary secrets are refused."""
     async with opener(name) as world:
         assert isinstance(world, AwsWorld)
         kept = KeptByAws(world)

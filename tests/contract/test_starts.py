@@ -1,4 +1,4 @@
-"""Starting and retrying crawls over the real adapters: what two people do at once is done once."""
+"""Contract of starts and retries over the real adapters: concurrent requests take effect once."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PLAN = CrawlSpec(seeds=(f"{SITE}/",), name="shop")
 
 
 def control_of(world: World) -> Control:
-    """Sit down before a stack of one's own."""
+    """Return control of a separate stack."""
     ports = world.container()
     return Control(
         queue=ports.queue,
@@ -37,13 +37,13 @@ def control_of(world: World) -> Control:
 
 
 async def seeds_sent(world: World) -> list[SeedsMessage]:
-    """Take what was sent as seeds."""
+    """Receive the seeds that were sent."""
     messages = [decode(mail.body) for mail in await world.receive("crawl")]
     return [message for message in messages if isinstance(message, SeedsMessage)]
 
 
-async def test_two_starts_of_one_key_are_one_crawl(world: World) -> None:
-    """Both are told the same crawl, which one of them has begun; copies of its seeds are copies."""
+async def test_concurrent_starts_with_one_key_are_one_crawl(world: World) -> None:
+    """Both callers get the same crawl; copies of its seeds count as copies."""
     world.clock.at_ms = samples.NOW_MS
     begun = await asyncio.gather(
         *(control_of(world).begin(PLAN, "order 1") for _ in range(4)),
@@ -54,8 +54,7 @@ async def test_two_starts_of_one_key_are_one_crawl(world: World) -> None:
     assert len({seeds.id for seeds in await seeds_sent(world)}) == 1
 
 
-async def test_two_retries_are_one_run(world: World) -> None:
-    """A failure is asked for again by one run, with its depth, whoever was first."""
+async def test_concurrent_retries_are_one_run(world: World) -> None:
     world.clock.at_ms = samples.NOW_MS
     ports = world.container()
     crawl = await control_of(world).start(PLAN)

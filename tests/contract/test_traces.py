@@ -1,4 +1,4 @@
-"""Traces: every item of every table, and messages on a lane, for whoever has some forgotten."""
+"""Contract of traces: read every item and message, for erasure."""
 
 from __future__ import annotations
 
@@ -35,12 +35,10 @@ CLAIMER = Claimer(
 
 
 async def listed(found: AsyncIterator[Any]) -> list[Any]:
-    """Read all."""
     return [one async for one in found]
 
 
-async def test_claims(world: World) -> None:
-    """All claims are read; those that still are as they were go, others stay."""
+async def test_erasure_of_claims_keeps_changed_ones(world: World) -> None:
     container = world.container()
     targets = [samples.target(number) for number in range(40)]
     claimer = CLAIMER
@@ -61,8 +59,7 @@ async def test_claims(world: World) -> None:
     assert left == set(claims) - {one.url}
 
 
-async def test_what_a_claim_keeps(world: World) -> None:
-    """A claim that took the place of another says whose, until it is stripped of that."""
+async def test_replacing_claim_names_replaced_claim_until_stripped(world: World) -> None:
     container = world.container()
     target = samples.target(1)
     first = CLAIMER
@@ -79,8 +76,7 @@ async def test_what_a_claim_keeps(world: World) -> None:
     assert (claim.crawl, claim.was) == ("shop-2", "")
 
 
-async def test_records(world: World) -> None:
-    """All records are read, of all days and shards; those that are removed are gone."""
+async def test_records_of_all_days_are_read_and_removed(world: World) -> None:
     container = world.container()
     records = [
         samples.record(number, fetched_at=samples.NOW_MS + number * 86_400_000)
@@ -97,8 +93,7 @@ async def test_records(world: World) -> None:
 
 
 @pytest.mark.parametrize("links", [1, 9_000])
-async def test_journals(world: World, links: int) -> None:
-    """Journals are read, however large; one that is removed leaves its ledger."""
+async def test_removed_journal_leaves_ledger(world: World, links: int) -> None:
     container = world.container()
     journal = replace(samples.large_journal(7, links), crawl=CRAWL.id)
     for pack in ("aa", "bb"):
@@ -116,8 +111,7 @@ async def test_journals(world: World, links: int) -> None:
     assert known.ledger is not None
 
 
-async def test_parked(world: World) -> None:
-    """Messages of paused crawls are read, whosever they are."""
+async def test_parked_messages_of_all_crawls_are_read(world: World) -> None:
     container = world.container()
     for crawl_id in ("one-1", "two-2"):
         paused = replace(CRAWL, id=crawl_id, state=State.PAUSED)
@@ -131,8 +125,7 @@ async def test_parked(world: World) -> None:
     assert await listed(container.traces.journals()) == []
 
 
-async def test_packs_that_wait_for_their_hosts(world: World) -> None:
-    """They are read with all they are known by, whosever they are, until they are left."""
+async def test_waiting_packs_are_read_until_left(world: World) -> None:
     container = world.container()
     other = "https://other.example:81"
     for crawl_id, host in (("one-1", HOST), ("one-1", other), ("two-2", HOST)):
@@ -156,8 +149,7 @@ async def test_packs_that_wait_for_their_hosts(world: World) -> None:
 
 
 @pytest.mark.parametrize("more", [0, 500], ids=["short", "long"])
-async def test_definitions(world: World, more: int) -> None:
-    """A definition is changed whatever its state, unless somebody has edited it since."""
+async def test_definition_changes_in_any_state_unless_edited(world: World, more: int) -> None:
     container = world.container()
     others = tuple(f"{HOST}/b/{place}/{'x' * 1_000}" for place in range(more))
     crawl = replace(CRAWL, seeds=(f"{HOST}/a", f"{HOST}/b", *others))
@@ -173,8 +165,7 @@ async def test_definitions(world: World, more: int) -> None:
     assert (found.seeds, found.delay_ms) == ((f"{HOST}/a",), 5)
 
 
-async def test_samples(world: World) -> None:
-    """Examples are written anew, though the first of a reason stay otherwise."""
+async def test_samples_can_be_replaced(world: World) -> None:
     container = world.container()
     await container.crawls.create(CRAWL)
     await container.crawls.keep_samples(CRAWL, {"scope": ("a", "b"), "depth": ("c",)})
@@ -182,8 +173,8 @@ async def test_samples(world: World) -> None:
     assert dict(await container.crawls.samples(CRAWL.id)) == {"scope": ("b",), "depth": ()}
 
 
-async def test_a_crawl_is_buried(world: World) -> None:
-    """It is finished for whoever asks for it by its id, and listed nowhere; the rest is gone."""
+async def test_erased_crawl_is_finished_and_unlisted(world: World) -> None:
+    """Its id still reads as a finished crawl."""
     container = world.container()
     finished = replace(
         CRAWL, seeds=(f"{HOST}/a",), state=State.FINISHED, finished_at_ms=samples.NOW_MS
@@ -202,8 +193,7 @@ async def test_a_crawl_is_buried(world: World) -> None:
         assert await container.crawls.samples(CRAWL.id) == {}
 
 
-async def test_hosts(world: World) -> None:
-    """A host whose slots are past goes; one that has some ahead loses its robots.txt alone."""
+async def test_host_with_future_slots_loses_only_robots(world: World) -> None:
     container = world.container()
     entry = RobotsEntry(fetched_at_ms=samples.NOW_MS, body=b"x", verdict="rules", detail=None)
     for host in (HOST, "https://other.example"):
@@ -222,8 +212,7 @@ async def test_hosts(world: World) -> None:
 
 
 @pytest.mark.parametrize("quiet_ms", [1_800_000, 1_799_999])
-async def test_a_host_that_was_struck_stays(world: World, quiet_ms: int) -> None:
-    """What protects a host stays until half an hour has passed in quiet, to the millisecond."""
+async def test_host_with_strikes_stays_for_half_an_hour(world: World, quiet_ms: int) -> None:
     container = world.container()
     await container.hosts.block(HOST, samples.NOW_MS + 1, 1, samples.NOW_MS)
     gone = await container.traces.remove_host(HOST, samples.NOW_MS + quiet_ms)
@@ -235,8 +224,7 @@ async def test_a_host_that_was_struck_stays(world: World, quiet_ms: int) -> None
     assert await container.traces.remove_host(HOST, past_ms) is gone
 
 
-async def test_cookies(world: World) -> None:
-    """The jars of crawls are named apart from hosts, and removed one by one."""
+async def test_cookies_are_removed_one_by_one(world: World) -> None:
     container = world.container()
     for crawl_id, site in (("c-1", "example.com"), ("c-1", "[::1]"), ("c-2", "example.com")):
         await container.hosts.keep_cookies(crawl_id, site, "[]", samples.NOW_MS)
@@ -249,8 +237,7 @@ async def test_cookies(world: World) -> None:
     assert await world.container().hosts.cookies("c-2", "example.com") == "[]"
 
 
-async def test_a_lane_is_looked_through(world: World) -> None:
-    """What waits is taken, is hidden meanwhile, and can be put back or removed."""
+async def test_lane_messages_are_taken_put_back_or_removed(world: World) -> None:
     container = world.container()
     seeds = [
         SeedsMessage(id=f"5{number}", crawl="c-1", at_ms=1, references=(f"{HOST}/{number}",))
@@ -269,8 +256,10 @@ async def test_a_lane_is_looked_through(world: World) -> None:
     assert sorted(left) == sorted(letter.body for letter in taken[1:])
 
 
-async def test_journals_that_nobody_goes_by(aws_world: AwsWorld, clock: ManualClock) -> None:
-    """Of two journals of a pack the other one is found once its writer is gone, and removed."""
+async def test_orphaned_journals_are_found_and_removed(
+    aws_world: AwsWorld, clock: ManualClock
+) -> None:
+    """The unused one of two journals is found once its writer is gone."""
     container = aws_world.container()
     first, second = (replace(samples.large_journal(seed, 9_000), crawl=CRAWL.id) for seed in (1, 2))
     await container.packs.write_journal("aa", first)
@@ -286,8 +275,8 @@ async def test_journals_that_nobody_goes_by(aws_world: AwsWorld, clock: ManualCl
     assert await container.traces._journal_items("aa") == []  # type: ignore[attr-defined]
 
 
-async def test_crawls_past_their_retention(aws_world: AwsWorld, clock: ManualClock) -> None:
-    """A crawl whose retention is over is not there, deleted by now or not."""
+async def test_crawl_past_retention_is_absent(aws_world: AwsWorld, clock: ManualClock) -> None:
+    """Holds whether or not it was deleted."""
     crawls = aws_world.container().crawls
     await crawls.create(CRAWL)
     await crawls.create(replace(CRAWL, id="default", continuous=True))

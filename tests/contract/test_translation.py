@@ -1,4 +1,4 @@
-"""Errors of AWS in the crawl's words, and values as attributes of the database."""
+"""Translation of AWS errors to Transient and Permanent, and of values to DynamoDB attributes."""
 
 from __future__ import annotations
 
@@ -61,20 +61,18 @@ ENDPOINT = "https://aws.example"
     ids=repr,
 )
 def test_every_error_is_transient_or_permanent(error: Exception, kind: type[PortError]) -> None:
-    """What may work later is told from what will not, by code, status and type."""
+    """Code, status and type decide."""
     with pytest.raises(kind, match="an_operation"), clients.translated("an_operation"):
         raise error
 
 
 @pytest.mark.parametrize("error", [ValueError("ours"), KeyError("ours"), asyncio.CancelledError()])
-def test_errors_of_our_own_are_not_translated(error: BaseException) -> None:
-    """A mistake in this code is not taken for a bad day of AWS."""
+def test_own_errors_are_not_translated(error: BaseException) -> None:
     with pytest.raises(type(error)), clients.translated("an_operation"):
         raise error
 
 
-async def test_all_are_awaited_before_one_fails() -> None:
-    """The first error is raised once everything else has been done."""
+async def test_first_error_is_raised_after_all_calls_end() -> None:
     done: list[int] = []
 
     async def step(number: int) -> int:
@@ -90,8 +88,7 @@ async def test_all_are_awaited_before_one_fails() -> None:
     assert await clients.all_of((step(number) for number in (0, 2)), 5) == [0, 2]
 
 
-async def test_no_more_run_at_once_than_allowed() -> None:
-    """Calls wait for their turn."""
+async def test_concurrent_calls_are_limited() -> None:
     running = peak = 0
 
     async def step() -> None:
@@ -106,8 +103,7 @@ async def test_no_more_run_at_once_than_allowed() -> None:
     assert peak == 3
 
 
-async def test_a_container_has_one_client_a_service(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Clients are made once, and closed together."""
+async def test_container_has_one_client_per_service(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
     async with clients.Aws() as opened:
         assert await opened.client("sqs") is await opened.client("sqs")
@@ -128,31 +124,28 @@ VALUES = st.recursive(
 
 
 @given(VALUES)
-def test_values_are_read_as_spelled(value: Any) -> None:
-    """The attribute codec brings back value and type."""
+def test_values_are_read_with_their_type(value: Any) -> None:
     back = unmarshal(marshal(value))
     assert back == value
     assert type(back) is type(value)
 
 
 @given(st.dictionaries(st.text(min_size=1), st.one_of(st.none(), VALUES)))
-def test_items_leave_out_what_is_none(fields: dict[str, Any]) -> None:
-    """A field without a value is not stored, and all others are."""
+def test_items_omit_none_values(fields: dict[str, Any]) -> None:
     assert from_item(to_item(fields)) == {
         name: value for name, value in fields.items() if value is not None
     }
 
 
-def test_what_is_no_attribute_is_a_mistake() -> None:
-    """Neither a foreign value nor a foreign attribute passes for something else."""
+def test_unsupported_value_or_attribute_is_error() -> None:
     with pytest.raises(TypeError):
         marshal({"a"})
     with pytest.raises(TypeError):
         unmarshal({"SS": ["a"]})
 
 
-def test_a_crawl_of_another_version_is_read() -> None:
-    """Unknown fields are passed over, and missing ones take their defaults."""
+def test_crawl_of_other_version_is_read() -> None:
+    """Unknown fields are ignored; missing ones take defaults."""
     raw = crawl_codec.to_fields(samples.crawl(state=State.PAUSED))
     assert crawl_codec.from_fields(raw | {"colour": "red", "k": "x"}) == samples.crawl(
         state=State.PAUSED

@@ -1,8 +1,8 @@
-"""What a page takes of AWS, in a small closed crawl: bounds that a change must not pass unnoticed.
+"""AWS units per page in a small closed crawl, with bounds that reveal a cost regression.
 
-The real worker and adapters over moto, metered at the clients; the web is in memory and time stands
-still, so every run takes the same. Of few pages, more packs are not full than of many: for 10,000
-pages see `python -m bench.units`.
+The real worker and adapters run over moto and are metered at the clients; the web is in memory and
+the clock is fixed, so each run uses the same. A small crawl has more partly filled packs than a
+large one: for 10,000 pages see `python -m bench.units`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 PAGES = 300
 SITE = "https://made-up.example"
-# A page: what was measured (2.41, 0.50, 0.047, 0.013, 24), and a little more.
+# Per page: the measured value (2.41, 0.50, 0.047, 0.013, 24) plus a margin.
 BOUNDS = {
     Term.WRITE: 2.5,
     Term.READ_HALVES: 2 * 0.6,
@@ -49,7 +49,6 @@ class Web:
         self._pages = dict(generated.pages(PAGES, 30_000))
 
     async def fetch(self, request: Request) -> Response:
-        """See the port."""
         body = self._pages.get(request.url.removeprefix(SITE))
         return Response(
             status=404 if body is None else 200,
@@ -60,7 +59,7 @@ class Web:
 
 
 def ports_of(world: AwsWorld, meter: UsageMeter) -> Any:
-    """Open the ports of a container, which are metered from here on."""
+    """Open the ports of a container, metered from here on."""
     for service in ("dynamodb", "sqs", "s3"):
         meter.watch(world.clients[service])
     settings = Settings(allow_addresses="127.0.0.1:1-65535")
@@ -77,13 +76,12 @@ def ports_of(world: AwsWorld, meter: UsageMeter) -> Any:
     )
 
 
-async def test_units_of_a_page_stay_within_bounds(
+async def test_units_per_page_stay_within_bounds(
     moto_world: AwsWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A closed crawl of 300 pages with 50 links each takes so many units of everything."""
     web = Web()
     monkeypatch.setattr(wiring, "fetcher_of", lambda _ports: web)
-    # However busy this machine is, packs wait for each other.
+    # Packs wait for each other at any machine load.
     monkeypatch.setattr(link_dedup, "TURN_WAIT_S", 60.0)
     monkeypatch.setattr(group_commit, "WAIT_S", 60.0)
     meter = UsageMeter(tables={moto_world.table(name): name for name in KEYS})

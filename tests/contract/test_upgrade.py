@@ -1,4 +1,4 @@
-"""A crawl is upgraded and rolled back while it is at work, and nothing of it is lost."""
+"""A crawl survives an upgrade and a rollback without loss."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ CRAWL = Crawl(
 
 
 async def begun(world: AwsWorld) -> Deployment:
-    """Start a crawl at eight pages, each of which leads to the next eight, and the next but one."""
+    """Start a crawl at eight pages; each links to the next eight and the one after the next."""
     web = SmallWeb(world.clock)
     for place in range(PAGES):
         children = (place + len(CRAWL.seeds), place + 2 * len(CRAWL.seeds))
@@ -52,7 +52,10 @@ async def begun(world: AwsWorld) -> Deployment:
 
 
 async def check_complete(deployed: Deployment) -> None:
-    """Every page was asked for once and recorded, the books balance, and the end is told once."""
+    """
+    Check that every page was requested and recorded once, counters balance, one end was
+    announced.
+    """
     container = deployed.world.container()
     ended = await container.crawls.get(CRAWL.id)
     assert ended is not None
@@ -67,7 +70,6 @@ async def check_complete(deployed: Deployment) -> None:
 
 
 async def records_of(pages: Pages, until_ms: int) -> list[PageRecord]:
-    """Read all records of the crawl."""
     days = {day_of(at_ms) for at_ms in range(NOW_MS, until_ms + DAY_MS, DAY_MS)}
     return [
         record
@@ -78,10 +80,8 @@ async def records_of(pages: Pages, until_ms: int) -> list[PageRecord]:
 
 
 @pytest.mark.parametrize("edited", [False, True], ids=["", "crawl edited by the successor"])
-async def test_a_crawl_survives_an_upgrade_and_a_rollback(
-    moto_world: AwsWorld, edited: bool
-) -> None:
-    """What the newer release left waits for days, untouched; with it back the crawl completes."""
+async def test_crawl_survives_upgrade_and_rollback(moto_world: AwsWorld, edited: bool) -> None:
+    """Messages of the newer release stay untouched for days; with it back the crawl completes."""
     deployed = await begun(moto_world)
     today = deployed.worker()
     await deployed.work(today, batches=3)
@@ -92,7 +92,7 @@ async def test_a_crawl_survives_an_upgrade_and_a_rollback(
             assert standing is not None
             assert await crawls.edit(replace(standing, depth_max=30), standing)
             deployed.clock.at_ms += 10_000
-        # Both of its own messages and of today's, some journals have no ledger yet.
+        # Some journals of both releases' messages have no ledger yet.
         await deployed.work(deployed.worker(commits=False), batches=1)
         await deployed.work(deployed.worker(), batches=1)
         await deployed.work(deployed.worker(commits=False), batches=2, size=4)
@@ -100,8 +100,8 @@ async def test_a_crawl_survives_an_upgrade_and_a_rollback(
     left = sorted(mail.body for mail in deployed.state.sent)
     asked, counts = len(deployed.web.urls), Counter(deployed.metrics.totals)
     receives = Counter(deployed.receives)
-    assert receives  # what failed to be committed has been received once
-    # Rolled back, for three days.
+    assert receives  # a failed commit was received once
+    # Rolled back for three days.
     deployed.clock.at_ms += 10_000
     back = deployed.worker()
     await deployed.work(back, batches=4 * 24 * 3)
@@ -127,8 +127,8 @@ async def test_a_crawl_survives_an_upgrade_and_a_rollback(
         await check_complete(deployed)
 
 
-async def test_an_upgrade_alone_goes_on_where_it_was(moto_world: AwsWorld) -> None:
-    """The successor reads what today's release has left, journals without a commit too."""
+async def test_crawl_survives_upgrade(moto_world: AwsWorld) -> None:
+    """The successor also continues journals without a commit."""
     deployed = await begun(moto_world)
     await deployed.work(deployed.worker(), batches=3)
     await deployed.work(deployed.worker(commits=False), batches=1)
@@ -138,10 +138,10 @@ async def test_an_upgrade_alone_goes_on_where_it_was(moto_world: AwsWorld) -> No
         await check_complete(deployed)
 
 
-async def test_journals_of_the_layout_before_are_carried_out(
+async def test_journals_of_previous_layout_are_completed(
     moto_world: AwsWorld,
 ) -> None:
-    """Rows of records without a version in their head item, left uncommitted by that release."""
+    """They are record rows without a version, left uncommitted."""
     deployed = await begun(moto_world)
     await deployed.work(deployed.worker(), batches=2)
     with pytest.MonkeyPatch.context() as before:

@@ -1,7 +1,7 @@
-"""TLS in front of an implementation of S3, which speaks plain HTTP by itself.
+"""TLS proxy in front of an S3 implementation that speaks plain HTTP.
 
-Over TLS a client sends a file as on AWS: its body in chunks (`aws-chunked`), a checksum behind
-them. Requests are kept as they came, handed on unchanged, and may be answered otherwise first.
+Over TLS the client sends a file as on AWS: the body in chunks (`aws-chunked`) with a trailing
+checksum. The proxy records requests and forwards them unchanged, or first answers with an error.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ BUSY = b"<Error><Code>SlowDown</Code><Message>Please reduce your request rate.</
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sent:
-    """A request as it came."""
+    """A request as received."""
 
     method: str
     headers: Mapping[str, str]
@@ -37,7 +37,7 @@ class Sent:
 
     @property
     def body(self) -> bytes:
-        """What the chunks hold, whose checksum must be right; `raw` where there are none."""
+        """Body decoded from its chunks, with a verified checksum; `raw` if it is not chunked."""
         if self.headers.get("content-encoding") != "aws-chunked":
             return self.raw
         body, at = b"", 0
@@ -57,7 +57,7 @@ class Sent:
 
 @dataclass(slots=True, kw_only=True)
 class Front:
-    """What came, and how many requests are refused before any is handed on."""
+    """Received requests, and how many requests to refuse before one is forwarded."""
 
     url: str
     bundle: Path
@@ -67,7 +67,7 @@ class Front:
 
 @asynccontextmanager
 async def fronted(endpoint_url: str, folder: Path) -> AsyncIterator[Front]:
-    """Serve TLS in front of an endpoint; `bundle` is whom a client has to believe."""
+    """Serve TLS in front of an endpoint; the client must trust `bundle`."""
     bundle = folder / "authority.pem"
     bundle.write_bytes(authority("trusted").pem)
     front = Front(url="", bundle=bundle)

@@ -1,7 +1,7 @@
-"""The worlds that a port's contract is checked in: memory, a store in a file, and AWS as played.
+"""Backends of the contract tests: memory, SQLite and AWS emulators.
 
-A world hands out containers: sets of adapters over the same state, each with caches of its own, as
-two warm Lambda functions have them. Its clock is set by the test; `sleep` moves it.
+A world creates containers: sets of adapters over shared state, each with its own caches, like two
+warm Lambda functions. The test sets the clock; `sleep` advances it.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ KEYS = {
     "packs": [("k", "HASH"), ("part", "RANGE")],
 }
 AWS_WORLDS = ["moto", pytest.param("emulator", marks=pytest.mark.emulator)]
-# The third, for tables alone.
+# The third world has tables only.
 LOCAL = "dynamodb_local"
 LANES = ("crawl", "express", "seeds", "dead")
 SETTINGS = Settings(
@@ -77,16 +77,16 @@ SETTINGS = Settings(
 
 
 class Records(Pages, History, Protocol):
-    """The table of page records, by day and by URL."""
+    """Table of page records, by day and by URL."""
 
 
 class Bus(Events, ExportEvents, Protocol):
-    """The event bus, as workers and exporters need it."""
+    """Event bus for workers and exporters."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Container:
-    """The adapters of one container."""
+    """Adapters of one container."""
 
     queue: Queue
     dead_letters: DeadLetters
@@ -100,13 +100,13 @@ class Container:
     files: Files
     events: Bus
     traces: Traces
-    # The crawl queue, as somebody looks through it.
+    # Crawl queue as the erasure reads it.
     lane: Lane
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Received:
-    """A message as a consumer gets it."""
+    """Message as a consumer receives it."""
 
     body: str
     group: str = ""
@@ -114,24 +114,24 @@ class Received:
 
 
 class World(Protocol):
-    """State that containers share, and what can be seen of it from outside."""
+    """State that containers share, and its view from outside."""
 
     clock: ManualClock
 
     def container(self) -> Container:
-        """Start another container."""
+        pass
 
     async def receive(self, lane: str) -> list[Received]:
-        """Take all messages that are due from the `crawl`, `express`, `seeds` or `dead` queue."""
+        """Receive all due messages from the `crawl`, `express`, `seeds` or `dead` queue."""
 
     async def delayed(self, lane: str) -> int:
-        """Count the messages that a queue holds back."""
+        """Count a queue's delayed messages."""
 
     async def announced(self) -> list[str]:
-        """Take the crawl ids of the completion events that were sent."""
+        """Receive the crawl ids of completion events."""
 
     async def exported(self) -> list[str]:
-        """Take the keys of the manifests whose exports were announced."""
+        """Receive the manifest keys of announced exports."""
 
 
 Opener: TypeAlias = "Callable[[str], AbstractAsyncContextManager[World]]"
@@ -189,7 +189,7 @@ class MemoryWorld:
 
 
 class SqliteWorld:
-    """A store in a file: each container has a connection of its own."""
+    """Store in a file; each container has its own connection."""
 
     def __init__(self, clock: ManualClock, folder: Path) -> None:
         self.clock = clock
@@ -198,13 +198,11 @@ class SqliteWorld:
         self.ports = self.open()
 
     def open(self) -> StorePorts:
-        """Open the store once more."""
         ports = StorePorts(SETTINGS, self._folder, clock=self.clock)
         self._opened.append(ports)
         return ports
 
     def close(self) -> None:
-        """Close all that was opened."""
         for ports in self._opened:
             ports.ending.close()
 
@@ -231,7 +229,7 @@ class SqliteWorld:
         return [Received(body=one.body, group=one.group, reason=one.reason) for one in taken]
 
     async def take(self, queue: QueueName) -> list[TakenMessage]:
-        """Take all messages of a queue that are due."""
+        """Receive all due messages of a queue."""
         inbox = self.ports.inbox(queue)
         got: list[TakenMessage] = []
         while some := await inbox.receive(10, 30):
@@ -243,7 +241,7 @@ class SqliteWorld:
         return self.ports.inbox(QueueName(lane)).depth().delayed
 
     async def event_details(self) -> list[dict[str, Any]]:
-        """Take the details of all events."""
+        """Receive the details of all events."""
         return [json.loads(one.body)["detail"] for one in await self.take(QueueName.EVENTS)]
 
     async def announced(self) -> list[str]:
@@ -255,9 +253,10 @@ class SqliteWorld:
 
 @dataclass(slots=True, kw_only=True)
 class AwsWorld:
-    """AWS, played by a program on this machine: tables and queues of its own for every test.
+    """Local AWS emulator, with separate tables and queues for every test.
 
-    A table or the bucket is made by the first request that names it: most tests need one or two.
+    The first request that names a table or bucket creates it, because most tests need only one or
+    two.
     """
 
     clock: ManualClock
@@ -268,7 +267,7 @@ class AwsWorld:
     _made: dict[str, asyncio.Task[None]] = field(default_factory=dict)
 
     async def open(self, *, queues: bool = True) -> None:
-        """Make clients and, unless only tables are wanted, queues."""
+        """Create clients and, unless `queues` is false, queues."""
         for service in ("dynamodb", "sqs", "s3", "events"):
             self.clients[service] = client = await self.aws.client(service)
             if service in ("dynamodb", "s3"):
@@ -280,7 +279,7 @@ class AwsWorld:
                 self.urls[lane] = answer["QueueUrl"]
 
     async def _named(self, params: dict[str, Any], model: Any, **_: Any) -> None:
-        """Make what a request names and is not there yet."""
+        """Create the missing resource that a request names."""
         if model.name in ("CreateTable", "CreateBucket"):
             return
         if "Bucket" in params:
@@ -305,11 +304,11 @@ class AwsWorld:
         )
 
     def table(self, name: str) -> str:
-        """Name a table of this world."""
+        """Return the table's name in this world."""
         return f"{self.name}-{name}"
 
     def container(self, **faulty: Any) -> Container:
-        """Start another container; `faulty` replaces clients by service."""
+        """Start a container; `faulty` replaces clients by service."""
         clients = self.clients | faulty
         random = Random(4711)
         clock = self.clock
@@ -408,7 +407,7 @@ class AwsWorld:
         return int(answer["Attributes"][counter])
 
     async def watch_events(self) -> None:
-        """Lead the bus's events of ours to a queue."""
+        """Route our bus events to a queue."""
         events = self.clients["events"]
         pattern = {"source": ["orbweaver"], "detail-type": ["CrawlCompleted", "ExportCompleted"]}
         await events.put_rule(Name=self.name, EventPattern=json.dumps(pattern))
@@ -419,7 +418,7 @@ class AwsWorld:
         await events.put_targets(Rule=self.name, Targets=[target])
 
     async def event_details(self) -> list[dict[str, Any]]:
-        """Take the details of the events that were led to the queue."""
+        """Receive the details of routed events."""
         return [json.loads(message.body)["detail"] for message in await self.receive("events")]
 
     async def announced(self) -> list[str]:
