@@ -45,10 +45,7 @@ def refused(code: str, status: int = 400, **members: Any) -> ClientError:
 
 
 def cancelled(*codes: str, **items: Any) -> ClientError:
-    """
-    Build a TransactionCanceledException with these reasons; `item1` is the existing item at
-    index 1.
-    """
+    """Accept every other message of a batch, `times` times; fail the rest."""
     reasons = [
         {"Code": code} | ({"Item": items[f"item{place}"]} if f"item{place}" in items else {})
         for place, code in enumerate(codes)

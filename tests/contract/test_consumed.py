@@ -199,10 +199,7 @@ class Bench:
         self.seen.clear()
 
     async def ask(self, operation: str, parameters: dict[str, Any]) -> tuple[Used, Used]:
-        """
-        Call an operation; return the units by our rules and those the meter takes from the
-        answer.
-        """
+        """Call an operation; return its units by our rules and by the meter."""
         with self.meter.invocation():
             await getattr(self.client, operation)(**parameters)
             counted = self.meter.total.by_term

@@ -52,10 +52,7 @@ async def begun(world: AwsWorld) -> Deployment:
 
 
 async def check_complete(deployed: Deployment) -> None:
-    """
-    Check that every page was requested and recorded once, counters balance, one end was
-    announced.
-    """
+    """Check that each page was requested and recorded once and one end announced."""
     container = deployed.world.container()
     ended = await container.crawls.get(CRAWL.id)
     assert ended is not None
