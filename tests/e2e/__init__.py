@@ -1,5 +1,5 @@
-"""The product as it is used: the stack deployed to an emulator, and real sites over loopback.
+"""End-to-end tests: the stack on an emulator, and real sites over loopback.
 
-One stack is deployed a session (`conftest`), and all tests share it; crawls keep apart by their
-names, and every test has sites of its own. `stand` is what tests see of the stack.
+One stack is deployed per session (`conftest`) and shared by all tests. Crawls differ by name, and
+every test has its own sites. `stand` is the tests' view of the stack.
 """

@@ -1,4 +1,4 @@
-"""The announcements of crawls that have ended, as a rule on the event bus sees them."""
+"""Announcements of finished crawls, received by a rule on the event bus."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PATTERN = {"source": ["orbweaver"], "detail-type": ["CrawlCompleted"]}
 
 @contextmanager
 def listening(stand: Stand, name: str) -> Iterator[str]:
-    """Have completed crawls announced on a queue of this name, whose URL this gives."""
+    """Route announcements of completed crawls to a queue of this name; yields its URL."""
     with stand.client("sqs") as sqs, stand.client("events") as events:
         url = sqs.create_queue(QueueName=name)["QueueUrl"]
         names = ["QueueArn"]

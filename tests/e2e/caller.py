@@ -1,4 +1,4 @@
-"""Who calls the HTTP API: signed requests, at the address that the stack's outputs name."""
+"""Client of the HTTP API that signs requests to the URL in the stack's outputs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ JSON = {"Content-Type": "application/json"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """What the API answered."""
+    """Response of the API."""
 
     status: int
     headers: Mapping[str, str]
@@ -30,15 +30,13 @@ class Reply:
 
     @property
     def content_type(self) -> str:
-        """The type of the body."""
         return self.headers["Content-Type"]
 
 
 class Caller:
-    """Calls the API of a stack, with the stack's own keys or others."""
+    """Calls a stack's API with the stack's keys or others."""
 
     def __init__(self, stand: Stand, keys: tuple[str, str] | None = None) -> None:
-        """Take the stack whose API is called."""
         environment = stand.environment
         api = urlsplit(stand.outputs["ApiUrl"])
         assert f"{api.scheme}://{api.netloc}" == environment["AWS_ENDPOINT_URL"]
@@ -50,13 +48,12 @@ class Caller:
 
     @property
     def url(self) -> str:
-        """Where the API is."""
         return f"http://{self._place}{self._base}"
 
     def signed(
         self, method: str, url: str, body: bytes | None, headers: Mapping[str, str]
     ) -> dict[str, str]:
-        """Return the headers of a request, with those that sign it."""
+        """Return a request's headers, signature included."""
         request = AWSRequest(method=method, url=url, data=body, headers=dict(headers))
         SigV4Auth(Credentials(*self._keys), "execute-api", self._region).add_auth(request)
         return dict(request.headers)
@@ -70,7 +67,7 @@ class Caller:
         headers: Mapping[str, str] | None = None,
         signed: bool = True,
     ) -> Reply:
-        """Send a request; a body that is not spelled yet is spelled as JSON."""
+        """Send a request; a body that is not text yet is sent as JSON."""
         if body is not None and not isinstance(body, bytes):
             body = json.dumps(body).encode()
         given = dict(headers if headers is not None else JSON if body is not None else {})
@@ -81,7 +78,7 @@ class Caller:
     def send(
         self, method: str, target: str, body: bytes | None, headers: Mapping[str, str]
     ) -> Reply:
-        """Send a request just as it is."""
+        """Send a request unchanged."""
         connection = http.client.HTTPConnection(self._place, timeout=60)
         try:
             connection.request(method, self._base + target, body=body, headers=dict(headers))
@@ -94,9 +91,9 @@ class Caller:
 
 @contextmanager
 def undisturbed(stand: Stand) -> Iterator[None]:
-    """Have no worker take what is sent for the length of a block; then it is as if nothing was.
+    """Switch the workers off for a block and drop what was sent.
 
-    A crawl may have ended while a pack of it was held back: the block begins with empty queues.
+    A crawl can end while one of its packs is delayed, so the block starts with empty queues.
     """
     crawls = _crawls(stand)
     strict.switch(stand, enabled=False)

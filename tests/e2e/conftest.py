@@ -1,4 +1,4 @@
-"""The stack that all tests of the session share, with IAM enforced; and a store beside it."""
+"""Fixtures: the stack that all tests of the session share, with IAM enforced, and a store."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def stand(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stand]:
-    """Deploy the stack to an emulator on a free port, as the command line would."""
+    """Deploy the stack to an emulator on a free port with the command line."""
     with enforced.standing(tmp_path_factory.mktemp("stand")) as stood:
         yield stood
 
@@ -26,7 +26,7 @@ def stand(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stand]:
 def anywhere(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[CommandStand]:
-    """Crawl in either: what is not about a deployment is the same in both."""
+    """Run a test on the stack and on the store."""
     if request.param == "stack":
         yield request.getfixturevalue("stand")
         return

@@ -1,7 +1,7 @@
-"""Single pieces of work for single functions, invoked directly: each needs certain permissions.
+"""Deeds: single pieces of work for single functions, invoked directly, each with known permissions.
 
-A deed is prepared with everything permitted and may then be done again and again, as a queue would
-deliver a message again. Event sources are off, so that nothing else happens.
+A deed is prepared with all permissions. Then it can be repeated any number of times, as a queue
+redelivers a message. Event sources are off, so that nothing else runs.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from tests.e2e.stand import Stand
 from tests.sites.graph import Graph
 from tests.sites.receiver import receiving
 
-# Ways into the past and the future: a crawl that began earlier, and one that begins now.
+# Time offsets: a crawl that began earlier, and one that begins now.
 EARLIER_MS = 60_000
 DUE = "2001-02-03T04:05:06Z"
 QUIET = "2001-02-03"
@@ -44,47 +44,47 @@ FOREVER_S = 2**33
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What came of one invocation: whether it failed, and all that it said."""
+    """Result of one invocation: whether it failed, and its log."""
 
     failed: bool
     said: str
 
 
 def expect_done(answer: Answer) -> None:
-    """Fail with all that a function said, unless it did its work."""
+    """Fail with the function's log unless it did its work."""
     assert not answer.failed, answer.said
 
 
 class Bench:
     """A stack, and a site that no worker has seen before."""
 
-    shards = 16  # of the days of page records, as the stack has them
+    shards = 16  # of a day's page records, as in the stack
 
     def __init__(self, stand: Stand, site: Graph, after: ExitStack) -> None:
-        """Work on `stand` with `site`; what is changed for it is put right by `after`."""
+        """Work on `stand` with `site`; `after` restores changes."""
         self.stand = stand
         self.site = site
         self.after = after
         self._receives: Counter[str] = Counter()
 
     def crawl(self, name: str | None = None, *, ago_ms: int = 0, **fields: Any) -> Crawl:
-        """Store a crawl of one seed that is not there yet."""
+        """Store a new crawl with one seed."""
         crawl_id = f"c-{uuid.uuid4().hex}"
         at_ms = time.time_ns() // 1_000_000 - ago_ms
         crawl = Crawl(id=crawl_id, name=name or crawl_id, started_at_ms=at_ms, seeds_planned=1)
-        # The seed names the site's address, which is not public.
+        # The seed contains the site's address, which is not public.
         crawl = replace(crawl, **{"delay_ms": 0, "seeds": (f"{self.site.url}/",), **fields})
         self.define(crawl)
         return crawl
 
     def define(self, crawl: Crawl) -> None:
-        """Store a crawl, whatever is there."""
+        """Store a crawl; replaces an existing one."""
         item = to_item({"k": crawl.id, **crawl_codec.to_fields(crawl)})
         with self.stand.client("dynamodb") as dynamodb:
             dynamodb.put_item(TableName=self.stand.outputs["CrawlsTable"], Item=item)
 
     def record(self, day: str, **fields: Any) -> None:
-        """Store a page record on a day of the past."""
+        """Store a page record on a past day."""
         at_ms = round(datetime.fromisoformat(day).replace(tzinfo=UTC).timestamp() * 1000)
         known = {"crawl": "c", "depth": 0, "outcome": Outcome.FETCHED, "reason": Reason.OK}
         record = PageRecord(url=self.site.url, fetched_at=at_ms, **{**known, **fields})
@@ -96,13 +96,13 @@ class Bench:
             dynamodb.put_item(TableName=self.stand.outputs["PagesTable"], Item=item)
 
     def forget_default(self) -> None:
-        """Remove the crawl of bare URLs, so that it has to be made."""
+        """Remove the crawl of bare URLs, so that the worker must create it."""
         key = to_item({"k": DEFAULT_CRAWL})
         with self.stand.client("dynamodb") as dynamodb:
             dynamodb.delete_item(TableName=self.stand.outputs["CrawlsTable"], Key=key)
 
     def seeds(self, crawl: Crawl, *paths: str) -> str:
-        """Spell seeds of a crawl as a message."""
+        """Encode seeds of a crawl as a message."""
         references = tuple(self.site.url + path for path in paths)
         return encode(
             SeedsMessage(
@@ -117,16 +117,16 @@ class Bench:
     def pack(
         self, crawl: Crawl, *paths: str, prior: Prior | None = None, waited: bool = False
     ) -> str:
-        """Spell claimed URLs of a crawl as a message; `prior` is of the run before.
+        """Encode claimed URLs of a crawl as a message.
 
-        One that `waited` has a place in the backlog of the site.
+        `prior`: of the run before. `waited`: the pack has a place in the site's backlog.
         """
         targets = tuple(Target(url=self.site.url + path, depth=0, prior=prior) for path in paths)
         pack = Pack(id=uuid.uuid4().hex, crawl=crawl.id, at_ms=crawl.started_at_ms, targets=targets)
         return encode(placed(pack) if waited else pack)
 
     def deliver(self, body: str) -> Answer:
-        """Hand a message to the worker, once more than it was handed before."""
+        """Deliver a message to the worker, with a receive count one higher than before."""
         self._receives[body] += 1
         received = {"ApproximateReceiveCount": str(self._receives[body])}
         record = {"messageId": "message", "body": body, "attributes": received}
@@ -134,7 +134,7 @@ class Bench:
         return replace(answer, failed=answer.failed or reply != {"batchItemFailures": []})
 
     def export(self, day: str) -> Answer:
-        """Have a day exported; what is ordered for it is handed on, if nobody else takes it."""
+        """Export a day; pass its orders on unless something else takes them."""
         answer = self._invoke("Exporter", {"day": day})[1]
         while not answer.failed:
             orders = self.stand.take(self.stand.outputs["ExportQueueUrl"])
@@ -143,19 +143,19 @@ class Bench:
             for order in orders:
                 if not answer.failed:
                     answer = self._invoke("Exporter", {"Records": [{"body": order["Body"]}]})[1]
-                    # An export stands all the same, though its tables are not known.
+                    # The export exists even if its tables are not registered.
                     refused = "catalogue.refused" in answer.said
                     answer = replace(answer, failed=answer.failed or refused)
         return answer
 
     def post(self, body: dict[str, str]) -> Answer:
-        """Hand seeds to the API's function."""
+        """Post seeds to the API function."""
         return self.ask("POST", "/seeds", body, status=202)
 
     def ask(
         self, method: str, path: str, body: object = None, *, status: int = 200, **query: str
     ) -> Answer:
-        """Hand a request to the API's function, as its gateway does."""
+        """Send a request to the API function as its gateway does."""
         event = {
             "httpMethod": method,
             "path": path,
@@ -168,12 +168,12 @@ class Bench:
         return replace(answer, failed=answer.failed or reply["statusCode"] != status)
 
     def fire(self, name: str, **parts: str) -> Answer:
-        """Fire a schedule, at one and the same time."""
+        """Fire a schedule, always with the same time."""
         definition = {"name": name, "seeds": [self.site.url], **parts}
         return self._invoke("Starter", {"due": DUE, "definition": definition})[1]
 
     def notify(self, crawl: Crawl, expected: str) -> Answer:
-        """Say that a crawl has ended, as the bus does."""
+        """Send the completion event of a crawl as the bus does."""
         reply, answer = self._invoke("Notifier", {"detail": {"crawl": crawl.id}})
         return replace(answer, failed=answer.failed or reply != {"webhook": expected})
 
@@ -191,7 +191,7 @@ Act: TypeAlias = Callable[[], Answer]
 
 
 def seeds_taken_in(bench: Bench) -> Act:
-    """Seeds are claimed, counted and sent on as a pack."""
+    """Claim and count seeds, and send them on as a pack."""
     body = bench.seeds(bench.crawl(), "/")
     return lambda: bench.deliver(body)
 
@@ -203,19 +203,19 @@ def express_seeds_taken_in(bench: Bench) -> Act:
 
 
 def seeds_of_a_slow_crawl_taken_in(bench: Bench) -> Act:
-    """The same for a crawl with a delay: the pack waits for its host, and is taken at once."""
+    """The same for a crawl with a delay: the pack waits for its host and is taken at once."""
     body = bench.seeds(bench.crawl(delay_ms=1), "/")
     return lambda: bench.deliver(body)
 
 
 def page_that_waited_crawled(bench: Bench) -> Act:
-    """A page is asked for in its slot, and its pack leaves its place in the backlog of its host."""
+    """Fetch a page in its slot; its pack leaves the host's backlog."""
     body = bench.pack(bench.crawl(delay_ms=1, seeds_planned=2), "/", waited=True)
     return lambda: bench.deliver(body)
 
 
 def last_page_crawled(bench: Bench) -> Act:
-    """The one page of a crawl is asked for, recorded and counted; the crawl ends."""
+    """Fetch, record and count the only page of a crawl; the crawl ends."""
     crawl = bench.crawl()
     expect_done(bench.deliver(bench.seeds(crawl, "/")))
     body = bench.pack(crawl, "/")
@@ -223,7 +223,7 @@ def last_page_crawled(bench: Bench) -> Act:
 
 
 def lapsed_url_claimed(bench: Bench) -> Act:
-    """A URL is claimed again, because its claim by an earlier run holds no longer."""
+    """Claim a URL again whose claim by an earlier run has lapsed."""
     earlier = bench.crawl(ago_ms=EARLIER_MS)
     expect_done(bench.deliver(bench.seeds(earlier, "/")))
     body = bench.seeds(bench.crawl(earlier.name, window_s=0), "/")
@@ -231,7 +231,7 @@ def lapsed_url_claimed(bench: Bench) -> Act:
 
 
 def page_crawled_again(bench: Bench) -> Act:
-    """A page that an earlier run has recorded is asked for again: its record is read first."""
+    """Fetch a page again; the record of the earlier run is read first."""
     earlier = bench.crawl(ago_ms=EARLIER_MS)
     expect_done(bench.deliver(bench.pack(earlier, "/")))
     prior = Prior(crawl=earlier.id, at_ms=earlier.started_at_ms)
@@ -240,42 +240,42 @@ def page_crawled_again(bench: Bench) -> Act:
 
 
 def cancelled_pack_abandoned(bench: Bench) -> Act:
-    """The claims of a cancelled crawl are marked as abandoned, for the next run to take over."""
+    """Mark a cancelled crawl's claims as abandoned, so that the next run can take them over."""
     crawl = bench.crawl(state=State.STOPPING, stop="cancelled")
     body = bench.pack(crawl, "/", "/1")
     return lambda: bench.deliver(body)
 
 
 def budget_overrun(bench: Bench) -> Act:
-    """Of three URLs claimed two are given back: there is a budget of one."""
+    """Return two of three claimed URLs because the budget is one."""
     body = bench.seeds(bench.crawl(pages_max=1), "/", "/1", "/2")
     return lambda: bench.deliver(body)
 
 
 def bare_url_taken_in(bench: Bench) -> Act:
-    """A bare URL becomes seeds of the crawl `default`, which comes into being."""
+    """Turn a bare URL into seeds of the crawl `default`, which is created."""
     bench.forget_default()
     return lambda: bench.deliver(bench.site.url)
 
 
 def malformed_message_buried(bench: Bench) -> Act:
-    """What can never succeed goes to the dead-letter queue."""
+    """Move an invalid message to the dead-letter queue."""
     return lambda: bench.deliver("{")
 
 
 def paused_pack_parked(bench: Bench) -> Act:
-    """A pack of a paused crawl is put aside while the crawl is paused."""
+    """Park a pack of a paused crawl."""
     body = bench.pack(bench.crawl(state=State.PAUSED), "/", "/1")
     return lambda: bench.deliver(body)
 
 
 def day_exported(bench: Bench) -> Act:
-    """A day's records become files."""
+    """Export a day's records to files."""
     return lambda: bench.export(QUIET)
 
 
 def texts_exported(bench: Bench) -> Act:
-    """A page's main text is read where it is stored, and becomes a row."""
+    """Read a page's stored main text and export it as a row."""
     key, document = f"bodies/c/dt={TEXTS}/{uuid.uuid4().hex}.warc.gz", {"text": "One"}
     member = warc.conversion(bench.site.url, 0, document, stored=False)
     with bench.stand.client("s3") as s3:
@@ -285,7 +285,7 @@ def texts_exported(bench: Bench) -> Act:
 
 
 def items_exported(bench: Bench) -> Act:
-    """The table of items that a rule finds is made known, and then known with one more column."""
+    """Register the table of items that a rule extracts, then add a column."""
     fields = (Field(name="title", where="h1"), Field(name="price", where="p", type=ValueKind.PRICE))
     rule = ItemRule(name="book", match="/", fields=fields[:1])
     crawl = bench.crawl(f"shop{uuid.uuid4().hex[:8]}", items=(rule,))
@@ -308,7 +308,7 @@ _YEARS = itertools.count(1)
 
 
 def seeds_posted(bench: Bench) -> Act:
-    """Seeds for a crawl come over the API."""
+    """Post seeds for a crawl to the API."""
     body = {"url": bench.site.url, "crawl": bench.crawl().id}
     return lambda: bench.post(body)
 
@@ -320,13 +320,13 @@ def express_seeds_posted(bench: Bench) -> Act:
 
 
 def seeds_posted_for_nobody(bench: Bench) -> Act:
-    """Seeds for no crawl in particular make the crawl `default`."""
+    """Post seeds without a crawl; the crawl `default` is created."""
     bench.forget_default()
     return lambda: bench.post({"url": bench.site.url})
 
 
 def recurring_crawl_started(bench: Bench) -> Act:
-    """A schedule fires, and a run of its crawl begins."""
+    """Fire a schedule; a run of its crawl begins."""
     name = f"r-{uuid.uuid4().hex}"
     return lambda: bench.fire(name)
 
@@ -338,28 +338,28 @@ def express_recurring_crawl_started(bench: Bench) -> Act:
 
 
 def recurring_crawl_started_twice(bench: Bench) -> Act:
-    """A schedule fires a second time, and finds the run that it began."""
+    """Fire a schedule again; it finds the run that it began."""
     name = f"r-{uuid.uuid4().hex}"
     expect_done(bench.fire(name))
     return lambda: bench.fire(name)
 
 
 def webhook_told(bench: Bench) -> Act:
-    """A crawl has ended, and its webhook is told."""
+    """Notify a webhook that a crawl has ended."""
     receiver = bench.after.enter_context(receiving())
     crawl = bench.crawl(state=State.FINISHED, webhook=receiver.url)
     return lambda: bench.notify(crawl, "delivered")
 
 
 def webhook_refused(bench: Bench) -> Act:
-    """A webhook does not want to be told, and the event is put aside."""
+    """Let a webhook refuse; the event goes to the failed calls."""
     receiver = bench.after.enter_context(receiving(410))
     crawl = bench.crawl(state=State.FINISHED, webhook=receiver.url)
     return lambda: bench.notify(crawl, "refused")
 
 
 def seeds_read_from_a_file(bench: Bench) -> Act:
-    """Seeds lie in a file of the bucket."""
+    """Read seeds from a file of the bucket."""
     with bench.stand.client("s3") as s3:
         bucket, lines = bench.stand.outputs["Bucket"], bench.site.url.encode()
         s3.put_object(Bucket=bucket, Key="seeds/listed", Body=lines)
@@ -368,37 +368,37 @@ def seeds_read_from_a_file(bench: Bench) -> Act:
 
 
 def absent_file_named(bench: Bench) -> Act:
-    """A file of seeds that is not there is not found, rather than denied."""
+    """Request an absent file of seeds; the answer is not found, not access denied."""
     body = {"s3": "seeds/nowhere", "crawl": bench.crawl().id}
     return lambda: bench.ask("POST", "/seeds", body, status=400)
 
 
 def crawls_listed(bench: Bench) -> Act:
-    """Crawls are listed over the API."""
+    """List crawls over the API."""
     return lambda: bench.ask("GET", "/crawls")
 
 
 def crawl_shown(bench: Bench) -> Act:
-    """A crawl is shown with its books."""
+    """Show a crawl with its counters."""
     crawl = bench.crawl()
     return lambda: bench.ask("GET", f"/crawls/{crawl.id}")
 
 
 def crawl_resumed(bench: Bench) -> Act:
-    """A paused crawl goes on: what was parked is sent."""
+    """Resume a paused crawl; its parked packs are sent."""
     crawl = bench.crawl(state=State.PAUSED)
     expect_done(bench.deliver(bench.pack(crawl, "/")))
     return lambda: bench.ask("POST", f"/crawls/{crawl.id}/resume")
 
 
 def records_listed(bench: Bench) -> Act:
-    """The page records of a crawl are listed."""
+    """List a crawl's page records."""
     crawl = bench.crawl()
     return lambda: bench.ask("GET", f"/crawls/{crawl.id}/pages")
 
 
 def texts_listed(bench: Bench) -> Act:
-    """The main texts of a crawl are listed, out of the files that they lie in."""
+    """List a crawl's main texts from their files."""
     crawl = bench.crawl()
     stored = warc.conversion(bench.site.url, 0, {"text": "One", "markdown": "One"}, stored=False)
     key = f"bodies/{crawl.id}/dt=now/{uuid.uuid4().hex}.warc.gz"
@@ -410,20 +410,20 @@ def texts_listed(bench: Bench) -> Act:
 
 
 def exports_listed(bench: Bench) -> Act:
-    """The files of a crawl's exports are listed, by their manifests."""
+    """List the files of a crawl's exports from their manifests."""
     crawl = bench.crawl()
     return lambda: bench.ask("GET", f"/crawls/{crawl.id}/exports")
 
 
 def url_explained(bench: Bench) -> Act:
-    """What became of a URL that was claimed."""
+    """Explain a claimed URL."""
     crawl = bench.crawl(seeds=(f"{bench.site.url}/",))
     expect_done(bench.deliver(bench.seeds(crawl, "/")))
     return lambda: bench.ask("GET", "/explain", url=f"{bench.site.url}/", crawl=crawl.id)
 
 
 def record_days(stand: Stand) -> None:
-    """Copy two of the page records that are there to a day of their own."""
+    """Copy two existing page records to a day of their own."""
     table = stand.outputs["PagesTable"]
     with stand.client("dynamodb") as dynamodb:
         items = dynamodb.scan(TableName=table)["Items"][:2]

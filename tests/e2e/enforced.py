@@ -1,8 +1,8 @@
-"""A stack whose functions run under their roles: deployed as a person does it, then guarded.
+"""A stack whose functions run under their roles: deployed as a user does it, then guarded.
 
-What the functions need is written down at their clients' edge (orbweaver.adapters.aws.recorder).
-When the stack goes, it is compared with what the roles grant, and kept for the comparison over all
-stacks (tests/iam/__main__.py) in the folder that `ORBWEAVER_BOOKS` names.
+`orbweaver.adapters.aws.recorder` records the functions' requests at their clients. At the end they
+are compared with the roles' grants and stored in the folder `ORBWEAVER_BOOKS` for the comparison
+over all stacks (tests/iam/__main__.py).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ FILE, BOOKS = "ORBWEAVER_PERMISSIONS_FILE", "ORBWEAVER_BOOKS"
 
 @contextmanager
 def standing(folder: Path, context: Mapping[str, str] | None = None) -> Iterator[Stand]:
-    """Have a stack for the length of a block, in which nothing may be denied."""
+    """Keep a stack for a block in which no request may be denied."""
     file = folder / "permissions.jsonl"
     settings = {"PYTHONPATH": str(ENFORCING), FILE: str(file)}
     with stack.temporary(context={**LOCAL_CONTEXT, **(context or {})}, settings=settings) as stood:
@@ -45,7 +45,7 @@ def standing(folder: Path, context: Mapping[str, str] | None = None) -> Iterator
 
 
 def keep(roles: Roles, file: Path) -> None:
-    """Compare what was used with what is granted, and keep both for the comparison over all."""
+    """Compare used permissions with grants, and store both for the comparison over all stacks."""
     found = book.Book(used=book.read_uses(file, roles.word), granted=roles.grants)
     if BOOKS in os.environ:
         folder = Path(os.environ[BOOKS])

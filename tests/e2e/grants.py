@@ -1,7 +1,7 @@
-"""The permissions of a deployed stack's roles, one by one: each can be taken away and given back.
+"""Permissions of a deployed stack's roles; each can be removed and restored.
 
-A grant is spelled `role action resource`: `worker dynamodb:GetItem table/crawls`. A statement that
-lists two actions and two resources is four grants.
+A grant is written `role action resource`: `worker dynamodb:GetItem table/crawls`. A statement with
+two actions and two resources is four grants.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ ROLE = re.compile(
     r"(Worker|Renderer|Exporter|Api|Starter|Notifier|Delivery)(Program|Schedule|Firing)Role[0-9A-F]{8}"
 )
 POLICY = "Needs"
-# What an output names, and the word for it.
+# Output names, and their short names.
 WORDS = {
     "CrawlQueueUrl": "seeds",
     "PackQueueUrl": "crawl",
@@ -39,8 +39,8 @@ WORDS = {
     "PacksTable": "packs",
     "Bucket": "bucket",
 }
-# IAM authorises these by the single actions, MiniStack (1.5.33) by the name of the call, and a
-# batch of statements for no table. Grants are those of AWS: these come and go with them.
+# IAM authorises these by single actions, MiniStack (1.5.33) by the call's name, and a batch of
+# statements for no table. Grants are AWS's; these follow them.
 SPELLED = {
     "sqs:SendMessage": ("sqs:SendMessageBatch", None),
     "dynamodb:PartiQLInsert": ("dynamodb:BatchExecuteStatement", "*"),
@@ -49,10 +49,10 @@ ONLY_HERE = frozenset(action for action, _ in SPELLED.values())
 
 
 class Roles:
-    """The roles of the stack's functions and of its schedules."""
+    """Roles of the stack's functions and schedules."""
 
     def __init__(self, stand: Stand) -> None:
-        """Read what is granted, and have the emulator understand it as AWS does."""
+        """Read the grants, and add the action names that the emulator checks."""
         self._stand = stand
         self._names: dict[str, str] = {}
         self._grants: dict[str, tuple[str, str, str]] = {}
@@ -77,12 +77,12 @@ class Roles:
 
     @property
     def grants(self) -> frozenset[str]:
-        """All that is granted."""
+        """All grants."""
         return frozenset(self._grants)
 
     @contextmanager
     def without(self, *taken: str) -> Iterator[None]:
-        """Take grants away for the length of a block; functions feel it with their next call."""
+        """Remove grants for a block; functions are affected from their next call."""
         roles = {self._grants[grant][0] for grant in taken}
         for role in roles:
             self._put(role, taken)
@@ -104,11 +104,11 @@ class Roles:
         with self._stand.client("iam") as iam:
             if statements:
                 iam.put_role_policy(**policy, PolicyDocument=document)
-            else:  # a policy without a statement is none
+            else:  # a policy needs a statement
                 iam.delete_role_policy(**policy)
 
     def word(self, resource: str) -> str:
-        """Say what the last part of an ARN means."""
+        """Return the short name of an ARN's last part."""
         for output, word in WORDS.items():
             name = self._stand.outputs.get(output, "").rpartition("/")[2].rpartition(":")[2]
             if name:

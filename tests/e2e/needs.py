@@ -1,4 +1,4 @@
-"""Which piece of work needs which permission, and which ones AWS itself uses in a role's name."""
+"""Permissions that each deed needs, and those that AWS itself uses under a role."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 LOGS = ("logs:CreateLogStream", "logs:PutLogEvents")
 GLUE = ("GetTable", "CreateTable", "UpdateTable")
 
-# What is denied without which grant.
+# Deeds that fail without each grant.
 NEEDED: dict[Deed, tuple[str, ...]] = {
     deeds.seeds_taken_in: (
         "worker sqs:SendMessage crawl",
@@ -110,9 +110,9 @@ NEEDED: dict[Deed, tuple[str, ...]] = {
     deeds.webhook_refused: ("notifier sqs:SendMessage failed-calls",),
 }
 
-# What the emulator does by itself, under no role; and who asks for it on AWS.
+# Requests that the emulator makes itself without a role, and who makes them on AWS.
 NOT_ENFORCED = {
-    # Lambda polls queues with the role of the function, and makes no event source without these.
+    # Lambda polls queues with the function's role, and needs these to create an event source.
     # docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
     "event sources": tuple(
         f"worker sqs:{action} {queue}"
@@ -123,30 +123,30 @@ NOT_ENFORCED = {
         f"exporter sqs:{action} exports"
         for action in ("ReceiveMessage", "DeleteMessage", "GetQueueAttributes")
     ),
-    # Glue asks for the catalogue and the table beside the database.
+    # Glue checks the catalogue and the table besides the database.
     # docs.aws.amazon.com/glue/latest/dg/glue-specifying-resource-arns.html
     "tables of items": tuple(
         f"exporter glue:{action} {part}"
         for action in GLUE
         for part in ("catalog", "table/orbweaver/items_*")
     ),
-    # Lambda writes what a function prints with the role of the function.
+    # Lambda writes a function's output with the function's role.
     # docs.aws.amazon.com/lambda/latest/dg/monitoring-cloudwatchlogs.html
     "logs": tuple(
         f"{role} {action} log-group:/aws/lambda/Orbweaver-{role}:*"
         for role in ("worker", "exporter", "api", "starter", "notifier")
         for action in LOGS
     ),
-    # Lambda sends what failed for good to its destination with the role of the function.
+    # Lambda sends permanently failed events to their destination with the function's role.
     # docs.aws.amazon.com/lambda/latest/dg/invocation-async-retain-records.html
     "on-failure destination": (
         "exporter sqs:SendMessage failures",
         "starter sqs:SendMessage failed-calls",
     ),
-    # S3 says of a file that is not there that it is denied, to whoever may not list the bucket.
+    # For an absent file, S3 answers access denied to callers that may not list the bucket.
     # docs.aws.amazon.com/AmazonS3/latest/API/API_GetObject.html
     "files that are not there": ("api s3:ListBucket bucket",),
-    # EventBridge Scheduler invokes targets, and sends what failed away, with the schedule's role.
+    # EventBridge Scheduler invokes targets and sends failed events with the schedule's role.
     # docs.aws.amazon.com/scheduler/latest/UserGuide/setting-up.html
     "schedule": (
         "schedule lambda:InvokeFunction function:Orbweaver-exporter",
@@ -156,7 +156,7 @@ NOT_ENFORCED = {
     ),
 }
 
-# What AWS itself uses in the name of a role, so that no client asks for it; of deliveries, too.
+# Permissions that AWS itself uses under a role, so no client requests them; deliveries too.
 USED_BY_AWS = frozenset(
     grant
     for why in ("event sources", "logs", "on-failure destination", "schedule")
@@ -166,18 +166,18 @@ USED_BY_AWS = frozenset(
         f"delivery sqs:{action} delivery"
         for action in ("ReceiveMessage", "DeleteMessage", "GetQueueAttributes")
     ),
-    # The queue is called as the function is, hence the word.
+    # The queue has the function's name, hence the word.
     *(f"delivery {action} log-group:/aws/lambda/delivery:*" for action in LOGS),
 }
-# Where these are denied no work is: links are looked up (tests/unit/worker/test_host_claims.py).
-# Only large pages with a delay, where waits are billed, lead to such requests.
+# Work continues without these: links are looked up instead (tests/unit/worker/test_host_claims.py).
+# Only large pages with a delay, where waits are billed, cause such requests.
 ADVISORY = frozenset(
     f"{role} s3:{action} bucket/claimed/*"
     for role in ("worker", "renderer")
     for action in ("GetObject", "PutObject")
 )
-# What no end-to-end test comes to, but tests/contract/test_roles.py: an export that is gone before
-# it is delivered, a delivery that is put off, and a message that fails.
+# Not reached by end-to-end tests, only by tests/contract/test_roles.py: an export deleted before
+# its delivery, a deferred delivery, and a failed message.
 ONLY_IN_CONTRACT = frozenset(
     {
         "delivery s3:ListBucket bucket",
@@ -185,8 +185,8 @@ ONLY_IN_CONTRACT = frozenset(
         *(f"worker sqs:ChangeMessageVisibility {queue}" for queue in ("seeds", "crawl", "express")),
     }
 )
-# Grants of a stack that renders which no end-to-end test uses: those that AWS itself needs, and the
-# API's, to resume a crawl whose pages wait for a browser (tests/unit/adapters/test_sqs_lanes.py
+# Grants of a rendering stack that no end-to-end test uses: those that AWS itself needs, and the
+# API's to resume a crawl whose pages wait for a browser (tests/unit/adapters/test_sqs_lanes.py
 # sends such a pack).
 ONLY_RENDERING = frozenset(
     {
@@ -200,9 +200,9 @@ ONLY_RENDERING = frozenset(
     }
 )
 
-# What the emulator does not ask for, though it is a function that uses it: which piece of work
-# does. tests/contract/test_roles.py takes it away; tables of items, beside their database, are
-# only seen to be used there.
+# Permissions that a function uses but the emulator does not check, with their deeds.
+# tests/contract/test_roles.py removes them; tables of items, besides their database, are only
+# observed there.
 ONLY_GUARDED: dict[Deed, tuple[str, ...]] = {
     deeds.absent_file_named: NOT_ENFORCED["files that are not there"],
 }

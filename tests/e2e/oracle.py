@@ -1,4 +1,4 @@
-"""What a crawl of a manual must find, walked beside the deployment: it takes seconds of CPU."""
+"""Expected pages of a manual, walked during the deployment because it takes CPU seconds."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BASE = "http://manual.invalid/"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manual:
-    """A manual that a Debian package installs as HTML, and how many pages it has at least."""
+    """HTML manual of a Debian package, and its minimum number of pages."""
 
     package: str
     folder: Path
@@ -25,7 +25,7 @@ class Manual:
 
     @property
     def absent(self) -> bool:
-        """Whether the package is not installed."""
+        """True if the package is not installed."""
         return not (self.folder / "index.html").is_file()
 
 
@@ -42,8 +42,8 @@ MANUALS = (PYTHON, POSTGRESQL)
 
 @contextlib.contextmanager
 def walking() -> Iterator[Mapping[str, Future[frozenset[str]]]]:
-    """Walk the manuals that are here in a process of their own: package to paths of pages."""
-    spawn = multiprocessing.get_context("spawn")  # a fork would take pytest's threads along
+    """Walk the installed manuals in a separate process; yields package to page paths."""
+    spawn = multiprocessing.get_context("spawn")  # a fork would copy pytest's threads
     with ProcessPoolExecutor(max_workers=1, mp_context=spawn) as pool:
         yield {
             manual.package: pool.submit(pages_of, manual.folder)
@@ -53,6 +53,6 @@ def walking() -> Iterator[Mapping[str, Future[frozenset[str]]]]:
 
 
 def pages_of(folder: Path) -> frozenset[str]:
-    """Return the paths of the pages that a breadth-first walk of a directory finds."""
+    """Return the page paths of a directory by a breadth-first walk."""
     walked = asyncio.run(walk.walk_directory(folder, BASE))
     return frozenset(url.removeprefix(BASE) for url in walked.pages)

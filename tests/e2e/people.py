@@ -1,6 +1,6 @@
-"""People at work on one stack, many at once: they start crawls, steer them, and hear of their end.
+"""Concurrent users of one stack: they start crawls, steer them, and receive their completion.
 
-What a person does is done by `Control`, as the command line and the API do it.
+They act through `Control`, like the command line and the API.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ LISTEN_S = 1
 
 
 class SlowClock(SystemClock):
-    """A person's clock that is slow: what is started by it began a while ago."""
+    """A clock that is slow: a crawl started by it began in the past."""
 
     def __init__(self, behind_s: float) -> None:
         self._behind_ms = round(behind_s * 1000)
@@ -50,7 +50,7 @@ class SlowClock(SystemClock):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heard:
-    """An announcement, and the crawl's counts as they were read when it was heard."""
+    """An announcement, and the crawl's counts read on its arrival."""
 
     detail: Mapping[str, Any]
     counts: Mapping[str, int]
@@ -58,10 +58,10 @@ class Heard:
 
 
 class Office:
-    """What people share: control of the stack, and an ear on its event bus."""
+    """Shared parts of the users: control of the stack, and a listener on its event bus."""
 
     def __init__(self, ports: Ports, control: Control, tardy: Control, queue_url: str) -> None:
-        """Control by a clock that is right, and `tardy`'s by one that is slow."""
+        """Control by a correct clock; `tardy` controls by a slow one."""
         self.heard: list[Heard] = []
         self._control = control
         self._tardy = tardy
@@ -69,27 +69,25 @@ class Office:
         self._queue_url = queue_url
 
     async def start(self, plan: CrawlSpec, *, tardy: bool = False) -> Crawl:
-        """Start a crawl."""
         return await (self._tardy if tardy else self._control).start(plan)
 
     async def steer(self, action: str, crawl_id: str) -> None:
-        """Pause, resume or cancel a crawl."""
         await getattr(self._control, action)(crawl_id)
 
     async def counts(self, crawl_id: str) -> dict[str, int]:
-        """Read a crawl's books."""
+        """Read a crawl's counters."""
         return dict((await self._control.status(crawl_id)).counters.total)
 
     async def ended(self, crawl_id: str) -> None:
-        """Wait until a crawl's end is announced."""
+        """Wait until a crawl's completion is announced."""
         await until(lambda: self.has_ended(crawl_id), f"{crawl_id} is announced")
 
     def has_ended(self, crawl_id: str) -> bool:
-        """Whether a crawl's end was announced."""
+        """True if a crawl's completion was announced."""
         return any(heard.detail["crawl"] == crawl_id for heard in self.heard)
 
     async def listen(self) -> None:
-        """Take announcements, for ever."""
+        """Receive announcements until cancelled."""
         sqs = await self._ports.aws.client("sqs")
         while True:
             await self._take(sqs, LISTEN_S)
@@ -112,7 +110,7 @@ class Office:
 async def at_work(
     stand: Stand, queue_url: str, monkeypatch: pytest.MonkeyPatch, *, slow_s: float = 0.0
 ) -> AsyncIterator[Office]:
-    """Connect to a stack and listen; this process speaks to that stack alone meanwhile."""
+    """Connect to a stack and listen; meanwhile this process uses only that stack."""
     for name in [name for name in os.environ if name.startswith("AWS_")]:
         monkeypatch.delenv(name)
     for name, value in stand.environment.items():
@@ -157,7 +155,7 @@ def _no_web() -> Any:
 
 
 async def until(condition: Callable[[], bool], what: str, timeout_s: float = WAIT_S_MAX) -> None:
-    """Ask until a condition holds, beside everything else; fails when its time is over."""
+    """Poll a condition while other tasks run; fails after the timeout."""
     deadline_s = time.monotonic() + timeout_s
     while not condition():
         assert time.monotonic() < deadline_s, f"not within {timeout_s} s: {what}"

@@ -1,9 +1,9 @@
-"""Crawls of random shape: sites, what is asked of them, and what must become of it.
+"""Crawls of random shape: sites, crawl settings and expected results.
 
-One number decides all of them. A site is a table of nodes, from which both its answers and the
-expectation are made: `walk` follows the same table by rules of its own, a few lines, and shares
-nothing with the product. Depth is only limited where there is one way to each page, and where a
-budget or a person ends a crawl only what must hold of it is expected, not which pages it got.
+One number seeds all of them. A site is a table of nodes that gives both its answers and the
+expectation. `walk` follows the table by a few lines of its own rules and shares no code with the
+product. Depth is limited only where each page has one path. Where a budget or a user ends a crawl,
+only invariants are expected, not the exact pages.
 """
 
 from __future__ import annotations
@@ -18,49 +18,49 @@ from typing import TypeAlias
 from tests.sites import graph
 from tests.sites.server import Answer
 
-# A page of a site: which of the shape's hosts, and the path there.
+# A page of a site: index of the shape's host, and path.
 Place: TypeAlias = tuple[int, str]
 
 CRAWLS = 50
 PRIVATE, SITEMAP = "/private/", "/sitemap.xml"
 XML = (("Content-Type", "application/xml"),)
-# A site that is still crawled when somebody steers: far more pages in a row than there is time for.
+# A site that is still being crawled when it is steered: a far longer chain than time allows.
 LONG_PAGES, LONG_DELAY_MS = 300, 100
-# One that is steered, and then crawled to its end: longer than it takes until a pause is noticed.
+# A site that is steered and then finished: it takes longer than a pause needs to take effect.
 MIDDLING_PAGES = 90
 
 
 class Steering(StrEnum):
-    """What is done to a crawl while it runs."""
+    """Action taken on a crawl while it runs."""
 
     NONE = "none"
     CANCEL = "cancel"
-    PAUSE = "pause"  # and resumed
+    PAUSE = "pause"  # then resumed
     ABANDON = "abandon"  # paused, then cancelled
-    EXPIRE = "expire"  # its duration passes
+    EXPIRE = "expire"  # its duration ends
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """What is at a place: a page with links, or a redirect, or another status, or another type."""
+    """Node of a site: a page with links, a redirect, another status, or another type."""
 
     links: tuple[Place, ...] = ()
     to: str | None = None
     status: int = 200
     kind: str = "text/html; charset=utf-8"
-    # How long its answer takes: others of the crawl are done meanwhile.
+    # Answer time: other nodes of the crawl finish meanwhile.
     delay_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """Sites and a crawl of them; `pages_max` and `depth_max` are None where nothing limits it."""
+    """Sites and their crawl; `pages_max` and `depth_max` are None if unlimited."""
 
     name: str
     nodes: Mapping[Place, Node]
     hosts: int = 1
     seeds: tuple[Place, ...] = ((0, "/"),)
-    # What the first host's sitemap lists; None: it has none.
+    # Entries of the first host's sitemap; None: no sitemap.
     listed: tuple[Place, ...] | None = None
     any_host: bool = False
     pages_max: int | None = None
@@ -69,34 +69,33 @@ class Shape:
     concurrency: int = 4
     express: bool = False
     steering: Steering = Steering.NONE
-    # How many requests are waited for before it is steered, and how long it stays paused.
+    # Requests to wait for before it is steered, and length of the pause.
     steered_after: int = 1
     paused_s: float = 0.0
-    # Seeds of a second run of its name, started at the same moment.
+    # Seeds of a second run of the name, started at the same moment.
     rival: tuple[Place, ...] | None = None
-    # Whether it is run once more, within its window.
+    # True to run it again within its window.
     again: bool = False
 
     @property
     def crawls(self) -> int:
-        """How many runs it comes to."""
+        """Number of runs."""
         return 1 + (self.rival is not None) + self.again
 
 
 @dataclass(slots=True, kw_only=True)
 class Walked:
-    """What a crawl without a budget comes to: an outcome for each place, and whom it asks."""
+    """Expected result without a budget: outcome per place, and requested hosts."""
 
     outcomes: dict[Place, str] = field(default_factory=dict)
     asked: set[Place] = field(default_factory=set)
 
     def counts(self) -> Counter[str]:
-        """Count the outcomes."""
         return Counter(self.outcomes.values())
 
 
 def walk(shape: Shape, seeds: Sequence[Place]) -> Walked:
-    """Follow a shape's table, breadth first."""
+    """Walk a shape's table breadth first."""
     walked = Walked()
     todo: deque[tuple[Place, int]] = deque((seed, 0) for seed in seeds)
     if shape.listed is not None:
@@ -128,7 +127,7 @@ def walk(shape: Shape, seeds: Sequence[Place]) -> Walked:
 
 
 def scripts(shape: Shape, host: int, urls: Sequence[str]) -> dict[str, graph.Script]:
-    """Return the answers of one host; `urls` are where the shape's hosts are."""
+    """Return the answers of one host; `urls` are the shape's hosts."""
     rules = f"User-agent: *\nDisallow: {PRIVATE}\n"
     made: dict[str, graph.Script] = {}
     if host == 0 and shape.listed is not None:
@@ -154,11 +153,11 @@ def _answer(path: str, node: Node, urls: Sequence[str]) -> Answer:
     )
 
 
-# --- random shapes ------------------------------------------------------------------------------
+# --- random shapes ----------------------------------------------------------------------------
 
 
 def shapes(random: Random) -> list[Shape]:
-    """Make up shapes of `CRAWLS` runs in all; each kind of steering is among them."""
+    """Generate shapes with `CRAWLS` runs in all, including each kind of steering."""
     steered = [Steering.CANCEL] * 4 + [Steering.PAUSE] * 4 + [Steering.ABANDON] * 2
     made = [_steered(random, steering) for steering in steered + [Steering.EXPIRE] * 3]
     made += [_shape(random) for _ in range(4)]
@@ -168,7 +167,7 @@ def shapes(random: Random) -> list[Shape]:
         made.append(_shape(random))
     made = [replace(shape, nodes=_slowed(random, shape)) for shape in made]
     random.shuffle(made)
-    # Those that take longest begin first.
+    # Start the longest first.
     made.sort(key=lambda shape: shape.steering is Steering.NONE)
     return [replace(shape, name=f"shape-{n}-{shape.name}") for n, shape in enumerate(made)]
 
@@ -184,7 +183,7 @@ def _shape(random: Random) -> Shape:
 
 
 def _web(random: Random) -> Shape:
-    """Hosts full of links, back and forth, with pages that are none among them."""
+    """Hosts with many links between them, some to non-pages."""
     hosts = random.choice((1, 1, 2, 3))
     places = [(host, path) for host in range(hosts) for path in _paths(random.randint(1, 12))]
     others: dict[Place, Node] = {}
@@ -209,7 +208,7 @@ def _web(random: Random) -> Shape:
 
 
 def _tree(random: Random) -> Shape:
-    """One way to each page, and perhaps a depth that is not gone beyond."""
+    """One path to each page, and sometimes a maximum depth."""
     width, size = random.choice((1, 2, 3, 9)), random.randint(2, 25)
     paths = _paths(size)
     nodes = {
@@ -230,7 +229,7 @@ def _cycle(random: Random) -> Shape:
 
 
 def _hops(random: Random) -> Shape:
-    """Redirects one behind the other, to a page, to nothing, or in a circle."""
+    """Redirect chains to a page, to nothing, or in a loop."""
     length = random.randint(1, 8)
     ends = (f"/hop{length}", "/nowhere", "/hop0", "/")
     nodes = {(0, f"/hop{n}"): Node(to=f"/hop{n + 1}") for n in range(length)}
@@ -240,14 +239,14 @@ def _hops(random: Random) -> Shape:
 
 
 def _bare(random: Random) -> Shape:
-    """One page, or nothing, or nothing that may be seen."""
+    """A single page, an empty site, or a forbidden one."""
     nodes = random.choice(({(0, "/"): Node()}, {}))
     seed = random.choice(((0, "/"), (0, "/"), (0, f"{PRIVATE}a")))
     return Shape(name="bare", nodes=nodes, seeds=(seed,))
 
 
 def _mapped(random: Random) -> Shape:
-    """Pages without links that a sitemap lists, and some that it should not."""
+    """Pages without links that a sitemap lists, with some invalid entries."""
     paths = [f"/p{n}" for n in range(random.randint(0, 12))]
     nodes = {(0, path): Node() for path in ["/", *paths]}
     listed = tuple((0, path) for path in [*paths, "/nowhere", f"{PRIVATE}a"])
@@ -255,7 +254,7 @@ def _mapped(random: Random) -> Shape:
 
 
 def _rivals(random: Random) -> Shape:
-    """Two runs of one name at once: what one has claimed is not the other's."""
+    """Two concurrent runs of one name; a URL claimed by one is not the other's."""
     paths = _paths(random.randint(2, 20))
     nodes = {(0, path): Node(links=tuple((0, to) for to in paths)) for path in paths}
     other = random.choice(((0, "/"), (0, "/p1")))
@@ -263,7 +262,7 @@ def _rivals(random: Random) -> Shape:
 
 
 def _steered(random: Random, steering: Steering) -> Shape:
-    """A site that takes its time: a chain, or one with a fan of leaves at every link."""
+    """A slow site: a chain, or one with leaves at every link."""
     pages = MIDDLING_PAGES if steering is Steering.PAUSE else LONG_PAGES
     fan = random.choice((0, 2))
     nodes: dict[Place, Node] = {}
@@ -283,7 +282,7 @@ def _steered(random: Random, steering: Steering) -> Shape:
 
 
 def _slowed(random: Random, shape: Shape) -> dict[Place, Node]:
-    """Let some pages of a site that has no delay take their time."""
+    """Slow some pages down, for sites without a delay."""
     slow_s = (0.0, 0.0, 0.0, 0.0, 0.2, 0.8) if shape.delay_ms == 0 else (0.0,)
     nodes = shape.nodes.items()
     return {place: replace(node, delay_s=random.choice(slow_s)) for place, node in nodes}

@@ -1,6 +1,6 @@
-"""A deployed stack, or a store, as tests use it: commands, AWS's APIs, and what can be read back.
+"""A deployed stack or a store for tests: commands, AWS APIs, and results.
 
-Nothing here waits for a fixed time: `until` asks until a condition holds, or its time is over.
+Tests never wait a fixed time: `until` polls until a condition holds or a timeout ends.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ LOG_LINES_SHOWN = 40
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ran:
-    """A command that has ended."""
+    """A finished command."""
 
     code: int
     out: str
@@ -48,20 +48,20 @@ class Ran:
 
     @property
     def result(self) -> dict[str, Any]:
-        """Return the last object of a command that was given --json."""
+        """Return the last object of a command run with --json."""
         last: dict[str, Any] = json.loads(self.out.splitlines()[-1])
         return last
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Crawled:
-    """A crawl that has ended: what the command said of it, and the rows that it exported."""
+    """A finished crawl: the command's result and the exported rows."""
 
     result: dict[str, Any]
     rows: tuple[Row, ...]
 
     def urls(self, outcome: str, reason: str | None = None) -> list[str]:
-        """Return the URLs that ended so, sorted; one that has two rows stands there twice."""
+        """Return the URLs with this outcome, sorted; a URL with two rows appears twice."""
         return sorted(
             row["url"]
             for row in self.rows
@@ -70,9 +70,9 @@ class Crawled:
 
 
 class CommandStand:
-    """A place to crawl in, by the command line; `folder` takes what its commands write.
+    """A place to crawl in by command line; `folder` receives the commands' files.
 
-    `where` are the options by which `orbweaver crawl` finds it.
+    `where` holds the options that lead `orbweaver crawl` to it.
     """
 
     def __init__(self, folder: Path, environment: dict[str, str], *where: str) -> None:
@@ -82,11 +82,11 @@ class CommandStand:
         self._crawls = 0
 
     def log(self) -> str:
-        """Return its last words, to explain a failure."""
+        """Return the last log lines, to explain a failure."""
         return ""
 
     def orbweaver(self, *words: str, code: int | None = 0, folder: Path | None = None) -> Ran:
-        """Run a command as a user does; None takes any exit code."""
+        """Run a command as a user does; `code` None accepts any exit code."""
         done = subprocess.run(
             [PROGRAM, *words],
             cwd=folder or self._folder,
@@ -102,7 +102,7 @@ class CommandStand:
         return Ran(code=done.returncode, out=done.stdout, err=done.stderr)
 
     def crawl(self, url: str, *options: str) -> Crawled:
-        """Crawl by `orbweaver crawl`, to its end; no part of it may become a dead letter."""
+        """Run `orbweaver crawl` to its end; fails if dead letters remain."""
         self._crawls += 1
         out = self._folder / f"out-{self._crawls}"
         words = ("crawl", url, *options, *self.where, "--out", str(out), "--json")
@@ -110,7 +110,7 @@ class CommandStand:
         return self._crawled(ran, out)
 
     def start(self, url: str, *options: str) -> Crawled:
-        """Crawl by `orbweaver start --wait` and `orbweaver export`, as with a stack on AWS."""
+        """Run `orbweaver start --wait` and `orbweaver export`, as with a stack on AWS."""
         self._crawls += 1
         out = self._folder / f"out-{self._crawls}"
         ran = self.orbweaver("start", url, *options, "--wait", "--json")
@@ -125,9 +125,9 @@ class CommandStand:
         crawled = Crawled(result=result, rows=tuple(read_export(out)))
         assert result["claimed"] == sum(result["outcomes"][outcome] for outcome in OUTCOMES)
         if result["nothing_new"]:
-            return crawled  # its files hold what an earlier run has stored
+            return crawled  # its files also hold an earlier run's pages
         counted = Counter(str(row["outcome"]) for row in crawled.rows)
-        # What a limit left unasked has no record.
+        # URLs not requested because of a limit have no record.
         counted["skipped"] += sum(result["reasons"]["skipped"].get(limit, 0) for limit in LIMITS)
         assert {outcome: counted[outcome] for outcome in OUTCOMES} == result["outcomes"]
         return crawled
@@ -135,7 +135,7 @@ class CommandStand:
 
 @contextlib.contextmanager
 def store_stand(folder: Path) -> Iterator[CommandStand]:
-    """Have a store in a folder, and a process that serves it."""
+    """Create a store in a folder, and a process that serves it."""
     kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
     words = [str(PROGRAM), "serve", "--workers", "1", "--listen", "127.0.0.1:0"]
     with subprocess.Popen(
@@ -151,7 +151,7 @@ def store_stand(folder: Path) -> Iterator[CommandStand]:
 
 
 class Stand(CommandStand):
-    """A stack that stands for the session; `folder` takes what its commands write."""
+    """The session's stack; `folder` receives the commands' files."""
 
     def __init__(self, stack: Stack, folder: Path) -> None:
         super().__init__(folder, stack.environment(), "--port", str(stack.emulator.port))
@@ -159,14 +159,14 @@ class Stand(CommandStand):
         self.emulator = stack.emulator
 
     def client(self, service: str) -> AbstractContextManager[Any]:
-        """Lend a boto3 client."""
+        """Return a boto3 client."""
         return cdk.client(service, self.environment)
 
     @contextlib.contextmanager
     def reconfigured(
         self, function: str, variables: Mapping[str, object], *, timeout_s: int | None = None
     ) -> Iterator[None]:
-        """Have a function run with other variables, and another limit, for a block."""
+        """Run a function with other variables and another timeout for a block."""
         with self.client("lambda") as functions:
             before = functions.get_function_configuration(FunctionName=function)
             kept = before["Environment"]["Variables"]
@@ -184,21 +184,21 @@ class Stand(CommandStand):
                 configure(kept, before["Timeout"])
 
     def log(self) -> str:
-        """Return the last words of the emulator and its functions, to explain a failure."""
+        """Return the last log lines of the emulator and its functions, to explain a failure."""
         lines = self.emulator.log.read_text(errors="replace").splitlines()
         return "\n".join(lines[-LOG_LINES_SHOWN:])
 
     # --- queues ---------------------------------------------------------------------------------
 
     def send(self, *bodies: str, queue: str = "CrawlQueueUrl") -> None:
-        """Drop messages on a queue, that for seeds unless told, in one call."""
+        """Send messages in one call, by default to the seed queue."""
         entries = [{"Id": str(place), "MessageBody": body} for place, body in enumerate(bodies)]
         with self.client("sqs") as sqs:
             sent = sqs.send_message_batch(QueueUrl=self.outputs[queue], Entries=entries)
         assert not sent.get("Failed")
 
     def take(self, queue_url: str) -> list[dict[str, Any]]:
-        """Take all messages that wait on a queue."""
+        """Receive all visible messages of a queue."""
         taken: list[dict[str, Any]] = []
         with self.client("sqs") as sqs:
             while True:
@@ -212,15 +212,15 @@ class Stand(CommandStand):
                 taken += found
 
     def queued(self, *, delayed: bool = True) -> int:
-        """Count the messages that are on all queues, in work too, and delayed unless told."""
+        """Count the messages on all queues, in flight included, and delayed unless excluded."""
         return self._count("", "NotVisible", *(("Delayed",) if delayed else ()))
 
     def in_work(self) -> int:
-        """Count the messages that somebody has taken."""
+        """Count the messages in flight."""
         return self._count("NotVisible")
 
     def purge(self) -> None:
-        """Delete all messages of crawls, held back and in work too."""
+        """Delete all crawl messages, delayed and in flight included."""
         with self.client("sqs") as sqs:
             for name in QUEUES:
                 sqs.purge_queue(QueueUrl=self.outputs[name])
@@ -237,7 +237,7 @@ class Stand(CommandStand):
         return total
 
     def unsettled(self) -> int:
-        """Count the URLs that crawls have claimed and that have no outcome yet."""
+        """Count claimed URLs without an outcome."""
         with self.client("dynamodb") as dynamodb:
             pages = dynamodb.get_paginator("scan").paginate(
                 TableName=self.outputs["CrawlsTable"], ConsistentRead=True
@@ -247,9 +247,9 @@ class Stand(CommandStand):
         return counters.claimed - counters.done
 
     def wait_idle(self) -> None:
-        """Wait until nothing waits or is in work: the queues are empty, or each URL is done.
+        """Wait until the queues are empty or each claimed URL has an outcome.
 
-        Then messages may be held back yet of packs that are done with, or crawls that have ended.
+        Delayed messages of finished packs or ended crawls can remain.
         """
 
         def is_idle() -> bool:
@@ -261,7 +261,7 @@ class Stand(CommandStand):
 
 
 def read_export(folder: Path) -> list[Row]:
-    """Read rows as any reader would: by the manifests, whose sums must be right."""
+    """Read rows by the manifests, whose hashes must match."""
     rows: list[Row] = []
     for manifest in sorted(folder.glob("manifests/dt=*/*.json")):
         for file in json.loads(manifest.read_text())["files"]:
@@ -281,7 +281,7 @@ def until(
     timeout_s: float = WAIT_S_MAX,
     log: Callable[[], str] = str,
 ) -> T:
-    """Ask until a condition holds, and return what it gave; fails when its time is over."""
+    """Poll a condition and return its value; fails after the timeout."""
     deadline_s = time.monotonic() + timeout_s
     while not (found := condition()):
         assert time.monotonic() < deadline_s, f"not within {timeout_s} s: {what}\n{log()}"
@@ -290,5 +290,5 @@ def until(
 
 
 def names(urls: Sequence[str] | set[str] | frozenset[str], site: str) -> list[str]:
-    """Shorten URLs of a site to their paths, sorted: a difference is read better so."""
+    """Shorten a site's URLs to sorted paths, for readable differences."""
     return sorted(url.removeprefix(site) for url in urls)

@@ -1,9 +1,8 @@
-"""The stack on an emulator of its own, which is stricter than the one that other tests share.
+"""The stack on its own emulator, which is stricter than the shared one.
 
-Deployed by CloudFormation alone, from the very assembly that `cdk deploy` takes: an emulator that
-enforces IAM refuses the roles by which the CDK command line uploads its assets. The functions run
-the assembly's code where it lies: containers come and go here by the dozen, and each would unpack
-90 MB.
+CloudFormation alone deploys it from the assembly that `cdk deploy` takes, because an emulator that
+enforces IAM refuses the roles that the CDK command line uses for uploads. The functions run the
+assembly's code in place: dozens of containers start here, and each would unpack 90 MB.
 """
 
 from __future__ import annotations
@@ -22,8 +21,8 @@ from orbweaver.cli.stack import LOCAL_CONTEXT
 from tests.e2e.stand import Stand
 
 NAME = "Orbweaver"
-BUCKET = f"cdk-hnb659fds-assets-{layout.ACCOUNT}-{layout.REGION}"  # where the template says
-TOOLKIT_VERSION = "/cdk-bootstrap/hnb659fds/version"  # a parameter that the template asks for
+BUCKET = f"cdk-hnb659fds-assets-{layout.ACCOUNT}-{layout.REGION}"  # named by the template
+TOOLKIT_VERSION = "/cdk-bootstrap/hnb659fds/version"  # a parameter of the template
 TOOLKIT = "30"
 CAPABILITIES = ["CAPABILITY_IAM", "CAPABILITY_NAMED_IAM"]
 WAIT = {"Delay": 1, "MaxAttempts": 60}
@@ -32,7 +31,7 @@ SOURCES = ("SeedEventSource", "CrawlEventSource", "ExpressEventSource", "ExportE
 
 
 class Patient(Stand):
-    """A stand that keeps its clients: making one takes longer than most calls."""
+    """A stand that keeps its clients, because creating one takes longer than most calls."""
 
     def __init__(self, stack: Stack, folder: Path, kept: ExitStack) -> None:
         """Keep clients until `kept` is closed."""
@@ -41,7 +40,7 @@ class Patient(Stand):
         self._clients: dict[str, Any] = {}
 
     def client(self, service: str) -> AbstractContextManager[Any]:
-        """Lend a boto3 client, the same one every time."""
+        """Return a boto3 client, the same one every time."""
         if service not in self._clients:
             self._clients[service] = self._kept.enter_context(super().client(service))
         return nullcontext(self._clients[service])
@@ -49,7 +48,7 @@ class Patient(Stand):
 
 @contextmanager
 def standing(folder: Path, settings: Mapping[str, str]) -> Iterator[Stand]:
-    """Have the stack on an emulator with these settings for the length of a block."""
+    """Deploy the stack to an emulator with these settings for a block."""
     running = emulator.start(port=0, keep=False, settings=settings)
     try:
         outputs = _deploy(running)
@@ -76,9 +75,9 @@ def _deploy(running: emulator.Emulator) -> dict[str, str]:
 
 
 def _publish(assembly: Path, code: Path, environment: Mapping[str, str]) -> str:
-    """Upload an assembly's template, and an archive of nothing where it says that its code is.
+    """Upload an assembly's template and an empty archive in place of its code.
 
-    The code itself is put below `code`; the URL of the template.
+    The code itself goes below `code`. Returns the template's URL.
     """
     files = json.loads((assembly / f"{NAME}.assets.json").read_text())["files"].values()
     places = []
@@ -104,7 +103,7 @@ def _publish(assembly: Path, code: Path, environment: Mapping[str, str]) -> str:
 
 
 def _nothing() -> bytes:
-    """Make an archive of no code."""
+    """Build an archive without code."""
     body = io.BytesIO()
     with zipfile.ZipFile(body, "w") as archive:
         archive.writestr("elsewhere", "")
@@ -112,7 +111,7 @@ def _nothing() -> bytes:
 
 
 def switch(stand: Stand, *, enabled: bool) -> None:
-    """Have the worker take messages from all queues, or none."""
+    """Enable or disable the worker's event sources."""
     with stand.client("lambda") as functions:
         for name in SOURCES:
             functions.update_event_source_mapping(UUID=stand.outputs[name], Enabled=enabled)

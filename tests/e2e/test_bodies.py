@@ -1,4 +1,4 @@
-"""Bodies: stored in few files, read back by one range each, and by readers that are not ours."""
+"""Page bodies: stored in few files, and readable by one range request each with any reader."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CHECK = PROGRAM.with_name("warcio")
 
 
 def segments_of(stand: Stand, crawl: str, folder: Path) -> dict[str, Path]:
-    """Copy the files of a crawl's bodies; where each lies, by its key."""
+    """Copy a crawl's body files; returns key to path."""
     found: dict[str, Path] = {}
     bucket = stand.outputs["Bucket"]
     with stand.client("s3") as s3:
@@ -32,7 +32,7 @@ def segments_of(stand: Stand, crawl: str, folder: Path) -> dict[str, Path]:
 
 
 def body_by_range(stand: Stand, row: Row) -> bytes:
-    """Read a page's record as anybody would who has its row."""
+    """Read a page's WARC record by its row, without our reader."""
     first, last = row["body_offset"], row["body_offset"] + row["body_length"] - 1
     with stand.client("s3") as s3:
         answer = s3.get_object(
@@ -45,8 +45,7 @@ def body_by_range(stand: Stand, row: Row) -> bytes:
     return content
 
 
-def test_bodies_of_a_crawl(stand: Stand, tmp_path: Path) -> None:
-    """Each fetched page's body is there, and is the one whose digest its record has."""
+def test_bodies_of_crawl_match_recorded_digests(stand: Stand, tmp_path: Path) -> None:
     with child.start("bookshop", "--books", "60") as shop:
         crawled = stand.start(shop.url + "/", "--delay", "0", "--no-sitemaps")
     crawl = crawled.result["crawl"]
@@ -59,7 +58,7 @@ def test_bodies_of_a_crawl(stand: Stand, tmp_path: Path) -> None:
     fetched = [row for row in crawled.rows if row["outcome"] == "fetched"]
     assert {row["body_key"] for row in fetched} == set(files)
     assert all(row["body_key"] is None for row in crawled.rows if row["outcome"] != "fetched")
-    # A file a batch, whatever the pages: few of them wait for each other in vain.
+    # One file per batch of any pages: few pages wait for each other in vain.
     assert len(files) <= max(3, len(fetched) // 5)
     for row in fetched[::7]:
         assert hashlib.sha256(body_by_range(stand, row)).hexdigest() == row["sha256"]
@@ -74,8 +73,7 @@ def test_bodies_of_a_crawl(stand: Stand, tmp_path: Path) -> None:
     assert hashlib.sha256(done.stdout).hexdigest() == row["sha256"]
 
 
-def test_bodies_may_be_left_out(stand: Stand, tmp_path: Path) -> None:
-    """A crawl that is told so stores none."""
+def test_crawl_without_bodies_stores_none(stand: Stand, tmp_path: Path) -> None:
     with child.start("bookshop", "--books", "20") as shop:
         crawled = stand.start(
             shop.url + "/", "--delay", "0", "--no-sitemaps", "--bodies", "off", "--max-pages", "30"

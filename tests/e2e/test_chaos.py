@@ -10,14 +10,13 @@ from tests.chaos import verdict
 from tests.chaos.run import run
 from tests.chaos.scale import SMALL
 
-# A stack of its own: its workers are throttled, lied to and killed.
+# A separate stack: its workers are throttled, get wrong answers and are killed.
 pytestmark = [pytest.mark.e2e, pytest.mark.chaos, pytest.mark.slow, pytest.mark.timeout(300)]
 
 SEED = 1
 
 
-def test_a_small_crawl_survives_faults_and_a_kill(capsys: pytest.CaptureFixture[str]) -> None:
-    """Throttled, answered late or not at all, and killed: each page has its record, once."""
+def test_small_crawl_survives_faults_and_kill(capsys: pytest.CaptureFixture[str]) -> None:
     evidence = run(SEED, replace(SMALL, total_s_max=200.0), print)
 
     lines = verdict.judge(evidence)

@@ -28,15 +28,14 @@ RULES = [{"name": "books", "match": "/[a-z]+$", "fields": {"title": "h1"}}]
 
 @pytest.fixture
 def client(stand: Stand, monkeypatch: pytest.MonkeyPatch) -> Iterator[orbweaver.Client]:
-    """Open a client in the environment of the stack."""
+    """Open a client in the stack's environment."""
     for name, value in stand.environment.items():
         monkeypatch.setenv(name, value)
     with orbweaver.Client(stack="Orbweaver") as opened:
         yield opened
 
 
-def test_a_program_crawls_on_a_stack(client: orbweaver.Client, tmp_path: Path) -> None:
-    """Start, wait, pages, items, texts, explain, export: what a store gives, a stack does."""
+def test_client_crawls_on_stack_like_on_store(client: orbweaver.Client, tmp_path: Path) -> None:
     with graph.serve_in_background(PAGES) as site:
         begun = client.start(f"{site.url}/", delay="0s", text=True, items=RULES)
         status = client.wait(begun)
@@ -52,8 +51,7 @@ def test_a_program_crawls_on_a_stack(client: orbweaver.Client, tmp_path: Path) -
     assert all(file.is_file() for file in files)
 
 
-def test_a_program_steers_a_crawl_of_a_stack(client: orbweaver.Client) -> None:
-    """Pause, resume and cancel say how the crawl then is; it ends as it was told to."""
+def test_client_pauses_resumes_and_cancels_crawl(client: orbweaver.Client) -> None:
     with graph.serve_in_background(PAGES) as site:
         begun = client.start(f"{site.url}/", name="steered", delay="10s")
         assert client.pause(begun).state == "paused"

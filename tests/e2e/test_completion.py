@@ -1,4 +1,4 @@
-"""Completion is a fact: whatever is crawled, and whatever is done to it, it ends once and for all.
+"""Completion: every crawl ends exactly once, whatever its shape and steering.
 
 Another seed: `ORBWEAVER_COMPLETION_SEED=7 make test ARGS=tests/e2e/test_completion.py`.
 """
@@ -29,7 +29,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.slow, pytest.mark.t
 
 SEED = int(os.environ.get("ORBWEAVER_COMPLETION_SEED", "1"))
 AT_ONCE = 12
-# The shortest that a person may ask for, and how much of it is over when a crawl begins.
+# The shortest allowed duration, and how much of it has passed when a crawl begins.
 DURATION_S, OVER_S = 60, 56
 OUTCOMES = ("fetched", "unchanged", "redirected", "skipped", "failed")
 SHORT = {Steering.CANCEL: Stop.CANCELLED, Steering.ABANDON: Stop.CANCELLED}
@@ -38,30 +38,30 @@ SHORT[Steering.EXPIRE] = Stop.DURATION
 
 @dataclass(slots=True, kw_only=True)
 class Run:
-    """One crawl of a shape; what it comes to if nobody ends it, and what its sites saw of it."""
+    """One crawl of a shape, its expected result without steering, and its requests."""
 
     shape: Shape
     crawl: Crawl
     sites: Sequence[Graph]
     expected: Walked
-    # Runs that share its claims: only together they come to what is expected.
+    # Runs that share its claims; only together they give the expected result.
     rivals: list[Run] = field(default_factory=list)
 
     @property
     def stop(self) -> Stop:
-        """Why it must end."""
+        """Expected stop reason."""
         if self.shape.steering in SHORT:
             return SHORT[self.shape.steering]
         return Stop.MAX_PAGES if self.over else Stop.FINISHED
 
     @property
     def over(self) -> bool:
-        """Whether there is more than its budget; what robots.txt forbids takes nothing of that."""
+        """True if it exceeds its budget; URLs forbidden by robots.txt use none."""
         pages_max = self.shape.pages_max
         return pages_max is not None and len(self.expected.asked) > pages_max
 
     def asked(self) -> list[tuple[int, Place]]:
-        """List its requests: when, and for what."""
+        """List its requests: time and URL."""
         agent = agent_of(self.crawl.id)
         return [
             (record.at_ms, (host, record.path))
@@ -72,14 +72,14 @@ class Run:
 
 
 def agent_of(crawl_id: str) -> str:
-    """Name who asks for a crawl, so that its requests can be told from those of others."""
+    """Return a crawl's User-Agent, which identifies its requests."""
     return f"completion/1.0 (+{crawl_id})"
 
 
 async def test_every_crawl_ends_once_and_never_early(
     stand: Stand, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """50 crawls of random shape: one `CrawlCompleted` each, with the right reason and counts."""
+    """50 random crawls: one `CrawlCompleted` each, with the right reason and counts."""
     with capsys.disabled():
         print(f"\ncompletion seed: {SEED}")
     made = shapes(Random(SEED))
@@ -119,7 +119,7 @@ async def _serve(shape: Shape, open_sites: AsyncExitStack) -> list[Graph]:
 
 
 async def _crawl(office: Office, shape: Shape, sites: Sequence[Graph], runs: list[Run]) -> None:
-    """Run what a shape asks for, to the end."""
+    """Run a shape's crawls to their end."""
 
     async def start(number: int, seeds: Sequence[Place], expected: Walked) -> Run:
         plan = _plan(shape, sites, number, seeds)
@@ -170,11 +170,11 @@ async def _steer(office: Office, run: Run) -> None:
     await office.steer("resume" if steering is Steering.PAUSE else "cancel", crawl_id)
 
 
-# --- what must hold -----------------------------------------------------------------------------
+# --- invariants -------------------------------------------------------------------------------
 
 
 def _wrong(run: Run, heard: Heard, afterwards: dict[str, dict[str, int]]) -> list[str]:
-    """Say what is wrong with how a run ended: its reason, its balance, and whether it was early."""
+    """Describe errors in a run's end: reason, counts, or an early end."""
     detail, wrong = heard.detail, []
     counts = detail["counts"]
     if detail["stop"] != run.stop:
@@ -190,7 +190,7 @@ def _wrong(run: Run, heard: Heard, afterwards: dict[str, dict[str, int]]) -> lis
 
 
 def _wrong_pages(run: Run, heard: dict[str, Heard]) -> list[str]:
-    """Say what is wrong with what a run got, all runs that share its claims together."""
+    """Describe errors in the pages of all runs that share claims."""
     together = run.rivals or [run]
     asked = Counter(place for each in together for _, place in each.asked())
     counts: Counter[str] = Counter()

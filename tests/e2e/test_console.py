@@ -1,4 +1,4 @@
-"""The console over a deployed stack: with the credentials of the shell, and nothing more."""
+"""The console over a deployed stack, with the shell's credentials only."""
 
 from __future__ import annotations
 
@@ -31,8 +31,7 @@ pytestmark = [
 ]
 
 
-async def test_a_stack_is_seen_and_its_workers_are_switched(stand: Stand, tmp_path: Path) -> None:
-    """Its runs, hosts, letters, schedules and tables; off and on is what commands say, too."""
+async def test_console_shows_stack_and_switches_workers(stand: Stand, tmp_path: Path) -> None:
     words = (str(PROGRAM), "console", "--no-open", "--listen", "127.0.0.1:0")
     with child.start("bookshop", "--books", "20") as shop:
         options = ("--name", "watched", "--delay", "0", "--wait")
@@ -63,8 +62,7 @@ async def test_a_stack_is_seen_and_its_workers_are_switched(stand: Stand, tmp_pa
 
 
 @pytest.mark.slow
-async def test_the_demo_ends_with_a_line_that_shows_its_crawl(tmp_path: Path) -> None:
-    """What it says last is pasted: the stack runs again, with the crawl and its pages."""
+async def test_demo_ends_with_command_that_shows_its_crawl(tmp_path: Path) -> None:
     port = launch.free_port(layout.INSTANCES)
     words = [sys.executable, "-m", "tests.demo", "--books", "30", "--port", str(port)]
     ran = await asyncio.to_thread(

@@ -1,4 +1,4 @@
-"""All of the console's work in one session, over a deployed stack: each number is a command's."""
+"""A whole console session over a deployed stack; each number equals a command's."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ ROWS = (
 
 
 class Person:
-    """A person with a browser, and with a terminal beside it."""
+    """A user with a browser and a terminal."""
 
     def __init__(self, stand: Stand, tab: Tab, site: Graph, folder: Path) -> None:
         self.stand = stand
@@ -47,19 +47,19 @@ class Person:
         self.folder = folder
 
     def says(self, *words: str) -> Any:
-        """Run a command; the last line of what it says, as JSON."""
+        """Run a command; return the last JSON line of its output."""
         return self.stand.orbweaver(*words, "--json", folder=self.folder).result
 
     async def says_later(self, *words: str) -> Any:
-        """Run a command, while the browser goes on."""
+        """Run a command while the browser goes on."""
         return await asyncio.to_thread(self.says, *words)
 
     async def goes_to(self, screen: str) -> None:
-        """Come to a screen by its address."""
+        """Open a screen by its address."""
         await self.tab.run(f"location.hash = '#/{screen}'")
 
     async def types(self, toml: str) -> None:
-        """Type into the field of a text."""
+        """Type into a text field."""
         await self.tab.until(f"Boolean({TOML})")
         await self.tab.run(
             f"{{const field = {TOML}; field.value = {json.dumps(toml)};"
@@ -67,7 +67,7 @@ class Person:
         )
 
     async def starts(self, toml: str, *, previews: bool = False) -> str:
-        """Define a crawl, look at its first page where that is wanted, and start it; its id."""
+        """Define a crawl, optionally preview it, and start it; returns its id."""
         await self.goes_to("new")
         await self.tab.see("Follow links to")
         await self.types(toml)
@@ -83,12 +83,12 @@ class Person:
         return str(await self.tab.run("decodeURIComponent(location.hash.split('/')[2])"))
 
     async def checks(self, crawl: str) -> None:
-        """Compare all numbers of a run's screen with what commands say."""
+        """Compare the numbers on a run's screen with the commands'."""
         await check_run(self.tab, lambda: self.says("status", crawl))
 
 
 def site_of(price: str) -> dict[str, Any]:
-    """Make pages, of which each links to three further ones; one of them has a price."""
+    """Build pages that link to three others each; one page has a price."""
     pages = {
         f"/{number}": graph.page(
             f"Page {number} <b>",
@@ -101,8 +101,7 @@ def site_of(price: str) -> dict[str, Any]:
     return pages | {"/1": graph.page("Page 1 <b>", ["/4", "/5"], text=f"This book costs {price}.")}
 
 
-async def test_one_session(stand: Stand, tmp_path: Path) -> None:
-    """Define, preview, start, watch, pause, edit, resume, explain, try, compare, query, cancel."""
+async def test_console_session_matches_commands(stand: Stand, tmp_path: Path) -> None:
     words = (str(PROGRAM), "console", "--no-open", "--listen", "127.0.0.1:0", "--from", "out")
     with graph.serve_in_background(site_of("5 euro")) as site:
         async with served(words, tmp_path, stand.environment) as url, browser.opened() as tab:
@@ -130,11 +129,11 @@ async def test_one_session(stand: Stand, tmp_path: Path) -> None:
 
 
 async def _watched(person: Person, toml: str) -> str:
-    """Define, preview, start, watch, pause, edit, resume, until the end."""
+    """Define, preview, start, watch, pause, edit and resume a crawl until its end."""
     tab = person.tab
     crawl = await person.starts(toml, previews=True)
     await tab.see("Time left:")
-    # What is put back before its first page waits for the end of a round, which is a minute.
+    # A message returned before its first page waits for a one-minute round to end.
     await tab.until(BEGUN)
     await tab.click("Pause")
     await tab.until(f"{STATE}?.includes('paused')")
@@ -146,7 +145,7 @@ async def _watched(person: Person, toml: str) -> str:
 
 
 async def _explained(person: Person, crawl: str) -> None:
-    """Why a URL was crawled, and why another was not."""
+    """Explain why one URL was crawled and another was not."""
     for path in ("/1", "/5"):
         asked = f"{person.site.url}{path}"
         await person.goes_to(f"explain?url={quote(asked, safe='')}&crawl={crawl}")
@@ -156,7 +155,7 @@ async def _explained(person: Person, crawl: str) -> None:
 
 
 async def _tried(person: Person, crawl: str) -> None:
-    """Rules are tried on stored pages; what they find is what is there."""
+    """Try rules on stored pages and compare with the pages."""
     tab = person.tab
     await person.goes_to(f"rules/{crawl}")
     await tab.see("Found on this page")
@@ -172,7 +171,7 @@ async def _tried(person: Person, crawl: str) -> None:
 
 
 async def _compared(person: Person, first: str, second: str) -> None:
-    """What changed between two runs, as the records of both say."""
+    """Compare two runs by their records."""
     tab, stand = person.tab, person.stand
     pages = []
     for crawl in (first, second):
@@ -196,7 +195,7 @@ async def _compared(person: Person, first: str, second: str) -> None:
 
 
 async def _reported(person: Person, crawl: str) -> None:
-    """Where the requests went, by kind of URL."""
+    """Show requests by kind of URL."""
     said = await person.says_later("report", crawl)
     await person.goes_to(f"report/{crawl}")
     await person.tab.see("Kinds of URL")
@@ -204,7 +203,7 @@ async def _reported(person: Person, crawl: str) -> None:
 
 
 async def _queried(person: Person, crawl: str) -> None:
-    """A saved query over exports; its rows are those of the command."""
+    """Run a saved query over exports; its rows equal the command's."""
     tab = person.tab
     await person.says_later("export", "--crawl", crawl)
     await person.goes_to(f"query?crawl={crawl}")
@@ -221,7 +220,7 @@ async def _queried(person: Person, crawl: str) -> None:
 
 
 async def _cancelled(person: Person, toml: str) -> None:
-    """A run that would take long is ended; what it had found stays counted."""
+    """Cancel a long run; its counts stay."""
     tab = person.tab
     crawl = await person.starts(toml)
     await tab.see("Time left:")

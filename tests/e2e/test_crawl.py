@@ -1,4 +1,4 @@
-"""Crawls of real documentation, end to end, against an independent walk of the same files."""
+"""Crawls of real documentation, compared with an independent walk of the same files."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(400)]
 
-# Deeper than any page of the manuals: under load the shortest way is not always the first found.
+# Deeper than the manuals: under load the first path found is not always the shortest.
 OPTIONS = ("--delay", "0", "--max-depth", "50")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Done:
-    """A manual that was crawled once, and the site that it still is on."""
+    """A crawled manual, and its site."""
 
     site: Child
     crawled: Crawled
@@ -36,7 +36,7 @@ class Done:
 
 @pytest.fixture(scope="module")
 def walks() -> Iterator[Mapping[str, Future[frozenset[str]]]]:
-    """Begin the walks, so that they go on while the stack is deployed."""
+    """Start the walks, which run while the stack is deployed."""
     with oracle.walking() as futures:
         yield futures
 
@@ -47,7 +47,7 @@ def done(
     anywhere: CommandStand,
     request: pytest.FixtureRequest,
 ) -> Iterator[Done]:
-    """Crawl a manual, once for all tests of it."""
+    """Crawl a manual once for all its tests."""
     manual: Manual = request.param
     if manual.absent:
         pytest.skip(f"needs the Debian package {manual.package}")
@@ -56,8 +56,7 @@ def done(
         yield Done(site=site, crawled=crawled, expected=walks[manual.package].result())
 
 
-def test_every_page_of_a_manual_is_fetched_once(done: Done) -> None:
-    """The rows exported as fetched are the pages that the walk finds, each of them once."""
+def test_every_page_of_manual_is_fetched_once(done: Done) -> None:
     fetched = names(done.crawled.urls("fetched"), done.site.url + "/")
 
     assert fetched == sorted(done.expected)
@@ -66,8 +65,8 @@ def test_every_page_of_a_manual_is_fetched_once(done: Done) -> None:
     assert len(asked) == len(set(asked)), "a page was asked for twice"
 
 
-def test_same_crawl_again_requests_only_what_failed(done: Done, anywhere: CommandStand) -> None:
-    """Within its window a repeated crawl requests what failed, or says that nothing is new."""
+def test_repeated_crawl_requests_only_failures(done: Done, anywhere: CommandStand) -> None:
+    """Holds within the crawl's window."""
     before = len(done.site.log())
     failed = {url.removeprefix(done.site.url) for url in done.crawled.urls("failed")}
 
@@ -78,8 +77,7 @@ def test_same_crawl_again_requests_only_what_failed(done: Done, anywhere: Comman
 
 
 @pytest.mark.parametrize("done", [oracle.PYTHON], indirect=True, ids=lambda manual: manual.package)
-def test_a_window_of_zero_fetches_all_again(done: Done, anywhere: CommandStand) -> None:
-    """`--window 0s` asks for every page once more, whoever saw it before."""
+def test_window_of_zero_fetches_all_again(done: Done, anywhere: CommandStand) -> None:
     again = anywhere.crawl(done.site.url + "/", *OPTIONS, "--window", "0s")
 
     assert again.urls("fetched") == done.crawled.urls("fetched")

@@ -1,4 +1,4 @@
-"""Dead letters, from the command line: listed by cause, sent back once it helps, thrown away."""
+"""Dead letters by command line: list by cause, redrive, purge."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ CRAWL = "buried"
 
 
 def causes(stand: Stand) -> dict[str, Any]:
-    """Read the causes, by name."""
+    """Read the counts by cause."""
     ran = stand.orbweaver("dlq", "list", "--json")
     found = [json.loads(line) for line in ran.out.splitlines()]
     return {group["cause"]: group for group in found if group["type"] == "cause"}
 
 
 def letters(stand: Stand) -> int:
-    """Count the dead letters, without looking at them: a look takes seconds."""
+    """Count the dead letters without receiving them, which takes seconds."""
     name = "ApproximateNumberOfMessages"
     with stand.client("sqs") as sqs:
         found = sqs.get_queue_attributes(
@@ -32,8 +32,8 @@ def letters(stand: Stand) -> int:
     return int(found["Attributes"][name])
 
 
-def test_dead_letters_go_on_or_go(stand: Stand) -> None:
-    """What belongs to a crawl that comes later is finished by it; what is no message is purged."""
+def test_dead_letters_are_redriven_or_purged(stand: Stand) -> None:
+    """A letter of a crawl that is created later is finished by it."""
     links = ["/1", "/2", "/3"]
     scripts = {path: graph.page("Linked") for path in [*links, "/late"]}
     with graph.serve_in_background({**scripts, "/": graph.page("Home", links)}) as site:
@@ -57,7 +57,7 @@ def test_dead_letters_go_on_or_go(stand: Stand) -> None:
             "start", f"{site.url}/", "--id", CRAWL, "--name", CRAWL, "--json", "--delay", "2s"
         )
         assert started.result["crawl"] == CRAWL
-        stand.orbweaver("pause", CRAWL)  # so that it is there while the letter is sent back
+        stand.orbweaver("pause", CRAWL)  # so that it exists during the redrive
         ran = stand.orbweaver("dlq", "redrive", "--reason", "unknown crawl", "--json")
         assert ran.result["sent"] == 1
         stand.orbweaver("resume", CRAWL)

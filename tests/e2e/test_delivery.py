@@ -1,6 +1,6 @@
-"""Deliveries of a deployed stack: an export stands, and lies with its receivers soon after.
+"""Deliveries of a deployed stack: exports reach their receivers.
 
-The stack is one of its own: a receiver is a thing that a stack is deployed with.
+It needs its own stack, because receivers are deployment settings.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ LETTERS = "DeliveryDeadLetterQueueUrl"
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sshd]:
-    """Have an SFTP server."""
+    """Run an SFTP server."""
     if sshd.program() is None:
         pytest.skip(sshd.ABSENT)
     with sshd.serving(tmp_path_factory.mktemp("sshd")) as running:
@@ -41,7 +41,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sshd]:
 
 @pytest.fixture(scope="module")
 def stand(server: Sshd, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stand]:
-    """Deploy a stack that pushes to the server, and copies to another bucket."""
+    """Deploy a stack that pushes to the server and copies to another bucket."""
     context = {
         "sftp_host": sshd.HOST,
         "sftp_port": str(server.port),
@@ -60,7 +60,7 @@ def stand(server: Sshd, tmp_path_factory: pytest.TempPathFactory) -> Iterator[St
 
 @pytest.fixture(scope="module")
 def export(stand: Stand) -> Manifest:
-    """Have an export in the bucket, announced as the exporter does it."""
+    """Put an export into the bucket and announce it like the exporter."""
     files: dict[str, bytes] = {}
     manifest = exported(files, {"shop-1": [b"one" * 500_000, b"two"], "shop-2": [b"three"]})
     with stand.client("s3") as s3:
@@ -74,7 +74,6 @@ def export(stand: Stand) -> Manifest:
 
 
 async def announce(manifest: Manifest, bucket: str) -> None:
-    """Put the event on the bus."""
     async with Aws() as aws:
         events = BusEvents(
             await aws.client("events"), bus="default", stack="Orbweaver", bucket=bucket
@@ -83,13 +82,13 @@ async def announce(manifest: Manifest, bucket: str) -> None:
 
 
 def pushed(server: Sshd) -> dict[str, bytes]:
-    """Read what lies at the server."""
+    """List the server's files."""
     prefix = f"{FOLDER}/"
     return {name.removeprefix(prefix): body for name, body in server.files().items()}
 
 
 def copied(stand: Stand, bucket: str = BUCKET) -> dict[str, bytes]:
-    """Read what lies in a bucket below `exports/`."""
+    """List a bucket's files below `exports/`."""
     with stand.client("s3") as s3:
         pages = s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix="exports/")
         keys = [item["Key"] for page in pages for item in page.get("Contents", ())]
@@ -99,8 +98,9 @@ def copied(stand: Stand, bucket: str = BUCKET) -> dict[str, bytes]:
         }
 
 
-def test_an_export_comes_by_itself(stand: Stand, server: Sshd, export: Manifest) -> None:
-    """Event, queue, function: the same files lie with both receivers as in the bucket."""
+def test_export_is_delivered_to_both_receivers(
+    stand: Stand, server: Sshd, export: Manifest
+) -> None:
     until(lambda: export.path in pushed(server), "pushed", log=stand.log)
     until(lambda: export.path in copied(stand), "copied", log=stand.log)
     made = {PREFIX + path: body for path, body in copied(stand, stand.outputs["Bucket"]).items()}
@@ -109,10 +109,9 @@ def test_an_export_comes_by_itself(stand: Stand, server: Sshd, export: Manifest)
     assert not stand.take(stand.outputs[LETTERS])
 
 
-def test_what_is_missing_is_brought_when_asked(
+def test_deliver_command_sends_only_missing_files(
     stand: Stand, server: Sshd, export: Manifest
 ) -> None:
-    """A file that was taken away comes back by `orbweaver deliver`, and no other is sent."""
     until(lambda: export.path in pushed(server), "pushed", log=stand.log)
     taken, *kept = (server.folder / FOLDER / file.path for file in export.files)
     taken.unlink()
@@ -123,10 +122,10 @@ def test_what_is_missing_is_brought_when_asked(
     assert [path.stat().st_ino for path in kept] == before
 
 
-def test_a_server_with_another_key_gets_nothing(
+def test_server_with_other_host_key_gets_nothing(
     stand: Stand, server: Sshd, export: Manifest
 ) -> None:
-    """The order is put aside at once, and says what was shown."""
+    """The order is dead-lettered at once, with the key that the server showed."""
     until(lambda: export.path in pushed(server), "pushed", log=stand.log)
     other = asyncssh.generate_private_key("ssh-ed25519").get_fingerprint("sha256")
     with stand.reconfigured(FUNCTION, {"ORBWEAVER_SFTP_HOST_KEY": other}):
@@ -139,8 +138,7 @@ def test_a_server_with_another_key_gets_nothing(
     assert shown in reason
 
 
-def test_what_was_crawled_comes_by_itself(stand: Stand, server: Sshd) -> None:
-    """From a crawl to files at the server: nobody does more than to have the day exported."""
+def test_crawl_is_delivered_after_export(stand: Stand, server: Sshd) -> None:
     links = [f"/{n}" for n in range(PAGES)]
     with graph.serve_in_background({path: graph.page(path, links) for path in links}) as site:
         ran = stand.orbweaver("start", f"{site.url}/0", "--delay", "0", "--wait", "--json")

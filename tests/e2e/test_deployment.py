@@ -1,4 +1,4 @@
-"""The stack as it is deployed: what the emulator was told, and functions that are used again."""
+"""The deployed stack: emulator settings and warm functions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LOOPING = ("WorkerFunction", "ExporterFunction")
 
 
 def test_tables_expire_and_functions_may_loop(stand: Stand) -> None:
-    """What the template says holds on the emulator, which passes over it in a template."""
+    """The emulator ignores these in a template."""
     with stand.client("dynamodb") as dynamodb:
         lives = [
             dynamodb.describe_time_to_live(TableName=stand.outputs[name])["TimeToLiveDescription"]
@@ -35,7 +35,7 @@ def test_tables_expire_and_functions_may_loop(stand: Stand) -> None:
 
 
 def workers(stand: Stand) -> set[int]:
-    """Return the ids of the processes that run the worker."""
+    """Return the ids of worker processes."""
     name = stand.outputs["WorkerFunction"].encode()
     found = set()
     for pid in processes.members(stand.emulator.process.pid):
@@ -44,8 +44,7 @@ def workers(stand: Stand) -> set[int]:
     return found
 
 
-def test_warm_workers_crawl_again(stand: Stand) -> None:
-    """A second crawl goes through the very processes that the first one has warmed up."""
+def test_warm_workers_run_second_crawl(stand: Stand) -> None:
     links = [f"/{n}" for n in range(30)]
     warmed: list[set[int]] = []
     for name in ("warm-first", "warm-second"):

@@ -1,4 +1,4 @@
-"""A removed stack: with all that it held, or with what it held kept and taken up again."""
+"""Removed stacks: with all data, or with data kept and adopted again."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ TABLES = ("UrlsTable", "PagesTable", "HostsTable", "CrawlsTable", "PacksTable")
 
 @pytest.fixture
 def own(tmp_path: Path) -> Iterator[Stand]:
-    """Deploy a stack to an emulator that is this test's alone."""
+    """Deploy a stack to an emulator of this test's own."""
     with stack.temporary(context=LOCAL_CONTEXT) as stood:
         yield Stand(stood, tmp_path)
 
 
 def crawl(own: Stand) -> str:
-    """Crawl pages with their bodies, put an export and an upload into the bucket; the id."""
+    """Crawl pages with bodies, add an export and an upload; returns the crawl id."""
     links = [f"/{n}" for n in range(PAGES)]
     with graph.serve_in_background({path: graph.page(path, links) for path in links}) as site:
         crawled = own.start(f"{site.url}/0", "--name", "left", "--delay", "0")
@@ -41,7 +41,7 @@ def crawl(own: Stand) -> str:
 
 
 def names(own: Stand) -> dict[str, list[Any]]:
-    """List what an account holds, but for what CDK has there."""
+    """List the account's resources, except CDK's own."""
     with (
         own.client("dynamodb") as dynamodb,
         own.client("s3") as s3,
@@ -62,8 +62,8 @@ def names(own: Stand) -> dict[str, list[Any]]:
         }
 
 
-def test_nothing_is_left(own: Stand) -> None:
-    """After a crawl with bodies and exports, with removal=destroy: nothing of any service."""
+def test_destroyed_stack_leaves_nothing(own: Stand) -> None:
+    """With removal=destroy, after a crawl with bodies and exports."""
     crawl(own)
     ran = own.orbweaver("destroy", "--yes")
     assert "objects removed" in ran.err
@@ -72,8 +72,8 @@ def test_nothing_is_left(own: Stand) -> None:
 
 
 @pytest.mark.long
-def test_what_is_left_is_taken_up_again(own: Stand) -> None:
-    """With removal=retain tables and bucket stay, protected, and are the next deployment's."""
+def test_retained_resources_are_adopted_by_next_deployment(own: Stand) -> None:
+    """With removal=retain the tables and the bucket stay, protected."""
     crawled = crawl(own)
     own.orbweaver("deploy", "-c", "removal=retain")
     with own.client("dynamodb") as dynamodb:
@@ -91,7 +91,7 @@ def test_what_is_left_is_taken_up_again(own: Stand) -> None:
     assert f"aws s3 rb --force s3://{own.outputs['Bucket']}" in ran.err
 
     ran = own.orbweaver("deploy", "-c", "removal=retain")
-    # Five tables, the bucket, and the role by which API Gateway writes logs.
+    # Five tables, the bucket, and the role that API Gateway uses to write logs.
     assert "taking up 7 resources" in ran.err
     assert names(own)["tables"] == left["tables"]
     assert names(own)["buckets"] == left["buckets"]

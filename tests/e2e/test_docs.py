@@ -1,7 +1,7 @@
-"""The commands of README and docs, run in order as they are printed (marks: `tests/docs.py`).
+"""Runs the commands of README and docs in order as printed (marks: `tests/docs.py`).
 
-Names that stand for something are replaced: a site of somebody's by one that is served here, ID by
-that of a crawl, a day by today. Commands that end at Ctrl-C get it after a while.
+Placeholders are replaced: an example site by a local one, ID by a crawl's id, a day by today.
+Commands that run until Ctrl-C get it after a while.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ DEFINITION = layout.ROOT / "tests/sites/bookshop/crawl.toml"
 BASH = "/bin/bash"
 CTRL_C_S = 4
 INTERRUPTED = (124, 130)
-# A crawl that is to be cancelled: an edit may have taken the delay away by which it still ran.
+# A crawl to cancel: an edit can have removed the delay that kept it running.
 ENDED = 2
-# The command, on a machine where its usual port may be taken.
+# The command, on a machine whose usual port may be taken.
 SHIM = """#!{python}
 import sys
 from localstack import emulator
@@ -44,27 +44,27 @@ stack.PORT = emulator.PORT = {port}
 sys.exit(main.main())
 """
 NO_END = re.compile(r"^(orbweaver (metrics|status .*--watch)|\S*python -m tests\.sites)")
-# Every answer of the API that refuses ends its command, as curl alone would not.
+# Unlike plain curl, the command fails on every error status of the API.
 CURL = '#!/bin/sh\nexec {curl} --fail-with-body "$@"\n'
 
 
 @dataclass(kw_only=True)
 class Desk:
-    """Where commands are typed: a folder, an environment, and what names stand for."""
+    """Shell for commands: a folder, an environment, and placeholder values."""
 
     folder: Path
     environment: Mapping[str, str]
     names: dict[str, str] = field(default_factory=dict)
 
     def meant(self, text: str) -> str:
-        """Replace what stands for something."""
+        """Replace placeholders."""
         for name, value in self.names.items():
-            # No value has a backslash, which would mean something here.
+            # No value contains a backslash, which would be special here.
             text = re.sub(rf"(?<![\w./$]){name}(?![\w])", value, text)
         return text
 
     def bash(self, script: str, *, code: tuple[int, ...] = (0,)) -> str:
-        """Run lines in a shell; what they print. The first that fails ends it."""
+        """Run lines in a shell until the first failure; returns their output."""
         done = subprocess.run(
             [BASH, "-euo", "pipefail", "-c", self.meant(script)],
             cwd=self.folder,
@@ -79,7 +79,7 @@ class Desk:
         return said
 
     def type(self, command: str) -> str:
-        """Run one command; one without an end gets Ctrl-C."""
+        """Run one command; sends Ctrl-C to one that does not end."""
         if NO_END.match(command):
             return self.bash(f"timeout --signal=INT {CTRL_C_S} {command}", code=(0, *INTERRUPTED))
         return self.bash(command)
@@ -87,7 +87,7 @@ class Desk:
 
 @dataclass(frozen=True, kw_only=True)
 class Crawled:
-    """A crawl of the shop that has ended: its folder, its id, and a page of it."""
+    """A finished crawl of the shop: its folder, id, and one of its pages."""
 
     folder: Path
     run: str
@@ -95,7 +95,7 @@ class Crawled:
 
 
 def programs(folder: Path, port: int) -> str:
-    """Make a folder of programs that commands find first; the path that begins with it."""
+    """Create a folder of programs with priority; returns the PATH that begins with it."""
     folder.mkdir()
     texts = {"orbweaver": SHIM.format(python=sys.executable, port=port)}
     if curl := shutil.which("curl"):
@@ -115,7 +115,7 @@ def shop() -> Iterator[Child]:
 
 @pytest.fixture
 def site() -> Iterator[str]:
-    """Serve two pages; where."""
+    """Serve two pages; returns the URL."""
     pages = {"/": graph.page("/", ["/a"]), "/a": graph.page("/a"), "/robots.txt": graph.page("/")}
     with graph.serve_in_background(pages) as served:
         yield str(served.url)
@@ -123,7 +123,7 @@ def site() -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def crawled(stand: Stand, shop: Child, tmp_path_factory: pytest.TempPathFactory) -> Crawled:
-    """Crawl the shop, and export it: a folder with the definition, `out` and a page of it."""
+    """Crawl the shop and export it; returns a folder with the definition, `out` and a page."""
     folder = tmp_path_factory.mktemp("crawled")
     text = DEFINITION.read_text().replace("http://127.0.0.1:8000/", f"{shop.url}/")
     (folder / "crawl.toml").write_text(f"{text}\n[schedule]\nevery = '6h'\n")
@@ -143,9 +143,9 @@ def crawled(stand: Stand, shop: Child, tmp_path_factory: pytest.TempPathFactory)
 
 @pytest.fixture
 def desk(stand: Stand, site: str, crawled: Crawled, tmp_path: Path) -> Iterator[Desk]:
-    """Sit down at the shared stack, with a crawl that has ended and its files.
+    """Open a shell at the shared stack, with a finished crawl and its files.
 
-    What is left on the queues is crawled before the site is gone: else it is tried for a minute.
+    Queued messages are crawled before the site closes, otherwise they are retried for a minute.
     """
     shutil.copytree(crawled.folder, tmp_path / "work")
     yield Desk(
@@ -160,7 +160,7 @@ def desk(stand: Stand, site: str, crawled: Crawled, tmp_path: Path) -> Iterator[
             r"http://127\.0\.0\.1:8000/books/x_1/": crawled.book,
             "ID": crawled.run,
             "NAME": "bookshop",
-            # What the demo leaves, of a larger shop.
+            # The demo's result, for a larger shop.
             r"\.local/demo": "out",
             "items_demo_books": "items_bookshop_books",
             "URL": crawled.book,
@@ -172,7 +172,7 @@ def desk(stand: Stand, site: str, crawled: Crawled, tmp_path: Path) -> Iterator[
 
 
 def somebody(site: str) -> dict[str, str]:
-    """Have the names of somebody's site stand for one that is served here."""
+    """Replace example site names by a local site."""
     host = site.partition("//")[2]
     return {
         r"https://example\.(com|org)": site,
@@ -182,18 +182,18 @@ def somebody(site: str) -> dict[str, str]:
 
 
 def begin(desk: Desk) -> str:
-    """Start a crawl that takes a while; its id."""
+    """Start a long crawl; returns its id."""
     words = "orbweaver start --config crawl.toml --window 0s --delay 5s --concurrency 1"
     return desk.bash(words).split()[0]
 
 
 def in_order(page: str, kind: str | None = None) -> list[docs.Block]:
-    """List the blocks of a page that are run as they stand."""
+    """List a page's blocks that run unchanged."""
     found = [block for block in docs.ALL if block.page == page and block.kind == kind]
     return [block for block in found if block.shell == "sh"]
 
 
-# Pages whose commands crawl, or wait for what is switched.
+# Pages with commands that crawl or wait for switched workers.
 LONG = {"docs/definition.md", "docs/operations.md", "docs/schedules.md", "docs/text.md"}
 PAGES = [
     pytest.param(page, marks=[pytest.mark.long] if page in LONG else [], id=page)
@@ -203,11 +203,10 @@ PAGES = [
 
 @pytest.mark.parametrize("page", PAGES)
 def test_commands_work_as_printed(page: str, desk: Desk, stand: Stand) -> None:
-    """The blocks of a page, one after the other in one shell, each command with success."""
     script = "\n".join(block.body for block in in_order(page))
     if page == "docs/definition.md":
         (desk.folder / "crawl.toml").unlink()
-        # As the starter says: its seeds are edited.
+        # As the starter file recommends, its seeds are edited.
         edit = f"sed -i s,https://example[.]com,{desk.meant('https://example.com')},"
         script = script.replace("orbweaver check", f"{edit} crawl.toml; orbweaver check")
     if page == "docs/api.md":
@@ -223,8 +222,8 @@ EACH = [block for block in docs.ALL if block.kind == "each"]
 
 @pytest.mark.long
 @pytest.mark.parametrize("block", EACH, ids=lambda block: f"{block.page}: {block.commands[0][:30]}")
-def test_commands_about_a_crawl_work_as_printed(block: docs.Block, desk: Desk) -> None:
-    """Each on a crawl that is in the state that the block is about."""
+def test_commands_about_crawl_work_as_printed(block: docs.Block, desk: Desk) -> None:
+    """Each runs on a crawl in the state that its block describes."""
     ended = desk.names["ID"]
     running = block.what == docs.RUNNING
     for command in block.commands:
@@ -239,12 +238,12 @@ def test_commands_about_a_crawl_work_as_printed(block: docs.Block, desk: Desk) -
         desk.bash("orbweaver cancel ID", code=(0, ENDED))
 
 
-# --- a stack of its own -------------------------------------------------------------------------
+# --- separate stack ---------------------------------------------------------------------------
 
 
 @pytest.fixture
 def alone(site: str, tmp_path: Path) -> Iterator[Desk]:
-    """Sit down in a checkout where no stack is up; what is started is stopped."""
+    """Open a checkout without a running stack; stops all it starts."""
     port = launch.free_port(layout.INSTANCES)
     folder = tmp_path / "checkout"
     folder.mkdir()
@@ -258,7 +257,7 @@ def alone(site: str, tmp_path: Path) -> Iterator[Desk]:
             **kept,
             "PATH": programs(bin_folder, port),
             "ARGS": f"--port {port}",
-            # An activated environment comes first on the path; a function before that.
+            # An activated environment is first on the path; a shell function comes before that.
             "BASH_FUNC_orbweaver%%": f'() {{ "{bin_folder}/orbweaver" "$@"; }}',
         },
         names=somebody(site),
@@ -275,8 +274,8 @@ OWN = sorted({block.page for block in docs.ALL if block.kind == "starts"})
 
 @pytest.mark.long
 @pytest.mark.parametrize("page", OWN)
-def test_a_stack_of_its_own_works_as_printed(page: str, alone: Desk) -> None:
-    """From nothing to a crawl that has ended; what `make up` prints works in a fresh shell."""
+def test_new_stack_works_as_printed(page: str, alone: Desk) -> None:
+    """The settings that `make up` prints work in a fresh shell."""
     for block in in_order(page, "starts"):
         first, *rest = block.commands
         if first != "make up":

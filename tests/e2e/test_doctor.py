@@ -1,4 +1,4 @@
-"""`orbweaver doctor --full` on an emulator: all passes, or says why the emulator differs."""
+"""`orbweaver doctor --full` on an emulator: all checks pass or report the emulator's difference."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from tests.e2e.stand import PROGRAM
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(600)]
 
 CHECKS = {check.id: check for check in registry.checks(own.Own({}, print))}
-# Skipped for another reason than the emulator: it needs a stack with a key of its own.
+# Skipped for another reason: it needs a stack with its own key.
 OPTIONAL = {"key.policy"}
 
 
 @pytest.fixture
 def empty() -> Iterator[emulator.Emulator]:
-    """Start an emulator with nothing on it."""
+    """Start an empty emulator."""
     started = emulator.start(port=0, keep=False)
     try:
         yield started
@@ -30,8 +30,8 @@ def empty() -> Iterator[emulator.Emulator]:
         started.stop()
 
 
-def test_the_kit_runs_in_full(empty: emulator.Emulator, tmp_path: Path) -> None:
-    """Deploys, probes, crawls, removes; nothing fails, nothing is left, every skip is declared."""
+def test_doctor_full_passes_and_leaves_nothing(empty: emulator.Emulator, tmp_path: Path) -> None:
+    """Every skipped check is declared."""
     environment, report = empty.environment(), tmp_path / "report.json"
     done = subprocess.run(
         [PROGRAM, "doctor", "--full", "--out", str(report)],

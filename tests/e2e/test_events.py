@@ -1,4 +1,4 @@
-"""The announcement of a crawl's end, as a rule on the event bus sees it."""
+"""Announcements of a crawl's end, received by a rule on the event bus."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 
 
 def test_each_crawl_is_announced_once(stand: Stand) -> None:
-    """One `CrawlCompleted` a crawl, with its counts; a second crawl brings no second one."""
-    links = [f"/{n}" for n in range(60)]  # three packs, so that more than one worker may be last
+    links = [f"/{n}" for n in range(60)]  # three packs, so that different workers can be last
     scripts = {path: graph.page(path, links) for path in links}
     heard: list[dict[str, Any]] = []
     with listening(stand, "completed") as queue_url, graph.serve_in_background(scripts) as site:

@@ -1,4 +1,4 @@
-"""Why a URL was or was not crawled, asked of the deployed stack."""
+"""Explanations of URLs, requested from the deployed stack."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ SCRIPTS: dict[str, graph.Script] = {
 
 
 def test_urls_of_different_statuses_are_explained(anywhere: CommandStand) -> None:
-    """Fetched, redirected, forbidden, failed, out of scope and never seen: each by its facts."""
     with graph.serve_in_background(SCRIPTS) as site:
         crawled = anywhere.crawl(f"{site.url}/", "--name", "explain", "--delay", "0")
         asked = len(site.log.paths())
@@ -40,7 +39,7 @@ def test_urls_of_different_statuses_are_explained(anywhere: CommandStand) -> Non
             )
         told = dict(zip(paths, bodies, strict=True))
         chosen = anywhere.orbweaver("explain", f"{site.url}/private/x").out
-        assert len(site.log.paths()) == asked  # nothing is fetched to explain
+        assert len(site.log.paths()) == asked  # explain fetches nothing
 
     words = {
         path: {one["about"]: one["words"] for one in body["statements"]}

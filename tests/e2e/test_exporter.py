@@ -1,4 +1,4 @@
-"""The exporter on its deployed stack: the same files however it is run."""
+"""The exporter on its deployed stack: files do not depend on how it runs."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from tests.sites import graph
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(300)]
 
 PAGES = 60
-# Lambda halts a function that invokes itself after 16 rounds, unless its loops are allowed.
+# Lambda stops a function that invokes itself after 16 rounds, unless loops are allowed.
 CHUNKS_MIN = 18
-# A chunk is begun only with 60 s left: with less in all, every invocation makes just one.
+# A chunk starts only with 60 s left: with a shorter timeout, each invocation makes one.
 SHORT_S = 50
 QUIET = "2001-02-03"
 WORK = "exports/_work/"
@@ -33,7 +33,7 @@ KILLS = 3
 
 @pytest.fixture(scope="module")
 def crawled(stand: Stand) -> Crawled:
-    """Have a crawl whose records are there to be exported, and nothing else under way."""
+    """Crawl records to export, with no other work in flight."""
     links = [f"/{n}" for n in range(PAGES)]
     with graph.serve_in_background({path: graph.page(path, links) for path in links}) as site:
         done = stand.crawl(f"{site.url}/0", "--name", "exported", "--delay", "0")
@@ -43,13 +43,13 @@ def crawled(stand: Stand) -> Crawled:
 
 @pytest.fixture(scope="module")
 def today(crawled: Crawled) -> str:
-    """Name the day of the crawl, on which other tests have left their records too."""
+    """Return the crawl's day, which also has other tests' records."""
     return str(crawled.rows[0]["fetched_at"])[: len("2026-11-21")]
 
 
 @pytest.fixture(scope="module")
 def quiet_day(stand: Stand, crawled: Crawled) -> str:
-    """Copy the crawl's records to a day of their own; its name."""
+    """Copy the crawl's records to a day of their own; returns the day."""
     table = stand.outputs["PagesTable"]
     with stand.client("dynamodb") as dynamodb:
         pages = dynamodb.get_paginator("scan").paginate(
@@ -65,7 +65,7 @@ def quiet_day(stand: Stand, crawled: Crawled) -> str:
 
 
 def begin(stand: Stand, day: str) -> None:
-    """Ask for a day to be exported."""
+    """Request the export of a day."""
     with stand.client("lambda") as functions:
         answer = functions.invoke(
             FunctionName=stand.outputs["ExporterFunction"], Payload=json.dumps({"day": day})
@@ -76,14 +76,14 @@ def begin(stand: Stand, day: str) -> None:
 
 
 def invoke(stand: Stand, day: str) -> dict[str, bytes]:
-    """Have a day exported; its files, by their paths."""
+    """Export a day; returns its files by path."""
     begin(stand, day)
     until(lambda: not files(stand, f"{WORK}dt={day}/"), "the export is complete", log=stand.log)
     return exported(stand, day)
 
 
 def files(stand: Stand, prefix: str) -> dict[str, bytes]:
-    """Download what lies in the bucket below a prefix."""
+    """Download the bucket's files below a prefix."""
     with stand.client("s3") as s3:
         bucket = stand.outputs["Bucket"]
         pages = s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix)
@@ -93,12 +93,12 @@ def files(stand: Stand, prefix: str) -> dict[str, bytes]:
             try:
                 found[key] = s3.get_object(Bucket=bucket, Key=key)["Body"].read()
             except s3.exceptions.NoSuchKey:
-                continue  # gone meanwhile
+                continue  # deleted meanwhile
         return found
 
 
 def exported(stand: Stand, day: str) -> dict[str, bytes]:
-    """Download the files of a day, wherever they are."""
+    """Download a day's files from all prefixes."""
     return {
         key.removeprefix("exports/"): body
         for key, body in files(stand, "exports/").items()
@@ -107,7 +107,7 @@ def exported(stand: Stand, day: str) -> dict[str, bytes]:
 
 
 def rows(found: Mapping[str, bytes], day: str) -> list[dict[str, Any]]:
-    """Read a day's pages in the order of its manifest, which must name all files and no others."""
+    """Read a day's pages in its manifest's order; the manifest must list exactly these files."""
     manifest = json.loads(found[f"manifests/dt={day}.json"])
     assert set(found) == {f"manifests/dt={day}.json", *map(itemgetter("path"), manifest["files"])}
     read: list[dict[str, Any]] = []
@@ -123,10 +123,9 @@ def rows(found: Mapping[str, bytes], day: str) -> list[dict[str, Any]]:
     return read
 
 
-def test_a_day_exported_twice_is_the_same_to_the_byte(
+def test_repeated_export_of_day_is_byte_identical(
     stand: Stand, crawled: Crawled, today: str
 ) -> None:
-    """Files and manifest follow from the records alone; they hold what the crawl has recorded."""
     once = invoke(stand, today)
 
     found = rows(once, today)
@@ -137,11 +136,8 @@ def test_a_day_exported_twice_is_the_same_to_the_byte(
     assert any("/parquet/" in path for path in once)
 
 
-def test_a_day_too_long_for_one_invocation_goes_on_by_itself(stand: Stand, quiet_day: str) -> None:
-    """Cut short after every chunk, units are ordered anew until the day is done.
-
-    It takes more rounds than Lambda's recursive loop detection lets pass.
-    """
+def test_long_day_export_continues_over_invocations(stand: Stand, quiet_day: str) -> None:
+    """Each chunk orders the next units, in more rounds than recursive loop detection allows."""
     whole = invoke(stand, quiet_day)
     expected = rows(whole, quiet_day)
     step = len(expected) // CHUNKS_MIN
@@ -168,8 +164,8 @@ def _csv(found: Mapping[str, bytes]) -> list[str]:
     return read
 
 
-def test_killed_in_the_middle_it_goes_on(stand: Stand, quiet_day: str) -> None:
-    """Exporters that are killed leave no manifest of half a day, and the orders come back."""
+def test_killed_exporter_resumes(stand: Stand, quiet_day: str) -> None:
+    """No manifest of a partial day exists, and the orders are redelivered."""
     whole = invoke(stand, quiet_day)
     function = stand.outputs["ExporterFunction"]
     killed = 0
@@ -198,7 +194,7 @@ def test_killed_in_the_middle_it_goes_on(stand: Stand, quiet_day: str) -> None:
 
 @contextmanager
 def seen_again_after(stand: Stand, seconds: int) -> Iterator[None]:
-    """Have orders seen again soon after whoever took them has died, for a block."""
+    """Set the visibility timeout of orders for a block."""
     url, name = stand.outputs["ExportQueueUrl"], "VisibilityTimeout"
     with stand.client("sqs") as sqs:
         found = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=[name])["Attributes"]

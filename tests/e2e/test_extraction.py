@@ -1,4 +1,4 @@
-"""Items on a deployed stack: a template that breaks, and functions of the user's own."""
+"""Items on a deployed stack: a broken template, and user-defined functions."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ fields = { title = "title" }
 
 
 def rows(folder: Path, table: str) -> list[dict[str, Any]]:
-    """Read a table of an export in a folder."""
+    """Read an export's table in a folder."""
     files = sorted(folder.glob(f"{table}/jsonl/dt=*/*/part-*.jsonl.gz"))
     return [
         json.loads(line)
@@ -54,7 +54,7 @@ def rows(folder: Path, table: str) -> list[dict[str, Any]]:
 def crawled(
     anywhere: CommandStand, shop: child.Child, config: Path, name: str, out: Path
 ) -> dict[str, Any]:
-    """Crawl the shop by a definition, and export it."""
+    """Crawl the shop by a definition and export it."""
     ran = anywhere.orbweaver(
         "start",
         f"{shop.url}/",
@@ -70,8 +70,10 @@ def crawled(
     return ran.result
 
 
-def test_a_broken_template_shows(anywhere: CommandStand, tmp_path: Path) -> None:
-    """Of 5 % of the books exactly those are invalid, with reasons; the others add up."""
+def test_broken_template_gives_invalid_items_with_reasons(
+    anywhere: CommandStand, tmp_path: Path
+) -> None:
+    """Exactly 5 % of the books are invalid."""
     with child.start("bookshop", "--books", str(BOOKS), "--broken", "0.05") as shop:
         result = crawled(anywhere, shop, SHOP / "crawl.toml", "broken", tmp_path)
         broken: Mapping[str, str] = shop.control("broken.json")
@@ -91,8 +93,8 @@ def test_a_broken_template_shows(anywhere: CommandStand, tmp_path: Path) -> None
     assert found["ratings"] == sum(book["rating"] for book in well)
 
 
-def test_functions_of_the_users_own_are_deployed(tmp_path: Path) -> None:
-    """With the worker's code; one that is not there is an invalid item, and no page is lost."""
+def test_user_functions_are_deployed_with_worker(tmp_path: Path) -> None:
+    """A missing function gives an invalid item; no page is lost."""
     own = str((SHOP / "extractor.py").relative_to(Path.cwd()))
     context = {"extractor": own, "invalid_items_percent": "10"}
     config = tmp_path / "crawl.toml"

@@ -1,7 +1,7 @@
-"""With `sqs:SendMessage` on the queue for seeds alone, a sender has nothing done but seeds.
+"""`sqs:SendMessage` on the seed queue permits nothing but seeds.
 
-The emulator enforces IAM. A user with that one permission sends 1,000 forged bodies there, in calls
-of ten, and cannot send to the queues of packs at all. What comes of them is read from the tables.
+The emulator enforces IAM. A user with that one permission sends 1,000 forged bodies in batches of
+ten and cannot send to the pack queues. The tables show the result.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ BUDGET = 12
 CRAWL = "victim"
 PAGES = ["/1", "/2", "/3"]
 CALL_BYTES_MAX = 900_000
-# As the emulator spells them: AWS asks for the single action in both cases.
+# The emulator's action names: AWS checks the single action in both cases.
 ACTIONS = ["sqs:SendMessage", "sqs:SendMessageBatch"]
 
 
@@ -46,7 +46,7 @@ def stand(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stand]:
 
 
 class Dropper:
-    """A user who may send to the queue for seeds."""
+    """A user who may send to the seed queue."""
 
     def __init__(self, stand: Stand) -> None:
         self._stand = stand
@@ -70,7 +70,7 @@ class Dropper:
         }
 
     def send(self, *bodies: str, queue: str = "CrawlQueueUrl") -> int:
-        """Send bodies; how many of them were taken (SQS refuses some characters)."""
+        """Send bodies; returns how many were accepted (SQS refuses some characters)."""
         taken = 0
         with cdk.client("sqs", self._environment) as sqs:
             for some in _calls(bodies):
@@ -92,11 +92,11 @@ def _calls(bodies: tuple[str, ...]) -> Iterator[list[str]]:
         yield some
 
 
-def test_a_sender_of_seeds_has_nothing_else_done(stand: Stand) -> None:
-    """1,000 forged bodies and a redrive of all that was buried: nothing comes of them but seeds.
+def test_sender_of_seeds_can_only_add_seeds(stand: Stand) -> None:
+    """1,000 forged bodies and a redrive of all dead letters add only seeds.
 
-    The crawl that they are aimed at is queued and runs. It keeps its packs, its state, its budget
-    and its scope; what is claimed for it lies there, and the crawl `default` takes bare URLs.
+    They target a queued and a running crawl, whose packs, state, budget, scope and claims stay. The
+    crawl `default` takes bare URLs.
     """
     with (
         graph.serve_in_background({}) as outside,
@@ -142,7 +142,7 @@ def test_a_sender_of_seeds_has_nothing_else_done(stand: Stand) -> None:
 
 
 def _have_crawls(stand: Stand, url: str) -> None:
-    """Have both crawls there, the named one queued, while no worker takes anything."""
+    """Create both crawls, the named one queued, while no worker runs."""
     strict.switch(stand, enabled=False)
     bare = replace(default_crawl(time.time_ns() // 1_000_000), delay_ms=0, concurrency=16)
     item = to_item({"k": bare.id, **crawl_codec.to_fields(bare)})
@@ -153,7 +153,7 @@ def _have_crawls(stand: Stand, url: str) -> None:
 
 
 def _send(stand: Stand, forged: Sequence[Forged]) -> None:
-    """Send all bodies by a user who may do that, and nothing else."""
+    """Send all bodies as a user with that permission only."""
     dropper = Dropper(stand)
     for queue in ("PackQueueUrl", "ExpressQueueUrl", "DeadLetterQueueUrl"):
         with pytest.raises(ClientError, match="AccessDenied"):
@@ -162,7 +162,7 @@ def _send(stand: Stand, forged: Sequence[Forged]) -> None:
 
 
 def _take_seeds(stand: Stand) -> None:
-    """Have the worker take what was dropped, and none of what that gives rise to."""
+    """Let the worker process the seeds, but not the packs that they cause."""
     with stand.client("lambda") as functions:
         source = stand.outputs["SeedEventSource"]
         functions.update_event_source_mapping(UUID=source, Enabled=True)

@@ -1,4 +1,4 @@
-"""What is forgotten is nowhere in the stack: every item, message and file is looked through."""
+"""Erasure: no item, message or file of the stack contains the erased URL."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ QUEUES = ("CrawlQueueUrl", "PackQueueUrl", "ExpressQueueUrl", "DeadLetterQueueUr
 
 
 def texts_of(value: Any) -> Iterator[str]:
-    """Spell whatever an attribute holds; what is packed, unpacked."""
+    """Return every text in an attribute, decompressed."""
     match value:
         case dict():
             for name, member in value.items():
@@ -43,7 +43,7 @@ def texts_of(value: Any) -> Iterator[str]:
 
 
 def unpacked(key: str, body: bytes) -> str:
-    """Read a file as text."""
+    """Return a file as text."""
     if key.endswith(".parquet"):
         return str(pq.read_table(io.BytesIO(body)).to_pylist())
     if body.startswith(b"\x1f\x8b"):
@@ -61,7 +61,7 @@ def items(stand: Stand) -> Iterator[tuple[str, str]]:
 
 
 def messages(stand: Stand) -> Iterator[tuple[str, str]]:
-    """Read every message that can be seen; each is put back."""
+    """Read every visible message and put it back."""
     with stand.client("sqs") as sqs:
         for queue in QUEUES:
             found = []
@@ -94,7 +94,7 @@ def files(stand: Stand) -> Iterator[tuple[str, str]]:
 
 
 def places(stand: Stand) -> list[str]:
-    """Say where the path is."""
+    """Return the places that contain the path."""
     everything = (*items(stand), *messages(stand), *files(stand))
     return [place for place, text in everything if PATH in text]
 
@@ -106,7 +106,7 @@ def records(stand: Stand, crawl: str) -> list[dict[str, Any]]:
 
 
 def export(stand: Stand, day: str) -> None:
-    """Have the day exported by the stack's own exporter, to its end."""
+    """Export the day with the stack's own exporter, to its end."""
     with stand.client("lambda") as functions:
         answer = functions.invoke(
             FunctionName=stand.outputs["ExporterFunction"], Payload=json.dumps({"day": day})
@@ -122,8 +122,8 @@ def export(stand: Stand, day: str) -> None:
     until(is_done, manifest, timeout_s=120, log=stand.log)
 
 
-def test_a_url_is_forgotten(stand: Stand) -> None:
-    """Claims, records, journals, letters, bodies and exports lose it; other pages stay."""
+def test_erased_url_is_found_nowhere(stand: Stand) -> None:
+    """Other pages stay."""
     pages = {
         "/": graph.page("/", [PATH, "/about"]),
         PATH: graph.page(PATH, ["/about"]),

@@ -1,4 +1,4 @@
-"""A stack that costs next to nothing while idle crawls like any other."""
+"""A frugal stack, which costs almost nothing while idle, crawls like any other."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from tests.sites import graph
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(400)]
 
 
-def test_urgent_crawls_share_the_one_queue(tmp_path: Path) -> None:
-    """What goes to the express queue elsewhere is crawled, and counted once, and no metric sent."""
+def test_frugal_stack_crawls_urgent_crawls_from_one_queue(tmp_path: Path) -> None:
+    """No metric is sent, and messages are counted once."""
     links = [f"/{n}" for n in range(5)]
     with (
         stack.temporary(context={**LOCAL_CONTEXT, "frugal": "yes"}) as stood,

@@ -1,4 +1,4 @@
-"""Runs that go on from an earlier one of their name: what a site was asked for, and how often."""
+"""Runs that continue an earlier run of their name: number of requests per page."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PAGES, LINKS = 260, 8
 
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[Child]:
-    """Serve pages that lead to eight others each."""
+    """Serve pages that link to eight others each."""
     for page in range(PAGES):
         first = page * LINKS + 1
         links = "".join(
@@ -33,14 +33,12 @@ def site(tmp_path: Path) -> Iterator[Child]:
 
 
 def asked(site: Child) -> list[str]:
-    """List the pages that were asked for, each as often as it was."""
+    """List the requested pages, with repeats."""
     return [record.path for record in site.log() if record.path != "/robots.txt"]
 
 
-def test_a_raised_limit_asks_for_the_difference_to_the_page(
-    anywhere: CommandStand, site: Child
-) -> None:
-    """60 pages, then 200: exactly 140 requests more, and none of them for a page that is there."""
+def test_raised_limit_requests_only_missing_pages(anywhere: CommandStand, site: Child) -> None:
+    """A limit of 60, then of 200 pages: exactly 140 further requests, without a repeat."""
     options = ("--name", "raised", "--delay", "0")
     anywhere.crawl(site.url + "/0.html", *options, "--max-pages", "60")
     assert len(asked(site)) == 60
@@ -52,8 +50,8 @@ def test_a_raised_limit_asks_for_the_difference_to_the_page(
     assert len(asked(site)) == 200
 
 
-def test_a_cancelled_crawl_is_gone_on_with(anywhere: CommandStand, site: Child) -> None:
-    """What was in work or on the queue is asked for by the next run, and all the rest is not."""
+def test_cancelled_crawl_is_continued_by_next_run(anywhere: CommandStand, site: Child) -> None:
+    """Only pages in flight or queued are requested."""
     options = ("--name", "stopped", "--delay", "100ms")
     begun = anywhere.orbweaver("start", site.url + "/0.html", *options, "--json").result["crawl"]
     while len(asked(site)) < 5:
@@ -64,5 +62,5 @@ def test_a_cancelled_crawl_is_gone_on_with(anywhere: CommandStand, site: Child) 
     assert 5 <= before < PAGES
     anywhere.start(site.url + "/0.html", "--name", "stopped", "--delay", "0")
     assert set(asked(site)) == {f"/{page}.html" for page in range(PAGES)}
-    # A request that a pause or an end has cut short may have been made once more.
+    # A request cut short by a pause or an end can be repeated once.
     assert len(asked(site)) <= PAGES + 1

@@ -1,8 +1,8 @@
-"""More than 16 hops: a crawl feeds the queue that it is fed from, for as long as it takes.
+"""Chains of more than 16 hops: a crawl's worker feeds the queue that invokes it.
 
-Lambda halts a function that is invoked about 16 times in one chain of requests, by default. The
-trace header of an invocation goes along with the messages it sends, so hops through queues count.
-MiniStack (1.5.33) counts direct invocations only; here it is taught the rest (`lineage/`).
+By default, Lambda stops a function after about 16 invocations in one chain of requests. The trace
+header passes from an invocation to its messages, so hops through queues count. MiniStack (1.5.33)
+counts direct invocations only; `lineage/` adds the rest.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ CHAIN = [f"/chain/{n}" for n in range(LINKS + 1)]
 
 @pytest.fixture(scope="module")
 def stand(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stand]:
-    """Deploy the stack to an emulator that counts hops, and holds messages for shorter times."""
+    """Deploy the stack to an emulator that counts hops and shortens delays."""
     folder = tmp_path_factory.mktemp("hops")
     file = folder / "permissions.jsonl"
     settings = {"PYTHONPATH": str(LINEAGE), "AUTH": "true", enforced.FILE: str(file)}
@@ -44,7 +44,7 @@ def stand(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stand]:
 
 @contextmanager
 def loops(stand: Stand, wanted: str) -> Iterator[None]:
-    """Have the worker's loops allowed or terminated for the length of a block."""
+    """Allow or terminate the worker's loops for a block."""
     name = stand.outputs["WorkerFunction"]
     with stand.client("lambda") as functions:
         before = functions.get_function_recursion_config(FunctionName=name)["RecursiveLoop"]
@@ -56,13 +56,12 @@ def loops(stand: Stand, wanted: str) -> Iterator[None]:
 
 
 def depths(stand: Stand) -> list[int]:
-    """Return how deep in its chain each invocation of the worker was, in order."""
+    """Return each worker invocation's depth in its chain, in order."""
     text = stand.emulator.log.read_text()
     return [int(depth) for depth in re.findall(r"depth (\d+)$", text, re.MULTILINE)]
 
 
-def test_a_chain_of_links_is_followed_to_its_end(stand: Stand) -> None:
-    """Forty pages, each found by the one before, take more than forty invocations in a row."""
+def test_chain_of_forty_links_is_followed_to_end(stand: Stand) -> None:
     with stand.client("lambda") as functions:
         found = functions.get_function_recursion_config(
             FunctionName=stand.outputs["WorkerFunction"]
@@ -76,11 +75,11 @@ def test_a_chain_of_links_is_followed_to_its_end(stand: Stand) -> None:
     assert max(depths(stand)) > LINKS
 
 
-def test_a_url_put_off_again_and_again_is_crawled(stand: Stand) -> None:
-    """While its host wants to be left alone a URL goes round and round, and is asked for after.
+def test_deferred_url_is_crawled_after_many_hops(stand: Stand) -> None:
+    """Its host asks for a long pause.
 
-    The queue holds a pack for a twentieth of the time, so it comes back far too early, each time
-    as one invocation more of the same chain; and it is not asked for until the host's time is over.
+    The queue shortens delays to a twentieth, so the pack returns far too early. Each return is one
+    more invocation of the chain, and the URL is not requested before the pause ends.
     """
     busy = graph.page("Busy", status=429, headers=(("Retry-After", str(BLOCK_S)),))
     before = len(depths(stand))
@@ -94,10 +93,10 @@ def test_a_url_put_off_again_and_again_is_crawled(stand: Stand) -> None:
     assert max(depths(stand)[before:]) > REQUEUES_MIN
 
 
-def test_terminated_loops_halt_a_crawl(stand: Stand) -> None:
-    """With the default of Lambda a chain ends after 16 invocations, as a dead letter: no crawl.
+def test_terminated_loop_halts_crawl_until_redrive(stand: Stand) -> None:
+    """With Lambda's default the chain ends after 16 invocations with an intact dead letter.
 
-    The letter is whole: allowed to loop and sent again, the crawl goes on to its end.
+    With loops allowed, its redrive finishes the crawl.
     """
     with graph.serve_in_background(graph.chain(LINKS)) as site:
         with loops(stand, "Terminate"):
@@ -105,7 +104,7 @@ def test_terminated_loops_halt_a_crawl(stand: Stand) -> None:
             crawl = stand.orbweaver(*words).result["crawl"]
             dead = stand.outputs["DeadLetterQueueUrl"]
             (letter,) = until(lambda: stand.take(dead), "a dead letter", log=stand.log)
-            # The first invocation takes the seed in, the others a page each.
+            # The first invocation takes the seed, each later one a page.
             asked = [path for path in site.log.paths() if path != "/robots.txt"]
             assert asked == CHAIN[: LAMBDA_MAX - 1]
         stand.send(letter["Body"], queue="PackQueueUrl")

@@ -1,4 +1,4 @@
-"""The hosted console over a deployed stack, behind a stand-in for its gateway, in a browser."""
+"""The hosted console over a deployed stack, behind a substitute gateway, in a browser."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ BUTTONS = "[...document.querySelectorAll('main button, main a.button')].map((one
 
 
 def made_of(ports: Ports) -> Any:
-    """Make what makes the function's answers, of the ports of a stack."""
+    """Return a factory of the function's answers over a stack's ports."""
 
     def made(sign_in: SignIn) -> Answer:
         console = hosted_console(ports)
@@ -55,7 +55,7 @@ def made_of(ports: Ports) -> Any:
 
 
 async def sign_in(tab: Tab, name: str) -> None:
-    """Go through the door, as a user."""
+    """Sign in as a user."""
     await tab.see("Sign in")
     await tab.click("Sign in")
     await tab.until("location.pathname === '/oauth2/authorize'")
@@ -63,7 +63,7 @@ async def sign_in(tab: Tab, name: str) -> None:
 
 
 async def asked(tab: Tab, method: str, path: str, token: str | None = None) -> int:
-    """Ask from within the page, as no button of it does; the status."""
+    """Send a request from within the page that no button sends; returns the status."""
     bearer = SESSION if token is None else json.dumps(token)
     script = (
         f"fetch('{path}', {{method: '{method}', headers: {{Authorization: 'Bearer ' + {bearer}}}}})"
@@ -71,8 +71,8 @@ async def asked(tab: Tab, method: str, path: str, token: str | None = None) -> i
     return int(await tab.run(f"{script}.then((reply) => reply.status)"))
 
 
-async def test_users_see_and_steer_by_their_groups(stand: Stand) -> None:
-    """Sign in, look, be refused, steer; numbers are those of commands; expire, sign out."""
+async def test_users_view_and_steer_by_group(stand: Stand) -> None:
+    """Numbers equal the commands'. Sessions expire and users sign out."""
     machine = ThisMachine()
     settings = settings_from(stand.outputs, machine, stand.environment)
     with graph.serve_in_background(SITE) as site, graph.serve_in_background(SITE) as other:
@@ -82,7 +82,7 @@ async def test_users_see_and_steer_by_their_groups(stand: Stand) -> None:
             words = ("start", url, "--name", name, "--delay", delay, "--json")
             return str(stand.orbweaver(*words).result["crawl"])
 
-        # One that goes on for as long as one looks, and one that ends soon.
+        # One long crawl, and a short one.
         looked_at = start("looked-at", f"{other.url}/0", "60s")
         async with (
             connect(settings, stand.environment) as ports,
@@ -110,7 +110,7 @@ async def test_users_see_and_steer_by_their_groups(stand: Stand) -> None:
 
 
 async def _look(tab: Tab, door: FrontDoor, crawl: str) -> None:
-    """Who may look is shown all of a run, and no button that changes anything."""
+    """A viewer sees all of a run and no button that changes anything."""
     await sign_in(tab, "alice")
     await tab.see("alice (read only) until")
     assert "code=" not in await tab.run("location.href")
@@ -133,7 +133,7 @@ async def _look(tab: Tab, door: FrontDoor, crawl: str) -> None:
 
 
 async def _forget_refusals(tab: Tab, number: int) -> None:
-    """What the page was refused is no mistake of its own; the browser's log is told of it late."""
+    """Refused requests are not page errors; the browser logs them late."""
     for _ in range(LOOKS_MAX):
         if len(tab.mistakes()) >= number:
             break
@@ -142,7 +142,7 @@ async def _forget_refusals(tab: Tab, number: int) -> None:
 
 
 async def _steer(tab: Tab, crawl: str, status: Any) -> None:
-    """Who may steer pauses, edits and resumes, until the run has ended."""
+    """An operator pauses, edits and resumes until the run has ended."""
     await tab.see("bob (can steer) until")
     await tab.run(f"location.hash = '#/run/{crawl}'")
     await tab.until(BEGUN)
@@ -155,7 +155,7 @@ async def _steer(tab: Tab, crawl: str, status: Any) -> None:
 
 
 async def _cancel(tab: Tab, crawl: str) -> None:
-    """A run that would go on for long is ended."""
+    """Cancel a long run."""
     await tab.run(f"location.hash = '#/run/{crawl}'")
     await tab.click("Cancel…")
     await tab.click("Cancel the run")
@@ -163,7 +163,7 @@ async def _cancel(tab: Tab, crawl: str) -> None:
 
 
 async def _screens(tab: Tab, crawl: str) -> None:
-    """Every other screen works, or says who has what it would show."""
+    """Every other screen works, or names who can access its data."""
     for screen, text in (
         (f"data/{crawl}", f"{PAGES} rows"),
         (f"report/{crawl}", "Kinds of URL"),
@@ -183,7 +183,7 @@ async def _screens(tab: Tab, crawl: str) -> None:
 
 
 async def _strangers(tab: Tab, door: FrontDoor, crawl: str) -> None:
-    """Forged, foreign and expired tokens open nothing, nor does a user of no group."""
+    """Forged, foreign and expired tokens, and users without a group, get no access."""
     path = f"/api/crawls/{crawl}"
     good = door.claims("bob")
     tokens = {
@@ -201,7 +201,7 @@ async def _strangers(tab: Tab, door: FrontDoor, crawl: str) -> None:
         assert await asked(tab, "GET", path, token) == 401, what
     nobody = gateway.signed(door.claims("carol"), door.key)
     assert await asked(tab, "GET", path, nobody) == 403
-    # A page that was left open says that its time is over, and knows the way back.
+    # An open page reports its expired session and links to the sign-in.
     door.token_s = 4
     await tab.click("Sign out")
     await tab.see("Sign in to see and steer crawls.")

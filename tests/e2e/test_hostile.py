@@ -1,8 +1,8 @@
-"""A crawl of a hostile site: it ends by itself, each URL as the site's table says.
+"""A crawl of a hostile site: it ends by itself, with each URL as in the site's table.
 
-Three crawls at once, for one would not reach all cases (`tests/sites/hostile/model.py`): one that
-obeys robots.txt, one that goes anywhere and does not, and one of hosts that ask for a patience that
-no test has. The worker is given shorter limits meanwhile, and an authority that it trusts.
+Three crawls run at once, because one cannot reach all cases (`tests/sites/hostile/model.py`): one
+obeys robots.txt, one goes anywhere and ignores it, one visits hosts with very long delays. The
+worker has shorter limits and trusts an extra authority.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.slow, pytest.mark.t
 
 FAILURES_MAX = 5
 TOOK_S_MAX = 90
-SLACK_S = 0.05  # how much later than the one after it a request may arrive, held up on its way
+SLACK_S = 0.05  # tolerance for a request held up on its way
 PATIENT = "hostile-patient"
 BLOCK_S_MIN, BLOCK_S_MAX = 60, 86_400 * 1.1
 LIMITS = {
@@ -43,13 +43,13 @@ LIMITS = {
     "FOLDER_URLS_MAX": traps.FOLDER_URLS_MAX,
     "QUERY_URLS_MAX": traps.QUERY_URLS_MAX,
 }
-# Not all of the loopback network, nor all of its ports: the canary is beside it and on it.
+# Not the whole loopback network or all its ports: the canary is next to the site and on it.
 ALLOWED = "127.0.0.1/32,::1/128"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Done:
-    """What came of the crawls, and what the site heard meanwhile."""
+    """Results of the crawls, and the site's request log."""
 
     site: Hostile
     polite: Crawled
@@ -58,19 +58,19 @@ class Done:
     took_s: float
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return what was recorded by the two that ended by themselves."""
+        """Return the records of the two crawls that end by themselves."""
         return [*self.polite.rows, *self.bold.rows]
 
     def due(self) -> dict[str, Due]:
-        """Return what should have been."""
+        """Return the expected records."""
         return self.site.due("polite") | self.site.due("bold")
 
 
 @contextmanager
 def hardened(stand: Stand, folder: Path, site: Hostile) -> Iterator[None]:
-    """Have the worker run with the limits of this test for the length of a block.
+    """Run the worker with this test's limits for a block.
 
-    Its places are linked to and not all seeds, so their ports are opened; the canary's is not.
+    Not all of its places are seeds, so their ports are opened, except the canary's.
     """
     changed: dict[str, object] = {f"ORBWEAVER_{key}": value for key, value in LIMITS.items()}
     ports = (f"{HOST}:{port}" for name, port in site.ports.items() if name != CANARY)
@@ -81,7 +81,7 @@ def hardened(stand: Stand, folder: Path, site: Hostile) -> Iterator[None]:
 
 
 def blocks(stand: Stand, site: Hostile) -> dict[str, float]:
-    """Return for how long, in seconds, hosts are left alone; nothing while one of them is not."""
+    """Return for how many seconds hosts are blocked; empty unless all of them are."""
     found: dict[str, float] = {}
     with stand.client("dynamodb") as dynamodb:
         for name in (*PATIENCE, "silent"):
@@ -96,7 +96,7 @@ def blocks(stand: Stand, site: Hostile) -> dict[str, float]:
 
 @pytest.fixture(scope="module")
 def done(stand: Stand, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Done]:
-    """Crawl the site once for all tests of it."""
+    """Crawl the site once for all its tests."""
     folder = tmp_path_factory.mktemp("hostile")
     site = Hostile()
 
@@ -108,7 +108,7 @@ def done(stand: Stand, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Don
         started_s = time.monotonic()
         patience = ("--name", PATIENT, "--delay", "0", "--concurrency", "1", "--json")
         said = stand.orbweaver("start", *site.seeds("patient"), *patience)
-        # They ask for their rest before the others begin.
+        # Their hosts must be blocked before the others begin.
         blocked_s = until(
             lambda: blocks(stand, site), "the hosts are left alone", timeout_s=30, log=stand.log
         )
@@ -126,13 +126,12 @@ def done(stand: Stand, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Don
             took_s=time.monotonic() - started_s,
         )
         stand.orbweaver("cancel", said.result["crawl"])
-        stand.purge()  # what is left of it comes back in a quarter of an hour
+        stand.purge()  # the rest would return after a quarter of an hour
         stand.wait_idle()
         yield crawled
 
 
-def test_every_url_ends_as_the_table_says(done: Done) -> None:
-    """Outcome and reason of each URL, no URL besides, and none twice."""
+def test_every_url_ends_as_table_expects(done: Done) -> None:
     due = done.due()
     rows = [row for row in done.rows() if not trapped(done.site, row["url"])]
 
@@ -149,8 +148,7 @@ def test_every_url_ends_as_the_table_says(done: Done) -> None:
     assert not different, "\n".join(f"{url}: {what}" for url, what in sorted(different.items()))
 
 
-def test_pages_are_filed_under_their_own_urls(done: Done) -> None:
-    """Titles and charsets are those of the URL that was asked for, whatever came in between."""
+def test_pages_are_stored_under_their_own_urls(done: Done) -> None:
     rows = {row["url"]: row for row in done.rows()}
     for url, due in done.due().items():
         if due.title and due.outcome == "fetched":
@@ -159,8 +157,8 @@ def test_pages_are_filed_under_their_own_urls(done: Done) -> None:
             assert rows[url]["charset"] == due.charset, url
 
 
-def test_nothing_is_asked_for_more_often_than_it_may_be(done: Done) -> None:
-    """What lasts is asked for once, what may pass a few times, what is not allowed never."""
+def test_retries_stay_within_limit_per_outcome(done: Done) -> None:
+    """Permanent outcomes get one request, transient ones a few, forbidden URLs none."""
     asked = Counter((heard.origin, heard.target) for heard in done.site.log.of())
     wrong = {
         f"{one.place} {one.target}": f"asked {asked[one.place, one.target]}, expected {one.asks}"
@@ -170,16 +168,15 @@ def test_nothing_is_asked_for_more_often_than_it_may_be(done: Done) -> None:
     assert not wrong, "\n".join(f"{url}: {what}" for url, what in sorted(wrong.items()))
 
 
-def test_nobody_comes_inside(done: Done) -> None:
-    """Not one connection to the canary, not one credential sent to anybody."""
+def test_no_request_reaches_canary(done: Done) -> None:
+    """No credential is sent to any host."""
     assert done.site.servers["canary"].connections == 0
     assert not [heard for heard in done.site.log.of() if heard.secrets]
     assert not [server.faults for server in done.site.servers.values() if server.faults]
 
 
 @pytest.mark.parametrize("name", [place.name for place in PLACES if place.trap], ids=str)
-def test_trap_is_left(done: Done, name: str) -> None:
-    """A place without end is asked for so many URLs and not more."""
+def test_endless_site_is_requested_up_to_limit(done: Done, name: str) -> None:
     place = next(place for place in PLACES if place.name == name)
     trap = place.trap
     assert trap is not None
@@ -193,8 +190,8 @@ def test_trap_is_left(done: Done, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["busy-seconds", "busy-date", "storm-429", "storm-503"])
-def test_host_is_left_alone_that_asks_for_it(done: Done, name: str) -> None:
-    """After 429 or 503 nothing at all is asked of the host until the time is over."""
+def test_host_is_not_requested_during_retry_after(done: Done, name: str) -> None:
+    """For status 429 and 503."""
     heard = done.site.log.of(name)
     rest_s = REST_S if name.startswith("busy") else 1
     busy = [one.at_s for one in heard if one.target == "/busy"]
@@ -202,16 +199,16 @@ def test_host_is_left_alone_that_asks_for_it(done: Done, name: str) -> None:
     assert min(gaps(busy)) >= rest_s - SLACK_S
 
 
-def test_delay_of_robots_is_kept(done: Done) -> None:
-    """A Crawl-delay that makes sense lies between any two requests; any other changes nothing."""
+def test_crawl_delay_of_robots_is_kept(done: Done) -> None:
+    """Invalid delays change nothing."""
     for delay, delay_s in DELAYS.items():
         times = [h.at_s for h in done.site.log.of(f"delay-{delay}") if h.target != "/robots.txt"]
         assert len(times) == 3
         assert min(gaps(times)) >= delay_s - SLACK_S, delay
 
 
-def test_patience_has_a_bound(done: Done) -> None:
-    """Ten years are a day, what is no time is a minute; so is a Crawl-delay of a day."""
+def test_requested_delays_are_bounded(done: Done) -> None:
+    """Ten years become a day, an invalid time a minute; a Crawl-delay of a day is bounded too."""
     assert BLOCK_S_MAX / 1.2 < done.blocked_s["ten-years"] <= BLOCK_S_MAX
     assert BLOCK_S_MIN / 2 < done.blocked_s["garbage"] <= BLOCK_S_MIN * 1.1
     for name in PATIENCE:
@@ -223,27 +220,27 @@ def test_patience_has_a_bound(done: Done) -> None:
     assert min(gaps(asked), default=BLOCK_S_MIN) >= BLOCK_S_MIN - SLACK_S
 
 
-def test_host_that_does_not_answer_is_left_alone(done: Done) -> None:
-    """After five requests in vain nothing more is asked of it for a minute."""
+def test_silent_host_is_blocked_after_five_failures(done: Done) -> None:
+    """No request follows for a minute."""
     asked = [heard.at_s for heard in done.site.log.of("silent") if heard.target[1:].isdigit()]
     assert max(gaps(asked[:FAILURES_MAX])) < BLOCK_S_MIN / 2
     assert min(gaps(asked[FAILURES_MAX - 1 :]), default=BLOCK_S_MIN) >= BLOCK_S_MIN - SLACK_S
     assert BLOCK_S_MIN / 2 < done.blocked_s["silent"] <= BLOCK_S_MIN * 1.1
 
 
-def test_it_takes_its_time_and_no_more(done: Done) -> None:
-    """Tarpits, black holes and endless bodies do not hold up the rest."""
+def test_slow_answers_do_not_delay_others(done: Done) -> None:
+    """Tarpits, black holes and endless bodies."""
     assert done.took_s < TOOK_S_MAX
     refused = done.polite.result["refused"]
-    assert refused["cut"] >= links.LINKS_TAKEN  # of a million, those that came before the limit
+    assert refused["cut"] >= links.LINKS_TAKEN  # of a million, those before the limit
 
 
 def gaps(times_s: list[float]) -> list[float]:
-    """Return what lies between moments that follow one another."""
+    """Return the gaps between successive times."""
     return [later - earlier for earlier, later in pairwise(times_s)]
 
 
 def trapped(site: Hostile, url: str) -> str | None:
-    """Name the trap that a URL is in."""
+    """Return the trap that contains a URL."""
     port = urlsplit(url).port
     return next((p.name for p in PLACES if p.trap and site.ports[p.name] == port), None)

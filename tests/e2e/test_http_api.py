@@ -1,4 +1,4 @@
-"""The HTTP API through the gateway, with signed requests as any client sends them."""
+"""The HTTP API through the gateway, with signed requests like those of any client."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ CHILDREN = 6
 
 @pytest.fixture(scope="module")
 def caller(stand: Stand) -> Caller:
-    """Return who may call the stack's API."""
+    """Return a client of the stack's API."""
     return Caller(stand)
 
 
 @pytest.fixture
 def quiet(stand: Stand) -> Iterator[None]:
-    """Have no worker take anything for the length of a test."""
+    """Switch the workers off for a test."""
     with undisturbed(stand):
         yield
 
 
 def definition(site: str, **more: Any) -> dict[str, Any]:
-    """Define a crawl of a site as fast as may be."""
+    """Define a crawl of a site without a delay."""
     return {"seeds": [f"{site}/"], "politeness": {"delay": "0s", "concurrency": 4}, **more}
 
 
 def finished(caller: Caller, stand: Stand, crawl_id: str) -> dict[str, Any]:
-    """Wait for the end of a crawl, and return how it stands."""
+    """Wait for a crawl's end, and return its state."""
 
     def ended() -> dict[str, Any] | None:
         body: dict[str, Any] = caller.ask("GET", f"/crawls/{crawl_id}").body
@@ -51,8 +51,7 @@ def finished(caller: Caller, stand: Stand, crawl_id: str) -> dict[str, Any]:
     return found
 
 
-def test_a_crawl_from_start_to_end(stand: Stand, caller: Caller) -> None:
-    """A crawl is started, shown, listed, its records are read page by page, its URLs explained."""
+def test_crawl_from_start_to_end(stand: Stand, caller: Caller) -> None:
     links = [f"/{number}" for number in range(CHILDREN)]
     scripts = {path: graph.page(path) for path in links}
     scripts["/"] = graph.page("Home", [*links, "/gone"])
@@ -87,8 +86,7 @@ def test_a_crawl_from_start_to_end(stand: Stand, caller: Caller) -> None:
         assert caller.ask("POST", f"/crawls/{crawl_id}/pause").status == 409
 
 
-def test_a_crawl_is_paused_edited_and_resumed(stand: Stand, caller: Caller) -> None:
-    """What is asked over HTTP takes hold of what the workers do."""
+def test_crawl_is_paused_edited_and_resumed(stand: Stand, caller: Caller) -> None:
     scripts = {f"/{number}": graph.page(f"{number}") for number in range(CHILDREN)}
     scripts["/"] = graph.page("Home", list(scripts))
     with graph.serve_in_background(scripts) as site:
@@ -104,8 +102,8 @@ def test_a_crawl_is_paused_edited_and_resumed(stand: Stand, caller: Caller) -> N
 
 
 @pytest.mark.usefixtures("quiet")
-def test_one_key_is_one_crawl(stand: Stand, caller: Caller) -> None:
-    """Of two requests with one key at the same time one begins a crawl, both find it (case 80)."""
+def test_concurrent_requests_with_one_key_start_one_crawl(stand: Stand, caller: Caller) -> None:
+    """Both return it (case 80)."""
     headers = {**JSON, "Idempotency-Key": "once"}
     body = {"seeds": ["http://127.0.0.1:1/"]}
 
@@ -122,11 +120,10 @@ def test_one_key_is_one_crawl(stand: Stand, caller: Caller) -> None:
     assert len(sent) == 1
 
 
-# --- seeds --------------------------------------------------------------------------------------
+# --- seeds ------------------------------------------------------------------------------------
 
 
-def test_seeds_are_crawled(stand: Stand, caller: Caller) -> None:
-    """What is posted is accepted, and then asked for; in a request, or in a file of the bucket."""
+def test_posted_seeds_are_crawled(stand: Stand, caller: Caller) -> None:
     with graph.serve_in_background({f"/{n}": graph.page(f"{n}") for n in range(3)}) as site:
         with stand.client("s3") as s3:
             lines = f"# two of them\n{site.url}/1\n\n{site.url}/2\n"
@@ -162,8 +159,8 @@ BAD: dict[str, tuple[object, int]] = {
 
 
 @pytest.mark.usefixtures("quiet")
-def test_as_many_seeds_as_may_be(stand: Stand, caller: Caller) -> None:
-    """10,000 URLs are taken in one request (case 79)."""
+def test_request_accepts_10000_seeds(stand: Stand, caller: Caller) -> None:
+    """The maximum of one request (case 79)."""
     urls = [f"http://127.0.0.1:1/{number}" for number in range(URLS_MAX)]
 
     assert caller.ask("POST", "/seeds", {"urls": urls}).body["accepted"] == URLS_MAX
@@ -173,8 +170,8 @@ def test_as_many_seeds_as_may_be(stand: Stand, caller: Caller) -> None:
 
 
 @pytest.mark.usefixtures("quiet")
-def test_bad_seeds_are_refused_whole(stand: Stand, caller: Caller) -> None:
-    """What does not fit is answered with a problem (RFC 9457); nothing is enqueued (case 79)."""
+def test_invalid_seeds_are_refused_whole(stand: Stand, caller: Caller) -> None:
+    """The answer is a problem (RFC 9457), and nothing is queued (case 79)."""
     before = stand.queued()
     replies = {case: caller.ask("POST", "/seeds", body) for case, (body, _) in BAD.items()}
     replies["no JSON at all"] = caller.ask(
@@ -190,12 +187,12 @@ def test_bad_seeds_are_refused_whole(stand: Stand, caller: Caller) -> None:
     assert stand.queued() == before
 
 
-# --- the gateway --------------------------------------------------------------------------------
+# --- gateway ----------------------------------------------------------------------------------
 
 
 @pytest.mark.usefixtures("quiet")
-def test_the_gateway_refuses_in_the_same_form(stand: Stand, caller: Caller) -> None:
-    """No such route, or no signature: 403 with a problem, and nothing is enqueued (case 79)."""
+def test_gateway_refusals_are_problems(stand: Stand, caller: Caller) -> None:
+    """Unknown route or missing signature: 403, and nothing is queued (case 79)."""
     before = stand.queued()
     replies = [
         caller.ask("GET", "/"),

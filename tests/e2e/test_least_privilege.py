@@ -1,12 +1,9 @@
-"""Least privilege: with the emulator enforcing IAM, everything works, and nothing is spare.
+"""Least privilege: with IAM enforced by the emulator, everything works, and no grant is unused.
 
-Every function runs under its own role. Each permission of each role is taken away by itself, and
-the piece of work that needs it is seen to be denied; given back, the same work is done.
-
-What MiniStack (1.5.33) does not ask for cannot be shown so. It is listed in `NOT_ENFORCED`, with
-what asks for it on AWS.
-
-Source: docs.aws.amazon.com/service-authorization/latest/reference/.
+Every function runs under its own role. Without any one permission, the deed that needs it is
+denied; with it, the same deed succeeds. `NOT_ENFORCED` lists permissions that MiniStack (1.5.33)
+does not check, with their users on AWS. Source:
+docs.aws.amazon.com/service-authorization/latest/reference/.
 """
 
 from __future__ import annotations
@@ -42,7 +39,7 @@ PAGES = 20
 
 @pytest.fixture(scope="module")
 def stand(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stand]:
-    """Deploy the stack to an emulator that enforces IAM; its event sources are off."""
+    """Deploy the stack to an emulator that enforces IAM, with event sources off."""
     folder = tmp_path_factory.mktemp("guarded")
     file = folder / "permissions.jsonl"
     settings = {"AUTH": "true", enforced.FILE: str(file)}
@@ -60,7 +57,7 @@ def roles(stand: Stand) -> Roles:
 
 @pytest.fixture(scope="module")
 def records(stand: Stand, roles: Roles) -> None:
-    """Have days with page records to be exported."""
+    """Create days with page records to export."""
     with graph.serve_in_background({"/": graph.page("One"), "/1": graph.page("Two")}) as site:
         bench = Bench(stand, site, ExitStack())
         deeds.expect_done(bench.deliver(bench.pack(bench.crawl(), "/", "/1")))
@@ -69,13 +66,12 @@ def records(stand: Stand, roles: Roles) -> None:
 
 @pytest.fixture
 def bench(stand: Stand, roles: Roles, records: None) -> Iterator[Bench]:
-    """Return the stack with a site that it has not seen."""
+    """Return the stack with a new site."""
     with ExitStack() as after, graph.serve_in_background({"/": graph.page("Home")}) as site:
         yield Bench(stand, site, after)
 
 
-def test_every_permission_is_accounted_for(roles: Roles) -> None:
-    """Each is either shown to be needed or listed as one that the emulator does not ask for."""
+def test_every_permission_is_needed_or_listed_as_unchecked(roles: Roles) -> None:
     listed = [*itertools.chain(*NEEDED.values()), *itertools.chain(*NOT_ENFORCED.values())]
 
     assert sorted(listed) == sorted(roles.grants)
@@ -83,17 +79,17 @@ def test_every_permission_is_accounted_for(roles: Roles) -> None:
 
 @pytest.fixture
 def running(stand: Stand, roles: Roles) -> Iterator[None]:
-    """Have the worker take messages by itself for the length of a test."""
+    """Enable the worker's event sources for a test."""
     strict.switch(stand, enabled=True)
     yield
     strict.switch(stand, enabled=False)
 
 
 @pytest.mark.usefixtures("running")
-def test_a_whole_run_is_permitted(stand: Stand) -> None:
-    """Under their own roles the functions crawl, try again, take seeds, set aside and export.
+def test_whole_run_is_permitted(stand: Stand) -> None:
+    """Crawl, retry, seeds, dead letters and export.
 
-    Whatever was not permitted would end in the dead-letter queue, or not end at all.
+    A denied request would cause a dead letter or no end.
     """
     links = [f"/{n}" for n in range(PAGES)]
     scripts = {path: graph.page(path, links) for path in links}
@@ -124,11 +120,10 @@ def _stands(stand: Stand, key: str) -> bool:
     return bool(found["KeyCount"])
 
 
-def test_strangers_are_refused(stand: Stand) -> None:
-    """Who is not known or not permitted, signs wrongly or says old words again is refused (79).
+def test_unauthorised_requests_are_refused(stand: Stand) -> None:
+    """Unknown, unauthorised, wrongly signed and replayed requests (79).
 
-    A signature that does not hold is refused by the emulator's door, before its gateway and in
-    other words than those of AWS.
+    The emulator refuses a bad signature before its gateway, in other words than AWS.
     """
     before = stand.queued()
     body = {"url": "http://127.0.0.1:1/"}
@@ -158,7 +153,7 @@ def test_strangers_are_refused(stand: Stand) -> None:
 
 
 def user_of(stand: Stand, action: str) -> tuple[str, str]:
-    """Have a user who may do one thing; the keys."""
+    """Create a user with one permission; returns the keys."""
     name = action.rpartition(":")[2]
     statement = {"Effect": "Allow", "Action": action, "Resource": "*"}
     policy = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
@@ -170,8 +165,8 @@ def user_of(stand: Stand, action: str) -> tuple[str, str]:
 
 
 @pytest.mark.usefixtures("running")
-def test_the_emulator_does_not_ask_for_the_rest(stand: Stand, roles: Roles) -> None:
-    """Messages are taken without what is listed so: what is asked for some day is `NEEDED`."""
+def test_unchecked_permissions_are_still_unchecked(stand: Stand, roles: Roles) -> None:
+    """Once the emulator checks one, it belongs in `NEEDED`."""
     unasked = itertools.chain(*NOT_ENFORCED.values())
     with roles.without(*unasked), graph.serve_in_background({"/": graph.page("Home")}) as site:
         stand.send(f"{site.url}/")
@@ -183,8 +178,10 @@ CASES = [(grant, deed) for deed, grants in NEEDED.items() for grant in grants]
 
 
 @pytest.mark.parametrize(("grant", "deed"), CASES, ids=[grant for grant, _ in CASES])
-def test_without_it_work_is_denied(bench: Bench, roles: Roles, grant: str, deed: Deed) -> None:
-    """One permission less, and a piece of work fails and comes back; then the same is done."""
+def test_work_without_one_permission_is_denied(
+    bench: Bench, roles: Roles, grant: str, deed: Deed
+) -> None:
+    """With the permission the redelivered work succeeds."""
     act = deed(bench)
     with roles.without(grant):
         denied = act()

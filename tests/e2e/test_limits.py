@@ -1,4 +1,4 @@
-"""The bounds that a person sets: neither overshot nor missed, whatever runs at once."""
+"""Limits of a crawl: neither exceeded nor missed by concurrent workers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TREE_PAGES = 400
 
 
 def tree(text: str = "") -> dict[str, graph.Script]:
-    """Return pages that each link to eight more, and all of them to the first ones too."""
+    """Return pages that link to eight others each, and to the first ones."""
     pages = range(TREE_PAGES)
     links = {n: [0, 1, 2, *pages[FANOUT * n + 1 : FANOUT * (n + 1) + 1]] for n in pages}
     return {
@@ -29,8 +29,8 @@ def tree(text: str = "") -> dict[str, graph.Script]:
 
 
 @pytest.mark.parametrize("concurrency", [1, 16])
-def test_a_page_budget_is_exact(anywhere: CommandStand, concurrency: int) -> None:
-    """`--max-pages 100` claims 100 URLs, records 100 and asks for 100, not one more or less."""
+def test_page_budget_is_exact(anywhere: CommandStand, concurrency: int) -> None:
+    """`--max-pages 100` claims, records and requests exactly 100 URLs."""
     with graph.serve_in_background(tree()) as site:
         crawled = anywhere.crawl(
             f"{site.url}/0",
@@ -45,8 +45,7 @@ def test_a_page_budget_is_exact(anywhere: CommandStand, concurrency: int) -> Non
     assert sorted(asked) == names([row["url"] for row in crawled.rows], site.url)
 
 
-def test_a_depth_of_one_is_the_page_and_its_links(anywhere: CommandStand) -> None:
-    """`--max-depth 1` asks for the start page and what it links to, and for nothing behind that."""
+def test_depth_of_one_is_page_and_its_links(anywhere: CommandStand) -> None:
     scripts = {
         "/": graph.page("Home", ["/one", "/two", "/gone", "http://elsewhere.invalid/"]),
         "/one": graph.page("One", ["/", "/two", "/behind"]),
@@ -62,14 +61,14 @@ def test_a_depth_of_one_is_the_page_and_its_links(anywhere: CommandStand) -> Non
     assert names(crawled.urls("failed"), site.url) == ["/gone"]
     assert len(crawled.rows) == 4
     refused = crawled.result["refused"]
-    # "/behind" twice; the others only where the worker does not know that they are claimed.
+    # "/behind" appears twice; the others only if the worker does not know their claims.
     assert refused["scope"] == 1
     assert 2 <= refused["depth"] <= 4
     assert "/behind" not in site.log.paths()
 
 
-def test_bytes_are_not_overshot(anywhere: CommandStand) -> None:
-    """`--max-bytes 200KB` receives no more than that, says so, and got most of it."""
+def test_byte_limit_is_not_exceeded(anywhere: CommandStand) -> None:
+    """`--max-bytes 200KB` receives most of that, and reports the limit."""
     with graph.serve_in_background(tree("x" * 5_000)) as site:
         crawled = anywhere.crawl(
             f"{site.url}/0",
@@ -86,8 +85,8 @@ def test_bytes_are_not_overshot(anywhere: CommandStand) -> None:
     assert crawled.result["reasons"]["skipped"] == {"bytes": left}
 
 
-def test_a_host_is_asked_for_no_more_pages(anywhere: CommandStand) -> None:
-    """`--max-host-pages 30` asks for 30 URLs of the host, and the crawl ends for itself."""
+def test_host_page_limit_is_exact(anywhere: CommandStand) -> None:
+    """`--max-host-pages 30` requests 30 URLs of the host, and the crawl ends by itself."""
     with graph.serve_in_background(tree()) as site:
         crawled = anywhere.crawl(
             f"{site.url}/0",

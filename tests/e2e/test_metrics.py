@@ -1,4 +1,4 @@
-"""A crawl that runs, as Prometheus and CloudWatch see it."""
+"""A running crawl in Prometheus and CloudWatch."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.sites import graph
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 
 PAGES = 40
-# Where much else is going on at once.
+# On a busy machine.
 ENDS_S_MAX = 150
 SITE = {
     **{f"/{page}": graph.page(f"Page {page}", [f"/{page + 1}"]) for page in range(PAGES)},
@@ -29,7 +29,7 @@ SITE = {
 
 @contextlib.contextmanager
 def exposed(stand: Stand) -> Iterator[str]:
-    """Run `orbweaver metrics`; where it is scraped."""
+    """Run `orbweaver metrics`; returns its URL."""
     with subprocess.Popen(
         [PROGRAM, "metrics", "--listen", "127.0.0.1:0"],
         env=stand.environment,
@@ -49,8 +49,7 @@ def exposed(stand: Stand) -> Iterator[str]:
 
 
 @NEEDED
-def test_prometheus_sees_a_crawl_run_and_end(stand: Stand, tmp_path: Path) -> None:
-    """Its numbers follow the crawl, and come to what the crawl comes to."""
+def test_prometheus_follows_crawl_to_its_end(stand: Stand, tmp_path: Path) -> None:
     with (
         graph.serve_in_background(SITE) as site,
         exposed(stand) as url,
@@ -79,8 +78,8 @@ def test_prometheus_sees_a_crawl_run_and_end(stand: Stand, tmp_path: Path) -> No
     assert written > PAGES
 
 
-def test_an_invocation_leaves_one_line_of_metrics(stand: Stand) -> None:
-    """In the worker's log, with the outcomes, times and costs of what it did; no line a page."""
+def test_invocation_logs_one_line_of_metrics(stand: Stand) -> None:
+    """The line has outcomes, times and costs; there is no line per page."""
     with graph.serve_in_background(SITE) as site:
         crawled = stand.start(f"{site.url}/", "--name", "lines", "--delay", "0")
     assert crawled.result["outcomes"]["fetched"] == PAGES + 1

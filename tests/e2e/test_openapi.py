@@ -1,11 +1,9 @@
-"""The document that the deployed API serves, held against what the API answers (schemathesis).
+"""The served OpenAPI document, compared with the API's answers (schemathesis).
 
-Examples are made up from the document, those that fit and those that do not, by a fixed seed: the
-same requests in every run. Of each answer it is asked that its status, headers and body are
-documented, that it is no failure of ours, and that what does not fit is refused.
-
-Methods that no route has are the gateway's, which answers 403 whatever is asked of it, and not 405;
-`test_http_api.py` has them.
+Valid and invalid examples are generated from the document by a fixed seed, so each run sends the
+same requests. Each answer must have a documented status, headers and body, must not be a server
+error, and must refuse invalid input. The gateway answers 403, not 405, to methods without a route;
+`test_http_api.py` tests them.
 """
 
 from __future__ import annotations
@@ -44,7 +42,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(300)]
 
-EXAMPLES, DEFINITIONS = 5, 30  # made up at random, beside those that try each word
+EXAMPLES, DEFINITIONS = 5, 30  # random examples, beside those per keyword
 CHECKS = (
     checks.not_a_server_error,
     status_code_conformance,
@@ -57,9 +55,9 @@ CHECKS = (
 
 @pytest.fixture(scope="module")
 def caller(stand: Stand) -> Iterator[Caller]:
-    """Return who may call the stack's API, in which there is the crawl that the document names.
+    """Return a client of the stack's API, with the crawl that the document names.
 
-    What is sent is not asked for: the document's examples are not of this machine.
+    Sent URLs are not fetched, because the document's examples are not on this machine.
     """
     with undisturbed(stand):
         crawl = Crawl(
@@ -72,9 +70,9 @@ def caller(stand: Stand) -> Iterator[Caller]:
 
 
 def examples_of(*operations: str, covering: bool) -> BaseSchema:
-    """Have examples made up for some operations; `covering` tries every word of their schemas.
+    """Generate examples for some operations; `covering` tries every keyword of their schemas.
 
-    That every request is signed is not up to them: it is left out here.
+    Signing is not part of the examples.
     """
     described = {word: value for word, value in document().items() if word != "security"}
     schema = schemathesis.openapi.from_dict(described)
@@ -85,19 +83,19 @@ def examples_of(*operations: str, covering: bool) -> BaseSchema:
 DEFINING = ("start", "edit", "preview")
 OTHERS = tuple(one.name for one in OPERATIONS if one.name not in DEFINING)
 brief = examples_of(*OTHERS, covering=True)
-# A definition has too many words to try each of them in each way.
+# A definition has too many keywords to try each in each way.
 defining = examples_of(*DEFINING, covering=False)
 
 
 class Signing(AuthBase):
-    """Signs what is about to be sent, as it is sent."""
+    """Signs each request as it is sent."""
 
     def __init__(self, caller: Caller) -> None:
-        """Take the keys of a caller."""
+        """Take a client's keys."""
         self._caller = caller
 
     def __call__(self, request: PreparedRequest) -> PreparedRequest:
-        """Add the headers that sign a request."""
+        """Add the signature headers."""
         body = request.body.encode() if isinstance(request.body, str) else request.body
         assert body is None or isinstance(body, bytes)
         given = {"Content-Type": str(request.headers.get("Content-Type", ""))}
@@ -106,8 +104,7 @@ class Signing(AuthBase):
         return request
 
 
-def test_the_document_is_served(caller: Caller) -> None:
-    """What is held against the answers is what the API says of itself."""
+def test_api_serves_its_document(caller: Caller) -> None:
     answer = caller.ask("GET", "/openapi.json")
 
     assert (answer.status, answer.content_type) == (200, "application/json")
@@ -117,7 +114,6 @@ def test_the_document_is_served(caller: Caller) -> None:
 @brief.parametrize()
 @settings(max_examples=EXAMPLES, derandomize=True, deadline=None)
 def test_every_answer_is_documented(case: schemathesis.Case[Any], caller: Caller) -> None:
-    """No failure of ours, no answer that the document does not have."""
     case.call_and_validate(base_url=caller.url, auth=Signing(caller), checks=list(CHECKS))
 
 
@@ -126,5 +122,4 @@ def test_every_answer_is_documented(case: schemathesis.Case[Any], caller: Caller
 def test_definitions_are_answered_as_documented(
     case: schemathesis.Case[Any], caller: Caller
 ) -> None:
-    """The same for operations that take a crawl's definition."""
     case.call_and_validate(base_url=caller.url, auth=Signing(caller), checks=list(CHECKS))

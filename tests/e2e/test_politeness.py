@@ -1,4 +1,4 @@
-"""A host's delay is kept by all crawls and workers together, as the host itself sees it."""
+"""All crawls and workers together keep a host's delay, measured at the host."""
 
 from __future__ import annotations
 
@@ -17,19 +17,18 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.slow, pytest.mark.timeout(300)]
 
 DELAY_MS = 300
-JITTER_MS = 5  # what a request may be faster than the one before, on an idle loopback
+JITTER_MS = 5  # tolerance between requests on an idle loopback
 PAGES = 20
-# Few links a page: a pack takes the slots of all its URLs at once, and it is to be turn and turn.
+# Few links per page: a pack takes slots for all its URLs at once, and the crawls must alternate.
 FANOUT = 3
 
 
-def test_two_crawls_at_once_keep_one_hosts_delay(anywhere: CommandStand) -> None:
-    """Every request of two crawls, robots.txt too, arrives a delay after the one before it.
+def test_two_crawls_keep_one_hosts_delay(anywhere: CommandStand) -> None:
+    """Every request of two crawls, robots.txt included, arrives a delay after the one before it.
 
-    A request is sent in its slot and logged when it arrives, so one that was held up on its way (a
-    new connection, a busy machine) comes closer to the next one: no sender can rule that out. A
-    gap may therefore be shorter than the delay by as much as its first request was held up, which
-    is known from its row; beyond that by `JITTER_MS`.
+    A request is sent in its slot and logged on arrival. If it is held up on its way (new
+    connection, busy machine), it arrives closer to the next one. So a gap can be shorter by the
+    time that its first request was held up, known from its row, and by `JITTER_MS`.
     """
     scripts = {
         f"/{n}": graph.page(f"Page {n}", [f"/{FANOUT * n + step}" for step in range(1, FANOUT + 1)])
@@ -62,5 +61,5 @@ def test_two_crawls_at_once_keep_one_hosts_delay(anywhere: CommandStand) -> None
 
 
 def sent_ms(row: Row) -> int:
-    """Return when a page was asked for, in ms since the epoch."""
+    """Return a page's request time in ms since the epoch."""
     return round(datetime.fromisoformat(row["fetched_at"]).timestamp() * 1000)

@@ -1,4 +1,4 @@
-"""What is dropped on the queue by hand: crawled if it is a URL, set aside with a reason if not."""
+"""Messages sent by hand: valid URLs are crawled, others are dead-lettered with a reason."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 
 
 def wait_asked(stand: Stand, site: Graph, *paths: str) -> None:
-    """Wait until a site was asked for all of these, and what came of it is settled."""
+    """Wait until a site received all these requests and their URLs are settled."""
     wanted = set(paths)
     until(lambda: wanted <= set(site.log.paths()), f"{wanted} are asked for", log=stand.log)
     stand.wait_idle()
@@ -31,7 +31,7 @@ def fetched(stand: Stand, site: Graph) -> list[str]:
 
 @contextlib.contextmanager
 def held(stand: Stand) -> Iterator[None]:
-    """Keep the worker from the queue for the length of a block, as the kill switch does."""
+    """Disable the worker for a block, as the kill switch does."""
     source = stand.outputs["SeedEventSource"]
     with stand.client("lambda") as functions:
         functions.update_event_source_mapping(UUID=source, Enabled=False)
@@ -41,8 +41,7 @@ def held(stand: Stand) -> Iterator[None]:
             functions.update_event_source_mapping(UUID=source, Enabled=True)
 
 
-def test_a_bare_url_is_crawled_under_default(stand: Stand) -> None:
-    """A URL that is sent as it is belongs to the crawl `default`, with the pages behind it."""
+def test_bare_url_is_crawled_under_default(stand: Stand) -> None:
     scripts = {"/": graph.page("Home", ["/next"]), "/next": graph.page("Next", ["/"])}
     with graph.serve_in_background(scripts) as site:
         stand.send(f"{site.url}/")
@@ -51,8 +50,8 @@ def test_a_bare_url_is_crawled_under_default(stand: Stand) -> None:
         assert fetched(stand, site) == ["/", "/next"]
 
 
-def test_a_malformed_message_is_set_aside_alone(stand: Stand) -> None:
-    """One of a batch goes to the dead-letter queue with its reason; its neighbours are done."""
+def test_malformed_message_is_dead_lettered_alone(stand: Stand) -> None:
+    """The other messages of its batch are processed."""
     malformed = '{"urls": 5}'
     scripts = {"/left": graph.page("Left"), "/right": graph.page("Right")}
     with graph.serve_in_background(scripts) as site:

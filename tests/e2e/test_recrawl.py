@@ -1,4 +1,4 @@
-"""A second run of a crawl: what did not change is not got again."""
+"""A second run of a crawl: unchanged pages are not downloaded again."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(300)]
 
 
-def test_unchanged_pages_are_not_got_again(anywhere: CommandStand) -> None:
-    """Pages whose links are not needed come back as 304, and keep what was known of them."""
+def test_unchanged_pages_are_not_downloaded_again(anywhere: CommandStand) -> None:
+    """Pages whose links are not needed return 304 and keep their stored facts."""
     options = ("--name", "recrawl", "--delay", "0", "--max-depth", "1", "--window", "0s")
     with child.start("bookshop", "--books", "60") as shop:
         first = anywhere.start(shop.url + "/", *options)

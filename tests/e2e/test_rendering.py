@@ -1,4 +1,4 @@
-"""A stack with a browser: pages that only it can read go to the renderer, and are found whole."""
+"""A stack with a browser: pages that need it go to the renderer and are complete."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PAGES = 12
 
 @pytest.fixture(scope="module")
 def rendering(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stand]:
-    """Deploy a stack that renders, whose functions run under their roles."""
+    """Deploy a rendering stack whose functions run under their roles."""
     folder = tmp_path_factory.mktemp("rendering")
     with enforced.standing(folder, context={"rendering": "yes"}) as stood:
         yield stood
@@ -47,8 +47,8 @@ def lines_of(stand: Stand, group: str) -> list[str]:
     return [str(event["message"]) for event in events]
 
 
-def test_pages_behind_scripts_are_found(rendering: Stand, site: graph.Graph) -> None:
-    """By the renderer, each once; plain ones are the worker's, and its switch is of both."""
+def test_script_pages_are_rendered_once(rendering: Stand, site: graph.Graph) -> None:
+    """The worker fetches plain pages; its switch covers both functions."""
     crawled = rendering.start(
         f"{site.url}/page/0", f"{site.url}/plain", "--render", "auto", "--delay", "0"
     )
@@ -72,8 +72,8 @@ def test_pages_behind_scripts_are_found(rendering: Stand, site: graph.Graph) -> 
     }
 
 
-def test_a_crawl_that_does_not_render_leaves_it_alone(rendering: Stand, site: graph.Graph) -> None:
-    """Its shells are marked, as on any stack."""
+def test_crawl_without_rendering_does_not_use_renderer(rendering: Stand, site: graph.Graph) -> None:
+    """Its shell pages are marked, as on any stack."""
     crawled = rendering.start(f"{site.url}/page/0", f"{site.url}/plain", "--delay", "0")
     assert len(crawled.urls("fetched")) == 2
     assert crawled.result["needs_rendering"] == 1

@@ -1,7 +1,7 @@
-"""Every kind of run and of end, with IAM enforced: nothing is denied, and nothing is left behind.
+"""Every kind of run and end with IAM enforced: no request is denied, and nothing is left.
 
-That nothing was denied is seen when the stack goes (tests/e2e/enforced.py). Stops by pages and by
-bytes are in test_limits.py.
+Denied requests are reported at the stack's end (tests/e2e/enforced.py). test_limits.py covers stops
+by pages and bytes.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 
 
 def ended(stand: Stand, crawl: str) -> dict[str, Any]:
-    """Wait for the end of a crawl; what is said of it. It leaves no message and no dead letter."""
+    """Wait for a crawl's end and return its state; no message or dead letter may remain."""
 
     def status() -> dict[str, Any] | None:
         said: dict[str, Any] = stand.orbweaver("status", crawl, "--json").result
@@ -33,8 +33,8 @@ def ended(stand: Stand, crawl: str) -> dict[str, Any]:
     return found
 
 
-def test_a_crawl_is_run_again_and_again(stand: Stand) -> None:
-    """Within its window nothing is asked again; after it all is, by what was recorded before."""
+def test_crawl_is_repeated_within_and_after_window(stand: Stand) -> None:
+    """Within the window nothing is requested; after it everything is, using earlier records."""
     pages = {"/": graph.page("Home", ["/1", "/2"]), "/1": graph.page("1"), "/2": graph.page("2")}
     options = ("--name", "under-roles", "--delay", "0")
     with graph.serve_in_background(pages) as site:
@@ -50,8 +50,8 @@ def test_a_crawl_is_run_again_and_again(stand: Stand) -> None:
         ended(stand, run.result["crawl"])
 
 
-def test_a_crawl_is_cancelled_and_its_claims_are_free(stand: Stand) -> None:
-    """What a cancelled run did not ask for is asked for by the next one, within the window too."""
+def test_claims_of_cancelled_crawl_are_free(stand: Stand) -> None:
+    """The next run requests the rest, within the window too."""
     with graph.serve_in_background(tree()) as site:
         options = ("--name", "cancelled-under-roles", "--window", "1h")
         ran = stand.orbweaver(
@@ -60,7 +60,7 @@ def test_a_crawl_is_cancelled_and_its_claims_are_free(stand: Stand) -> None:
         until(lambda: "/0" in site.log.paths(), "it has begun", log=stand.log)
         stand.orbweaver("cancel", ran.result["crawl"])
         found = ended(stand, ran.result["crawl"])
-        # A pack that a worker had taken on may be held back longer than the crawl takes to end.
+        # A pack in flight can be delayed longer than the crawl takes to end.
         until(lambda: stand.queued() == 0, "what was held back has come", log=stand.log)
         unasked = next(f"/{n}" for n in range(1, FANOUT + 1) if f"/{n}" not in site.log.paths())
         again = stand.start(site.url + unasked, *options, "--max-depth", "0", "--delay", "0")
@@ -69,10 +69,10 @@ def test_a_crawl_is_cancelled_and_its_claims_are_free(stand: Stand) -> None:
     assert names(again.urls("fetched"), site.url) == [unasked]
 
 
-def test_dollars_end_a_crawl(stand: Stand) -> None:
-    """`--max-dollars` stops it before the site is done; what was claimed is skipped, and counted.
+def test_dollar_limit_ends_crawl(stand: Stand) -> None:
+    """`--max-dollars` ends it early; remaining claims are skipped and counted.
 
-    A worker that says to have the memory of ten thousand spends that much for its time.
+    A worker that reports the memory of ten thousand spends that much.
     """
     dear = {"ORBWEAVER_MEMORY_MB": 10_000 * 1024}
     with (
@@ -90,8 +90,8 @@ def test_dollars_end_a_crawl(stand: Stand) -> None:
 
 
 @pytest.mark.long
-def test_time_ends_a_crawl(stand: Stand) -> None:
-    """`--duration 60s` is over while most of the site waits for its turn."""
+def test_duration_ends_crawl(stand: Stand) -> None:
+    """`--duration 60s` ends while most of the site waits."""
     with graph.serve_in_background(tree()) as site:
         ran = stand.orbweaver(
             *("start", f"{site.url}/0", "--name", "duration", "--delay", "3s"),
@@ -102,8 +102,8 @@ def test_time_ends_a_crawl(stand: Stand) -> None:
     assert found["stop"] == "duration"
 
 
-def test_failures_are_asked_for_again(stand: Stand) -> None:
-    """`orbweaver retry` is a run of its own, of what failed and of nothing else."""
+def test_retry_requests_only_failures(stand: Stand) -> None:
+    """`orbweaver retry` is a separate run."""
     pages = {"/": graph.page("Home", ["/gone"]), "/gone": graph.page("No", status=404)}
     with graph.serve_in_background(pages) as site:
         url = f"{site.url}/"

@@ -1,4 +1,4 @@
-"""Crawls that recur, on a deployed stack: put by the command line, fired by the scheduler."""
+"""Recurring crawls on a deployed stack: created by command, fired by the scheduler."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ timezone = "Europe/Berlin"
 
 
 def runs(stand: Stand) -> dict[str, str]:
-    """Read the runs of the crawl: id to state."""
+    """Read the crawl's runs: id to state."""
     with stand.client("dynamodb") as dynamodb:
         items = dynamodb.scan(TableName=stand.outputs["CrawlsTable"])["Items"]
     return {
@@ -40,7 +40,7 @@ def runs(stand: Stand) -> dict[str, str]:
 
 
 def fire(stand: Stand, told: str, due: str) -> dict[str, str]:
-    """Invoke what a schedule invokes, with the time put in as AWS puts it in."""
+    """Invoke a schedule's target with a time in it, as AWS does."""
     with stand.client("lambda") as functions:
         answer = functions.invoke(
             FunctionName=stand.outputs["StarterFunctionArn"], Payload=told.replace(DUE, due)
@@ -52,7 +52,7 @@ def fire(stand: Stand, told: str, due: str) -> dict[str, str]:
 
 
 def fired_soon(stand: Stand, scheduled: dict[str, Any]) -> str:
-    """Have the emulator's scheduler fire the same target once, now; when it was due."""
+    """Let the emulator's scheduler fire the target once, now; returns the scheduled time."""
     at = datetime.now(UTC).replace(microsecond=0) - timedelta(seconds=1)
     due = f"{at:%Y-%m-%dT%H:%M:%SZ}"
     target = {**scheduled["Target"], "Input": scheduled["Target"]["Input"].replace(DUE, due)}
@@ -68,8 +68,7 @@ def fired_soon(stand: Stand, scheduled: dict[str, Any]) -> str:
     return due
 
 
-def test_a_crawl_recurs_until_it_is_removed(stand: Stand, tmp_path: Path) -> None:
-    """Put, listed, fired by the scheduler, fired twice, removed."""
+def test_crawl_recurs_until_schedule_is_removed(stand: Stand, tmp_path: Path) -> None:
     with graph.serve_in_background({"/": graph.page("Home")}) as site:
         file = tmp_path / "crawl.toml"
         file.write_text(DEFINITION.format(name=NAME, url=site.url))

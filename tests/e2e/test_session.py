@@ -1,4 +1,4 @@
-"""The session of the guide, typed as it stands there; what it promises is measured at the site."""
+"""The guide's session, typed as printed; its promises are measured at the site."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ GUIDE = Path(__file__).parents[2] / "docs" / "session.md"
 SITE = "http://127.0.0.1:8800"
 BLOCK = re.compile(r"^```(console|toml)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 EXIT = re.compile(r"\[exit (\d+)\]")
-# What the guide promises.
+# Promises of the guide.
 QUIET_S, ASKED_AGAIN_S, CANCELLED_S = 10, 30, 60
 WATCHED_S = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Typed:
-    """A command of the guide, and the lines that it shows; or a file to be written."""
+    """A command of the guide with its output, or a file to write."""
 
     words: list[str]
     shown: list[str]
@@ -36,7 +36,7 @@ class Typed:
 
 
 def steps_of(guide: str) -> Iterator[Typed]:
-    """Read what is typed, in order."""
+    """Read the steps in order."""
     for kind, text in BLOCK.findall(guide):
         if kind == "toml":
             yield Typed(words=[], shown=[], file=text)
@@ -52,7 +52,7 @@ def steps_of(guide: str) -> Iterator[Typed]:
 
 
 def told(shown: list[str]) -> re.Pattern[str]:
-    """Make a pattern of lines: `…` alone is any lines, and within a line anything."""
+    """Build a pattern of lines: `…` alone matches any lines, within a line any text."""
     parts = []
     for line in shown:
         if line == "…":
@@ -68,8 +68,8 @@ def told(shown: list[str]) -> re.Pattern[str]:
     return re.compile("".join(parts))
 
 
-def test_the_session_of_the_guide(stand: Stand, tmp_path: Path) -> None:
-    """Every command says what the guide shows, and pauses and cancellations keep their word."""
+def test_session_of_guide_works_as_printed(stand: Stand, tmp_path: Path) -> None:
+    """Pauses and cancellations keep their promises."""
     with child.start("bookshop", "--books", "60") as shop:
         guide = GUIDE.read_text().replace(SITE, shop.url)
         typed = 0
@@ -89,7 +89,7 @@ def test_the_session_of_the_guide(stand: Stand, tmp_path: Path) -> None:
 
 
 def keeps_its_word(command: str, stand: Stand, shop: Child, before: int, started_s: float) -> None:
-    """Measure at the site what a command promises."""
+    """Measure a command's promise at the site."""
     if command == "start":
         until(lambda: last(shop) > before, "the site is asked", log=stand.log)
     elif command == "pause":
@@ -112,7 +112,7 @@ def keeps_its_word(command: str, stand: Stand, shop: Child, before: int, started
 
 
 def last(shop: Child) -> int:
-    """Count what the site was asked for so far."""
+    """Count the site's requests so far."""
     return max((record.seq for record in shop.log()), default=0)
 
 

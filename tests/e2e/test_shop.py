@@ -1,4 +1,4 @@
-"""A crawl of a shop with the faults of real sites: each URL ends as the shop knows that it must."""
+"""A crawl of a shop with faults of real sites: each URL ends with its expected outcome."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(300)]
 
 
-def test_every_url_of_a_shop_ends_as_it_must(anywhere: CommandStand) -> None:
-    """Pages once each, redirects, loops, dead links, downloads; what is forbidden is not asked for.
+def test_every_url_of_shop_has_expected_outcome(anywhere: CommandStand) -> None:
+    """Forbidden URLs are not requested.
 
-    Pages that ask not to be indexed are fetched and recorded: whether to use them is the reader's
-    decision. A loop of redirects ends because each of its URLs is asked for once.
+    Pages with noindex are fetched and recorded; their use is the reader's decision. A redirect loop
+    ends because each of its URLs is requested once.
     """
     with child.start("bookshop", "--books", "200", "--slow-s", "0.3") as shop:
         expected = Expected.from_json(shop.control("expected.json"))

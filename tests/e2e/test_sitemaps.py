@@ -1,4 +1,4 @@
-"""A site whose pages nothing links to: its sitemaps find them, on the deployed stack."""
+"""A site without links: the deployed stack finds its pages by sitemaps."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SITEMAPS = ["/index.xml", "/plain.xml", "/zipped.xml.gz", "/text.txt"]
 
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[Child]:
-    """Serve pages without links, and an index of three sitemaps that robots.txt names."""
+    """Serve pages without links, and an index of three sitemaps named in robots.txt."""
     with child.start("static", str(tmp_path)) as site:
         for page in ["/index.html", *PLAIN, *ZIPPED, *TEXT]:
             file = tmp_path / page[1:]
@@ -51,7 +51,7 @@ def _xml(root: str, item: str, base_url: str, paths: list[str]) -> bytes:
 
 
 def test_pages_are_found_by_sitemaps_alone(site: Child, anywhere: CommandStand) -> None:
-    """An index, XML, gzip and text lead to every page; each URL is asked for once and counted."""
+    """An index, XML, gzip and text; each URL is requested and counted once."""
     crawled = anywhere.crawl(site.url + "/", "--delay", "0", "--name", "mapped")
 
     pages = [site.url + path for path in ["/", *PLAIN, *ZIPPED, *TEXT]]
@@ -61,15 +61,13 @@ def test_pages_are_found_by_sitemaps_alone(site: Child, anywhere: CommandStand) 
     assert len(asked) == len(set(asked)) == len(pages) + len(SITEMAPS)
 
 
-def test_they_can_be_passed_over(site: Child, anywhere: CommandStand) -> None:
-    """With --no-sitemaps there is nothing but the start page."""
+def test_no_sitemaps_option_ignores_sitemaps(site: Child, anywhere: CommandStand) -> None:
     crawled = anywhere.crawl(site.url + "/", "--delay", "0", "--no-sitemaps", "--name", "unmapped")
 
     assert crawled.urls("fetched") == [site.url + "/"]
 
 
-def test_a_crawl_may_begin_with_a_sitemap(site: Child, anywhere: CommandStand) -> None:
-    """With --sitemap alone that one sitemap is what the crawl begins with."""
+def test_sitemap_option_starts_from_that_sitemap(site: Child, anywhere: CommandStand) -> None:
     crawled = anywhere.crawl(
         "--sitemap", f"{site.url}/text.txt", "--delay", "0", "--no-sitemaps", "--name", "alone"
     )

