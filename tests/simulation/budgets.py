@@ -1,8 +1,8 @@
-"""Crawls with limits beside pages: bytes, dollars, pages of a host; and what they promise.
+"""Limits of crawls other than pages: bytes, dollars and pages per host.
 
-Never more than the limit, counted where it is spent: by the web. Never less than the limit where
-a crawl was cut short by it, but for what nobody knows to have been spent: what deliveries had
-reserved that left no journal.
+A crawl never exceeds its limit, counted where it is spent: by the web. A crawl stopped by a limit
+reaches it, except for reservations of deliveries that left no journal, because their use is
+unknown.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ VISIT_S = Settings().wait_s_max + Settings().fetch_total_s
 
 
 def limited(seed: int, plans: list[CrawlPlan]) -> list[CrawlPlan]:
-    """Give some crawls limits; chance of its own, so that all else of a seed is as it was."""
+    """Give some crawls limits. A separate random generator keeps the rest of the seed unchanged."""
     random = Random(f"budgets/{seed}")
     if random.random() < 0.6:
         return plans
@@ -68,7 +68,7 @@ def limited(seed: int, plans: list[CrawlPlan]) -> list[CrawlPlan]:
 
 
 def cut(total: Mapping[str, int]) -> bool:
-    """Whether a crawl was cut short by one of these limits."""
+    """True if one of these limits stopped a crawl."""
     return any(total.get(key, 0) for key in (*CUT, CUT_HOST))
 
 
@@ -79,7 +79,7 @@ def check_budgets(
     totals: Mapping[str, Mapping[str, int]],
     scarred: AbstractSet[str],
 ) -> Iterator[Violation]:
-    """Check the limits of every crawl; `scarred` names packs of which deliveries failed."""
+    """Check the limits of every crawl; `scarred` names packs with failed deliveries."""
     for crawl in world.crawls.values():
         total = totals[crawl.id]
         yield from _hosts(world, web, crawl, total)
@@ -95,7 +95,7 @@ def check_budgets(
 def _hosts(
     world: World, web: SimWeb, crawl: Crawl, total: Mapping[str, int]
 ) -> Iterator[Violation]:
-    """No host is asked for more URLs than the limit; none is spared that is below it."""
+    """Check that each host gets at most its limit of URLs, and that no host below it loses any."""
     limit = crawl.host_pages_max
     if limit is None:
         return
@@ -125,7 +125,7 @@ def _hosts(
 
 
 def _unknown(world: World, pack: str, url: str) -> bool:
-    """Whether a pack's journal sends on as uncounted what a copy of the pack had counted."""
+    """True if a pack's journal returns a URL as uncounted that a copy of the pack had counted."""
     journal = world.journals.get(pack)
     again = () if journal is None else journal.again
     return any(item.target.url == url and not item.target.counted for item in again)
@@ -139,7 +139,7 @@ def _budget_state(
     total: Mapping[str, int],
     scarred: AbstractSet[str],
 ) -> Iterator[Violation]:
-    """What is used is at least what is counted, at most the limit; and all of it, at the end."""
+    """Check that used is at least counted and at most the limit, and equal at the end."""
     limit = limit_of(crawl, part) or 0
     budget_state = world.budgets.get((crawl.id, part))
     counted = total.get(COUNTED[part], 0)
@@ -153,17 +153,18 @@ def _budget_state(
         a_second = prices.second(memory_mb=Settings().memory_mb)
         least = prices.visit_most(urls=PACK_TARGETS_MAX, seconds=VISIT_S, a_second=a_second)
         ended = total.get(CUT[1], 0)
-    # Who stands still may give back what was taken for lost, and a wrong clock takes it for lost.
+    # A frozen worker can return a reservation already written off; a wrong clock writes it off
+    # early.
     odd = plan.faults.frozen or plan.faults.clock_error_ms
-    # So does a pack whose commit comes late: after failed deliveries, or a time as a dead letter.
+    # So does a pack with a late commit: after failed deliveries, or after a time as a dead letter.
     odd = odd or any(
         journal.reserved.get(part) for pack, journal in world.journals.items() if pack in scarred
     )
     if ended and used <= limit - least and not odd:
         yield Violation(f"I5 {part} spared", f"{crawl.id}: used {used} of {limit}")
-    # Two people who retry at once send the seeds twice, and copies reserve each for itself.
+    # Two concurrent retries send the seeds twice, and each copy reserves for itself.
     calm = plan.faults == Faults() and not plan.poison and crawl.retry_of is None
-    # What comes after the crawl's end finds its books closed.
+    # Work after the crawl's end finds its counters sealed.
     late = sum(
         journal.reserved.get(part, 0)
         for pack, journal in world.journals.items()

@@ -1,4 +1,4 @@
-"""The invariants, over what was recorded: every commit, every request, every record."""
+"""Invariants over the recorded commits, requests and records."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from tests.simulation.scenario import CrawlPlan, Scenario
     from tests.simulation.web import SimWeb
 
-# Why a URL ends without a request.
+# Reasons of outcomes without a request.
 FORBIDDEN = (Reason.ROBOTS, Reason.CONTENT_TYPE, Reason.SCOPE, Reason.DEPTH)
 UNRECORDED = ("cancelled", "duration", "bytes", "dollars", "host_pages")
 
@@ -92,7 +92,7 @@ def check(
 
 
 def _dead_letters(plan: Scenario, cloud: Cloud) -> Iterator[Violation]:
-    """I6: what never can succeed is there with its reason, and nothing else is."""
+    """I6: the dead letters are exactly the invalid messages, with their reasons."""
     for body in plan.malformed:
         if all(body != letter for letter, _ in cloud.dead_letters):
             yield Violation("I6 buried", body[:80])
@@ -105,7 +105,8 @@ def _dead_letters(plan: Scenario, cloud: Cloud) -> Iterator[Violation]:
                 yield Violation("I6 reason", f"{reason}: {body[:80]}")
             continue
         if isinstance(message, Pack) and message.id in cloud.world.ledgers:
-            # A copy, buried while another one was at work: moved back, it finds that all is done.
+            # A copy dead-lettered while another one was processed: after its redrive, the work is
+            # done.
             cloud.trace.counts["copy of a done pack buried"] += 1
             continue
         if not _blamed(plan, cloud, message):
@@ -113,7 +114,7 @@ def _dead_letters(plan: Scenario, cloud: Cloud) -> Iterator[Violation]:
 
 
 def _blamed(plan: Scenario, cloud: Cloud, message: object) -> bool:
-    """A poisonous page, or one at which workers died by chance so often that it looks like one."""
+    """True for a poison page, or a page at which workers died so often that it looks like one."""
     if not isinstance(message, Pack) or len(message.targets) != 1:
         return False
     counts = cloud.trace.counts
@@ -125,7 +126,7 @@ def _blamed(plan: Scenario, cloud: Cloud, message: object) -> bool:
 
 
 def _taken_in(plan: Scenario, world: World) -> Iterator[Violation]:
-    """I1: what was dropped by hand, in whatever shape, belongs to the default crawl."""
+    """I1: messages sent by hand, in any form, belong to the default crawl."""
     claimed = {url for url, _ in _claims(world, DEFAULT_CRAWL)}
     for _, body in plan.loose:
         message = decoded(body)
@@ -134,12 +135,12 @@ def _taken_in(plan: Scenario, world: World) -> Iterator[Violation]:
 
 
 def _claims(world: World, crawl_id: str) -> Iterator[tuple[str, str]]:
-    """Name each URL that a commit of a crawl claimed, and the pack that did."""
+    """Return the URLs that commits of a crawl claimed, with their packs."""
     for owner, ledger, _ in world.commits:
         if owner == crawl_id:
             candidates = [target.url for target in world.journals[ledger.pack].candidates]
             for place in ledger.children:
-                # A journal that another one took the place of may be shorter: no URL of ours.
+                # A replaced journal can be shorter and lack our URL.
                 yield (candidates[place] if place < len(candidates) else "?"), ledger.pack
 
 
@@ -154,7 +155,7 @@ def _poison(plan: Scenario, url: str) -> bool:
 def _counters(
     world: World, crawl_id: str, records: list[PageRecord], *, stuck: bool
 ) -> Iterator[Violation]:
-    """I1, I2, I3, I8: each claimed URL has one outcome, one record, and the counters say so."""
+    """I1, I2, I3, I8: each claimed URL has one outcome and one record, and the counters agree."""
     crawl = world.crawls[crawl_id]
     claimed = Counter(url for url, _ in _claims(world, crawl_id))
     total = _total(world, crawl_id)
@@ -165,7 +166,8 @@ def _counters(
         yield Violation("I3 recorded once", f"{crawl_id}: {twice[:3]}")
     if set(urls) - set(claimed):
         yield Violation("I1 recorded, not claimed", f"{crawl_id}: {set(urls) - set(claimed)}")
-    # Who died between storing and committing finds a cancelled crawl ended: that is not counted.
+    # A worker that died between storing and committing finds a cancelled crawl ended, so its work
+    # is not counted.
     late = _uncommitted(world, crawl_id) if crawl.stop is Stop.CANCELLED else frozenset()
     outcomes = Counter(record.outcome for record in records if record.url not in late)
     unrecorded = count_unrecorded(world, crawl_id)
@@ -178,7 +180,7 @@ def _counters(
 
 
 def _uncommitted(world: World, crawl_id: str) -> frozenset[str]:
-    """URLs that packs of a crawl had asked for, and did not come to count."""
+    """Return URLs that a crawl's packs requested but did not count."""
     return frozenset(
         record.url
         for pack, journal in world.journals.items()
@@ -199,9 +201,9 @@ def _total(world: World, crawl_id: str) -> Counter[str]:
 def _counted(
     world: World, crawl_id: str, claimed: Counter[str], total: Counter[str], *, stuck: bool
 ) -> Iterator[Violation]:
-    """I2: the counters balance when the crawl is finished, and it is finished when they do."""
+    """I2: a crawl is finished if and only if its counters balance."""
     crawl = world.crawls[crawl_id]
-    # Claims of a continuous crawl lapse by its window: a URL may come again.
+    # Claims of a continuous crawl expire after its window, so a URL can recur.
     if not crawl.continuous and len(claimed) != claimed.total():
         twice = [url for url, count in claimed.items() if count > 1]
         yield Violation("I3 claimed once", f"{crawl_id}: {twice[:3]}")
@@ -213,7 +215,7 @@ def _counted(
     if not stuck and not crawl.continuous and crawl.state is not State.FINISHED:
         yield Violation("I2 finished", f"{crawl_id} is {crawl.state}")
     if crawl.state is State.FINISHED:
-        # A cancelled crawl waits for nobody.
+        # A cancelled crawl does not wait.
         if (stuck and crawl.stop is not Stop.CANCELLED) or total["claimed"] != done:
             yield Violation("I2 never before", crawl_id)
         if all(announced.id != crawl_id for announced, _ in world.announced):
@@ -221,7 +223,7 @@ def _counted(
 
 
 def _budget(world: World, plan: CrawlPlan, crawl_id: str) -> Iterator[Violation]:
-    """I5: never more than the budget, at no moment."""
+    """I5: the budget is never exceeded, at no time."""
     claimed = 0
     for owner, ledger, counts in world.commits:
         if owner == crawl_id:
@@ -236,7 +238,7 @@ def _budget(world: World, plan: CrawlPlan, crawl_id: str) -> Iterator[Violation]
 
 
 def _nothing_new(crawl: CrawlPlan, crawl_id: str, world: World, web: SimWeb) -> Iterator[Violation]:
-    """What such a crawl has not claimed waits, or is found by what waits alone; all is barren."""
+    """Check that URLs left by a stopped crawl wait, or are found only by waiting ones, and barren."""
     places = {
         place: one
         for place, one in world.backlog.get((crawl_id, LANE), {}).items()
@@ -261,12 +263,12 @@ def _complete(
     world: World,
     web: SimWeb,
 ) -> Iterator[Violation]:
-    """I1: what a breadth-first walk finds is what was claimed, and fetched."""
+    """I1: the URLs of a breadth-first walk are claimed and fetched."""
     namesakes = [(other, run) for other, run in runs if other.name == crawl.name]
     if plan.poison or crawl.goes_on or _untold(namesakes, crawl_id, world):
-        return  # what lies behind a poisoned page is found in parts
+        return  # pages behind a poison page are found only in part
     if any(world.crawls[run].stop is Stop.NOTHING_NEW for _, run in namesakes):
-        # What it left open is another one's, maybe: told of those that are alone.
+        # Another run may take its open URLs, so only separate runs are checked.
         if len(namesakes) == 1 and not (crawl.extras or plan.faults.late_seeds):
             yield from _nothing_new(crawl, crawl_id, world, web)
         return
@@ -276,7 +278,7 @@ def _complete(
     claimed = _total(world, crawl_id)["claimed"]
     most = limit(world, crawl, crawl_id)
     expected = min(most, len(oracle.claimed))
-    # A seed dropped on a running crawl is taken in, or refused because the crawl had ended.
+    # A seed sent to a running crawl is accepted, or refused because the crawl had ended.
     extras = {url for url, _ in _claims(world, crawl_id) if "/extra/" in url}
     more = len(crawl.extras) + plan.faults.late_seeds
     if most >= len(oracle.claimed) + more:
@@ -303,26 +305,25 @@ def _complete(
 
 
 def _untold(namesakes: list[tuple[CrawlPlan, str]], crawl_id: str, world: World) -> bool:
-    """Whether nobody can tell what a run comes to, for what it and others of its name went by."""
+    """True if a run's result is unpredictable because of other runs of its name."""
     actions = {action for other, _ in namesakes for _, action in other.actions}
     if actions & {"cancel", EDIT} or _given_up(world, crawl_id) or disturbed(world, crawl_id):
         return True
     if any(cut(_total(world, run)) for _, run in namesakes):
-        return True  # which of its URLs it still had a budget for is chance
-    # Runs of one name at the same time share the URLs out between them.
+        return True  # chance decides which URLs fit its budget
+    # Concurrent runs of one name share the URLs.
     return len(namesakes) > 1 and not _apart(world, [run for _, run in namesakes])
 
 
 def _given_up(world: World, crawl_id: str) -> bool:
-    """Whether a host was taken for dead, though no host is silent for so long (see `_spared`)."""
+    """True if a host was given up, although no host is silent for that long (see `_spared`)."""
     return any(record.reason is Reason.HOST_DOWN for record in _records(world, crawl_id))
 
 
 def _spared(world: World, web: SimWeb) -> Iterator[Violation]:
-    """I1: no host is given up that answers now and then, unless nobody could take note of that.
+    """I1: a host with some answers is not given up, unless the answer could not be recorded.
 
-    A recovery that could not be written is lost, by a throttle or a kill, and the silences before
-    and after it are one.
+    A recovery lost to a throttle or a kill joins the silences before and after it.
     """
     for crawl_id in world.crawls:
         for record in _records(world, crawl_id):
@@ -331,18 +332,18 @@ def _spared(world: World, web: SimWeb) -> Iterator[Violation]:
 
 
 def _apart(world: World, ids: list[str]) -> bool:
-    """Whether each run had finished when the next one began."""
+    """True if each run had finished before the next one began."""
     crawls = sorted((world.crawls[crawl_id] for crawl_id in ids), key=lambda it: it.started_at_ms)
     return all(
         earlier.finished_at_ms is not None
-        # A wrong clock may have dated the end, and another one claims before it.
+        # A wrong clock can misdate the end, so that another run claims before it.
         and earlier.finished_at_ms + 2 * ERROR_MS_MAX < later.started_at_ms
         for earlier, later in itertools.pairwise(crawls)
     )
 
 
 def _dangling(world: World, cloud: Cloud) -> Iterator[Violation]:
-    """I1: a claim of a committed pack is one that its ledger counts."""
+    """I1: a claim of a committed pack is counted by its ledger."""
     children: defaultdict[str, set[str]] = defaultdict(set)
     for crawl_id in world.crawls:
         for url, pack in _claims(world, crawl_id):
@@ -352,7 +353,7 @@ def _dangling(world: World, cloud: Cloud) -> Iterator[Violation]:
         if ledger is None:
             continue
         if ledger.surplus and claim.pack in cloud.scarred:
-            continue  # a copy that died after the budget was spent may leave one, for the window
+            continue  # a copy that died after the budget was spent can leave one
         if claim.url not in children[claim.pack]:
             yield Violation("I1 dangling claim", f"{claim.url} of {claim.pack}")
             return

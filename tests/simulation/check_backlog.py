@@ -1,4 +1,4 @@
-"""What a backlog promises: an order, and that nothing stays in it."""
+"""Backlog invariants: order, and no pack left."""
 
 from __future__ import annotations
 
@@ -27,12 +27,11 @@ if TYPE_CHECKING:
 def check_backlog(
     world: World, stuck: AbstractSet[str], redriven: AbstractSet[str]
 ) -> Iterator[Violation]:
-    """Check every pack that was taken, and what is left; `stuck` crawls have dead letters.
+    """Check every pack taken and those left; `stuck` crawls have dead letters.
 
-    Others were moved back, the bodies `redriven`.
-
-    A worker that was held up may have a pack wait again that is done with (frontier/backlog.py), by
-    a commit or as its crawl was over; nothing comes of that if its URLs are free.
+    `redriven` are the bodies of redriven dead letters. A delayed worker can requeue a pack that is
+    already done (frontier/backlog.py), by a commit or after its crawl's end. This is harmless if
+    its URLs are free.
     """
     for taken, waited in world.taken:
         if any(_rank(other.body) < _rank(taken.body) for other in waited):
@@ -50,7 +49,7 @@ def check_backlog(
 
 
 def check_sendings(plan: Scenario, sent_s: Mapping[str, Sequence[float]]) -> Iterator[Violation]:
-    """Where nothing goes wrong, a late pack that is under way is not sent by another one."""
+    """Check that without faults no second worker sends a late pack in flight."""
     if not plan.faults.none:
         return
     least_s = sum(UNDER_WAY_WAITS_S)
@@ -62,7 +61,7 @@ def check_sendings(plan: Scenario, sent_s: Mapping[str, Sequence[float]]) -> Ite
 def _check_late(
     world: World, crawl: Crawl, left: list[str], redriven: AbstractSet[str]
 ) -> Iterator[Violation]:
-    """What waited is taken before a crawl ends; where its limit is reached, all of it is there."""
+    """Check that late packs are taken before a crawl ends, and all remain at its limit."""
     if crawl.stop is Stop.FINISHED and left:
         yield Violation("late left", f"{crawl.id}: {len(left)}")
     total: Counter[str] = Counter()
@@ -82,9 +81,9 @@ def _check_late(
 def _dead(
     world: World, crawl: Crawl, left: list[str], redriven: AbstractSet[str]
 ) -> dict[str, int]:
-    """Count the links of late packs that became dead letters, and came after the crawl's end.
+    """Count links of late packs that became dead letters and arrived after the crawl's end.
 
-    They have left their place: a later run finds their links in the journals that put them.
+    They left the backlog: a later run finds their links in the journals that queued them.
     """
     gone = {place.rpartition(".")[2] for place in left} | world.ledgers.keys()
     dead = {
@@ -99,13 +98,13 @@ def _dead(
 
 
 def targets_of(body: str) -> tuple[Target, ...]:
-    """List the URLs of a pack."""
+    """Return a pack's URLs."""
     pack = decoded(body)
     return pack.targets if isinstance(pack, Pack) else ()
 
 
 def _is_wanted(world: World, crawl_id: str, waiting: WaitingPack) -> bool:
-    """Whether a pack was not committed, and holds URLs that were not given back."""
+    """True if a pack was not committed and holds URLs that were not returned."""
     pack = decoded(waiting.body)
     if not isinstance(pack, Pack) or pack.id in world.ledgers:
         return False
@@ -115,7 +114,7 @@ def _is_wanted(world: World, crawl_id: str, waiting: WaitingPack) -> bool:
 
 
 def _rank(body: str) -> tuple[bool, int]:
-    """What goes past others first, then by the depth at which it was found."""
+    """Return the sort key: priority first, then depth of discovery."""
     pack = decoded(body)
     if not isinstance(pack, Pack):
         return False, 0

@@ -1,4 +1,4 @@
-"""What is stored of pages: there before anything says so, and the page's own."""
+"""Stored bodies: written before any reference to them, and the page's own."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def check_bodies(world: World) -> Iterator[Violation]:
-    """Every page that was fetched is stored, where its record and its journal say."""
+    """Check that every fetched page is stored where its record and journal point."""
     told = [record for journal in world.journals.values() for record in journal.records]
     for record in (*world.pages.values(), *told):
         problem = _problem(world, record)

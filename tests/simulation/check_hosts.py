@@ -1,4 +1,4 @@
-"""The books count each of a crawl's first hosts by itself, as they count the whole."""
+"""Per-host counters agree with the crawl's totals for its first hosts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def check_hosts(world: World, totals: Mapping[str, Counter[str]]) -> Iterator[Violation]:
-    """I8: claims, ends and failures of a host are those of its URLs; in the end they balance."""
+    """I8: a host's counters match its URLs and balance at the end."""
     failed: Counter[tuple[str, str]] = Counter(
         (record.crawl, host_of(record.url))
         for record in world.pages.values()
@@ -32,7 +32,7 @@ def check_hosts(world: World, totals: Mapping[str, Counter[str]]) -> Iterator[Vi
     for crawl in list(world.crawls.values()):
         total = totals[crawl.id]
         claimed = _claimed(world, crawl.id)
-        # Who died between storing and committing finds a cancelled crawl ended.
+        # A worker that died between storing and committing finds a cancelled crawl ended.
         whole = crawl.state is State.FINISHED and crawl.stop is not Stop.CANCELLED
         for place, host in enumerate(crawl.hosts_counted):
             counts = {key: total[f"host.{place}.{key}"] for key in ("claimed", "done", "failed")}
@@ -48,6 +48,6 @@ def _claimed(world: World, crawl_id: str) -> Counter[str]:
         for owner, ledger, _ in world.commits
         if owner == crawl_id
         for place in ledger.children
-        # A journal that another one took the place of may be shorter.
+        # A replaced journal can be shorter.
         if place < len(world.journals[ledger.pack].candidates)
     )

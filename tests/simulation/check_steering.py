@@ -1,4 +1,4 @@
-"""What pausing and cancelling promise: nobody asks any more, and a cancelled crawl ends soon."""
+"""Pause and cancel: requests stop, and a cancelled crawl ends soon."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
     from tests.simulation.scenario import Scenario
     from tests.simulation.web import SimWeb
 
-# Beside the age of what is known: the tables' latency between looking and asking, a few times.
+# Beyond the cache age: a few times the tables' latency between read and request.
 LOOKS = 4
-# What a page may take that is rendered.
+# Maximum duration of a rendered page.
 RENDER_S = RenderLimits().total_s
-# A minute, and a round that all workers may be in.
+# A minute, plus a round that all workers may be in.
 ENDED_S = 60.0 + Settings().round_s
 
 
 def check_steering(plan: Scenario, world: World, web: SimWeb, cloud: Cloud) -> Iterator[Violation]:
     """Check every pause and every cancellation."""
-    # Who stands still, or whose clock goes back, does not see how old is what it knows.
+    # A frozen worker, or one whose clock went back, does not see its cache's age.
     if plan.faults.frozen or plan.faults.jumps:
         return
     known_s = CRAWL_FRESH_MS / 1000 + 0.1 + LOOKS * plan.faults.latency_s
@@ -48,7 +48,7 @@ def check_steering(plan: Scenario, world: World, web: SimWeb, cloud: Cloud) -> I
         for ask in web.asks:
             if ask.agent != agent or ask.path == ROBOTS:
                 continue
-            # A page that is being rendered comes to its end.
+            # A page being rendered is completed.
             page = ask.origin + ask.path.replace(DATA, "/", 1)
             if ask.path.startswith(DATA) and ask.at_s - begun.get(page, ask.at_s) <= RENDER_S:
                 asked_s = begun.get(page, ask.at_s)
@@ -62,7 +62,7 @@ def check_steering(plan: Scenario, world: World, web: SimWeb, cloud: Cloud) -> I
 
 
 def _ended(world: World, cloud: Cloud, crawl_id: str, at_s: float) -> Iterator[Violation]:
-    """Where nothing goes wrong, a cancelled crawl has ended a minute after a round."""
+    """Check that without faults, a cancelled crawl ends a minute after a round."""
     crawl = world.crawls[crawl_id]
     end_ms = crawl.finished_at_ms
     late = end_ms is None or (end_ms - cloud.start_ms) / 1000 > at_s + ENDED_S

@@ -1,12 +1,12 @@
-"""The invariants of what was asked, when and by whom: over every request that the web saw.
+"""Invariants over every request that the web received.
 
-How wrong clocks may be. A slot is a moment on a shared time line, but each process waits for it by
-its own clock, so two requests that belong to slots a delay apart are that far apart in truth only
-as far as their clocks agree. With D as the largest difference between the two clocks during the
-two invocations, they are at least `delay - D` apart; where D is no less than the delay, not even
-their order is certain. Within one invocation without a jump, and between clocks that agree, D is
-zero and the delay holds to the millisecond. The same D goes for blocks (`until - D`) and, with all
-clocks of a day in play, for the age of a robots.txt (24 h + the widest D) (case 25).
+How wrong clocks count: a slot is a time on a shared line, but each process waits for it by its own
+clock. So two requests in slots a delay apart are that far apart in truth only if their clocks
+agree. Let D be the largest difference between the two clocks during the two invocations. The
+requests are at least `delay - D` apart; if D is not less than the delay, even their order is
+uncertain. Within one invocation without a jump, and between equal clocks, D is zero and the delay
+holds to the millisecond. The same D applies to blocks (`until - D`) and, with all clocks of a day,
+to the age of a robots.txt (24 h + the widest D) (case 25).
 """
 
 from __future__ import annotations
@@ -29,26 +29,26 @@ if TYPE_CHECKING:
     from tests.simulation.sites import Site
     from tests.simulation.web import Ask, SimWeb
 
-# Milliseconds are counted whole.
+# Milliseconds are rounded.
 ROUNDING_S = 0.0015
 ROBOTS = "/robots.txt"
 ROBOTS_FRESH_S = 86_400.0
-# An invocation asks for so long after it looked at robots.txt, and its last request may wait.
+# An invocation sends requests this long after it read robots.txt, and its last request may wait.
 ROBOTS_USED_S = 20.0 + 1.0
-# A block is known to all that look up the host after it, which they do a second before they ask.
+# A block is known to all workers that read the host after it, a second before their request.
 BLOCK_KNOWN_S = 3.0
 
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """An invariant that did not hold, and where."""
+    """Invariant that failed, with its place."""
 
     invariant: str
     detail: str
 
 
 def check_web(plan: Scenario, world: World, web: SimWeb, cloud: Cloud) -> Iterator[Violation]:
-    """Check everything that was asked."""
+    """Check all requests."""
     yield from _polite(plan, world, web)
     yield from _unblocked(plan, web)
     yield from _admitted(plan, web)
@@ -57,12 +57,12 @@ def check_web(plan: Scenario, world: World, web: SimWeb, cloud: Cloud) -> Iterat
 
 
 def _apart_s(one: tuple[float, float], other: tuple[float, float]) -> float:
-    """How far two clocks may have been apart."""
+    """Return the largest possible difference between two clocks."""
     return max(one[1], other[1]) - min(one[0], other[0])
 
 
 def _polite(plan: Scenario, world: World, web: SimWeb) -> Iterator[Violation]:
-    """I4: no two requests to a host are closer than the delay of the earlier one."""
+    """I4: two requests to a host are at least the earlier one's delay apart."""
     ruled = {
         crawl.user_agent: (meanings(plan, crawl), crawl.delay_ms)
         for crawl in world.crawls.values()
@@ -74,7 +74,7 @@ def _polite(plan: Scenario, world: World, web: SimWeb) -> Iterator[Violation]:
         delay_s = delays.get(ask.agent, 1.0)
         if ask.agent in ruled and ask.path != ROBOTS:
             known, own_ms = ruled[ask.agent]
-            # What a page asks for goes by the rules of the page.
+            # Requests of a page follow the page's rules.
             url = ask.origin + ask.path.replace(DATA, "/", 1)
             delay_s = min(one.delay_ms(url, own_ms) for one in known) / 1000
         site = web.sites.get(ask.origin)
@@ -83,7 +83,7 @@ def _polite(plan: Scenario, world: World, web: SimWeb) -> Iterator[Violation]:
         if ask.origin in last:
             before, least_s = last[ask.origin]
             apart_s = _apart_s(before.ahead_s, ask.ahead_s)
-            if apart_s or not delay_s:  # without a delay nobody waits for a slot
+            if apart_s or not delay_s:  # without a delay there are no slots
                 least_s = min(least_s, delay_s) - apart_s
             gap_s = ask.at_s - before.at_s
             if gap_s < least_s - ROUNDING_S:
@@ -93,13 +93,13 @@ def _polite(plan: Scenario, world: World, web: SimWeb) -> Iterator[Violation]:
 
 
 def _unblocked(plan: Scenario, web: SimWeb) -> Iterator[Violation]:
-    """A host that said when to come back is not asked before, by anybody."""
+    """Check that no worker requests a blocked host."""
     if plan.faults.throttled or plan.faults.unknown:
-        return  # a block that could not be written is not known to the others
+        return  # other workers do not know a block that failed to be written
     known_s = BLOCK_KNOWN_S + plan.faults.latency_s * 4
     for rebuff in web.rebuffs:
         if any(rebuff.at_s <= stop_s <= rebuff.at_s + known_s for stop_s in rebuff.asker.stops_s):
-            continue  # the one who heard it could not tell the others
+            continue  # the worker with the answer could not write the block
         for ask in web.asks:
             until_s = rebuff.until_s - _apart_s(rebuff.ahead_s, ask.ahead_s) - ROUNDING_S
             if ask.origin == rebuff.origin and rebuff.at_s + known_s < ask.at_s < until_s:
@@ -109,7 +109,7 @@ def _unblocked(plan: Scenario, web: SimWeb) -> Iterator[Violation]:
 
 
 def _admitted(plan: Scenario, web: SimWeb) -> Iterator[Violation]:
-    """I5 of the faults list: nothing is asked for outside robots or the known hosts."""
+    """I5 of the fault list: requests stay within robots.txt and the known hosts."""
     for ask in web.asks:
         site = web.sites.get(ask.origin)
         if site is None or ask.path == ROBOTS:
@@ -124,7 +124,7 @@ def _admitted(plan: Scenario, web: SimWeb) -> Iterator[Violation]:
 
 
 def _forbidden(site: Site, ask: Ask, stale_s: float) -> bool:
-    """Whether no copy of robots.txt that may still be in use allows this."""
+    """True if no robots.txt copy possibly in use allows this."""
     if ask.path.startswith("/private/"):
         return True
     change_s = site.robots_changes_at_s
@@ -136,14 +136,14 @@ def _forbidden(site: Site, ask: Ask, stale_s: float) -> bool:
 
 
 def _stale_s(plan: Scenario) -> float:
-    """For how long after a change the robots.txt of before may be gone by."""
+    """Return how long after a change an old robots.txt can be used."""
     return ROBOTS_FRESH_S + ROBOTS_USED_S + 2 * plan.faults.clock_error_ms / 1000
 
 
 def _allowed_at_last(
     plan: Scenario, world: World, web: SimWeb, cloud: Cloud
 ) -> Iterator[Violation]:
-    """What robots.txt has come to allow is not left out for longer than a copy may be kept."""
+    """Check that newly allowed URLs are fetched once a robots.txt copy has expired."""
     error_s = plan.faults.clock_error_ms / 1000
     for record in world.pages.values():
         origin, _, path = record.url.removeprefix("http://").partition("/")
@@ -157,7 +157,7 @@ def _allowed_at_last(
 
 
 def _sparing(world: World, web: SimWeb, cloud: Cloud) -> Iterator[Violation]:
-    """I2: at most one request for each delivery of a URL, and none once its end is known."""
+    """I2: at most one request per delivery of a URL, and none once its outcome is known."""
     crawls = {crawl.user_agent: crawl.id for crawl in world.crawls.values() if crawl.user_agent}
     ended: dict[tuple[str, str], int] = {}
     for place, journal in enumerate(world.journals.values()):

@@ -1,8 +1,8 @@
-"""The event source mapping: messages to workers, over and over, on a bad day.
+"""Event source mapping under faults: delivers messages to workers.
 
-A batch's acknowledgement may be lost; an invocation may be killed before or after any effect, may
-run into its time limit, may freeze and come back when nobody waits for it any more, may run twice
-at once; containers are warm or new, and their clocks differ.
+Acknowledgements get lost. An invocation can be killed before or after any effect, reach its time
+limit, freeze and resume after its timeout, or run twice at once. Containers are warm or new, and
+their clocks differ.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 MIDNIGHT_MS = 1_790_035_200_000  # 2026-09-22T00:00:00Z
 FUNCTION_TIMEOUT_S = 60
 VISIBILITY_S = 6 * FUNCTION_TIMEOUT_S
-# RecursiveLoop=Allow. Under Terminate it would be 16: the longest chain of invocations, each the
-# cause of the next, that Lambda does not take for a loop (case 22).
+# RecursiveLoop=Allow. Under Terminate it would be 16: the longest chain of invocations that Lambda
+# does not treat as a loop (case 22).
 HOPS_MAX: int | None = None
 
 
@@ -54,29 +54,30 @@ class Cloud:
         self.sqs = Sqs(world, trace, self.random, self.faults)
         self.exports = ExportFunction(self, scenario.exporter)
         self.late_seeds = 0
-        # What processes wait for that are dead.
+        # Awaited by dead processes.
         self.never: list[asyncio.Future[None]] = []
-        # How often a URL of a crawl was handed to a worker, which may have asked for it each time.
+        # Deliveries of a crawl's URL to workers; each may have requested it.
         self.handed: Counter[tuple[str, str]] = Counter()
-        # Packs and seeds that somebody died over, or gave back: what they held may stay as it was.
+        # Packs and seeds that a worker died on or returned; their URLs may stay open.
         self.scarred: set[str] = set()
-        # What people did to which crawl, and when it was done.
+        # User actions per crawl, and their time.
         self.steered: list[tuple[str, str, float]] = []
-        # What people change while a worker dies, so that whoever goes on with its work sees it.
+        # User edits made when a worker dies, so that its successor sees them.
         self.edits: list[Callable[[], None]] = []
-        # What escaped from a worker: nothing may (case 9).
+        # Exceptions that escaped a worker: must stay empty (case 9).
         self.raised: list[str] = []
-        # How long a worker waits for slots.
+        # Maximum wait of a worker for slots.
         self.wait_s_max = scenario.wait_s_max
-        # How long a worker waits for pages of other packs, before it stores a file of pages.
+        # Maximum wait of a worker for other packs' pages before it stores a file.
         self.segment_wait_s = Settings().segment_wait_s
         self.claims_travel = scenario.claims_travel
-        # Who is told to end; chance of its own, so that all else of a seed is as it was.
+        # Workers that get SIGTERM. A separate random generator keeps the rest of the seed
+        # unchanged.
         self._tellings = Random(f"{self.seed}/told")
         self._concurrency = self.random.randint(1, 4)
-        # Whether some workers have a browser, and packs of their own.
+        # Whether some workers have a browser and separate packs.
         self.renders = any(crawl.render is not RenderMode.NEVER for crawl in scenario.crawls)
-        # By whether they have one.
+        # Workers by whether they have a browser.
         self._warm: dict[bool, list[WorkerProcess]] = {True: [], False: []}
         self._names = 0
         self._running = 0
@@ -89,34 +90,34 @@ class Cloud:
 
     @property
     def idle(self) -> bool:
-        """Whether nothing is queued, hidden, delayed or running."""
+        """True if no message is queued, hidden, delayed or in flight."""
         return not self.sqs.messages and not self._running and not self.exports.busy
 
     @property
     def dead_letters(self) -> list[tuple[str, str | None]]:
-        """Bodies on the dead-letter queue, with their reasons."""
+        """Dead letters with their reasons."""
         return self.sqs.dead_letters
 
     def calm(self) -> None:
-        """Let nothing go wrong from here on."""
+        """Stop all faults."""
         self.faults = self.sqs.faults = self.faults.calmed()
 
     def wake(self) -> None:
-        """Have the mapping look again."""
+        """Make the mapping poll again."""
         self._changed.set()
 
     def drop(self, body: str, delay_s: float = 0) -> None:
-        """Put a message on the queue."""
+        """Send a message."""
         self.sqs.drop(body, self.now_s, delay_s=delay_s)
         self.wake()
 
     def collect(self, hops: int = 0) -> None:
-        """Take over what adapters sent."""
+        """Collect the messages that adapters sent."""
         self.sqs.collect(self.now_s, hops)
         self.wake()
 
     def drop_late_seeds(self) -> None:
-        """Drop one more seed on every crawl that runs, at the worst moment."""
+        """Send one more seed to every running crawl, at the worst moment."""
         self.late_seeds += 1
         self.trace.counts["late seeds"] += 1
         for crawl in self.world.crawls.values():
@@ -125,20 +126,20 @@ class Cloud:
                 self.drop(encode(Loose(crawl=crawl.id, references=(url,))))
 
     def redrive(self) -> int:
-        """Move dead letters back, and count them."""
+        """Redrive the dead letters and count them."""
         return self.sqs.redrive(self.now_s)
 
     def name(self, kind: str) -> str:
-        """Name a new process."""
+        """Return a name for a new process."""
         self._names += 1
         return f"{kind}{self._names}"
 
     def person(self) -> WorkerProcess:
-        """A process whose ports a person's commands go through; faults do not touch it."""
+        """Return a process for a user's commands; it has no faults."""
         return WorkerProcess(self, self.name("person"), calm=True)
 
     async def run(self, until_s: float, *, stop_when_idle: bool) -> bool:
-        """Deliver messages until a moment, or until there are none; whether it went idle."""
+        """Deliver messages until a time or until idle; returns whether it became idle."""
         while self.now_s < until_s:
             if self.trace.endless:
                 raise Endless
@@ -161,7 +162,7 @@ class Cloud:
         now_s = self.now_s
         next_s = until_s
         if self._running < self._concurrency:
-            # What is visible is received next: those before it had been received too often.
+            # Receive the visible messages; earlier ones exceeded their receive count.
             next_s = min([until_s, *(message.visible_s for message in self.sqs.messages)])
         try:
             await asyncio.wait_for(self._changed.wait(), max(0.001, next_s - now_s))
@@ -174,7 +175,7 @@ class Cloud:
         task.add_done_callback(lambda done: done.result())
 
     async def _invoke(self, batch: list[Message]) -> None:
-        faults = self.faults  # of now: those of its end may be none
+        faults = self.faults  # current faults; those at its end may be off
         process = self._process(renders=batch[0].queue == QUEUE)
         if self.random.random() < faults.killed:
             process.kill_in = self.random.randint(1, self.random.choice((8, 30, 120)))
@@ -221,7 +222,7 @@ class Cloud:
             self._changed.set()
 
     def _plan_end(self, process: WorkerProcess) -> None:
-        """Have some workers told to end, sooner or later; most are killed a moment afterwards."""
+        """Send SIGTERM to some workers at a random time; most are killed soon afterwards."""
         chances = self._tellings
         if chances.random() < self.faults.told:
             process.told_in = chances.randint(1, chances.choice((8, 30, 120)))
@@ -230,14 +231,14 @@ class Cloud:
     def _check_requeued(
         self, process: WorkerProcess, faults: Faults, failed: Sequence[str]
     ) -> None:
-        """Check that a worker that was told to end, and did, has left no message to wait."""
+        """Check that a worker that ended after SIGTERM left no message invisible."""
         if process.ending.told:
             self.trace.counts["ended as told"] += 1
             if failed and not (faults.throttled or faults.unknown):
                 self.raised.append(f"told to end, it left {len(failed)} messages to wait")
 
     def _hand_out(self, batch: Sequence[Message]) -> list[tuple[str, Message]]:
-        """Note which packs are in a batch, and which URLs may be asked for because of it."""
+        """Record a batch's packs and the URLs that it permits to request."""
         packs = []
         for message in batch:
             body = decoded(message.body)

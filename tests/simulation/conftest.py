@@ -1,4 +1,4 @@
-"""The actors log every fault that they meet, which here is all the time."""
+"""Silences the actors, which log every fault."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which kinds of situation a seed is one of: so that none of them goes missing unnoticed."""
+"""Kinds of situations in a seed, so that a missing kind is detected."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LONG_S = 86_400.0
 def kinds(
     plan: Scenario, runs: list[tuple[CrawlPlan, str]], world: World, web: SimWeb
 ) -> Counter[str]:
-    """Name the kinds of situation that occurred."""
+    """Return the kinds of situations that occurred."""
     actions = {action for crawl in plan.crawls for _, action in crawl.actions}
     return Counter(
         {
@@ -105,7 +105,7 @@ def _midnight(world: World) -> bool:
 
 
 def _expired(runs: list[tuple[CrawlPlan, str]], world: World) -> bool:
-    """Whether a later run of a name claimed what an earlier one had."""
+    """True if a later run of a name claimed URLs of an earlier one."""
     claimed: dict[str, set[str]] = {}
     for plan, crawl_id in runs:
         urls = {record.url for record in world.pages.values() if record.crawl == crawl_id}

@@ -1,8 +1,7 @@
-"""The exporter as a function that is invoked by events and by a queue: more than once, and at once.
+"""The exporter as a function invoked by events and by a queue: repeatedly and concurrently.
 
-Lambda keeps an event until a run of it comes to its end, and gives up after the third; SQS hands
-an order out again and again, and gives up after the fifth time. Either may be delivered twice, at
-once or after the first has long been dealt with (case 27).
+Lambda retries an event until a run of it ends, at most three times. SQS redelivers an order at most
+five times. Either can be delivered twice, at once or long after the first was processed (case 27).
 """
 
 from __future__ import annotations
@@ -24,16 +23,16 @@ if TYPE_CHECKING:
     from tests.simulation.cloud import Cloud
     from tests.simulation.scenario import ExporterPlan
 
-# infra/exporter.py: two more after the first; and how often an order is handed out.
+# infra/exporter.py: two retries after the first run; maximum receives of an order.
 TRIES, RECEIVES = 3, 5
 RETRY_S = 60.0
-# An order that was not deleted is seen again when its invocation could not be alive any more.
+# An undeleted order becomes visible once its invocation must have ended.
 HIDDEN_S = 60.0
 TROUBLED_RUNS_MAX = 150
 
 
 class ExportFunction:
-    """The exporter's function, and the queue that it orders by."""
+    """The exporter's function and its order queue."""
 
     def __init__(self, cloud: Cloud, plan: ExporterPlan) -> None:
         self._cloud = cloud
@@ -42,27 +41,27 @@ class ExportFunction:
         self._idle = asyncio.Event()
         self._events = 0
         self._asked: set[str] = set()
-        # What befalls exporters: nothing that they do changes what befalls workers.
+        # Faults of exporters; they are independent of the workers' faults.
         self.chances = Random(f"{cloud.seed}/exports")
         self._room = asyncio.Semaphore(self.chances.randint(1, 4))
-        # Past their time limit, and not dead yet.
+        # Past their time limit, but alive.
         self._zombies: list[ExporterProcess] = []
         self.watch = Watch(cloud.world, cloud.trace)
 
     @property
     def busy(self) -> bool:
-        """Whether something is not yet dealt with."""
+        """True if an event or order is pending."""
         return self._waiting > 0
 
     def accept(self, event: Mapping[str, Any]) -> None:
-        """Take an event; it is delivered at least once."""
+        """Accept an event; it is delivered at least once."""
         self._events += 1
         identity = f"request-{self._events}"
         days = days_wanted(event, self._plan.span)
         known = identity_of(dict(event), identity)
         for day in days:
-            # By the hour, a day that is not over waits for a run that is going on. What comes again
-            # asks for nothing more.
+            # In hourly exports, an unfinished day waits for a current run. A repeated event
+            # requests nothing more.
             waits = "day" not in event and self._plan.span == "hour" and day == days[-1]
             if not waits and known not in self._asked:
                 self.watch.ask(day)
@@ -75,7 +74,7 @@ class ExportFunction:
             self._keep(self._deliver(begin, days, 0, tries=TRIES, hidden_s=RETRY_S), days)
 
     def collect(self, hops: int) -> None:
-        """Take over what exporters ordered."""
+        """Collect orders sent by exporters."""
         orders, self._cloud.world.ordered = self._cloud.world.ordered, []
         for mail in orders:
             day = decode_order(mail.body).scope.day
@@ -154,7 +153,7 @@ class ExportFunction:
         hops: int,
     ) -> bool:
         cloud, plan = self._cloud, self._plan
-        # The adversary tires after so many, or a day could take for ever.
+        # The number of faults is bounded, otherwise a day could take forever.
         calm = cloud.trace.counts["export run"] >= TROUBLED_RUNS_MAX
         process = ExporterProcess(cloud, cloud.name("e"), plan, calm=calm)
         if not calm and self.chances.random() < cloud.faults.killed:
@@ -169,8 +168,7 @@ class ExportFunction:
         )
         if not ended and not process.dead:
             self._zombies.append(process)
-            # It may put a file when it wakes, and die of it; nobody hears that. Lambda itself ends
-            # its like.
+            # It can write a file after it wakes, and die silently. Lambda ends such processes too.
             for day in days:
                 self.watch.give_up(day)
         return bool(ended and done)
@@ -182,7 +180,7 @@ class ExportFunction:
         deadline_ms: int,
         runs: list[Run],
     ) -> bool:
-        """Work to the end, whoever still waits for it: a zombie that wakes is watched, too."""
+        """Work to the end, even if nothing waits; a frozen process that resumes is watched too."""
         try:
             await work(process, deadline_ms)
         except Transient:
@@ -194,17 +192,17 @@ class ExportFunction:
                 self.watch.end(run)
 
     async def settle(self) -> None:
-        """Have a person export every day twice, when nothing goes wrong any more."""
+        """Export every day twice after faults have stopped."""
         cloud = self._cloud
         for process in self._zombies:
             process.kill()
-        self._plan = replace(self._plan, reserve_ms=1_000)  # at one go
+        self._plan = replace(self._plan, reserve_ms=1_000)  # in one run
         for day in self.watch.days():
             files: list[dict[str, bytes]] = []
             for _ in range(2):
                 self.accept({"day": day})
                 await self._idle.wait()
                 written = cloud.world.files.items()
-                # A worker that stood still may write bodies of a pack that is done with meanwhile.
+                # A frozen worker can still write bodies of a finished pack.
                 files.append({key: body for key, body in written if key.startswith("exports/")})
             self.watch.settled(day, *files)

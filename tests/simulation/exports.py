@@ -1,15 +1,12 @@
-"""I7: what readers of exports see, at every moment at which something changes in the bucket.
+"""I7: the readers' view of exports, checked at each change in the bucket.
 
-- A visible manifest lists files that are there, with the hashes, sizes and rows it says: no half
-  export, whoever died (case 28).
-- They hold every record of that day once, and nothing else. Records stored after it was asked for
-  may be missing: the day is then to be exported again.
-- The same records give the same bytes.
-- Once nobody is at it, nothing is left that no manifest names: no file, and no state.
-
-One excuse, as the exporter's own docstring has it: runs that overlap and saw different records
-may mix their files, until the last of them has looked at what stands. Should that one die five
-times over, the mixture stays until the next run; its hashes give it away.
+A visible manifest lists existing files with the right hashes, sizes and rows: no partial export
+after a crash (case 28). The files hold every record of that day once and nothing else. Records
+stored after the request can be missing: then the day is exported again. The same records give the
+same bytes. Once no run is active, no file or state remains that no manifest names. Exception, as in
+the exporter's own docstring: overlapping runs that saw different records can mix their files until
+the last of them has checked the result. If that run dies five times, the mixture stays until the
+next run; its hashes reveal it.
 """
 
 from __future__ import annotations
@@ -33,14 +30,14 @@ if TYPE_CHECKING:
     from tests.simulation.trace import Trace
 
 Records = dict[tuple[str, str], "PageRecord"]
-# By the hour: until when in the morning the day before is exported, too.
+# Hourly exports: until this time of the morning the previous day is exported too.
 LATE_HOURS = 2
-# Orders of a unit that are under way, in terms of the most that its run can have at once.
+# Orders of a unit in flight, in multiples of one run's maximum.
 COPIES_MAX = 40
 
 
 def days_wanted(event: Mapping[str, Any], span: str) -> tuple[str, ...]:
-    """Say which days an event is about: its own, or what follows from the schedule's time."""
+    """Return an event's days: its own, or those that follow from the schedule's time."""
     if "day" in event:
         return (str(event["day"]),)
     moment = datetime.fromisoformat(event["time"]).astimezone(UTC)
@@ -53,12 +50,12 @@ def days_wanted(event: Mapping[str, Any], span: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=4_096)
 def day_asked(at_ms: int) -> str:
-    """Name the UTC day of a moment."""
+    """Return the UTC day of a time."""
     return date.fromordinal(date(1970, 1, 1).toordinal() + at_ms // 86_400_000).isoformat()
 
 
 def manifest_of(day: str) -> str:
-    """Say where a day's manifest lies."""
+    """Return the key of a day's manifest."""
     return f"exports/manifests/dt={day}.json"
 
 
@@ -72,53 +69,53 @@ class Run:
 
 @dataclass(slots=True, kw_only=True)
 class Span:
-    """From when a day is first asked for until nobody is at it, or asked to be."""
+    """Time from a day's first request until no run is active or requested."""
 
     records: Records
-    # Those that were there when it was last asked for.
+    # Records that existed at the last request.
     asked: Records
     runs: int = 0
     waiting: int = 0
     orders: int = 0
     overlapped: bool = False
     mixed: bool = False
-    # An event or order failed for the last time: it may have left anything but a broken promise.
+    # An event or order failed for the last time: it may leave anything except a wrong manifest.
     given_up: bool = False
-    # Nobody has asked since a run was given up, but for hours, which may give way to it.
+    # Since a run was given up, only hourly events arrived, which may yield to it.
     gives_way: bool = False
 
 
 class Watch:
-    """Looks at the bucket as a reader would."""
+    """Checks the bucket like a reader."""
 
     def __init__(self, world: World, trace: Trace) -> None:
         self.found: list[str] = []
         self._world = world
         self._trace = trace
         self._spans: dict[str, Span] = {}
-        # Days whose files a dead run may have left mixed.
+        # Days whose files a dead run may have mixed.
         self._left_mixed: set[str] = set()
-        # Days with a run that was given up: until it is too old, an hour gives way to it.
+        # Days with a run that was given up: hourly events yield to it until it is too old.
         self._given_up: set[str] = set()
         self._bytes_of: dict[tuple[str, frozenset[bytes]], str] = {}
         self._digests: dict[bytes, str] = {}
         self._lines: dict[PageRecord, bytes] = {}
         self._seen: dict[str, bytes] = {}
 
-    # --- who is at it -----------------------------------------------------------------------
+    # --- active runs ----------------------------------------------------------------------
 
     def ask(self, day: str) -> None:
-        """Note that somebody wants what is there now."""
+        """Record that the day's current records were requested."""
         span = self._span(day)
         span.asked, span.gives_way = self._records(day), False
 
     def expect(self, day: str, more: int = 1) -> None:
-        """Note that an event or order about a day is waiting, or is no longer."""
+        """Record that an event or order for a day starts or ends waiting."""
         self._span(day).waiting += more
         self._close(day)
 
     def ordered(self, day: str, body: str) -> None:
-        """Note an order: there are not to be more and more of them."""
+        """Record an order; their number must not grow without bound."""
         span = self._span(day)
         span.orders += 1
         if json.loads(body)["kind"] == "unit" and json.loads(body)["ticket"][0] > 0:
@@ -127,7 +124,7 @@ class Watch:
             self.found.append(f"{day}: {span.waiting} orders wait at once")
 
     def begin(self, day: str) -> Run:
-        """Note that an invocation begins."""
+        """Record the start of an invocation."""
         span = self._span(day)
         span.runs += 1
         if span.runs > 1:
@@ -136,21 +133,21 @@ class Watch:
         return Run(day=day)
 
     def end(self, run: Run) -> None:
-        """Note that an invocation is over, dead or alive; once is enough."""
+        """Record the end of an invocation, dead or alive, once."""
         if run.running:
             run.running = False
             self._span(run.day).runs -= 1
             self._close(run.day)
 
     def rounds_max(self, day: str) -> int:
-        """Say after how many rounds a day should have ended: each writes a row or more.
+        """Return the maximum rounds of a day: each writes at least a row.
 
-        Units whose files another run has changed do it again.
+        Units whose files another run changed repeat theirs.
         """
         return 30 + 4 * len(self._records(day))
 
     def give_up(self, day: str) -> None:
-        """Note that an event or order about a day has failed for the last time."""
+        """Record that an event or order for a day failed for the last time."""
         self._span(day).given_up = True
 
     def _span(self, day: str) -> Span:
@@ -184,15 +181,15 @@ class Watch:
                 self.found.append(f"{day}: left behind: {surplus[:3]}")
 
     def _lost(self, day: str, manifest: bytes, span: Span) -> int:
-        """Count the records that an export should have by now, and has not."""
+        """Count the records that an export must have and lacks."""
         wanted = self._lines_of(span.asked) & self._lines_of(self._records(day))
         found = self._rows(manifest).values()
         return max((len(wanted.difference(rows)) for rows in found), default=len(wanted))
 
-    # --- what is there ----------------------------------------------------------------------
+    # --- visible files --------------------------------------------------------------------
 
     def look(self) -> None:
-        """Check the manifests that are visible, as something has just changed."""
+        """Check the visible manifests after a change."""
         for day in sorted({*self._spans, *self._left_mixed}):
             manifest = self._world.files.get(manifest_of(day))
             if manifest is None:
@@ -213,7 +210,7 @@ class Watch:
                 self._read(day, manifest, span)
 
     def _broken(self, day: str) -> str | None:
-        """Say what a visible manifest promises and does not keep."""
+        """Return a visible manifest's unkept promises."""
         body = self._world.files.get(manifest_of(day))
         if body is None:
             return None
@@ -234,7 +231,7 @@ class Watch:
         return None if manifest["day"] == day else f"{day} is said to be {manifest['day']}"
 
     def _read(self, day: str, manifest: bytes, span: Span) -> None:
-        """Check the rows of an export that has just become visible."""
+        """Check the rows of a newly visible export."""
         self._trace.counts["export seen"] += 1
         records = self._records(day)
         now, then = self._lines_of(records), self._lines_of(span.records)
@@ -247,13 +244,13 @@ class Watch:
             if lost := (then & now) - counted.keys():
                 self.found.append(f"{day}: {len(lost)} records lost, such as {min(lost)!r}")
         if records != span.records:
-            return  # where files end depends on when the rows came; unchanged records are promised
+            return  # file boundaries depend on arrival times of rows
         same = self._bytes_of.setdefault((day, frozenset(now)), self._digest(manifest))
         if same != self._digest(manifest):
             self.found.append(f"{day}: the same rows in other bytes")
 
     def settled(self, day: str, first: dict[str, bytes], second: dict[str, bytes]) -> None:
-        """Check the export of a day about which nobody does anything any more."""
+        """Check the export of a day without activity."""
         manifest = second.get(manifest_of(day))
         if manifest is None or self._broken(day) is not None:
             self.found.append(f"{day}: not exported in the end: {self._broken(day)}")
@@ -268,21 +265,21 @@ class Watch:
             self.found.append(f"{day}: left behind: {surplus[:3]}")
 
     def _surplus(self, day: str) -> list[str]:
-        """List files of a day that its manifest does not name, and what runs have left of it."""
+        """List files of a day that its manifest omits, and leftover run state."""
         named = {manifest_of(day)}
         for file in json.loads(self._world.files[manifest_of(day)])["files"]:
             named.add(f"exports/{file['path']}")
         ours = (key for key in self._world.files if key.startswith("exports/"))
         return sorted(key for key in ours if f"dt={day}" in key and key not in named)
 
-    # --- records and rows -------------------------------------------------------------------
+    # --- records and rows -----------------------------------------------------------------
 
     def days(self) -> list[str]:
-        """Name the days that have records."""
+        """Return the days with records."""
         return sorted({day_asked(record.fetched_at) for record in self._world.pages.values()})
 
     def _records(self, day: str) -> Records:
-        """Find the records of a day by when they were asked for, wherever they are filed."""
+        """Return a day's records by request time, in whichever day they are stored."""
         return {
             key: record
             for key, record in self._world.pages.items()
@@ -298,7 +295,7 @@ class Watch:
         return lines
 
     def _rows(self, manifest: bytes) -> dict[str, list[bytes]]:
-        """Read the rows that a manifest names, by format."""
+        """Read the rows of a manifest's files, by format."""
         found: dict[str, list[bytes]] = {}
         for name, body in self._bodies(manifest):
             found.setdefault(name, []).extend(body.splitlines(keepends=True))

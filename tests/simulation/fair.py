@@ -1,7 +1,7 @@
-"""A small crawl beside a big one, in virtual time: how long it takes, and how long alone.
+"""Duration of a small crawl beside a big one, and alone, in virtual time without faults.
 
-The queue delivers in SQS's order: the oldest messages first, more or less; with fair queues as
-`bench/fairness/neighbours.py` says. Nothing goes wrong here.
+The queue delivers in SQS's order, roughly oldest first; fair queues follow
+`bench/fairness/neighbours.py`.
 """
 
 from __future__ import annotations
@@ -34,44 +34,44 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 PACK_URLS = 25
-# When the small crawl is started, about: the big one is in full swing by then.
+# Approximate start of the small crawl; by then the big one is at full speed.
 HEAD_START_S, HEAD_START_SPREAD_S = 10.0, 5.0
 WAIT_S_MAX = 4 * 3_600.0
-# How many batches Lambda works on at first, and how many more a second (services-sqs-scaling).
+# Lambda's initial concurrent batches, and the increase per second (services-sqs-scaling).
 WORKERS_FIRST, WORKERS_MORE = 5, 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contest:
-    """A small crawl, the big one beside it, and who works on both."""
+    """A small crawl, a big one, and their workers."""
 
     seed: int = 1
-    # How many workers there are, how long one waits for slots, and whether the queue is fair.
+    # Number of workers, a worker's maximum wait for slots, and whether the queue is fair.
     workers: int = 50
     wait_s_max: float = Settings().wait_s_max
     fair: bool = True
     small_hosts: int = 10
     small_pages: int = 20
     small_delay_ms: int = 1_000
-    # How many URLs of the big crawl are queued; 0: the small one is alone.
+    # Queued URLs of the big crawl; 0: the small one is alone.
     big_urls: int = 100_000
     big_hosts: int = 200
     big_delay_ms: int = 4_000
     big_latency_s: float = 0.05
-    # Whether they wait for their hosts in backlogs, or are all on the queue.
+    # Whether they wait in host backlogs or are all on the queue.
     waits: bool = True
     batch: int = 40
 
 
 class Quiet(Trace):
-    """A trace that nobody reads."""
+    """A trace that drops its lines."""
 
     def note(self, line: str) -> None:
-        """Add nothing."""
+        pass
 
 
 class OrderedSqs(Sqs):
-    """A queue that delivers in SQS's order, or in that of a fair queue."""
+    """A queue with SQS's order, or a fair queue's."""
 
     def __init__(self, world: World, trace: Trace, contest: Contest) -> None:
         super().__init__(world, trace, Random(f"{contest.seed}/sqs"), Faults())
@@ -80,7 +80,7 @@ class OrderedSqs(Sqs):
         self._groups: dict[str, str] = {}
 
     def receive(self, now_s: float, visibility_s: float, _hops_max: int | None) -> list[Message]:
-        """Hand out a full batch, if there is one, in order."""
+        """Return a full batch in order, if there is one."""
         waiting: defaultdict[str, deque[Message]] = defaultdict(deque)
         for message in self.messages:
             if message.visible_s <= now_s:
@@ -107,7 +107,7 @@ class OrderedSqs(Sqs):
             self._neighbours.done(message.id, now_s)
 
     def _group(self, message: Message) -> str:
-        """Name the group of a message: its crawl. A queue that is not fair has one for all."""
+        """Return a message's group: its crawl, or one common group without fair queues."""
         if not self._fair:
             return ""
         if message.id not in self._groups:
@@ -118,7 +118,7 @@ class OrderedSqs(Sqs):
 
 
 def took_s(contest: Contest) -> float:
-    """Run a contest in virtual time: how long the small crawl takes, in seconds."""
+    """Run a contest in virtual time; returns the small crawl's duration in seconds."""
     took: float = loop.run(_play(contest))
     return took
 
@@ -175,7 +175,7 @@ async def _start_small(contest: Contest, cloud: Cloud) -> Crawl:
 
 
 def _queue_big(contest: Contest, cloud: Cloud) -> None:
-    """Queue a big crawl's packs, each of one host, the hosts in turn."""
+    """Queue a big crawl's packs, one host each, hosts in turn."""
     crawl = Crawl(
         id="big",
         name="big",
@@ -204,7 +204,7 @@ def _queue_big(contest: Contest, cloud: Cloud) -> None:
 
 
 def _small_sites(contest: Contest) -> list[Site]:
-    """Trees: three links a page."""
+    """Trees: three links per page."""
     paths = ["/", *(f"/{n}" for n in range(1, contest.small_pages))]
     pages = {
         path: SimPage(links=tuple(paths[3 * n + 1 : 3 * n + 4])) for n, path in enumerate(paths)
@@ -214,7 +214,7 @@ def _small_sites(contest: Contest) -> list[Site]:
 
 
 def _big_sites(contest: Contest) -> list[Site]:
-    """Pages without links: what is queued is all."""
+    """Pages without links: only queued URLs exist."""
     if not contest.big_urls:
         return []
     page = SimPage(latency_s=contest.big_latency_s)

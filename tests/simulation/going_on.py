@@ -1,4 +1,4 @@
-"""Runs that go on from an earlier one of their name: when they do, and what must come of it."""
+"""Runs that continue an earlier run of their name."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     from tests.simulation.scenario import CrawlPlan, Scenario
     from tests.simulation.web import SimWeb
 
-# Faults rage for six hours at most, and what they held up is through by then.
+# Faults last at most six hours, and delayed work is done by then.
 AFTER_S = 30 * 3_600.0
 
 
 def with_sequels(seed: int, plans: list[CrawlPlan]) -> list[CrawlPlan]:
-    """Have some crawls stopped by a limit, and gone on with; chance of its own."""
+    """Stop some crawls at a limit and continue them; separate random generator."""
     random = Random(f"sequel/{seed}")
     first = plans[0]
     alone = sum(plan.name == first.name for plan in plans) == 1
@@ -63,7 +63,7 @@ def with_sequels(seed: int, plans: list[CrawlPlan]) -> list[CrawlPlan]:
 
 
 def going_on(world: World, crawl: Crawl) -> tuple[Crawl, list[SeedsMessage]]:
-    """Have a run go on as `Control` does, and make the messages that it needs for that."""
+    """Continue a run as `Control` does, and build its messages."""
     runs = within(crawl, world.crawls.values(), Settings().ledger_retention_s)
     crawl = resumed(crawl, runs, {run.id: _total(world, run.id) for run in runs})
     at_ms = crawl.started_at_ms
@@ -91,7 +91,7 @@ def check_sequels(
 ) -> Iterator[Violation]:
     """Check that a run requests what earlier runs left out or failed to get, and nothing else.
 
-    Except for what a delivery claimed once more after the run, having stood still before it died.
+    Exception: URLs that a frozen delivery claimed after the run, before it died.
     """
     for sequel, run_id in runs:
         crawl = world.crawls[run_id]
@@ -99,12 +99,12 @@ def check_sequels(
             continue
         asked = set().union(*(_asked(world, run, crawl) for run in crawl.resumes))
         claimed = _claimed(world, run_id)
-        # A rule with a window of its own has what it matches asked for again.
+        # A rule with its own window requests its URLs again.
         lapsed = {url for url in asked & claimed if said_of(sequel.rules, url).window_s is not None}
         if again := (asked & claimed) - lapsed:
             yield Violation("I3 asked again by a sequel", f"{run_id}: {sorted(again)[:3]}")
         counted = len(asked) + len(claimed)
-        # What robots.txt forbids gives its share of the limit back.
+        # URLs forbidden by robots.txt return their share of the limit.
         totals = [_total(world, run) for run in (run_id, *crawl.resumes)]
         most = sequel.pages_max + totals[0].get(UNSPENT, 0)
         if counted > most:
@@ -114,10 +114,10 @@ def check_sequels(
         if lapsed or plan.poison or untold or cut(Counter(total)) or plan.faults.late_seeds:
             continue
         if any(total.get("fetched.truncated") for total in totals):
-            continue  # a page that a limit of bytes cut leads to what nobody has read
+            continue  # a page truncated by the byte limit leads to unread links
         meaning = Meaning(sequel.rules, sequel.depth_max)
         whole = walk(web, list(sequel.seeds), most, meaning)
-        # What was dropped by hand takes of the limit, too.
+        # Messages sent by hand use the limit too.
         extras = sum("/extra/" in url for url in asked | claimed)
         expected = extras + min(most - extras, len(whole.claimed))
         held = {
@@ -126,7 +126,7 @@ def check_sequels(
             if claim.pack in scarred and claim.crawl in crawl.resumes
         }
         left = whole.claimed - asked - claimed
-        # That, and what only such pages lead to.
+        # These, and URLs found only through such pages.
         behind = (
             whole.claimed - walk(web, list(sequel.seeds), most, meaning, frozenset(held)).claimed
         )
@@ -146,7 +146,7 @@ def _claimed(world: World, crawl_id: str) -> set[str]:
 
 
 def _asked(world: World, crawl_id: str, sequel: Crawl) -> set[str]:
-    """List the URLs of a run that a run which continues it does not request again."""
+    """List a run's URLs that its successor does not request again."""
     found: set[str] = set()
     for owner, ledger, _ in world.commits:
         if owner == crawl_id:

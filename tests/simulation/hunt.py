@@ -1,8 +1,8 @@
-"""Hunting a break: how many seeds it takes until the simulation notices it.
+"""Hunt a mutant: count the seeds until the simulation detects it.
 
-Which seed showed each break last time is noted (`caught.json`, by `--mutants --note`), and tried
-first. It is a hint and no more: where it does not show the break any longer, all are tried. A note
-is a place among those seeds that can show the break at all, so it is never beyond the limit.
+`caught.json` holds the seed that last revealed each mutant (`--mutants --note`), and it is tried
+first. If it no longer reveals the mutant, all seeds are tried. Its number counts only seeds that
+can reveal the mutant at all, so it never exceeds the limit.
 """
 
 from __future__ import annotations
@@ -24,41 +24,41 @@ if TYPE_CHECKING:
     from tests.simulation.scenario import Scenario
 
 SEEDS_MAX = 400
-# More than twice what any of 300 seeds takes: a break that never ends shows sooner.
+# More than twice the steps of any of 300 seeds; an endless mutant is detected earlier.
 STEPS_MAX = 60_000
-# Some breaks make a seed go on without end. For a note it is worth looking for a shorter one.
+# Some mutants run a seed without end; for a note, a shorter seed is preferred.
 QUICK_S, PATIENCE_S = 1.0, 60.0
 NOTES = Path(__file__).with_name("caught.json")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Catch:
-    """At which seed, of those that can show it, a break was noticed, and by which invariant."""
+    """Seed that revealed a mutant, among those that can, and the failed invariant."""
 
     place: int
     invariant: str
 
 
 def notes() -> Mapping[str, int]:
-    """Read where each break was caught last time."""
+    """Read the noted seed of each mutant."""
     places: dict[str, int] = json.loads(NOTES.read_text())
     return places
 
 
 def note(caught: Mapping[str, int]) -> None:
-    """Write down where each break was caught."""
+    """Write the seed of each mutant."""
     NOTES.write_text(json.dumps(dict(sorted(caught.items())), indent=2) + "\n")
 
 
 def noted_seeds(mutants: Iterable[Mutant]) -> set[int]:
-    """Tell which seeds showed these breaks last time."""
+    """Return the seeds that revealed these mutants last time."""
     places = notes()
     noted = ((mutant, places[mutant.name]) for mutant in mutants if mutant.name in places)
     return {next(itertools.islice(_plans(mutant), place - 1, None)).seed for mutant, place in noted}
 
 
 def hunt(mutant: Mutant, hint: int | None = None) -> Catch | None:
-    """Break a guard until it shows; None if `SEEDS_MAX` seeds do not show it."""
+    """Try seeds until the mutant is detected; None after `SEEDS_MAX` seeds."""
     with mutant.active():
         if hint is not None and 0 < hint <= SEEDS_MAX:
             for plan in itertools.islice(_plans(mutant), hint - 1, hint):
@@ -71,9 +71,9 @@ def hunt(mutant: Mutant, hint: int | None = None) -> Catch | None:
 
 
 def quickest(mutant: Mutant, hint: int | None = None) -> Catch | None:
-    """Break a guard until it shows soon, or for a while; None as for `hunt`.
+    """Try seeds for an early detection, for a limited time; None as for `hunt`.
 
-    A hint that still shows it soon is as good as any.
+    A noted seed that still detects it early is used.
     """
     best: Catch | None = None
     best_s, started_s = float("inf"), time.perf_counter()

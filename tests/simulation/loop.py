@@ -1,4 +1,4 @@
-"""An event loop in virtual time: when nothing is ready, the clock jumps to the next timer."""
+"""Event loop in virtual time: when no task is ready, the clock jumps to the next timer."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 
 
 class Stuck(Exception):
-    """Nothing is ready, no timer is set: the actors wait for each other for ever."""
+    """No task is ready and no timer is set: a deadlock of the actors."""
 
 
 class _Selector:
-    """Selects nothing, and lets virtual time pass while doing so."""
+    """Selects no events, and advances virtual time."""
 
     def __init__(self, loop: VirtualLoop) -> None:
         self._loop = loop
@@ -31,12 +31,12 @@ class _Selector:
 
 
 class VirtualLoop(asyncio.BaseEventLoop):
-    """No sockets, no threads, no real waiting."""
+    """Event loop without sockets, threads or real waits."""
 
     def __init__(self) -> None:
         super().__init__()
         self._now_s = 0.0
-        # The base's timers, in order of their time, and how early it runs them.
+        # The base class's timers in order, and its timer resolution.
         self._scheduled: list[asyncio.TimerHandle]
         self._clock_resolution: float
         # BaseEventLoop's run-once works with anything that can select.
@@ -47,15 +47,15 @@ class VirtualLoop(asyncio.BaseEventLoop):
         return self._now_s
 
     def advance(self, seconds: float) -> None:
-        """Let time pass."""
-        # A step of at least a microsecond: a float sum that does not move would spin for ever.
+        """Advance the time."""
+        # At least a microsecond: a float sum that does not change would loop forever.
         self._now_s += max(seconds, 1e-6)
 
     def catch_up(self) -> None:
-        """Have it be as late as a timer says that is about to be run.
+        """Advance to the time of a timer that is about to run.
 
-        The base runs those of the next nanosecond as well. Two tasks that look at the clock, and
-        wait for what is left, would keep each other ready for ever.
+        The base also runs timers of the next nanosecond. Otherwise two tasks that read the clock
+        and wait for the remainder would keep each other ready forever.
         """
         if self._scheduled:
             at_s = self._scheduled[0].when()
@@ -63,21 +63,21 @@ class VirtualLoop(asyncio.BaseEventLoop):
                 self._now_s = max(self._now_s, at_s)
 
     def _process_events(self, event_list: list[Any]) -> None:
-        """There are none."""
+        """No events exist."""
 
     def _write_to_self(self) -> None:
-        """There is nobody to wake."""
+        """No thread needs to be woken."""
 
 
 def run(main: Coroutine[Any, Any, Any]) -> Any:
-    """Run a coroutine to its end in virtual time; what is left behind is cancelled."""
+    """Run a coroutine to its end in virtual time; remaining tasks are cancelled."""
     loop = VirtualLoop()
-    loop.set_exception_handler(lambda *_: None)  # what dies of a cancelled simulation is no news
+    loop.set_exception_handler(lambda *_: None)  # errors of a cancelled simulation are expected
     try:
         asyncio.set_event_loop(loop)
         return loop.run_until_complete(main)
     finally:
-        # What was cut short may wait in its turn for what never comes: until none is left.
+        # A cancelled task can itself wait for one that never ends: repeat until none is left.
         while rest := asyncio.all_tasks(loop):
             for task in rest:
                 task.cancel()

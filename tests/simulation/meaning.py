@@ -1,4 +1,4 @@
-"""What rules mean, written once more, with Python's own expressions."""
+"""The meaning of rules, implemented a second time with Python's own expressions."""
 
 from __future__ import annotations
 
@@ -16,33 +16,33 @@ EDIT = "edit rules"
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """What rules mean for URLs of a crawl that they are of, as they stand at one time."""
+    """Meaning of a crawl's rules for URLs, at one time."""
 
     rules: tuple[UrlRule, ...]
     depth_max: int = 100
 
     def depth(self, url: str) -> int:
-        """How deep a URL may lie."""
+        """Return a URL's maximum depth."""
         return int(self._said(url, "depth_max", self.depth_max))
 
     def high(self, url: str) -> bool:
-        """Whether a URL goes past others."""
+        """True if a URL has priority."""
         return bool(self._said(url, "express", False))
 
     def follows(self, url: str) -> bool:
-        """Whether links of a page are taken."""
+        """True if a page's links are followed."""
         return bool(self._said(url, "follow", True))
 
     def records(self, url: str) -> bool:
-        """Whether a record of a page is kept."""
+        """True if a page's record is kept."""
         return bool(self._said(url, "record", True))
 
     def delay_ms(self, url: str, own_ms: int) -> int:
-        """How long a host is left alone after a URL."""
+        """Return a host's delay after a URL."""
         return int(self._said(url, "delay_ms", own_ms))
 
     def window_s(self, url: str, own_s: int) -> int:
-        """For how long claims of a URL hold."""
+        """Return the window of a URL's claims."""
         return int(self._said(url, "window_s", own_s))
 
     def _said(self, url: str, thing: str, otherwise: Any) -> Any:
@@ -54,7 +54,7 @@ class Meaning:
 
 
 def meanings(plan: Scenario, crawl: Crawl) -> tuple[Meaning, ...]:
-    """Say what the rules of a crawl meant while it ran: once for each that it had."""
+    """Return the meaning of each rule set that a crawl had."""
     versions = {crawl.rules}
     for one in plan.crawls:
         if one.name == crawl.name and edited(one):
@@ -63,5 +63,5 @@ def meanings(plan: Scenario, crawl: Crawl) -> tuple[Meaning, ...]:
 
 
 def edited(plan: CrawlPlan) -> bool:
-    """Whether the rules of a crawl change while it runs."""
+    """True if a crawl's rules change while it runs."""
     return any(action == EDIT for _, action in plan.actions)

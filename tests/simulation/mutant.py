@@ -1,4 +1,4 @@
-"""What a mutant is: one guard broken on purpose, in this process, for a while."""
+"""Mutants: one guard broken on purpose in this process, temporarily."""
 
 from __future__ import annotations
 
@@ -16,45 +16,45 @@ if TYPE_CHECKING:
 
 
 def anywhere(_plan: Scenario) -> bool:
-    """Take any scenario."""
+    """Accept any scenario."""
     return True
 
 
 def poisoned(plan: Scenario) -> bool:
-    """Take those with a page that brings its reader down."""
+    """Scenarios with a poison page."""
     return any(page.poison for site in plan.sites for page in site.pages.values())
 
 
 def forced_in_bounds(plan: Scenario) -> bool:
-    """Take those with a forced run that may have to give claims back, and one after it."""
+    """Scenarios with a forced run that may return claims, and a run after it."""
     *_, forced, last = plan.crawls[0], *plan.crawls
     return forced.window_s == 0 and forced is not last and forced.name == last.name
 
 
 def patient(plan: Scenario) -> bool:
-    """Take those with a crawl that is paused while visits last for long."""
+    """Scenarios with a paused crawl and long visits."""
     return plan.wait_s_max == PATIENT_S
 
 
 def cancelled(plan: Scenario) -> bool:
-    """Take those with a crawl that is cancelled."""
+    """Scenarios with a cancelled crawl."""
     return any(action == "cancel" for crawl in plan.crawls for _, action in crawl.actions)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mutant:
-    """One break: `owner.attribute` becomes `broken`."""
+    """One mutant: `owner.attribute` becomes `broken`."""
 
     name: str
     owner: Any
     attribute: str
     broken: Any
-    # Which scenarios can show it at all; the others are passed over.
+    # Scenarios that can reveal it; others are skipped.
     where: Callable[[Scenario], bool] = anywhere
 
     @contextmanager
     def active(self) -> Iterator[None]:
-        """Break it, for a while."""
+        """Apply the mutant for a block."""
         whole = self.owner.__dict__[self.attribute]
         decoded.cache_clear()
         setattr(self.owner, self.attribute, self.broken)
@@ -68,7 +68,7 @@ class Mutant:
 def mutants(
     *breaks: tuple[str, Any, str, Any], where: Callable[[Scenario], bool] = anywhere
 ) -> tuple[Mutant, ...]:
-    """Make mutants of (name, owner, attribute, what it becomes)."""
+    """Build mutants from (name, owner, attribute, replacement)."""
     return tuple(
         Mutant(name=name, owner=owner, attribute=attribute, broken=broken, where=where)
         for name, owner, attribute, broken in breaks

@@ -1,7 +1,7 @@
-"""Deliberate breaks of the guards: each must be caught, or the simulation proves nothing.
+"""Mutants of the guards: the simulation must detect each of them.
 
-A mutant replaces one method or value, in one process, while it is active. Any violation counts,
-since one break shows in several places.
+A mutant replaces one method or value in one process while it is active. Any violation counts,
+because one mutant shows in several places.
 """
 
 from __future__ import annotations

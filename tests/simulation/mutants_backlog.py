@@ -1,4 +1,4 @@
-"""Breaks of backlogs: what waits, what is out, and what follows."""
+"""Mutants of backlogs: waiting packs, packs in flight, and their successors."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ SUCCESSION = succession.Succession
 
 
 def polite(plan: Scenario) -> bool:
-    """Take those with a crawl that has a delay."""
+    """Scenarios with a crawl that has a delay."""
     return any(crawl.delay_ms for crawl in plan.crawls)
 
 
 def polite_and_cancelled(plan: Scenario) -> bool:
-    """Take those with a crawl that has a delay, and one that is cancelled."""
+    """Scenarios with a crawl that has a delay and a cancelled one."""
     return polite(plan) and cancelled(plan)
 
 
 async def _last_lost(self: Any, crawl: str, host: str, waiting: Any) -> None:
-    """Put all packs but the last of several."""
+    """Queue all packs but the last of several."""
     await _WHOLE_PUT(self, crawl, host, waiting[: max(1, len(waiting) - 1)])
 
 
 async def _nothing_out(self: Any, crawl: str, host: str, own: str = "") -> Any:
-    """Look at a backlog, and take nothing for out."""
+    """Read a backlog with no pack in flight."""
     line = await _WHOLE_LOOK(self, crawl, host, own)
     return replace(line, out="", by="")
 
@@ -44,7 +44,7 @@ async def _nothing_out(self: Any, crawl: str, host: str, own: str = "") -> Any:
 async def _put_before(
     self: Any, crawl: Any, pack_id: str, journal: Any, won: Any, *rest: Any
 ) -> Any:
-    """Have packs wait before the commit that they follow from."""
+    """Queue packs before the commit that creates them."""
     places = [place for place, one in enumerate(journal.candidates) if one.url in won]
     ledger = Ledger(pack=pack_id, children=tuple(places))
     outgoing = outbox(pack_id, crawl.id, journal, ledger)
@@ -53,7 +53,7 @@ async def _put_before(
 
 
 async def _last_first(self: Any, crawl: str, host: str, own: str = "") -> Any:
-    """Look at a backlog from its end."""
+    """Read a backlog from its end."""
     line = await _WHOLE_LOOK(self, crawl, host, own)
     places = self._world.backlog[crawl, host]
     waits = sorted(places.keys() - {line.out, own})
@@ -61,19 +61,19 @@ async def _last_first(self: Any, crawl: str, host: str, own: str = "") -> Any:
 
 
 def _by_age(pack: Pack) -> Pack:
-    """Give a pack a place that does not go by its depth."""
+    """Order a pack without its depth."""
     express = any(target.express for target in pack.targets)
     return replace(pack, place=f"{0 if express else 1}.{pack.at_ms:014}.{pack.id}")
 
 
 def _without_priority(pack: Pack) -> Pack:
-    """Give a pack a place that does not go by what goes past others."""
+    """Order a pack without its priority."""
     depth = min(target.depth for target in pack.targets)
     return replace(pack, place=f"1.{depth:06}.{pack.at_ms:014}.{pack.id}")
 
 
 def _uncounted(outgoing: Any, now_ms: int) -> Any:
-    """Have a pack wait that forgets which of its URLs were counted."""
+    """Queue a pack without the record of counted URLs."""
     waiting = _WHOLE_WAITING(outgoing, now_ms)
     pack = decode(waiting.body)
     assert isinstance(pack, Pack)
@@ -88,7 +88,7 @@ async def _nothing(*_: Any, **__: Any) -> None:
 async def _without_a_message(
     self: Any, crawl: Any, found: Any, round_: Any, least_s: int = 0
 ) -> None:
-    """Take a pack on whose message was not sent."""
+    """Take a pack whose message was not sent."""
     if round_ is not None and round_.goes_on(crawl.id):
         round_.take_on(self._outgoing(found).pack)
     else:
@@ -96,14 +96,14 @@ async def _without_a_message(
 
 
 async def _not_sent_again(self: Any, crawl: Any, host: str, beginner: Any) -> None:
-    """Do not send again what an earlier delivery began with."""
+    """Do not resend an earlier delivery's first packs."""
     line = await self._backlog.look(crawl.id, host)
     if line.by not in beginner.names:
         await _WHOLE_BEGINNING(self, crawl, host, beginner)
 
 
 async def _unrecalled(self: Any, pack: Any, round_: Any) -> Any:
-    """Take a pack on without looking whether it is committed."""
+    """Take a pack without a check for its commit."""
     delivery = Delivery(id=pack.id, body=encode(pack), receives=1, early=True)
     return await self._guarded(delivery, pack, {}, round_)
 

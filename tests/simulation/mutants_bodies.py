@@ -1,4 +1,4 @@
-"""Breaks of how bodies are stored."""
+"""Mutants of stored bodies."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _WHOLE_ADD = body_file.Segment.__dict__["_append"]
 
 
 def _writing(store: Callable[[Any, Any], Awaitable[None]]) -> Any:
-    """Write segments in another way: `store` is given the files and what to put there."""
+    """Write segments differently: `store` gets the files and the content."""
 
     async def write(self: Any, whole: Any) -> None:
         await store(self._files, whole)
@@ -28,14 +28,14 @@ def _writing(store: Callable[[Any, Any], Awaitable[None]]) -> Any:
 
 
 async def _later(files: Any, whole: Any) -> None:
-    """Have the file written while journals name it already."""
+    """Write the file after journals refer to it."""
     writing = asyncio.get_running_loop().create_task(files.put(whole.key, whole.whole()))
     writing.add_done_callback(lambda done: done.cancelled() or done.exception())
     await asyncio.sleep(0)
 
 
 async def _if_it_goes(files: Any, whole: Any) -> None:
-    """Try once, and pass over that it failed."""
+    """Try once, and ignore a failure."""
     with suppress(Transient):
         await files.put(whole.key, whole.whole())
 
@@ -45,7 +45,7 @@ async def _shared(self: Any, _crawl_id: str, kept: Any) -> Any:
 
 
 def _from_the_first(self: Any, member: bytes | None) -> Any:
-    """Count places from the first page on, as if nothing stood before it."""
+    """Count offsets from the first page, as if the file began there."""
     span = _WHOLE_ADD(self, member)
     return None if span is None else (span[0] - len(self._pieces[0]), span[1])
 

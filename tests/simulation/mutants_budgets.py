@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def limiting(*names: str) -> Any:
-    """Take scenarios whose crawls have one of these limits."""
+    """Scenarios whose crawls have one of these limits."""
 
     def where(plan: Scenario) -> bool:
         return any(name in crawl.limits for crawl in plan.crawls for name in names)
@@ -33,7 +33,7 @@ def limiting(*names: str) -> Any:
 async def _grant_not_found(
     self: Any, crawl: Any, pack_id: str, host: str, urls: Any, limit: int
 ) -> frozenset[str]:
-    """Count without looking what earlier deliveries of the pack have counted."""
+    """Count without the earlier deliveries' counts."""
     self._world.counted.pop((crawl.id, pack_id, host), None)
     counted = await _WHOLE_COUNT(self, crawl, pack_id, host, urls, limit)
     return frozenset(counted)
@@ -43,7 +43,7 @@ _WHOLE_COUNT = budgets.MemoryBudgets.__dict__["count"]
 
 
 async def _count_every_time(self: Any, host: str, targets: Any) -> Any:
-    """Count a URL that comes back once more."""
+    """Count a repeated URL again."""
     uncounted = [replace(target, counted=False) for target in targets]
     return await _WHOLE_COUNTING(self, host, uncounted)
 
@@ -56,7 +56,7 @@ def _settled_nowhere(_reserved: Any, _counts: Any) -> tuple[()]:
 
 
 async def _settled_before(self: Any, crawl: Any, pack_id: str, journal: Any, won: Any) -> Any:
-    """Settle first, then commit: as often as the journal is carried out."""
+    """Settle before the commit, at each replay of the journal."""
     settled = settlements(journal.reserved, dict(journal.counts))
     world = self._packs._world
     for one in settled:
@@ -73,7 +73,7 @@ def _back_twice(world: Any, crawl: Any, settled: Any) -> None:
 
 
 async def _settled_by_all(self: Any, own: Any, _standing: Any) -> None:
-    """Settle whether or not the journal stands."""
+    """Settle even if the journal is another delivery's."""
     await _WHOLE_SETTLE(self, own, replace(own, by=own.by + 1))
 
 
@@ -81,7 +81,7 @@ _WHOLE_SETTLE = reservation.Reservations.__dict__["settle"]
 
 
 async def _taken_whatever_the_limit(self: Any, taking: Any) -> Any:
-    """Look whether there is room, then take without the condition."""
+    """Check for room, then take without the condition."""
     standing = await _WHOLE_TAKE(self, replace(taking, amount=0))
     if standing is not None:
         return standing
@@ -96,7 +96,7 @@ _WHOLE_TAKE = budgets.MemoryBudgets.__dict__["take"]
 
 
 def _never_later(standing: Any, wanted: Any, **more: Any) -> Any:
-    """End what others' reservations leave no room for."""
+    """End URLs that others' reservations leave no room for."""
     step = _WHOLE_STEP(standing, wanted, **more)
     return Spent() if isinstance(step, Later) else step
 

@@ -1,4 +1,4 @@
-"""Breaks of what is handed on of hosts' claims: what goes by it, and what it takes for known."""
+"""Mutants of shared host claims: their use, and URLs taken as known."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def handing_on(plan: Scenario) -> bool:
-    """Take those whose workers hand on what they know."""
+    """Scenarios whose workers share their knowledge."""
     return plan.claims_travel and any(crawl.delay_ms for crawl in plan.crawls)
 
 

@@ -1,7 +1,7 @@
-"""Breaks of the exporter.
+"""Mutants of the exporter.
 
-What only shows where one stands still between two certain effects has tests of its own:
-tests/unit/exporting/test_exporter_crash.py.
+tests/unit/exporting/test_exporter_crash.py covers faults that show only if a process freezes
+between two certain effects.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ WORKER, FINALIZER, REPAIRER = unit_worker.UnitWorker, finalizer.Finalizer, repai
 
 
 async def _manifest_early(self: Any, order: Any, unit: Any, plan: Any) -> None:
-    """Put a manifest of what is done, unit after unit."""
+    """Write a manifest after each unit."""
     scope, run = order.scope, order.run
     states = await self.runs.all_progress(scope, run, plan.units)
     manifest = run_state.manifest_of(scope, [item for item in states if item[1].done])
@@ -45,15 +45,15 @@ _WHOLE_FINISH = WORKER.__dict__["_finish"]
 
 
 async def _not_withdrawn(_self: Any, _scope: Any, _files: Any) -> None:
-    """Leave a manifest that means other files."""
+    """Keep a manifest that describes other files."""
 
 
 async def _not_cleared(_self: Any, _scope: Any, _crawl: Any, _named: Any) -> None:
-    """Leave files of earlier runs."""
+    """Keep files of earlier runs."""
 
 
 def _with_a_stamp(self: Any) -> Any:
-    """End a file with something of the run in it, as gzip's own header has the time."""
+    """End a file with a run-specific stamp, like the time in gzip's header."""
     made = _WHOLE_CLOSE(self)
     stamp = json.dumps({"run": next(_STAMPS)}).encode()
     body = made.path.read_bytes().replace(b"\n", stamp + b"\n", 1)
@@ -86,12 +86,12 @@ _WHOLE_RECORDS = row_reader.RowReader.__dict__["_records"]
 
 
 async def _not_continued(self: Any, order: Any, unit: Any, progress: Any) -> None:
-    """Leave a unit where it is when time is short."""
+    """Do not continue a unit when time is short."""
     await self.runs.keep(order.scope, order.run, unit, progress)
 
 
 async def _joined(self: Any, scope: Any, token: str, at_ms: int) -> Any:
-    """Go on with whatever run there is, however long ago it read what it has read."""
+    """Continue any run, however old its read is."""
     names = await self.names(scope)
     return names[-1] if names else await _WHOLE_BEGIN(self, scope, token, at_ms)
 
@@ -100,7 +100,7 @@ _WHOLE_BEGIN = runs.ExportRuns.__dict__["begin"]
 
 
 async def _left_behind(_self: Any, _order: Any) -> None:
-    """Leave the state of a run."""
+    """Keep a run's state."""
 
 
 def _one_shard_less(self: Any, shards: int) -> Any:
@@ -111,7 +111,7 @@ _WHOLE_SHARDS = run_state.Unit.__dict__["shards"]
 
 
 def _asked_again(plan: Scenario) -> bool:
-    """Take those in which a day is asked for more than once."""
+    """Scenarios in which a day is requested more than once."""
     return len(plan.exporter.events) > 1
 
 

@@ -1,4 +1,4 @@
-"""Breaks of the order of a crawl, and of its limit: what waits, what is sent, what is counted."""
+"""Mutants of a crawl's order and limit: waiting, sent and counted links."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ if TYPE_CHECKING:
 
 
 def ordered(plan: Scenario) -> bool:
-    """Take those with a crawl that has an order."""
+    """Scenarios with an ordered crawl."""
     return any(crawl.shards == 1 for crawl in plan.crawls)
 
 
 def ordered_with_robots(plan: Scenario) -> bool:
-    """Take those with a crawl that has an order and a limit that is reached."""
+    """Scenarios with an ordered crawl that reaches its limit."""
     return any(crawl.shards == 1 and crawl.pages_max <= 60 for crawl in plan.crawls)
 
 
 def ordered_without_faults(plan: Scenario) -> bool:
-    """Take those with a crawl that has an order, and in which nothing goes wrong."""
+    """Scenarios with an ordered crawl and no faults."""
     return plan.faults.none and ordered(plan)
 
 
 def stopping(plan: Scenario) -> bool:
-    """Take those with a crawl that stops when nothing new comes."""
+    """Scenarios with a crawl that stops when no new links come."""
     return any(crawl.stops for crawl in plan.crawls)
 
 
@@ -46,7 +46,7 @@ def _refused(self: Any, *given: Any) -> Any:
 
 
 async def _last_lost(self: Any, crawl: Any, packs: Any) -> None:
-    """Have all late packs wait but the last."""
+    """Queue all late packs but the last."""
     await _WHOLE_PUT(self, crawl, packs[:-1])
 
 
@@ -55,17 +55,17 @@ async def _nothing(*_: Any, **__: Any) -> None:
 
 
 async def _noted(self: Any, crawl: Any, host: Any, read: Any, at_ms: Any) -> bool:
-    """Let all send a late pack that none has sent when they looked."""
+    """Let all workers send a late pack that was unsent when they looked."""
     await _WHOLE_NOTING(self, crawl, host, read, at_ms)
     return True
 
 
 def _uncounted(_self: Any, _links: int, _band: int) -> None:
-    """Take a late pack, and do not count that."""
+    """Take a late pack without counting it."""
 
 
 async def _unsent(self: Any, crawl: Any, counters: Any) -> bool:
-    """Take what waits for what is spared."""
+    """Treat waiting links as left out."""
     await _WHOLE_GOING_ON(self, crawl, counters)
     return False
 
@@ -75,17 +75,17 @@ def _never(*_: Any) -> bool:
 
 
 def _promising(_self: Any) -> int:
-    """Take all that waits for what brings nothing new."""
+    """Treat all waiting links as barren."""
     return 0
 
 
 def _without_surplus(journal: Any, _ledger: Any) -> Any:
-    """Forget what the page limit does not admit."""
+    """Drop links over the page limit."""
     return grouped(journal.late)
 
 
 def _twice(self: Any, target: Any, record: Any, counts: Any = values.NOTHING) -> Any:
-    """Give the share of a URL that is forbidden back twice."""
+    """Return a forbidden URL's share twice."""
     found = _WHOLE_FORBIDDING(self, target, record, counts)
     more = {**found.counts, UNSPENT: 2 * found.counts.get(UNSPENT, 0)}
     return type(found)(end=found.end, found=found.found, counts=more)

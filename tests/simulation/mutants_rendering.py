@@ -1,4 +1,4 @@
-"""Breaks of the way of pages to workers with a browser."""
+"""Mutants of the route of pages to workers with a browser."""
 
 from __future__ import annotations
 
@@ -17,38 +17,38 @@ if TYPE_CHECKING:
 
 
 def rendering(plan: Scenario) -> bool:
-    """Take those with a crawl of which pages are rendered."""
+    """Scenarios with rendered pages."""
     return any(crawl.render is not RenderMode.NEVER for crawl in plan.crawls)
 
 
 def polite(plan: Scenario) -> bool:
-    """Take those of them that leave hosts alone between two requests."""
+    """Those with a delay between requests."""
     return rendering(plan) and any(crawl.delay_ms for crawl in plan.crawls)
 
 
 def at_once(plan: Scenario) -> bool:
-    """Take those of which each page is to be rendered."""
+    """Those in which every page is rendered."""
     return any(crawl.render is RenderMode.ALWAYS for crawl in plan.crawls)
 
 
 def _unmarked(target: Any, key: str) -> Any:
-    """Send a page on as any other."""
+    """Send a page on without its mark."""
     sent = _WHOLE_SENDING(target, key)
     return replace(sent, end=replace(sent.end, target=target))
 
 
 async def _passed_over(self: Any, crawl: Any, result: Any, targets: Any) -> Any:
-    """Leave what is for others out, and do not send it there."""
+    """Leave pages for other workers out, without sending them there."""
     return [one for one in targets if not await self._chooser.expects(crawl, one.url)]
 
 
 async def _kept(*_: Any) -> Any:
-    """Take every page as it was fetched."""
+    """Accept every page as fetched."""
     return RenderChoice(render=False)
 
 
 async def _at_once(*_: Any) -> Any:
-    """Ask for what a page asks for without waiting for a slot."""
+    """Send a page's requests without waiting for a slot."""
     return None
 
 

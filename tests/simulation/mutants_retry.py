@@ -1,4 +1,4 @@
-"""Breaks of retries: what failed is not asked for, or as if it were a seed."""
+"""Mutants of retries: failures are not requested, or treated as seeds."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 
 def _retried(plan: Scenario) -> bool:
-    """Take those with a crawl that is retried."""
+    """Scenarios with a retried crawl."""
     return any(action == RETRY for crawl in plan.crawls for _, action in crawl.actions)
 
 
 def _as_found(crawl: Any, url: str, depth: int) -> Any:
-    """Let claims of the run before hold."""
+    """Respect claims of the run before."""
     admitted = admit_again(crawl, url, depth)
     return replace(admitted, modified_at_ms=None) if isinstance(admitted, Target) else admitted
 

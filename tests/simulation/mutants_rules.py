@@ -1,4 +1,4 @@
-"""Breaks of what rules promise: depths, lanes, windows, delays, and replays that ask no rule."""
+"""Mutants of rules: depths, lanes, windows, delays, and replays that ignore rules."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
 
 
 def _ruled(plan: Scenario) -> bool:
-    """Take those with a crawl that has rules."""
+    """Scenarios with rules."""
     return any(crawl.rules for crawl in plan.crawls)
 
 
 def _windows(plan: Scenario) -> bool:
-    """Take those with a second run, of URLs with a window of their own."""
+    """Scenarios with a second run, and URLs with their own window."""
     windows = {rule.window_s for crawl in plan.crawls for rule in crawl.rules} - {None}
     return bool(windows) and len({crawl.name for crawl in plan.crawls}) < len(plan.crawls)
 
 
 def _edited(plan: Scenario) -> bool:
-    """Take those with a crawl whose rules change, and workers that die or lose answers."""
+    """Scenarios in which rules change and workers die or lose answers."""
     trouble = plan.faults.killed + plan.faults.unknown + plan.faults.ack_lost
     return trouble > 0 and any(edited(crawl) for crawl in plan.crawls)
 
@@ -67,7 +67,7 @@ def _own_window(self: Any, _window_s: int | None) -> int:
 
 
 def _mixed(pack_id: str, crawl: str, came_to: Any, ledger: Any) -> Any:
-    """Put URLs of both lanes into one pack, wherever they fit."""
+    """Mix URLs of both lanes in one pack."""
     children = [came_to.candidates[place] for place in ledger.children]
     groups = [(group, 0) for group in journal._by_host(children)]
     groups += journal._by_due(came_to.again, 1 if came_to.alone else target.PACK_TARGETS_MAX)
@@ -86,7 +86,7 @@ def _mixed(pack_id: str, crawl: str, came_to: Any, ledger: Any) -> Any:
 
 
 async def _asked_again(self: Any, crawl: Any, pack_id: str, came_to: Any, ledger: Any) -> None:
-    """Send by the rules of now what was claimed by those of then."""
+    """Apply current rules to URLs claimed under earlier ones."""
 
     def of_now(sent: Any) -> Any:
         return replace(sent, express=bool(url_rules.said_of(crawl.rules, sent.url).express))

@@ -1,4 +1,4 @@
-"""Breaks of going on from an earlier run: what it left out is lost, or asked for beyond a limit."""
+"""Mutants of continued runs: left-out URLs are lost, or requested beyond a limit."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def _gone_on(plan: Scenario) -> bool:
-    """Take those with a run that goes on from another one."""
+    """Scenarios with a continued run."""
     return any(crawl.goes_on for crawl in plan.crawls)
 
 
@@ -26,7 +26,7 @@ def _surplus_alone(journal: Journal, ledger: Ledger) -> Any:
 
 
 async def _none_waited(*_: Any) -> list[str]:
-    """Look through no late packs: what the limit did not admit waits there."""
+    """Ignore late packs, where URLs over the limit wait."""
     return []
 
 
@@ -34,7 +34,7 @@ _WHOLE_LEFT_OUT = retracing._left_out
 
 
 async def _roots_alone(*_: Any) -> list[str]:
-    """Look through what a run began with, and no further."""
+    """Read only a run's first packs."""
     return []
 
 
@@ -46,7 +46,7 @@ _WHOLE_RESUMED = resumed
 
 
 def _missing_at_first(self: Any, crawl: Any) -> int:
-    """Wait for what was planned at the start alone."""
+    """Wait only for URLs planned at the start."""
     return int(crawl.seeds_planned > self.total.get("seeds", 0))
 
 

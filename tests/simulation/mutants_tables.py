@@ -1,4 +1,4 @@
-"""Breaks of what the tables guard: claims, journals, ledgers, budgets, books."""
+"""Mutants of table guards: claims, journals, ledgers, budgets, counters."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def _claiming(holds: Callable[[Claim, Any], bool], *, own: bool = True) -> Callable[..., Any]:
-    """Make a `MemoryFrontier._claim` with another condition."""
+    """Build a `MemoryFrontier._claim` with another condition."""
 
     async def claim(self: Any, claimer: Any, target: Any) -> bool:
         def put() -> bool:
@@ -50,7 +50,7 @@ def _claiming(holds: Callable[[Claim, Any], bool], *, own: bool = True) -> Calla
 
 
 async def _known_by_presence(self: Any, claimer: Any, urls: Any, *_: Any) -> Any:
-    """Take every claim that is there for one that holds."""
+    """Treat every existing claim as valid."""
 
     def read() -> Known:
         claims = (self._world.claims.get((claimer.name, url)) for url in urls)
@@ -65,7 +65,7 @@ async def _release_nothing(_self: Any, _claimer: Any, _urls: Any) -> None:
 
 
 async def _nothing_recalled(self: Any, pack_ids: Any) -> Any:
-    """Ask and claim before looking whether the pack is done."""
+    """Request and claim before the check for a finished pack."""
     strikes = self._world.strikes
     return await self._do(
         "packs.recall",
@@ -87,7 +87,7 @@ async def _journal_overwritten(self: Any, pack_id: str, journal: Any) -> Any:
 async def _counter_outside(
     self: Any, crawl: Any, ledger: Ledger, counts: Any, _settled: Any = ()
 ) -> Any:
-    """Put the ledger in one step and add the counts in another."""
+    """Store the ledger in one step and add the counts in another."""
 
     def put() -> Any:
         standing = self._world.ledgers.get(ledger.pack)
@@ -123,7 +123,7 @@ def _add(self: Any, crawl: Any, ledger: Ledger, counts: Any) -> None:
 
 
 def _commit_without(*, ledger_check: bool = True, budget: bool = True) -> Callable[..., Any]:
-    """Make a `MemoryPacks.commit` that lacks one of its conditions."""
+    """Build a `MemoryPacks.commit` without one of its conditions."""
 
     async def commit(self: Any, crawl: Any, ledger: Ledger, counts: Any, settled: Any = ()) -> Any:
         def transact() -> Any:
@@ -153,18 +153,18 @@ def _shard_item(self: Any, crawl: Any, ledger: Ledger) -> ShardItem:
 async def _budget_looked_up_before(
     self: Any, crawl: Any, ledger: Ledger, counts: Any, settled: Any = ()
 ) -> Any:
-    """Look the budget up, then commit without its condition."""
+    """Read the budget, then commit without its condition."""
     refused = await self._do("packs.look", lambda: _refusal(self, crawl, ledger, counts))
     if isinstance(refused, OverBudget) and ledger.pack not in self._world.ledgers:
         return refused
     return await _commit_without(budget=False)(self, crawl, ledger, counts, settled)
 
 
-# --- the end ----------------------------------------------------------------------------------
+# --- end of a crawl ---------------------------------------------------------------------------
 
 
 def _seal(*, state: bool) -> Callable[..., Any]:
-    """Make a `MemoryCrawls.seal` that believes the books: shards read one by one add up wrong."""
+    """Build a `MemoryCrawls.seal` that trusts the sum of shards read one by one, which is wrong."""
 
     async def seal(self: Any, crawl: Any, _counters: Any, finished: Any) -> bool:
         def transact() -> bool:
@@ -182,7 +182,7 @@ def _seal(*, state: bool) -> Callable[..., Any]:
 
 
 async def _park_whatever(self: Any, crawl: str, body: str, pack_id: str) -> bool:
-    """Park without looking whether the crawl is still paused."""
+    """Park without a check that the crawl is still paused."""
 
     def put() -> bool:
         self._world.parked[crawl, pack_id] = body
@@ -192,7 +192,7 @@ async def _park_whatever(self: Any, crawl: str, body: str, pack_id: str) -> bool
 
 
 async def _store_by_today(self: Any, records: Any) -> None:
-    """File a record under the day it is stored, not the day it was fetched."""
+    """Store a record under its storage day, not its fetch day."""
     loop_ms = round(asyncio.get_running_loop().time() * 1000)
     for record in records:
         _, key = page_key(record, self._shards)

@@ -1,4 +1,4 @@
-"""Breaks of what packs of a batch share: a commit, and what one knows of another's links."""
+"""Mutants of batches: common commits, and packs' knowledge of each other's links."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def _together(
     *, ledgers: bool = True, budget: bool = True, every: bool = True
 ) -> Callable[..., Any]:
-    """Make a `MemoryPacks.commit_together` that lacks a condition, or some of the counts."""
+    """Build a `MemoryPacks.commit_together` without a condition or some of the counts."""
 
     async def commit_together(self: Any, crawl: Any, commits: Any) -> bool:
         def transact() -> bool:
@@ -45,7 +45,7 @@ def _together(
 
 
 async def _taken_for_done(self: Any, batch: Any) -> bool:
-    """Commit a batch, and believe that it is done whatever became of it."""
+    """Commit a batch and treat it as done in any case."""
     await _WHOLE_WRITE(self, batch)
     return len(batch.commits) > 1
 
@@ -56,7 +56,7 @@ _WHOLE_WRITE = group_commit.Commits.__dict__["_write"]
 async def _seen_too_early(
     self: Any, crawl: Any, message: Any, result: Any, at_ms: int, *, look: bool
 ) -> int:
-    """Remember links as claimed before any journal says that they will be."""
+    """Treat links as claimed before a journal lists them."""
     looked_up = await _WHOLE_DROP(self, crawl, message, result, at_ms, look=look)
     self.seen.add(crawl.id, result.candidates, self._clock.now_ms())
     return int(looked_up)

@@ -1,4 +1,4 @@
-"""Breaks of politeness: slots, blocks, robots.txt."""
+"""Mutants of politeness: slots, blocks, robots.txt."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.simulation.mutant import mutants, patient
 
 
 async def _free_slots(_self: Any, _wanted: int) -> None:
-    """Ask without a slot."""
+    """Send requests without a slot."""
     await asyncio.sleep(0)
 
 
@@ -21,13 +21,13 @@ async def _block_ignored(_self: Any, _host: str, *_: Any) -> None:
 
 
 def _late_is_fine(self: Any, _turn: Any) -> bool:
-    """Begin a request however late it is."""
+    """Start a request at any lateness."""
     self._asked_ms = self._clock.now_ms()
     return True
 
 
 def _soon_again(self: Any, turn: Any) -> bool:
-    """Begin a request that the next one does not keep its distance from."""
+    """Start a request too close to the next one."""
     return bool(self._clock.now_ms() <= turn.to_ms)
 
 
@@ -38,7 +38,7 @@ def _grant_from_now(
 
 
 async def _retries_without_slot(self: Any, visit: Any, targets: Any, delay: int) -> None:
-    """Ask again at once for what failed before; only first attempts wait for slots."""
+    """Retry at once; only first attempts wait for slots."""
     firsts = [target for target in targets if target.attempt == 1]
     await _WHOLE_WALK(self, visit, firsts, delay)
     for target in targets:

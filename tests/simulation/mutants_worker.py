@@ -1,4 +1,4 @@
-"""Breaks of what the worker and its actors do, in which order, and of the messages they read."""
+"""Mutants of the worker and its actors: their actions, order and messages."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _WHOLE_APPLY = apply_journal.JournalApplier.__dict__["apply"]
 
 
 async def _claimed_again(self: Any, crawl: Any, pack: str, journal: Any, ledger: Ledger) -> None:
-    """Claim as if the ledger were not known, then find that it is."""
+    """Claim without the known ledger, then find it."""
     claimer = apply_journal.claimer_of(crawl, pack, journal.at_ms)
     await self._frontier.claim(claimer, journal.candidates)
     if not ledger.sent:
@@ -55,7 +55,7 @@ async def _no_resend(_self: Any, _crawl: Any, _pack: str, _journal: Any, _ledger
     await asyncio.sleep(0)
 
 
-# --- the end ----------------------------------------------------------------------------------
+# --- end of a crawl ---------------------------------------------------------------------------
 
 
 def _balance_without_seeds(self: Any, _crawl: Any) -> bool:
@@ -112,13 +112,13 @@ _WHOLE_PACK = messages._decode_pack
 
 
 async def _forgotten(self: Any, work: Any) -> bool:
-    """Cut work short as if it had come to its end."""
+    """Treat interrupted work as finished."""
     await _WHOLE_CUT(self, work)
     return False
 
 
 async def _failed(self: Any, work: Any) -> bool:
-    """Leave what is cut short to the queue, which counts that as a failure."""
+    """Leave interrupted work to the queue, which counts it as a failure."""
     if await _WHOLE_CUT(self, work):
         raise RuntimeError("told to end")
     return False
@@ -129,12 +129,12 @@ _WHOLE_CUT = ENDING.__dict__["cut_short"]
 
 
 def _told(plan: Scenario) -> bool:
-    """Take those whose workers are told to end."""
+    """Scenarios whose workers get SIGTERM."""
     return plan.faults.told > 0
 
 
 def _told_alone(plan: Scenario) -> bool:
-    """Take those of them whose tables do as they are asked."""
+    """Those whose tables have no faults."""
     return _told(plan) and not (plan.faults.throttled or plan.faults.unknown)
 
 

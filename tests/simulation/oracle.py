@@ -1,4 +1,4 @@
-"""What a run must come to: a breadth-first walk of the web, without what an earlier run holds."""
+"""Expected result of a run: a breadth-first walk of the web without an earlier run's URLs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.simulation.clock import ERROR_MS_MAX
 from tests.simulation.meaning import Meaning
 from tests.simulation.web import walk
 
-# Deeper than any site goes that has an end.
+# Deeper than any finite site.
 DEPTH_MAX = 100
 
 if TYPE_CHECKING:
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 def expected(
     web: SimWeb, world: World, crawl: CrawlPlan, crawl_id: str, first: tuple[CrawlPlan, str]
 ) -> Walk | None:
-    """Walk the web for a run, `first` being the first of its name; None: no telling.
+    """Walk the web for a run, `first` being the first of its name; None if unpredictable.
 
-    The walk may find more than the run's budget lets it claim.
+    The walk can exceed the run's budget.
     """
     plan, first_id = first
     meaning = Meaning(crawl.rules, crawl.depth_max)
@@ -38,7 +38,7 @@ def expected(
     before = _walk(web, world.crawls[first_id], Meaning(plan.rules, plan.depth_max), before_most)
     if whole is None or before is None:
         return None
-    # Seeds that were dropped on it while it ran may have come before its own.
+    # Seeds sent while it ran may precede its own.
     if min(before_most - len(plan.extras), most) < len(whole.claimed):
         return None
     end_ms = world.crawls[first_id].finished_at_ms or 0
@@ -62,9 +62,9 @@ def _walk(
     most: int,
     held: frozenset[str] = frozenset(),
 ) -> Walk | None:
-    """Walk the web; None where it hangs on chance how deep a page is.
+    """Walk the web; None if chance decides a page's depth.
 
-    That is one that redirects lead to, or any of a crawl that asks first for what is more fruitful.
+    Chance decides for redirect targets, and for crawls that prefer fruitful links.
     """
     depths = [rule.depth_max for rule in meaning.rules if rule.depth_max is not None]
     if is_ordered(crawl) and (depths or meaning.depth_max < DEPTH_MAX):
@@ -75,21 +75,21 @@ def _walk(
 
 
 def walked(web: SimWeb, crawl: Crawl, most: int, left: frozenset[str]) -> Walk | None:
-    """Walk the web for a run that is the only one of its name, but for what it left open."""
+    """Walk the web for the only run of its name, except for what it left open."""
     return _walk(web, crawl, Meaning(crawl.rules, crawl.depth_max), most, left)
 
 
 def limit(world: World, plan: CrawlPlan, crawl_id: str) -> int:
-    """How many URLs a run may claim: what robots.txt forbids gives its share back."""
+    """Return how many URLs a run can claim; URLs forbidden by robots.txt return their share."""
     shards = [shard for (owner, _), shard in world.shards.items() if owner == crawl_id]
     return plan.pages_max + sum(shard.counts.get(UNSPENT, 0) for shard in shards)
 
 
 def _holds(first: CrawlPlan, crawl: CrawlPlan, url: str, quiet_s: float) -> bool | None:
-    """Whether the first run's claim of a URL holds against another one; None: no telling.
+    """True if the first run's claim of a URL holds against another run; None if unpredictable.
 
-    By its own window or the other one's, and the first run's claims expire one by one: those that
-    were made after a long pause last.
+    Windows of both runs matter, and claims expire one by one: those made after a long pause are the
+    last.
     """
     hold_s = max(Meaning(first.rules).window_s(url, first.window_s), WEEK_S)
     window_s = Meaning(crawl.rules).window_s(url, crawl.window_s)

@@ -1,6 +1,6 @@
-"""Lambda execution environments: the real actors over adapters that pass a gate.
+"""Lambda execution environments: the real actors over gated adapters.
 
-Before and after every effect, at the gate, a process is delayed, refused, frozen or ended.
+At the gate before and after every effect, a process is delayed, refused, frozen or ended.
 """
 
 from __future__ import annotations
@@ -52,42 +52,42 @@ if TYPE_CHECKING:
     from tests.simulation.scenario import ExporterPlan
 
 
-# A message of a newer version is held back twice, and then it is a dead letter.
+# A message of a newer version is deferred twice, and then becomes a dead letter.
 NEWER_WAIT_S = 1_200
 ALWAYS_MS = 10**9
-# After these, what is written down is to be sent.
+# After these effects, recorded messages are due to be sent.
 _BEFORE_SENDING = frozenset({"backlog.begin", "backlog.note_sent", "packs.commit"})
 
 
 class Process:
-    """One execution environment; `calm` ones are people's, whom no fault befalls."""
+    """One execution environment; `calm` ones belong to users and have no faults."""
 
     def __init__(self, cloud: Cloud, name: str, *, calm: bool = False) -> None:
         self.cloud = cloud
         self.name = name
         self.dead = False
         self.kill_in = 0
-        # After so many effects it is told to end, and so much later it is killed (None: it is not).
+        # Effects until SIGTERM, and delay until SIGKILL (None: not killed).
         self.told_in = 0
         self.grace_s: float | None = None
-        # How many invocations in a row led to this one.
+        # Length of the invocation chain that led here.
         self.hops = 0
         self.slow_s = 0.0
-        # When it was frozen or ended.
+        # Time of freeze or end.
         self.stops_s: list[float] = []
-        # How many journals there were when the invocation began.
+        # Number of journals at the start of the invocation.
         self.journals = 0
         self.random = Random(f"{cloud.seed}/{name}")
         skew_ms = cloud.faults.skew_ms
         ahead_ms = self.random.randint(-skew_ms, skew_ms) if skew_ms else 0
         self.clock = SimClock(cloud.start_ms, ahead_ms)
-        # What befalls it; others' chances are theirs.
+        # Its faults; each process has its own random generator.
         self.chances = cloud.random
         self._calm = calm
         self._task: asyncio.Task[Any] | None = None
 
     async def invoke(self, work: Coroutine[Any, Any, Any], timeout_s: float) -> tuple[bool, Any]:
-        """Run an invocation: whether it came to its end, and what it returned."""
+        """Run an invocation; returns whether it ended, and its result."""
         trace = self.cloud.trace
         self.journals = len(self.cloud.world.journals)
         self._task = asyncio.get_running_loop().create_task(work)
@@ -95,7 +95,7 @@ class Process:
         if not done:
             self.cloud.never.append(self._task)  # as what it waits for is
             trace.counts["time-out"] += 1
-            # Half of them are killed, half go on as zombies that nobody listens to.
+            # Half of them are killed, half run on without a caller.
             if self.chances.random() < 0.5:
                 self.kill()
             return False, None
@@ -136,10 +136,10 @@ class Process:
         await self._linger(chance)
 
     async def _die_at(self, effect: str, moment: Moment) -> None:
-        """Die at the moments that are the worst."""
+        """Die at the worst moments."""
         cloud, faults, random = self.cloud, self.cloud.faults, self.chances
         if moment is Moment.BEFORE:
-            # For rules to change: part of an outbox is sent, and nobody knows.
+            # For rule changes: part of an outbox is sent, and nothing records it.
             if effect == "packs.sent" and cloud.edits and random.random() < faults.killed:
                 await self._die("kill before it is known as sent")
         elif effect == "crawls.seal" and random.random() < faults.killed_sealing:
@@ -148,7 +148,7 @@ class Process:
             await self._die("kill before what was taken is sent")
 
     async def _linger(self, chance: float) -> None:
-        """Stand still for a while, or have the clock set meanwhile."""
+        """Freeze for a while, or change the clock meanwhile."""
         cloud, faults = self.cloud, self.cloud.faults
         if chance > 1 - faults.frozen:
             cloud.trace.counts["freeze"] += 1
@@ -160,10 +160,10 @@ class Process:
             self.clock.jump(self.chances.randint(-ERROR_MS_MAX, ERROR_MS_MAX))
 
     async def _alive(self) -> None:
-        # Whoever goes round and round is stopped as well, for the mapping to see that (I4).
+        # A process in an endless loop is stopped too, so that the mapping sees it (I4).
         if self.dead or self.cloud.trace.endless:
             never = asyncio.get_running_loop().create_future()
-            self.cloud.never.append(never)  # else it is collected, with what waits for it
+            self.cloud.never.append(never)  # otherwise it is garbage-collected with its waiters
             await never
 
     def _count_down(self) -> None:
@@ -173,7 +173,7 @@ class Process:
                 self._tell()
 
     def _tell(self) -> None:
-        """Announce the end of a worker, once more a little later, and see to it that it comes."""
+        """Send SIGTERM, again a little later, and make sure that the process ends."""
         cloud, loop = self.cloud, asyncio.get_running_loop()
         cloud.trace.counts["told to end"] += 1
         self.end()
@@ -182,7 +182,7 @@ class Process:
             loop.call_later(self.grace_s, self._kill_told)
 
     def end(self) -> None:
-        """Tell what runs here to end."""
+        """Send SIGTERM to the running work."""
 
     def _kill_told(self) -> None:
         if not self.dead:
@@ -205,7 +205,7 @@ class Process:
 
 
 class _Worker(Worker):
-    """A worker that says which packs it takes on before their messages come."""
+    """A worker that reports the packs it takes before their messages come."""
 
     def __init__(self, cloud: Cloud, **parts: Any) -> None:
         super().__init__(**parts)
@@ -214,7 +214,6 @@ class _Worker(Worker):
         self.taken: set[str] = set()
 
     async def take_on(self, pack: Pack, round_: Round) -> Result:
-        """See the base."""
         self._cloud.trace.counts["taken on"] += 1
         self.taken.add(pack.id)
         self._cloud.handed.update((pack.crawl, target.url) for target in pack.targets)
@@ -222,7 +221,7 @@ class _Worker(Worker):
 
 
 class WorkerProcess(Process):
-    """A worker and its ports; people's commands go through the ports of one, too."""
+    """A worker and its ports; users' commands also use a worker's ports."""
 
     def __init__(
         self, cloud: Cloud, name: str, *, calm: bool = False, renders: bool = False
@@ -292,7 +291,7 @@ class WorkerProcess(Process):
                 random=Random(f"{cloud.seed}/{name}/deliveries"),
                 settings=settings,
             ),
-            # Sites are small, and rounds are long: one URL is worth writing down, at any time.
+            # Sites are small and rounds long, so one URL is worth writing at any time.
             host_claims=HostClaims(
                 files=MemoryFiles(world, self.gate),
                 clock=self.clock,
@@ -318,14 +317,13 @@ class WorkerProcess(Process):
         )
 
     def end(self) -> None:
-        """See the base."""
         self.worker.end()
 
     def _arrive(self) -> None:
         self.cloud.collect(self.hops + 1)
 
     async def fetch(self, request: Request) -> Response | Failure:
-        """The `Fetcher` port of this process."""
+        """`Fetcher` port of this process."""
         await self._alive()
         self.cloud.trace.note(f"{self.cloud.now_s:.6f} {self.name} ask {request.url}")
         answer = await self.cloud.web.fetch(request, self)

@@ -1,7 +1,7 @@
-"""Pages that need their scripts, and workers with a browser, which have a queue of their own.
+"""Pages that need scripts, and workers with a browser and their own queue.
 
-What scripts show is known beforehand, so the oracle walks it. Such a page asks for something of its
-host while its scripts run: in its own slot, as everything that a host is asked for.
+The script's links are known beforehand, so the oracle walks them. Such a page requests data of its
+host while its scripts run, in its own slot like any request.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from tests.simulation.scenario import CrawlPlan
     from tests.simulation.sites import Site
 
-# What pages ask for while their scripts run lies below it.
+# Path of data that pages request while their scripts run.
 DATA = "/data/"
 QUEUE, BROWSER = "render", "a browser"
 PLAIN_LINKS_MAX = 3
 
 
 def scripted(seed: int, sites: list[Site], plans: list[CrawlPlan]) -> list[CrawlPlan]:
-    """Have pages of some seeds show links by scripts; chance of its own."""
+    """Let pages of some seeds add links by scripts; separate random generator."""
     random = Random(f"rendering/{seed}")
     if random.random() < 0.75:
         return plans
@@ -38,20 +38,20 @@ def scripted(seed: int, sites: list[Site], plans: list[CrawlPlan]) -> list[Crawl
             if html and page.links and not page.poison and random.random() < 0.4:
                 plain = random.randint(0, min(PLAIN_LINKS_MAX, len(page.links) - 1))
                 fetched, shown = page.links[:plain], page.links[plain:]
-                # Conditions are for pages that are as they were fetched.
+                # Conditional requests are for pages as fetched.
                 site.pages[path] = replace(page, links=fetched, scripted=shown, etag=None)
     mode = random.choice((RenderMode.AUTO, RenderMode.AUTO, RenderMode.ALWAYS))
     return [replace(plan, render=mode) for plan in plans]
 
 
 class SimRenderer:
-    """The browser of one process."""
+    """Browser of one process."""
 
     def __init__(self, process: Process) -> None:
         self._process = process
 
     async def render(self, task: RenderTask, loader: ResourceLoader) -> RenderResult:
-        """Show what the scripts of a page make of it, once it has its data."""
+        """Return the page as its scripts show it, once it has its data."""
         cloud = self._process.cloud
         cloud.trace.counts["rendered"] += 1
         origin, path = split(task.url)

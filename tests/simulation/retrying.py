@@ -1,4 +1,4 @@
-"""People who ask again for what failed: when they do, how, and what must have come of it."""
+"""Users who retry failures: when, how, and the expected result."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ AFTER_S = (3.0, 1_300.0, 4 * 3_600.0)
 
 
 def retried(seed: int, plans: list[CrawlPlan]) -> list[CrawlPlan]:
-    """Have some crawls retried; chance of its own, so that all else of a seed is as it was."""
+    """Retry some crawls. A separate random generator keeps the rest of the seed unchanged."""
     random = Random(f"retry/{seed}")
     names = Counter(plan.name for plan in plans)
     found = []
@@ -45,14 +45,14 @@ def retried(seed: int, plans: list[CrawlPlan]) -> list[CrawlPlan]:
 
 
 class _Crawls(MemoryCrawls):
-    """Has each run ask under a name of its own, by which its requests are told."""
+    """Gives each run its own User-Agent, which identifies its requests."""
 
     async def create(self, crawl: Crawl) -> bool:
         return await super().create(replace(crawl, user_agent=f"sim/1.0 (+{crawl.id})"))
 
 
 async def retry(cloud: Cloud, person: WorkerProcess, crawl_id: str) -> None:
-    """Ask again for what failed: two people at once, who must not do so twice."""
+    """Retry failures as two users at once; only one retry may start."""
     control = Control(
         queue=person.queue,
         crawls=_Crawls(cloud.world, person.gate),
@@ -72,18 +72,18 @@ def runs_of(world: World, crawl_id: str) -> list[Crawl]:
 
 
 def disturbed(world: World, crawl_id: str) -> bool:
-    """Whether a run was retried before it had ended: they share its URLs out between them."""
+    """True if a run was retried before it had ended: they share its URLs."""
     return any(not _apart(world.crawls[crawl_id], run) for run in runs_of(world, crawl_id))
 
 
 def _apart(first: Crawl, run: Crawl) -> bool:
     end_ms = first.finished_at_ms
-    # A wrong clock may have dated the end, and what was claimed before it.
+    # A wrong clock can misdate the end and earlier claims.
     return end_ms is not None and end_ms + 2 * ERROR_MS_MAX < run.started_at_ms
 
 
 def check_retries(world: World) -> Iterator[Violation]:
-    """What failed is claimed again, once, by one retry, and recorded as deep as it lay."""
+    """Check that one retry claims each failure once, and records it at its depth."""
     depths: defaultdict[str, dict[str, int]] = defaultdict(dict)
     for record in world.pages.values():
         depths[record.crawl][record.url] = record.depth
@@ -98,7 +98,7 @@ def check_retries(world: World) -> Iterator[Violation]:
             if url in known and known[url] != depth:
                 yield Violation("retried as deep", f"{run.id} {url}: {known[url]} not {depth}")
         missing = [url for url in run.seeds if url not in known]
-        # One that stops before its time leaves some unasked, and so does a limit of its hosts.
+        # An early stop or a host limit leaves some URLs unrequested.
         beyond = any(
             shard.counts.get(CUT_HOST)
             for (owner, _), shard in world.shards.items()

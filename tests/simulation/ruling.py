@@ -1,7 +1,7 @@
-"""Crawls with rules: which they have, when people change them, and what must come of it.
+"""Crawls with rules: their rules, edits, and expected results.
 
-Depths are such that no race decides what is found: a page that a seed links to lies at depth 1
-whoever claims it, deeper ones lie as deep as the page that happened to claim them first.
+Depths exclude races: a page that a seed links to has depth 1 in any order; deeper ones get the
+depth of the page that claimed them first.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ DELAYS_MS = (0, 100, 700, 3_000)
 WINDOWS_S = (0, 60, 30 * 86_400)
 
 
-# --- what people ask for ------------------------------------------------------------------------
+# --- scenario ---------------------------------------------------------------------------------
 
 
 def ruled(seed: int, plans: list[CrawlPlan]) -> list[CrawlPlan]:
-    """Give some crawls rules; chance of its own, so that all else of a seed is as it was."""
+    """Give some crawls rules. A separate random generator keeps the rest of the seed unchanged."""
     random = Random(f"rules/{seed}")
     if random.random() < 0.6:
         return plans
@@ -53,9 +53,9 @@ def _ruled(
 ) -> CrawlPlan:
     rules = _rules(random)
     if again and random.random() < 0.6:
-        # What lies behind a seed is seen again only where that is asked for again.
+        # URLs behind a seed are seen again only if the seed is requested again.
         rules = (UrlRule(match=SEEDS, window_s=random.choice(WINDOWS_S[:2])), *rules)
-    # Runs of one name have the rules of the first.
+    # Runs of one name have the first run's rules.
     rules = drawn.setdefault(plan.name, rules)
     plan = replace(plan, rules=rules)
     if random.random() < 0.2 and any(rule.depth_max for rule in rules):
@@ -66,7 +66,7 @@ def _ruled(
         step_s = random.choice((1, 60))
         edits = ((at_s + place * step_s, EDIT) for place in range(random.choice((1, 5))))
         if random.random() < 0.7:
-            # Half of most packs: where that changes, a replay might send them elsewhere.
+            # Half of most packs: an edit could redirect them at a replay.
             rules = (UrlRule(match=ODD, express=True), *rules)
         then = _turned(rules) if random.random() < 0.7 else _rules(random)
         steps = tuple(sorted((*plan.actions, *edits)))
@@ -96,7 +96,7 @@ def _rule(random: Random) -> UrlRule:
 
 
 def edit(cloud: Cloud, plan: CrawlPlan, crawl_id: str) -> None:
-    """Change the rules of a crawl that has not ended, there and back."""
+    """Edit the rules of a running crawl, and edit them back."""
     crawl = cloud.world.crawls[crawl_id]
     if not crawl.live:
         return
@@ -105,11 +105,11 @@ def edit(cloud: Cloud, plan: CrawlPlan, crawl_id: str) -> None:
     cloud.trace.counts["rules edited"] += 1
 
 
-# --- what must have come of it ------------------------------------------------------------------
+# --- checks -----------------------------------------------------------------------------------
 
 
 def check_rules(plan: Scenario, world: World, cloud: Cloud) -> Iterator[Violation]:
-    """Records and lanes are as rules have it, whichever of them held at that time."""
+    """Check that records and lanes follow the rules in force at the time."""
     known = {crawl.id: meanings(plan, crawl) for crawl in world.crawls.values()}
     for record in world.pages.values():
         if not any(one.records(record.url) for one in known[record.crawl]):
@@ -131,7 +131,7 @@ def check_rules(plan: Scenario, world: World, cloud: Cloud) -> Iterator[Violatio
 
 
 def count_unrecorded(world: World, crawl_id: str) -> Counter[str]:
-    """Count, by outcome, what was counted and not recorded because a rule said so."""
+    """Count, by outcome, URLs that a rule left unrecorded."""
     return Counter(
         one.outcome
         for owner, ledger, _ in world.commits

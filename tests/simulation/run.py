@@ -1,4 +1,4 @@
-"""Run one seed: start the crawls, let faults rage, let them stop, see it converge, check it."""
+"""Run one seed: start crawls, inject faults, stop them, let it converge, and check."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ from tests.simulation.web import SimWeb
 if TYPE_CHECKING:
     from tests.simulation.process import WorkerProcess
 
-# Once faults have stopped, this much virtual time must be enough.
+# Virtual time that suffices after faults have stopped.
 CALM_S = 4 * DAY_S
 REDRIVES = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """What one seed came to."""
+    """Result of one seed."""
 
     seed: int
     trace_hash: str
     violations: tuple[Violation, ...]
-    # How often what went wrong, and which kinds of situation this seed is one of.
+    # Fault counts, and the seed's kinds of situations.
     counts: dict[str, int]
     kinds: dict[str, int]
     virtual_s: float
@@ -101,7 +101,7 @@ async def _play(plan: Scenario, world: World, trace: Trace) -> Result:
 
 
 async def _converge(plan: Scenario, cloud: Cloud, people: list[asyncio.Task[None]]) -> bool:
-    """Let everything come to its end, with somebody who redrives dead letters; whether it did."""
+    """Run to convergence with a user who redrives dead letters; returns whether it converged."""
     last_s = max([0.0, *(crawl.at_s for crawl in plan.crawls)])
     idle = False
     for redrives_left in reversed(range(REDRIVES + 1)):
@@ -109,7 +109,7 @@ async def _converge(plan: Scenario, cloud: Cloud, people: list[asyncio.Task[None
         steering = asyncio.gather(*people)
         while not steering.done():
             await cloud.run(cloud.now_s + HOUR_S, stop_when_idle=False)
-        steering.result()  # raises what went wrong with a person
+        steering.result()  # raises errors of a user's process
         idle = await cloud.run(cloud.now_s + CALM_S, stop_when_idle=True)
         cloud.collect()
         if not redrives_left or not cloud.redrive():
@@ -125,7 +125,7 @@ async def _person(cloud: Cloud, plan: CrawlPlan, runs: list[tuple[CrawlPlan, str
     crawl_id = run_id(plan.name, at_ms)
     seeds = [
         message
-        for seed in plan.seeds  # each in a message of its own, so that some are late
+        for seed in plan.seeds  # one message each, so that some are late
         for message in seeds_of(f"{crawl_id}/{seed}", crawl_id, [seed], at_ms=at_ms, planned=True)
     ]
     if plan.resumable:
@@ -198,7 +198,7 @@ async def _unpark(cloud: Cloud, person: WorkerProcess, crawl_id: str) -> None:
 
 
 async def _attended(cloud: Cloud, until_s: float) -> None:
-    """Run until a moment, with somebody who redrives the dead letters a few times."""
+    """Run until a time, with a user who redrives dead letters a few times."""
     for _ in range(REDRIVES):
         await cloud.run(min(until_s, cloud.now_s + HOUR_S), stop_when_idle=False)
         cloud.redrive()
@@ -216,7 +216,7 @@ async def _export(cloud: Cloud, at_s: float, event: dict[str, Any]) -> None:
 
 
 async def _reap(cloud: Cloud, lag_s: float) -> None:
-    """Delete expired claims, late, as TTL does."""
+    """Delete expired claims late, as TTL does."""
     while True:
         await asyncio.sleep(HOUR_S)
         cloud.world.reap(round(cloud.start_ms / 1000 + cloud.now_s - lag_s))

@@ -1,4 +1,4 @@
-"""What a seed stands for: sites, crawls, faults, and what people do in the middle of it."""
+"""Scenario of a seed: sites, crawls, faults and user actions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ UNBOUNDED = 100_000
 HOUR_S = 3_600.0
 DAY_S = 24 * HOUR_S
 PATIENT_S = 20.0
-# One of a release that is not here yet among them (case 7) (case 8) (case 26).
+# Includes a message of a future release (case 7) (case 8) (case 26).
 NEWER = '{"v":2,"pack":"p","crawl":"c","at":1,"urls":[["http://h0.test/",0,1,0,-1]]}'
 MALFORMED = ("not a url", '{"urls": 3}', "[" * 1_000, NEWER)
 LOOSE = (
@@ -53,27 +53,27 @@ class CrawlPlan:
     concurrency: int = 4
     window_s: int = 7 * 86_400
     shards: int = 16
-    # For how long the queue keeps the first seed back, while the others are crawled already.
+    # Delay of the first seed in the queue, while others are already crawled.
     seed_held_s: float = 0.0
-    # Seconds after the start at which one more seed is dropped on the running crawl.
+    # Seconds after the start at which another seed is sent.
     extras: tuple[float, ...] = ()
     # (seconds after the start, "pause" | "resume" | "cancel" | "retry" | "edit rules")
     actions: tuple[tuple[float, str], ...] = ()
-    # Limits beside pages, as a crawl has them.
+    # Limits other than pages.
     limits: Mapping[str, Any] = field(default_factory=dict)
-    # Those it begins with, and those that people change them to, and back.
+    # Initial rules, and the rules that users change to and back from.
     rules: tuple[UrlRule, ...] = ()
     rules_then: tuple[UrlRule, ...] = ()
-    # Its messages of seeds are named as those that people start, so that a run can go on from it.
+    # Its seed messages have the names of started crawls, so that a run can continue it.
     resumable: bool = False
     goes_on: bool = False
     render: RenderMode = RenderMode.NEVER
-    stops: bool = False  # when nothing new comes
+    stops: bool = False  # when no new links come
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExporterPlan:
-    """How the exporter is set up, and which events reach it when."""
+    """Exporter settings, and the times of its events."""
 
     part_rows: int = 5
     part_bytes: int = 1_000_000
@@ -81,9 +81,9 @@ class ExporterPlan:
     span: str = "day"
     read_ahead_rows: int = 3
     timeout_s: float = 900.0
-    # How slow its storage is, at most, with every step.
+    # Maximum latency of its storage per step.
     slow_s: float = 0.0
-    # As long as the time-out: every invocation writes one chunk, and leaves the rest to the next.
+    # Equal to the timeout: every invocation writes one chunk and orders the rest.
     reserve_ms: int = 30_000
     events: tuple[tuple[float, dict[str, Any]], ...] = ()
 
@@ -102,16 +102,16 @@ class Scenario:
     malformed: tuple[str, ...] = ()
     poison: bool = False
     ttl_lag_s: float = 0.0
-    # How far the start is from the next midnight UTC.
+    # Time from the start to the next midnight UTC.
     before_midnight_s: float = 6 * HOUR_S
-    # How long a worker waits for slots.
+    # Maximum wait of a worker for slots.
     wait_s_max: float = Settings().wait_s_max
-    # Whether workers hand on what they know of a host's claims, however little that is.
+    # Whether workers share any knowledge of a host's claims.
     claims_travel: bool = False
 
 
 def scenario(seed: int) -> Scenario:
-    """Make up a scenario; the same seed, the same scenario."""
+    """Build the scenario of a seed, always the same."""
     random = Random(f"scenario/{seed}")
     poison = random.random() < 0.2
     sites = [build(random, number, poison=poison) for number in range(random.randint(1, 4))]
@@ -140,15 +140,15 @@ def scenario(seed: int) -> Scenario:
         ttl_lag_s=random.choice((0, HOUR_S, 72 * HOUR_S, 72 * HOUR_S)),
         before_midnight_s=before_midnight_s,
         wait_s_max=_wait_s_max(crawls, faults),
-        # Chance of its own.
+        # A separate random generator.
         claims_travel=Random(f"claims/{seed}").random() < 0.6,
     )
 
 
 def _wait_s_max(crawls: list[CrawlPlan], faults: Faults) -> float:
-    """Have visits last for longer than a crawl is taken for what it was, where that shows.
+    """Make visits longer than cached crawl state lasts, where that matters.
 
-    That is where one is paused, and not where costs are reckoned with a visit as it is.
+    It matters with a paused crawl, and not where costs assume normal visits.
     """
     paused = any(action == "pause" for crawl in crawls for _, action in crawl.actions)
     shown = paused and not (faults.frozen or faults.jumps)
@@ -157,7 +157,7 @@ def _wait_s_max(crawls: list[CrawlPlan], faults: Faults) -> float:
 
 
 def _loose(random: Random, sites: list[Site]) -> tuple[tuple[float, str], ...]:
-    """What people, and programs that are older than this release, drop on the queue (case 26)."""
+    """Messages sent by users and by older programs (case 26)."""
     if random.random() < 0.7:
         return ()
     drops = []
@@ -168,7 +168,7 @@ def _loose(random: Random, sites: list[Site]) -> tuple[tuple[float, str], ...]:
 
 
 def _exporter(random: Random, before_midnight_s: float) -> ExporterPlan:
-    """Export at night, as scheduled, and in the middle of everything, as people ask for it."""
+    """Export at night as scheduled, and at random times as users request."""
     timeout_s, reserve_ms = random.choice(((900.0, 30_000), (900.0, 900_000), (120.0, 90_000)))
     plan = ExporterPlan(
         part_rows=random.choice((2, 3, 7, 1_000)),
@@ -189,14 +189,14 @@ def _exporter(random: Random, before_midnight_s: float) -> ExporterPlan:
         at_s = random.uniform(0, random.choice((10, 60, 900)))
         days_on = random.choice((0, 0, 1)) if at_s < before_midnight_s else 0
         at_ms = MIDNIGHT_MS + round((at_s - before_midnight_s) * 1000) + days_on * 86_400_000
-        # Asked for once, or by several people who do not know of each other.
+        # Requested once, or by several users independently.
         for _ in range(random.choice((1, 1, 5))):
             events.append((at_s + random.uniform(0, 20), {"day": day_asked(at_ms)}))
     return replace(plan, events=tuple(events))
 
 
 def varied(seed: int, plan: ExporterPlan, before_midnight_s: float) -> ExporterPlan:
-    """Vary what is exported, and have it exported by the hour; chances of its own."""
+    """Vary the exported tables and export hourly; separate random generators."""
     random = Random(f"exporter/{seed}")
     plan = replace(
         plan,
@@ -204,7 +204,7 @@ def varied(seed: int, plan: ExporterPlan, before_midnight_s: float) -> ExporterP
         formats=random.choice((("jsonl",), ("jsonl",), ("csv", "jsonl"))),
     )
     if plan.events and random.random() < 0.5:
-        # Somebody asks again while it is going on.
+        # A request during a run.
         at_s, event = random.choice(plan.events)
         again = (at_s + random.uniform(0, 60), event)
         plan = replace(plan, events=(*plan.events, again))
@@ -218,7 +218,7 @@ def varied(seed: int, plan: ExporterPlan, before_midnight_s: float) -> ExporterP
             time = datetime.fromtimestamp(MIDNIGHT_MS / 1000 + hour * HOUR_S, tz=UTC)
             event = {"detail-type": "Scheduled Event", "time": time.isoformat()}
             hourly.append((at_s, event))
-    # By the hour, a night's event means another day.
+    # With hourly exports, a night event means another day.
     asked = tuple(item for item in plan.events if "day" in item[1])
     return replace(plan, span="hour", events=(*asked, *hourly))
 
@@ -226,7 +226,7 @@ def varied(seed: int, plan: ExporterPlan, before_midnight_s: float) -> ExporterP
 def _plan(random: Random, sites: list[Site], place: int) -> CrawlPlan:
     chosen = random.sample(sites, random.randint(1, len(sites)))
     delay_ms = random.choice((0, 0, 200, 1_000))
-    # Crawls of one name share claims, so each has a name of its own unless it is a second run.
+    # Crawls of one name share claims, so only second runs reuse a name.
     budget = random.random() < 0.2
     return CrawlPlan(
         name=f"crawl{place}",
@@ -256,15 +256,15 @@ def _actions(random: Random) -> tuple[tuple[float, str], ...]:
 
 
 def _again(random: Random, first: CrawlPlan) -> CrawlPlan:
-    """A second run of the same name: inside the window, beyond it, or forced."""
+    """Build a second run of the name: inside the window, beyond it, or forced."""
     at_s, window_s = random.choice(
         (
             (4 * HOUR_S, 7 * 86_400),
             (4 * HOUR_S, 0),
-            (1_300.0, 0),  # further apart than clocks may differ
+            (1_300.0, 0),  # further apart than clocks can differ
             (8.75 * DAY_S, 7 * 86_400),
             (16 * DAY_S, 7 * 86_400),
-            # The first run's claims have expired, deleted yet or not, whatever this one's window.
+            # The first run's claims have expired, deleted or not, with any window of this run.
             (9 * DAY_S, 30 * 86_400),
             (9 * DAY_S, 30 * 86_400),
         )
@@ -282,7 +282,7 @@ def _again(random: Random, first: CrawlPlan) -> CrawlPlan:
 
 
 def renewed(seed: int, plans: list[CrawlPlan]) -> list[CrawlPlan]:
-    """Have a forced run give back most of what it claims, before a third one; chance of its own."""
+    """Let a forced run return most claims before a third run; separate random generator."""
     random = Random(f"renewal/{seed}")
     *_, last = plans
     if last.window_s > 0 or last.pages_max < UNBOUNDED or random.random() < 0.3:
@@ -293,7 +293,7 @@ def renewed(seed: int, plans: list[CrawlPlan]) -> list[CrawlPlan]:
 
 
 def stopped(seed: int, plans: list[CrawlPlan]) -> list[CrawlPlan]:
-    """Have some ordered crawls stop when nothing new comes; chance of its own."""
+    """Stop some ordered crawls when no new links come; separate random generator."""
     random = Random(f"nothing new/{seed}")
     kept = {plan.name for plan in plans if plan.resumable or plan.goes_on}
     return [
@@ -303,7 +303,7 @@ def stopped(seed: int, plans: list[CrawlPlan]) -> list[CrawlPlan]:
 
 
 def _bounded(random: Random, plan: CrawlPlan) -> CrawlPlan:
-    """Endless sites end by a budget, or by depth."""
+    """End endless sites by a budget or by depth."""
     return CrawlPlan(
         name=plan.name,
         at_s=plan.at_s,
@@ -318,7 +318,7 @@ def _bounded(random: Random, plan: CrawlPlan) -> CrawlPlan:
 
 
 def told(seed: int, faults: Faults) -> Faults:
-    """Have workers told to end now and then; chance of its own."""
+    """Send SIGTERM to workers now and then; separate random generator."""
     return replace(faults, told=Random(f"told/{seed}").choice((0.0, 0.0, 0.1, 0.5)))
 
 

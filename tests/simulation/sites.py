@@ -1,4 +1,4 @@
-"""Sites of every kind, made up from a seed."""
+"""Generates sites of every kind from a seed."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ if TYPE_CHECKING:
 
 ROBOTS = "User-agent: *\nDisallow: /private/\n"
 SERVER_TROUBLE = (500, 502, 503, 429)
-# How often a host that comes and goes is down for one and the same URL.
+# Maximum times that one URL hits a flapping host while it is down.
 FLAPS_MAX = 2
-# How often in a row it is down: enough to be left alone for a minute or two, and not for good.
+# Failures in a row while it is down: enough for a block of a minute or two, not for good.
 SILENCES_MAX = 6
-# Forbidden from the moment on at which robots.txt changes, and until then.
+# Forbidden from the change of robots.txt on; until then allowed.
 LATE, EARLY = "/late/", "/early/"
 
 
 def shifting(path: str) -> bool:
-    """Whether robots.txt may change its mind about a path."""
+    """True if a path changes between allowed and forbidden."""
     return path.startswith((LATE, EARLY))
 
 
@@ -34,13 +34,13 @@ class SimPage:
     links: tuple[str, ...] = ()
     location: str | None = None
     kind: str = "text/html"
-    # Answered or failed like this the first time it is asked for: a status, or a Reason.
+    # First answer or failure: a status or a Reason.
     trouble: int | Reason | None = None
     latency_s: float = 0.05
     poison: bool = False
-    # What it is known by, so that it can be asked for on condition that it changed.
+    # Its validator for conditional requests.
     etag: str | None = None
-    # Links that it has once its scripts have run.
+    # Links added by its scripts.
     scripted: tuple[str, ...] = ()
 
 
@@ -52,23 +52,23 @@ class Site:
     pages: dict[str, SimPage]
     robots: str | int | Reason = ROBOTS
     robots_trouble: int | Reason | None = None
-    # From when on `/late/` is forbidden and `/early/` is allowed, at last.
+    # Time from which `/late/` is forbidden and `/early/` is allowed.
     robots_changes_at_s: float | None = None
     crawl_delay_s: float = 0.0
-    # From when to when every answer is 429, and what Retry-After says.
+    # Time span with 429 for every request, and its Retry-After.
     storm_s: tuple[float, float] | None = None
     storm_retry_after_s: int | None = None
-    # For how long it is up, then down, in turn.
+    # Seconds up, then down, in turn.
     flaps_s: tuple[float, float] | None = None
     endless: bool = False
 
     @property
     def rules(self) -> str | None:
-        """The text of robots.txt, None where there is none to be had."""
+        """Text of robots.txt; None if unavailable."""
         return None if isinstance(self.robots, int | Reason) else self.robots
 
     def robots_at(self, at_s: float) -> str:
-        """The text of robots.txt as it stands at a moment."""
+        """Text of robots.txt at a time."""
         text = self.rules or ""
         if self.robots_changes_at_s is not None:
             text += f"Disallow: {LATE if at_s >= self.robots_changes_at_s else EARLY}\n"
@@ -77,14 +77,14 @@ class Site:
         return text
 
     def down_at(self, at_s: float) -> bool:
-        """Whether nobody answers at a moment."""
+        """True if the host does not answer at a time."""
         if self.flaps_s is None:
             return False
         up_s, down_s = self.flaps_s
         return at_s % (up_s + down_s) >= up_s
 
     def page(self, path: str) -> SimPage | None:
-        """Look a path up; endless sites make pages as they are asked for."""
+        """Return a path's page; endless sites create pages on request."""
         if self.endless and path.startswith("/e/"):
             number = int(path.removeprefix("/e/"))
             return SimPage(links=(f"/e/{number + 1}", f"/e/{number * 7 + 3}", "/"))
@@ -92,7 +92,7 @@ class Site:
 
 
 def build(random: Random, number: int, *, poison: bool) -> Site:
-    """Make up one host."""
+    """Generate one host."""
     origin = f"http://h{number}.test"
     if random.random() < 0.06:
         return Site(origin=origin, pages={"/": SimPage(links=("/e/1",))}, endless=True)
@@ -104,7 +104,7 @@ def build(random: Random, number: int, *, poison: bool) -> Site:
     for here, there in itertools.pairwise(paths):
         if random.random() < 0.9 and pages[here].location is None:
             pages[here] = _with_link(pages[here], there)
-    # Without links, so that they are asked for later on condition that they changed.
+    # Without links, so that later requests for them are conditional.
     leaves = {f"/leaf/{place}": SimPage(etag='"leaf"') for place in range(2)}
     pages |= leaves
     pages["/"] = SimPage(links=tuple(dict.fromkeys((*pages["/"].links, *paths[1:4], *leaves))))
@@ -118,7 +118,7 @@ def build(random: Random, number: int, *, poison: bool) -> Site:
 
 
 def _trouble(random: Random, site: Site) -> None:
-    """Make a host hard to get on with."""
+    """Make a host difficult."""
     if random.random() < 0.2:
         site.robots = random.choice((404, 404, 500, Reason.CONNECT))
     elif random.random() < 0.3:
@@ -134,14 +134,14 @@ def _trouble(random: Random, site: Site) -> None:
 
 
 def _flap(random: Random, site: Site) -> None:
-    """Let a host come and go; it has no other trouble, or a URL might be tried too often."""
+    """Make a host flap; it has no other trouble, otherwise a URL could exceed its tries."""
     site.flaps_s = (random.choice((3.0, 20.0)), random.choice((1.0, 8.0)))
     site.robots_trouble = None
     site.pages = {path: replace(page, trouble=None) for path, page in site.pages.items()}
 
 
 def _shift(random: Random, site: Site) -> None:
-    """Let robots.txt change while it is crawled: some pages come to be forbidden, some allowed."""
+    """Change robots.txt during the crawl: some pages become forbidden, others allowed."""
     site.robots_changes_at_s = random.choice((random.uniform(0, 60), 3_600.0))
     paths = [f"{folder}{place}" for folder in (LATE, EARLY) for place in range(2)]
     site.pages |= {path: SimPage() for path in paths}

@@ -1,7 +1,7 @@
-"""A polite crawl of many hosts in virtual time, and which slots of the hosts it leaves unused.
+"""Unused slots in a polite crawl of many hosts, in virtual time.
 
-Nothing goes wrong here but single pages that fail. Each host is a tree of pages; most of a crawl's
-links are known long before they are requested.
+The only faults are failing pages. Each host is a tree of pages; most links are known long before
+they are requested.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 LINKS = 8
 END_S_MAX = 3_600.0
-# From one pack of a host to the next one a worker commits, and takes a message.
+# Time between two packs of a host: a commit and a receive.
 HANDOVER_S = 2.0
 # As on one machine (app/store_runner.py).
 SEGMENT_WAIT_S = 0.5
@@ -46,13 +46,13 @@ class PoliteCrawl:
     delay_ms: int = 200
     pages_max: int = 100_000
     failing: tuple[int, ...] = ()
-    # What failing pages answer instead.
+    # Status of failing pages.
     status: int = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Played:
-    """Every request of a crawl, in true time, and when it was finished; None if it never was."""
+    """All requests of a crawl in true time, and its end; None if it did not finish."""
 
     crawl: PoliteCrawl
     asks: tuple[Ask, ...]
@@ -60,12 +60,12 @@ class Played:
 
     @property
     def took_s(self) -> float:
-        """From the first request to the last one."""
+        """Time from the first request to the last one."""
         return self.asks[-1].at_s - self.asks[0].at_s
 
     @property
     def used(self) -> float:
-        """The share of the slots that requests used, until no host had a page left."""
+        """Share of slots used until no host had a page left."""
         slots = self.crawl.hosts * self.took_s * 1000 / self.crawl.delay_ms
         return len(self.asks) / slots
 
@@ -77,9 +77,9 @@ def play_polite(crawl: PoliteCrawl) -> Played:
 
 
 def check_slots(played: Played) -> Iterator[Violation]:
-    """I9: a crawl whose pages are done ends, and no slot of all hosts passes while URLs are due.
+    """I9: a crawl without open pages ends, and no slot of any host passes while URLs are due.
 
-    Requests of failing pages do not count, because their retries wait.
+    Failing pages do not count, because their retries wait.
     """
     if played.finished_s is None:
         yield Violation("I9 end", f"not finished after {END_S_MAX} s")
@@ -124,7 +124,7 @@ async def _play(polite: PoliteCrawl) -> Played:
 
 
 def _site(polite: PoliteCrawl, host: int) -> Site:
-    """Build a tree of pages; all link to the first one."""
+    """Build a tree of pages that all link to the first one."""
     pages = {}
     for number in range(polite.pages):
         children = range(LINKS * number + 1, LINKS * number + LINKS + 1)

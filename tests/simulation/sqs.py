@@ -1,4 +1,4 @@
-"""SQS as it behaves on a bad day: messages come more than once, in any order, and late."""
+"""SQS under faults: messages arrive repeatedly, in any order and late."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 RECEIVE_MAX = 5
 BATCH = 10
-# A worker knows its own queues, which have no names here, and takes nothing but seeds from others.
+# A worker knows its own queues, which are unnamed here, and takes only seeds from others.
 SEEDS = "seeds"
-# What a body of the release before did not have yet, where it says nothing new (case 26).
+# Fields that the previous release's bodies lack if they have default values (case 26).
 LATER_FIELDS = {"failures": 0, "from": [], "planned": False}
 
 decoded = lru_cache(maxsize=4_096)(decode)
@@ -46,18 +46,18 @@ class Message:
 
 
 class Sqs:
-    """The queues of packs and of seeds, and their dead-letter queue."""
+    """Pack and seed queues with their dead-letter queue."""
 
     def __init__(self, world: World, trace: Trace, random: Random, faults: Faults) -> None:
         self.faults = faults
         self.messages: list[Message] = []
-        # Body, and the reason that was given with it; None where SQS gave up by itself.
+        # Body with its reason; None if SQS gave up by itself.
         self.dead_letters: list[tuple[str, str | None]] = []
-        # Bodies that were dead letters, and were moved back.
+        # Bodies of redriven dead letters.
         self.redriven: set[str] = set()
-        # Bodies as sent, and whether each took the express lane.
+        # Bodies as sent, with their lane (express or not).
         self.lanes: list[tuple[str, bool]] = []
-        # When late packs were sent, by their ids.
+        # Send times of late packs by id.
         self.late: defaultdict[str, list[float]] = defaultdict(list)
         self._world = world
         self._trace = trace
@@ -74,7 +74,7 @@ class Sqs:
         since_ms: int | None = None,
         back: bool = False,
     ) -> None:
-        """Put a message on the queue that it belongs to; one that comes `back` knows no lane."""
+        """Send a message to its queue; a redriven one (`back`) has no lane."""
         self._ids += 1
         if self.faults.aged and self._random.random() < self.faults.aged:
             body = self._aged(body)
@@ -89,7 +89,7 @@ class Sqs:
         self._trace.note(f"{now_s:.6f} m{self._ids} in {delay_s}: {body}")
 
     def _aged(self, body: str) -> str:
-        """Write a body as the release before did."""
+        """Encode a body as the previous release did."""
         if not body.startswith('{"v":1'):
             return body
         fields = json.loads(body)
@@ -100,7 +100,7 @@ class Sqs:
         return json.dumps(kept)
 
     def collect(self, now_s: float, hops: int = 0) -> None:
-        """Take over what adapters sent."""
+        """Collect the messages that adapters sent."""
         for mail in self._world.sent:
             self.lanes.append((mail.body, mail.express))
             message = decoded(mail.body)
@@ -114,7 +114,7 @@ class Sqs:
         self._world.buried.clear()
 
     def retry(self, now_s: float) -> None:
-        """Make messages in flight visible as soon as workers asked for."""
+        """Make messages in flight visible at the times workers requested."""
         for handle, delay_s in self._world.retried:
             for message in self.messages:
                 if message.id == handle and message.visible_s > now_s:
@@ -123,7 +123,7 @@ class Sqs:
         self._world.retried.clear()
 
     def receive(self, now_s: float, visibility_s: float, hops_max: int | None) -> list[Message]:
-        """Hand out a queue's batch; past `hops_max` Lambda suspects a loop and takes no more."""
+        """Return a queue's batch; past `hops_max` Lambda assumes a loop and takes no more."""
         visible = [message for message in self.messages if message.visible_s <= now_s]
         self._random.shuffle(visible)
         visible = [message for message in visible if message.queue == visible[0].queue]
@@ -144,13 +144,13 @@ class Sqs:
         return taken
 
     def delete(self, messages: Sequence[Message]) -> None:
-        """Acknowledge messages; those that are gone already are passed over."""
+        """Acknowledge messages; missing ones are ignored."""
         for message in messages:
             if message in self.messages:
                 self.messages.remove(message)
 
     def redrive(self, now_s: float) -> int:
-        """Move dead letters back, as new messages (case 24); what never can succeed stays."""
+        """Redrive dead letters as new messages (case 24), except invalid ones."""
         self.collect(now_s)
         letters, self.dead_letters = self.dead_letters, []
         for body, reason in letters:

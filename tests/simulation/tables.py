@@ -1,4 +1,4 @@
-"""The memory adapters, where the simulated world is stricter than they are."""
+"""Memory adapters with the stricter conditions of the simulation."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ if TYPE_CHECKING:
     from tests.simulation.web import SimWeb
 
 T = TypeVar("T")
-# Few, so that a run of the exporter takes steps that can be counted.
+# Few, so that an exporter run has a countable number of steps.
 SHARDS = 4
 QUERY_ROWS = 4
 
-# What is one transaction of several items: refused, it is a conflict.
+# Transactions of several items: a refusal is a conflict.
 TRANSACTIONS = frozenset({"packs.commit", "packs.park", "crawls.seal"})
-# What is one of many items of a batch: refused, the others are in.
+# Batches of many items: a refusal leaves the other items written.
 BATCHES = frozenset({"frontier.claim", "frontier.release", "pages.store", "queue.send"})
 
 
 def fault_of(effect: str, kind: str) -> str:
-    """Name a fault of an effect, as it is counted."""
+    """Return the counted name of an effect's fault."""
     if effect.startswith("files."):
         return f"S3 {kind}"
     if kind == "throttle" and effect in TRANSACTIONS:
@@ -48,19 +48,17 @@ def fault_of(effect: str, kind: str) -> str:
 
 
 class SimHosts(MemoryHosts):
-    """Politeness units; the web is told what was noted of silences, and what could not be."""
+    """Politeness units that report recorded silences, and failed records, to the web."""
 
     def __init__(self, world: World, gate: Gate, web: SimWeb) -> None:
         super().__init__(world, gate)
         self._web = web
 
     async def look(self, host: str) -> Host:
-        """See the port."""
         with self._refused(host):
             return await super().look(host)
 
     async def fail(self, host: str, now_ms: int, chance: float, *, probe: bool) -> Host:
-        """See the port."""
         state = await super().fail(host, now_ms, chance, probe=probe)
         if state.failures == 1:
             self._web.noted(host)
@@ -69,7 +67,6 @@ class SimHosts(MemoryHosts):
         return state
 
     async def recover(self, host: str) -> None:
-        """See the port."""
         with self._refused(host):
             await super().recover(host)
         self._web.noted(host)
@@ -84,7 +81,7 @@ class SimHosts(MemoryHosts):
 
 
 class SimPages(MemoryPages):
-    """Page records, read a few rows at a time: others store between two reads."""
+    """Page records, read a few rows at a time: others write between two reads."""
 
     def __init__(self, world: World, gate: Gate) -> None:
         super().__init__(world, gate, shards=SHARDS)
@@ -92,7 +89,6 @@ class SimPages(MemoryPages):
     async def read_shard(
         self, day: str, shard: int, *, after: str | None = None, crawl: str | None = None
     ) -> AsyncIterator[tuple[str, PageRecord]]:
-        """See the port."""
         partition = f"{day}#{shard}"
         while True:
             rows = await self._do("pages.query", lambda: self._rows(partition, after, crawl))  # noqa: B023
@@ -116,24 +112,21 @@ class SimPages(MemoryPages):
 
 
 class SimFiles(MemoryFiles):
-    """A bucket that somebody looks at after every change that readers may see."""
+    """A bucket that is checked after every visible change."""
 
     def __init__(self, world: World, gate: Gate, look: Callable[[], None]) -> None:
         super().__init__(world, gate)
         self._look = look
 
     async def put(self, key: str, body: bytes) -> None:
-        """See the port."""
         await self._do("files.put", lambda: self._put(key, body))
 
     async def put_file(self, key: str, path: Path, sha256: str) -> None:
-        """See the port."""
         del sha256
         body = path.read_bytes()  # noqa: ASYNC240 - it is in memory
         await self._do("files.put", lambda: self._put(key, body))
 
     async def delete(self, keys: Sequence[str]) -> None:
-        """See the port."""
         for key in keys:
             await self._do("files.delete", lambda key=key: self._pop(key))  # type: ignore[misc]
 
@@ -151,7 +144,7 @@ class SimFiles(MemoryFiles):
 
 
 class SimOrders(MemoryOrders):
-    """The export queue as one process sees it: each order is on it as soon as it was sent."""
+    """Export queue as one process sees it: each order is on it as soon as it was sent."""
 
     def __init__(self, world: World, gate: Gate, arrive: Callable[[], None]) -> None:
         super().__init__(world, gate)
@@ -166,33 +159,30 @@ class SimOrders(MemoryOrders):
         return await super()._do(effect, sent)
 
 
-# --- files that are made ------------------------------------------------------------------------
+# --- files ------------------------------------------------------------------------------------
 
 
 def line_of(row: Mapping[str, Any]) -> bytes:
-    """Render a row; what it looks like is nobody's business here."""
+    """Render a row in an arbitrary format."""
     return json.dumps(row, separators=(",", ":")).encode() + b"\n"
 
 
 class SimWorkspace:
-    """Room for the files of a chunk, in memory."""
+    """Workspace for a chunk's files, in memory."""
 
     @contextmanager
     def opened(self) -> Iterator[ChunkWorkspace]:
-        """See `Workspace`."""
         yield SimChunkWorkspace()
 
 
 class SimChunkWorkspace:
-    """Makes files in memory."""
+    """Writes files in memory."""
 
     def writer(self, name: str, table: Table) -> SimWriter:
-        """See `ChunkWorkspace`."""
         del table
         return SimWriter(name)
 
     def archive(self, name: str) -> NoReturn:
-        """See `ChunkWorkspace`."""
         raise AssertionError(f"{name}: nobody asked for bodies")
 
 
@@ -205,20 +195,18 @@ class SimWriter:
         self.size = 0
 
     def add(self, row: Mapping[str, Any]) -> None:
-        """See `Writer`."""
         self._lines.append(line_of(row))
         self.size += len(self._lines[-1])
 
     def close(self) -> Made:
-        """See `Writer`."""
         return made(f".{self._name}", len(self._lines), b"".join(self._lines))
 
     def discard(self) -> None:
-        """See `Writer`."""
+        pass
 
 
 def made(suffix: str, rows: int, body: bytes) -> Made:
-    """Say what a file is; its path is what gives its bytes."""
+    """Build a file's description; its path leads to its bytes."""
     path = cast("Path", SimpleNamespace(read_bytes=lambda: body))
     digest = sha256(body).hexdigest()
     return Made(path=path, suffix=suffix, rows=rows, bytes=len(body), sha256=digest)

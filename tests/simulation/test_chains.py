@@ -1,4 +1,4 @@
-"""Long chains: one message leads to the next, over and over, and the last one is still taken in."""
+"""Long chains: each message leads to the next, and the last one is still processed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ORIGIN = "http://h0.test"
 
 
 def _scenario(site: Site) -> Scenario:
-    """One crawl of one site, and nothing that goes wrong."""
+    """One crawl of one site without faults."""
     return Scenario(
         seed=1,
         sites=[site],
@@ -30,7 +30,7 @@ def _scenario(site: Site) -> Scenario:
 
 
 def _chain(length: int) -> Site:
-    """A site where each page links to the next one only."""
+    """A site where each page links only to the next one."""
     paths = ["/", *(f"/{depth}" for depth in range(1, length + 1))]
     links = [(path,) for path in paths[1:]] + [()]
     pages = {path: SimPage(links=to) for path, to in zip(paths, links, strict=True)}
@@ -38,7 +38,7 @@ def _chain(length: int) -> Site:
 
 
 def _blocked(deferrals: int) -> Site:
-    """A site that says at first to come back after so many of the longest delays of a queue."""
+    """A site that first defers requests this many times by a queue's maximum delay."""
     return Site(
         origin=ORIGIN,
         pages={"/": SimPage()},
@@ -51,15 +51,15 @@ def _found(result: Result) -> list[str]:
     return [violation.invariant for violation in result.violations]
 
 
-def test_a_chain_of_40_pages_is_fetched_to_its_end() -> None:
+def test_chain_of_40_pages_is_fetched_to_end() -> None:
     """Lambda allows the loop, and depth is the crawl's own limit (case 22)."""
     result = play(_scenario(_chain(DEPTH)))
     assert not result.violations
     assert result.asks == 1 + 1 + DEPTH  # robots.txt, the seed, and the chain
 
 
-def test_a_url_is_put_off_30_times_and_fetched() -> None:
-    """A host may be closed for longer than a queue can hold a message (case 22)."""
+def test_url_deferred_30_times_is_fetched() -> None:
+    """A host can be blocked for longer than a queue can delay a message (case 22)."""
     lines: list[str] = []
     result = play(_scenario(_blocked(DEFERRALS)), lines=lines)
     assert not result.violations
@@ -68,16 +68,14 @@ def test_a_url_is_put_off_30_times_and_fetched() -> None:
 
 
 @pytest.mark.parametrize("site", [_chain(DEPTH), _blocked(DEFERRALS)], ids=["chain", "deferrals"])
-def test_where_lambda_ends_loops_the_loss_is_noticed(
-    site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """RecursiveLoop=Terminate drops what 16 invocations led to: no crawl survives it (case 22)."""
+def test_terminated_loop_loss_is_detected(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lambda drops messages after 16 invocations, so no crawl completes (case 22)."""
     monkeypatch.setattr(cloud, "HOPS_MAX", LAMBDA_HOPS_MAX)
     assert "I1 loop ended" in _found(play(_scenario(site)))
 
 
-def test_the_seal_is_told_though_its_worker_dies() -> None:
-    """Every message comes twice, and whoever seals dies: still there is one end, and its event."""
+def test_seal_is_announced_though_its_worker_dies() -> None:
+    """Every message comes twice, and the sealing worker dies: one end and its event result."""
     plan = _scenario(_chain(3))
     plan = replace(plan, faults=Faults(doubled=1.0, killed_sealing=1.0))
     result = play(plan)

@@ -1,8 +1,8 @@
-"""A crawl of ten small hosts beside one with 100,000 queued URLs: about as long as alone.
+"""A crawl of ten small hosts beside one with 100,000 queued URLs takes about as long as alone.
 
-In virtual time, with fewer workers than AWS gives by default (`worker_concurrency_max`). What the
-big crawl has waits for its hosts, and one pack of each is out: it keeps as many workers for a round
-as those fill batches.
+Virtual time, with fewer workers than the AWS default (`worker_concurrency_max`). The big crawl's
+URLs wait for their hosts, with one pack per host in flight, so it holds only as many workers per
+round as those packs fill batches.
 """
 
 from __future__ import annotations
@@ -19,17 +19,15 @@ CONTEST = Contest(workers=20)
 RATIO_MAX = 1.1
 # No more workers than the big crawl fills with its hosts.
 FILLED, FILLED_RATIO_MAX = 5, 1.5
-# 1.9 measured; workers that keep a host busy made the small crawl twice as quick without groups.
+# 1.9 measured; with workers that hold a host, the small crawl was twice as fast without groups.
 WORSE_RATIO_MIN = 1.5
 
 
 @pytest.mark.parametrize(("workers", "most"), [(20, RATIO_MAX), (FILLED, FILLED_RATIO_MAX)])
-def test_a_small_crawl_beside_a_big_one_takes_about_as_long_as_alone(
-    workers: int, most: float
-) -> None:
-    """Whatever waits for its hosts, and also where it has all workers at first.
+def test_small_crawl_beside_big_one_takes_as_long_as_alone(workers: int, most: float) -> None:
+    """Holds with backlogs, and if the big crawl has all workers at first.
 
-    Over some seeds: a crawl of half a minute takes a visit more or less, which is five seconds.
+    Averaged over seeds, because a half-minute crawl varies by one visit of five seconds.
     """
     contests = [replace(CONTEST, seed=seed, workers=workers) for seed in (1, 2, 3)]
     alone_s = sum(took_s(replace(contest, big_urls=0)) for contest in contests)
@@ -37,8 +35,8 @@ def test_a_small_crawl_beside_a_big_one_takes_about_as_long_as_alone(
     assert sum(map(took_s, contests)) <= most * alone_s
 
 
-def test_without_groups_it_waits_for_all_that_was_queued_before() -> None:
-    """What the groups of messages are for: of a crawl without a delay all packs are queued."""
+def test_small_crawl_without_groups_waits_for_queue() -> None:
+    """Message groups matter: all packs of a crawl without a delay are queued."""
     contest = replace(CONTEST, fair=False, waits=False, batch=10, big_urls=20_000)
     contest = replace(contest, big_delay_ms=0, big_latency_s=2.0)
     alone_s = took_s(replace(contest, big_urls=0))

@@ -1,4 +1,4 @@
-"""Every guard is broken once, and the simulation notices."""
+"""The simulation detects every mutant."""
 
 from __future__ import annotations
 
@@ -16,6 +16,6 @@ pytestmark = [pytest.mark.simulation, pytest.mark.thorough]
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
-def test_a_broken_guard_is_caught(mutant: Mutant) -> None:
-    """A break that 400 seeds do not show would mean that its guard is not tested."""
+def test_mutant_is_detected(mutant: Mutant) -> None:
+    """A mutant undetected by 400 seeds means an untested guard."""
     assert hunt(mutant, notes().get(mutant.name)) is not None

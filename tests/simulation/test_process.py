@@ -1,4 +1,4 @@
-"""What ends in a simulation does so without a trace outside of it."""
+"""Ended processes of a simulation leave no trace outside it."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ async def _ends_in_two_steps() -> None:
         await asyncio.sleep(1)
 
 
-def test_tasks_that_look_at_the_clock_reach_their_moment() -> None:
-    """Also where a timer runs the blink of an eye before it, and one of them is always ready."""
+def test_tasks_that_poll_clock_reach_their_time() -> None:
+    """Holds if a timer runs slightly early while another task is always ready."""
     looks = 0
 
     async def wait(until_s: float, steps: int) -> None:
@@ -68,8 +68,8 @@ def test_tasks_that_look_at_the_clock_reach_their_moment() -> None:
     loop.run(main())
 
 
-def test_what_is_left_behind_is_cancelled_to_its_end() -> None:
-    """Also what waits for something else when it is cancelled; pytest fails on what does not."""
+def test_remaining_tasks_are_cancelled_completely() -> None:
+    """Includes tasks that wait again after their cancellation; pytest fails on remaining ones."""
 
     async def main() -> asyncio.Task[None]:
         task = asyncio.get_running_loop().create_task(_ends_in_two_steps())
@@ -79,8 +79,8 @@ def test_what_is_left_behind_is_cancelled_to_its_end() -> None:
     assert loop.run(main()).cancelled()
 
 
-def test_what_a_killed_process_ran_is_not_collected_before_the_end() -> None:
-    """What it waits for when it is cancelled is nobody else's, so it would be."""
+def test_killed_process_is_not_collected_before_end() -> None:
+    """Nothing else refers to what its cancelled task awaits."""
 
     async def main() -> int:
         process = Process(_cloud(), "a")

@@ -20,10 +20,10 @@ from tests.simulation.run import simulate
 
 pytestmark = pytest.mark.simulation
 FIXED, STEP, FRESH = 500, 25, 20
-# So many of them are played for every commit.
+# Number of seeds per commit.
 FIRST = 75
 COVERING = 60
-# Those beyond the fixed ones that once showed a fault of the product.
+# Seeds beyond the fixed ones that once revealed a product fault.
 BROKE_ONCE = (586, 3021, 4907, 70458, 104121, 106299, 107844, 112972, 136403, 208084)
 FAULTS = {
     *("throttle", "transaction conflict", "partial batch", "unknown outcome", "kill", "freeze"),
@@ -44,7 +44,7 @@ KINDS = {
 }
 
 
-# A seed that two tests ask for takes the same steps (`test_one_seed_decides_everything`).
+# Two tests of one seed take the same steps (`test_one_seed_decides_everything`).
 _result = functools.cache(simulate)
 
 
@@ -65,21 +65,20 @@ def _run(seeds: list[int]) -> None:
     ],
 )
 def test_fixed_seeds(first: int) -> None:
-    """The invariants hold for seeds that are the same in every run."""
     _run(list(range(first, first + STEP)))
 
 
 @pytest.mark.thorough
 def test_noted_seeds() -> None:
-    """The invariants hold where they showed a break, also beyond the fixed seeds."""
+    """Seeds that revealed a mutant, also beyond the fixed ones."""
     _run(sorted({*BROKE_ONCE, *(seed for seed in noted_seeds(MUTANTS) if seed >= FIXED)}))
 
 
 @pytest.mark.thorough
 def test_fresh_seeds(capsys: pytest.CaptureFixture[str]) -> None:
-    """The invariants hold for seeds that no earlier state of the product was tried with.
+    """Seeds not tried with any earlier state of the product.
 
-    They follow from its sources: the same tree has the same ones everywhere. They are printed.
+    They derive from its sources: the same tree has the same ones everywhere. They are printed.
     """
     sources = sorted(Path(orbweaver.__file__).parent.rglob("*.py"))
     digest = hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()
@@ -90,12 +89,12 @@ def test_fresh_seeds(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.thorough
-def test_everything_that_can_happen_does() -> None:
-    """No fault and no kind of situation has gone missing: a few seeds have them all.
+def test_all_faults_and_situations_occur() -> None:
+    """A few seeds have them all.
 
-    Throttled transactions and tables (case 16), lost answers (case 17), duplicates (case 1),
-    kills (case 3), TTL late by three days (case 19), dead letters moved back (case 24), clocks
-    that jump (case 25), messages of another release (case 26), exports at once (case 27).
+    Throttled transactions and tables (case 16), lost answers (case 17), duplicates (case 1), kills
+    (case 3), TTL three days late (case 19), redriven dead letters (case 24), clock jumps (case 25),
+    messages of another release (case 26), concurrent exports (case 27).
     """
     occurred: Counter[str] = Counter()
     for seed in range(COVERING):
@@ -107,7 +106,7 @@ def test_everything_that_can_happen_does() -> None:
 
 @pytest.mark.thorough
 def test_one_seed_decides_everything() -> None:
-    """The same seed takes the same steps, here and in a process with another hash seed."""
+    """Also in a process with another hash seed."""
     seeds = (3, 8, 13, 81)
     here = [simulate(seed).trace_hash for seed in seeds]
     assert here == [simulate(seed).trace_hash for seed in seeds]

@@ -1,4 +1,4 @@
-"""Polite crawls in virtual time: slots are used while URLs are due, and retries hold nothing up."""
+"""Polite crawls in virtual time: slots are used while URLs are due; retries delay no other page."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ RETRY_S_MAX = 4
 def test_polite_crawl_with_page_limit_uses_slots_of_all_hosts(
     crawl: PoliteCrawl, least: float
 ) -> None:
-    """All hosts have late links from the start; a few requests are out of kinds that are new."""
+    """All hosts have late links from the start; a few requests are outside the new kinds."""
     played = play_polite(crawl)
     assert list(check_slots(played)) == []
     assert len(played.asks) == min(crawl.pages_max, crawl.hosts * crawl.pages)
@@ -36,8 +36,8 @@ def test_polite_crawl_with_page_limit_uses_slots_of_all_hosts(
 
 
 @pytest.mark.parametrize("pages_max", [400, 200_000], ids=["ordered", "not ordered"])
-def test_failing_pages_hold_up_no_other_page(pages_max: int) -> None:
-    """A crawl takes a fifth longer than with 404 in place of 500, and the delay of a last retry."""
+def test_failing_pages_delay_no_other_page(pages_max: int) -> None:
+    """A crawl takes as long as with 404 instead of 500, plus its last failure's retries."""
     crawl = replace(SHOP, pages_max=pages_max)
     failing = play_polite(crawl)
     missing = play_polite(replace(crawl, status=404))
@@ -47,6 +47,6 @@ def test_failing_pages_hold_up_no_other_page(pages_max: int) -> None:
 
 
 def _others_s(played: Played) -> float:
-    """When the last page was requested that does not fail."""
+    """Return the time of the last request for a page that does not fail."""
     failing = {f"/{number}" for number in played.crawl.failing}
     return max(ask.at_s for ask in played.asks if ask.path not in failing)

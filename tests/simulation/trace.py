@@ -1,4 +1,4 @@
-"""What happened in a simulation: a running hash of every step, and how often what occurred."""
+"""Trace of a simulation: a running hash of every step, and event counts."""
 
 from __future__ import annotations
 
@@ -7,17 +7,18 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 
 # A scenario takes a few thousand steps. One in thousands takes a hundred times as many: a fifth of
-# all acknowledgements is lost for hours while a host is down, and each loss makes a copy of a pack.
+# all acknowledgements is lost for hours while a host is down, and each loss creates a copy of a
+# pack.
 STEPS_MAX = 300_000
 
 
 class Endless(Exception):
-    """So many steps were taken that no end is in sight."""
+    """Too many steps without an end."""
 
 
 @dataclass(slots=True)
 class Trace:
-    """What happened, as a running hash and as counts."""
+    """Running hash and counts of all events."""
 
     digest: object = field(default_factory=lambda: blake2b(digest_size=16))
     counts: Counter[str] = field(default_factory=Counter)
@@ -34,10 +35,10 @@ class Trace:
 
     @property
     def endless(self) -> bool:
-        """Whether no end is in sight."""
+        """True if too many steps were taken."""
         return self.steps > self.steps_max
 
     @property
     def hash(self) -> str:
-        """The hash of all steps so far."""
+        """Hash of all steps so far."""
         return self.digest.hexdigest()  # type: ignore[attr-defined,no-any-return]

@@ -1,9 +1,9 @@
-"""A seeded web: what its sites answer, and a log of who asked what when.
+"""A seeded web: its answers, and a log of all requests.
 
-A site's pages are known beforehand, so a breadth-first walk of them is the oracle. A URL fails at
-most once, on a host that comes and goes at most twice; a host's robots.txt at most once; a storm
-of 429 catches a URL at most once or twice: fewer times than a URL is tried, so what is reachable
-must be reached.
+A site's pages are known beforehand, so a breadth-first walk is the oracle. A URL fails at most
+once, at most twice on a flapping host. A host's robots.txt fails at most once. A 429 phase hits a
+URL at most once or twice. These are fewer failures than tries, so every reachable page must be
+reached.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ SLOW_S = 10.0
 
 
 class Asker(Protocol):
-    """Who asks: a process with a clock, which may die of the answer."""
+    """Source of a request: a process with a clock, which may die of the answer."""
 
     clock: SimClock
     dead: bool
@@ -37,15 +37,15 @@ class Asker(Protocol):
     stops_s: list[float]
 
     def kill(self) -> None:
-        """Die."""
+        pass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ask:
-    """One request as the web saw it, in true time.
+    """One request in true time.
 
-    `ahead_s` says between which bounds the asker's clock was wrong during its invocation, and
-    `journals` how many journals there were when that began.
+    `ahead_s` bounds the clock error of its process during the invocation; `journals` is their
+    number at its start.
     """
 
     at_s: float
@@ -58,7 +58,7 @@ class Ask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rebuff:
-    """A 429 that says when to come back, who heard it, and how wrong their clock was."""
+    """A 429 with Retry-After, its receiver, and the receiver's clock error."""
 
     origin: str
     at_s: float
@@ -75,18 +75,18 @@ class SimWeb:
     ) -> None:
         self.sites = {site.origin: site for site in sites}
         self.asks: list[Ask] = []
-        # Bytes of bodies, by who asked.
+        # Body bytes per requester.
         self.received: Counter[str] = Counter()
         self.rebuffs: list[Rebuff] = []
         self._asked: defaultdict[str, int] = defaultdict(int)
         self._flapped: Counter[str] = Counter()
-        # How many requests in a row a host has left without an answer.
+        # Unanswered requests in a row, per host.
         self.silent: Counter[str] = Counter()
-        # Who has an answer of a host that was silent, until somebody noted that it answers.
+        # Processes with an answer of a silent host that is not recorded yet.
         self._answered: defaultdict[str, list[Asker]] = defaultdict(list)
-        # Hosts of which something could not be noted since their silence was.
+        # Hosts with a failed record since their silence was recorded.
         self.refused: set[str] = set()
-        # Hosts that were taken for dead since a note of an answer was lost.
+        # Hosts given up after the record of an answer was lost.
         self.unheard: set[str] = set()
         self._now_s = epoch_s
         self._counts = counts
@@ -128,7 +128,7 @@ class SimWeb:
         if isinstance(answer, Failure) and answer.reason is Reason.TIMEOUT:
             slow_s = request.total_s
         elif isinstance(answer, Response) and answer.status == TOO_MANY_REQUESTS:
-            slow_s = 0.02  # the sooner it is heard, the better it can be honoured
+            slow_s = 0.02  # an early answer is honoured better
         self._counts["slow answer"] += slow_s >= SLOW_S
         await asyncio.sleep(slow_s)
         self._heard(site, ask, answer, asker)
@@ -138,17 +138,17 @@ class SimWeb:
         return answer
 
     def noted(self, origin: str) -> None:
-        """Note that a silence of a host begins, or its end was noted."""
+        """Record that a host's silence was stored, or its end."""
         self._answered.pop(origin, None)
         self.refused.discard(origin)
 
     def take_for_dead(self, origin: str) -> None:
-        """Note that a host is given up: whether one that had an answer of it could not say so."""
+        """Record that a host is given up, and whether an answer of it failed to be recorded."""
         if origin in self.refused or any(asker.dead for asker in self._answered[origin]):
             self.unheard.add(origin)
 
     def _heard(self, site: Site, ask: Ask, answer: Response | Failure, asker: Asker) -> None:
-        """Note until when a host is to be left alone by the one who has its answer now."""
+        """Record how long the process with this answer must leave a host alone."""
         after_s = site.storm_retry_after_s
         if after_s is None or isinstance(answer, Failure) or answer.status != TOO_MANY_REQUESTS:
             return
@@ -164,7 +164,7 @@ class SimWeb:
             )
 
     async def _sent(self, request: Request, answer: Response | Failure) -> Response | Failure:
-        """Cut a body where the asker stops reading, and count it: whoever dies has it, too."""
+        """Truncate a body at the limit and count it; a dying process receives it too."""
         if isinstance(answer, Failure) or answer.body is None:
             return answer
         size = request.body_bytes_max
@@ -222,7 +222,7 @@ class SimWeb:
 
 @dataclass(slots=True, kw_only=True)
 class Walk:
-    """What a breadth-first walk of the web finds for a crawl."""
+    """Result of a breadth-first walk for a crawl."""
 
     claimed: set[str] = field(default_factory=set)
     fetched: set[str] = field(default_factory=set)
@@ -239,11 +239,10 @@ def walk(  # noqa: C901 - the oracle is to be read in one piece
 ) -> Walk:
     """Walk the web as a crawl of scope `host` and these rules should: the oracle.
 
-    What a redirect leads to has its depth, unless a deeper link or redirect was first, as its host
-    had trouble: `redirects_last` has all others come before, and of redirects the deepest.
-
-    Poison pages are claimed and never end; pages that robots.txt forbids for a time are leaves.
-    What is `held` by an earlier run is not claimed.
+    A redirect target keeps its depth, unless a deeper link or redirect came first because its host
+    had trouble. `redirects_last` assumes that all other links come first, and the deepest of the
+    redirects. Poison pages are claimed and never end; temporarily forbidden pages are leaves. URLs
+    `held` by an earlier run are not claimed.
     """
     level = [seed for seed in seeds if seed not in held]
     found = Walk(claimed=set(level))
@@ -299,28 +298,28 @@ def walk(  # noqa: C901 - the oracle is to be read in one piece
 
 
 def _readable(site: Site, path: str) -> bool:
-    """Whether robots.txt allows a path all the time; what changes is left to `check_web`."""
+    """True if robots.txt always allows a path; changing paths are left to `check_web`."""
     if site.rules is None:
         return site.robots == 404
     return not path.startswith("/private/") and not shifting(path)
 
 
 def split(url: str) -> tuple[str, str]:
-    """Cut a URL into origin and path."""
+    """Split a URL into origin and path."""
     scheme, _, rest = url.partition("://")
     host, _, path = rest.partition("/")
     return f"{scheme}://{host}", f"/{path}"
 
 
 def _unchanged(request: Request, page: SimPage, answer: Response | Failure) -> bool:
-    """Whether the asker has this very page."""
+    """True if the requester has this version of the page."""
     if request.condition is None or page.etag is None or isinstance(answer, Failure):
         return False
     return answer.status == 200 and request.condition.etag == page.etag
 
 
 def html_of(page: SimPage, *, shown: bool = False) -> bytes:
-    """Write a page as it is fetched, or as its scripts show it."""
+    """Return a page's HTML as fetched, or as its scripts show it."""
     links = [*page.links, *(page.scripted if shown else ())]
     text = "".join(f'<a href="{link}">x</a>' for link in links)
     if page.scripted:
