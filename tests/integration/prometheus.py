@@ -1,4 +1,4 @@
-"""A real Prometheus that scrapes one address every second, and what it says of it."""
+"""A real Prometheus that scrapes one address every second."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ LOCAL = "127.0.0.1"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prometheus:
-    """One that runs; `log` is what it has written."""
+    """A running Prometheus; `log` is its output."""
 
     url: str
     log: Path
 
     def ask(self, query: str) -> list[tuple[dict[str, str], float]]:
-        """Ask for the values of series as of now; none while it does not answer yet."""
+        """Query current values of series; empty until it answers."""
         try:
             found = self._get("query", query=query)["result"]
         except OSError:
@@ -47,12 +47,12 @@ class Prometheus:
         return [(one["metric"], float(one["value"][1])) for one in found]
 
     def value(self, query: str) -> float | None:
-        """Ask for one number."""
+        """Query one number."""
         found = self.ask(query)
         return found[0][1] if found else None
 
     def targets(self) -> list[dict[str, Any]]:
-        """Say how scraping goes."""
+        """Return the state of the scrape targets."""
         found: list[dict[str, Any]] = self._get("targets")["activeTargets"]
         return found
 

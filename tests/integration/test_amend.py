@@ -1,4 +1,4 @@
-"""What an emulator's CloudFormation passes over is made up for, once, and as the template says."""
+"""Settings that the emulator's CloudFormation ignores are applied once, as in the template."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ STACK = "Some"
 
 
 def function(name: str, **more: str) -> dict[str, Any]:
-    """Describe a function as a template does."""
+    """Build a function resource."""
     role = f"arn:aws:iam::{layout.ACCOUNT}:role/any"
     code = {"ZipFile": "def handler(event, context): return 1"}
     fixed = {"Runtime": "python3.13", "Handler": "index.handler", "Role": role, "Code": code}
@@ -28,7 +28,7 @@ def function(name: str, **more: str) -> dict[str, Any]:
 
 
 def table(**more: Any) -> dict[str, Any]:
-    """Describe a table as a template does."""
+    """Build a table resource."""
     properties = {
         "KeySchema": [{"AttributeName": "k", "KeyType": "HASH"}],
         "AttributeDefinitions": [{"AttributeName": "k", "AttributeType": "S"}],
@@ -51,7 +51,7 @@ TEMPLATE = {
 
 @pytest.fixture
 def running(tmp_path: Path) -> Iterator[Emulator]:
-    """Start an emulator with the template deployed to it."""
+    """Start an emulator and deploy the template to it."""
     started = emulator.start(port=0, keep=False, instances=tmp_path / "instances")
     try:
         with cdk.client("cloudformation", started.environment()) as cloudformation:
@@ -65,7 +65,7 @@ def running(tmp_path: Path) -> Iterator[Emulator]:
 
 
 def assembly(folder: Path) -> Path:
-    """Lay out a cloud assembly of the template."""
+    """Write a cloud assembly of the template."""
     stack = {"type": amend.STACK, "properties": {"templateFile": "t.json", "stackName": STACK}}
     artifacts = {"One": stack, "Tree": {"type": "cdk:tree"}}
     (folder / "manifest.json").write_text(json.dumps({"artifacts": artifacts}))
@@ -73,8 +73,8 @@ def assembly(folder: Path) -> Path:
     return folder
 
 
-def test_properties_that_were_passed_over_are_set_once(running: Emulator, tmp_path: Path) -> None:
-    """Tables expire and functions loop as their template says; a second time changes nothing."""
+def test_ignored_properties_are_set_once(running: Emulator, tmp_path: Path) -> None:
+    """TTL and allowed loops; a second call changes nothing."""
     environment = running.environment()
     calls: list[str] = []
 
@@ -109,8 +109,8 @@ def test_properties_that_were_passed_over_are_set_once(running: Emulator, tmp_pa
     assert loops == {"looping": "Allow", "plain": "Terminate"}
 
 
-def test_a_stack_that_is_not_there_is_said(tmp_path: Path) -> None:
-    """An emulator that does not have the stack, or does not answer, is an error of one line."""
+def test_missing_stack_is_one_line_error(tmp_path: Path) -> None:
+    """An unreachable emulator too."""
     nowhere = layout.client_environment("http://127.0.0.1:1")
 
     with pytest.raises(LocalStackError, match="Cannot complete the deployment"):

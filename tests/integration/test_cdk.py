@@ -1,6 +1,6 @@
-"""The CDK command line as we run it, and synthesized stacks as we keep them.
+"""The CDK command line as we run it, and cached syntheses.
 
-A stand-in for `cdk` is run by the real Node; deploying the real stack is for the e2e tests.
+The real Node runs a substitute for `cdk`; e2e tests deploy the real stack.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ STAND_IN = """
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """Lay out a project with everything that a synthesis reads."""
+    """Create a project with all inputs of a synthesis."""
     root = tmp_path / "project"
     for name in ("infra/stack.py", "functions/handlers/worker.py", "requirements/runtime.txt"):
         (root / name).parent.mkdir(parents=True, exist_ok=True)
@@ -70,7 +70,7 @@ def project(tmp_path: Path) -> Path:
 def calls(
     project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[[], list[str]]:
-    """Put a stand-in in the place of `cdk` and tell what it was asked."""
+    """Replace `cdk` by a substitute; returns its calls."""
     script = tmp_path / "cdk.js"
     script.write_text(textwrap.dedent(STAND_IN))
     monkeypatch.setattr(layout, "CDK", script)
@@ -124,10 +124,10 @@ def _document(root: Path) -> None:
         (_document, False),
     ],
 )
-def test_fingerprint_follows_contents(
+def test_fingerprint_depends_on_contents_and_names(
     project: Path, change: Callable[[Path], None], *, differs: bool
 ) -> None:
-    """Only what a synthesis reads changes its key: contents and names, not times or caches."""
+    """Not on times or caches."""
     before = assembly.fingerprint(project, {})
 
     change(project)
@@ -135,16 +135,14 @@ def test_fingerprint_follows_contents(
     assert (assembly.fingerprint(project, {}) != before) is differs
 
 
-def test_fingerprint_follows_context(project: Path) -> None:
-    """Each context has a key of its own, in whatever order it is given."""
+def test_fingerprint_depends_on_context_not_its_order(project: Path) -> None:
     one, other = {"a": "1", "b": "2"}, {"b": "2", "a": "1"}
 
     assert assembly.fingerprint(project, one) == assembly.fingerprint(project, other)
     assert assembly.fingerprint(project, one) != assembly.fingerprint(project, {"a": "12"})
 
 
-def test_assemblies_are_made_once_and_the_newest_kept(tmp_path: Path) -> None:
-    """A key is made once; of many keys the last used stay."""
+def test_assemblies_are_cached_and_newest_kept(tmp_path: Path) -> None:
     made: list[str] = []
 
     def make(folder: Path) -> None:
@@ -161,10 +159,10 @@ def test_assemblies_are_made_once_and_the_newest_kept(tmp_path: Path) -> None:
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["key2", "key3", "key4", "key5"]
 
 
-def test_a_failed_synthesis_leaves_nothing(
+def test_failed_synthesis_leaves_nothing(
     project: Path, calls: Callable[[], list[str]], tmp_path: Path
 ) -> None:
-    """The last words of a failed command are in the error, and no half assembly is kept."""
+    """The error has the command's last output."""
     with pytest.raises(LocalStackError, match=r"(?s)cdk synth.*first line.*no such construct"):
         cdk.synthesize(EMULATOR, {"broken": "yes"}, root=project, store=tmp_path / "store")
 
@@ -172,13 +170,13 @@ def test_a_failed_synthesis_leaves_nothing(
     assert list((tmp_path / "store").iterdir()) == []
 
 
-def test_an_endless_command_is_ended(
+def test_command_over_time_limit_is_stopped(
     project: Path,
     calls: Callable[[], list[str]],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A command that runs on and on is stopped when its time is over, and the error says so."""
+    """The error names the limit."""
     monkeypatch.setattr(cdk, "RUN_S_MAX", 1.0)
 
     with pytest.raises(LocalStackError, match="stopped after 1 s"):
@@ -187,7 +185,7 @@ def test_an_endless_command_is_ended(
     assert calls() == ["synth"]
 
 
-# Ends by force only, and then takes its time: it has much memory to give back.
+# Needs SIGKILL and then time, because it returns much memory.
 STUBBORN = """
 import signal, time
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -197,8 +195,8 @@ time.sleep(60)
 """
 
 
-def test_an_interrupted_command_ends_with_its_children(tmp_path: Path) -> None:
-    """Ctrl-C while a command runs ends it and all that it has started, whoever would not end."""
+def test_interrupted_command_ends_with_its_children(tmp_path: Path) -> None:
+    """Also those that ignore the signal."""
     words = ["/bin/sh", "-c", f"{sys.executable} -c '{STUBBORN}' & wait"]
     groups: list[int] = []
 
@@ -216,10 +214,10 @@ def test_an_interrupted_command_ends_with_its_children(tmp_path: Path) -> None:
     assert [processes.members(group) for group in groups] == [[]]
 
 
-def test_a_deployment_synthesizes_only_what_changed(
+def test_deployment_synthesizes_only_changes(
     project: Path, calls: Callable[[], list[str]], tmp_path: Path
 ) -> None:
-    """Deploying twice synthesizes once; a change synthesizes again; outputs come back flat."""
+    """Outputs are returned flat."""
     said: list[str] = []
     store = tmp_path / "store"
 
@@ -241,7 +239,7 @@ def test_a_deployment_synthesizes_only_what_changed(
 
 
 class Parameters:
-    """A parameter store with the versions of bootstrap stacks."""
+    """Parameter store with versions of bootstrap stacks."""
 
     def __init__(self, *qualifiers: str) -> None:
         self.names = [f"/cdk-bootstrap/{qualifier}/version" for qualifier in qualifiers]
@@ -253,7 +251,7 @@ class Parameters:
 
 
 @pytest.mark.parametrize("there", [False, True])
-def test_a_qualifier_has_a_bootstrap_of_its_own(
+def test_qualifier_has_own_bootstrap(
     project: Path,
     calls: Callable[[], list[str]],
     tmp_path: Path,
@@ -261,7 +259,7 @@ def test_a_qualifier_has_a_bootstrap_of_its_own(
     *,
     there: bool,
 ) -> None:
-    """It is looked for by its parameter and made under its name, not under CDK's own."""
+    """Found by its parameter, created under its own name."""
     parameters = Parameters("team") if there else Parameters()
     monkeypatch.setattr(cdk, "client", lambda *_: contextlib.nullcontext(parameters))
 
@@ -274,7 +272,7 @@ def test_a_qualifier_has_a_bootstrap_of_its_own(
 
 @dataclass
 class Account:
-    """A stack whose bucket workers fill once more while it is removed, and what was done to it."""
+    """A stack whose bucket workers refill once during its removal, with recorded calls."""
 
     declined: bool = False
     refused: bool = False
@@ -303,14 +301,14 @@ class Account:
 @pytest.mark.parametrize(
     ("account", "yes", "done", "error"),
     [
-        # Told to: emptied first; and once more, as a worker had filled it meanwhile.
+        # After the confirmation: emptied, and again because a worker refilled it.
         (Account(), True, ["empty 1", "destroy --force", "empty 1", "destroy --force"], None),
-        # Who has not answered yet loses nothing.
+        # Without an answer, no data is removed.
         (Account(declined=True), False, ["destroy"], "still stands"),
         (Account(refused=True), False, ["destroy", "empty 0"], "DELETE_FAILED"),
     ],
 )
-def test_a_full_bucket_is_emptied_and_tried_again(
+def test_full_bucket_is_emptied_and_removal_repeated(
     project: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -319,7 +317,7 @@ def test_a_full_bucket_is_emptied_and_tried_again(
     done: list[str],
     error: str | None,
 ) -> None:
-    """Only once it is sure that the stack is to go, and only what could not go by itself."""
+    """Only once the removal is certain, and only resources that failed."""
     monkeypatch.setattr(cdk, "synthesize", lambda *_, **__: tmp_path)
     monkeypatch.setattr(assembly, "stack_names", lambda _: ["Mine"])
     monkeypatch.setattr(cdk, "_run", account.run)
@@ -334,8 +332,8 @@ def test_a_full_bucket_is_emptied_and_tried_again(
     assert account.done == done
 
 
-def test_the_stacks_of_an_assembly_are_named(tmp_path: Path) -> None:
-    """Stack names come from the manifest, by the name given or else by the artifact's own."""
+def test_stacks_of_assembly_are_named(tmp_path: Path) -> None:
+    """By their given name or the artifact's."""
     stack = "aws:cloudformation:stack"
     artifacts = {
         "One": {"type": stack, "properties": {"stackName": "given"}},
@@ -347,15 +345,14 @@ def test_the_stacks_of_an_assembly_are_named(tmp_path: Path) -> None:
     assert assembly.stack_names(tmp_path) == ["given", "Two"]
 
 
-def test_an_endpoint_that_does_not_answer_is_named() -> None:
-    """Asking an endpoint where nothing listens is a clear error."""
+def test_unreachable_endpoint_is_named() -> None:
     with pytest.raises(LocalStackError, match=r"Cannot reach http://127\.0\.0\.1:1"):
         cdk.standing("Orbweaver", EMULATOR)
 
 
 @pytest.mark.parametrize("body", [b"<!DOCTYPE html><p>Bad gateway<br>", b"<html></html>"])
-def test_client_html_answer_is_a_sentence(body: bytes) -> None:
-    """A proxy's page instead of AWS's answer, whether its HTML is well formed or not."""
+def test_client_html_answer_is_reported_in_words(body: bytes) -> None:
+    """For a proxy's page instead of AWS's answer, even with invalid HTML."""
 
     class Proxy(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
@@ -366,7 +363,7 @@ def test_client_html_answer_is_a_sentence(body: bytes) -> None:
             self.wfile.write(body)
 
         def log_message(self, *_: Any) -> None:
-            """Say nothing."""
+            pass
 
     with HTTPServer(("127.0.0.1", 0), Proxy) as server:
         Thread(target=server.serve_forever, daemon=True).start()
@@ -378,8 +375,8 @@ def test_client_html_answer_is_a_sentence(body: bytes) -> None:
 
 
 @pytest.mark.emulator
-def test_a_stack_that_is_not_there_is_none(tmp_path: Path) -> None:
-    """An empty account has no stack, and that is an answer, not an error."""
+def test_missing_stack_is_none(tmp_path: Path) -> None:
+    """An empty account is no error."""
     running = emulator.start(port=0, keep=False, instances=tmp_path)
     try:
         assert cdk.standing(cdk.TOOLKIT, running.environment()) is None
@@ -387,14 +384,14 @@ def test_a_stack_that_is_not_there_is_none(tmp_path: Path) -> None:
         running.stop()
 
 
-def test_context_is_given_as_pairs(capsys: pytest.CaptureFixture[str]) -> None:
-    """A context value without a key is refused with the form that is wanted."""
+def test_context_needs_key_and_value(capsys: pytest.CaptureFixture[str]) -> None:
+    """The error shows the right form."""
     assert main(["local", "up", "--port", "0", "-c", "novalue"]) == 2
     assert "novalue" in capsys.readouterr().err
 
 
-def test_a_command_that_takes_long_says_for_how_long() -> None:
-    """Every so many seconds, until it ends; what it said is whole."""
+def test_long_command_reports_elapsed_time() -> None:
+    """At intervals; its output is complete."""
     reading, writing = os.pipe()
     said: list[str] = []
 
@@ -416,7 +413,7 @@ def test_a_command_that_takes_long_says_for_how_long() -> None:
     assert all(words.endswith(" s so far") for words in said)
 
 
-def test_both_ways_to_the_local_stack_are_one() -> None:
+def test_make_up_and_local_up_are_one_command() -> None:
     """`make up` runs `python -m localstack up`, which is `orbweaver local up`."""
     said = [
         subprocess.run(

@@ -1,4 +1,4 @@
-"""The console in a browser, over a store that crawls a site of this machine."""
+"""The console in a browser, over a store that crawls a local site."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ SIZES = ((1280, 800), (390, 844))
 
 @pytest.fixture
 def site() -> Iterator[Graph]:
-    """Serve pages, of which each links to three further ones, and a file of rules."""
+    """Serve pages that link to three others each, and a robots.txt."""
     pages = {
         f"/{number}": graph.page(
             f"Page {number} <b>of</b> the shop",
@@ -60,12 +60,11 @@ def site() -> Iterator[Graph]:
 
 
 def words(*given: str) -> list[str]:
-    """Make the words of a command."""
     return [sys.executable, "-c", COMMAND, *given]
 
 
 def cli(folder: Path, *given: str) -> Any:
-    """Run a command; the last line that it says, as JSON."""
+    """Run a command; returns the last JSON line of its output."""
     environment = {"PATH": "/usr/bin:/bin", "PYTHONPATH": f"{FUNCTIONS}:{FUNCTIONS.parent}"}
     done = subprocess.run(
         words(*given), cwd=folder, env=environment, capture_output=True, text=True, check=False
@@ -75,21 +74,20 @@ def cli(folder: Path, *given: str) -> Any:
 
 
 def console(folder: Path) -> AbstractAsyncContextManager[str]:
-    """Run the command, with a worker of its own; the address that it prints."""
+    """Run the console command with its own worker; returns the printed address."""
     environment = {"PATH": "/usr/bin:/bin", "PYTHONPATH": f"{FUNCTIONS}:{FUNCTIONS.parent}"}
     given = words("console", "--no-open", "--workers", "1", "--listen", "127.0.0.1:0")
     return served(given, folder, environment)
 
 
-async def test_a_crawl_is_watched_steered_and_explained(site: Graph, tmp_path: Path) -> None:
-    """One session: see it run, pause, edit with a preview, resume, its end, why, host, data."""
+async def test_crawl_is_watched_steered_and_explained(site: Graph, tmp_path: Path) -> None:
     async with console(tmp_path) as url, browser.opened() as tab:
         begun = await asyncio.to_thread(
             cli,
             tmp_path,
             "start",
             f"{site.url}/0",
-            # So slow that a busy machine is not near the later limit before it pauses.
+            # So slow that even a busy machine pauses well before the later limit.
             *("--name", "shop", "--delay", "2s"),
             *("--bodies", "html", "--json"),
         )
@@ -106,7 +104,7 @@ async def test_a_crawl_is_watched_steered_and_explained(site: Graph, tmp_path: P
         assert len(first) <= REQUESTS_MAX, first
         await tab.click("shop")
         await tab.see("Time left:")
-        # What is put back before its first page waits for the end of a round, which is a minute.
+        # A message returned before its first page waits for a one-minute round to end.
         await tab.until(BEGUN)
         await tab.click("Pause")
         await tab.until("document.querySelector('h1 ~ .state')?.innerText.includes('paused')")
@@ -125,7 +123,7 @@ async def test_a_crawl_is_watched_steered_and_explained(site: Graph, tmp_path: P
         await check_run(tab, status)
         assert cli(tmp_path, "status", crawl, "--json")["stop"] == "max_pages"
         await _look_around(tab, site, crawl, tmp_path)
-        # The browser logs the query that was refused.
+        # The browser logs the refused query.
         refused = "Failed to load resource: the server responded with a status of 400 (Bad Request)"
         assert tab.mistakes() == [refused]
 
@@ -134,15 +132,15 @@ TOML = "document.querySelector('textarea.toml')"
 
 
 async def type_toml(tab: Tab, text: str) -> None:
-    """Type a definition into the field of its text."""
+    """Type a definition into its text field."""
     await tab.run(
         f"{{const field = {TOML}; field.value = {json.dumps(text)};"
         " field.dispatchEvent(new Event('input', {bubbles: true}))}"
     )
 
 
-async def test_a_crawl_is_defined_previewed_and_started(site: Graph, tmp_path: Path) -> None:
-    """In the form and in TOML, with what does not fit beside its key; it runs as it was said."""
+async def test_crawl_is_defined_previewed_and_started(site: Graph, tmp_path: Path) -> None:
+    """In the form and in TOML, with errors beside their keys."""
     async with console(tmp_path) as url, browser.opened() as tab:
         await tab.go(url)
         await tab.click("New crawl")
@@ -182,7 +180,7 @@ async def test_a_crawl_is_defined_previewed_and_started(site: Graph, tmp_path: P
 
 
 def cli_rows(folder: Path, *given: str) -> list[Any]:
-    """Run a command; all lines that it says, as JSON."""
+    """Run a command; returns all JSON lines."""
     environment = {"PATH": "/usr/bin:/bin", "PYTHONPATH": f"{FUNCTIONS}:{FUNCTIONS.parent}"}
     done = subprocess.run(
         words(*given), cwd=folder, env=environment, capture_output=True, check=True
@@ -191,12 +189,11 @@ def cli_rows(folder: Path, *given: str) -> list[Any]:
 
 
 def pages_of(folder: Path, crawl: str) -> list[Any]:
-    """List the pages of a run, by command."""
+    """List a run's pages by command."""
     return cli_rows(folder, "pages", crawl, "--json")
 
 
-async def test_a_site_is_mapped_and_two_runs_compared(site: Graph, tmp_path: Path) -> None:
-    """Sections as areas and as a table; what became of pages, and the words of one that changed."""
+async def test_site_is_mapped_and_two_runs_compared(site: Graph, tmp_path: Path) -> None:
     options = ("--name", "shop", "--delay", "0", "--window", "0s", "--wait", "--json")
     async with console(tmp_path) as url, browser.opened() as tab:
         runs = []
@@ -222,7 +219,7 @@ async def test_a_site_is_mapped_and_two_runs_compared(site: Graph, tmp_path: Pat
 
 
 async def _see_areas(tab: Tab) -> None:
-    """Of one host its sections at once; each with room for its words, coloured by its own value."""
+    """Check one host's sections: each has room for its label and a colour of its value."""
     await tab.see("smaller sections")
     areas = (
         "[...document.querySelectorAll('.areas li')].map((one) => [one.className,"
@@ -239,12 +236,12 @@ async def _see_areas(tab: Tab) -> None:
     assert "heat-0" in {colour for colour, _, _ in found}
     await tab.fill("Colour", "depth")
     await tab.see("from 10")
-    # No page is as deep as that, so none has the colour of such depths.
+    # No page is that deep, so none has the colour of such depths.
     assert {colour for colour, _, _ in await tab.run(areas)} <= {"heat-0", "heat-1", "heat-2"}
 
 
 async def test_rules_are_tried_on_stored_pages(site: Graph, tmp_path: Path) -> None:
-    """While they are written: values, what does not fit, how often a field is found on pages."""
+    """During typing: values, errors, and counts per field."""
     options = ("--name", "shop", "--delay", "0", "--wait", "--json")
     async with console(tmp_path) as url, browser.opened() as tab:
         await asyncio.to_thread(cli, tmp_path, "start", f"{site.url}/0", *options)
@@ -270,8 +267,8 @@ async def test_rules_are_tried_on_stored_pages(site: Graph, tmp_path: Path) -> N
         assert tab.mistakes() == []
 
 
-async def test_a_crawl_that_recurs_is_put_on_a_schedule(site: Graph, tmp_path: Path) -> None:
-    """By its definition; it is listed as the command lists it, and removed."""
+async def test_recurring_crawl_is_scheduled_and_removed(site: Graph, tmp_path: Path) -> None:
+    """The screen lists it like the command."""
     async with console(tmp_path) as url, browser.opened() as tab:
         await tab.go(url)
         await tab.click("New crawl")
@@ -289,10 +286,10 @@ async def test_a_crawl_that_recurs_is_put_on_a_schedule(site: Graph, tmp_path: P
 
 
 async def _look_around(tab: Tab, site: Graph, crawl: str, folder: Path) -> None:
-    """Ask why, see the stored page, the host with its rules, and the rows."""
+    """Open an explanation, the stored page, the host with its rules, and the rows."""
     host = quote(site.url, safe="")
     explain = ("explain", f"{site.url}/1", "--crawl", crawl, "--json")
-    # A slot of the run's slow part may lie ahead yet, of which is told until it is over.
+    # A slot of the run's slow part can still be in the future, and is shown until it is over.
     said = await asyncio.to_thread(cli, folder, *explain)
     while "can be requested from" in str(said):
         said = await asyncio.to_thread(cli, folder, *explain)
@@ -316,7 +313,7 @@ async def _look_around(tab: Tab, site: Graph, crawl: str, folder: Path) -> None:
 
 
 async def _ask(tab: Tab, crawl: str, folder: Path) -> None:
-    """Ask exports: a saved query and one that is typed; the rows are those of the command."""
+    """Run a saved and a typed query; the rows equal the command's."""
     await asyncio.to_thread(cli, folder, "export", "--crawl", crawl, "--json")
     await tab.click("Query with SQL")
     await tab.until("document.querySelector('textarea.sql')?.value.includes('WHERE crawl =')")
@@ -347,7 +344,7 @@ async def _ask(tab: Tab, crawl: str, folder: Path) -> None:
     assert not await tab.run("Boolean(document.querySelector('[aria-label=Rows]'))")
 
 
-# --- texts of sites -------------------------------------------------------------------------------
+# --- texts of sites ---------------------------------------------------------------------------
 
 
 HOSTILE = (
@@ -364,8 +361,8 @@ HOSTILE = (
 )
 
 
-async def test_a_thousand_hostile_texts_are_shown_as_texts(tmp_path: Path) -> None:
-    """Titles, errors and URLs of 1,000 records: no element is made, no request, no script run."""
+async def test_a_thousand_hostile_texts_are_shown_as_text(tmp_path: Path) -> None:
+    """In titles, errors and URLs; no element, request or script results."""
     async with opened(tmp_path) as stage, browser.opened() as tab:
         await stage.ports.crawls.create(RUN)
         records = [
@@ -401,18 +398,18 @@ async def test_a_thousand_hostile_texts_are_shown_as_texts(tmp_path: Path) -> No
                 await tab.click("Next")
         assert seen == 1_000
         assert await tab.run("window.was") is None
-        # Controls of the browser itself have pictures of theirs.
+        # The browser's own controls have images.
         asked = [one for one in tab.requests() if not one.startswith("data:")]
         assert [one for one in asked if not one.startswith(str(stage.url))] == []
         assert tab.mistakes() == []
 
 
-# --- accessibility --------------------------------------------------------------------------------
+# --- accessibility ----------------------------------------------------------------------------
 
 
 @pytest.mark.skipif(not AXE.is_file(), reason="`make setup` installs axe-core")
-async def test_no_screen_has_a_serious_fault_of_accessibility(site: Graph, tmp_path: Path) -> None:
-    """By axe-core: every screen in both themes, on a desk and on a phone."""
+async def test_screens_have_no_serious_accessibility_fault(site: Graph, tmp_path: Path) -> None:
+    """By axe-core: every screen in both themes, on desktop and phone."""
     async with console(tmp_path) as url, browser.opened() as tab:
         begun = await asyncio.to_thread(
             cli, tmp_path, "start", f"{site.url}/0", "--name", "shop", "--delay", "0", "--json"
@@ -478,7 +475,7 @@ async def test_no_screen_has_a_serious_fault_of_accessibility(site: Graph, tmp_p
 
 
 async def _faults(tab: Tab, where: str) -> list[str]:
-    """List what axe-core finds serious or critical."""
+    """List serious and critical findings of axe-core."""
     told = await tab.run(
         "axe.run(document, {resultTypes: ['violations']}).then((found) => found.violations"
         ".filter((one) => ['serious', 'critical'].includes(one.impact)).map((one) =>"

@@ -1,6 +1,6 @@
-"""Every number on every screen of the console is that of a command, at a moment that stands still.
+"""Every number on the console's screens equals a command's, at a fixed time.
 
-Which number is which: tests/console_numbers.py, with what is left out, and why.
+tests/console_numbers.py maps the numbers, with exceptions and reasons.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ RECURS = '[schedule]\ncron = "0 3 * * ? *"\n'
 
 @pytest.fixture
 def site() -> Iterator[Graph]:
-    """Serve pages that lead on, back, nowhere, to a file, and to what rules forbid."""
+    """Serve pages with links onward, back, to missing pages, to a file, and to forbidden pages."""
     pages = {
         f"/{number}": graph.page(
             f"Page {number}",
@@ -71,7 +71,7 @@ RULES = "User-agent: *\nDisallow: /9\n"
 
 
 class Numbers:
-    """A browser, and commands beside it."""
+    """A browser, and commands."""
 
     def __init__(self, tab: Tab, folder: Path) -> None:
         self.tab = tab
@@ -79,26 +79,26 @@ class Numbers:
         self.wrong: list[str] = []
 
     async def says(self, *words: str) -> Any:
-        """Run a command; the last line of what it says."""
+        """Run a command; returns its last line."""
         return await asyncio.to_thread(cli, self.folder, *words, "--json")
 
     async def lists(self, *words: str, form: str = "--json") -> list[Any]:
-        """Run a command; all lines that it says."""
+        """Run a command; returns all its lines."""
         return await asyncio.to_thread(cli_rows, self.folder, *words, *form.split())
 
     async def check(self, screen: str, address: str, text: str, said: Any) -> None:
-        """Come to a screen, and compare its numbers."""
+        """Open a screen and compare its numbers."""
         await self.tab.run(f"location.hash = '#/{address}'")
         await self.tab.see(text)
         await self.compare(screen, said)
 
     async def compare(self, screen: str, said: Any) -> None:
-        """Compare the numbers of the screen that is shown."""
+        """Compare the numbers of the current screen."""
         self.wrong += await numbers.differences(self.tab, screen, said)
 
 
-async def test_every_number_is_that_of_a_command(site: Graph, tmp_path: Path) -> None:
-    """Of runs that ended and one that is paused, on all screens that show numbers."""
+async def test_every_number_equals_a_commands(site: Graph, tmp_path: Path) -> None:
+    """Of ended runs and a paused one, on all screens with numbers."""
     async with console(tmp_path) as url, browser.opened() as tab:
         both = Numbers(tab, tmp_path)
         options = ("--name", "shop", "--delay", "0", "--window", "0s", "--wait")
@@ -118,7 +118,7 @@ async def test_every_number_is_that_of_a_command(site: Graph, tmp_path: Path) ->
 
 
 async def _paused(both: Numbers, site: Graph) -> str:
-    """Have a run with limits that was paused after some pages, and stands still."""
+    """Create a run with limits, paused after some pages."""
     (both.folder / "slow.toml").write_text(SLOW.format(url=site.url))
     slow: str = (await both.says("start", "--config", "slow.toml"))["crawl"]
     for _ in range(LOOKS_MAX):
@@ -133,10 +133,10 @@ async def _paused(both: Numbers, site: Graph) -> str:
 
 
 async def _runs(both: Numbers, second: str, slow: str) -> None:
-    """All runs, and two of them: one paused, one ended."""
+    """Check the list of runs, a paused run and an ended one."""
     statuses = [await both.says("status", crawl) for crawl in (slow, second)]
     of_names = Counter({"slow": 1, "shop": 2})
-    # The rows of runs that go on are read more often than which runs there are.
+    # Rows of running crawls are read more often than the list of runs.
     await both.tab.see(statuses[0]["left_text"])
     await both.check("runs", "", "shop", console_said.runs_of(statuses, of_names))
     for status in statuses:
@@ -151,7 +151,7 @@ async def _runs(both: Numbers, second: str, slow: str) -> None:
 
 
 async def _spared(both: Numbers, site: Graph) -> None:
-    """What a run has left that reached its limit."""
+    """Check what a run at its limit left out."""
     short = await both.says("start", f"{site.url}/0", *SHORT)
     report = console_said.report_of(await both.says("report", short["crawl"]))
     assert report["spared"]
@@ -159,7 +159,7 @@ async def _spared(both: Numbers, site: Graph) -> None:
 
 
 async def _tables(both: Numbers, site: Graph, first: str, second: str) -> None:
-    """What is listed of a run: its requests, pages, sections; what changed; why one is there."""
+    """Check a run's lists: requests, pages, sections, changes, explanation."""
     report = console_said.report_of(await both.says("report", second))
     await both.check("report", f"report/{second}", "Kinds of URL", report)
     pages = [await both.lists("pages", crawl) for crawl in (first, second)]
@@ -180,7 +180,7 @@ async def _tables(both: Numbers, site: Graph, first: str, second: str) -> None:
 
 
 async def _whole(both: Numbers, site: Graph, crawls: list[str]) -> None:
-    """What is of no single run: hosts, letters, schedules, queues, days."""
+    """Check the screens without a run: hosts, letters, schedules, queues, days."""
     views = [await both.says("hosts", crawl) for crawl in reversed(crawls)]
     longest = max(view["delay_ms"] for view in views)
     host = {"views": views, "delay_ms": longest, "failures": views[0]["failures"]}
@@ -206,7 +206,7 @@ async def _whole(both: Numbers, site: Graph, crawls: list[str]) -> None:
 
 
 async def _asked(both: Numbers, site: Graph, second: str) -> None:
-    """What a definition would cost, and rows of a query."""
+    """Check an estimate and a query's rows."""
     tab = both.tab
     (both.folder / "new.toml").write_text(NIGHTLY.format(url=site.url))
     await tab.run("location.hash = '#/new'")

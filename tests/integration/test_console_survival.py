@@ -1,4 +1,4 @@
-"""The console over a long time, in bad weather, with two people at it, and by keyboard alone."""
+"""The console over hours, during failures, with two users, and by keyboard only."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ pytestmark = [
 ]
 
 HEAP_BYTES_MAX = 50_000_000
-# A poll every two seconds, for an hour; what was there after some minutes is what stays.
+# A poll every two seconds for an hour; the nodes after some minutes are the baseline.
 POLLS, EARLY, POLL_MS = 1_800, 300, 2_000
 HOUR_S_MAX = 240
-# The browser's clock and its timers, so many times as fast.
+# Speed-up of the browser's clock and timers.
 FASTER = 1_000
 HURRY = (
     "{ const later = window.setTimeout; window.setTimeout = (act, ms, ...given) =>"
@@ -49,7 +49,7 @@ async def come(tab: Tab, stage: Stage, screen: str) -> None:
 
 
 async def weighed(tab: Tab) -> tuple[int, int]:
-    """Say how many bytes scripts hold, and how many nodes there are, once garbage is collected."""
+    """Return heap bytes and node count after garbage collection."""
     await tab.call("HeapProfiler.collectGarbage")
     heap = await tab.call("Runtime.getHeapUsage")
     nodes = await tab.call("Memory.getDOMCounters")
@@ -57,8 +57,8 @@ async def weighed(tab: Tab) -> tuple[int, int]:
 
 
 @pytest.mark.timeout(400)
-async def test_an_hour_of_watching_a_run_leaves_the_heap_small(tmp_path: Path) -> None:
-    """After 1,800 polls of a run that grows: less than 50 MB, and no more nodes than before."""
+async def test_heap_stays_small_after_an_hour_of_watching(tmp_path: Path) -> None:
+    """1,800 polls of a growing run: less than 50 MB, and no additional nodes."""
     async with opened(tmp_path) as stage, browser.opened() as tab:
         await stage.begin("/", "/a", "/b")
         look = stage.actions.runs.watching._look
@@ -78,8 +78,8 @@ async def test_an_hour_of_watching_a_run_leaves_the_heap_small(tmp_path: Path) -
             return replace(read, shown={**read.shown, **counts, "at_ms": stage.clock.at_ms})
 
         stage.actions.runs.watching._look = grown
-        stage.actions.runs.watching._poll_ms = 0  # the clock goes on by what is asked
-        await tab.call("Network.disable")  # what it would tell of 1,800 requests is not looked at
+        stage.actions.runs.watching._poll_ms = 0  # requests drive the clock
+        await tab.call("Network.disable")  # its events for 1,800 requests are unused
         await tab.call("Page.addScriptToEvaluateOnNewDocument", source=HURRY)
         await come(tab, stage, f"run/{RUN.id}")
         await asyncio.wait_for(early.wait(), HOUR_S_MAX)
@@ -93,8 +93,8 @@ async def test_an_hour_of_watching_a_run_leaves_the_heap_small(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("why", ["the token has expired: sign in again", "no route to host"])
-async def test_a_stack_that_goes_away_is_said_and_comes_back(why: str, tmp_path: Path) -> None:
-    """What was read stays with its age; once it answers again all is as before, without a word."""
+async def test_unreachable_stack_is_reported_until_it_returns(why: str, tmp_path: Path) -> None:
+    """Old data stays with its age; afterwards the message is gone."""
     async with opened(tmp_path) as stage, browser.opened() as tab:
         await stage.begin("/", "/a")
         await come(tab, stage, f"run/{RUN.id}")
@@ -115,8 +115,8 @@ async def test_a_stack_that_goes_away_is_said_and_comes_back(why: str, tmp_path:
         await tab.until(f"{STATE}?.includes('paused')")
 
 
-async def test_a_console_that_was_started_anew_says_where_its_address_is(tmp_path: Path) -> None:
-    """A token of an earlier start is told as such, and is not sent again and again."""
+async def test_restarted_console_reports_its_new_address(tmp_path: Path) -> None:
+    """An old token is recognised, and is not sent repeatedly."""
     async with opened(tmp_path) as stage, browser.opened() as tab:
         await stage.begin("/")
         await tab.go(f"{stage.url}#token={'a' * len(TOKEN)}")
@@ -128,7 +128,7 @@ async def test_a_console_that_was_started_anew_says_where_its_address_is(tmp_pat
 
 
 async def test_two_browsers_steer_one_run(tmp_path: Path) -> None:
-    """Each sees what the other did; edits of two keys both stand, and the same deed is no fault."""
+    """Each sees the other's actions; edits of two keys both apply; a repeated action is no error."""
     async with opened(tmp_path) as stage, browser.opened() as one, browser.opened() as other:
         await stage.begin("/")
         for tab in (one, other):
@@ -154,11 +154,11 @@ async def test_two_browsers_steer_one_run(tmp_path: Path) -> None:
         assert one.mistakes() == other.mistakes() == []
 
 
-# --- by keyboard ----------------------------------------------------------------------------------
+# --- keyboard ---------------------------------------------------------------------------------
 
 
 async def reach(tab: Tab, label: str) -> None:
-    """Go on by Tab until the control of this name has the focus."""
+    """Press Tab until the control with this name has the focus."""
     seen: list[Any] = []
     for _ in range(TABS_MAX):
         name = await tab.run(
@@ -173,12 +173,12 @@ async def reach(tab: Tab, label: str) -> None:
 
 
 async def focused(tab: Tab) -> Any:
-    """Name what has the focus."""
+    """Return the name of the focused control."""
     return await tab.run("document.activeElement.innerText")
 
 
-async def test_a_run_is_steered_by_keyboard_alone(tmp_path: Path) -> None:
-    """Paused, resumed, edited, cancelled; the focus stays where it was, or goes back there."""
+async def test_run_is_steered_by_keyboard_alone(tmp_path: Path) -> None:
+    """Pause, resume, edit, cancel; the focus stays or returns."""
     async with opened(tmp_path) as stage, browser.opened() as tab:
         await stage.begin("/")
         await come(tab, stage, "")
@@ -206,8 +206,8 @@ async def test_a_run_is_steered_by_keyboard_alone(tmp_path: Path) -> None:
         assert tab.mistakes() == []
 
 
-async def test_every_control_is_reached_by_tab_and_has_a_name(tmp_path: Path) -> None:
-    """On every screen: in the order in which they stand, none is left out and none is nameless."""
+async def test_every_control_has_name_and_is_reached_by_tab(tmp_path: Path) -> None:
+    """On every screen, in visual order."""
     async with opened(tmp_path) as stage, browser.opened() as tab:
         await stage.begin("/")
         await come(tab, stage, "")

@@ -1,4 +1,4 @@
-"""What the console's screens say in words: in a browser, over a store that stands still."""
+"""Texts on the console's screens: in a browser, over an idle store."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ pytestmark = [
 
 @asynccontextmanager
 async def watched(folder: Path, crawl: Crawl = RUN) -> AsyncIterator[tuple[Stage, Tab]]:
-    """Have a store with a run, and a browser at the first screen of its console."""
+    """Create a store with a run, and a browser at its console's first screen."""
     async with opened(folder) as stage, browser.opened() as tab:
         await stage.ports.crawls.create(crawl)
         await tab.go(f"{stage.url}#token={TOKEN}")
@@ -42,8 +42,8 @@ async def watched(folder: Path, crawl: Crawl = RUN) -> AsyncIterator[tuple[Stage
         assert tab.mistakes() == []
 
 
-async def test_a_legend_names_the_lines_that_are_drawn(tmp_path: Path) -> None:
-    """What was found before the first look is not known: there is no line of it, nor a name."""
+async def test_legend_names_only_drawn_lines(tmp_path: Path) -> None:
+    """A value unknown before the first poll has no line."""
     names = "[...document.querySelectorAll('.legend li')].map((one) => one.className)"
     async with watched(tmp_path) as (stage, tab):
         await tab.run(f"location.hash = '#/run/{RUN.id}'")
@@ -54,8 +54,8 @@ async def test_a_legend_names_the_lines_that_are_drawn(tmp_path: Path) -> None:
         assert await tab.run(names) == ["found", "done"]
 
 
-async def test_settings_are_written_to_be_read(tmp_path: Path) -> None:
-    """Spans of time in words, numbers in thousands; in a field as a person writes them."""
+async def test_settings_are_shown_in_readable_units(tmp_path: Path) -> None:
+    """Durations in words, thousands separators; fields as users write them."""
     settings = (
         "Object.fromEntries([...document.querySelectorAll('section[aria-labelledby=settings] dt')]"
         ".map((one) => [one.innerText, one.nextElementSibling.innerText]))"
@@ -81,8 +81,8 @@ async def test_settings_are_written_to_be_read(tmp_path: Path) -> None:
         assert said.splitlines()[-1:] == ["Time limit limits.duration\t7 d\t90 min"]
 
 
-async def test_a_host_that_asked_to_be_left_alone_says_when(tmp_path: Path) -> None:
-    """Not that it does: its block is over, and so is the run, which asks it no more."""
+async def test_host_with_past_block_shows_its_time(tmp_path: Path) -> None:
+    """The ended run sends no more requests."""
     ended = replace(RUN, state=State.FINISHED, stop=Stop.FINISHED, finished_at_ms=NOW_MS)
     async with watched(tmp_path, ended) as (stage, tab):
         await stage.ports.hosts.block(SITE, NOW_MS + 1_000, 1, NOW_MS)
@@ -96,15 +96,15 @@ async def test_a_host_that_asked_to_be_left_alone_says_when(tmp_path: Path) -> N
         await tab.until(f"document.querySelector('{ASKED_NEXT}')?.innerText.startsWith('none')")
 
 
-async def test_a_paused_run_asks_nothing_now(tmp_path: Path) -> None:
-    """Whatever slots its host has."""
+async def test_paused_run_shows_no_current_request(tmp_path: Path) -> None:
+    """Regardless of its host's slots."""
     async with watched(tmp_path, replace(RUN, state=State.PAUSED)) as (_, tab):
         await tab.run(f"location.hash = '#/run/{RUN.id}'")
         await tab.until(f"document.querySelector('{ASKED_NEXT}')?.innerText === 'after resume'")
 
 
-async def test_a_moment_of_another_day_has_its_day_and_zone(tmp_path: Path) -> None:
-    """By the clock of the machine that looks, wherever that is; today has its time alone."""
+async def test_time_of_other_day_has_date_and_zone(tmp_path: Path) -> None:
+    """In the browser's time zone; today's times have no date."""
     async with watched(tmp_path) as (stage, tab):
         await tab.run(f"location.hash = '#/run/{RUN.id}'")
         await tab.see("Settings")
@@ -137,8 +137,8 @@ async def test_duration_has_its_two_largest_units(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("width", [320, 375, 768, 1280])
-async def test_every_place_and_button_is_within_the_window(tmp_path: Path, width: int) -> None:
-    """Nothing but a table is scrolled sideways, and a long line of a definition breaks."""
+async def test_all_controls_fit_window(tmp_path: Path, width: int) -> None:
+    """Only tables scroll sideways; long definition lines wrap."""
     outside = (
         "[...document.querySelectorAll('header *, button, a.button, input, select, textarea')]"
         ".filter((one) => !one.closest('.scroll, .skip') && (one.getBoundingClientRect().right >"
@@ -164,8 +164,8 @@ async def test_every_place_and_button_is_within_the_window(tmp_path: Path, width
             assert await tab.run(f"{field}.scrollWidth <= {field}.clientWidth")
 
 
-async def test_a_draft_stays_until_it_is_started(tmp_path: Path) -> None:
-    """It outlasts another screen and a reload, also where it cannot be read yet."""
+async def test_draft_is_kept_until_started(tmp_path: Path) -> None:
+    """Over screens and reloads, even if it is invalid."""
     field = "document.querySelector('textarea.toml')?.value"
     async with watched(tmp_path) as (_, tab):
         await tab.click("New crawl")
@@ -190,8 +190,8 @@ async def test_a_draft_stays_until_it_is_started(tmp_path: Path) -> None:
         await tab.until("document.querySelector('textarea.toml')?.value.includes('seeds = []')")
 
 
-async def test_an_address_that_is_mistyped_leads_to_words(tmp_path: Path) -> None:
-    """Not to an empty page, also when it is loaded anew."""
+async def test_mistyped_address_shows_message(tmp_path: Path) -> None:
+    """Also after a reload."""
     async with watched(tmp_path) as (_, tab):
         await tab.run("location.hash = '#/nothing/100%'")
         await tab.see("Page not found")
@@ -199,8 +199,8 @@ async def test_an_address_that_is_mistyped_leads_to_words(tmp_path: Path) -> Non
         await tab.see("Page not found")
 
 
-async def test_the_address_of_another_start_leads_back_to_the_screen(tmp_path: Path) -> None:
-    """The tab goes on where it was, with the new token."""
+async def test_address_of_restarted_console_opens_same_screen(tmp_path: Path) -> None:
+    """The tab goes on with the new token."""
     async with watched(tmp_path) as (stage, tab):
         await tab.click("Schedules")
         await tab.see("No schedules.")
@@ -210,8 +210,8 @@ async def test_the_address_of_another_start_leads_back_to_the_screen(tmp_path: P
         await tab.see("No schedules.")
 
 
-async def test_a_number_may_be_typed_as_it_is_shown(tmp_path: Path) -> None:
-    """In thousands; one that is too small is refused for that; an emptied field changes nothing."""
+async def test_number_with_thousands_separator_is_accepted(tmp_path: Path) -> None:
+    """Too small numbers are refused; an empty field changes nothing."""
     async with watched(tmp_path) as (_, tab):
         await tab.run("location.hash = '#/new'")
         await tab.until("document.querySelector('textarea.toml')?.value.includes('seeds = []')")

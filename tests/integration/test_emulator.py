@@ -1,4 +1,4 @@
-"""The emulator as a child process: started, found, kept or thrown away, and never left behind."""
+"""The emulator as a child process: started, found, kept or removed, and never left running."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ SLOW_FUNCTION = """
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Start]:
-    """Start emulators in a folder of the test; stop those that still run at its end."""
+    """Start emulators in the test's folder; stop the rest at its end."""
     started: list[emulator.Emulator] = []
 
     def run(**options: object) -> emulator.Emulator:
@@ -53,19 +53,19 @@ def start(tmp_path: Path) -> Iterator[Start]:
 
 
 def queues(running: emulator.Emulator) -> list[str]:
-    """List the names of an emulator's queues."""
+    """List the queue names of an emulator."""
     with cdk.client("sqs", running.environment()) as sqs:
         return [url.rpartition("/")[2] for url in sqs.list_queues().get("QueueUrls", ())]
 
 
 def make_queue(running: emulator.Emulator, name: str) -> None:
-    """Leave something in an emulator by which its state can be told."""
+    """Create a queue that identifies an emulator's state."""
     with cdk.client("sqs", running.environment()) as sqs:
         sqs.create_queue(QueueName=name)
 
 
 def start_function(running: emulator.Emulator) -> None:
-    """Have an emulator run a function that is busy for a minute after having answered once."""
+    """Run a function that answers once and is then busy for a minute."""
     archive = io.BytesIO()
     with zipfile.ZipFile(archive, "w") as file:
         file.writestr("slow.py", textwrap.dedent(SLOW_FUNCTION))
@@ -83,8 +83,8 @@ def start_function(running: emulator.Emulator) -> None:
         functions.invoke(FunctionName="slow", Payload=b'{"sleep_s": 60}', InvocationType="Event")
 
 
-def test_two_run_at_once_on_ports_of_their_own(start: Start) -> None:
-    """Two emulators on free ports share nothing, and listen on 127.0.0.1 alone."""
+def test_two_emulators_have_separate_ports_and_state(start: Start) -> None:
+    """They listen on 127.0.0.1 only."""
     first, second = start(keep=False), start(keep=False)
 
     make_queue(first, "only-here")
@@ -97,8 +97,7 @@ def test_two_run_at_once_on_ports_of_their_own(start: Start) -> None:
         assert other_address.connect_ex(("127.0.0.2", first.port)) != 0
 
 
-def test_state_survives_a_stop_when_kept(start: Start) -> None:
-    """A kept emulator comes back with its state, until it is asked to begin anew."""
+def test_kept_state_survives_stop_until_fresh_start(start: Start) -> None:
     first = start(keep=True)
     make_queue(first, "kept")
     first.stop()
@@ -110,8 +109,8 @@ def test_state_survives_a_stop_when_kept(start: Start) -> None:
     assert queues(start(port=first.port, keep=True, fresh=True)) == []
 
 
-def test_what_was_in_work_is_received_at_once_after_a_stop(start: Start) -> None:
-    """A message whose worker ended with the emulator does not wait for its visibility."""
+def test_message_in_flight_is_visible_after_stop(start: Start) -> None:
+    """It does not wait for its visibility timeout."""
     first = start(keep=True)
     with cdk.client("sqs", first.environment()) as sqs:
         url = sqs.create_queue(QueueName="q", Attributes={"VisibilityTimeout": "360"})["QueueUrl"]
@@ -132,8 +131,7 @@ def test_what_was_in_work_is_received_at_once_after_a_stop(start: Start) -> None
     ]
 
 
-def test_nothing_is_left_of_one_that_is_not_kept(start: Start, tmp_path: Path) -> None:
-    """A throw-away emulator removes its folder when it is stopped."""
+def test_temporary_emulator_removes_its_folder(start: Start, tmp_path: Path) -> None:
     running = start(keep=False)
     make_queue(running, "gone")
 
@@ -144,8 +142,7 @@ def test_nothing_is_left_of_one_that_is_not_kept(start: Start, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("keep", [True, False])
-def test_stop_ends_functions_too(start: Start, *, keep: bool) -> None:
-    """Stopping an emulator ends the processes of its functions, also of one that is busy."""
+def test_stop_ends_busy_functions(start: Start, *, keep: bool) -> None:
     running = start(keep=keep)
     start_function(running)
     assert len(processes.members(running.process.pid)) > 1
@@ -155,8 +152,7 @@ def test_stop_ends_functions_too(start: Start, *, keep: bool) -> None:
     assert processes.members(running.process.pid) == []
 
 
-def test_functions_end_with_an_emulator_that_is_asked_by_signal(start: Start) -> None:
-    """A SIGTERM from anywhere ends the functions with the emulator."""
+def test_sigterm_ends_functions_with_emulator(start: Start) -> None:
     running = start(keep=True)
     start_function(running)
     workers = processes.members(running.process.pid)
@@ -168,10 +164,8 @@ def test_functions_end_with_an_emulator_that_is_asked_by_signal(start: Start) ->
     assert all(processes.wait_gone(identity, timeout_s=20) for identity in identities)
 
 
-def test_a_running_one_is_found_and_stopped_by_another_process(
-    start: Start, tmp_path: Path
-) -> None:
-    """What one process started, another finds by its port and stops."""
+def test_other_process_finds_and_stops_emulator(start: Start, tmp_path: Path) -> None:
+    """By its port."""
     running = start(keep=True)
 
     found = emulator.find(running.port, instances=tmp_path)
@@ -183,8 +177,8 @@ def test_a_running_one_is_found_and_stopped_by_another_process(
     assert emulator.find(running.port, instances=tmp_path) is None
 
 
-def test_a_stale_pid_file_is_no_obstacle_and_harms_nobody(start: Start, tmp_path: Path) -> None:
-    """A file left by a dead emulator, whose process id now is ours, is removed; we live on."""
+def test_stale_pid_file_is_removed_harmlessly(start: Start, tmp_path: Path) -> None:
+    """Its process id is now the test's own."""
     first = start(keep=True)
     first.stop()
     stale = {"pid": os.getpid(), "started": "long ago", "keep": True}
@@ -194,8 +188,8 @@ def test_a_stale_pid_file_is_no_obstacle_and_harms_nobody(start: Start, tmp_path
     assert start(port=first.port).is_healthy()
 
 
-def test_a_taken_port_is_named_with_what_to_do(start: Start) -> None:
-    """A port that another program holds, or an emulator of ours, is a clear error."""
+def test_taken_port_is_clear_error(start: Start) -> None:
+    """Taken by another program or an emulator of ours."""
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         with pytest.raises(LocalStackError, match=f"Port {port} is taken .*--port"):
@@ -205,10 +199,9 @@ def test_a_taken_port_is_named_with_what_to_do(start: Start) -> None:
         start(port=running.port)
 
 
-def test_a_failed_start_tells_why_and_leaves_no_process(
+def test_failed_start_reports_output_and_leaves_no_process(
     start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The last words of an emulator that cannot start are in the error."""
     monkeypatch.setattr(layout, "EMULATOR_PYTHON", layout.ROOT / ".venv" / "bin" / "python")
     with pytest.raises(LocalStackError, match="No module named 'ministack'"):
         start()
@@ -219,7 +212,7 @@ def test_a_failed_start_tells_why_and_leaves_no_process(
         start()
 
 
-# It waits in steps: a signal that comes just before a `read` begins is seen only when that returns.
+# It waits in steps, because a signal just before a `read` takes effect only when that returns.
 STARTER = """
     import select
     import sys
@@ -243,10 +236,9 @@ STARTER = """
         ("running.release()", signal.SIGKILL, True),
     ],
 )
-def test_it_ends_with_its_starter_unless_released(
+def test_emulator_ends_with_its_starter_unless_released(
     tmp_path: Path, then: str, signal_number: signal.Signals, *, survives: bool
 ) -> None:
-    """However the starter goes, its emulator goes too, unless it was let go."""
     program = textwrap.dedent(STARTER.format(then=then))
     with subprocess.Popen(
         [sys.executable, "-c", program, tmp_path],
@@ -283,7 +275,7 @@ USER = """
 
 @contextlib.contextmanager
 def user(port: int, instances: Path) -> Iterator[subprocess.Popen[str]]:
-    """Run a command that uses the emulator of a port until a line comes in."""
+    """Run a command that uses a port's emulator until a line is sent."""
     with subprocess.Popen(
         [sys.executable, "-c", textwrap.dedent(USER), str(port), instances],
         cwd=layout.ROOT,
@@ -298,13 +290,13 @@ def user(port: int, instances: Path) -> Iterator[subprocess.Popen[str]]:
 
 
 def said(command: subprocess.Popen[str]) -> list[str]:
-    """Read the next line of a command."""
+    """Read a command's next line."""
     assert command.stdout is not None
     return command.stdout.readline().split()
 
 
 def leave(command: subprocess.Popen[str]) -> None:
-    """Have a command end well."""
+    """End a command normally."""
     assert command.stdin is not None
     command.stdin.write("\n")
     command.stdin.flush()
@@ -313,8 +305,8 @@ def leave(command: subprocess.Popen[str]) -> None:
 
 
 @pytest.mark.parametrize("killed", [False, True])
-def test_the_last_of_several_commands_stops_it(tmp_path: Path, *, killed: bool) -> None:
-    """The starter's end, even by SIGKILL, leaves the emulator to the other command."""
+def test_last_of_several_commands_stops_emulator(tmp_path: Path, *, killed: bool) -> None:
+    """The starter's end, even by SIGKILL, leaves it to the others."""
     with user(0, tmp_path) as first:
         port = int(said(first)[0])
         with user(port, tmp_path) as second:
@@ -332,8 +324,7 @@ def test_the_last_of_several_commands_stops_it(tmp_path: Path, *, killed: bool) 
     assert lost.of(tmp_path / str(port)) is None
 
 
-def test_one_that_is_to_stay_outlives_its_starter(tmp_path: Path) -> None:
-    """`local up` on the emulator of a crawl keeps it when the crawl ends."""
+def test_local_up_keeps_emulator_of_crawl(tmp_path: Path) -> None:
     with user(0, tmp_path) as first:
         port = int(said(first)[0])
         running = emulator.find(port, instances=tmp_path)
@@ -344,8 +335,8 @@ def test_one_that_is_to_stay_outlives_its_starter(tmp_path: Path) -> None:
     running.stop()
 
 
-def test_a_temporary_one_is_left_by_commands_that_use_it(start: Start, tmp_path: Path) -> None:
-    """It ends with its starter, whoever else used it meanwhile."""
+def test_temporary_emulator_ends_with_its_starter(start: Start, tmp_path: Path) -> None:
+    """Other users do not matter."""
     running = start(keep=False)
     with user(running.port, tmp_path) as other:
         assert said(other) == [str(running.port), "False"]
@@ -353,8 +344,8 @@ def test_a_temporary_one_is_left_by_commands_that_use_it(start: Start, tmp_path:
     assert running.is_healthy()
 
 
-def test_it_goes_with_commands_that_are_all_killed(tmp_path: Path) -> None:
-    """The guard waits for the last one, whichever it is, and has the state written."""
+def test_emulator_ends_after_all_its_commands_are_killed(tmp_path: Path) -> None:
+    """The guard waits for the last one and writes the state."""
     with user(0, tmp_path) as first:
         port = int(said(first)[0])
         running = emulator.find(port, instances=tmp_path)
@@ -377,8 +368,8 @@ def test_it_goes_with_commands_that_are_all_killed(tmp_path: Path) -> None:
         leave(third)
 
 
-def test_a_killed_one_says_what_is_lost(start: Start, tmp_path: Path) -> None:
-    """Until the next start, which tells it again; files in the bucket are kept."""
+def test_killed_emulator_reports_lost_state(start: Start, tmp_path: Path) -> None:
+    """At the next start; files in the bucket are kept."""
     running = start(keep=True)
     make_queue(running, "lost")
     with cdk.client("s3", running.environment()) as s3:
@@ -401,10 +392,9 @@ def test_a_killed_one_says_what_is_lost(start: Start, tmp_path: Path) -> None:
     assert lost.of_all(tmp_path) == {}
 
 
-def test_its_surroundings_are_its_own(
+def test_emulator_and_clients_ignore_machines_aws_account(
     start: Start, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Neither the emulator nor its clients see the account that is set up on this machine."""
     monkeypatch.setenv("AWS_PROFILE", "production")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "a real one")
     monkeypatch.setenv("AWS_ENDPOINT_URL_SQS", "http://elsewhere.invalid")
@@ -422,8 +412,8 @@ def test_its_surroundings_are_its_own(
     assert f"HOME={tmp_path / str(running.port) / 'tmp'}" in inside
 
 
-def test_the_command_line_lists_and_stops(capsys: pytest.CaptureFixture[str]) -> None:
-    """`status` names what runs and `down` stops it; `down` again says that nothing runs."""
+def test_local_status_and_down_find_emulator(capsys: pytest.CaptureFixture[str]) -> None:
+    """A second `down` reports that none runs."""
     running = emulator.start(port=0, keep=False)
 
     assert main(["local", "status"]) == 0

@@ -1,4 +1,4 @@
-"""Pages and sitemaps with thousands of URLs: no step of a worker holds its event loop for long."""
+"""Pages and sitemaps with thousands of URLs must not block a worker's event loop."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.thorough
 
-# CPU of one callback on a free core. A whole page of 5,000 links took 1 s before it was cut.
+# CPU time of one callback on a free core. A page of 5,000 links took 1 s before it was split.
 HELD_S_MAX = 0.1
 LINKS, ENTRIES = 5_000, 20_000
-# A crawl gets further attempts, because the garbage collector runs in whichever callback is next.
+# A crawl has several attempts, because garbage collection runs in any callback.
 ATTEMPTS = 3
-# Ends a crawl that hangs.
+# Ends a hanging crawl.
 WAIT_S = 120
 HOST = "http://shop.example"
 WORDS = [
@@ -36,20 +36,20 @@ WORDS = [
 
 
 def page(links: Iterable[str], more: str = "") -> Answer:
-    """Return a page of links."""
+    """Build a page of links."""
     anchors = "".join(f'<a {more} href="{link}">a</a>' for link in links)
     return Answer(headers=graph.HTML, body=f"<!doctype html><title>x</title>{anchors}".encode())
 
 
 def word(*numbers: int) -> str:
-    """Choose a word for some numbers."""
+    """Build a word from numbers."""
     return WORDS[
         sum(number * prime for number, prime in zip(numbers, (7, 31), strict=False)) % 2_000
     ]
 
 
 def of_links(link: Callable[[int], str], more: str = "") -> Answer:
-    """Return a page of links, each made from its number."""
+    """Build a page of numbered links."""
     return page(map(link, range(LINKS)), more)
 
 
@@ -72,7 +72,7 @@ PAGES = {
 
 
 def urlset(outer: str, inner: str, *, more: str = "") -> bytes:
-    """Return a sitemap or an index of many entries."""
+    """Build a sitemap or an index of many entries."""
     entries = "".join(f"<{inner}><loc>{{host}}/p/{n}</loc>{more}</{inner}>" for n in range(ENTRIES))
     space = "http://www.sitemaps.org/schemas/sitemap/0.9"
     return f'<{outer} xmlns="{space}">{entries}</{outer}>'.encode()
@@ -90,7 +90,7 @@ ROBOTS = "".join(f"Sitemap: {HOST}/{n}.xml\n" for n in range(11_000))
 
 
 async def longest_s(scripts: dict[str, Any], folder: Path, wanted: int, **options: Any) -> float:
-    """Crawl a site until so many URLs are claimed or it ends; the longest callback's CPU."""
+    """Crawl a site until this many URLs are claimed; returns the longest callback's CPU."""
     with graph.serve_in_background(scripts) as site, measured() as found:
         async with AsyncClient(store=folder, workers=1) as client:
             crawl = await client.start(f"{site.url.rstrip('/')}/", **options)
@@ -106,7 +106,7 @@ async def longest_s(scripts: dict[str, Any], folder: Path, wanted: int, **option
 
 
 async def holds_shortly(scripts: dict[str, Any], folder: Path, wanted: int, **options: Any) -> None:
-    """Assert that no callback holds the loop longer than it may, in one of some attempts."""
+    """Assert that no callback exceeds the limit, in one of several attempts."""
     held_s: list[float] = []
     for attempt in range(ATTEMPTS):
         before = slowness()
@@ -119,16 +119,16 @@ async def holds_shortly(scripts: dict[str, Any], folder: Path, wanted: int, **op
 
 @pytest.mark.parametrize("order", [None, 300], ids=["as found", "ordered"])
 @pytest.mark.parametrize("kind", PAGES)
-async def test_page_of_5_000_links_holds_the_loop_shortly(
+async def test_page_of_5_000_links_blocks_loop_briefly(
     kind: str, order: int | None, tmp_path: Path
 ) -> None:
-    """Reading, judging, claiming, journal and messages; in the order of kinds, too."""
+    """Parsing, filtering, claims, journal and messages; also with kinds."""
     options = {"delay": "5s", "max_pages": order or 1_000_000}
     await holds_shortly({"/": PAGES[kind]}, tmp_path, 2, **options)
 
 
-async def test_page_of_known_links_holds_the_loop_shortly(tmp_path: Path) -> None:
-    """Links that are claimed already are looked up."""
+async def test_page_of_known_links_blocks_loop_briefly(tmp_path: Path) -> None:
+    """Claimed links are looked up."""
     links = [f"/p/{number}" for number in range(LINKS - 1)]
     scripts = {"/": page(["/again", *links]), "/again": page([*links, "/new"])}
     await holds_shortly(scripts, tmp_path, LINKS + 1, delay="100ms", max_pages=1_000_000)
@@ -136,10 +136,10 @@ async def test_page_of_known_links_holds_the_loop_shortly(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("form", ["plain", "gzip"])
 @pytest.mark.parametrize("kind", SITEMAPS)
-async def test_sitemap_of_20_000_entries_holds_the_loop_shortly(
+async def test_sitemap_of_20_000_entries_blocks_loop_briefly(
     kind: str, form: str, tmp_path: Path
 ) -> None:
-    """A sitemap is taken in by parts, and each part in slices."""
+    """It is processed in parts, and each part in slices."""
 
     def sitemap(asked: Any) -> Answer:
         body = SITEMAPS[kind].replace(b"{host}", f"http://{asked.host}".encode())
@@ -157,7 +157,7 @@ async def test_sitemap_of_20_000_entries_holds_the_loop_shortly(
     await holds_shortly(scripts, tmp_path, LINKS, **options)
 
 
-async def test_robots_txt_of_11_000_sitemaps_holds_the_loop_shortly(tmp_path: Path) -> None:
-    """A file of 400 KB is parsed and its first 1,000 sitemaps are claimed."""
+async def test_robots_txt_of_11_000_sitemaps_blocks_loop_briefly(tmp_path: Path) -> None:
+    """400 KB are parsed, and the first 1,000 sitemaps claimed."""
     scripts = {"/": graph.page("x"), "/robots.txt": graph.robots(ROBOTS)}
     await holds_shortly(scripts, tmp_path, 1_000, delay="1s", max_pages=1_000_000)

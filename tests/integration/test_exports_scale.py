@@ -1,4 +1,4 @@
-"""The measurement of a day's export, on a small day: the same processes, files and readers."""
+"""The scale test of a day's export on a small day: same processes, files and readers."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ pytestmark = [pytest.mark.long, pytest.mark.slow, pytest.mark.timeout(400)]
 LIMIT_MB = 256
 
 
-def test_a_day_under_a_limit(tmp_path: Path) -> None:
-    """Twenty thousand pages and their items are the same in all formats, and memory is bounded."""
+def test_day_export_stays_within_memory_limit(tmp_path: Path) -> None:
+    """20,000 pages and their items are equal in all formats."""
     result = run(tmp_path, rows=20_000, limit_mb=LIMIT_MB, part_rows_max=8_000)
     measured = result["measured"]
     assert measured["rows"] == {"pages": 20_000, ITEMS: 19_000, "invalid_items": 1_000}
@@ -24,16 +24,15 @@ def test_a_day_under_a_limit(tmp_path: Path) -> None:
     assert measured["peak_rss_mb"] < LIMIT_MB
 
 
-def test_bodies_and_texts_under_a_limit(tmp_path: Path) -> None:
-    """Texts are a table, answers an archive that others read, and neither is held in memory."""
+def test_bodies_and_texts_stay_within_memory_limit(tmp_path: Path) -> None:
+    """Texts are a table, bodies an archive that other tools read."""
     result = run(tmp_path, rows=2_000, limit_mb=LIMIT_MB, part_rows_max=1_500, bodies=True)
     assert result["read"]["warc"] == 2_000
     assert result["measured"]["rows"]["texts"] == 2_000
     assert set(result["measured"]["bytes"]) == {"csv", "jsonl", "parquet", "warc"}
 
 
-def test_the_limit_is_one() -> None:
-    """A process under the limit has no memory beyond it: what is measured is enforced."""
+def test_memory_limit_is_enforced() -> None:
     code = (
         "from bench.exports_scale.exporting import limit_data; limit_data(128);"
         "held = [bytearray(2**20) for _ in range(128)]"

@@ -1,6 +1,6 @@
-"""The stack on this machine, with deployments that are only noted: what is started and stopped.
+"""The local stack with recorded deployments: what is started and stopped.
 
-Deploying the real app is for the e2e tests.
+E2e tests deploy the real app.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.emulator
 
 @pytest.fixture
 def deployed(monkeypatch: pytest.MonkeyPatch) -> list[Mapping[str, str]]:
-    """Note deployments instead of making them; the context `broken` makes one fail."""
+    """Record deployments instead of making them; the context `broken` fails."""
     contexts: list[Mapping[str, str]] = []
 
     def deploy(
@@ -34,10 +34,7 @@ def deployed(monkeypatch: pytest.MonkeyPatch) -> list[Mapping[str, str]]:
     return contexts
 
 
-def test_a_temporary_stack_leaves_nothing(
-    deployed: list[Mapping[str, str]], tmp_path: Path
-) -> None:
-    """A stack for the length of a block is gone after it, with its folder."""
+def test_temporary_stack_leaves_nothing(deployed: list[Mapping[str, str]], tmp_path: Path) -> None:
     with stack.temporary(context={"k": "v"}, root=tmp_path) as stood:
         assert stood.outputs == {"QueueUrl": "here"}
         assert stood.environment()["AWS_ENDPOINT_URL"] == stood.emulator.endpoint_url
@@ -49,10 +46,9 @@ def test_a_temporary_stack_leaves_nothing(
 
 
 @pytest.mark.usefixtures("deployed")
-def test_a_failed_deployment_stops_what_was_started(
+def test_failed_deployment_stops_new_emulator(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where the deployment fails, nothing stays of the emulator that was started for it."""
     chosen: list[int] = []
 
     def free_port(instances: Path) -> int:
@@ -68,8 +64,10 @@ def test_a_failed_deployment_stops_what_was_started(
     assert [(layout.INSTANCES / str(port)).exists() for port in chosen] == [False]
 
 
-def test_up_takes_what_runs_unless_fresh(deployed: list[Mapping[str, str]], tmp_path: Path) -> None:
-    """A second `up` uses the emulator of the first; a fresh one replaces it; `down` stops it."""
+def test_up_reuses_running_emulator_unless_fresh(
+    deployed: list[Mapping[str, str]], tmp_path: Path
+) -> None:
+    """`down` stops it."""
     first = stack.up(port=0, context={}, root=tmp_path)
     port = first.emulator.port
     try:

@@ -33,7 +33,7 @@ def site() -> Iterator[Graph]:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, site: Graph) -> Path:
-    """Work in an empty folder that has a definition with rules."""
+    """Work in an empty folder with a definition that has rules."""
     monkeypatch.chdir(tmp_path)
     rule = '[[items]]\nname = "books"\nmatch = "/books/"\nfields.title = "title"\n'
     text = f'name = "shop"\nseeds = ["{site.url}/"]\n[politeness]\ndelay = "0s"\n{rule}'
@@ -54,7 +54,7 @@ def rows(path: Path) -> list[dict[str, object]]:
 
 @pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])
 def test_out_file_holds_table_by_its_name(suffix: str, folder: Path) -> None:
-    """A rule's items, or pages; a file is replaced, and nothing else is written."""
+    """A rule's items, or pages; a file is replaced, and no other is written."""
     words = ["crawl", "--config", "crawl.toml", "--out"]
     assert main.main([*words, f"new/books.{suffix}"]) == 0
     assert {row["title"] for row in rows(folder / "new" / f"books.{suffix}")} == {*BOOKS}
@@ -85,7 +85,7 @@ def test_out_file_of_other_format_exits_2(
 
 @pytest.mark.parametrize("form", ["csv", "parquet"])
 def test_join_of_parts_has_rows_of_all(form: str, tmp_path: Path) -> None:
-    """Names of columns are written once, though each part has them."""
+    """Column names are written once."""
     import pyarrow as pa
 
     parts = [tmp_path / f"{name}.{form}" for name in "ab"]

@@ -1,4 +1,4 @@
-"""A real Prometheus reads what `orbweaver metrics` shows."""
+"""A real Prometheus reads the output of `orbweaver metrics`."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from tests.unit.cli.test_exposing import COUNTS, CRAWL, stage_with
 pytestmark = [NEEDED, pytest.mark.slow]
 
 
-async def test_prometheus_scrapes_it(tmp_path: Path) -> None:
-    """By OpenMetrics: values and types are as they were shown, and new ones follow."""
+async def test_prometheus_scrapes_metrics(tmp_path: Path) -> None:
+    """By OpenMetrics: values and types as served, and updates."""
     stage = stage_with(CRAWL)
     shop = '{crawl="shop-1"}'
     async with serving(stage) as url:
@@ -28,7 +28,7 @@ async def test_prometheus_scrapes_it(tmp_path: Path) -> None:
                 until(lambda: server.value(query) == pytest.approx(value), what)
 
             async def comes(query: str, value: float) -> None:
-                # In a thread, for what is scraped is in this one.
+                # In a thread, because this one serves the metrics.
                 await asyncio.to_thread(asked, query, value)
 
             claimed = f"orbweaver_urls_claimed_total{shop}"

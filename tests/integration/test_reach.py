@@ -1,7 +1,7 @@
-"""What a crawl of this machine reaches of it: the servers that its seeds name, and nothing else.
+"""Local reach of a crawl: only the servers that its seeds name.
 
-The real worker and the real fetcher over real sockets; tables and queues are in memory, time moves
-when nothing is left to do, and names are those of a book.
+The real worker and fetcher use real sockets. Tables and queues are in memory, time advances when
+idle, and names come from a table.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ STEP_MS = 1_000
 
 
 class Stand:
-    """A worker with its tables in memory, on a machine whose names are a book."""
+    """A worker with tables in memory, on a machine with a table of names."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, allow: str, **limits: str) -> None:
         self.world = memory.World()
@@ -77,12 +77,12 @@ class Stand:
         monkeypatch.setattr(wiring, "fetcher_of", lambda _: self.fetcher)
 
     async def start(self, **options: object) -> str:
-        """Start a crawl that goes wherever it is led; its id."""
+        """Start a crawl that follows every link; returns its id."""
         plan = {"scope": Scope.ANY, "delay_ms": 0, "bodies": Bodies.OFF, **options}
         return (await control_of(self.ports).start(CrawlSpec(**plan))).id  # type: ignore[arg-type] # names of fields
 
     async def work(self, *bodies: str) -> None:
-        """Work until nothing is left to do; `bodies` are on the queue besides."""
+        """Work until idle; `bodies` are additional messages."""
         worker = worker_of(self.ports)
         due = [(0, number, body) for number, body in enumerate(bodies)]
         for number in range(BATCHES_MAX):
@@ -108,17 +108,16 @@ class Stand:
 
 
 def test_there_are_more_than_forty_ways() -> None:
-    """Each is told from the others by its name."""
     assert len(WAYS) == len(set(WAYS))
     assert len(set(WAYS) - NOWHERE) > 50
 
 
 @pytest.mark.parametrize("robots", [True, False], ids=["polite", "bold"])
 @pytest.mark.parametrize("canonical", [True, False], ids=["canonical", "all"])
-async def test_no_way_leads_to_what_no_seed_names(
+async def test_no_way_reaches_unnamed_server(
     monkeypatch: pytest.MonkeyPatch, *, robots: bool, canonical: bool
 ) -> None:
-    """Over sixty ways to other ports and addresses of the machine: not one connection there."""
+    """Over sixty ways to other ports and addresses of the machine: no connection."""
     stand = Stand(monkeypatch, LOCAL)
     async with ways.listening() as there:
         await stand.start(seeds=there.seeds, obey_robots=robots, canonical_only=canonical)
@@ -134,8 +133,10 @@ async def test_no_way_leads_to_what_no_seed_names(
     assert any("give http://" in str(page.error) for page in strangers)
 
 
-async def test_each_way_leads_there_where_all_is_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The ways are real: with every port open the same crawls come to the canary by each."""
+async def test_each_way_reaches_server_if_all_ports_are_open(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """So the ways are real."""
     reached: set[str] = set()
     connections = 0
     for robots in (True, False):
@@ -146,13 +147,13 @@ async def test_each_way_leads_there_where_all_is_allowed(monkeypatch: pytest.Mon
                 await stand.work()
                 reached |= {path.strip("/") for path in there.canary.paths}
                 connections += there.canary.connections
-    without_path = {"tls", "tls-by-name"}  # a handshake says no path
+    without_path = {"tls", "tls-by-name"}  # a handshake has no path
     assert set(WAYS) - reached == NOWHERE | without_path
     assert connections > 0
 
 
-async def test_names_of_a_named_server_are_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What counts is address and port: another spelling of what a seed names leads to it, too."""
+async def test_other_names_of_named_server_are_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Address and port count, in any spelling."""
     stand = Stand(monkeypatch, LOCAL)
     async with ways.listening() as there:
         port = there.canary.port
@@ -164,8 +165,8 @@ async def test_names_of_a_named_server_are_its_own(monkeypatch: pytest.MonkeyPat
     assert not reached & {"six", "beside", "beside-on-our-port", "six-on-our-port", "name-of-six"}
 
 
-async def test_a_name_of_dns_opens_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A seed by a name that turns out to lead inside (rebinding) is refused."""
+async def test_dns_name_opens_no_local_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A seed whose name resolves to a private address (rebinding) is refused."""
     stand = Stand(monkeypatch, LOCAL)
     async with ways.listening() as there:
         await stand.start(seeds=(f"http://inner.test:{there.canary.port}/",), obey_robots=False)
@@ -174,8 +175,8 @@ async def test_a_name_of_dns_opens_nothing(monkeypatch: pytest.MonkeyPatch) -> N
     assert [page.reason for page in stand.pages] == [Reason.ADDRESS]
 
 
-async def test_a_crawl_opens_nothing_for_another(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A server that one crawl names is not reached by the next, on open connections neither."""
+async def test_crawl_opens_no_server_for_other_crawl(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Open connections included."""
     stand = Stand(monkeypatch, LOCAL)
     async with ways.listening() as there:
         port = there.canary.port
@@ -186,8 +187,8 @@ async def test_a_crawl_opens_nothing_for_another(monkeypatch: pytest.MonkeyPatch
     assert [page.crawl for page in stand.pages if page.url.endswith("/own")] == [own]
 
 
-async def test_loose_seeds_open_their_own_server(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A URL dropped on the queue reaches its own address and port, and no other loose one's."""
+async def test_loose_seeds_open_only_their_own_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By address and port."""
     stand = Stand(monkeypatch, LOCAL)
     async with ways.listening() as there:
         loose = Loose(crawl="default", references=(there.seeds[0],))
@@ -199,8 +200,8 @@ async def test_loose_seeds_open_their_own_server(monkeypatch: pytest.MonkeyPatch
     assert len(fetched) > 40
 
 
-async def test_a_retry_opens_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a run was refused is refused again, though it is a seed of the run that retries it."""
+async def test_retry_opens_no_refused_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Although the URL is a seed of the retry."""
     stand = Stand(monkeypatch, LOCAL)
     async with ways.listening() as there:
         crawl = await stand.start(seeds=there.seeds, obey_robots=False)
@@ -212,20 +213,17 @@ async def test_a_retry_opens_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::1]", "[::ffff:7f00:1]"])
-async def test_no_crawl_begins_at_the_stack_itself(
+async def test_seed_at_stacks_own_port_is_error_at_start(
     monkeypatch: pytest.MonkeyPatch, host: str
 ) -> None:
-    """A seed that names the emulator's port is an error at the start, that says so."""
     stand = Stand(monkeypatch, LOCAL, closed_ports="4566")
     with pytest.raises(ControlError, match="4566 there is the stack's own: it is never crawled"):
         await stand.start(seeds=(f"http://{host}:4566/",))
 
 
 @pytest.mark.parametrize("allow", [LOCAL, EVERYTHING], ids=["local", "everything"])
-async def test_the_stack_is_reached_by_no_loose_seed(
-    monkeypatch: pytest.MonkeyPatch, allow: str
-) -> None:
-    """Nor by a sitemap, a link or a URL on the queue, even where all ports are open."""
+async def test_loose_seed_never_reaches_stack(monkeypatch: pytest.MonkeyPatch, allow: str) -> None:
+    """Nor does a sitemap, a link or a queued URL, even with all ports open."""
     async with ways.listening() as there:
         stand = Stand(monkeypatch, allow, closed_ports=str(there.canary.port))
         url = f"http://127.0.0.1:{there.canary.port}/"

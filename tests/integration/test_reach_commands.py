@@ -1,4 +1,4 @@
-"""What commands reach of this machine that ask the web themselves: what a person typed."""
+"""Local reach of commands that send requests themselves: only the typed server."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ css = "title"
 
 @pytest.fixture(autouse=True)
 def alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have no emulator run on this machine."""
+    """Ensure that no emulator runs on this machine."""
     monkeypatch.setattr(ThisMachine, "ports", lambda _: frozenset())
 
 
-def test_robots_reaches_what_was_typed_alone(capsys: pytest.CaptureFixture[str]) -> None:
-    """A robots.txt that leads to another port is not followed there."""
+def test_robots_command_reaches_only_typed_server(capsys: pytest.CaptureFixture[str]) -> None:
+    """A redirect to another port is not followed."""
     with graph.serve_in_background({}) as canary, graph.serve_in_background({}) as site:
         site.scripts["/robots.txt"] = graph.redirect(f"{canary.url}/robots.txt")
         assert main.main(["robots", f"{site.url}/x"]) == 0
@@ -39,10 +39,10 @@ def test_robots_reaches_what_was_typed_alone(capsys: pytest.CaptureFixture[str])
 
 
 @pytest.mark.parametrize("robots", ["true", "false"])
-def test_extract_reaches_what_was_typed_alone(
+def test_extract_command_reaches_only_typed_server(
     robots: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A page that leads to another port is not followed there, nor is its robots.txt asked for."""
+    """A redirect to another port is not followed, and its robots.txt is not requested."""
     pages = {"/fine": graph.page("Fine")}
     with graph.serve_in_background({}) as canary, graph.serve_in_background(pages) as site:
         definition = tmp_path / "crawl.toml"
@@ -56,10 +56,9 @@ def test_extract_reaches_what_was_typed_alone(
     assert "no seed names 127.0.0.1:" in capsys.readouterr().err
 
 
-def test_an_emulator_is_not_asked_though_it_is_typed(
+def test_typed_emulator_port_is_refused(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Its port is closed to the commands, too."""
     with graph.serve_in_background({}) as site:
         port = int(site.url.rpartition(":")[2])
         monkeypatch.setattr(ThisMachine, "ports", lambda _: frozenset({port}))
@@ -71,19 +70,19 @@ def test_an_emulator_is_not_asked_though_it_is_typed(
 @pytest.mark.parametrize(
     ("url", "why"),
     [
-        ("http://127.0.0.1:1/", "connection refused"),  # tcpmux: nothing listens there
+        ("http://127.0.0.1:1/", "connection refused"),  # tcpmux: a closed port
         ("http://no-such-name.invalid/", "the name no-such-name.invalid "),
         ("http://10.1.2.3/", "10.1.2.3 is private"),
     ],
 )
-def test_a_start_that_cannot_be_reached_is_said_at_once(
+def test_unreachable_start_is_reported_at_once(
     url: str,
     why: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """In words, with exit code 1 whatever --fail-above says, and without an emulator."""
+    """Exit code 1 with any --fail-above, and without an emulator."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(ThisMachine, "local", lambda _: None)
     monkeypatch.setattr(ThisMachine, "standing", None)  # which would start one

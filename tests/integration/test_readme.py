@@ -1,4 +1,4 @@
-"""README.md: its crawl, its query and its program give the output that the page shows."""
+"""README.md: its crawl, query and program give the printed output."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
 SITE = "http://127.0.0.1:8000"
-# The lines around it contain an id, times and rates, which differ from run to run.
+# The lines around it contain an id, times and rates, which differ between runs.
 SUMMARY = re.compile(r"^\n?outcome .*?invalid$", re.MULTILINE | re.DOTALL)
 
 

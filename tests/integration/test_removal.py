@@ -1,4 +1,4 @@
-"""Data that outlives a stack: emptied, left with its command, adopted, protected."""
+"""Data that outlives a stack: removed, retained with its command, adopted, protected."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ KEYS: dict[str, Any] = {
 
 
 class Stacks:
-    """CloudFormation, of which moto's needs what is not installed: one stack, and removed ones."""
+    """CloudFormation with one stack and removed ones, because moto's needs a missing library."""
 
     def __init__(self, template: object = None, summaries: object = None) -> None:
         self.template = template
@@ -53,7 +53,7 @@ class Stacks:
 
 
 class Users:
-    """Cognito with one pool and one group; moto's needs a library that is not installed."""
+    """Cognito with one pool and one group, because moto's needs a missing library."""
 
     def describe_user_pool(self, *, UserPoolId: str) -> dict[str, Any]:  # noqa: N803 - boto's own
         if UserPoolId != "eu_1":
@@ -67,7 +67,7 @@ class Users:
 
 @contextlib.contextmanager
 def client(service: str) -> Iterator[Any]:
-    """Lend a client of the account that moto plays."""
+    """Return a client of moto's account."""
     if service == "cognito-idp":
         yield Users()
         return
@@ -77,7 +77,6 @@ def client(service: str) -> Iterator[Any]:
 
 @pytest.fixture(autouse=True)
 def account(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Play an account."""
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
     with mock_aws():
@@ -85,7 +84,7 @@ def account(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def stack(policy: str) -> list[Resource]:
-    """Have a stack with a table and a bucket of one policy; what it holds."""
+    """Build a stack with a table and a bucket of one policy; returns its resources."""
     with client("dynamodb") as dynamodb, client("s3") as s3:
         dynamodb.create_table(TableName="urls", **KEYS)
         s3.create_bucket(Bucket="files")
@@ -94,7 +93,7 @@ def stack(policy: str) -> list[Resource]:
 
 
 def deployed(policy: str) -> Stacks:
-    """Say what CloudFormation says of a stack with a table and a bucket of one policy."""
+    """Return CloudFormation's answer for a stack with a table and a bucket of one policy."""
     summaries = [
         {"LogicalResourceId": logical, "ResourceType": kind, "PhysicalResourceId": name} | status
         for logical, kind, name, status in (
@@ -111,8 +110,8 @@ def deployed(policy: str) -> Stacks:
 @pytest.mark.parametrize(
     ("policy", "kept"), [("Delete", False), ("Retain", True), ("RetainExceptOnCreate", True)]
 )
-def test_a_stack_says_what_it_keeps(policy: str, *, kept: bool) -> None:
-    """Names and policies come from the stack as it is deployed; no stack holds nothing."""
+def test_stack_lists_what_it_retains(policy: str, *, kept: bool) -> None:
+    """Names and policies come from the deployed stack; a missing stack retains nothing."""
     stacks = deployed(policy)
     for template in (stacks.template, json.dumps(stacks.template)):
         stacks.template = template
@@ -124,8 +123,8 @@ def test_a_stack_says_what_it_keeps(policy: str, *, kept: bool) -> None:
     assert removal.resources_of("Other", lambda _: contextlib.nullcontext(stacks)) == []
 
 
-def test_a_bucket_that_goes_is_emptied(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Objects, versions, delete markers and unfinished uploads, by the page, with progress."""
+def test_removed_bucket_is_emptied(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Objects, versions, delete markers and unfinished uploads, by page, with progress."""
     monkeypatch.setattr(removal, "PAGE", 10)
     monkeypatch.setattr(removal, "PAGES_SAID", 2)
     resources, said = stack("Delete"), list[str]()
@@ -149,8 +148,7 @@ def test_a_bucket_that_goes_is_emptied(monkeypatch: pytest.MonkeyPatch) -> None:
     assert removal.empty(resources, client, said.append) == 0  # it is gone
 
 
-def test_a_bucket_that_stays_is_left_alone() -> None:
-    """Nothing is removed from what the stack keeps."""
+def test_retained_bucket_is_left_alone() -> None:
     resources = stack("RetainExceptOnCreate")
     (bucket,) = (resource.name for resource in resources if resource.kind == BUCKET)
     with client("s3") as s3:
@@ -159,8 +157,8 @@ def test_a_bucket_that_stays_is_left_alone() -> None:
         assert s3.list_objects_v2(Bucket=bucket)["KeyCount"] == 1
 
 
-def test_an_object_that_cannot_be_removed_is_named() -> None:
-    """A denied deletion is an error, although S3 answers 200."""
+def test_undeletable_object_is_named_in_error() -> None:
+    """S3 answers 200 to a denied deletion."""
 
     class Denied:
         def list_object_versions(self, **_: Any) -> dict[str, Any]:
@@ -178,8 +176,8 @@ def test_an_object_that_cannot_be_removed_is_named() -> None:
 
 
 @pytest.mark.parametrize(("policy", "kept"), [("Delete", False), ("RetainExceptOnCreate", True)])
-def test_tables_that_stay_are_protected(policy: str, *, kept: bool) -> None:
-    """After a deployment, and no longer once the stack is to take them with it."""
+def test_retained_tables_are_protected(policy: str, *, kept: bool) -> None:
+    """After a deployment, until the stack is to remove them."""
     resources = stack(policy)
     (table,) = (resource.name for resource in resources if resource.kind == TABLE)
     with client("dynamodb") as dynamodb:
@@ -191,7 +189,7 @@ def test_tables_that_stay_are_protected(policy: str, *, kept: bool) -> None:
 
 
 def users() -> list[Resource]:
-    """Return a user pool with a group, and what logs of API Gateway need, as resources."""
+    """Return a user pool with a group, and API Gateway's log resources."""
     return [
         Resource(logical="Users", kind=POOL, name="eu_1", kept=True),
         Resource(logical="Look", kind=GROUP, name="look", kept=True, parent="eu_1"),
@@ -201,7 +199,7 @@ def users() -> list[Resource]:
 
 
 def test_retained_resources_are_named_and_adopted(tmp_path: Path) -> None:
-    """With the commands that remove them, and in a file, of which existing ones are imported."""
+    """The output has removal commands, and the file is used for the import."""
     resources, said = stack("Retain") + users(), list[str]()
     names = {resource.kind: resource.name for resource in resources}
     with client("iam") as iam:
@@ -217,7 +215,7 @@ def test_retained_resources_are_named_and_adopted(tmp_path: Path) -> None:
     assert f"aws s3 rb --force s3://{names[BUCKET]}" in words
     assert "aws kms schedule-key-deletion --key-id no-such-key" in words
     assert f"aws cognito-idp delete-user-pool --user-pool-id {names[POOL]}" in words
-    assert "delete-group" not in words  # it goes with its pool
+    assert "delete-group" not in words  # it is deleted with its pool
     assert words.index("update-account") < words.index("aws iam delete-role --role-name logs")
     assert str(file) in words
     said.clear()
@@ -230,8 +228,8 @@ def test_retained_resources_are_named_and_adopted(tmp_path: Path) -> None:
     assert said == ["no-such-key is not there any more, and begins anew"]
 
 
-def test_group_in_a_template_is_identified_with_its_pool() -> None:
-    """The template names the pool by a reference, and the stack lists the pool."""
+def test_group_in_template_is_identified_with_its_pool() -> None:
+    """The template refers to the pool, and the stack lists it."""
     summaries = [
         {"LogicalResourceId": logical, "ResourceType": kind, "PhysicalResourceId": name}
         | {"ResourceStatus": "CREATE_COMPLETE"}
@@ -264,7 +262,7 @@ def test_adopt_undeclared_resource_keeps_it_for_later(tmp_path: Path) -> None:
 
 
 def test_remember_dropped_resource_keeps_earlier_ones(tmp_path: Path) -> None:
-    """A deployment without the console leaves the pool, and notes it as a removal does."""
+    """A deployment without the console retains and notes the pool, like a removal."""
     file = tmp_path / "left.json"
     before = stack("Retain") + users()[:2]
     left = removal.dropped(before, before[:2])
@@ -274,8 +272,8 @@ def test_remember_dropped_resource_keeps_earlier_ones(tmp_path: Path) -> None:
     assert set(json.loads(file.read_text())) == {"Users", "Look", "Urls"}
 
 
-def test_what_cannot_be_adopted_says_how_to_begin_anew(tmp_path: Path) -> None:
-    """The file stays until an import has come about, and is named where it does not."""
+def test_failed_adoption_explains_fresh_start(tmp_path: Path) -> None:
+    """The file stays until an import succeeds, and the error names it."""
     file = adoption.place("Mine", tmp_path, client)
     removal.remember(stack("Retain"), client, file, lambda _: None)
     declared = {"Urls", "Files"}
@@ -304,8 +302,8 @@ def test_what_cannot_be_adopted_says_how_to_begin_anew(tmp_path: Path) -> None:
         ([("Mine", 65.0)], 0.0),
     ],
 )
-def test_names_of_queues_are_waited_for(removed: list[tuple[str, float]], waits_s: float) -> None:
-    """As long as SQS holds them back, after the last removal of a stack of this very name."""
+def test_reserved_queue_names_are_awaited(removed: list[tuple[str, float]], waits_s: float) -> None:
+    """As long as SQS reserves them after the same stack's removal."""
     pages = [
         {"StackSummaries": [{"StackName": name, "DeletionTime": NOW - timedelta(seconds=ago_s)}]}
         for name, ago_s in removed

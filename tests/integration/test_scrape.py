@@ -1,4 +1,4 @@
-"""`scrape`: one page of a site of this machine, on the standard output."""
+"""`scrape`: one page of a local site, on the standard output."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def site() -> Iterator[Graph]:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Work in an empty folder that has a definition with rules."""
+    """Work in an empty folder with a definition that has rules."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "rules.toml").write_text(RULES)
     return tmp_path
@@ -85,7 +85,7 @@ def test_scrape_prints_page_or_reason(
     folder: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """The page goes to the standard output, the reason for none to the standard error."""
+    """The page goes to the standard output, a reason to the standard error."""
     path, *options = words.split()
     assert main.main(["scrape", f"{site.url}{path}", *options]) == code
     told = capsys.readouterr()
@@ -98,7 +98,7 @@ def test_scrape_prints_page_or_reason(
 def test_scrape_json_has_text_links_and_items(
     site: Graph, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """One object for a program; a page that is refused has the reason in it."""
+    """A refused page's object has the reason."""
     assert main.main(["scrape", f"{site.url}/", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert (told["title"], told["status"], told["error"]) == ("Home", 200, None)
@@ -111,10 +111,10 @@ def test_scrape_json_has_text_links_and_items(
     assert not (folder / STORE).exists()
 
 
-def test_scrape_beside_a_store_records_no_crawl(
+def test_scrape_beside_store_records_no_crawl(
     site: Graph, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """It takes the slots of hosts from the store, and leaves no crawl or page there."""
+    """It uses the store's host slots."""
     assert main.main(["crawl", f"{site.url}/latin", "--name", "one", "--format", "jsonl"]) == 0
     assert main.main(["scrape", f"{site.url}/"]) == 0
     capsys.readouterr()

@@ -1,7 +1,7 @@
-"""The second crawl command of a store: what it does, by the state of the earlier run.
+"""Second crawl command of a store, by the state of the earlier run.
 
-The table is that of docs/store.md. Each cell is what the second command does: its requests of
-pages, and its exit code. A cell that ends with `+` continues the earlier run under the same id.
+docs/store.md has the table. A cell has the requested pages and the exit code; `+` means that it
+continues the earlier run under the same id.
 """
 
 from __future__ import annotations
@@ -76,14 +76,14 @@ def cells() -> Iterator[tuple[str, str, str]]:
 
 
 class Site:
-    """Six pages, which misbehave as the state wants."""
+    """Six pages with the faults of a state."""
 
     def __init__(self, state: str) -> None:
         self.state = state
         self.second = False
 
     def answer(self, path: str, asked: Asked) -> Answer:
-        """Answer a request for a page."""
+        """Answer a page request."""
         cured = self.second and self.state == "seed-cured"
         where, _, how = self.state.partition("-")
         bad = path == {"seed": "/", "link": "/1"}.get(where)
@@ -94,7 +94,7 @@ class Site:
         return graph.page(path, PAGES[1:] if path == "/" else ())
 
     def scripts(self) -> dict[str, Callable[[Asked], Answer]]:
-        """Return the answer to each path."""
+        """Return the answer for each path."""
         answers: dict[str, Callable[[Asked], Answer]] = {
             path: partial(self.answer, path) for path in PAGES
         }
@@ -106,12 +106,12 @@ class Site:
 
 
 def pages_of(site: Graph) -> list[str]:
-    """List the requests of pages."""
+    """List the page requests."""
     return [path for path in site.log.paths() if path != "/robots.txt"]
 
 
 def crawl(*words: str) -> int:
-    """Run a crawl command; its exit code."""
+    """Run a crawl command; returns its exit code."""
     fast = () if "--delay" in words else ("--delay", "0")
     return main.main(["crawl", "--workers", "1", "--format", "jsonl", *fast, *words])
 
@@ -134,7 +134,7 @@ def ids() -> list[str]:
 
 
 def unfinished(url: str, state: str) -> None:
-    """Leave a run that no worker has begun: running, paused or cancelled."""
+    """Leave a run without a worker: running, paused or cancelled."""
 
     async def leave() -> None:
         async with opened_store(STORE, os.environ, writes=True) as ports:

@@ -1,4 +1,4 @@
-"""Crawls on a store by the command line and from Python: real processes, a site of this machine."""
+"""Crawls on a store by the command line and from Python: real processes, a local site."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ FUNCTIONS = Path(__file__).parents[2] / "functions"
 COMMAND = "import sys; from orbweaver.cli.main import main; sys.exit(main())"
 FAST = ("--delay", "0", "--format", "jsonl")
 SIZE = 120
-# Only catches what hangs.
+# Ends only hanging tests.
 WAIT_S = 300
-# From a killed process to the next request; messages may be held back for a minute and a half.
+# From a killed process to the next request; messages can be delayed for a minute and a half.
 GOES_ON_S = 20
 
 
 def tree(size: int = SIZE, *, slow_s: float = 0.0) -> dict[str, Answer]:
-    """Return pages of which each links to three further ones, and the first to a missing one."""
+    """Return pages that link to three others each, and the first to a missing one."""
     return {
         f"/{number}": graph.page(
             f"Page {number}",
@@ -67,7 +67,7 @@ def site() -> Iterator[Graph]:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Stand in an empty folder, with nothing of AWS in the environment."""
+    """Work in an empty folder, without AWS variables."""
     monkeypatch.chdir(tmp_path)
     for name in [name for name in os.environ if name.startswith("AWS_")]:
         monkeypatch.delenv(name)
@@ -75,13 +75,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def asked(site: Graph) -> Counter[str]:
-    """Count the requests of pages."""
+    """Count the page requests."""
     return Counter(path for path in site.log.paths() if path != "/robots.txt")
 
 
 @contextmanager
 def started(folder: Path, *words: str) -> Iterator[subprocess.Popen[str]]:
-    """Run a command in a process of its own; it is killed at the end of the block."""
+    """Run a command in its own process; killed at the end of the block."""
     environment = {"PATH": os.defpath, "PYTHONPATH": f"{FUNCTIONS}:{FUNCTIONS.parent}"}
     with subprocess.Popen(
         [sys.executable, "-c", COMMAND, *words],
@@ -98,7 +98,7 @@ def started(folder: Path, *words: str) -> Iterator[subprocess.Popen[str]]:
 
 
 def result(process: subprocess.Popen[str]) -> dict[str, Any]:
-    """Wait for a command's end; its last line, as JSON."""
+    """Wait for a command's end; returns its last line as JSON."""
     said, _ = process.communicate(timeout=WAIT_S)
     assert process.returncode == 0, said
     found: dict[str, Any] = json.loads(said.splitlines()[-1])
@@ -106,20 +106,20 @@ def result(process: subprocess.Popen[str]) -> dict[str, Any]:
 
 
 def until(site: Graph, requests: int) -> None:
-    """Wait until a site has been asked so often."""
+    """Wait until a site has received this many requests."""
     limit_s = time.monotonic() + WAIT_S
     while len(asked(site)) < requests:
         assert time.monotonic() < limit_s
         time.sleep(0.005)
 
 
-# --- commands -----------------------------------------------------------------------------------
+# --- commands ---------------------------------------------------------------------------------
 
 
-def test_a_crawl_needs_nothing_but_its_folder(
+def test_crawl_needs_only_its_folder(
     site: Graph, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Each page once, by two processes; files, and every command about it; then nothing is new."""
+    """Two processes fetch each page once and write files; a second crawl finds no change."""
     line = ["crawl", f"{site.url}/0", *FAST, "--workers", "2", "--json"]
     assert main.main(line) == 0
     done = json.loads(capsys.readouterr().out.splitlines()[-1])
@@ -146,8 +146,8 @@ def test_a_crawl_needs_nothing_but_its_folder(
     assert asked(site).total() == SIZE
 
 
-def test_what_is_asked_of_a_store_imports_nothing_of_aws(site: Graph, folder: Path) -> None:
-    """Neither its libraries nor the emulator's, nor what makes deployments."""
+def test_store_commands_import_no_aws_library(site: Graph, folder: Path) -> None:
+    """Nor the emulator's or deployment modules."""
     names = "boto3 botocore aiobotocore aws_lambda_powertools aws_cdk jsii"
     script = f"""
 import sys
@@ -170,10 +170,10 @@ assert main(["status"]) == 0
     assert asked(site).total() == SIZE
 
 
-def test_a_crawl_that_is_killed_again_and_again_is_complete(folder: Path) -> None:
-    """Nothing is lost and nothing counted twice; what was in work is asked for again at most."""
+def test_repeatedly_killed_crawl_is_complete(folder: Path) -> None:
+    """No loss or double count; at most pages in flight are requested again."""
     words = ("crawl", *FAST, "--workers", "2", "--json", "--concurrency", "4")
-    # So slow that a process which is to be killed is, on a busy machine too, before the end.
+    # So slow that even on a busy machine, a process is killed before the end.
     with graph.serve_in_background(tree(slow_s=0.08)) as site:
         for requests in (1, 20, 50, 80):
             with started(folder, *words, f"{site.url}/0") as process:
@@ -187,8 +187,8 @@ def test_a_crawl_that_is_killed_again_and_again_is_complete(folder: Path) -> Non
     assert done["queue"] == {"waiting": 0, "in_work": 0, "delayed": 0, "dead": 0}
 
 
-def test_an_interrupted_crawl_is_paused_and_goes_on(folder: Path) -> None:
-    """Ctrl-C leaves no process behind; the same command asks for the rest alone."""
+def test_interrupted_crawl_is_paused_and_resumed(folder: Path) -> None:
+    """Ctrl-C leaves no process; the same command requests the rest."""
     words = ("crawl", *FAST, "--workers", "2", "--json", "--concurrency", "4")
     with graph.serve_in_background(tree(slow_s=0.02)) as site:
         with started(folder, *words, f"{site.url}/0") as process:
@@ -200,12 +200,12 @@ def test_an_interrupted_crawl_is_paused_and_goes_on(folder: Path) -> None:
         with started(folder, *words, f"{site.url}/0") as process:
             done = result(process)
         assert done["outcomes"]["fetched"] == SIZE
-        assert asked(site).total() <= SIZE + 8  # those that were being asked for
+        assert asked(site).total() <= SIZE + 8  # those in flight
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
-def test_a_polite_crawl_goes_on_at_once(number: signal.Signals, folder: Path) -> None:
-    """What a process had taken on is handed out as soon as that is gone, not a minute later."""
+def test_polite_crawl_resumes_at_once(number: signal.Signals, folder: Path) -> None:
+    """A dead process's messages become visible at once, not after a minute."""
     words = ("crawl", "--delay", "100ms", "--format", "jsonl", "--json")
     with graph.serve_in_background(tree()) as site:
         with started(folder, *words, f"{site.url}/0") as process:
@@ -217,12 +217,12 @@ def test_a_polite_crawl_goes_on_at_once(number: signal.Signals, folder: Path) ->
             until(site, before + 1)
             assert time.monotonic() - gone_s < GOES_ON_S
             assert result(process)["outcomes"]["fetched"] == SIZE
-        # Of packs that were not done.
+        # Of unfinished packs.
         assert asked(site).total() <= SIZE + 2 * 25
 
 
-def test_one_store_is_used_by_several_at_once(folder: Path) -> None:
-    """A server with its API, and two crawls of two sites: each page is asked for once."""
+def test_one_store_is_shared_by_several_processes(folder: Path) -> None:
+    """A server with its API, and two crawls of two sites: each page is requested once."""
     listen = ("serve", "--workers", "1", "--listen", "127.0.0.1:0")
     with (
         graph.serve_in_background(tree()) as one,
@@ -279,20 +279,20 @@ def test_one_store_is_used_by_several_at_once(folder: Path) -> None:
         ("status --store .", "a folder of its own"),
     ],
 )
-def test_mistakes_say_what_to_do(
+def test_invalid_commands_explain_fix(
     words: str, said: str, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """They make no store, and ask for nothing."""
+    """They create no store and send no request."""
     assert main.main(words.split()) in (1, 2)
     assert said in capsys.readouterr().err
     assert not (folder / ".orbweaver").exists()
 
 
-# --- from Python --------------------------------------------------------------------------------
+# --- from Python ------------------------------------------------------------------------------
 
 
-def test_a_program_crawls_and_reads_what_was_found(site: Graph, folder: Path) -> None:
-    """Pages, items by functions of its own, texts; a hook for each page, once."""
+def test_program_crawls_and_reads_results(site: Graph, folder: Path) -> None:
+    """Pages, items by its own functions, texts; a hook once per page."""
     seen: list[str] = []
     fields = {"title": {"type": "string"}}
     rules = [{"name": "shouts", "match": "/[0-9]+$", "extractor": "shout", "fields": fields}]
@@ -319,8 +319,8 @@ def test_a_program_crawls_and_reads_what_was_found(site: Graph, folder: Path) ->
     assert "what page 7 has to say" in texts[f"{site.url}/7"]
 
 
-async def test_a_program_with_a_loop_steers_crawls(site: Graph, folder: Path) -> None:
-    """Start, wait, list, explain, export; the blocking form works within a loop as well."""
+async def test_async_program_steers_crawls(site: Graph, folder: Path) -> None:
+    """Start, wait, list, explain, export; the blocking form works within a loop too."""
     async with orbweaver.AsyncClient(store=folder / "store") as client:
         begun = await client.start(f"{site.url}/0", delay="0s", max_pages=30)
         told: list[orbweaver.CrawlStatus] = []
@@ -352,19 +352,19 @@ async def test_a_program_with_a_loop_steers_crawls(site: Graph, folder: Path) ->
         ({"workers": 2, "extractors": {"f": len}}, ValueError, "functions of this process"),
     ],
 )
-def test_a_program_s_mistakes_say_what_to_do(
+def test_invalid_programs_explain_fix(
     options: dict[str, Any], error: type[Exception], words: str, folder: Path
 ) -> None:
-    """Before anything is asked for."""
+    """Before any request."""
     with pytest.raises(error, match=words):
         orbweaver.crawl("http://127.0.0.1:9/", store=folder / "store", **options)
 
 
-# --- beside the workers -------------------------------------------------------------------------
+# --- besides the workers ----------------------------------------------------------------------
 
 
-def test_schedules_fire_once_for_each_time(folder: Path) -> None:
-    """Two servers of one store begin one run; one that was missed is made up for."""
+def test_schedule_fires_once_per_time(folder: Path) -> None:
+    """Two servers of one store begin one run; a missed time is made up for."""
     from orbweaver.app.store_runner import connect_store, store_settings
     from orbweaver.app.wiring import control_of
     from orbweaver.control.crawl_spec import CrawlSpec
@@ -385,7 +385,7 @@ def test_schedules_fire_once_for_each_time(folder: Path) -> None:
                 clock.ms += minutes * 60_000
                 for one in clocks:
                     await one.look()
-            # What is missed while it is paused is not made up for.
+            # Times missed during a pause are not made up for.
             await timetable.pause("example.com")
             for paused in (True, False, False):
                 await timetable.pause("example.com", paused=paused)
@@ -407,8 +407,8 @@ class _Clock:
         self.ms += round(seconds * 1000)
 
 
-def test_a_day_that_is_over_is_exported(folder: Path) -> None:
-    """By a process of its own, beside the workers: files as `orbweaver export` writes them."""
+def test_finished_day_is_exported(folder: Path) -> None:
+    """By a separate process: files equal those of `orbweaver export`."""
     from orbweaver.adapters.local.clock import SystemClock
     from orbweaver.app.store_runner import connect_store, store_settings
 
@@ -432,8 +432,8 @@ def test_a_day_that_is_over_is_exported(folder: Path) -> None:
     assert file.is_file()
 
 
-def test_a_webhook_is_posted_again_and_then_put_aside(folder: Path) -> None:
-    """A receiver that fails is asked three times in all; the message lies with the dead letters."""
+def test_failing_webhook_is_retried_then_dead_lettered(folder: Path) -> None:
+    """Three requests in all."""
     from orbweaver.adapters.sqlite.messages import QueueName
     from orbweaver.app.store_runner import connect_store, store_settings
     from orbweaver.app.wiring import control_of

@@ -238,7 +238,7 @@ def _budget(world: World, plan: CrawlPlan, crawl_id: str) -> Iterator[Violation]
 
 
 def _nothing_new(crawl: CrawlPlan, crawl_id: str, world: World, web: SimWeb) -> Iterator[Violation]:
-    """Check that URLs left by a stopped crawl wait, or are found only by waiting ones, and barren."""
+    """Check that URLs left by a stopped crawl wait, or are found only by such ones, and barren."""
     places = {
         place: one
         for place, one in world.backlog.get((crawl_id, LANE), {}).items()

@@ -1,4 +1,4 @@
-"""A real OpenSSH server, and a courier to it."""
+"""Fixtures: an OpenSSH server, and a courier to it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,6 @@ LOOPBACK = parse_allowed("127.0.0.0/8")
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[Sshd]:
-    """Have a server for a test."""
     if sshd.program() is None:
         pytest.skip(sshd.ABSENT)
     with sshd.serving(tmp_path / "sshd") as running:
@@ -33,7 +32,7 @@ def server(tmp_path: Path) -> Iterator[Sshd]:
 
 
 class Way:
-    """The way to a server, with what may be wrong about it."""
+    """Connection settings of a server; a test can change each of them."""
 
     def __init__(self, running: Sshd) -> None:
         self.sshd = running
@@ -42,7 +41,7 @@ class Way:
         self.clock = SystemClock()
 
     def server(self, **other: Any) -> Server:
-        """Say which server is meant."""
+        """Return the server's settings."""
         known = {
             "host": sshd.HOST,
             "port": self.sshd.port,
@@ -55,7 +54,7 @@ class Way:
     async def courier(
         self, *, key: str | None = None, folder: str = "", **other: Any
     ) -> AsyncIterator[SftpCourier]:
-        """Connect, and have a courier for a block."""
+        """Connect, and open a courier for a block."""
         identity = SftpIdentity.of(self.sshd.key if key is None else key)
         async with connected(self.server(**other), identity, LOOPBACK) as sftp:
             yield SftpCourier(
@@ -63,7 +62,7 @@ class Way:
             )
 
     def opener(self, **how: Any) -> Any:
-        """Give what opens a courier, as an actor takes it."""
+        """Return a function that opens a courier, as an actor expects it."""
 
         def opened() -> AbstractAsyncContextManager[SftpCourier]:
             return self.courier(**how)
@@ -73,5 +72,4 @@ class Way:
 
 @pytest.fixture
 def way(server: Sshd) -> Way:
-    """Give the way to the server."""
     return Way(server)

@@ -1,4 +1,4 @@
-"""Exports for a server, and who brings them there."""
+"""Exports for a server, and their deliverer."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ FOREVER_MS = 10**15
 
 
 def big(windows: float, seed: int = 1) -> bytes:
-    """Make a body of so many windows."""
+    """Build a body of this many windows."""
     return random.Random(seed).randbytes(round(windows * WINDOW_BYTES))
 
 
 def deliverer(way: Way, **how: Any) -> Deliverer:
-    """Put a deliverer together that leads to the server."""
+    """Build a deliverer for the server."""
     return Deliverer(
         files=way.files,
         receivers={"sftp": Receiver(formats=FORMATS, courier=way.opener(**how))},

@@ -19,14 +19,14 @@ from tests.integration.delivery.sending import FOREVER_MS, big, deliverer, one_f
 from tests.sites.cutter import cutting
 from tests.unit.delivering import exported, lies, taken
 
-# What SSH adds to what is sent: heads, checksums, and the beginning of a connection.
+# SSH overhead: headers, checksums and handshake.
 OVERHEAD = 1.02
 HELLO_BYTES = 16 * 1024
 
 
-async def test_an_export_comes_whole(way: Way, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Files, ledger and manifest lie there as they lie in the bucket, and nothing else does."""
-    # Its connection is closed by us, or would be waited for without end.
+async def test_export_is_delivered_whole(way: Way, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files, ledger and manifest equal the bucket's; no other file exists."""
+    # The test must close the connection, otherwise it waits forever.
     monkeypatch.setattr(sftp_connection, "CLOSE_S", None)
     bodies = {"c": [big(2.5), b"", b"small"], "d": [big(1, 2)]}
     manifest = exported(way.world.files, bodies, formats=("jsonl", "parquet"))
@@ -42,8 +42,8 @@ async def test_an_export_comes_whole(way: Way, monkeypatch: pytest.MonkeyPatch) 
     assert not way.world.buried
 
 
-async def test_what_was_delivered_is_not_sent_again(way: Way) -> None:
-    """The second order of the same export costs the hello and two readings."""
+async def test_delivered_export_is_not_sent_again(way: Way) -> None:
+    """The second order costs a handshake and two reads."""
     exported(way.world.files, {"c": [big(1)]})
     async with cutting(way.sshd.port) as cutter:
         for _ in range(2):
@@ -54,8 +54,7 @@ async def test_what_was_delivered_is_not_sent_again(way: Way) -> None:
 
 
 @pytest.mark.parametrize("windows", [0.4, 3.6, 8.2])
-async def test_a_cut_connection_is_gone_on_from(way: Way, windows: float) -> None:
-    """Mid-file the line breaks; the next attempt sends what was not acknowledged, and no more."""
+async def test_broken_transfer_resumes_at_acknowledged_offset(way: Way, windows: float) -> None:
     body = big(10)
     manifest = exported(way.world.files, {"c": [body]})
     async with cutting(way.sshd.port) as cutter:
@@ -67,13 +66,13 @@ async def test_a_cut_connection_is_gone_on_from(way: Way, windows: float) -> Non
         assert await deliverer(way, port=cutter.port).run(taken(receives=2), FOREVER_MS) == ()
 
     lies(way.sshd.files(), manifest, way.world.files)
-    # One window at most comes twice.
+    # At most one window is sent twice.
     assert cutter.total <= (len(body) + WINDOW_BYTES) * OVERHEAD + 2 * HELLO_BYTES
     assert [mail.delay_s for mail in way.world.sent] == [60]
 
 
-async def test_a_line_that_breaks_again_and_again_comes_to_an_end(way: Way) -> None:
-    """Whatever the place of the cuts, each attempt that gets a window across is progress."""
+async def test_repeatedly_broken_transfer_completes(way: Way) -> None:
+    """Each attempt that transfers a window makes progress."""
     manifest = exported(way.world.files, {"c": [big(6)], "d": [big(3, 2)]})
     chance = random.Random(5)
     tries = 0
@@ -85,15 +84,15 @@ async def test_a_line_that_breaks_again_and_again_comes_to_an_end(way: Way) -> N
     lies(way.sshd.files(), manifest, way.world.files)
 
 
-async def test_time_that_is_short_is_used(way: Way) -> None:
-    """An invocation comes further by a window at least, and asks for another one."""
+async def test_short_invocation_transfers_at_least_one_window(way: Way) -> None:
+    """It then orders another invocation."""
     body = big(4)
     manifest = exported(way.world.files, {"c": [body]})
     async with cutting(way.sshd.port) as cutter:
         for _ in range(3):
             assert manifest.path not in way.sshd.files()
             assert await deliverer(way, port=cutter.port).run(taken(), 0) == ()
-    # Each but the last asked for another, at once: nothing failed.
+    # All but the last ordered another at once; no attempt failed.
     assert [(json.loads(mail.body)["day"], mail.delay_s) for mail in way.world.sent] == [
         (manifest.day, 0)
     ] * 2
@@ -101,8 +100,7 @@ async def test_time_that_is_short_is_used(way: Way) -> None:
     assert cutter.total <= (len(body) + 2 * WINDOW_BYTES) * OVERHEAD + 4 * HELLO_BYTES
 
 
-async def test_another_version_of_a_file_is_not_gone_on_with(way: Way) -> None:
-    """What was begun of the old content is removed, and the new one sent from its beginning."""
+async def test_part_of_changed_file_is_discarded(way: Way) -> None:
     old = exported(way.world.files, {"c": [big(3, 1)]})
     async with cutting(way.sshd.port) as cutter:
         cutter.limits.append(2 * WINDOW_BYTES)
@@ -115,8 +113,7 @@ async def test_another_version_of_a_file_is_not_gone_on_with(way: Way) -> None:
 
 
 @pytest.mark.parametrize("damage", ["lost", "zeroed", "longer"])
-async def test_a_beginning_that_is_damaged_is_not_believed(way: Way, damage: str) -> None:
-    """What a server lost of a part, or has too much, is found before the file has its name."""
+async def test_damaged_part_is_detected_before_rename(way: Way, damage: str) -> None:
     file = one_file(way, big(3))
     async with cutting(way.sshd.port) as cutter:
         cutter.limits.append(round(2.5 * WINDOW_BYTES))
@@ -138,8 +135,8 @@ async def test_a_beginning_that_is_damaged_is_not_believed(way: Way, damage: str
     assert way.sshd.files() == {file.path: way.world.files[PREFIX + file.path]}
 
 
-async def test_nobody_sees_half_a_file(way: Way) -> None:
-    """Whoever looks all the time sees the old content or the new one under a file's name."""
+async def test_file_name_never_has_partial_content(way: Way) -> None:
+    """A permanent reader sees the old or the new content."""
     old, new = big(2, 1), big(2, 2)
     file = one_file(way, old)
     path = way.sshd.folder / file.path
@@ -161,8 +158,7 @@ async def test_nobody_sees_half_a_file(way: Way) -> None:
     assert path.read_bytes() == new
 
 
-async def test_two_who_bring_the_same_do_no_harm(way: Way) -> None:
-    """An order that was delivered twice at the same time: both end, and the file is right."""
+async def test_concurrent_deliveries_of_one_order_are_harmless(way: Way) -> None:
     file = one_file(way, big(4))
     async with way.courier() as one, way.courier() as other:
         done = set(await asyncio.gather(*(c.bring(file, FOREVER_MS) for c in (one, other))))
@@ -170,8 +166,8 @@ async def test_two_who_bring_the_same_do_no_harm(way: Way) -> None:
     assert way.sshd.files() == {file.path: way.world.files[PREFIX + file.path]}
 
 
-async def test_an_export_that_is_being_made_anew_is_not_delivered(way: Way) -> None:
-    """Content that is not the manifest's gets no name, whether it changed or is gone."""
+async def test_export_that_differs_from_manifest_is_not_delivered(way: Way) -> None:
+    """The content changed or is gone."""
     file = one_file(way, b"one")
     way.world.files[PREFIX + file.path] = b"two"
     async with way.courier() as courier:

@@ -1,4 +1,4 @@
-"""Whom an SFTP server is taken for, and what servers may do and refuse."""
+"""SFTP servers: identity checks, and servers' limits and refusals."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ from tests.sites.cutter import cutting
 from tests.sites.sshd import Sshd
 from tests.unit.delivering import exported, lies, taken
 
-# --- who is there -----------------------------------------------------------------------------
+# --- identity ---------------------------------------------------------------------------------
 
 
 def other_key(kind: str = "ssh-ed25519") -> asyncssh.SSHKey:
-    """Make a key that nobody knows."""
+    """Build an unknown key."""
     return asyncssh.generate_private_key(kind)
 
 
 @pytest.mark.parametrize("kind", ["ssh-ed25519", "ecdsa-sha2-nistp256", "fingerprint"])
-async def test_a_host_key_that_is_not_known_is_refused(way: Way, kind: str) -> None:
-    """The order is put aside and says which key was shown; the server hears no user name."""
+async def test_unknown_host_key_is_refused(way: Way, kind: str) -> None:
+    """The order is dead-lettered with the key that the server showed; no user name is sent."""
     exported(way.world.files, {"c": [b"one"]})
     if kind == "fingerprint":
         text = other_key().get_fingerprint("sha256")
@@ -55,8 +55,8 @@ async def test_a_host_key_that_is_not_known_is_refused(way: Way, kind: str) -> N
 
 
 @pytest.mark.parametrize("written", ["key", "line", "fingerprint", "one of two"])
-async def test_a_host_key_is_known_however_it_is_written(way: Way, written: str) -> None:
-    """By itself, as a line of known_hosts, by its fingerprint, and beside another one."""
+async def test_host_key_is_accepted_in_each_form(way: Way, written: str) -> None:
+    """A bare key, a known_hosts line, a fingerprint, and a list of keys."""
     key = way.sshd.host_key
     text = {
         "key": key,
@@ -68,8 +68,8 @@ async def test_a_host_key_is_known_however_it_is_written(way: Way, written: str)
         assert await courier.read("nothing", 10) is None
 
 
-async def test_a_key_that_is_not_taken_is_said_once(way: Way) -> None:
-    """The order is put aside at once, and neither it nor the error shows anything of the key."""
+async def test_refused_user_key_dead_letters_order_at_once(way: Way) -> None:
+    """Neither the order nor the error contains the key."""
     exported(way.world.files, {"c": [b"one"]})
     key = other_key().export_private_key().decode()
     assert await deliverer(way, key=key).run(taken(), FOREVER_MS) == ()
@@ -79,8 +79,8 @@ async def test_a_key_that_is_not_taken_is_said_once(way: Way) -> None:
     assert way.world.sent == []
 
 
-async def test_a_key_may_have_a_passphrase(way: Way) -> None:
-    """It stands in the secret beside the key; without it no more is said than that."""
+async def test_user_key_with_passphrase_is_accepted(way: Way) -> None:
+    """The secret holds both; without the passphrase the error does not reveal more."""
     key = asyncssh.import_private_key(way.sshd.key)
     locked = key.export_private_key(
         passphrase="open sesame", rounds=1, ignore_few_rounds=True
@@ -95,8 +95,8 @@ async def test_a_key_may_have_a_passphrase(way: Way) -> None:
         assert "sesame" not in str(raised.value)
 
 
-async def test_nobody_is_dialled_who_must_not_be(way: Way) -> None:
-    """Addresses that are not public are refused, unless the stack is one that may dial them."""
+async def test_non_public_address_is_not_dialled(way: Way) -> None:
+    """A stack can permit such addresses."""
     from orbweaver.adapters.local.sftp_connection import SftpIdentity, connected
 
     identity = SftpIdentity.of(way.sshd.key)
@@ -107,8 +107,8 @@ async def test_nobody_is_dialled_who_must_not_be(way: Way) -> None:
     assert "Connection from" not in way.sshd.log.read_text().partition("rdomain")[2]
 
 
-async def test_a_server_that_is_not_there_is_tried_later(way: Way) -> None:
-    """A name that cannot be resolved, a port where nobody listens, and one who speaks no SSH."""
+async def test_unreachable_server_is_retried_later(way: Way) -> None:
+    """Unknown name, closed port, and a server without SSH."""
     quiet = await asyncio.start_server(lambda _, writer: writer.close(), sshd.HOST, 0)
     port = quiet.sockets[0].getsockname()[1]
     cases: list[dict[str, Any]] = [{"host": "nowhere.invalid"}, {"port": 1}, {"port": port}]
@@ -121,12 +121,12 @@ async def test_a_server_that_is_not_there_is_tried_later(way: Way) -> None:
         quiet.close()
 
 
-# --- what servers do --------------------------------------------------------------------------
+# --- server limits ----------------------------------------------------------------------------
 
 
 @pytest.fixture
 def made(tmp_path: Path) -> Callable[..., Any]:
-    """Give what starts a server with other options."""
+    """Return a function that starts a server with other options."""
     if sshd.program() is None:
         pytest.skip(sshd.ABSENT)
 
@@ -146,14 +146,13 @@ async def _refused(running: Sshd) -> str:
     return mail.reason or ""
 
 
-async def test_a_folder_that_may_not_be_written_is_said_once(made: Callable[..., Any]) -> None:
-    """A server that serves for reading alone: the order is put aside with that."""
+async def test_read_only_server_dead_letters_order_at_once(made: Callable[..., Any]) -> None:
     with made(internal="-R") as running:
         assert "permission denied" in await _refused(running)
 
 
-async def test_a_server_without_extensions_is_served_as_well(made: Callable[..., Any]) -> None:
-    """Without fsync and posix-rename the file in the way is removed before the rename."""
+async def test_server_without_extensions_is_supported(made: Callable[..., Any]) -> None:
+    """Without fsync and posix-rename the existing file is removed before the rename."""
     from tests.integration.delivery.conftest import Way
 
     with made(internal="-P fsync,posix-rename") as running:
@@ -168,10 +167,10 @@ async def test_a_server_without_extensions_is_served_as_well(made: Callable[...,
             assert running.files() == {file.path: body}
 
 
-async def test_a_server_that_takes_files_once_is_given_them_once(
+async def test_write_once_server_gets_whole_files(
     way: Way, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Servers in front of object stores open no file again for writing: it is begun anew."""
+    """Gateways to object stores do not reopen files for writing, so a transfer restarts."""
     file = one_file(way, big(3))
     async with cutting(way.sshd.port) as cutter:
         cutter.limits.append(round(2.5 * WINDOW_BYTES))
@@ -191,8 +190,8 @@ async def test_a_server_that_takes_files_once_is_given_them_once(
     assert way.sshd.files() == {file.path: way.world.files[PREFIX + file.path]}
 
 
-async def test_a_full_disk_is_waited_for(way: Way, monkeypatch: pytest.MonkeyPatch) -> None:
-    """SFTP 3 has no word for it but "Failure": it is tried again later, and no name is given."""
+async def test_full_disk_is_retried_later(way: Way, monkeypatch: pytest.MonkeyPatch) -> None:
+    """SFTP 3 has only "Failure" for it; the file is not renamed."""
     manifest = exported(way.world.files, {"c": [b"one"]})
 
     async def full(*_: object) -> int:
@@ -215,14 +214,14 @@ async def test_a_full_disk_is_waited_for(way: Way, monkeypatch: pytest.MonkeyPat
         (None, "does not say why: its disk or a quota may be full"),
     ],
 )
-async def test_a_disk_that_is_full_is_called_that(
+async def test_full_disk_is_named_in_error(
     way: Way,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
     free: int | None,
     said: str,
 ) -> None:
-    """The server is asked how much room there is; how far the file had come is said as well."""
+    """The server reports its free space; the error includes the progress."""
     exported(way.world.files, {"c": [b"one"]})
 
     async def full(*_: object) -> int:
@@ -242,8 +241,8 @@ async def test_a_disk_that_is_full_is_called_that(
     assert "; 0 of " in error
 
 
-async def test_a_folder_of_ones_own(way: Way, tmp_path: Path) -> None:
-    """Below the login's folder, or anywhere; folders that are missing are made."""
+async def test_target_folder_is_created(way: Way, tmp_path: Path) -> None:
+    """Relative to the login folder, or absolute."""
     file = one_file(way, b"one")
     near, far = way.sshd.folder / "in/box", tmp_path / "far"
     for folder, root in (("in/box", near), (str(far), far)):
@@ -253,8 +252,8 @@ async def test_a_folder_of_ones_own(way: Way, tmp_path: Path) -> None:
         assert (root / file.path).read_bytes() == b"one"
 
 
-async def test_small_files_are_read_and_removed(way: Way) -> None:
-    """What is not there is None and may be removed; what is too large is not read."""
+async def test_small_file_read_returns_none_if_missing_or_too_large(way: Way) -> None:
+    """Removing a missing file is no error."""
     async with way.courier() as courier:
         assert await courier.read("a/b", 10) is None
         await courier.write("a/b", b"0123456789")
@@ -267,8 +266,8 @@ async def test_small_files_are_read_and_removed(way: Way) -> None:
     assert way.sshd.files() == {}
 
 
-async def test_folders_that_become_empty_go(way: Way) -> None:
-    """A folder's name may be what is to be forgotten; what is not empty stays."""
+async def test_empty_folders_are_removed(way: Way) -> None:
+    """A folder's name can be subject to erasure; other folders stay."""
     async with way.courier(folder="in/box") as courier:
         for path in ("items/shop/books/dt=1/a/x", "items/other/books/dt=1/b/x"):
             await courier.write(path, b"0")

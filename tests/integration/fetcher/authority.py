@@ -1,4 +1,4 @@
-"""A certificate authority for tests, that also issues what no authority should."""
+"""Test certificate authority that also issues invalid certificates."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ AUTHORITY = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leaf:
-    """What a server's certificate says."""
+    """Contents of a server certificate."""
 
     names: tuple[str, ...] = ("good.test",)
     addresses: tuple[str, ...] = ()
@@ -53,19 +53,17 @@ class Leaf:
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """A certificate and its key."""
+    """Certificate and key."""
 
     certificate: x509.Certificate
     key: PrivateKey = field(repr=False)
 
     @property
     def pem(self) -> bytes:
-        """The certificate as text."""
         return self.certificate.public_bytes(serialization.Encoding.PEM)
 
     @property
     def key_pem(self) -> bytes:
-        """The key as text."""
         return self.key.private_bytes(
             serialization.Encoding.PEM,
             serialization.PrivateFormat.PKCS8,
@@ -75,14 +73,14 @@ class Identity:
 
 @cache
 def authority(which: Issuer) -> Identity:
-    """Return the authority of a kind; only `trusted` is in the client's store."""
+    """Return the authority of a kind; the client's store contains only `trusted`."""
     above = authority("trusted") if which == "intermediate" else None
     key = rsa.generate_private_key(65_537, 2_048)
     return _issue(f"{which} authority", key, above, days=(-30, 30), extensions=AUTHORITY)
 
 
 def server_context(leaf: Leaf, folder: Path) -> ssl.SSLContext:
-    """Make the context of a server with this certificate, and with no scruples of its own."""
+    """Build a server context with this certificate and without security checks."""
     issuer = None if leaf.issuer == "itself" else authority(leaf.issuer)
     key = (
         rsa.generate_private_key(65_537, leaf.rsa_bits)
@@ -135,7 +133,7 @@ def _issue(
 
 
 def _signed_with_sha1(identity: Identity, issuer: Identity) -> Identity:
-    """Sign again with SHA-1, which the library does not do any more: the forms differ in a byte."""
+    """Sign again with SHA-1, which the library no longer supports; encodings differ in a byte."""
     assert isinstance(issuer.key, rsa.RSAPrivateKey)
     whole = identity.certificate.public_bytes(serialization.Encoding.DER)
     signed = identity.certificate.tbs_certificate_bytes

@@ -1,4 +1,4 @@
-"""What tests of the fetcher share."""
+"""Fixtures of the fetcher tests."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.integration.fetcher.authority import authority
 
 @pytest.fixture
 def trusted(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have fetchers trust the one authority."""
+    """Make fetchers trust the test authority."""
     store = tmp_path_factory.mktemp("trusted") / "trusted.pem"
     store.write_bytes(authority("trusted").pem)
     monkeypatch.setenv("SSL_CERT_FILE", str(store))
@@ -19,7 +19,7 @@ def trusted(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monkey
 
 @pytest.fixture
 def dialled(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
-    """Note every address that is dialled."""
+    """Record every dialled address."""
     seen: list[tuple[str, int]] = []
     connect = socket.socket.connect
 

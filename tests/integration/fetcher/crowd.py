@@ -1,6 +1,6 @@
-"""A worker's memory at its fullest: as many pages at once as it takes, each larger than its cap.
+"""Peak memory of a worker: a full batch of pages that all exceed the size limit.
 
-Run as a program with an origin's URL: fetches and parses, then prints what it came to as JSON.
+Run as a program with an origin's URL: it fetches and parses, then prints its figures as JSON.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 
 async def main(origin: str) -> None:
-    """Fetch as much as fits into an invocation, from one origin."""
+    """Fetch one invocation's maximum from one origin."""
     settings = Settings(allow_addresses="127.0.0.1:1-65535", fetch_total_s=60.0)
     async with container.connect(settings) as ports:
-        wiring.worker_of(ports)  # all that a worker has in memory before it begins
+        wiring.worker_of(ports)  # everything that a worker has in memory at its start
         done = await _fetch_all(wiring.fetcher_of(ports), origin, settings)
     sys.stdout.write(json.dumps({"done": done, "peak_mib": peak(os.getpid()) / 2**20}))
 

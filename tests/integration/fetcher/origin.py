@@ -1,4 +1,4 @@
-"""Loopback servers that say exactly what a test has them say, and names that lead to them."""
+"""Loopback servers with scripted answers, and names that resolve to them."""
 
 from __future__ import annotations
 
@@ -17,25 +17,24 @@ from orbweaver.model.address_policy import parse_allowed
 from orbweaver.model.http_exchange import Request
 from tests.sites.steps import Step, play
 
-# All of the machine, whoever asks: what a crawl may reach of it is test_reach.py's business.
+# Allows the whole machine; test_reach.py tests a crawl's limits.
 LOOPBACK = parse_allowed("127.0.0.0/8:1-65535, [::1]:1-65535")
 HTML = frozenset({"text/html"})
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """A request as it came in; `connection` counts from 1."""
+    """A received request; `connection` counts from 1."""
 
     connection: int
     head: bytes
 
     @property
     def target(self) -> str:
-        """The path and query, as they were sent."""
+        """Path and query as sent."""
         return self.head.split(b" ", 2)[1].decode("latin-1")
 
     def header(self, name: str) -> str | None:
-        """Return a header's value."""
         for line in self.head.decode("latin-1").split("\r\n")[1:]:
             found, _, value = line.partition(":")
             if found.lower() == name.lower():
@@ -44,13 +43,13 @@ class Asked:
 
 
 class Origin:
-    """What a raw server was asked, on how many connections."""
+    """Requests to a raw server, and its connections."""
 
     def __init__(self, say: Callable[[Asked], Iterable[Step]]) -> None:
         self.asked: list[Asked] = []
         self.connections = 0
         self.open = 0
-        self.busy = asyncio.Event()  # something was asked
+        self.busy = asyncio.Event()  # a request arrived
         self.quiet = asyncio.Event()  # all connections are closed
         self.port = 0
         self.scheme = "http"
@@ -58,11 +57,10 @@ class Origin:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def url(self, target: str = "/", host: str = "127.0.0.1") -> str:
-        """Return the URL of a path on this server."""
+        """Return a URL on this server."""
         return f"{self.scheme}://{host}:{self.port}{target}"
 
     async def meet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Serve one connection."""
         task = asyncio.current_task()
         assert task is not None
         self._tasks.add(task)
@@ -73,7 +71,7 @@ class Origin:
         try:
             await self._converse(reader, writer, number)
         except (asyncio.IncompleteReadError, asyncio.CancelledError, OSError):
-            pass  # the client went away, or the test is over
+            pass  # the client left, or the test ended
         finally:
             self.open -= 1
             if not self.open:
@@ -82,7 +80,7 @@ class Origin:
             writer.close()
 
     async def stop(self) -> None:
-        """End all conversations."""
+        """End all connections."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -122,7 +120,7 @@ async def serving(
 
 
 class Names(AbstractResolver):
-    """A resolver with a book of names; an exception in it is raised, other names are unknown."""
+    """Resolver with a table of names; raises stored exceptions, other names are unknown."""
 
     def __init__(self, book: Mapping[str, Iterable[str] | Exception]) -> None:
         self._book = book
@@ -145,13 +143,13 @@ class Names(AbstractResolver):
 
 
 def answer(body: bytes = b"", *lines: str, status: str = "200 OK") -> bytes:
-    """Write a whole answer with a Content-Length."""
+    """Encode a complete answer with a Content-Length."""
     head = [f"HTTP/1.1 {status}", f"Content-Length: {len(body)}", *lines]
     return "\r\n".join([*head, "", ""]).encode("latin-1") + body
 
 
 def chunked(*chunks: bytes, lines: Iterable[str] = ()) -> bytes:
-    """Write the head and some chunks of an answer, without its end."""
+    """Encode an answer's head and some chunks, without its end."""
     head = ["HTTP/1.1 200 OK", "Transfer-Encoding: chunked", *lines, "", ""]
     parts = [b"%x\r\n%s\r\n" % (len(chunk), chunk) for chunk in chunks]
     return "\r\n".join(head).encode("latin-1") + b"".join(parts)
@@ -164,7 +162,6 @@ def request(
     body_bytes_max: int = 1_000_000,
     total_s: float = 5.0,
 ) -> Request:
-    """Make a request with usual limits."""
     return Request(
         url=url,
         user_agent="spider/1",
@@ -182,7 +179,7 @@ async def fetching(
     tls: ssl.SSLContext | None = None,
     large: LargeBodies | None = None,
 ) -> AsyncIterator[HttpFetcher]:
-    """Make a fetcher that may dial this machine and asks no DNS; closed at the end."""
+    """Open a fetcher that can dial this machine and uses no DNS."""
     fetcher = HttpFetcher(
         allowed=LOOPBACK,
         limits=limits,

@@ -1,4 +1,4 @@
-"""A forward proxy on loopback: plain requests and tunnels, and all the ways in which one fails."""
+"""A forward proxy on loopback: plain requests, tunnels, and its failures."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from urllib.parse import urlsplit
 
 
 class Way(Enum):
-    """How a proxy treats what it is asked."""
+    """Behaviour of a proxy."""
 
     FORWARD = "forward"
-    AUTHENTICATE = "authenticate"  # 407 to all but its own user
+    AUTHENTICATE = "authenticate"  # 407 to other users
     BAD_GATEWAY = "bad gateway"
     FORBID = "forbid"
     HANG = "hang"
@@ -31,7 +31,7 @@ STATUS = {
 
 @dataclasses.dataclass(slots=True)
 class ForwardProxy:
-    """A proxy; `heads` is what it was asked, `book` says where names lead."""
+    """A proxy; `heads` are its requests, `book` resolves names."""
 
     way: Way = Way.FORWARD
     authorization: str | None = None
@@ -42,11 +42,9 @@ class ForwardProxy:
     tasks: set[asyncio.Task[None]] = dataclasses.field(default_factory=set)
 
     def url(self, credentials: str = "") -> str:
-        """Write the proxy's URL."""
         return f"{self.scheme}://{credentials}{'@' if credentials else ''}127.0.0.1:{self.port}"
 
     async def meet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Serve one connection."""
         task = asyncio.current_task()
         assert task is not None
         self.tasks.add(task)
@@ -54,7 +52,7 @@ class ForwardProxy:
             while await self._serve(reader, writer):
                 pass
         except (asyncio.IncompleteReadError, asyncio.CancelledError, OSError):
-            pass  # somebody went away, or the test is over
+            pass  # a side left, or the test ended
         finally:
             self.tasks.discard(task)
             writer.close()
@@ -119,7 +117,6 @@ async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
 async def proxying(
     proxy: ForwardProxy | None = None, *, tls: ssl.SSLContext | None = None
 ) -> AsyncIterator[ForwardProxy]:
-    """Run a proxy."""
     running = proxy or ForwardProxy()
     server = await asyncio.start_server(
         running.meet, "127.0.0.1", 0, ssl=tls, ssl_handshake_timeout=1 if tls else None

@@ -1,4 +1,4 @@
-"""Answers: what of them is read, left or handed over, and what is sent to get them."""
+"""Answers: their bodies, headers and limits, and the requests sent."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ANY = frozenset({"*/*"})
 
 
 async def fetched(*steps: Step, accept: frozenset[str] = HTML, cap: int = 1_000_000) -> Response:
-    """Fetch from a server that sends these steps, and expect an answer."""
+    """Fetch from a server with these steps and expect an answer."""
     async with serving(steps) as origin, fetching() as fetcher:
         result = await fetcher.fetch(request(origin.url(), accept=accept, body_bytes_max=cap))
     assert isinstance(result, Response), result
@@ -45,14 +45,15 @@ async def fetched(*steps: Step, accept: frozenset[str] = HTML, cap: int = 1_000_
         ("image/png", ANY, True),
     ],
 )
-async def test_body_is_read_by_type(kind: str, accept: frozenset[str], read: bool) -> None:
-    """A body is read if its type is accepted, or if it has none that makes sense."""
+async def test_body_is_read_if_type_is_accepted(
+    kind: str, accept: frozenset[str], read: bool
+) -> None:
+    """An invalid type counts as accepted."""
     result = await fetched(answer(PAGE, f"Content-Type: {kind}"), accept=accept)
     assert result.body == (PAGE if read else None)
 
 
 async def test_body_without_type_is_read() -> None:
-    """No Content-Type at all counts as acceptable."""
     assert (await fetched(answer(PAGE))).body == PAGE
 
 
@@ -76,7 +77,7 @@ async def test_body_without_type_is_read() -> None:
     ],
 )
 async def test_body_is_read_by_status(status: str, body: bytes | None) -> None:
-    """A 2xx answer has its body read, and errors that may tell why we are kept out."""
+    """2xx, and errors that can explain a block."""
     result = await fetched(answer(PAGE, "Content-Type: text/html", status=status))
     assert (result.status, result.body) == (int(status[:3]), body)
 
@@ -93,7 +94,7 @@ async def test_body_is_read_by_status(status: str, body: bytes | None) -> None:
     ],
 )
 async def test_answers_without_body(head: bytes, body: bytes | None) -> None:
-    """Answers that have no body, whatever they say of it, are taken as they are (case 47)."""
+    """Their body headers are ignored (case 47)."""
     assert (await fetched(head)).body == body
 
 
@@ -101,8 +102,8 @@ async def test_answers_without_body(head: bytes, body: bytes | None) -> None:
 @pytest.mark.parametrize(
     "location", ["/b", "", "//host/b", "file:///etc/passwd", "javascript:alert(1)", "/bücher", "?"]
 )
-async def test_redirect_is_handed_over(status: int, location: str) -> None:
-    """A redirect is an answer with its Location, followed by nobody here (cases 41 and 42)."""
+async def test_redirect_is_returned_with_location(status: int, location: str) -> None:
+    """The fetcher does not follow it (cases 41 and 42)."""
     line = f"Location: {location}".encode()
     head = b"HTTP/1.1 %d Moved\r\nContent-Length: 0\r\n%s\r\n\r\n" % (status, line)
     async with serving([head]) as origin, fetching() as fetcher:
@@ -128,19 +129,18 @@ async def test_redirect_is_handed_over(status: int, location: str) -> None:
         (b"Link: <a>\r\nX: y\r\nLink: <b>", "y"),
     ],
 )
-async def test_header_values_are_as_they_came(line: bytes, value: str) -> None:
-    """No character of a value is lost or changed, the first of its name counts (case 40)."""
+async def test_header_values_are_unchanged(line: bytes, value: str) -> None:
+    """The first of several values counts (case 40)."""
     head = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n%s\r\n\r\n" % line
     assert (await fetched(head)).headers["x"] == value
 
 
-async def test_values_that_are_not_utf8_are_kept_as_bytes() -> None:
-    """What a text cannot hold without a guess is there byte for byte, to be stored."""
+async def test_non_utf8_header_values_are_kept_as_bytes() -> None:
     head = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nX: \xe9\r\nY: \xc3\xa9\r\nX: \xff\r\n\r\n"
     assert (await fetched(head)).octets == {"x": b"\xe9"}
 
 
-# The bytes of a Location, and where it leads: what the URL Standard's parser makes of them.
+# Bytes of a Location, and the target by the URL Standard's parser.
 LOCATIONS = [
     (b"/a\xe2\x80\x8cb", "/a%E2%80%8Cb"),  # ZWNJ
     (b"/a\xe2\x80\x8db", "/a%E2%80%8Db"),  # ZWJ
@@ -150,7 +150,7 @@ LOCATIONS = [
     (b"/a\xe3\x80\x80", "/a%E3%80%80"),
     (b"\xc2\xa0/a", "/x/%C2%A0/a"),
     (b"/a?\xe2\x80\x8c=\xc2\xa0", "/a?%E2%80%8C=%C2%A0"),
-    (b"/a\tb", "/ab"),  # tabs are taken out
+    (b"/a\tb", "/ab"),  # tabs are removed
     (b"/a?b\tc", "/a?bc"),
     (b"/a b", "/a%20b"),
     (b"/\xe2\x98\x83%e2%98%83", "/%E2%98%83%e2%98%83"),
@@ -159,21 +159,21 @@ LOCATIONS = [
     (b"/\xff?\xff", "/%FF?%FF"),
     (b"/\xc3\xa9\xe9", "/%C3%A9%E9"),
     (b"/\xf0\x9f\x98\x80", "/%F0%9F%98%80"),
-    (b"/a\xc2\x85b\x07c", "/a%C2%85b%07c"),  # controls within, not at the end
+    (b"/a\xc2\x85b\x07c", "/a%C2%85b%07c"),  # controls inside, not at the end
 ]
 
 
 @pytest.mark.parametrize(("said", "path"), LOCATIONS)
-async def test_a_location_leads_where_its_bytes_say(said: bytes, path: str) -> None:
-    """Bytes of a Location survive as the URL parser would percent-encode them (URL 4.4)."""
+async def test_location_bytes_are_percent_encoded(said: bytes, path: str) -> None:
+    """As the URL parser would (URL 4.4)."""
     head = b"HTTP/1.1 302 Found\r\nContent-Length: 0\r\nLocation: %s\r\n\r\n" % said
     location = location_of(await fetched(head))
     assert location is not None
     assert canonicalize(location, "https://example.com/x/y") == f"https://example.com{path}"
 
 
-async def test_every_line_of_set_cookie_is_handed_over() -> None:
-    """Cookies are no list with commas: each line counts, as bytes, and no repr shows one."""
+async def test_set_cookie_lines_are_returned_separately() -> None:
+    """They are bytes, and no repr shows them."""
     head = (
         b"HTTP/1.1 302 Found\r\nContent-Length: 0\r\nSet-Cookie: sid=s3cr3t; Path=/\r\n"
         b"SET-COOKIE: a=\xff, b\r\nLocation: /\r\n\r\n"
@@ -188,8 +188,8 @@ async def test_every_line_of_set_cookie_is_handed_over() -> None:
     assert "s3cr3t" not in repr(asked)
 
 
-async def test_headers_that_are_lists_are_joined() -> None:
-    """Repeated lines of a list mean the list; names are in lower case."""
+async def test_repeated_list_headers_are_joined() -> None:
+    """Names are in lower case."""
     lines = ("X-Robots-Tag: noindex", "X-ROBOTS-TAG: nofollow", "Link: <a>", "Link: <b>")
     headers = (await fetched(answer(b"", *lines))).headers
     assert headers["x-robots-tag"] == "noindex, nofollow"
@@ -197,14 +197,14 @@ async def test_headers_that_are_lists_are_joined() -> None:
 
 
 async def test_robots_tag_of_other_agent_keeps_next_line_for_all() -> None:
-    """An agent's name is about its own line."""
+    """An agent's name applies to its own line."""
     lines = ("X-Robots-Tag: otherbot: noindex", "X-Robots-Tag: nofollow", "X-Robots-Tag: b: none")
     headers = (await fetched(answer(b"", *lines))).headers
     assert headers["x-robots-tag"] == "otherbot: noindex, robots: nofollow, b: none"
 
 
-async def test_headers_are_bounded() -> None:
-    """Of more headers than anybody needs, those that come first are kept."""
+async def test_number_of_headers_is_limited() -> None:
+    """The first ones are kept."""
     lines = [f"X-{number}: {'v' * 8_000}" for number in range(20)]
     headers = (await fetched(answer(b"", "Early: yes", *lines))).headers
     assert headers["early"] == "yes"
@@ -212,8 +212,8 @@ async def test_headers_are_bounded() -> None:
 
 
 @pytest.mark.parametrize("value", ["120", "Fri, 31 Dec 1999 23:59:59 GMT", "-1", "soon"])
-async def test_retry_after_is_handed_over(value: str) -> None:
-    """A 429 comes with its Retry-After, whatever that says (case 45)."""
+async def test_retry_after_is_returned(value: str) -> None:
+    """Any value, with a 429 (case 45)."""
     result = await fetched(answer(b"", f"Retry-After: {value}", status="429 Slow Down"))
     assert (result.status, result.headers["retry-after"]) == (429, value)
 
@@ -227,8 +227,10 @@ async def test_retry_after_is_handed_over(value: str) -> None:
     ],
 )
 @pytest.mark.parametrize(("cap", "truncated"), [(999, True), (1000, False), (1001, False)])
-async def test_body_is_cut_at_its_limit(steps: tuple[Step, ...], cap: int, truncated: bool) -> None:
-    """A body of exactly the limit is whole, one byte more is cut and marked."""
+async def test_body_over_limit_is_truncated(
+    steps: tuple[Step, ...], cap: int, truncated: bool
+) -> None:
+    """A body of exactly the limit is complete."""
     result = await fetched(*steps, cap=cap)
     assert result.body == b"x" * min(cap, 1000)
     assert result.truncated is truncated
@@ -241,8 +243,8 @@ async def test_body_is_cut_at_its_limit(steps: tuple[Step, ...], cap: int, trunc
         b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n",
     ],
 )
-async def test_endless_body_is_cut(head: bytes) -> None:
-    """A body without end is cut at its limit, and its connection closed (case 35)."""
+async def test_endless_body_is_truncated(head: bytes) -> None:
+    """Its connection is closed (case 35)."""
     chunk = b"x" * 65_536
     steps = [head] + [b"%x\r\n%s\r\n" % (len(chunk), chunk)] * 1_000 + [Act.HANG]
     async with serving(steps) as origin, fetching() as fetcher:
@@ -269,10 +271,10 @@ async def test_endless_body_is_cut(head: bytes) -> None:
         ((b"HTTP/1.1 301 Moved\r\nLocation: /\r\nContent-Length: 9\r\n\r\nx", Act.HANG), 2),
     ],
 )
-async def test_connection_outlives_a_small_unread_body(
+async def test_connection_survives_small_unread_body(
     steps: tuple[Step, ...], connections: int
 ) -> None:
-    """What is not wanted is read away if it is little, else it goes with its connection."""
+    """A small unwanted body is drained; a large one closes its connection."""
     async with serving(steps) as origin, fetching(Limits(drain_s=0.1)) as fetcher:
         for _ in range(2):
             result = await fetcher.fetch(request(origin.url()))
@@ -281,8 +283,7 @@ async def test_connection_outlives_a_small_unread_body(
     assert origin.connections == connections
 
 
-async def test_head_stands_though_its_body_outlasts_the_total_time() -> None:
-    """An answer that is there is not lost to the wait for what nobody reads of it."""
+async def test_head_is_returned_if_unread_body_times_out() -> None:
     head = b"HTTP/1.1 301 Moved\r\nLocation: /\r\nContent-Length: 9\r\n\r\nx"
     async with serving([head, Act.HANG]) as origin, fetching(Limits(drain_s=30)) as fetcher:
         started = time.monotonic()
@@ -292,7 +293,7 @@ async def test_head_stands_though_its_body_outlasts_the_total_time() -> None:
 
 
 async def test_request_on_the_wire() -> None:
-    """The URL goes out byte for byte, with honest headers and none that carry state (case 43)."""
+    """The URL is sent byte for byte, with true headers and none with state (case 43)."""
     target = "/a%2Fb/%7e/%C3%A9;x=1?q='a'|b&r=%20+%2B&&="
     page = answer(PAGE, "Set-Cookie: id=1; Path=/")
     async with serving([page]) as origin, fetching() as fetcher:
@@ -309,10 +310,10 @@ async def test_request_on_the_wire() -> None:
 
 
 @pytest.mark.parametrize(("etag", "last_modified"), [('W/"x"', DATE), ('"x"', None), (None, DATE)])
-async def test_a_page_is_asked_for_if_it_changed(
+async def test_conditional_request_sends_validators_unchanged(
     etag: str | None, last_modified: str | None
 ) -> None:
-    """The validators we have go out as they came; 304 comes back as it is."""
+    """A 304 is returned as it is."""
     condition = Condition(etag=etag, last_modified=last_modified)
     unchanged = answer(b"", status="304 Not Modified")
     async with serving([unchanged]) as origin, fetching() as fetcher:
@@ -323,21 +324,21 @@ async def test_a_page_is_asked_for_if_it_changed(
     assert origin.asked[0].header("If-Modified-Since") == last_modified
 
 
-async def test_every_type_is_asked_for_with_one_word() -> None:
-    """robots.txt is wanted whatever its type."""
+async def test_request_for_any_type_accepts_everything() -> None:
+    """robots.txt is wanted with any type."""
     async with serving([answer(PAGE)]) as origin, fetching() as fetcher:
         await fetcher.fetch(request(origin.url("/robots.txt"), accept=ANY))
     assert origin.asked[0].header("Accept") == "*/*"
 
 
-async def test_environment_proxy_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Proxies of the environment would be a way around the address guard."""
+async def test_environment_proxy_is_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would bypass the address guard."""
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
     assert (await fetched(answer(PAGE))).body == PAGE
 
 
-async def test_latency_is_the_servers() -> None:
-    """Latency runs from the request to the head: neither our queue nor the body is in it."""
+async def test_latency_runs_from_request_to_head() -> None:
+    """It excludes our queue and the body."""
     steps = (0.1, b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n", 0.15, b"x")
     async with serving(steps) as origin, fetching(Limits(connections_per_host=1)) as fetcher:
         started = time.monotonic()
@@ -348,15 +349,15 @@ async def test_latency_is_the_servers() -> None:
     assert sum(result.latency_ms for result in results) <= all_ms - 2 * 145  # the two bodies
 
 
-async def test_a_thousand_early_hints_are_passed_over() -> None:
-    """Interim answers are not the answer (case 38)."""
+async def test_a_thousand_early_hints_are_ignored() -> None:
+    """Interim answers (case 38)."""
     hints = b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n" * 1_000
     assert (await fetched(hints, answer(PAGE))).body == PAGE
 
 
 @pytest.mark.parametrize("kind", ["application/octet-stream", "text/plain", "*/*", ""])
-async def test_page_that_is_not_called_one_is_read(kind: str) -> None:
-    """Where a type says little, the first bytes decide; a page is read to its end (case 59)."""
+async def test_page_without_page_type_is_read(kind: str) -> None:
+    """The first bytes decide for vague types; a page is read to its end (case 59)."""
     page = b"<!doctype html>" + b"<p>x" * 50_000
     async with serving([answer(page, f"Content-Type: {kind}")]) as origin, fetching() as fetcher:
         result = await fetcher.fetch(request(origin.url()))
@@ -364,8 +365,8 @@ async def test_page_that_is_not_called_one_is_read(kind: str) -> None:
     assert (result.body, result.truncated) == (page, False)
 
 
-async def test_what_turns_out_to_be_no_page_is_left() -> None:
-    """Of a large file no more is taken than it needs to be told from a page (case 59)."""
+async def test_body_that_is_no_page_is_left() -> None:
+    """Of a large file only the bytes needed for the decision are read (case 59)."""
     head = b"HTTP/1.1 200 OK\r\nContent-Type: application/octet-stream\r\n\r\n"
     steps: list[Step] = [head, *[b"\x7fELF" + b"\0" * 65_536] * 1_000, Act.HANG]
     async with serving(steps) as origin, fetching() as fetcher:
@@ -378,8 +379,8 @@ async def test_what_turns_out_to_be_no_page_is_left() -> None:
             await origin.quiet.wait()
 
 
-async def test_who_wants_anything_gets_all_of_it() -> None:
-    """A robots.txt without a type is not sniffed at."""
+async def test_request_for_any_type_is_not_sniffed() -> None:
+    """For example a robots.txt without a type."""
     body = b"Disallow: /x\n" * 1_000
     async with serving([answer(body)]) as origin, fetching() as fetcher:
         result = await fetcher.fetch(request(origin.url(), accept=frozenset({"*/*"})))
@@ -388,8 +389,8 @@ async def test_who_wants_anything_gets_all_of_it() -> None:
 
 
 @pytest.mark.parametrize("status", ["403 Forbidden", "429 Too Many Requests", "503 Unavailable"])
-async def test_errors_that_may_keep_us_out_are_kept_to_be_looked_at(status: str) -> None:
-    """Of a page that may say why, the beginning is there; a broken one is no failure."""
+async def test_start_of_blocking_error_page_is_kept(status: str) -> None:
+    """A truncated one is no failure."""
     body = gzip.compress(b"<title>Just a moment...</title>", mtime=0)
     lines = ("Content-Type: text/html", "Content-Encoding: gzip")
     head = f"HTTP/1.1 {status}\r\n{lines[0]}\r\nTransfer-Encoding: gzip, chunked\r\n\r\n".encode()
@@ -406,8 +407,8 @@ async def test_errors_that_may_keep_us_out_are_kept_to_be_looked_at(status: str)
     assert result.body == b""
 
 
-async def test_errors_that_say_nothing_are_not_kept() -> None:
-    """A 404, or an error that is no page, has no body."""
+async def test_other_error_bodies_are_not_kept() -> None:
+    """A 404, or an error that is not a page."""
     for said in (
         answer(b"<p>", "Content-Type: text/html", status="404 Not Found"),
         answer(b"{}", "Content-Type: application/json", status="403 Forbidden"),
@@ -432,14 +433,15 @@ async def test_errors_that_say_nothing_are_not_kept() -> None:
     ],
     ids=["read", "coded", "left", "none"],
 )
-async def test_what_came_of_a_body_is_told(sent: bytes, received: int, read: bytes | None) -> None:
-    """As it came over the wire, wanted or not."""
+async def test_received_body_bytes_are_reported(
+    sent: bytes, received: int, read: bytes | None
+) -> None:
+    """Bytes on the wire, whether wanted or not."""
     result = await fetched(sent)
     assert (result.received, result.body) == (received, read)
 
 
-async def test_what_came_of_a_body_that_broke_off_is_told() -> None:
-    """A failure has cost its bytes as well."""
+async def test_received_bytes_of_broken_body_are_reported() -> None:
     head = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 500\r\n\r\n"
     async with serving([head + PAGE, Act.CLOSE]) as origin, fetching() as fetcher:
         result = await fetcher.fetch(request(origin.url()))
@@ -447,8 +449,8 @@ async def test_what_came_of_a_body_that_broke_off_is_told() -> None:
     assert result.received == len(PAGE)
 
 
-async def test_an_answer_says_what_it_was_asked_for_with() -> None:
-    """The headers as they went out, and nothing of what may be a secret in them."""
+async def test_answer_contains_sent_request_headers() -> None:
+    """Without possible secrets."""
     secret = (("Authorization", "Bearer s3cret"), ("Accept-Language", "de"))
     async with serving((answer(PAGE),)) as origin, fetching() as fetcher:
         wanted = replace(request(origin.url()), headers=secret)

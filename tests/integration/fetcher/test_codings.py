@@ -1,4 +1,4 @@
-"""Content codings: what is decoded, what is cut, what is refused."""
+"""Content codings: decoding, limits and errors."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PAGE = b"<title>A page</title>" + random.Random(1).randbytes(200_000).hex().enco
 
 
 def raw_deflate(body: bytes) -> bytes:
-    """Compress to deflate without zlib's wrapping."""
+    """Compress to deflate without zlib's header."""
     packer = zlib.compressobj(wbits=-15)
     return packer.compress(body) + packer.flush()
 
@@ -51,22 +51,22 @@ PACK: dict[str, Callable[[bytes], bytes]] = {
 
 
 async def fetched(*steps: Step, cap: int = 5 * MIB) -> Response | Failure:
-    """Fetch from a server that sends these steps."""
+    """Fetch from a server with these steps."""
     async with serving(steps) as origin, fetching() as fetcher:
         return await fetcher.fetch(request(origin.url(), body_bytes_max=cap))
 
 
 @pytest.mark.parametrize("coding", PACK)
-async def test_codings_are_undone(coding: str) -> None:
-    """Every coding that is asked for is undone, alone and one inside the other."""
+async def test_codings_are_decoded(coding: str) -> None:
+    """Every requested coding, alone and nested."""
     result = await fetched(answer(PACK[coding](PAGE), f"Content-Encoding: {coding}"))
     assert isinstance(result, Response)
     assert result.body == PAGE
     assert not result.truncated
 
 
-async def test_codings_on_several_lines_and_transfer_codings() -> None:
-    """Lines add up to one list, and a transfer coding that nobody asked for is undone too."""
+async def test_coding_lines_and_transfer_codings_are_decoded() -> None:
+    """Lines form one list; unrequested transfer codings are decoded too."""
     lines = ["Content-Encoding: gzip", "Content-Encoding: br"]
     packed = brotli.compress(gzip.compress(PAGE, mtime=0))
     result = await fetched(answer(packed, *lines))
@@ -79,8 +79,8 @@ async def test_codings_on_several_lines_and_transfer_codings() -> None:
     assert result.body == PAGE
 
 
-def test_only_what_can_be_undone_is_asked_for() -> None:
-    """Accept-Encoding names the codings that are installed, all of them here."""
+def test_accept_encoding_names_installed_codings() -> None:
+    """All are installed here."""
     assert ACCEPT_ENCODING == "gzip, deflate, br, zstd"
 
 
@@ -103,8 +103,8 @@ def test_only_what_can_be_undone_is_asked_for() -> None:
         ),
     ],
 )
-async def test_what_cannot_be_decoded(coding: str, body: bytes) -> None:
-    """A body that is not in its coding has a reason of its own (cases 48 and 49)."""
+async def test_undecodable_body_has_own_reason(coding: str, body: bytes) -> None:
+    """(cases 48 and 49)."""
     result = await fetched(answer(body, f"Content-Encoding: {coding}"))
     assert isinstance(result, Failure), result
     assert result.reason is Reason.ENCODING
@@ -115,8 +115,8 @@ async def test_what_cannot_be_decoded(coding: str, body: bytes) -> None:
     ["none", "utf-8", "UTF8", "binary", "8bit", "lzma", "compress", "x-none", "identity", ","],
 )
 @pytest.mark.parametrize("accept", [frozenset({"text/html"}), frozenset({"*/*"})])
-async def test_what_is_no_coding_is_passed_over(coding: str, accept: frozenset[str]) -> None:
-    """A page or robots.txt whose coding is no coding is taken as it is, as browsers do."""
+async def test_unknown_coding_is_ignored(coding: str, accept: frozenset[str]) -> None:
+    """A page or robots.txt is taken as it is, as browsers do."""
     said = answer(PAGE, f"Content-Encoding: {coding}", "Content-Type: text/html")
     async with serving([said]) as origin, fetching() as fetcher:
         result = await fetcher.fetch(request(origin.url(), accept=accept))
@@ -124,8 +124,7 @@ async def test_what_is_no_coding_is_passed_over(coding: str, accept: frozenset[s
     assert (result.body, result.truncated) == (PAGE, False)
 
 
-async def test_a_coding_beside_what_is_none_is_undone() -> None:
-    """A name that means nothing hides none that does."""
+async def test_known_coding_beside_unknown_is_decoded() -> None:
     said = answer(gzip.compress(PAGE, mtime=0), "Content-Encoding: gzip, utf-8")
     result = await fetched(said)
     assert isinstance(result, Response), result
@@ -133,8 +132,8 @@ async def test_a_coding_beside_what_is_none_is_undone() -> None:
 
 
 @pytest.mark.parametrize("coding", ["gzip", "deflate", "br", "zstd", "gzip, gzip"])
-async def test_coded_body_that_ends_early(coding: str) -> None:
-    """It is kept and marked where the server says it is all, else the connection broke (49)."""
+async def test_truncated_coded_body_is_kept_and_marked(coding: str) -> None:
+    """If the server declares it complete; otherwise the connection broke (49)."""
     packed = PACK[coding](PAGE)[:-2000]
     line = f"Content-Encoding: {coding}"
     for steps in ((answer(packed, line),), (chunked(packed, lines=[line]), b"0\r\n\r\n")):
@@ -148,8 +147,8 @@ async def test_coded_body_that_ends_early(coding: str) -> None:
     assert result.reason is Reason.DISCONNECTED
 
 
-async def test_coded_body_that_ends_before_it_begins() -> None:
-    """Of nothing decoded there is nothing to keep (case 49)."""
+async def test_empty_truncated_coded_body_is_not_kept() -> None:
+    """(case 49)."""
     result = await fetched(answer(gzip.compress(PAGE, mtime=0)[:9], "Content-Encoding: gzip"))
     assert isinstance(result, Failure)
     assert result.reason is Reason.ENCODING
@@ -157,7 +156,7 @@ async def test_coded_body_that_ends_before_it_begins() -> None:
 
 @cache
 def bomb(coding: str) -> bytes:
-    """Make a body that becomes 64 MiB."""
+    """Build a body that decodes to 64 MiB."""
     zeros, count = bytes(MIB), 64
     if coding == "br":
         packer = brotli.Compressor(quality=5)
@@ -176,8 +175,8 @@ def bomb(coding: str) -> bytes:
 @pytest.mark.parametrize(
     "coding", ["gzip", "deflate", "br", "zstd", "gzip, gzip", "gzip, gzip, gzip"]
 )
-async def test_bombs_are_cut(coding: str) -> None:
-    """A bomb is cut at the limit, soon and within 32 MiB (case 48)."""
+async def test_bombs_are_truncated(coding: str) -> None:
+    """Soon, and within 32 MiB (case 48)."""
     steps = (answer(bomb(coding), f"Content-Encoding: {coding}"),)
     async with serving(steps) as origin, fetching() as fetcher:
         tracemalloc.start()
@@ -203,16 +202,15 @@ async def test_bombs_are_cut(coding: str) -> None:
     ],
     ids=["empty blocks", "empty blocks within", "skipped frame"],
 )
-def test_bombs_of_nothing_are_refused(coding: str, packed: bytes) -> None:
-    """Coded bytes without end that decode to nothing are no way to keep us busy."""
+def test_endless_coded_bytes_without_output_are_refused(coding: str, packed: bytes) -> None:
     decoding = Decoding(codings_of(coding), 100_000)
     chunks = [packed[start : start + 65_536] for start in range(0, len(packed), 65_536)]
     with pytest.raises(CodingError, match="far more coded than decoded"):
         all(decoding.feed(chunk) for chunk in chunks)
 
 
-def test_what_goes_into_a_coding_and_what_comes_out_have_limits_of_their_own() -> None:
-    """A body of the greatest size may have been made longer by its coding, and is whole."""
+def test_coded_and_decoded_sizes_have_separate_limits() -> None:
+    """A coding can lengthen a body of maximum size, which is read completely."""
     body = PAGE[:100_000]
     decoding = Decoding(["deflate"], len(body))
     assert decoding.feed(b"\0\0\0\xff\xff" * 30_000 + zlib.compress(body, 0, wbits=-15))
@@ -220,8 +218,8 @@ def test_what_goes_into_a_coding_and_what_comes_out_have_limits_of_their_own() -
 
 
 @pytest.mark.parametrize("coding", sorted(set(PACK) - {"identity"}))
-def test_what_halts_makes_no_more_of_a_body(coding: str) -> None:
-    """A small chunk of a body a thousand times as large; all of it comes once it goes on."""
+def test_paused_decoder_produces_no_more_output(coding: str) -> None:
+    """A small chunk of a body a thousand times as large; the rest follows on resume."""
     body = bytes(3 * MIB)
     decoding = Decoding(codings_of(coding), 4 * MIB, 100_000)
     assert decoding.feed(PACK[coding](body))
@@ -230,8 +228,8 @@ def test_what_halts_makes_no_more_of_a_body(coding: str) -> None:
     assert (decoding.body == body, decoding.halted, decoding.complete) == (True, False, True)
 
 
-def test_junk_behind_the_end_is_passed_over() -> None:
-    """Bytes behind a coded stream are not the body's, members and frames are."""
+def test_junk_after_coded_stream_is_ignored() -> None:
+    """Further members and frames are decoded."""
     for coding in ("gzip", "deflate", "zstd"):
         decoding = Decoding([coding], MIB)
         decoding.feed(PACK[coding](PAGE) + b"\0\0junk")
@@ -244,8 +242,8 @@ def test_junk_behind_the_end_is_passed_over() -> None:
 
 
 @given(st.binary(max_size=200), st.lists(st.sampled_from(["gzip", "deflate", "br", "zstd"])))
-def test_any_bytes_end_in_a_value_or_a_coding_error(data: bytes, codings: list[str]) -> None:
-    """No bytes in any coding raise anything else, or give more than the limit."""
+def test_random_bytes_give_value_or_coding_error(data: bytes, codings: list[str]) -> None:
+    """Output stays within the limit."""
     try:
         decoding = Decoding(codings, 50)
         for start in range(0, len(data), 7):
@@ -263,13 +261,10 @@ def test_any_bytes_end_in_a_value_or_a_coding_error(data: bytes, codings: list[s
     st.integers(0, 2_500),
     st.integers(0, 2_500),
 )
-def test_any_body_in_any_pieces(
+def test_body_in_random_pieces_decodes_to_itself(
     body: bytes, coding: str, step: int, cap: int, halts_at: int
 ) -> None:
-    """However a coded body is cut into pieces, it decodes to itself, up to the limit.
-
-    Also where it halts once on its way.
-    """
+    """Up to the limit, with a pause too."""
     packed = PACK[coding](body)
     decoding, halts = Decoding(codings_of(coding), cap, halts_at), 0
     for start in range(0, len(packed), step):
@@ -299,7 +294,7 @@ def test_any_body_in_any_pieces(
     ],
 )
 async def test_corpus(name: str, coding: str) -> None:
-    """Bodies packed by other programs decode to their page."""
+    """Bodies encoded by other programs decode to their page."""
     path = corpus("compressed", f"{name}.bin")
     result = await fetched(answer(path.read_bytes(), f"Content-Encoding: {coding}"))
     assert isinstance(result, Response)

@@ -1,4 +1,4 @@
-"""Connections over time: warm containers, thawed ones, pooled ones that cannot be trusted."""
+"""Connections over time: warm and thawed containers, and stale pooled connections."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.sites.steps import Act, Step
 
 
 def echo(asked: Asked) -> tuple[Step, ...]:
-    """Answer with the path that was asked for."""
+    """Answer with the requested path."""
     return (answer(asked.target.encode()),)
 
 
@@ -41,7 +41,7 @@ async def body_of(fetcher: HttpFetcher, url: str) -> bytes | None:
 
 @pytest.fixture
 def elsewhere() -> Iterator[Origin]:
-    """Run a server in a thread, so that it outlives the loops of a test."""
+    """Run a server in a thread, so that it outlives a test's loops."""
     over = threading.Event()
     found: SimpleQueue[Origin] = SimpleQueue()
 
@@ -57,16 +57,16 @@ def elsewhere() -> Iterator[Origin]:
         done.result(5)
 
 
-def test_two_loops_one_after_the_other(elsewhere: Origin) -> None:
-    """A warm container that runs a new loop per invocation works, and leaks nothing (case 29)."""
+def test_two_loops_in_sequence_work(elsewhere: Origin) -> None:
+    """A warm container with a new loop per invocation leaks no connection (case 29)."""
     fetcher = HttpFetcher(allowed=LOOPBACK, resolver=lambda: Names({}))
     for target in (b"/first", b"/second", b"/third"):
         assert asyncio.run(body_of(fetcher, elsewhere.url(target.decode()))) == target
-    gc.collect()  # anything left open is a ResourceWarning, and an error
+    gc.collect()  # an open resource is a ResourceWarning, and an error
 
 
-def test_one_runner_for_all_invocations(elsewhere: Origin) -> None:
-    """A container that keeps its loop keeps its connections (case 29)."""
+def test_one_loop_for_all_invocations_keeps_connections(elsewhere: Origin) -> None:
+    """(case 29)."""
     fetcher = HttpFetcher(allowed=LOOPBACK, resolver=lambda: Names({}))
     with asyncio.Runner() as runner:
         for _ in range(3):
@@ -75,8 +75,7 @@ def test_one_runner_for_all_invocations(elsewhere: Origin) -> None:
         runner.run(fetcher.aclose())
 
 
-def test_two_loops_in_turn(elsewhere: Origin) -> None:
-    """A loop that was left and runs again gets a session again."""
+def test_alternating_loops_get_new_sessions(elsewhere: Origin) -> None:
     fetcher = HttpFetcher(allowed=LOOPBACK, resolver=lambda: Names({}))
     with asyncio.Runner() as one, asyncio.Runner() as other:
         for _ in range(2):
@@ -84,9 +83,7 @@ def test_two_loops_in_turn(elsewhere: Origin) -> None:
             assert other.run(body_of(fetcher, elsewhere.url("/2"))) == b"/2"
 
 
-def test_loop_that_was_closed_without_ceremony() -> None:
-    """A session whose loop is gone is closed from the next one."""
-
+def test_session_of_closed_loop_is_closed_later() -> None:
     async def once(fetcher: HttpFetcher) -> bytes | None:
         async with serving([answer(b"bye", "Connection: close")]) as origin:
             return await body_of(fetcher, origin.url())
@@ -100,7 +97,7 @@ def test_loop_that_was_closed_without_ceremony() -> None:
 
 
 async def test_fetch_after_aclose() -> None:
-    """Closing ends connections, not the fetcher; closing twice is no matter."""
+    """Closing ends the connections, not the fetcher; a second close is no error."""
     async with serving(echo) as origin, fetching() as fetcher:
         await fetcher.aclose()
         assert await body_of(fetcher, origin.url("/a")) == b"/a"
@@ -111,7 +108,6 @@ async def test_fetch_after_aclose() -> None:
 
 
 async def test_connection_is_used_again() -> None:
-    """One connection serves one URL after the other."""
     async with serving(echo) as origin, fetching() as fetcher:
         for number in range(5):
             assert await body_of(fetcher, origin.url(f"/{number}")) == b"/%d" % number
@@ -119,7 +115,7 @@ async def test_connection_is_used_again() -> None:
 
 
 def dies_when_asked_again(act: Act) -> Callable[[Asked], tuple[Step, ...]]:
-    """Answer once on each connection, then let it die."""
+    """Answer once on each connection, then break it."""
     seen: set[int] = set()
 
     def say(asked: Asked) -> tuple[Step, ...]:
@@ -132,8 +128,8 @@ def dies_when_asked_again(act: Act) -> Callable[[Asked], tuple[Step, ...]]:
 
 
 @pytest.mark.parametrize("act", [Act.CLOSE, Act.RESET])
-async def test_reused_connection_that_dies_is_no_failure(act: Act) -> None:
-    """A pooled connection that turns out to be dead costs one silent repeat (case 30)."""
+async def test_dead_pooled_connection_costs_one_silent_retry(act: Act) -> None:
+    """(case 30)."""
     async with serving(dies_when_asked_again(act)) as origin, fetching() as fetcher:
         assert await body_of(fetcher, origin.url("/1")) == b"/1"
         assert await body_of(fetcher, origin.url("/2")) == b"/2"
@@ -143,7 +139,7 @@ async def test_reused_connection_that_dies_is_no_failure(act: Act) -> None:
 
 @pytest.mark.parametrize("act", [Act.CLOSE, Act.RESET])
 async def test_all_pooled_connections_are_dead(act: Act) -> None:
-    """After a freeze every pooled connection may be dead: none of them is a failure (case 30)."""
+    """After a freeze; no request fails (case 30)."""
     limits = Limits(connections_per_host=4)
     async with serving(dies_when_asked_again(act)) as origin, fetching(limits) as fetcher:
         for round_of in range(3):
@@ -153,8 +149,8 @@ async def test_all_pooled_connections_are_dead(act: Act) -> None:
 
 
 @pytest.mark.parametrize("act", [Act.CLOSE, Act.RESET])
-async def test_a_url_that_ends_connections_is_asked_for_twice_at_most(act: Act) -> None:
-    """One of many pooled connections is tried, then a new one, and that is it (case 32)."""
+async def test_url_that_breaks_connections_is_requested_twice(act: Act) -> None:
+    """One pooled connection is tried, then a new one (case 32)."""
 
     def say(asked: Asked) -> tuple[Step, ...]:
         return (act,) if asked.target == "/bad" else (0.05, answer(b"x"))
@@ -171,8 +167,8 @@ async def test_a_url_that_ends_connections_is_asked_for_twice_at_most(act: Act) 
 
 
 @pytest.mark.parametrize("last", [(Act.CLOSE,), (0.02, Act.RESET)])
-async def test_connection_closed_while_idle_is_passed_over(last: tuple[Step, ...]) -> None:
-    """A pooled connection that was closed meanwhile is not even asked on (case 30)."""
+async def test_connection_closed_while_idle_is_not_used(last: tuple[Step, ...]) -> None:
+    """(case 30)."""
     async with (
         serving(lambda asked: (answer(asked.target.encode()), *last)) as origin,
         fetching() as fetcher,
@@ -184,8 +180,8 @@ async def test_connection_closed_while_idle_is_passed_over(last: tuple[Step, ...
         assert [asked.target for asked in origin.asked] == ["/0", "/1", "/2"]
 
 
-async def test_reused_connection_that_breaks_within_the_head_is_a_failure() -> None:
-    """Once an answer has begun, a broken connection is the server's doing."""
+async def test_break_within_head_is_failure() -> None:
+    """The server broke a started answer."""
 
     def say(asked: Asked) -> tuple[Step, ...]:
         if asked.target == "/2":
@@ -212,10 +208,8 @@ async def test_reused_connection_that_breaks_within_the_head_is_a_failure() -> N
     ],
     ids=["at once", "another answer", "idle for too long", "garbage", "line ends"],
 )
-async def test_answer_to_nobody_is_not_filed_under_the_next_url(
-    pause_s: float, surplus: bytes
-) -> None:
-    """What comes in on an idle connection belongs to no URL: the connection goes (case 52)."""
+async def test_unsolicited_answer_closes_idle_connection(pause_s: float, surplus: bytes) -> None:
+    """It is not taken for the next URL's answer (case 52)."""
 
     def say(asked: Asked) -> tuple[Step, ...]:
         return (*echo(asked), pause_s, surplus) if asked.target == "/1" else echo(asked)
@@ -240,10 +234,10 @@ EVIL = answer(b"an answer to nobody")
     ],
     ids=["an answer", "the last one", "without an end", "garbage"],
 )
-async def test_surplus_answer_after_the_next_request_is_not_taken_for_its_answer(
+async def test_surplus_answer_after_next_request_is_discarded(
     surplus: bytes,
 ) -> None:
-    """The answer of a used connection is requested again if more comes in, on a new connection."""
+    """The request is repeated on a new connection."""
 
     def say(asked: Asked) -> Iterator[Step]:
         if asked.target == "/3" and asked.connection == 1:
@@ -265,10 +259,8 @@ async def test_surplus_answer_after_the_next_request_is_not_taken_for_its_answer
     ids=["an answer", "a byte", "half a head", "garbage"],
 )
 @pytest.mark.parametrize("head", ["Content-Length: 1", "Transfer-Encoding: chunked"])
-async def test_surplus_behind_a_body_ends_the_use_of_connections_twice(
-    head: str, behind: bytes
-) -> None:
-    """Bytes in the same segment as the end of the first answer are surplus, too."""
+async def test_surplus_after_body_ends_connection_reuse(head: str, behind: bytes) -> None:
+    """Also bytes in the segment that ends the first answer."""
     body = b"x" if head.startswith("C") else b"1\r\nx\r\n0\r\n\r\n"
     whole = f"HTTP/1.1 200 OK\r\n{head}\r\n\r\n".encode() + body
 
@@ -281,8 +273,8 @@ async def test_surplus_behind_a_body_ends_the_use_of_connections_twice(
         assert [asked.connection for asked in origin.asked] == [1, 2, 3]
 
 
-async def test_answer_to_nobody_that_the_loop_has_not_seen() -> None:
-    """What came in during a freeze is still in the socket when the connection is asked for (52)."""
+async def test_unsolicited_answer_in_socket_buffer_is_detected() -> None:
+    """It arrived during a freeze (52)."""
     sent, over = threading.Event(), threading.Event()
 
     def say(asked: Asked) -> Iterator[Step]:
@@ -311,7 +303,7 @@ async def test_answer_to_nobody_that_the_loop_has_not_seen() -> None:
 
 
 async def test_connections_per_host_are_limited() -> None:
-    """One connection per host means one request at a time, and waiting is no connect time."""
+    """Waiting does not count as connect time."""
     limits = Limits(connections_per_host=1, connect_s=0.3)
     async with serving([0.1, answer(b"x")]) as origin, fetching(limits) as fetcher:
         bodies = await asyncio.gather(*(body_of(fetcher, origin.url("/")) for _ in range(5)))
@@ -319,8 +311,7 @@ async def test_connections_per_host_are_limited() -> None:
         assert origin.connections == 1
 
 
-async def test_connections_are_limited_in_all() -> None:
-    """The total holds over hosts."""
+async def test_total_connections_are_limited() -> None:
     book = {f"h{number}.test": ["127.0.0.1"] for number in range(6)}
     limits = Limits(connections=2)
     most = 0
@@ -336,8 +327,7 @@ async def test_connections_are_limited_in_all() -> None:
     assert 1 <= most <= 2
 
 
-async def test_idle_connection_is_dropped_in_time() -> None:
-    """A connection that was idle longer than the keep-alive time is not used again."""
+async def test_connection_idle_beyond_keep_alive_is_not_used() -> None:
     async with serving(echo) as origin, fetching(Limits(keepalive_s=0.02)) as fetcher:
         assert await body_of(fetcher, origin.url("/1")) == b"/1"
         await asyncio.sleep(0.05)

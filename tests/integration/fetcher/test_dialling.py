@@ -1,4 +1,4 @@
-"""Which addresses are dialled, seen at the socket; and names that lead nowhere."""
+"""Dialled addresses at the socket, and names that do not resolve."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ PUBLIC = "93.184.216.34"
 
 @pytest.fixture(autouse=True)
 def dialled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Note every address that is dialled, and dial none beyond this machine."""
+    """Record every dialled address, and dial only this machine."""
     seen: list[str] = []
     connect = socket.socket.connect
 
@@ -45,7 +45,7 @@ def dialled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 async def refused(url: str, book: dict[str, Iterable[str] | Exception] | None = None) -> Failure:
-    """Fetch without any allow-list and expect a refusal."""
+    """Fetch without an allow-list and expect a refusal."""
     fetcher = HttpFetcher(resolver=lambda: Names(book or {}))
     result = await fetcher.fetch(request(url))
     await fetcher.aclose()
@@ -73,8 +73,8 @@ async def refused(url: str, book: dict[str, Iterable[str] | Exception] | None = 
         f"http://{PUBLIC}:9001/",
     ],
 )
-async def test_literal_is_refused_before_it_is_dialled(url: str, dialled: list[str]) -> None:
-    """A literal is not asked of any resolver; the socket factory stops it (cases 53 and 57)."""
+async def test_literal_address_is_refused_before_dialling(url: str, dialled: list[str]) -> None:
+    """It needs no resolver; the socket factory refuses it (cases 53 and 57)."""
     await refused(url)
     assert dialled == []
 
@@ -93,25 +93,25 @@ async def test_literal_is_refused_before_it_is_dialled(url: str, dialled: list[s
         ["not an address"],
     ],
 )
-async def test_name_with_any_inner_address_is_refused(
+async def test_name_with_one_private_address_is_refused(
     answers: list[str], dialled: list[str]
 ) -> None:
-    """One inner address among public ones is an attack or a mistake: none is dialled (case 54)."""
+    """Mixed with public ones it is an attack or a mistake (case 54)."""
     failure = await refused("http://name.test/", {"name.test": answers})
     assert dialled == []
     assert "is" in failure.detail
 
 
 @pytest.mark.parametrize("port", [22, 25, 6379, 9001])
-async def test_odd_port_of_a_public_name_is_refused(port: int, dialled: list[str]) -> None:
-    """A public name on a port that is not the web's is not dialled (case 57)."""
+async def test_unusual_port_of_public_name_is_refused(port: int, dialled: list[str]) -> None:
+    """(case 57)."""
     failure = await refused(f"http://name.test:{port}/", {"name.test": [PUBLIC]})
     assert failure.detail == f"port {port} is not one of 80, 443, 8000, 8080, 8443"
     assert dialled == []
 
 
-async def test_name_that_is_rebound_is_refused_at_the_socket(dialled: list[str]) -> None:
-    """Were a resolver to let an address through, the socket would not (case 54)."""
+async def test_rebound_name_is_refused_at_socket(dialled: list[str]) -> None:
+    """Even if a resolver lets the address through (case 54)."""
     address_guard.Permits(LOOPBACK).grant(frozenset())
     link_local = (socket.AF_INET, socket.SOCK_STREAM, 6, "", ("169.254.169.254", 80))
     with pytest.raises(address_guard.AddressRefusedError):
@@ -119,8 +119,8 @@ async def test_name_that_is_rebound_is_refused_at_the_socket(dialled: list[str])
     assert dialled == []
 
 
-async def test_name_is_judged_anew_at_each_lookup() -> None:
-    """A name that led to a fine address is refused once it leads elsewhere (case 54)."""
+async def test_name_is_checked_at_each_lookup() -> None:
+    """A later private address is refused (case 54)."""
     book: dict[str, Iterable[str] | Exception] = {"name.test": ["127.0.0.1"]}
     async with serving([answer(b"x")]) as origin, fetching(book=book) as fetcher:
         assert isinstance(await fetcher.fetch(request(origin.url("/", "name.test"))), Response)
@@ -132,7 +132,7 @@ async def test_name_is_judged_anew_at_each_lookup() -> None:
 
 
 async def test_allow_listed_address_is_dialled(dialled: list[str]) -> None:
-    """A stack on one machine may crawl loopback servers on any port."""
+    """A local stack can crawl loopback servers on any port."""
     book = {"name.test": ["127.0.0.1"]}
     async with serving([answer(b"x")]) as origin, fetching(book=book) as fetcher:
         for host in ("127.0.0.1", "name.test"):
@@ -141,8 +141,7 @@ async def test_allow_listed_address_is_dialled(dialled: list[str]) -> None:
     assert dialled == ["127.0.0.1", "127.0.0.1"]
 
 
-async def test_names_are_asked_once() -> None:
-    """Addresses are kept for a while, for many URLs of one host."""
+async def test_resolved_addresses_are_cached() -> None:
     names = Names({"name.test": ["127.0.0.1"]})
     page = answer(b"x", "Connection: close")
     async with serving([page]) as origin:
@@ -153,8 +152,8 @@ async def test_names_are_asked_once() -> None:
     assert names.asked == ["name.test"]
 
 
-async def test_corpus_of_inner_addresses(dialled: list[str]) -> None:
-    """Every URL of the corpus that is to be blocked is (case 53)."""
+async def test_corpus_of_private_addresses_is_refused(dialled: list[str]) -> None:
+    """(case 53)."""
     listed = corpus("ssrf", "vectors.jsonl")
     inner = {"localhost": ["127.0.0.1"], "localhost.": ["::1"], "foo.localhost": ["127.0.0.1"]}
     vectors = [json.loads(line) for line in listed.read_text().splitlines()]
@@ -174,7 +173,7 @@ NXDOMAIN, SERVFAIL, REFUSED = 3, 2, 5
 
 
 class NameServer(asyncio.DatagramProtocol):
-    """A DNS server that answers every question with the same code, or not at all."""
+    """A DNS server that gives every query the same code, or no answer."""
 
     def __init__(self, code: int | None, address: str | None = None) -> None:
         self._code = code
@@ -199,7 +198,7 @@ class NameServer(asyncio.DatagramProtocol):
 async def asking(
     code: int | None, address: str | None = None, limits: Limits | None = None
 ) -> AsyncIterator[HttpFetcher]:
-    """Make a fetcher that asks its own DNS server on this machine."""
+    """Open a fetcher that uses its own DNS server on this machine."""
     transport, _ = await asyncio.get_running_loop().create_datagram_endpoint(
         lambda: NameServer(code, address), local_addr=("127.0.0.1", 0)
     )
@@ -227,16 +226,18 @@ async def asking(
         (0, Reason.DNS_UNKNOWN, "DNS server returned answer with no data"),
     ],
 )
-async def test_name_that_does_not_resolve(code: int, reason: Reason, detail: str) -> None:
-    """A name that is not known is told from one that nobody can look up now (case 31)."""
+async def test_unknown_name_differs_from_failed_lookup(
+    code: int, reason: Reason, detail: str
+) -> None:
+    """(case 31)."""
     async with asking(code) as fetcher:
         result = await fetcher.fetch(request("http://missing.test/"))
     assert isinstance(result, Failure)
     assert (result.reason, result.detail) == (reason, detail)
 
 
-async def test_name_server_that_is_silent() -> None:
-    """A lookup has a limit of its own, whatever the resolver's (case 31)."""
+async def test_silent_name_server_meets_lookup_limit() -> None:
+    """Independent of the resolver's own limit (case 31)."""
     async with asking(None, limits=Limits(resolve_s=0.1)) as fetcher:
         started = time.monotonic()
         result = await fetcher.fetch(request("http://silent.test/"))
@@ -245,8 +246,8 @@ async def test_name_server_that_is_silent() -> None:
     assert (result.reason, result.detail) == (Reason.DNS, "no DNS answer within 0.1 s")
 
 
-async def test_name_that_resolves_is_fetched() -> None:
-    """The real resolver finds an address, and the guard judges it."""
+async def test_resolved_name_is_fetched() -> None:
+    """With the real resolver."""
     async with serving([answer(b"x")]) as origin, asking(0, "127.0.0.1") as fetcher:
         assert isinstance(await fetcher.fetch(request(origin.url("/", "name.test"))), Response)
     async with asking(0, "10.1.2.3") as fetcher:
@@ -257,7 +258,7 @@ async def test_name_that_resolves_is_fetched() -> None:
 
 @pytest.mark.parametrize("host", ["localhost", "foo.localhost"])
 async def test_localhost_is_refused_by_its_address(host: str, dialled: list[str]) -> None:
-    """The default resolver knows localhost without asking anybody; the guard knows it too."""
+    """The default resolver knows it without DNS."""
     fetcher = HttpFetcher()
     result = await fetcher.fetch(request(f"http://{host}/"))
     await fetcher.aclose()
@@ -268,10 +269,10 @@ async def test_localhost_is_refused_by_its_address(host: str, dialled: list[str]
 
 @pytest.mark.parametrize("host", ["l" * 64 + ".test", "a..test", "." * 3, "h." * 127 + "test"])
 @pytest.mark.parametrize("resolver", [AsyncResolver, ThreadedResolver])
-async def test_name_that_dns_cannot_hold(
+async def test_name_invalid_in_dns_is_dns_failure(
     host: str, resolver: type[AsyncResolver | ThreadedResolver]
 ) -> None:
-    """A name that no DNS message can carry is a DNS failure with every resolver."""
+    """With every resolver."""
     fetcher = HttpFetcher(resolver=resolver, limits=Limits(resolve_s=1))
     result = await fetcher.fetch(request(f"http://{host}/", total_s=2))
     await fetcher.aclose()
@@ -279,8 +280,8 @@ async def test_name_that_dns_cannot_hold(
     assert result.reason in {Reason.DNS, Reason.DNS_UNKNOWN}
 
 
-async def test_unknown_name_of_the_system() -> None:
-    """What the system's own resolver says is understood, too (case 31)."""
+async def test_unknown_name_of_system_resolver() -> None:
+    """(case 31)."""
     codes = {socket.EAI_NONAME: Reason.DNS_UNKNOWN, socket.EAI_AGAIN: Reason.DNS}
     for code, reason in codes.items():
         book = {"name.test": socket.gaierror(code, "said so")}
@@ -291,14 +292,13 @@ async def test_unknown_name_of_the_system() -> None:
 
 
 async def test_second_address_is_tried() -> None:
-    """Where one address of a host does not answer, the next one does."""
     book = {"name.test": ["127.0.0.2", "127.0.0.1"]}
     async with serving([answer(b"x")]) as origin, fetching(book=book) as fetcher:
         assert isinstance(await fetcher.fetch(request(origin.url("/", "name.test"))), Response)
 
 
 async def dials(addresses: list[str], dialled: list[str]) -> list[str]:
-    """Fetch from a name that has these addresses, where none answers; what was dialled."""
+    """Fetch from a name with these dead addresses; returns the dialled ones."""
     fetcher = HttpFetcher(resolver=lambda: Names({"name.test": addresses}))
     result = await fetcher.fetch(request("http://name.test/"))
     await fetcher.aclose()
@@ -324,16 +324,15 @@ V6 = [f"2606:4700::{number:x}" for number in range(1, 101)]
     ],
     ids=["v4", "v6", "v6 first", "v4 first", "a v6", "a v4", "few"],
 )
-async def test_of_a_hundred_addresses_a_few_are_dialled(
+async def test_at_most_four_of_many_addresses_are_dialled(
     addresses: list[str], wanted: set[str], dialled: list[str]
 ) -> None:
-    """A name with many addresses costs four connections at most, to both families."""
+    """Of both families."""
     assert set(await dials(addresses, dialled)) == wanted
     assert len(dialled) == len(wanted)
 
 
-async def test_a_hundred_silent_addresses_take_the_time_of_one_request() -> None:
-    """However many addresses swallow what is sent to them, the request's time is the limit."""
+async def test_many_silent_addresses_take_one_request_time() -> None:
     with contextlib.ExitStack() as stack:
         holes = [stack.enter_context(socket.socket()) for _ in range(4)]
         addresses = [f"127.0.1.{number}" for number in range(1, 101)]
@@ -342,7 +341,7 @@ async def test_a_hundred_silent_addresses_take_the_time_of_one_request() -> None
             hole.bind((address, port))
             hole.listen(0)
             port = hole.getsockname()[1]
-        for hole in holes:  # the one place in its queue is taken
+        for hole in holes:  # its queue of one is full
             for _ in range(2):
                 taken = stack.enter_context(socket.socket())
                 taken.setblocking(False)
@@ -357,8 +356,7 @@ async def test_a_hundred_silent_addresses_take_the_time_of_one_request() -> None
     assert (result.reason, result.detail) == (Reason.TIMEOUT, "not connected within 0.3 s")
 
 
-async def test_only_allowed_networks_are_free() -> None:
-    """Another loopback address than the allow-listed one stays refused."""
+async def test_other_loopback_address_than_allowed_is_refused() -> None:
     fetcher = HttpFetcher(allowed=parse_allowed("127.0.0.1:1-65535"))
     result = await fetcher.fetch(request("http://127.0.0.2/"))
     await fetcher.aclose()
@@ -367,10 +365,9 @@ async def test_only_allowed_networks_are_free() -> None:
 
 
 @pytest.mark.parametrize("given", ["::1", "127.0.0.1"])
-async def test_name_of_this_machine_has_both_families(
+async def test_local_name_is_dialled_at_both_families(
     given: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dialled: list[str]
 ) -> None:
-    """A name that the machine's file gives both loopbacks is dialled at both, in turn."""
     (tmp_path / "hosts").write_text("::1 shop.test\n127.0.0.1 Shop.test\n10.0.0.1 shop.test\n")
     monkeypatch.setattr(address_guard, "NAMES_FILE", tmp_path / "hosts")
     address_guard.names_here.cache_clear()

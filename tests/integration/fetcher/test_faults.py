@@ -1,4 +1,4 @@
-"""What servers and networks do wrong: each with its reason, none of them an exception."""
+"""Server and network faults: each gives a reason, and no exception."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MIB = 1024 * 1024
 
 
 async def failed(*steps: Step, limits: Limits | None = None, total_s: float = 5.0) -> Failure:
-    """Fetch from a server that sends these steps, expect a failure and no second request."""
+    """Fetch from a server with these steps; expect a failure and no second request."""
     async with serving(steps) as origin, fetching(limits) as fetcher:
         result = await fetcher.fetch(request(origin.url(), total_s=total_s))
         assert origin.connections == 1
@@ -36,8 +36,7 @@ async def failed(*steps: Step, limits: Limits | None = None, total_s: float = 5.
 
 
 @pytest.mark.parametrize("error", [TimeoutError(), aiohttp.ClientPayloadError()])
-def test_an_error_without_words_is_told_by_its_name(error: Exception) -> None:
-    """A person is told something of every failure."""
+def test_error_without_message_is_reported_by_name(error: Exception) -> None:
     assert detail_of(error) == type(error).__name__
 
 
@@ -57,8 +56,8 @@ def test_an_error_without_words_is_told_by_its_name(error: Exception) -> None:
         pytest.param(b"Content-Length: 30\r\n\r\nhello", Reason.DISCONNECTED, id="too big"),
     ],
 )
-async def test_content_length_that_is_wrong(head: bytes, reason: Reason) -> None:
-    """A length that is none, or not the body's, is found out (case 36)."""
+async def test_wrong_content_length_is_detected(head: bytes, reason: Reason) -> None:
+    """(case 36)."""
     assert (await failed(OK + head, Act.CLOSE)).reason is reason
 
 
@@ -84,15 +83,15 @@ async def test_content_length_that_is_wrong(head: bytes, reason: Reason) -> None
         ),
     ],
 )
-async def test_chunks_that_are_wrong(steps: tuple[Step, ...], reason: Reason) -> None:
-    """Chunks that do not add up are found out, and at once (case 37)."""
+async def test_wrong_chunks_are_detected_at_once(steps: tuple[Step, ...], reason: Reason) -> None:
+    """(case 37)."""
     started = time.monotonic()
     assert (await failed(chunked(), *steps, Act.CLOSE)).reason is reason
     assert time.monotonic() - started < 4
 
 
-async def test_huge_chunk_extension_costs_neither_memory_nor_time() -> None:
-    """What nobody reads of a chunk is not kept, and ends the answer as a flood (case 37)."""
+async def test_huge_chunk_extension_ends_as_flood() -> None:
+    """It costs neither memory nor time (case 37)."""
     steps = (chunked(), b"5;", *[b"e" * MIB] * 30, b"\r\nhello\r\n0\r\n\r\n")
     async with serving(steps) as origin, fetching() as fetcher:
         tracemalloc.start()
@@ -124,8 +123,8 @@ async def test_huge_chunk_extension_costs_neither_memory_nor_time() -> None:
         pytest.param(OK + b"no colon\r\n\r\n", id="no colon"),
     ],
 )
-async def test_what_is_not_http(said: bytes) -> None:
-    """Garbage is a protocol failure, not an answer, and not asked for twice (cases 38 and 40)."""
+async def test_non_http_answer_is_protocol_failure(said: bytes) -> None:
+    """It is not requested twice (cases 38 and 40)."""
     assert (await failed(said, Act.CLOSE)).reason is Reason.PROTOCOL
 
 
@@ -140,8 +139,8 @@ async def test_what_is_not_http(said: bytes) -> None:
         pytest.param((b"HTTP/1.1 200 " + b"r" * 40_000 + b"\r\n\r\n",), id="long reason"),
     ],
 )
-async def test_headers_that_are_too_large(steps: tuple[Step, ...]) -> None:
-    """Too much of a head has a reason of its own, and is no HTTP 400 (case 39)."""
+async def test_oversized_headers_have_own_reason(steps: tuple[Step, ...]) -> None:
+    """It is not an HTTP 400 (case 39)."""
     assert (await failed(*steps, Act.CLOSE)).reason is Reason.HEADERS_TOO_LARGE
 
 
@@ -158,13 +157,14 @@ async def test_headers_that_are_too_large(steps: tuple[Step, ...]) -> None:
         ),
     ],
 )
-async def test_connection_that_breaks(steps: tuple[Step, ...], reason: Reason) -> None:
-    """A new connection that breaks is a failure after one request: the host chose not to answer."""
+async def test_broken_new_connection_is_failure_after_one_request(
+    steps: tuple[Step, ...], reason: Reason
+) -> None:
     assert (await failed(*steps)).reason is reason
 
 
-async def test_server_that_breaks_off_and_recovers() -> None:
-    """A body broken off is nothing to keep; the next attempt gets all of it (case 51)."""
+async def test_broken_body_is_dropped_and_next_attempt_succeeds() -> None:
+    """(case 51)."""
 
     def say(asked: Asked) -> tuple[Step, ...]:
         whole = answer(b"hello")
@@ -189,8 +189,8 @@ async def test_server_that_breaks_off_and_recovers() -> None:
         pytest.param((b"HTTP/1.1 103 Hint\r\n\r\n", 0.02) * 100, id="interim answers"),
     ],
 )
-async def test_slow_server_meets_the_total_limit(steps: tuple[Step, ...]) -> None:
-    """However alive a server seems, the total time is the end of it (case 34)."""
+async def test_slow_server_meets_total_limit(steps: tuple[Step, ...]) -> None:
+    """(case 34)."""
     started = time.monotonic()
     failure = await failed(*steps, total_s=0.2)
     assert failure.reason is Reason.TIMEOUT
@@ -206,8 +206,8 @@ async def test_slow_server_meets_the_total_limit(steps: tuple[Step, ...]) -> Non
         pytest.param((chunked(), *[b"1\r\nx\r\n", 0.02] * 100), id="chunks"),
     ],
 )
-async def test_body_that_comes_too_slowly(steps: tuple[Step, ...]) -> None:
-    """A server that keeps us waiting with a byte now and then is left early (case 34)."""
+async def test_too_slow_body_is_left_early(steps: tuple[Step, ...]) -> None:
+    """A byte now and then (case 34)."""
     rate = Rate(bytes_min=10_000, after_s=0.1)
     started = time.monotonic()
     failure = await failed(*steps, limits=Limits(rate=rate))
@@ -216,8 +216,8 @@ async def test_body_that_comes_too_slowly(steps: tuple[Step, ...]) -> None:
     assert 0.08 < time.monotonic() - started < 2
 
 
-async def test_slow_body_is_read_that_is_not_too_slow() -> None:
-    """What comes fast enough on average is read, however long it takes (case 34)."""
+async def test_slow_body_above_minimum_rate_is_read() -> None:
+    """(case 34)."""
     steps: tuple[Step, ...] = (b"x" * 400, 0.02)
     head = b"Content-Type: text/html\r\nContent-Length: 4000\r\n\r\n"
     steps = (OK + head, *steps * 10)
@@ -231,15 +231,14 @@ async def test_slow_body_is_read_that_is_not_too_slow() -> None:
 @pytest.mark.parametrize(
     "steps", [(Act.HANG,), (OK, Act.HANG), (OK + b"Content-Length: 9\r\n\r\nx", Act.HANG)]
 )
-async def test_silent_server_meets_the_idle_limit(steps: tuple[Step, ...]) -> None:
-    """A server that says nothing at all is left before the total time."""
+async def test_silent_server_meets_idle_limit(steps: tuple[Step, ...]) -> None:
     started = time.monotonic()
     assert (await failed(*steps, limits=Limits(idle_s=0.1))).reason is Reason.TIMEOUT
     assert time.monotonic() - started < 4
 
 
 async def test_connection_refused() -> None:
-    """A port where nobody listens is a connect failure (case 32)."""
+    """(case 32)."""
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{unused.getsockname()[1]}/"
@@ -251,7 +250,7 @@ async def test_connection_refused() -> None:
 
 
 async def test_network_unreachable() -> None:
-    """An address without a route is a connect failure (case 32)."""
+    """(case 32)."""
     fetcher = HttpFetcher(allowed=parse_allowed("255.255.255.255:80"))
     result = await fetcher.fetch(request("http://255.255.255.255/"))
     await fetcher.aclose()
@@ -262,13 +261,15 @@ async def test_network_unreachable() -> None:
 @pytest.mark.parametrize(
     ("connect_s", "total_s", "reason"), [(0.1, 5.0, Reason.CONNECT), (5.0, 0.1, Reason.TIMEOUT)]
 )
-async def test_black_hole(connect_s: float, total_s: float, reason: Reason) -> None:
-    """An address that swallows connection requests costs the connect limit (case 33)."""
+async def test_black_hole_meets_connect_limit(
+    connect_s: float, total_s: float, reason: Reason
+) -> None:
+    """(case 33)."""
     with socket.socket() as hole:
         hole.bind(("127.0.0.1", 0))
         hole.listen(0)
         address = hole.getsockname()
-        # A queue of none holds one: further requests to connect get no answer.
+        # A backlog of zero holds one: further connection requests get no answer.
         fillers = [socket.socket() for _ in range(3)]
         for filler in fillers:
             filler.setblocking(False)
@@ -284,8 +285,7 @@ async def test_black_hole(connect_s: float, total_s: float, reason: Reason) -> N
     assert result.reason is reason
 
 
-async def test_cancellation_passes_through() -> None:
-    """A cancelled fetch is cancelled, and leaves no connection behind."""
+async def test_cancelled_fetch_leaves_no_connection() -> None:
     async with serving([Act.HANG]) as origin, fetching() as fetcher:
         task = asyncio.create_task(fetcher.fetch(request(origin.url())))
         async with asyncio.timeout(2):

@@ -1,7 +1,7 @@
-"""Floods outside of bodies: all that comes in counts, and little of it costs anything.
+"""Floods outside bodies: all received bytes count, and cost little.
 
-Servers send without an end; what they are allowed is counted in bytes, what it costs in CPU time of
-this process, their own part of it included.
+Servers send endlessly; the tests limit their bytes and this process's CPU time, the servers' part
+included.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ FLOODS = {
 
 
 class Flood:
-    """A server that says something, and then the same without an end."""
+    """A server that sends a head, then the same unit endlessly."""
 
     def __init__(self, head: bytes, unit: bytes) -> None:
         self._head = head
@@ -53,7 +53,7 @@ class Flood:
         self.url = ""
 
     async def meet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Serve a connection, to its end."""
+        """Serve a connection to its end."""
         with contextlib.suppress(OSError, asyncio.CancelledError, asyncio.IncompleteReadError):
             await reader.readuntil(b"\r\n\r\n")
             writer.write(self._head)
@@ -77,8 +77,8 @@ async def flooding(head: bytes, unit: bytes) -> AsyncIterator[Flood]:
 
 
 @pytest.mark.parametrize("name", FLOODS)
-async def test_flood_ends_with_a_reason(name: str) -> None:
-    """Whatever comes without an end is ended after some 100 KB, for next to nothing."""
+async def test_flood_ends_with_reason(name: str) -> None:
+    """After about 100 KB, with little CPU time."""
     head, unit, reason = FLOODS[name]
     async with flooding(head, unit) as flood, fetching() as fetcher:
         tracemalloc.start()
@@ -92,14 +92,14 @@ async def test_flood_ends_with_a_reason(name: str) -> None:
     assert isinstance(result, Failure), result
     assert result.reason in ({reason} if reason else {HEAD, FRAMING})
     assert result.received <= HEAD_BYTES_MAX + FRAMING_BYTES_MAX
-    # It sends ahead as far as sockets and buffers hold, which is some MiB.
+    # It sends ahead as much as sockets and buffers hold, some MiB.
     assert flood.sent < 16 * MIB
     assert took_s < CPU_S_MAX
     assert peak < 32 * MIB
 
 
-async def test_what_is_beside_the_body_counts_as_received() -> None:
-    """A budget of bytes is used up by framing, too; an ordinary head is none of it."""
+async def test_framing_bytes_count_as_received() -> None:
+    """An ordinary head does not count."""
     async with flooding(CHUNKED, b"1;" + b"e" * 200 + b"\r\nx\r\n") as flood, fetching() as fetcher:
         result = await fetcher.fetch(request(flood.url))
     assert isinstance(result, Failure)
@@ -112,8 +112,7 @@ async def test_what_is_beside_the_body_counts_as_received() -> None:
 
 
 @pytest.mark.parametrize("size", [8, 40, 1_000])
-async def test_a_page_in_small_chunks_is_no_flood(size: int) -> None:
-    """Servers that send a page as it is made, in pieces of a few words, are read to the end."""
+async def test_page_in_small_chunks_is_no_flood(size: int) -> None:
     piece = b"p" * size
     steps = (CHUNKED, (b"%x\r\n%s\r\n" % (size, piece)) * (100_000 // size), b"0\r\n\r\n")
     async with serving(steps) as origin, fetching() as fetcher:
@@ -122,8 +121,8 @@ async def test_a_page_in_small_chunks_is_no_flood(size: int) -> None:
     assert result.body == piece * (100_000 // size)
 
 
-async def test_a_large_body_of_usual_chunks_is_no_flood() -> None:
-    """Of framing there may be an eighth of a body, and usual chunks need a hundredth of that."""
+async def test_large_body_in_usual_chunks_is_no_flood() -> None:
+    """Framing may be an eighth of a body; usual chunks need a hundredth."""
     steps = (CHUNKED, (b"1000\r\n%s\r\n" % (b"x" * 4_096)) * 1_000, b"0\r\n\r\n")
     async with serving(steps) as origin, fetching() as fetcher:
         result = await fetcher.fetch(request(origin.url(), body_bytes_max=5 * MIB))
@@ -131,7 +130,7 @@ async def test_a_large_body_of_usual_chunks_is_no_flood() -> None:
     assert len(result.body or b"") == 4_096_000
 
 
-async def test_as_many_interim_answers_as_there_may_be() -> None:
+async def test_interim_answers_at_limit_are_accepted() -> None:
     """One more is a flood."""
     interim = b"HTTP/1.1 103 Hint\r\n\r\n"
     for number, kind in ((INTERIM_MAX, Response), (INTERIM_MAX + 1, Failure)):
@@ -139,8 +138,8 @@ async def test_as_many_interim_answers_as_there_may_be() -> None:
             assert isinstance(await fetcher.fetch(request(origin.url())), kind)
 
 
-async def test_answers_that_nobody_asked_for_end_the_connection() -> None:
-    """What comes in behind an answer is not kept for another, however much it is."""
+async def test_unsolicited_answers_end_connection() -> None:
+    """They are not kept, however long."""
     page = answer(b"x", "Content-Type: text/html")
     async with flooding(page, answer(b"unasked")) as flood, fetching() as fetcher:
         for _ in range(2):

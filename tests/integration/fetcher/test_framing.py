@@ -1,7 +1,7 @@
-"""Framing that is odd and not wrong, however its bytes are cut into segments (RFC 9112).
+"""Unusual but valid framing, cut into segments in any way (RFC 9112).
 
-Each answer is sent whole, cut at every byte in turn, and byte by byte: what it means must not
-depend on how it travels. A second request then shows what is left on the connection.
+Each answer is sent whole, cut at every byte in turn, and byte by byte: its meaning must not change.
+A second request then shows what remains on the connection.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tests.sites.steps import Act, Step
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n"
 HELLO = b"5\r\nhello\r\n0\r\n\r\n"
-# What is sent, and the body it has.
+# Sent bytes, and the expected body.
 ODD = {
     "a byte too many": OK + b"Content-Length: 5\r\n\r\nhello!",
     "line ends too many": OK + b"Content-Length: 5\r\n\r\nhello\r\n\r\n",
@@ -66,7 +66,7 @@ SEGMENTS = 12
 
 
 def cuts(said: bytes) -> Iterable[tuple[Step, ...]]:
-    """Send an answer whole, in two at places all over it, and in small pieces."""
+    """Yield an answer whole, in two parts at every place, and in small pieces."""
     yield (said,)
     step = max(1, len(said[:400]) // SEGMENTS)
     for at in range(1, min(len(said), 400), step):
@@ -77,8 +77,8 @@ def cuts(said: bytes) -> Iterable[tuple[Step, ...]]:
 
 
 @pytest.mark.parametrize("name", ODD)
-async def test_odd_framing_means_the_same_however_it_is_cut(name: str) -> None:
-    """The body is there, and what is left over is never taken for the next answer."""
+async def test_unusual_framing_does_not_depend_on_segments(name: str) -> None:
+    """Surplus is never taken for the next answer."""
     for steps in cuts(ODD[name]):
         said = asyncio.Event()
 
@@ -93,7 +93,7 @@ async def test_odd_framing_means_the_same_however_it_is_cut(name: str) -> None:
 
         async with serving(say) as origin, fetching() as fetcher, asyncio.timeout(10):
             first = await fetcher.fetch(request(origin.url("/odd")))
-            # What comes later than the next request can only be taken for its answer.
+            # Bytes that arrive after the next request can only be taken for its answer.
             over = [asyncio.ensure_future(event.wait()) for event in (said, origin.quiet)]
             await asyncio.wait(over, return_when=asyncio.FIRST_COMPLETED)
             for waiting in over:
@@ -118,8 +118,8 @@ async def test_odd_framing_means_the_same_however_it_is_cut(name: str) -> None:
         ("more than chunks", 2),
     ],
 )
-async def test_connection_is_kept_where_nothing_is_in_doubt(name: str, connections: int) -> None:
-    """A length said twice is no harm; a length beside chunks, and leftovers, end the connection."""
+async def test_connection_is_kept_after_unambiguous_framing(name: str, connections: int) -> None:
+    """A repeated equal length is fine; a length with chunks, or surplus, closes the connection."""
     async with serving([ODD[name]]) as origin, fetching() as fetcher:
         for _ in range(2):
             assert isinstance(await fetcher.fetch(request(origin.url())), Response)
@@ -136,8 +136,8 @@ async def test_connection_is_kept_where_nothing_is_in_doubt(name: str, connectio
         b"Content-Length: 5\r\n 5\r\n\r\nhello",
     ],
 )
-async def test_lengths_in_conflict_are_no_answer(head: bytes) -> None:
-    """Which length is meant nobody can know (RFC 9112 section 6.3), however it is cut."""
+async def test_conflicting_lengths_are_refused(head: bytes) -> None:
+    """RFC 9112 section 6.3."""
     for steps in cuts(OK + head):
         async with serving([*steps, Act.CLOSE]) as origin, fetching() as fetcher:
             result = await fetcher.fetch(request(origin.url()))
@@ -147,7 +147,7 @@ async def test_lengths_in_conflict_are_no_answer(head: bytes) -> None:
 
 @pytest.mark.parametrize("count", [1, 4])
 async def test_headers_of_18_kilobytes_are_read(count: int) -> None:
-    """A policy or cookie may be as long as servers make them, one or several."""
+    """One long header or several, such as policies and cookies."""
     lines = [f"X-{number}: {'v' * (18_000 // count)}" for number in range(count)]
     async with serving([answer(b"x", *lines)]) as origin, fetching() as fetcher:
         result = await fetcher.fetch(request(origin.url()))
@@ -156,8 +156,8 @@ async def test_headers_of_18_kilobytes_are_read(count: int) -> None:
     assert sum(map(len, result.headers.values())) >= 18_000
 
 
-def test_a_held_back_line_is_bounded() -> None:
-    """What may become a length is held back for a kilobyte, and then the parser's business."""
+def test_held_back_line_is_limited_to_one_kilobyte() -> None:
+    """The line can become a length; then the parser handles it."""
     framing = HeadFraming()
     given, rest = framing.feed(b"HTTP/1.1 200 OK\r\nContent-Length: ")
     assert (given, rest) == (b"HTTP/1.1 200 OK\r\n", b"")
@@ -166,8 +166,8 @@ def test_a_held_back_line_is_bounded() -> None:
     assert framing.rest() == b""
 
 
-async def test_a_broken_off_length_is_a_head_that_began() -> None:
-    """What was held back counts as a beginning: the request is not sent a second time."""
+async def test_incomplete_length_line_counts_as_started_head() -> None:
+    """The request is not repeated."""
 
     def say(asked: Asked) -> tuple[Step, ...]:
         if asked.target == "/1":
@@ -182,8 +182,8 @@ async def test_a_broken_off_length_is_a_head_that_began() -> None:
     assert result.reason is Reason.DISCONNECTED
 
 
-async def test_reset_within_a_body_without_length() -> None:
-    """A reset is no end: what came is kept, and marked as cut."""
+async def test_reset_within_body_without_length_is_truncation() -> None:
+    """The received part is kept and marked."""
     steps = (OK + b"\r\nhello", 0.05, Act.RESET)
     async with serving(steps) as origin, fetching() as fetcher:
         result = await fetcher.fetch(request(origin.url()))
@@ -192,7 +192,7 @@ async def test_reset_within_a_body_without_length() -> None:
 
 
 class _Secured:
-    """A TLS server that answers, and ends with a word for it or without."""
+    """A TLS server that answers and ends with or without close_notify."""
 
     def __init__(self, context: ssl.SSLContext, said: bytes, *, announces: bool) -> None:
         self._context = context
@@ -200,7 +200,7 @@ class _Secured:
         self._announces = announces
 
     async def meet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Serve one connection, with TLS made by hand."""
+        """Serve one connection with manual TLS."""
         incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         tls = self._context.wrap_bio(incoming, outgoing, server_side=True)
 
@@ -220,7 +220,7 @@ class _Secured:
         tls.write(self._said)
         if self._announces:
             with contextlib.suppress(ssl.SSLWantReadError):
-                tls.unwrap()  # the other side's word is not waited for
+                tls.unwrap()  # the other side's close_notify is not awaited
         writer.write(outgoing.read())
         await writer.drain()
         sock: socket.socket = writer.get_extra_info("socket")
@@ -240,10 +240,10 @@ class _Secured:
         ),
     ],
 )
-async def test_tls_that_ends_without_a_word(
+async def test_tls_body_without_close_notify_is_truncated(
     tmp_path: Path, said: bytes, *, announces: bool, truncated: bool
 ) -> None:
-    """A body that ends with the connection is whole only if TLS says that it ended (section 8)."""
+    """For bodies that end with the connection (section 8)."""
     store = tmp_path / "trusted.pem"
     store.write_bytes(authority("trusted").pem)
     secured = _Secured(server_context(Leaf(), tmp_path), said, announces=announces)

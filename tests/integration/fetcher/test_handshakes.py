@@ -1,4 +1,4 @@
-"""TLS where there is none: handshakes that do not end, plain ports, contexts that do not verify."""
+"""TLS handshake faults: unfinished handshakes, plain ports, unverified contexts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.sites.steps import Act
 async def listening(
     meet: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]],
 ) -> AsyncIterator[str]:
-    """Run a server below HTTP and TLS; gives its https URL."""
+    """Run a server below HTTP and TLS; yields its https URL."""
 
     async def guarded(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -39,13 +39,13 @@ async def listening(
 
 
 async def stall(reader: asyncio.StreamReader, _: asyncio.StreamWriter) -> None:
-    """Take all that comes and say nothing."""
+    """Receive everything and send nothing."""
     while await reader.read(65_536):
         pass
 
 
 async def drip(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Begin a handshake, a byte at a time."""
+    """Start a handshake, a byte at a time."""
     for byte in b"\x16\x03\x03\x0f\xff\x02" + bytes(1_000):
         writer.write(bytes([byte]))
         await writer.drain()
@@ -68,13 +68,12 @@ async def plain(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
         pytest.param(plain, None, 5.0, Reason.TLS, id="plain-http-on-443"),
     ],
 )
-async def test_server_without_a_handshake(
+async def test_unfinished_handshake_meets_connect_limit(
     meet: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]],
     limits: Limits | None,
     total_s: float,
     reason: Reason,
 ) -> None:
-    """A handshake that does not come to its end costs the connect limit at most."""
     started = time.monotonic()
     async with listening(meet) as url, fetching(limits) as fetcher:
         result = await fetcher.fetch(request(url, total_s=total_s))
@@ -83,8 +82,8 @@ async def test_server_without_a_handshake(
     assert time.monotonic() - started < 4
 
 
-async def test_tls_on_a_plain_port() -> None:
-    """A TLS alert is no answer to a plain request (tls-on-80)."""
+async def test_tls_alert_on_plain_port_is_no_answer() -> None:
+    """Corpus entry tls-on-80."""
     steps = (b"\x15\x03\x01\x00\x02\x02\x16", Act.CLOSE)
     async with serving(steps) as origin, fetching() as fetcher:
         result = await fetcher.fetch(request(origin.url()))
@@ -92,8 +91,8 @@ async def test_tls_on_a_plain_port() -> None:
     assert result.reason is Reason.PROTOCOL
 
 
-async def test_transport_security_of_a_plain_answer_changes_nothing() -> None:
-    """HSTS over plain HTTP is ignored: the next request is as plain (hsts-header)."""
+async def test_hsts_of_plain_answer_is_ignored() -> None:
+    """The next request is plain too (hsts-header)."""
     page = answer(b"", "Strict-Transport-Security: max-age=31536000")
     async with serving([page]) as origin, fetching() as fetcher:
         for _ in range(2):
@@ -101,8 +100,7 @@ async def test_transport_security_of_a_plain_answer_changes_nothing() -> None:
 
 
 @pytest.mark.parametrize("field", ["check_hostname", "verify_mode"])
-def test_context_that_does_not_verify_is_refused(field: str) -> None:
-    """There is no way to switch the verification of certificates off."""
+def test_context_without_verification_is_refused(field: str) -> None:
     context = ssl.create_default_context()
     context.check_hostname = False
     if field == "verify_mode":

@@ -1,4 +1,4 @@
-"""Large bodies: few at once, without harm to small ones, to other hosts, or to who has to wait."""
+"""Large bodies: few at once, without harm to small bodies, other hosts or waiting requests."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 HTML = "Content-Type: text/html"
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n"
-# Of a body that is large already.
+# Sent by a body that is already large.
 DROP: list[Step] = [b"<p>drop", 0.1]
 BOOK = {f"{name}.test": ["127.0.0.1"] for name in ("a", "b", "c")}
 LIMITS = Limits(connections=16, connections_per_host=8)
@@ -27,13 +27,13 @@ LARGE = b"<p>large " * (2 * SMALL_BYTES // 9)
 async def get(
     fetcher: HttpFetcher, port: int, name: str, path: str, total_s: float = 60.0
 ) -> Response | Failure:
-    """Ask a host by one of its names."""
+    """Request a host by one of its names."""
     url = f"http://{name}.test:{port}/{path}"
     return await fetcher.fetch(request(url, body_bytes_max=5_000_000, total_s=total_s))
 
 
-async def test_a_host_that_is_slow_with_large_bodies_holds_up_its_own_alone() -> None:
-    """Two of its bodies never end; a third waits, is not heard out, and is no failure."""
+async def test_host_with_slow_large_bodies_delays_only_itself() -> None:
+    """Two of its bodies never end; a third waits, is not read, and is no failure."""
     begun = asyncio.Semaphore(0)
 
     def say(asked: Asked) -> list[Step]:
@@ -65,8 +65,8 @@ async def test_a_host_that_is_slow_with_large_bodies_holds_up_its_own_alone() ->
     assert after.body == LARGE
 
 
-async def test_who_waits_longer_than_a_server_may_be_silent_is_heard_out() -> None:
-    """The server was not silent: nothing of it was read meanwhile."""
+async def test_body_that_waited_beyond_idle_limit_is_read() -> None:
+    """The server was not silent; we did not read."""
 
     def say(asked: Asked) -> list[Step]:
         if asked.target == "/slow":
@@ -84,8 +84,8 @@ async def test_who_waits_longer_than_a_server_may_be_silent_is_heard_out() -> No
     assert waited.body == LARGE
 
 
-async def test_a_small_answer_that_becomes_a_large_body_waits_as_well() -> None:
-    """What is decoded counts: of a thousand times as much nothing more is made until then."""
+async def test_small_answer_that_decodes_large_waits() -> None:
+    """The decoded size counts, and decoding pauses meanwhile."""
     packed = gzip.compress(b"<p>" + bytes(4_000_000), mtime=0)
 
     def say(asked: Asked) -> list[Step]:

@@ -1,4 +1,4 @@
-"""What a worker's memory comes to when all its pages are as large as pages may be."""
+"""Peak memory of a worker whose pages all have the maximum size."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from orbweaver.model.settings import Settings
 from tests.integration.fetcher.origin import Asked, serving
 from tests.sites.steps import Act, Step
 
-# Of the 375 that a worker has at least (`infra/config.py`): programs, bodies, and one page that is
-# read, which is done in a process of its own elsewhere.
+# Of a worker's minimum of 375 (`infra/config.py`): programs, bodies, and one page being parsed,
+# which elsewhere runs in its own process.
 MEMORY_MIB = 220
 CHUNK = (b"<p>x <a href=/y>z</a> " + b"lorem ipsum " * 20) * 250
 NOWHERE = {
@@ -22,8 +22,8 @@ NOWHERE = {
 }
 
 
-async def test_a_full_batch_of_the_largest_pages_fits() -> None:
-    """64 pages at once, each cut at the cap, beside all that a worker loads (case 60)."""
+async def test_full_batch_of_largest_pages_fits() -> None:
+    """64 pages at once, each cut at the limit (case 60)."""
     chunks = Settings().body_bytes_max // len(CHUNK) + 2
 
     def say(_asked: Asked) -> list[Step]:

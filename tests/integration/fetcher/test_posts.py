@@ -1,4 +1,4 @@
-"""Posting: through the same guard, on the same terms, and never any further."""
+"""POST requests of the notifier: same address guard, no redirects."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BODY = b'{"a":1}'
 
 
 def posting(receiver: Receiver, **changes: object) -> Request:
-    """Make a request as the notifier does."""
+    """Build a request as the notifier does."""
     parts: dict[str, object] = {
         "url": receiver.url,
         "user_agent": "mine/1",
@@ -29,8 +29,8 @@ def posting(receiver: Receiver, **changes: object) -> Request:
     return Request(**{**parts, **changes})  # type: ignore[arg-type] # the fields' own types
 
 
-async def test_a_body_is_posted_once() -> None:
-    """The body as it is, with its length, its headers and who posts."""
+async def test_body_is_posted_once() -> None:
+    """With its length, headers and user agent."""
     with receiving(204) as receiver:
         async with fetching() as fetcher:
             answer = await fetcher.fetch(posting(receiver))
@@ -44,8 +44,7 @@ async def test_a_body_is_posted_once() -> None:
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-async def test_redirects_are_not_followed(status: int) -> None:
-    """The body goes nowhere else, whatever the answer says."""
+async def test_post_does_not_follow_redirects(status: int) -> None:
     with receiving(status) as receiver:
         async with fetching() as fetcher:
             answer = await fetcher.fetch(posting(receiver))
@@ -54,8 +53,7 @@ async def test_redirects_are_not_followed(status: int) -> None:
     assert answer.status == status
 
 
-async def test_an_inner_address_is_not_posted_to() -> None:
-    """Nothing arrives unless the address is allowed."""
+async def test_post_to_private_address_is_refused() -> None:
     with receiving() as receiver:
         fetcher = HttpFetcher()
         answer = await fetcher.fetch(posting(receiver))
@@ -65,8 +63,7 @@ async def test_an_inner_address_is_not_posted_to() -> None:
     assert answer.reason is Reason.ADDRESS
 
 
-async def test_of_the_answer_little_is_read() -> None:
-    """A receiver that says a lot is not listened to."""
+async def test_post_reads_little_of_answer() -> None:
     with receiving(200) as receiver:
         receiver.says = b"x" * 5_000_000
         async with fetching() as fetcher:
@@ -75,8 +72,7 @@ async def test_of_the_answer_little_is_read() -> None:
     assert len(answer.body or b"") <= 1_000
 
 
-async def test_a_receiver_that_thinks_too_long_is_left() -> None:
-    """The whole of it has its time."""
+async def test_post_meets_total_limit() -> None:
     with receiving() as receiver:
         receiver.waits = threading.Event()
         async with fetching() as fetcher:

@@ -1,4 +1,4 @@
-"""Asking by way of proxies: what reaches whom, and what is never done."""
+"""Requests by proxies: who receives what, and forbidden combinations."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ from tests.sites.steps import Act
 pytestmark = pytest.mark.usefixtures("trusted")
 
 
-async def test_plain_request_by_way_of_a_proxy() -> None:
-    """The proxy is given its credentials with every request, the target never sees them."""
+async def test_plain_request_by_proxy() -> None:
+    """The proxy gets its credentials with every request, the target never."""
     proxy = ForwardProxy(way=Way.AUTHENTICATE, authorization=BASIC, book={"site.test": "127.0.0.1"})
     async with (
         serving([answer(b"<p>hi", HTML), Act.CLOSE]) as origin,
@@ -51,7 +51,7 @@ async def test_plain_request_by_way_of_a_proxy() -> None:
 
 
 async def test_tunnel(tmp_path: Path, dialled: list[tuple[str, int]]) -> None:
-    """CONNECT carries credentials and our own user agent; what is inside is the target's alone."""
+    """CONNECT has credentials and our user agent; only the target gets the content."""
     proxy = ForwardProxy(way=Way.AUTHENTICATE, authorization=BASIC, book={"good.test": "127.0.0.1"})
     async with (
         serving([answer(b"<p>hi", HTML)], tls=server_context(Leaf(), tmp_path)) as origin,
@@ -77,8 +77,8 @@ async def test_tunnel(tmp_path: Path, dialled: list[tuple[str, int]]) -> None:
 
 
 @pytest.mark.parametrize("secure", [False, True])
-async def test_proxy_that_is_spoken_to_over_tls(tmp_path: Path, secure: bool) -> None:
-    """An https proxy takes plain requests and tunnels alike; its certificate names its address."""
+async def test_proxy_over_tls(tmp_path: Path, secure: bool) -> None:
+    """Plain requests and tunnels; the certificate names the proxy's address."""
     folders = [tmp_path / "proxy", tmp_path / "origin"]
     for folder in folders:
         folder.mkdir()
@@ -100,8 +100,8 @@ async def test_proxy_that_is_spoken_to_over_tls(tmp_path: Path, secure: bool) ->
     assert [inside.target for inside in origin.asked] == ["/"]
 
 
-async def test_direct_request_passes_proxies_by() -> None:
-    """A crawl that wants no proxy gets none, though the stack has some."""
+async def test_direct_request_ignores_proxies() -> None:
+    """For a crawl without a proxy on a stack with proxies."""
     async with (
         serving([answer(b"<p>hi", HTML)]) as origin,
         proxying() as proxy,
@@ -112,7 +112,7 @@ async def test_direct_request_passes_proxies_by() -> None:
     assert proxy.heads == []
 
 
-# --- what is never done -----------------------------------------------------------------------
+# --- forbidden combinations -------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -130,10 +130,10 @@ async def test_direct_request_passes_proxies_by() -> None:
         "http://public.test:6379/",
     ],
 )
-async def test_inner_target_is_not_told_to_a_proxy(
+async def test_private_target_is_not_sent_to_proxy(
     url: str, dialled: list[tuple[str, int]]
 ) -> None:
-    """Literals and names are judged here before a proxy hears of them."""
+    """Literals and names are checked first."""
     book = {"inner.test": ["10.0.0.1"], "mixed.test": [PUBLIC, "::1"], "public.test": [PUBLIC]}
     async with (
         proxying() as proxy,
@@ -151,18 +151,18 @@ async def test_inner_target_is_not_told_to_a_proxy(
         (socket.gaierror(socket.EAI_NONAME, "not known"), Reason.DNS_UNKNOWN),
     ],
 )
-async def test_unknown_target_is_not_told_to_a_proxy(error: OSError, reason: Reason) -> None:
-    """A name that we cannot resolve cannot be judged."""
+async def test_unresolved_target_is_not_sent_to_proxy(error: OSError, reason: Reason) -> None:
+    """A name without an address cannot be checked."""
     book = {"nowhere.test": error}
     async with proxying() as proxy, fetching(proxy.url(), book=book) as fetcher:
         failure = failed(await fetcher.fetch(request("http://nowhere.test/")))
     assert (failure.reason, proxy.heads) == (reason, [])
 
 
-async def test_public_target_is_judged_once_a_minute(
+async def test_public_target_is_checked_once_a_minute(
     dialled: list[tuple[str, int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A public name goes to the proxy, which then dials what it likes; so many are remembered."""
+    """The proxy then resolves it itself; the cache is limited."""
     names = Names({"public.test": [PUBLIC], "other.test": [PUBLIC]})
     proxy = ForwardProxy(book={"public.test": "127.0.0.1"}, way=Way.FORBID)
     async with proxying(proxy), fetching(proxy.url(), allowed=PUBLIC_ONLY) as fetcher:
@@ -179,8 +179,8 @@ async def test_public_target_is_judged_once_a_minute(
     assert {address for address, _ in dialled} == {"127.0.0.1"}
 
 
-async def test_proxy_on_an_inner_address_is_not_dialled(dialled: list[tuple[str, int]]) -> None:
-    """A proxy's own address is guarded too, unless it is on the allow-list."""
+async def test_proxy_on_private_address_is_not_dialled(dialled: list[tuple[str, int]]) -> None:
+    """Unless the allow-list has it."""
     async with (
         proxying() as proxy,
         fetching(
@@ -195,8 +195,7 @@ async def test_proxy_on_an_inner_address_is_not_dialled(dialled: list[tuple[str,
     assert (proxy.heads, dialled) == ([], [])
 
 
-async def test_a_fetcher_dials_one_kind_only() -> None:
-    """There is no way to send a request that is meant for a proxy directly, nor the reverse."""
+async def test_fetcher_is_direct_or_proxied_never_both() -> None:
     dialler = HttpFetcher(allowed=LOOPBACK, dials_proxies=True)
     with pytest.raises(ValueError, match="proxies"):
         await dialler.fetch(request("http://site.test/"))

@@ -1,4 +1,4 @@
-"""Asking by way of proxies: what fails how."""
+"""Failures of proxies."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ pytestmark = pytest.mark.usefixtures("trusted")
 
 @pytest.mark.parametrize("secure", [False, True])
 @pytest.mark.parametrize("way", [Way.AUTHENTICATE, None])
-async def test_broken_proxy_gives_way_to_another(
+async def test_broken_proxy_is_replaced_by_another(
     secure: bool, way: Way | None, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """One that refuses us, or is not there, is left alone; the next one asks at once."""
+    """A refusing or absent proxy rests; the next one is used at once."""
     caplog.set_level(logging.INFO)
     book = {"good.test": "127.0.0.1"}
     bad = ForwardProxy(way=way or Way.FORWARD, authorization="Basic other", book=book)
@@ -55,10 +55,10 @@ async def test_broken_proxy_gives_way_to_another(
 
 @pytest.mark.parametrize("secure", [False, True])
 @pytest.mark.parametrize("way", [Way.AUTHENTICATE, None])
-async def test_nobody_to_ask_through(
+async def test_request_without_usable_proxy_is_deferred(
     secure: bool, way: Way | None, dialled: list[tuple[str, int]]
 ) -> None:
-    """Without a usable proxy the URL comes later, as no attempt; it is never asked directly."""
+    """It is no attempt, and is never sent directly."""
     async with (
         serving([answer(b"<p>hi", HTML)]) as origin,
         proxying(ForwardProxy(way=way or Way.FORWARD, authorization="Basic other")) as proxy,
@@ -86,8 +86,8 @@ async def test_nobody_to_ask_through(
         (Way.HANG, Reason.TIMEOUT, "not connected within 0.3 s"),
     ],
 )
-async def test_tunnel_that_is_not_made(way: Way, reason: Reason, detail: str) -> None:
-    """Whose fault that is nobody knows: it is an attempt, and the next one is another proxy's."""
+async def test_failed_tunnel_counts_as_attempt(way: Way, reason: Reason, detail: str) -> None:
+    """The cause is unknown; the next attempt uses another proxy."""
     proxies = [ForwardProxy(way=way), ForwardProxy(way=way)]
     async with (
         proxying(proxies[0]),
@@ -103,8 +103,8 @@ async def test_tunnel_that_is_not_made(way: Way, reason: Reason, detail: str) ->
     assert sorted(len(proxy.heads) for proxy in proxies) == [1, 1]
 
 
-async def test_bad_gateway_of_a_plain_request() -> None:
-    """It may be the target's own answer, so it is one; the next request goes another way."""
+async def test_bad_gateway_of_plain_request_is_answer() -> None:
+    """It can be the target's own; the next request uses another proxy."""
     proxies = [ForwardProxy(way=Way.BAD_GATEWAY), ForwardProxy(way=Way.BAD_GATEWAY)]
     async with (
         proxying(proxies[0]),
@@ -121,8 +121,7 @@ async def test_bad_gateway_of_a_plain_request() -> None:
 @pytest.mark.parametrize(
     "leaf", [Leaf(issuer="unknown"), Leaf(days=(-20, -10)), Leaf(names=("other.test",))]
 )
-async def test_bad_certificate_behind_a_tunnel(leaf: Leaf, tmp_path: Path) -> None:
-    """The target is verified through the tunnel, and its fault is not taken for the proxy's."""
+async def test_bad_target_certificate_is_not_blamed_on_proxy(leaf: Leaf, tmp_path: Path) -> None:
     proxy = ForwardProxy(book={"good.test": "127.0.0.1"})
     async with (
         serving([answer(b"<p>hi", HTML)], tls=server_context(leaf, tmp_path)) as origin,
@@ -146,8 +145,8 @@ async def test_bad_certificate_behind_a_tunnel(leaf: Leaf, tmp_path: Path) -> No
     ],
     ids=["unknown issuer", "expired", "of another address"],
 )
-async def test_certificate_of_a_proxy_is_verified(scheme: str, leaf: Leaf, tmp_path: Path) -> None:
-    """A proxy that is not who it says it is gets no credentials, and is left alone."""
+async def test_proxy_certificate_is_verified(scheme: str, leaf: Leaf, tmp_path: Path) -> None:
+    """A wrong proxy gets no credentials, and rests."""
     theirs = server_context(leaf, tmp_path)
     proxy = ForwardProxy()
     async with proxying(proxy, tls=theirs), fetching(proxy.url(CREDENTIALS)) as fetcher:
@@ -157,10 +156,10 @@ async def test_certificate_of_a_proxy_is_verified(scheme: str, leaf: Leaf, tmp_p
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[]", '["http://user:pa%3Ass@"]', '"http://pa:ss@h"'])
-async def test_list_that_is_none(
+async def test_invalid_proxy_list_stops_proxied_requests(
     text: str, dialled: list[tuple[str, int]], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A secret that holds no list stops what is meant for proxies, and is not shown."""
+    """The error does not contain the secret."""
     async with (
         serving([answer(b"<p>hi", HTML)]) as origin,
         fetching(text=text) as fetcher,

@@ -1,4 +1,4 @@
-"""Whether a server can be reached at all, before anything is asked of it."""
+"""Reachability check of a server before any request."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from tests.integration.fetcher.origin import LOOPBACK, Names, answer, serving
 PAGE = (answer(b"<title>A page</title>"),)
 
 
-async def test_a_server_that_listens_is_asked_nothing() -> None:
-    """One connection is made and closed, by address and by name; no request is sent."""
+async def test_reachable_server_gets_no_request() -> None:
+    """One connection is made and closed, by address and by name."""
     async with serving(PAGE) as origin:
         assert await trouble_at(origin.url(), LOOPBACK) is None
         names = Names({"shop.test": ["127.0.0.1"]})
@@ -27,8 +27,8 @@ async def test_a_server_that_listens_is_asked_nothing() -> None:
         assert (origin.connections, origin.asked) == (2, [])
 
 
-async def test_a_port_where_nothing_listens() -> None:
-    """The words are those of the system, without the address in them."""
+async def test_closed_port_is_reported_in_system_words() -> None:
+    """Without the address."""
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{unused.getsockname()[1]}/"
@@ -50,21 +50,19 @@ async def test_a_port_where_nothing_listens() -> None:
         ([], "the name has no address"),
     ],
 )
-async def test_a_name_that_leads_nowhere(found: list[str] | Exception, said: str) -> None:
-    """Unknown names, resolvers that fail and addresses inside are told apart."""
+async def test_name_errors_are_distinguished(found: list[str] | Exception, said: str) -> None:
+    """Unknown names, failing resolvers and private addresses."""
     names = Names({"shop.test": found})
     assert await trouble_at("http://shop.test/", PUBLIC_ONLY, resolver=lambda: names) == said
 
 
-async def test_an_address_inside_is_not_dialled() -> None:
-    """What a worker refuses is refused here, and no connection is made."""
+async def test_private_address_is_not_dialled() -> None:
     async with serving(PAGE) as origin:
         assert await trouble_at(origin.url(), PUBLIC_ONLY) == "127.0.0.1 is loopback"
         assert origin.connections == 0
 
 
-async def test_a_certificate_that_nothing_vouches_for(tmp_path: Path) -> None:
-    """TLS is tried as well, and what is wrong with a certificate is said."""
+async def test_untrusted_certificate_is_reported(tmp_path: Path) -> None:
     leaf = Leaf(issuer="itself")
     async with serving(PAGE, tls=server_context(leaf, tmp_path)) as origin:
         names = Names({"good.test": ["127.0.0.1"]})
@@ -73,8 +71,7 @@ async def test_a_certificate_that_nothing_vouches_for(tmp_path: Path) -> None:
     assert said == "the certificate is not in order: self-signed certificate"
 
 
-async def test_a_server_without_tls() -> None:
-    """A handshake that comes to nothing is said in words."""
+async def test_server_without_tls_is_reported() -> None:
     async with serving(PAGE) as origin:
         url = origin.url().replace("http:", "https:")
         said = await trouble_at(url, LOOPBACK, connect_s=0.5)

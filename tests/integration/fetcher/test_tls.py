@@ -31,7 +31,7 @@ GOOD = Leaf()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """A certificate, what the server does with its context, what it says, and what comes of it."""
+    """A certificate, context settings, the answer, and the expected result."""
 
     leaf: Leaf = GOOD
     host: str = "good.test"
@@ -61,11 +61,11 @@ SERVED: dict[str, Case] = {
     "incomplete-chain": Case(leaf=Leaf(issuer="intermediate", chain=False), reason=Reason.TLS),
     "10000-sans": Case(
         leaf=Leaf(names=(*(f"h{number}.test" for number in range(10_000)), "good.test")),
-        reason=Reason.TLS,  # OpenSSL takes 100 KB of certificates
+        reason=Reason.TLS,  # OpenSSL accepts 100 KB of certificates
     ),
     "sha1-signature": Case(leaf=Leaf(sha1=True), reason=Reason.TLS),
     "rsa-1024": Case(leaf=Leaf(rsa_bits=1024), reason=Reason.TLS),
-    # These servers of Python hang up without a word; see `test_server_that_says_why`.
+    # These Python servers close without an alert; see `test_server_alert_is_reported`.
     "tls1.0-only": Case(versions=("TLSv1", "TLSv1"), reason=Reason.TLS_HANDSHAKE),
     "tls1.1-only": Case(versions=("TLSv1_1", "TLSv1_1"), reason=Reason.TLS_HANDSHAKE),
     "tls1.2-only": Case(versions=("TLSv1_2", "TLSv1_2")),
@@ -84,7 +84,7 @@ SERVED: dict[str, Case] = {
     "idn-host": Case(leaf=Leaf(names=("xn--bcher-kva.test",)), host="xn--bcher-kva.test"),
     "redirect-https-to-http": Case(steps=(answer(b"", "Location: http://x/", status="302 F"),)),
 }
-# Those that have a test of their own, here or beside.
+# Cases with their own test, here or in another file.
 OTHERS = {
     "client-cert-required",
     "handshake-stall",
@@ -98,14 +98,14 @@ OTHERS = {
 
 @pytest.fixture(autouse=True)
 def _trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have the fetcher's own context trust the one authority, as OpenSSL is told to."""
+    """Make the fetcher's own context trust the test authority, as OpenSSL is configured."""
     store = tmp_path / "trusted.pem"
     store.write_bytes(authority("trusted").pem)
     monkeypatch.setenv("SSL_CERT_FILE", str(store))
 
 
 def context_of(case: Case, folder: Path) -> ssl.SSLContext:
-    """Make the server's context of a case."""
+    """Build the server context of a case."""
     context = server_context(case.leaf, folder)
     if case.versions:
         context.minimum_version = ssl.TLSVersion[case.versions[0]]
@@ -123,7 +123,7 @@ def context_of(case: Case, folder: Path) -> ssl.SSLContext:
 @pytest.mark.filterwarnings("ignore:ssl.TLSVersion.TLSv1:DeprecationWarning")
 @pytest.mark.parametrize("name", SERVED)
 async def test_certificates_and_handshakes(name: str, tmp_path: Path) -> None:
-    """What a browser would refuse is a TLS failure, and nothing of it is fetched."""
+    """Everything that a browser would refuse is a TLS failure and is not fetched."""
     case = SERVED[name]
     book = {case.host: ["127.0.0.1"]}
     started = time.monotonic()
@@ -157,16 +157,15 @@ async def test_certificate_error_outranks_refused_connection_of_other_address(
     assert "certificate has expired" in result.detail
 
 
-def test_every_case_of_the_corpus_is_here() -> None:
-    """The table above and the tests below have all of them."""
+def test_every_case_of_corpus_is_tested() -> None:
     with corpus("tls", "cases.tsv").open(newline="") as rows:
         names = {row["case"] for row in csv.DictReader(rows, delimiter="\t")}
     assert names
     assert names <= SERVED.keys() | OTHERS
 
 
-async def test_name_is_sent_for_the_right_certificate(tmp_path: Path) -> None:
-    """A server with many certificates is told the name (sni-missing-default-cert)."""
+async def test_server_name_is_sent(tmp_path: Path) -> None:
+    """For servers with many certificates (sni-missing-default-cert)."""
     (tmp_path / "right").mkdir()
     right = server_context(Leaf(), tmp_path / "right")
     default = server_context(Leaf(names=("default.test",)), tmp_path)
@@ -184,8 +183,8 @@ async def test_name_is_sent_for_the_right_certificate(tmp_path: Path) -> None:
     assert isinstance(result, Response)
 
 
-async def test_dead_connections_under_tls_are_no_failure(tmp_path: Path) -> None:
-    """TLS connections are pooled, and given up without a failure, like plain ones (case 30)."""
+async def test_dead_tls_connections_are_no_failure(tmp_path: Path) -> None:
+    """They are pooled and dropped like plain ones (case 30)."""
 
     def say(asked: object) -> tuple[Step, ...]:
         return (answer(PAGE), 0.01, Act.CLOSE) if len(origin.asked) % 2 else (answer(PAGE),)
@@ -204,7 +203,7 @@ async def test_dead_connections_under_tls_are_no_failure(tmp_path: Path) -> None
 
 @contextmanager
 def saying_why(context: ssl.SSLContext) -> Iterator[str]:
-    """Run a server that sends alerts, which asyncio's do not; for one, gives its URL."""
+    """Run a server that sends alerts, unlike asyncio's; yields its URL."""
 
     def run() -> None:
         sock, _ = listener.accept()
@@ -235,8 +234,8 @@ def saying_why(context: ssl.SSLContext) -> Iterator[str]:
     ],
     ids=["client-cert-required", "tls1.2", "tls1.0-only", "tls1.1-only", "null-cipher"],
 )
-async def test_server_that_says_why(case: Case, said: str, tmp_path: Path) -> None:
-    """An alert is told, during the handshake and, as TLS 1.3 has it, right after it."""
+async def test_server_alert_is_reported(case: Case, said: str, tmp_path: Path) -> None:
+    """During the handshake, or right after it as in TLS 1.3."""
     with saying_why(context_of(case, tmp_path)) as url:
         async with fetching(book={"good.test": ["127.0.0.1"]}) as fetcher:
             result = await fetcher.fetch(request(url))

@@ -1,4 +1,4 @@
-"""Fetchers that ask by way of proxies, for tests of them."""
+"""Fetchers with proxies for tests."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ async def fetching(
     proxies_allowed: Allowed = LOOPBACK,
     text: str | None = None,
 ) -> AsyncIterator[ProxyingFetcher]:
-    """Make a fetcher over a list of proxies."""
+    """Open a fetcher with a list of proxies."""
     world = World(secrets={"pool": json.dumps(urls) if text is None else text})
     limits = Limits(connect_s=2)
     clock = SystemClock()
@@ -54,7 +54,7 @@ async def fetching(
 
 
 async def closed_port() -> int:
-    """Find a port where nobody listens."""
+    """Return a closed port."""
     server = await asyncio.start_server(lambda _reader, _writer: None, "127.0.0.1", 0)
     port: int = server.sockets[0].getsockname()[1]
     server.close()
@@ -63,7 +63,7 @@ async def closed_port() -> int:
 
 
 def failed(result: Response | Failure) -> Failure:
-    """Expect a failure that shows no credentials."""
+    """Expect a failure without credentials in its text."""
     assert isinstance(result, Failure), result
     assert not any(secret in repr(result) for secret in SECRETS)
     return result

@@ -47,18 +47,18 @@ _FETCHER = "tests/integration/fetcher"
 # Tests of cases that a site on one machine cannot serve, or not all of: files with their tests.
 ELSEWHERE: dict[int, tuple[str, ...]] = {
     31: (
-        f"{_FETCHER}/test_dialling.py::test_name_that_does_not_resolve",
-        f"{_FETCHER}/test_dialling.py::test_name_server_that_is_silent",
+        f"{_FETCHER}/test_dialling.py::test_unknown_name_differs_from_failed_lookup",
+        f"{_FETCHER}/test_dialling.py::test_silent_name_server_meets_lookup_limit",
     ),
     32: (f"{_FETCHER}/test_faults.py::test_network_unreachable",),
-    53: (f"{_FETCHER}/test_dialling.py::test_corpus_of_inner_addresses",),
+    53: (f"{_FETCHER}/test_dialling.py::test_corpus_of_private_addresses_is_refused",),
     54: (
-        f"{_FETCHER}/test_dialling.py::test_name_with_any_inner_address_is_refused",
-        f"{_FETCHER}/test_dialling.py::test_name_that_is_rebound_is_refused_at_the_socket",
-        f"{_FETCHER}/test_dialling.py::test_name_is_judged_anew_at_each_lookup",
+        f"{_FETCHER}/test_dialling.py::test_name_with_one_private_address_is_refused",
+        f"{_FETCHER}/test_dialling.py::test_rebound_name_is_refused_at_socket",
+        f"{_FETCHER}/test_dialling.py::test_name_is_checked_at_each_lookup",
     ),
-    56: (f"{_FETCHER}/test_dialling.py::test_literal_is_refused_before_it_is_dialled",),
-    57: (f"{_FETCHER}/test_dialling.py::test_odd_port_of_a_public_name_is_refused",),
+    56: (f"{_FETCHER}/test_dialling.py::test_literal_address_is_refused_before_dialling",),
+    57: (f"{_FETCHER}/test_dialling.py::test_unusual_port_of_public_name_is_refused",),
     65: ("tests/unit/parsing/test_sitemap_bounds.py",),
     66: (
         "tests/unit/parsing/test_html_scan.py::test_megabyte_of_any_markup_is_scanned_in_linear_time",
