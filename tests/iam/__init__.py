@@ -1,1 +1,1 @@
-"""Roles as a closed loop: what functions need of AWS, beside what they are granted."""
+"""IAM check: used permissions against granted ones."""

@@ -1,8 +1,8 @@
-"""`python -m tests.iam FOLDER [--all]`: what the end-to-end tests used, beside what roles grant.
+"""Compare used permissions with granted ones: `python -m tests.iam FOLDER [--all]`.
 
-Each stack of the tests has left its book in the folder, whichever process it was in; the order
-does not matter. Nothing may be used that is not granted. After `make test-long`, with `--all`,
-nothing may be granted either that neither a function nor AWS itself uses (tests/e2e/needs.py).
+Each test stack leaves its book in the folder, from any process and in any order. Every used
+permission must be granted. After `make test-long`, with `--all`, every granted permission must be
+used by a function or by AWS itself (tests/e2e/needs.py).
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from tests.iam.book import Book, together
 
 
 def problems(book: Book, *, whole: bool) -> list[str]:
-    """Say what does not fit; `whole`: all that functions do was done."""
+    """Return the mismatches; `whole` is true if all work of the functions was done."""
     found = [f"used, and not granted: {use}" for use in book.denied]
     if not book.used:
         found.append("nothing was used: no end-to-end test has left a book")
     if whole:
         spare = set(book.spare) - USED_BY_AWS - ONLY_IN_CONTRACT - ONLY_RENDERING - ADVISORY
-        # The renderer is the worker's program: what that uses, it may have to use.
+        # The renderer runs the worker's program and needs its permissions too.
         spare -= {use.replace("worker ", "renderer ", 1) for use in book.used}
         found += [f"granted, and not used: {grant}" for grant in sorted(spare)]
     return found
 
 
 def main(words: list[str]) -> int:
-    """Compare, and say what was seen."""
+    """Compare and print the result."""
     parser = argparse.ArgumentParser(prog="python -m tests.iam", description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--all", action="store_true", help="all that functions do was done")

@@ -1,8 +1,8 @@
-"""An account in this process: moto holds the data, and each function runs here under its role.
+"""An account in this process: moto holds the data, and each function runs under its role.
 
-The handlers are the deployed ones, with the adapters and clients of the product. In front of every
-request stands `Guard`, which knows what IAM asks for it (orbweaver.adapters.aws.permissions) and
-what the function's role grants: what is not granted is answered as AWS answers it.
+Handlers, adapters and clients are the deployed ones. `Guard` checks each request by the permissions
+that IAM requires (orbweaver.adapters.aws.permissions) and the role's grants, and refuses it as AWS
+does.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ TIME_MS = 60_000
 
 
 class Guard:
-    """Refuses what a role does not grant, and notes what was asked for."""
+    """Refuses requests that a role does not permit, and records them all."""
 
     def __init__(self, role: str, granted: frozenset[str]) -> None:
         self.role = role
@@ -60,19 +60,19 @@ class Guard:
         self.refused: list[str] = []
 
     def watch(self, client: Any) -> None:
-        """Stand before a client from now on."""
+        """Check a client's requests from now on."""
         service = client.meta.service_model.service_id.hyphenize()
         events = client.meta.events
         events.register_last(f"provide-client-params.{service}", self._asked)
         events.register_last(f"after-call.{service}", self._answered)
 
     def check(self, service: str, operation: str, params: Mapping[str, Any]) -> None:
-        """Refuse a request that needs more than is granted."""
+        """Refuse a request without permission."""
         for needed in permissions.needed(service, operation, params):
             self._check(needed, operation)
 
     def _check(self, needed: permissions.Permission, operation: str) -> None:
-        # A secret is granted by its whole ARN, here by its name.
+        # Grants name a secret by its full ARN, here by its name.
         resource = needed.resource.removesuffix(permissions.SUFFIX)
         use = f"{self.role} {needed.action} {resource}"
         self.used.add(use)
@@ -96,7 +96,7 @@ class Guard:
 
 
 class _Inserts(WithInserts):
-    """Insertions as IAM sees them, carried out by a client that is not guarded."""
+    """Insertions as IAM sees them, executed by an unguarded client."""
 
     def __init__(self, guarded: Any, plain: Any, guard: Guard) -> None:
         super().__init__(plain)
@@ -112,7 +112,7 @@ class _Inserts(WithInserts):
 
 
 class _Clients(Aws):
-    """The clients of a function, guarded."""
+    """Guarded clients of a function."""
 
     def __init__(self, guard: Guard, *watchers: Any) -> None:
         super().__init__(None, *watchers, guard, validates=True)
@@ -131,7 +131,7 @@ class _Clients(Aws):
 
 
 class _Function(Container):
-    """A container whose clients are guarded."""
+    """A container with guarded clients."""
 
     def __init__(self, guard: Guard) -> None:
         super().__init__()
@@ -152,7 +152,7 @@ class _Function(Container):
 
 @dataclass(frozen=True, slots=True)
 class _Context:
-    """What Lambda tells of an invocation."""
+    """Lambda's context of an invocation."""
 
     time_ms: int
     aws_request_id: str = "request"
@@ -162,10 +162,10 @@ class _Context:
 
 
 class Account(Patient):
-    """The stack's parts in moto, named as grants name them."""
+    """Resources of the stack in moto, with the names that grants use."""
 
     def __init__(self, endpoint_url: str, kept: ExitStack) -> None:
-        """Make tables, queues, the bucket, the database and the secret."""
+        """Create tables, queues, the bucket, the database and the secret."""
         self._kept, self._clients = kept, {}
         self.environment = layout.client_environment(endpoint_url)
         self.outputs = {"Bucket": BUCKET, "WebhookSecret": SECRET}
@@ -193,7 +193,7 @@ class Account(Patient):
             secrets.create_secret(Name=SECRET, SecretString="a key of thirty-two letters, or so")
 
     def variables(self, role: str) -> dict[str, str]:
-        """Return what a function's environment says."""
+        """Return a function's environment."""
         urls = {
             "SEED_QUEUE_URL": "CrawlQueueUrl",
             "CRAWL_QUEUE_URL": "PackQueueUrl",
@@ -215,12 +215,12 @@ class Account(Patient):
 
 
 class Functions:
-    """The functions, each under its role."""
+    """All functions, each under its role."""
 
     def __init__(
         self, account: Account, granted: frozenset[str], patch: pytest.MonkeyPatch
     ) -> None:
-        """Put containers together in the environment that each function has."""
+        """Start a container with each function's environment."""
         self.granted = granted
         self._all: dict[str, _Function] = {}
         for name, value in account.environment.items():
@@ -235,12 +235,12 @@ class Functions:
 
     @property
     def used(self) -> frozenset[str]:
-        """What all have asked for so far."""
+        """All permissions used so far."""
         return frozenset().union(*(one.guard.used for one in self._all.values()))
 
     @contextmanager
     def without(self, *taken: str) -> Iterator[None]:
-        """Take grants away for the length of a block, beside those taken away around it."""
+        """Remove grants for a block; blocks can be nested."""
         before = {name: function.guard.granted for name, function in self._all.items()}
         for function in self._all.values():
             function.guard.granted -= {*taken}
@@ -253,7 +253,7 @@ class Functions:
     def invoke(
         self, role: str, event: dict[str, Any], time_ms: int = TIME_MS
     ) -> tuple[Any, Answer]:
-        """Invoke a function as Lambda does; its reply, and what was refused it."""
+        """Invoke a function as Lambda does; returns its reply and the refused permissions."""
         guard = self._all[role].guard
         guard.refused.clear()
         reply, failed = None, False
@@ -272,7 +272,7 @@ class Functions:
 
 
 class Here(Bench):
-    """Work for the functions in this process."""
+    """Runs deeds with the functions in this process."""
 
     functions: Functions
     shards = SHARDS

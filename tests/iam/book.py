@@ -1,7 +1,7 @@
-"""What functions have needed of AWS beside what their roles grant, both ways.
+"""Used permissions and grants, compared both ways.
 
-A permission is spelled `role action resource`, as in tests/e2e/grants.py: `worker dynamodb:GetItem
-table/crawls`. What is granted may have wildcards in its resource.
+A permission is written `role action resource`, as in tests/e2e/grants.py: `worker dynamodb:GetItem
+table/crawls`. A grant's resource can have wildcards.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Book:
-    """What was used and what is granted, of one stack or of several."""
+    """Used and granted permissions of one or several stacks."""
 
     used: frozenset[str]
     granted: frozenset[str]
 
     @property
     def denied(self) -> list[str]:
-        """What was used and is not granted."""
+        """Used permissions that are not granted."""
         return sorted(use for use in self.used if not self._grants_of(use))
 
     @property
     def spare(self) -> list[str]:
-        """What is granted and was not used."""
+        """Granted permissions that are not used."""
         used = {grant for use in self.used for grant in self._grants_of(use)}
         return sorted(self.granted - used)
 
@@ -36,14 +36,14 @@ class Book:
 
 
 def covers(grant: str, use: str) -> bool:
-    """Whether a grant is one of what was used."""
+    """True if a grant covers a use."""
     *mine, pattern = grant.split(" ", 2)
     *theirs, resource = use.split(" ", 2) if use else ("",)
     return mine == theirs and fnmatchcase(resource, pattern)
 
 
 def read_uses(file: Path, word: Callable[[str], str]) -> frozenset[str]:
-    """Read what `orbweaver.adapters.aws.recorder` wrote; `word` says what a resource is called."""
+    """Read the output of `orbweaver.adapters.aws.recorder`; `word` shortens resource names."""
     if not file.exists():
         return frozenset()
     uses = map(json.loads, file.read_text().splitlines())
@@ -54,13 +54,13 @@ def read_uses(file: Path, word: Callable[[str], str]) -> frozenset[str]:
 
 
 def save(book: Book, file: Path) -> None:
-    """Keep what came of a stack."""
+    """Save a stack's book."""
     kept = {"used": sorted(book.used), "granted": sorted(book.granted)}
     file.write_text(json.dumps(kept, indent=1))
 
 
 def together(files: Iterable[Path]) -> Book:
-    """Read what came of several stacks; the order does not matter."""
+    """Merge several stacks' books, in any order."""
     books = [json.loads(file.read_text()) for file in files]
     return Book(
         used=frozenset(use for book in books for use in book["used"]),

@@ -1,4 +1,4 @@
-"""Pieces of work of the function that delivers, over two buckets; see tests/e2e/deeds.py."""
+"""Deeds of the delivery function over two buckets; see tests/e2e/deeds.py."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ ROLE = "delivery"
 
 
 def _export(bench: Here, *, spoilt: bool = False) -> Manifest:
-    """Have an export in the bucket, and nothing in theirs; `spoilt`: a file is not as is said."""
+    """Put an export into the bucket and empty the target.
+
+    `spoilt`: one file differs from the manifest.
+    """
     files: dict[str, bytes] = {}
     manifest = exported(files, {"shop": [b"one", b"two"]})
     with bench.stand.client("s3") as s3:
@@ -28,7 +31,7 @@ def _export(bench: Here, *, spoilt: bool = False) -> Manifest:
 
 
 def _handed(bench: Here, body: str, *, time_ms: int = TIME_MS, back: bool = False) -> Answer:
-    """Hand the function an order from its queue; `back`: it is to come back."""
+    """Send the function an order from its queue; `back`: it must be returned."""
     url = bench.stand.outputs["DeliveryQueueUrl"]
     with bench.stand.client("sqs") as sqs:
         sqs.send_message(QueueUrl=url, MessageBody=body)
@@ -46,34 +49,34 @@ def _handed(bench: Here, body: str, *, time_ms: int = TIME_MS, back: bool = Fals
 
 
 def _again(bench: Here, prepare: Callable[[], str]) -> Act:
-    """Prepare anew each time: what was delivered is not delivered again."""
+    """Prepare anew each time, because delivered files are not delivered again."""
     return lambda: _handed(bench, prepare())
 
 
 def copied(bench: Here) -> Act:
-    """An export is copied to another bucket."""
+    """Copy an export to another bucket."""
     return _again(bench, lambda: json.dumps({"day": _export(bench).day, "to": "bucket"}))
 
 
 def gone(bench: Here) -> Act:
-    """An export that is not there any more is let be."""
+    """Ignore a deleted export."""
     return _again(bench, lambda: json.dumps({"day": "2001-01-01", "to": "bucket"}))
 
 
 def cut_short(bench: Here) -> Act:
-    """What there is no time for is ordered once more."""
+    """Order the rest again when time is short."""
     body = json.dumps({"day": _export(bench).day, "to": "bucket"})
     return lambda: _handed(bench, body, time_ms=1)
 
 
 def spoilt(bench: Here) -> Act:
-    """A copy that is not what the manifest says is removed, and the order put off."""
+    """Remove a copy that differs from the manifest, and defer the order."""
     body = json.dumps({"day": _export(bench, spoilt=True).day, "to": "bucket"})
     return lambda: _handed(bench, body, back=True)
 
 
 def refused(bench: Here) -> Act:
-    """What is no order is put aside."""
+    """Dead-letter an invalid order."""
     return lambda: _handed(bench, "{")
 
 

@@ -1,4 +1,4 @@
-"""Pieces of work of the hosted console: those of the API by way of it, counting, dead letters."""
+"""Deeds of the hosted console: API requests through it, message counts, dead letters."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TOKEN_S = 3_600
 
 
 def event_of(method: str, path: str, query: str = "", **given: Any) -> dict[str, Any]:
-    """Write a request of somebody who may steer, as an HTTP API does (payload format 2.0)."""
+    """Build a steering user's request as an HTTP API sends it (payload format 2.0)."""
     claims = {
         "iss": ISSUER,
         "client_id": CLIENT,
@@ -38,7 +38,7 @@ def event_of(method: str, path: str, query: str = "", **given: Any) -> dict[str,
 
 
 class Hosted(Here):
-    """The bench whose requests of the API go to the console."""
+    """A bench that sends API requests through the console."""
 
     def _invoke(self, part: str, event: dict[str, Any]) -> tuple[Any, Answer]:
         if part != "Api":
@@ -55,7 +55,7 @@ class Hosted(Here):
 
 
 def _hosted(deed: Callable[[Bench], Act]) -> Callable[[Here], Act]:
-    """Have a deed done by way of the console."""
+    """Run a deed through the console."""
 
     def done(bench: Here) -> Act:
         other = copy.copy(bench)
@@ -67,7 +67,7 @@ def _hosted(deed: Callable[[Bench], Act]) -> Callable[[Here], Act]:
 
 
 def messages_counted(bench: Here) -> Act:
-    """A run is looked at, with how many messages are on the queues."""
+    """View a run with the queues' message counts."""
     event = event_of("GET", f"/console/crawls/{bench.crawl().id}")
 
     def act() -> Answer:
@@ -79,7 +79,7 @@ def messages_counted(bench: Here) -> Act:
 
 
 def letters_looked_at(bench: Here) -> Act:
-    """A dead letter is looked at, and put back; one that was not is hidden for a while."""
+    """View a dead letter and put it back; others stay hidden for a while."""
     event = event_of("GET", "/console/dead-letters")
 
     def act() -> Answer:

@@ -1,4 +1,4 @@
-"""A message that the worker could not process: it becomes visible soon, not after the timeout."""
+"""Failed worker messages become visible soon, not after the visibility timeout."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from tests.iam.account import Here
 
 ACTION = "sqs:ChangeMessageVisibility"
-# Without these neither a pack nor a seed can be processed.
+# Without these, neither a pack nor a seed can be processed.
 TABLES = ("worker dynamodb:BatchGetItem table/packs", "worker dynamodb:GetItem table/crawls")
 OUTPUTS = {"crawl": "PackQueueUrl", "express": "ExpressQueueUrl", "seeds": "CrawlQueueUrl"}
 
 
 def _failed(queue: str) -> Callable[[Here], Act]:
-    """Return the deed of a message of a queue that fails as tables refuse."""
+    """Build a deed: a queue's message fails because tables refuse."""
 
     def deed(bench: Here) -> Act:
         body = '{"url": "https://example.com/"}' if queue == "seeds" else None

@@ -1,1 +1,1 @@
-"""The stack as its template says it, and what its template is made from."""
+"""Tests of the stack's template, and of the assets it deploys."""

@@ -1,4 +1,4 @@
-"""Stacks, each synthesized once a session: it takes seconds."""
+"""Stacks, each synthesized once per session, because it takes seconds."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.fixture(scope="session")
 def synthesize(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Synthesized]:
-    """Return what synthesizes a stack for context given as keywords, over a tiny code asset."""
+    """Return a function that synthesizes a stack for a context (keywords) over a tiny asset."""
     use_wheel_node()
     from aws_cdk import App
 
@@ -52,11 +52,11 @@ def synthesize(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Synthe
 
 @pytest.fixture(scope="session")
 def aws(synthesize: Callable[..., Synthesized]) -> Synthesized:
-    """Return the stack as it is for AWS by default."""
+    """Return the default stack on AWS."""
     return synthesize()
 
 
 @pytest.fixture(scope="session")
 def local(synthesize: Callable[..., Synthesized]) -> Synthesized:
-    """Return the stack as it is for an emulator."""
+    """Return the default stack on an emulator."""
     return synthesize(target="local", allow_addresses="127.0.0.1/32")

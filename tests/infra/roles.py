@@ -1,4 +1,4 @@
-"""The functions by their names in the template, and the whole of what each may do."""
+"""Functions by their names in the template, and each one's complete permissions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ WORKER, EXPORTER, API, STARTER, NOTIFIER = (
 )
 HERE = "arn:<AWS::Partition>"
 LOGS = {"logs:CreateLogStream", "logs:PutLogEvents"}
-# The whole of what each role may do. A line here is there because an adapter makes that call.
+# Complete permissions of each role. A line exists because an adapter makes that call.
 ALLOWED = {
     "WorkerProgramRole": {
         "<FrontierCrawl.Arn>": {
@@ -137,7 +137,7 @@ ALLOWED = {
         "<FailedCallsQueue.Arn>": {"sqs:SendMessage"},
     },
 }
-# Where the console is hosted: what the API may, and to count messages.
+# With a hosted console: the API's permissions, and counting messages.
 COUNTED = {"sqs:GetQueueAttributes"}
 HOSTING = {
     **{
@@ -151,14 +151,14 @@ HOSTING = {
     "<FrontierDeadLetters.Arn>": {"sqs:ReceiveMessage", "sqs:ChangeMessageVisibility"} | COUNTED,
     "<ConsoleProgramLogs.Arn>": LOGS,
 }
-# Where webhooks are signed.
+# With signed webhooks.
 NOTIFYING = {
     "<StorageCrawls.Arn>": {"dynamodb:GetItem", "dynamodb:BatchGetItem"},
     "<NotifierSecret.Id>": {"secretsmanager:GetSecretValue"},
     "<FailedCallsQueue.Arn>": {"sqs:SendMessage"},
     "<NotifierProgramLogs.Arn>": LOGS,
 }
-# Where exports are delivered, and the more that it takes to copy them to another bucket.
+# With deliveries, and the additional permissions to copy to another bucket.
 DELIVERING = {
     "<DeliveryQueue.Arn>": {
         "sqs:ReceiveMessage",

@@ -1,4 +1,4 @@
-"""A synthesized stack, read the way its rules are worded."""
+"""Reads a synthesized stack."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ if TYPE_CHECKING:
 
     from infra.stack import OrbweaverStack
 
-# What CDK appends to a construct's path to make a name in the template.
+# Suffix that CDK appends to a construct's path in a template name.
 HASH = re.compile(r"[0-9A-F]{8}(?=$|\.)")
-# Types of resources that cost money while they are idle: docs/cost.md.
+# Resource types that cost money while idle: docs/cost.md.
 BILLED_IDLE = (
     *("AWS::WAFv2::", "AWS::KMS::", "AWS::CloudWatch::Alarm", "AWS::SecretsManager::"),
     "AWS::EC2::",
@@ -22,13 +22,13 @@ BILLED_IDLE = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Synthesized:
-    """One stack and its template."""
+    """A stack and its template."""
 
     stack: OrbweaverStack
     template: Mapping[str, Any]
 
     def resources(self, kind: str) -> dict[str, dict[str, Any]]:
-        """Return the resources of a type: name without its hash, to the whole resource."""
+        """Return the resources of a type: name without hash to resource."""
         return {
             HASH.sub("", name): resource
             for name, resource in self.template["Resources"].items()
@@ -36,22 +36,22 @@ class Synthesized:
         }
 
     def properties(self, kind: str) -> dict[str, dict[str, Any]]:
-        """Return the properties of the resources of a type, by name without hash."""
+        """Return the properties of a type's resources, by name without hash."""
         found = self.resources(kind).items()
         return {name: resource.get("Properties", {}) for name, resource in found}
 
     def functions(self) -> dict[str, dict[str, Any]]:
-        """Return the functions that run our code asset, without the one of a custom resource."""
+        """Return the functions that run our code asset, without the custom resource's."""
         found = self.properties("AWS::Lambda::Function").items()
         return {name: one for name, one in found if one["Handler"].startswith("handlers.")}
 
     def only(self, kind: str) -> dict[str, Any]:
-        """Return the properties of the one resource of a type."""
+        """Return the properties of a type's only resource."""
         (found,) = self.properties(kind).values()
         return found
 
     def allowed(self, role: str) -> dict[str, set[str]]:
-        """Return what a role may do: resource to actions; every statement must be an Allow."""
+        """Return a role's permissions: resource to actions. Every statement must be an Allow."""
         found = self.properties("AWS::IAM::Role")[role]
         assert "ManagedPolicyArns" not in found, f"{role} has a managed policy"
         allowed: dict[str, set[str]] = {}
@@ -65,12 +65,12 @@ class Synthesized:
 
 
 def listed(value: Any) -> list[Any]:
-    """Return a value that may stand alone as a list."""
+    """Return a value as a list; a template can omit the list around a single one."""
     return value if isinstance(value, list) else [value]
 
 
 def text(value: Any) -> str:
-    """Return a template's value as text: a reference is `<Name>`, an attribute `<Name.Arn>`."""
+    """Return a template value as text: a reference is `<Name>`, an attribute `<Name.Arn>`."""
     match value:
         case {"Ref": str(name)}:
             return f"<{HASH.sub('', name)}>"
@@ -85,7 +85,7 @@ def text(value: Any) -> str:
 
 
 def denies_plain_http(statements: Iterator[Mapping[str, Any]], action: str) -> bool:
-    """Tell whether everyone is denied an action over anything but TLS."""
+    """True if an action is denied to everyone without TLS."""
     return any(
         statement["Effect"] == "Deny"
         and statement["Action"] == action

@@ -1,4 +1,4 @@
-"""The HTTP API's gateway."""
+"""Gateway of the HTTP API."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.infra
 
 
 def test_routes_are_signed(aws: Synthesized) -> None:
-    """Every operation is a route that takes requests of IAM identities, and there are no others."""
+    """Every operation is a route for IAM identities, and no other route exists."""
     methods = aws.properties("AWS::ApiGateway::Method")
     parts = {
         f"<{name}>": (text(resource["ParentId"]), resource["PathPart"])
@@ -42,15 +42,15 @@ def test_routes_are_signed(aws: Synthesized) -> None:
     assert {method["Integration"]["Type"] for method in methods.values()} == {"AWS_PROXY"}
 
 
-def test_one_permission_lets_the_gateway_invoke(aws: Synthesized) -> None:
-    """The gateway may invoke the function by its routes, not by one permission for each of them."""
+def test_gateway_has_one_permission_to_invoke(aws: Synthesized) -> None:
+    """Not one per route."""
     permissions = aws.properties("AWS::Lambda::Permission").values()
     (mine,) = [one for one in permissions if one["Principal"] == "apigateway.amazonaws.com"]
     assert "<ApiRest" in text(mine["SourceArn"])
 
 
-def test_requests_are_checked(aws: Synthesized) -> None:
-    """The gateway refuses a body that is no object and a query without what it needs."""
+def test_gateway_validates_requests(aws: Synthesized) -> None:
+    """Bodies must be objects, and queries complete."""
     validator = aws.only("AWS::ApiGateway::RequestValidator")
     assert validator["ValidateRequestBody"] is validator["ValidateRequestParameters"] is True
     assert aws.only("AWS::ApiGateway::Model")["Schema"]["type"] == "object"
@@ -63,8 +63,8 @@ def test_requests_are_checked(aws: Synthesized) -> None:
     assert asked == ["method.request.querystring.host", "method.request.querystring.url"]
 
 
-def test_refusals_are_problems(aws: Synthesized) -> None:
-    """What the gateway refuses by itself reads like what the function refuses (RFC 9457)."""
+def test_gateway_refusals_are_problems(aws: Synthesized) -> None:
+    """As the function's (RFC 9457)."""
     responses = {
         one["ResponseType"]: one
         for one in aws.properties("AWS::ApiGateway::GatewayResponse").values()
@@ -80,8 +80,7 @@ def test_refusals_are_problems(aws: Synthesized) -> None:
     assert "gatewayresponse.header.Retry-After" in responses["THROTTLED"]["ResponseParameters"]
 
 
-def test_stage(aws: Synthesized) -> None:
-    """Requests are throttled and logged, their bodies are not logged."""
+def test_stage_throttles_and_logs_without_bodies(aws: Synthesized) -> None:
     stage = aws.only("AWS::ApiGateway::Stage")
     (setting,) = stage["MethodSettings"]
     assert (setting["HttpMethod"], setting["ResourcePath"]) == ("*", "/*")
@@ -92,13 +91,14 @@ def test_stage(aws: Synthesized) -> None:
     assert "$context.identity.caller" in stage["AccessLogSetting"]["Format"]
 
 
-def test_function_answers_before_the_gateway_gives_up(aws: Synthesized) -> None:
-    """The function's time is over before the gateway's 29 s are."""
+def test_function_answers_before_gateway_timeout(aws: Synthesized) -> None:
+    """The gateway's is 29 s."""
     assert aws.properties("AWS::Lambda::Function")["ApiProgramFunction"]["Timeout"] < 29
 
 
-def test_account_role(aws: Synthesized, synthesize: Callable[..., Synthesized]) -> None:
-    """The account's log role is set, outlives the stack, and is left alone where asked for."""
+def test_account_log_role_is_kept_or_omitted(
+    aws: Synthesized, synthesize: Callable[..., Synthesized]
+) -> None:
     (account,) = aws.resources("AWS::ApiGateway::Account").values()
     assert account["DeletionPolicy"] == "Retain"
     assert aws.resources("AWS::IAM::Role")["ApiLogsRole"]["DeletionPolicy"] == "Retain"

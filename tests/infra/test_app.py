@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def run(context: dict[str, str], folder: Path) -> subprocess.CompletedProcess[str]:
-    """Run the app as the CDK command line does, but without any credentials."""
+    """Run the app as the CDK command line does, without credentials."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
     environment = {**kept, "CDK_CONTEXT_JSON": json.dumps(context), "CDK_OUTDIR": str(folder)}
     return subprocess.run(
@@ -37,7 +37,7 @@ def run(context: dict[str, str], folder: Path) -> subprocess.CompletedProcess[st
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_cdk_ls_without_credentials_or_venv_synthesizes_the_stack(tmp_path: Path) -> None:
-    """`cdk ls` in a set-up checkout makes a stack with real code assets, without a warning."""
+    """With real code assets and without a warning."""
     chosen = node.folder()
     assert chosen is not None
     places = f"{chosen}{os.pathsep}{os.defpath}"
@@ -67,7 +67,7 @@ def test_cdk_ls_without_credentials_or_venv_synthesizes_the_stack(tmp_path: Path
 
 
 def code_of(template: dict[str, Any]) -> set[str]:
-    """Name the archives that functions of a template run."""
+    """Return the archives that a template's functions run."""
     return {
         resource["Properties"]["Code"]["S3Key"]
         for resource in template["Resources"].values()
@@ -75,8 +75,7 @@ def code_of(template: dict[str, Any]) -> set[str]:
     }
 
 
-def test_a_wrong_key_is_said_in_one_line(tmp_path: Path) -> None:
-    """A key that does not fit ends the app with one line and no traceback."""
+def test_invalid_key_is_one_line_error(tmp_path: Path) -> None:
     done = run({"allow_addresses": "127.0.0.1/32"}, tmp_path)
     assert done.returncode == 1
     assert done.stderr.startswith("context key allow_addresses=127.0.0.1/32 is invalid: ")

@@ -1,4 +1,4 @@
-"""The code assets: what most functions run, and what those run that write and deliver files."""
+"""Code assets: the common one, and one for functions that write and deliver files."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[2]
 ELF_AARCH64 = 183
 LOCAL = Config.from_context({"target": "local"}).functions_run_on
-# Libraries that are imported by another name than they are installed by.
+# Libraries whose import name differs from the package name.
 MODULES = {"google-re2": "re2"}
 
 NEEDED = [
@@ -72,13 +72,11 @@ NEEDED = [
 
 
 @pytest.mark.parametrize(("name", "needed"), NEEDED)
-def test_what_is_left_out(name: str, *, needed: bool) -> None:
-    """Only what a function may read is deployed."""
+def test_asset_omits_files_functions_never_read(name: str, *, needed: bool) -> None:
     assert is_needed(Path(name)) is needed
 
 
-def test_only_what_is_left_out_is_removed(tmp_path: Path) -> None:
-    """Of installed libraries all files stay that may be read, and no folder stays empty."""
+def test_pruning_keeps_readable_files_and_no_empty_folder(tmp_path: Path) -> None:
     for name in ("aiohttp/client.py", "aiohttp/_websocket/mask.c", "pkg/tests/test_it.py"):
         (tmp_path / name).parent.mkdir(parents=True)
         (tmp_path / name).write_text("x")
@@ -87,16 +85,16 @@ def test_only_what_is_left_out_is_removed(tmp_path: Path) -> None:
     assert left == {"aiohttp", "aiohttp/client.py"}
 
 
-def test_bytecode_is_left_out(tmp_path: Path) -> None:
-    """Wherever it lies: what is deployed does not depend on who has run it."""
+def test_bytecode_is_omitted(tmp_path: Path) -> None:
+    """An asset must not depend on earlier runs."""
     for name in ("handlers/a.py", "handlers/a.pyc", "handlers/__pycache__/a.cpython-313.pyc"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
     assert [path.as_posix() for path in own_files(tmp_path)] == ["handlers/a.py"]
 
 
-def test_the_command_line_is_left_out() -> None:
-    """All of functions/ is deployed but the command line."""
+def test_command_line_is_omitted() -> None:
+    """The rest of functions/ is deployed."""
     files = {path.as_posix() for path in own_files(ROOT / "functions")}
     assert {"handlers/worker.py", "orbweaver/model/settings.py"} <= files
     assert not {
@@ -107,8 +105,7 @@ def test_the_command_line_is_left_out() -> None:
     assert not {name for name in files if "__pycache__" in name}
 
 
-def test_the_console_goes_along_where_it_is_hosted() -> None:
-    """With the files of its application; without it nothing of it is there."""
+def test_console_files_are_deployed_only_when_hosted() -> None:
     usual, hosted = (
         {path.as_posix() for path in own_files(ROOT / "functions", console=console)}
         for console in (False, True)
@@ -120,8 +117,7 @@ def test_the_console_goes_along_where_it_is_hosted() -> None:
     )
 
 
-def test_what_needs_other_libraries_goes_with_them() -> None:
-    """Modules that import what only one asset has are in that one only."""
+def test_modules_with_extra_libraries_are_in_one_asset_only() -> None:
     some, all_of_it = (
         {path.as_posix() for path in own_files(ROOT / "functions", libraries)}
         for libraries in get_args(Libraries)
@@ -130,8 +126,7 @@ def test_what_needs_other_libraries_goes_with_them() -> None:
     assert some < all_of_it
 
 
-def test_both_have_the_same_versions() -> None:
-    """What both assets hold of libraries is the same to the hash."""
+def test_shared_libraries_have_same_hashes_in_both_assets() -> None:
     small, large = (
         (ROOT / "requirements" / f"{libraries}.txt").read_text().splitlines()
         for libraries in get_args(Libraries)
@@ -139,8 +134,7 @@ def test_both_have_the_same_versions() -> None:
     assert {line for line in small if "==" in line or "--hash" in line} <= set(large)
 
 
-def test_sizes_are_told_in_megabytes() -> None:
-    """What an asset weighs stands beside what Lambda takes."""
+def test_sizes_are_in_megabytes_beside_lambdas_limit() -> None:
     nowhere = Path()
     asset = Asset(libraries="files", folder=nowhere, archive=nowhere, hash="",
                   unpacked_bytes=3 * 2**19, zipped_bytes=2**19)  # fmt: skip
@@ -151,34 +145,37 @@ def test_sizes_are_told_in_megabytes() -> None:
 
 @pytest.fixture(scope="module", params=get_args(Libraries))
 def arm64(request: pytest.FixtureRequest) -> Asset:
-    """Return the assets that a deployment to AWS takes by default."""
+    """Return the default assets for AWS."""
     return build(Config().functions_run_on, request.param)
 
 
 @pytest.fixture(scope="module", params=get_args(Libraries))
 def local(request: pytest.FixtureRequest) -> Asset:
-    """Return the assets that an emulator on this machine takes."""
+    """Return the assets for an emulator on this machine."""
     return build(LOCAL, request.param)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_arm64(arm64: Asset) -> None:
-    """Everything compiled in the assets for AWS is for arm64 and Python 3.13."""
+def test_compiled_files_are_arm64_python_313(arm64: Asset) -> None:
     compiled = list(arm64.folder.rglob("*.so*"))
     assert len(compiled) > 10
     for file in compiled:
         (machine,) = struct.unpack_from("<H", file.read_bytes()[:20], 18)
         assert machine == ELF_AARCH64, file
-        named = (".cpython-313-", ".abi3.", ".so.")  # the last: a library of no Python
+        named = (
+            ".cpython-313-",
+            ".abi3.",
+            ".so.",
+        )  # last: not a Python module
         assert any(sign in file.name for sign in named), file
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("runtime", [Config().functions_run_on, LOCAL])
-def test_size(runtime: Runtime) -> None:
-    """Most functions have a quarter of what Lambda takes, the others less than three quarters."""
+def test_asset_sizes_are_within_limits(runtime: Runtime) -> None:
+    """A quarter of Lambda's limit for most functions, three quarters for the others."""
     built = build(runtime)
     assert built.unpacked_bytes < UNPACKED_BYTES_MAX / 4
     assert built.zipped_bytes < 25 * 2**20
@@ -189,14 +186,13 @@ def test_size(runtime: Runtime) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_models(local: Asset) -> None:
-    """Of what botocore knows, models of the services that are used are deployed."""
+def test_models_of_used_services_are_deployed(local: Asset) -> None:
     models = {path.name for path in (local.folder / "botocore" / "data").iterdir() if path.is_dir()}
     assert models == SERVICES
 
 
-def test_words_are_left_out_of_models() -> None:
-    """What is called documentation is empty where it is text, and stays where it is a member."""
+def test_documentation_text_is_removed_from_models() -> None:
+    """Members with that name stay."""
     member = {"shape": "S", "documentation": "<p>of a member</p>"}
     model = {"documentation": "<p>of all</p>", "shapes": [{"documentation": member}, 1, None]}
     assert without_words(model) == {
@@ -207,8 +203,8 @@ def test_words_are_left_out_of_models() -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_models_are_botocores(local: Asset) -> None:
-    """All but words is as botocore has it; endpoints are those of the services that are used."""
+def test_models_equal_botocores_without_text(local: Asset) -> None:
+    """Endpoints are those of the used services."""
     ours, theirs = local.folder / "botocore" / "data", Path(botocore.__file__).parent / "data"
     files = [file.relative_to(ours) for file in ours.glob("*/*/*.json.gz")]
     assert len(files) >= 2 * len(SERVICES)
@@ -225,8 +221,8 @@ def test_models_are_botocores(local: Asset) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_the_archive_is_the_folder(local: Asset) -> None:
-    """What is deployed holds every file of the folder once, as it is there, readable by all."""
+def test_archive_equals_folder(local: Asset) -> None:
+    """Every file once, readable by all."""
     with zipfile.ZipFile(local.archive) as archive:
         infos = archive.infolist()
         assert len({info.filename for info in infos}) == len(infos)
@@ -242,8 +238,8 @@ def test_the_archive_is_the_folder(local: Asset) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_packages_can_be_told(arm64: Asset) -> None:
-    """Every library still says its name and version to a scanner, and is the pinned one."""
+def test_packages_are_visible_to_scanners(arm64: Asset) -> None:
+    """With the pinned versions."""
     lines = (ROOT / "requirements" / f"{arm64.libraries}.txt").read_text().splitlines()
     pinned = {line.split()[0] for line in lines if re.match(r"[a-z0-9-]+==", line)}
     found = set()
@@ -268,8 +264,8 @@ OPERATIONS = {
 }
 assert OPERATIONS.keys() == SERVICES
 
-# Imports every module of ours and every library that pyproject.toml names, and makes a client of
-# each service, with nothing but the asset and the standard library to import from.
+# Imports all our modules and all libraries of pyproject.toml, and creates a client of each service,
+# with only the asset and the standard library.
 IMPORT_ALL = """
 import asyncio, importlib, json, pkgutil, sys
 folder, libraries, services = sys.argv[1], json.loads(sys.argv[2]), json.loads(sys.argv[3])
@@ -298,7 +294,7 @@ print(len(sys.modules))
 """
 
 
-# Writes a row of a format and says what the file is, of nothing but the asset.
+# Writes a row of a format and describes the file, with only the asset.
 WRITE = """
 import sys
 folder, name, place = sys.argv[1:]
@@ -314,8 +310,8 @@ print(writer.close().sha256)
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_imports(local: Asset) -> None:
-    """All of our modules, all libraries and all clients work with only the asset to import from."""
+def test_imports_work_with_asset_alone(local: Asset) -> None:
+    """Modules, libraries and clients."""
     groups = tomllib.loads((ROOT / "pyproject.toml").read_text())["dependency-groups"]
     words = [*groups["runtime"]]
     if local.libraries == "files":
@@ -333,8 +329,7 @@ def test_imports(local: Asset) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("handler", ["worker", "api", "exporter"])
-def test_a_container_gets_ready(handler: str) -> None:
-    """With only the asset to import from, a container is prepared for its first invocation."""
+def test_container_starts_with_asset_alone(handler: str) -> None:
     built = build(LOCAL, "files" if handler == "exporter" else "runtime")
     code = f"import sys; sys.path.insert(0, {str(built.folder)!r}); import handlers.{handler}"
     keys = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test"}
@@ -347,8 +342,8 @@ def test_a_container_gets_ready(handler: str) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("name", NAMES)
-def test_every_format_is_written(name: str, tmp_path: Path) -> None:
-    """With only the asset to import from, files come out as they do here."""
+def test_every_format_is_written_with_asset_alone(name: str, tmp_path: Path) -> None:
+    """The files equal local ones."""
     built = build(LOCAL, "files")
     words = [sys.executable, "-I", "-S", "-c", WRITE, str(built.folder), name, str(tmp_path)]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
@@ -358,8 +353,8 @@ def test_every_format_is_written(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_compiled(local: Asset) -> None:
-    """Every module is compiled, so that a cold start compiles none."""
+def test_every_module_is_compiled(local: Asset) -> None:
+    """A cold start compiles none."""
     sources = {path for path in local.folder.rglob("*.py") if "lib2to3" not in path.parts}
     compiled = {
         path.parent.parent / f"{path.name.split('.')[0]}.py" for path in local.folder.rglob("*.pyc")
@@ -369,8 +364,7 @@ def test_compiled(local: Asset) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_nothing_tells_when_it_was_built(local: Asset) -> None:
-    """Times and modes of all files are the same, whoever builds, whenever."""
+def test_archive_does_not_depend_on_builder_or_time(local: Asset) -> None:
     stats = {
         (path.stat().st_mtime, oct(path.stat().st_mode & 0o777), path.is_dir())
         for path in local.folder.rglob("*")

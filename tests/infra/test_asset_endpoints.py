@@ -1,4 +1,4 @@
-"""Where requests go with the asset alone, and no endpoint given: to AWS, in the right region."""
+"""Endpoints with the asset alone: requests go to AWS in the right region."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.infra, pytest.mark.slow, pytest.mark.timeout(300)]
 
-# Asks each service for something by our own clients, with no endpoint given, and prints where to.
+# Requests each service with our own clients and no given endpoint, and prints the URL.
 ENDPOINTS = """
 import asyncio, json, sys
 folder, calls = sys.argv[1:]
@@ -46,12 +46,12 @@ asyncio.run(asked())
 
 @pytest.fixture(scope="module")
 def asset() -> Path:
-    """Build the code asset of most functions."""
+    """Build the common code asset."""
     return build(LOCAL, "runtime").folder
 
 
 def requests(region: str, domain: str) -> dict[str, tuple[str, Mapping[str, object], str]]:
-    """Give a request of each service that functions use, and where it has to go."""
+    """Return a request of each used service, and its endpoint."""
     queue = f"https://sqs.{region}.{domain}/123456789012/crawl"
     entry = {"Source": "orbweaver", "DetailType": "x", "Detail": "{}"}
     return {
@@ -86,12 +86,12 @@ def requests(region: str, domain: str) -> dict[str, tuple[str, Mapping[str, obje
     ],
 )
 @pytest.mark.parametrize("variable", ["AWS_REGION", "AWS_DEFAULT_REGION"])
-def test_requests_go_to_the_services_of_the_region(
+def test_requests_use_regional_aws_endpoints(
     asset: Path, region: str, domain: str, variable: str
 ) -> None:
-    """With the pruned models, keys and a region alone: every request goes to AWS's own endpoint.
+    """With pruned models, keys and a region only.
 
-    None is sent: each is caught on its way out.
+    The requests are intercepted before they are sent.
     """
     wanted = requests(region, domain)
     if variable == "AWS_DEFAULT_REGION" or not region.startswith("eu-"):

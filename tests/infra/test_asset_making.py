@@ -1,4 +1,4 @@
-"""How assets are made: once for the same inputs, whole or not at all, with users' own modules."""
+"""How assets are built: once per inputs, atomically, and with users' own modules."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LOCAL = Config.from_context({"target": "local"}).functions_run_on
 
 
 def small_project(root: Path, text: str = "x = 1\n") -> Path:
-    """Make a project whose functions need no library."""
+    """Create a project whose functions need no library."""
     for name in ("handlers/__init__.py", "orbweaver/__init__.py"):
         (root / "functions" / name).parent.mkdir(parents=True, exist_ok=True)
         (root / "functions" / name).write_text(text)
@@ -35,14 +35,13 @@ def small_project(root: Path, text: str = "x = 1\n") -> Path:
 
 @pytest.fixture
 def no_libraries(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
-    """Install nothing, and note into which folder it would have been."""
+    """Install nothing, and record the target folders."""
     installed: list[Path] = []
     monkeypatch.setattr(wheels, "install", lambda _runtime, _pins, folder: installed.append(folder))
     return installed
 
 
-def test_same_inputs_same_asset(tmp_path: Path, no_libraries: list[Path]) -> None:
-    """The same inputs give the same asset, kept or built anew; nothing is built twice."""
+def test_same_inputs_give_same_asset_built_once(tmp_path: Path, no_libraries: list[Path]) -> None:
     project = small_project(tmp_path)
     first = build(LOCAL, root=project, store=tmp_path / "store")
     assert build(LOCAL, root=project, store=tmp_path / "store") == first
@@ -56,8 +55,9 @@ def test_same_inputs_same_asset(tmp_path: Path, no_libraries: list[Path]) -> Non
     assert made[0] == made[1]
 
 
-def test_who_builds_at_the_same_time_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of two builders of the same asset one installs, and the other takes what it has made."""
+def test_concurrent_builder_waits_and_reuses_asset(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     project, store = small_project(tmp_path), tmp_path / "store"
     installed: list[Path] = []
     both = Event()
@@ -67,7 +67,7 @@ def test_who_builds_at_the_same_time_waits(tmp_path: Path, monkeypatch: pytest.M
         installed.append(folder)
         if len(installed) == 1:
             second.start()
-            both.wait(0.5)  # all the time that the other one would need to begin as well
+            both.wait(0.5)  # the time that the other builder would need to start
         else:
             both.set()
 
@@ -77,8 +77,7 @@ def test_who_builds_at_the_same_time_waits(tmp_path: Path, monkeypatch: pytest.M
     assert len(installed) == 1
 
 
-def test_a_change_of_code_keeps_the_libraries(tmp_path: Path, no_libraries: list[Path]) -> None:
-    """A change to functions/ gives another asset without installing anything again."""
+def test_code_change_keeps_installed_libraries(tmp_path: Path, no_libraries: list[Path]) -> None:
     store = tmp_path / "store"
     first = build(LOCAL, root=small_project(tmp_path), store=store)
     second = build(LOCAL, root=small_project(tmp_path, "x = 2\n"), store=store)
@@ -89,8 +88,9 @@ def test_a_change_of_code_keeps_the_libraries(tmp_path: Path, no_libraries: list
     assert len(no_libraries) == 1
 
 
-def test_each_has_libraries_of_its_own(tmp_path: Path, no_libraries: list[Path]) -> None:
-    """The two assets are two, with the same code of ours."""
+def test_assets_have_separate_libraries_and_same_code(
+    tmp_path: Path, no_libraries: list[Path]
+) -> None:
     project, store = small_project(tmp_path), tmp_path / "store"
     first, second = (build(LOCAL, name, root=project, store=store) for name in get_args(Libraries))
     assert first.hash != second.hash
@@ -101,8 +101,7 @@ def test_each_has_libraries_of_its_own(tmp_path: Path, no_libraries: list[Path])
     assert len(no_libraries) == 2
 
 
-def test_a_change_of_pins_installs_again(tmp_path: Path, no_libraries: list[Path]) -> None:
-    """Other libraries make another asset."""
+def test_pin_change_installs_again(tmp_path: Path, no_libraries: list[Path]) -> None:
     store = tmp_path / "store"
     first = build(LOCAL, root=small_project(tmp_path), store=store)
     (tmp_path / "requirements" / "runtime.txt").write_text("# other\n")
@@ -110,8 +109,7 @@ def test_a_change_of_pins_installs_again(tmp_path: Path, no_libraries: list[Path
     assert len(no_libraries) == 2
 
 
-def test_old_assets_go(tmp_path: Path, no_libraries: list[Path]) -> None:
-    """Only the newest few are kept."""
+def test_only_newest_assets_are_kept(tmp_path: Path, no_libraries: list[Path]) -> None:
     store = tmp_path / "store"
     for number in range(asset.KEPT_MAX + 3):
         built = build(LOCAL, root=small_project(tmp_path, f"x = {number}\n"), store=store)
@@ -121,9 +119,9 @@ def test_old_assets_go(tmp_path: Path, no_libraries: list[Path]) -> None:
     assert len(kept) == 2 * asset.KEPT_MAX
 
 
-def test_nothing_half_made_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An installation that fails leaves nothing that a later one would take for whole."""
-
+def test_failed_installation_leaves_no_asset(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def fail(*_: object) -> None:
         raise AssetError("no index")
 
@@ -133,8 +131,8 @@ def test_nothing_half_made_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert list((tmp_path / "store").iterdir()) == []
 
 
-def test_a_module_of_the_users_own_goes_along(tmp_path: Path, no_libraries: list[Path]) -> None:
-    """As a package of a name that the worker knows; another content is another asset."""
+def test_user_module_is_packaged(tmp_path: Path, no_libraries: list[Path]) -> None:
+    """Under a name that the worker knows; other content gives another asset."""
     project, store = small_project(tmp_path), tmp_path / "store"
     (project / "own.py").write_text("def books(page, url): ...\n")
     without = build(LOCAL, root=project, store=store)
@@ -157,10 +155,8 @@ def test_a_module_of_the_users_own_goes_along(tmp_path: Path, no_libraries: list
         ("def _books(page, url): ...", "context key extractor=own.py: it has no function: "),
     ],
 )
-def test_a_module_that_cannot_work_stops_the_deployment(
-    tmp_path: Path, text: str | None, said: str
-) -> None:
-    """Before anything is built, with the file and the fix."""
+def test_invalid_user_module_stops_deployment(tmp_path: Path, text: str | None, said: str) -> None:
+    """Before the build, with the file and the fix."""
     if text is not None:
         (tmp_path / "own.py").write_text(text)
     with pytest.raises(AssetError) as stopped:

@@ -1,4 +1,4 @@
-"""The browser of the renderer: what of its package is packed, and that it is that package."""
+"""Browser of the renderer: the packed parts, and the package's digest."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CHROMIUM = b"#!/bin/sh\necho started\n" + os.urandom(50_000)
 
 
 def archive(files: dict[str, bytes], mode: str = "w") -> bytes:
-    """Make an archive of files."""
+    """Build an archive of files."""
     made = io.BytesIO()
     with tarfile.open(fileobj=made, mode=mode) as tar:  # type: ignore[call-overload] # any mode
         for name, content in files.items():
@@ -31,7 +31,7 @@ def archive(files: dict[str, bytes], mode: str = "w") -> bytes:
 
 
 def package(**parts: bytes) -> bytes:
-    """Make a package like that of npm."""
+    """Build a package like npm's."""
     files = {
         "bin/chromium.br": brotli.compress(CHROMIUM, quality=1),
         "bin/al2023.tar.br": brotli.compress(archive({"lib/libnss3.so": b"nss"})),
@@ -46,7 +46,7 @@ def package(**parts: bytes) -> bytes:
 
 
 def offered(monkeypatch: pytest.MonkeyPatch, content: bytes) -> list[Path]:
-    """Have npm fetch this; into which folders it was fetched."""
+    """Let npm fetch this content; returns the target folders."""
     fetched: list[Path] = []
 
     def fetch(_root: Path, folder: Path) -> bytes:
@@ -57,8 +57,8 @@ def offered(monkeypatch: pytest.MonkeyPatch, content: bytes) -> list[Path]:
     return fetched
 
 
-def test_it_is_packed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is fetched where it is not kept; what is kept of another one goes."""
+def test_browser_is_packed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is fetched unless cached; a cached other version is removed."""
     content = package()
     fetched, store = offered(monkeypatch, content), tmp_path / "store"
     pinned = browser.digest_of(content)
@@ -78,16 +78,18 @@ def test_it_is_packed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert pinned in json.loads((folder / MANIFEST).read_text())["package"]
 
 
-def test_another_package_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One with another digest is neither unpacked nor kept."""
+def test_package_with_other_digest_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is neither unpacked nor cached."""
     offered(monkeypatch, package())
     with pytest.raises(AssetError, match=r"not the one pinned in infra/browser\.py"):
         browser.obtain(tmp_path, tmp_path / "store")
     assert list((tmp_path / "store").iterdir()) == []
 
 
-def test_what_lacks_a_part_is_refused(tmp_path: Path) -> None:
-    """It names the part."""
+def test_incomplete_package_is_refused(tmp_path: Path) -> None:
+    """The error names the part."""
     whole = io.BytesIO(package())
     with tarfile.open(fileobj=whole) as tar:
         files = {one.name: tar.extractfile(one).read() for one in tar}  # type: ignore[union-attr] # files
@@ -97,10 +99,9 @@ def test_what_lacks_a_part_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("found", [True, False])
-def test_without_npm_it_is_said_what_to_do(
+def test_missing_npm_or_registry_explains_fix(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, found: bool
 ) -> None:
-    """Where there is no Node, or no registry."""
     monkeypatch.setattr(node, "folder", lambda: tmp_path if found else None)
     monkeypatch.setattr(node, "npm", lambda _folder: ["npm"])
 

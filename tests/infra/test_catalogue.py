@@ -1,4 +1,4 @@
-"""What exports look like to Athena."""
+"""Exports as Athena tables."""
 
 from __future__ import annotations
 
@@ -21,14 +21,13 @@ GROUP = "AWS::Athena::WorkGroup"
 
 
 def tables(stack: Synthesized) -> dict[str, dict[str, Any]]:
-    """Return the tables by their names."""
+    """Return the tables by name."""
     found = stack.properties("AWS::Glue::Table").values()
     return {table["TableInput"]["Name"]: table for table in found}
 
 
 @pytest.mark.parametrize("stack", ["aws", "local"])
-def test_tables_have_the_columns_of_exports(request: pytest.FixtureRequest, stack: str) -> None:
-    """All of them, with their types, and the day as a text beside them."""
+def test_tables_have_export_columns_and_day(request: pytest.FixtureRequest, stack: str) -> None:
     found = tables(request.getfixturevalue(stack))
     assert found.keys() == {table.name for table in TABLES}
     for table in TABLES:
@@ -48,14 +47,14 @@ def test_days_are_projected(aws: Synthesized) -> None:
     assert said["projection.dt.format"] == "yyyy-MM-dd"
 
 
-def test_tables_come_after_their_database(aws: Synthesized) -> None:
-    """They name it, and do not refer to it."""
+def test_tables_depend_on_database(aws: Synthesized) -> None:
+    """They name it without a reference."""
     for table in aws.resources("AWS::Glue::Table").values():
         assert any(one.startswith("CatalogueDatabase") for one in table["DependsOn"])
 
 
-def test_queries_are_limited_whatever_a_client_says(aws: Synthesized) -> None:
-    """Results go to the workgroup's own place, encrypted."""
+def test_workgroup_limits_override_clients(aws: Synthesized) -> None:
+    """Results go to the workgroup's own encrypted place."""
     group = aws.only(GROUP)["WorkGroupConfiguration"]
     assert group["EnforceWorkGroupConfiguration"] is True
     assert group["BytesScannedCutoffPerQuery"] == 10_000_000_000
@@ -64,8 +63,8 @@ def test_queries_are_limited_whatever_a_client_says(aws: Synthesized) -> None:
     assert results["EncryptionConfiguration"] == {"EncryptionOption": "SSE_S3"}
 
 
-def test_the_limit_is_a_setting(synthesize: Callable[..., Synthesized]) -> None:
-    """In bytes; beside it, the user's key encrypts results where there is one."""
+def test_query_limit_is_setting_in_bytes(synthesize: Callable[..., Synthesized]) -> None:
+    """The user's key encrypts results if there is one."""
     group = synthesize(athena_bytes_max="20000000", kms_key="generate").only(GROUP)
     said = group["WorkGroupConfiguration"]
     assert said["BytesScannedCutoffPerQuery"] == 20_000_000
@@ -74,8 +73,7 @@ def test_the_limit_is_a_setting(synthesize: Callable[..., Synthesized]) -> None:
     assert text(encrypted["KmsKey"]) == "<EncryptionKey.Arn>"
 
 
-def test_saved_queries_are_those_of_the_command_line(aws: Synthesized) -> None:
-    """The same text; an emulator that has no saved queries gets none."""
+def test_saved_queries_equal_command_lines(aws: Synthesized) -> None:
     found = aws.properties("AWS::Athena::NamedQuery").values()
     assert {query["Name"]: query["QueryString"] for query in found} == {
         query.name: query.sql for query in saved().values()
@@ -83,14 +81,14 @@ def test_saved_queries_are_those_of_the_command_line(aws: Synthesized) -> None:
     assert {query["WorkGroup"] for query in found} == {"Orbweaver"}
 
 
-def test_an_emulator_has_no_saved_queries(local: Synthesized) -> None:
+def test_emulator_has_no_saved_queries(local: Synthesized) -> None:
     """MiniStack refuses the type, and with it the stack."""
     assert not local.properties("AWS::Athena::NamedQuery")
     assert local.only(GROUP)["Name"] == "Orbweaver"
 
 
-def test_the_exporter_registers_tables_of_items_and_no_others(aws: Synthesized) -> None:
-    """What a deployment has made is for deployments to change."""
+def test_exporter_registers_only_item_tables(aws: Synthesized) -> None:
+    """Deployed tables are changed by deployments."""
     allowed = aws.allowed("ExporterProgramRole")
     glue = {resource: actions for resource, actions in allowed.items() if ":glue:" in resource}
     actions = {"glue:GetTable", "glue:CreateTable", "glue:UpdateTable"}

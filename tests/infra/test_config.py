@@ -1,4 +1,4 @@
-"""What may be set about a stack, and what is said when it does not fit."""
+"""Settings of a stack, and errors of invalid ones."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ CDK_CONTEXT = {
     "availability-zones:account=1:region=us-east-1": ["us-east-1a"],
 }
 
-# context, and what the one line that is said must name: the key, the value, what to do
+# context, and the texts that the error line must contain: key, value, fix
 REFUSED: list[tuple[dict[str, Any], list[str]]] = [
     ({"worker_memmory_mb": "2048"}, ["worker_memmory_mb", "2048", "worker_memory_mb?"]),
     ({"worker-timeout": "9"}, ["worker-timeout", "9", "is unknown"]),
@@ -109,8 +109,8 @@ REFUSED: list[tuple[dict[str, Any], list[str]]] = [
 
 
 @pytest.mark.parametrize(("context", "named"), REFUSED)
-def test_refused(context: dict[str, Any], named: list[str]) -> None:
-    """What does not fit is refused in one line: the key, its value, and what to do."""
+def test_invalid_setting_is_one_line_error(context: dict[str, Any], named: list[str]) -> None:
+    """It names the key, its value and the fix."""
     with pytest.raises(ConfigError) as refusal:
         Config.from_context(context)
     said = str(refusal.value)
@@ -119,36 +119,34 @@ def test_refused(context: dict[str, Any], named: list[str]) -> None:
     assert [name for name in named if name not in said] == []
 
 
-def test_what_cdk_adds_is_passed_over() -> None:
-    """Keys of CDK itself are none of ours."""
+def test_keys_of_cdk_are_ignored() -> None:
     assert Config.from_context(CDK_CONTEXT) == Config()
     in_file = json.loads((ROOT / "cdk.json").read_text())["context"]
     assert Config.from_context(in_file) == Config()
 
 
 @pytest.mark.parametrize(("key", "value"), [("worker_memory_mb", 2048), ("page_retention_d", 7)])
-def test_numbers_come_as_text_or_numbers(key: str, value: int) -> None:
-    """The command line gives text, cdk.json numbers; both mean the same."""
+def test_numbers_are_text_or_numbers(key: str, value: int) -> None:
+    """The command line gives text, cdk.json numbers."""
     made = [Config.from_context({key: given}) for given in (value, str(value))]
     assert made[0] == made[1]
     assert getattr(made[0], key) == value
 
 
 @pytest.mark.parametrize("item", [item for item in fields(Config) if "low" in item.metadata])
-def test_bounds_of_a_number_are_among_what_it_takes(item: Field[Any]) -> None:
-    """The lowest and the highest number that an error names can be given."""
+def test_bounds_of_number_are_inclusive(item: Field[Any]) -> None:
+    """As the error prints them."""
     bounds = [item.metadata["low"], item.metadata["high"]]
     assert [convert(item, str(bound), local=False) for bound in bounds] == bounds
 
 
-def test_large_batches_need_a_second() -> None:
-    """A window of one second is enough for any number of messages."""
+def test_large_batches_need_one_second_window() -> None:
     config = Config.from_context({"batch_size": "25", "batch_window_s": "1"})
     assert (config.batch_size, config.batch_window_s) == (25, 1)
 
 
 def test_local_defaults() -> None:
-    """An emulator is small, runs this machine's code, and keeps nothing."""
+    """An emulator is small, uses this machine's architecture, and retains nothing."""
     local = Config.from_context({"target": "local"})
     assert local.runtime == host_runtime()
     assert local.functions_run_on.native
@@ -157,24 +155,23 @@ def test_local_defaults() -> None:
     assert Config().kept
 
 
-def test_what_is_given_beats_local_defaults() -> None:
-    """A default for emulators is a default."""
+def test_given_values_override_local_defaults() -> None:
     local = Config.from_context({"target": "local", "worker_concurrency_max": "3"})
     assert local.worker_concurrency_max == 3
 
 
-def test_environment_by_default() -> None:
-    """By default the functions keep their own defaults, and ledgers outlive every message."""
+def test_default_environment_keeps_functions_defaults() -> None:
+    """Ledgers outlive every message."""
     assert Settings.from_environment(Config().environment()) == Settings()
 
 
-def test_the_defaults_say_the_same_memory() -> None:
-    """Of the function, of what it knows of itself, and of what is estimated."""
+def test_memory_default_is_consistent() -> None:
+    """Of the function, its own setting, and the estimate."""
     assert Config().worker_memory_mb == Settings().memory_mb == MEMORY_MB
 
 
-def test_environment_follows() -> None:
-    """Limits, lifetimes and the contact reach the functions."""
+def test_settings_reach_functions_environment() -> None:
+    """Limits, lifetimes and the contact."""
     context = {
         "queue_retention_d": "2",
         "dead_letter_retention_d": "3",
@@ -184,7 +181,7 @@ def test_environment_follows() -> None:
         "contact": "https://example.org/bot",
     }
     settings = Settings.from_environment(Config.from_context(context).environment())
-    # On the queue, in wait for a newer version, among the dead letters.
+    # On the queue, deferred for a newer version, and in the dead letters.
     assert settings.ledger_retention_s == (2 + 7 + 3 + 1) * 86_400
     assert settings.page_retention_s == 5 * 86_400
     assert (settings.receive_max, settings.fetch_concurrency) == (7, 8)
@@ -192,28 +189,27 @@ def test_environment_follows() -> None:
     assert settings.user_agent.endswith(" (+https://example.org/bot)")
 
 
-def test_whole_user_agent() -> None:
-    """A User-Agent given whole is left as it is."""
+def test_custom_user_agent_is_unchanged() -> None:
     config = Config.from_context({"user_agent": "mine/1 (+me@example.org)"})
     assert config.environment()["ORBWEAVER_USER_AGENT"] == "mine/1 (+me@example.org)"
 
 
-def test_allow_addresses_reach_an_emulator_only() -> None:
-    """Private networks are named to the functions of an emulator, where they were asked for."""
+def test_allowed_addresses_reach_emulator_only() -> None:
+    """Private networks, if given."""
     local = Config.from_context({"target": "local", "allow_addresses": "127.0.0.1/32"})
     assert local.environment()["ORBWEAVER_ALLOW_ADDRESSES"] == "127.0.0.1/32"
     assert "ORBWEAVER_ALLOW_ADDRESSES" not in Config().environment()
 
 
-def test_every_key_is_described() -> None:
-    """The list of keys names each of them once, with its default and its meaning."""
+def test_every_key_is_described_once() -> None:
+    """With its default and meaning."""
     rows = [row.split("|")[1:-1] for row in describe().splitlines()[2:]]
     assert [row[0].strip().strip("`") for row in rows] == [*KEYS, *LIMITS]
     assert all(cell.strip() for cell in itertools.chain.from_iterable(rows))
 
 
-def test_passwords_are_not_shown() -> None:
-    """Who gives the list in the place of its secret's name does not find it in the error."""
+def test_password_in_proxies_key_is_not_shown() -> None:
+    """For a list given instead of its secret's name."""
     with pytest.raises(ConfigError) as raised:
         Config.from_context({"proxy_secret": '["http://me:word@p.test:3128"]'})
     assert "word" not in str(raised.value)

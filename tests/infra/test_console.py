@@ -1,4 +1,4 @@
-"""The hosted console: who may pass its gateway, who may sign in, and what its function may."""
+"""Hosted console: access to its gateway, sign-in, and permissions of its function."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def hosting(synthesize: Callable[..., Synthesized]) -> Synthesized:
 
 
 def without_order(stack: Synthesized, *names: str) -> dict[str, Any]:
-    """Return resources by name; the one that comes last depends on all others, so without that."""
+    """Return resources by name, without the last one, which depends on all others."""
     resources = {name: stack.template["Resources"][name] for name in names} or dict(
         stack.template["Resources"]
     )
@@ -43,8 +43,8 @@ def without_order(stack: Synthesized, *names: str) -> dict[str, Any]:
     return resources
 
 
-def test_nothing_of_it_is_there_by_default(aws: Synthesized, hosting: Synthesized) -> None:
-    """Without the key the template is as if there were no such thing; with it, all else stays."""
+def test_console_is_absent_by_default(aws: Synthesized, hosting: Synthesized) -> None:
+    """With the key, the other resources do not change."""
     kinds = {resource["Type"] for resource in aws.template["Resources"].values()}
     assert not {kind for kind in kinds if kind.startswith((GATEWAY, "AWS::Cognito::"))}
     added = hosting.template["Resources"].keys() - aws.template["Resources"].keys()
@@ -55,8 +55,8 @@ def test_nothing_of_it_is_there_by_default(aws: Synthesized, hosting: Synthesize
     assert text(outputs["ConsoleUrl"]["Value"]) == "<ConsoleGateway.ApiEndpoint>/"
 
 
-def test_nothing_of_it_costs_while_idle(aws: Synthesized, hosting: Synthesized) -> None:
-    """What it adds is billed by requests and users alone."""
+def test_console_costs_nothing_while_idle(aws: Synthesized, hosting: Synthesized) -> None:
+    """Requests and users are billed."""
     added = hosting.template["Resources"].keys() - aws.template["Resources"].keys()
     kinds = {hosting.template["Resources"][name]["Type"] for name in added}
     assert not {kind for kind in kinds if kind.startswith(BILLED_IDLE)}
@@ -65,8 +65,8 @@ def test_nothing_of_it_costs_while_idle(aws: Synthesized, hosting: Synthesized) 
     assert not {"UserPoolAddOns", "SmsConfiguration"} & pool.keys()
 
 
-def test_routes_take_a_token_but_those_of_files(hosting: Synthesized) -> None:
-    """By the gateway's own check: signature, issuer, audience and times."""
+def test_routes_require_token_except_files(hosting: Synthesized) -> None:
+    """The gateway checks signature, issuer, audience and times."""
     (verified,) = hosting.properties(f"{GATEWAY}Authorizer").items()
     name, authorizer = verified
     assert authorizer["AuthorizerType"] == "JWT"
@@ -84,12 +84,12 @@ def test_routes_take_a_token_but_those_of_files(hosting: Synthesized) -> None:
         if route["AuthorizationType"] == "JWT":
             assert text(route["AuthorizerId"]) == f"<{name}>"
             assert route["RouteKey"].partition(" ")[2] in ("/api/{proxy+}", "/console/{proxy+}")
-    # No file lies deeper than these routes reach, and none where a token is asked for.
+    # No file lies deeper than these routes reach, and none where a token is required.
     assert all(path.count("/") == 1 or path.startswith("/vendor/") for path in static_files())
 
 
-def test_paths_are_those_of_ones_own_machine(hosting: Synthesized) -> None:
-    """The stage adds nothing to them; each route has its bucket, and no token is logged."""
+def test_console_paths_equal_local_ones(hosting: Synthesized) -> None:
+    """The stage adds no prefix; each route has a throttle, and no token is logged."""
     stage = hosting.only(f"{GATEWAY}Stage")
     assert stage["StageName"] == "$default"
     limits = stage["DefaultRouteSettings"]
@@ -107,15 +107,15 @@ def test_paths_are_those_of_ones_own_machine(hosting: Synthesized) -> None:
     assert "CorsConfiguration" not in hosting.only(f"{GATEWAY}Api")
 
 
-def test_the_gateway_alone_invokes_the_function(hosting: Synthesized) -> None:
-    """And that of this very stack."""
+def test_only_gateway_invokes_console_function(hosting: Synthesized) -> None:
+    """The gateway of this stack."""
     permission = hosting.properties("AWS::Lambda::Permission")["ConsoleInvoked"]
     assert permission["Principal"] == "apigateway.amazonaws.com"
     assert text(permission["SourceArn"]).endswith(":<ConsoleGateway>/*")
 
 
-def test_nobody_signs_up_and_a_browser_keeps_no_secret(hosting: Synthesized) -> None:
-    """Users are made by an administrator; a code with a proof is the one way to a token."""
+def test_only_admins_create_users_and_browser_keeps_no_secret(hosting: Synthesized) -> None:
+    """A code with a proof is the only way to a token."""
     pool = hosting.only("AWS::Cognito::UserPool")
     assert pool["AdminCreateUserConfig"]["AllowAdminCreateUserOnly"] is True
     assert pool["Policies"]["PasswordPolicy"]["MinimumLength"] == 12
@@ -135,7 +135,7 @@ def test_nobody_signs_up_and_a_browser_keeps_no_secret(hosting: Synthesized) -> 
 def test_user_pool_is_kept_and_protected_once_the_stack_exists(
     hosting: Synthesized, synthesize: Callable[..., Synthesized]
 ) -> None:
-    """CloudFormation can undo a failed first create, for which no pool may be protected."""
+    """CloudFormation must be able to undo a failed first create, so no pool is protected then."""
     for made, policy, protected in (
         (hosting, "RetainExceptOnCreate", "INACTIVE"),
         (synthesize(stack_exists=True, console="yes"), "RetainExceptOnCreate", "ACTIVE"),
@@ -147,15 +147,15 @@ def test_user_pool_is_kept_and_protected_once_the_stack_exists(
         assert pool["Properties"]["DeletionProtection"] == protected
 
 
-def test_its_function_may_what_the_api_may_count_and_look_at_letters(hosting: Synthesized) -> None:
-    """Nothing else; and no other role may more for it."""
+def test_console_role_equals_api_plus_counts_and_letters(hosting: Synthesized) -> None:
+    """No other role changes."""
     assert hosting.allowed("ConsoleProgramRole") == HOSTING
     for role, allowed in ALLOWED.items():
         assert hosting.allowed(role) == allowed
 
 
-def test_its_function_knows_whose_tokens_are_good(hosting: Synthesized) -> None:
-    """By its settings; it answers before the gateway gives up."""
+def test_console_function_has_token_settings(hosting: Synthesized) -> None:
+    """It answers before the gateway's timeout."""
     function = hosting.properties("AWS::Lambda::Function")[FUNCTION]
     assert function["Timeout"] < 30
     variables = function["Environment"]["Variables"]
@@ -173,14 +173,13 @@ def test_its_function_knows_whose_tokens_are_good(hosting: Synthesized) -> None:
         *(({"console": "yes", "stack_name": f"My{word.title()}"}, word) for word in RESERVED),
     ],
 )
-def test_what_cannot_be_is_refused(context: dict[str, Any], said: str) -> None:
-    """With the key, its value and what to do."""
+def test_invalid_console_setting_is_refused(context: dict[str, Any], said: str) -> None:
+    """With the key, its value and the fix."""
     with pytest.raises(ConfigError, match=said):
         Config.from_context(context)
 
 
-def test_one_queue_is_counted_once(synthesize: Callable[..., Synthesized]) -> None:
-    """A frugal stack has one queue for packs of both lanes."""
+def test_frugal_stack_counts_one_queue_once(synthesize: Callable[..., Synthesized]) -> None:
     allowed = synthesize(console="yes", frugal="yes").allowed("ConsoleProgramRole")
     assert {
         resource for resource, actions in allowed.items() if "sqs:GetQueueAttributes" in actions

@@ -1,4 +1,4 @@
-"""Deliveries: what stands for them where they are asked for, and that nothing does otherwise."""
+"""Deliveries: their resources exist only if configured."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ SECRET = f"{HERE}:secretsmanager:<AWS::Region>:<AWS::AccountId>:secret:crawl/sft
 
 
 def environment(stack: Synthesized) -> dict[str, str]:
-    """Read what the function is told."""
+    """Read the function's environment."""
     variables = stack.properties("AWS::Lambda::Function")[FUNCTION]["Environment"]["Variables"]
     return {key: text(value) for key, value in variables.items()}
 
 
 @pytest.mark.infra
-def test_nothing_stands_for_nobody(aws: Synthesized) -> None:
-    """Without a receiver there is no function, no queue, no alarm and no output."""
+def test_stack_without_receiver_has_no_delivery_resources(aws: Synthesized) -> None:
+    """No function, queue, alarm or output."""
     for kind in ("AWS::Lambda::Function", "AWS::SQS::Queue", "AWS::CloudWatch::Alarm"):
         assert not [name for name in aws.resources(kind) if "Deliver" in name]
     assert not [name for name in aws.template["Outputs"] if "Delivery" in name]
@@ -56,18 +56,20 @@ def test_nothing_stands_for_nobody(aws: Synthesized) -> None:
         (COPY, COPYING),
     ],
 )
-def test_the_role_has_what_its_way_needs(
+def test_delivery_role_has_needed_permissions_only(
     synthesize: Callable[..., Synthesized],
     context: dict[str, str],
     more: dict[str, set[str]],
 ) -> None:
-    """The bucket is read, its exports alone; the secret or the other bucket, where there is one."""
+    """Read the exports, and use the secret or the other bucket."""
     assert synthesize(**context).allowed(ROLE) == DELIVERING | more
 
 
 @pytest.mark.infra
-def test_exports_of_this_bucket_go_to_the_queue(synthesize: Callable[..., Synthesized]) -> None:
-    """Stacks share the bus; what cannot be put on the queue is put aside as well."""
+def test_exports_of_this_bucket_go_to_delivery_queue(
+    synthesize: Callable[..., Synthesized],
+) -> None:
+    """Stacks share the bus; undeliverable events are dead-lettered."""
     rule = synthesize(**COPY).properties("AWS::Events::Rule")["DeliveryRule"]
     pattern = rule["EventPattern"]
     assert pattern["source"] == ["orbweaver"]
@@ -79,8 +81,8 @@ def test_exports_of_this_bucket_go_to_the_queue(synthesize: Callable[..., Synthe
 
 
 @pytest.mark.infra
-def test_a_message_is_tried_for_about_a_day(synthesize: Callable[..., Synthesized]) -> None:
-    """One at a time, by as many tries as the waits between them are made for."""
+def test_delivery_is_retried_for_about_a_day(synthesize: Callable[..., Synthesized]) -> None:
+    """One message at a time, with as many tries as the delays cover."""
     stack = synthesize(**COPY)
     queue = stack.properties("AWS::SQS::Queue")["DeliveryQueue"]
     assert queue["RedrivePolicy"]["maxReceiveCount"] == TRIES_MAX
@@ -100,8 +102,8 @@ def test_a_message_is_tried_for_about_a_day(synthesize: Callable[..., Synthesize
 
 
 @pytest.mark.infra
-def test_who_must_act_is_told(synthesize: Callable[..., Synthesized]) -> None:
-    """What could not be delivered raises an alarm of its own; clients find both queues."""
+def test_failed_delivery_raises_alarm(synthesize: Callable[..., Synthesized]) -> None:
+    """The outputs name both queues."""
     stack = synthesize(**COPY)
     alarm = stack.properties("AWS::CloudWatch::Alarm")["MonitoringDeliveries"]
     (dimension,) = alarm["Dimensions"]
@@ -112,8 +114,7 @@ def test_who_must_act_is_told(synthesize: Callable[..., Synthesized]) -> None:
 
 
 @pytest.mark.infra
-def test_the_function_is_told_where_to(synthesize: Callable[..., Synthesized]) -> None:
-    """Every key that was given is a setting of the function, and of no other function."""
+def test_delivery_settings_reach_its_function_only(synthesize: Callable[..., Synthesized]) -> None:
     stack = synthesize(**SFTP)
     settings = Settings.from_environment(environment(stack))
     assert {key: getattr(settings, key) for key in SFTP} == SFTP
@@ -130,8 +131,7 @@ def test_the_function_is_told_where_to(synthesize: Callable[..., Synthesized]) -
 
 
 @pytest.mark.infra
-def test_messages_come_from_the_rule_alone(synthesize: Callable[..., Synthesized]) -> None:
-    """The bus may put messages on the queue for that rule, and nobody else by its policy."""
+def test_delivery_queue_accepts_only_its_rule(synthesize: Callable[..., Synthesized]) -> None:
     policies = synthesize(**COPY).properties("AWS::SQS::QueuePolicy").values()
     allowing = [
         statement
@@ -163,15 +163,15 @@ def test_messages_come_from_the_rule_alone(synthesize: Callable[..., Synthesized
         ({"copy_bucket": "Their_Exports"}, "the name of a bucket"),
     ],
 )
-def test_what_does_not_fit_is_refused(change: dict[str, str], said: str) -> None:
-    """A server without a host key, above all; the text says what would fit."""
+def test_invalid_delivery_setting_is_refused(change: dict[str, str], said: str) -> None:
+    """For example a server without a host key; the text names valid values."""
     with pytest.raises(ConfigError, match=said) as raised:
         Config.from_context({**SFTP, **change})
     assert "BEGIN" not in str(raised.value)
 
 
-def test_what_fits_is_taken() -> None:
-    """Both ways together, and each by itself."""
+def test_valid_delivery_settings_are_accepted() -> None:
+    """Both receivers, or one of them."""
     for context in (SFTP, COPY, {**SFTP, **COPY}):
         assert Config.from_context(context).delivers
     assert not Config.from_context({}).delivers

@@ -1,4 +1,4 @@
-"""The user's own key: what it encrypts, and who may use it."""
+"""Encryption with the user's own key: resources and permissions."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ OWN = {"generate": "<EncryptionKey.Arn>", ARN: ARN}
 
 @pytest.fixture(params=OWN)
 def keyed(request: pytest.FixtureRequest, synthesize: Callable[..., Synthesized]) -> Any:
-    """Return a stack with a key, and what its template calls that key."""
+    """Return a stack with a key, and the key's name in its template."""
     context = {"kms_key": request.param, "webhook_secret": "generate", "alarm_key": "yes"}
     return synthesize(**context), OWN[request.param]
 
 
-def test_everything_is_encrypted_with_it(keyed: tuple[Synthesized, str]) -> None:
-    """Tables, bucket, queues, log groups and topics are all encrypted with the key."""
+def test_all_resources_use_key(keyed: tuple[Synthesized, str]) -> None:
+    """Tables, bucket, queues, log groups and topics."""
     stack, arn = keyed
     for name, table in stack.properties("AWS::DynamoDB::Table").items():
         sse = table["SSESpecification"]
@@ -51,15 +51,14 @@ def test_everything_is_encrypted_with_it(keyed: tuple[Synthesized, str]) -> None
     assert text(rule["ServerSideEncryptionByDefault"]["KMSMasterKeyID"]) == arn
 
 
-def test_without_it_nothing_changes(aws: Synthesized) -> None:
-    """By default there is no key, nothing names one, and no role may use one."""
+def test_stack_without_key_has_no_key_reference(aws: Synthesized) -> None:
     assert aws.resources("AWS::KMS::Key") == {}
     assert "kms:" not in str(aws.template)
     assert "KmsMasterKeyId" not in str(aws.template)
 
 
 def uses(stack: Synthesized, arn: str) -> dict[str, set[str]]:
-    """Say what each role may do with the key: and that it is this one, and nothing else of KMS."""
+    """Return each role's KMS actions; fails for another key or resource."""
     found: dict[str, set[str]] = {}
     for name, role in stack.properties("AWS::IAM::Role").items():
         for policy in role.get("Policies", ()):
@@ -71,21 +70,21 @@ def uses(stack: Synthesized, arn: str) -> dict[str, set[str]]:
     return found
 
 
-def test_roles_may_do_what_they_need(keyed: tuple[Synthesized, str]) -> None:
-    """Who reads may decrypt, who sends or writes files may have data keys, nobody else anything."""
+def test_roles_have_needed_key_permissions_only(keyed: tuple[Synthesized, str]) -> None:
+    """Readers decrypt; senders and writers generate data keys."""
     stack, arn = keyed
     both = {"kms:Decrypt", "kms:GenerateDataKey"}
     found = uses(stack, arn)
     for role in ("WorkerProgramRole", "ExporterProgramRole", "ApiProgramRole"):
         assert found[role] == both, role
-    # They put on a queue what they could not deliver.
+    # They send undeliverable events to a queue.
     for role in ("ExporterScheduleRole", "StarterFiringRole", "NotifierProgramRole"):
         assert found[role] == both, role
     assert "ApiLogsRole" not in found
 
 
-def test_services_may_use_a_key_of_the_stack(synthesize: Callable[..., Synthesized]) -> None:
-    """Logs of this account, alarms and rules may use the key; it is rotated, and kept."""
+def test_services_can_use_stacks_own_key(synthesize: Callable[..., Synthesized]) -> None:
+    """Logs of this account, alarms and rules; it is rotated and retained."""
     stack = synthesize(kms_key="generate")
     ((name, resource),) = stack.resources("AWS::KMS::Key").items()
     assert name == "EncryptionKey"
@@ -107,7 +106,7 @@ def test_services_may_use_a_key_of_the_stack(synthesize: Callable[..., Synthesiz
 
 
 def test_rules_reach_encrypted_queues(synthesize: Callable[..., Synthesized]) -> None:
-    """EventBridge names no source to the key, so none is asked for; each queue names its rule."""
+    """EventBridge passes no source to the key, so its policy has no such condition."""
     stack = synthesize(kms_key="generate", webhook_secret="generate", copy_bucket="their-exports")
     (key,) = stack.resources("AWS::KMS::Key").values()
     (rules,) = (
@@ -123,17 +122,17 @@ def test_rules_reach_encrypted_queues(synthesize: Callable[..., Synthesized]) ->
         if statement.get("Principal") == {"Service": "events.amazonaws.com"}
     ]
     assert {text(arn) for arn in senders} == {"<DeliveryRule.Arn>", "<NotifierRule.Arn>"}
-    assert len(senders) == 3  # the delivery's queue, and what takes its and the notifier's failures
+    assert len(senders) == 3  # the delivery queue, and the dead letters of deliveries and notifier
 
 
-def test_one_key_is_enough(keyed: tuple[Synthesized, str]) -> None:
-    """The topic has no key of its own beside it; somebody else's key is not made anew."""
+def test_key_is_the_only_one(keyed: tuple[Synthesized, str]) -> None:
+    """The topic has no key of its own, and a foreign key is not created."""
     stack, arn = keyed
     made = [HASH.sub("", name) for name in stack.resources("AWS::KMS::Key")]
     assert made == (["EncryptionKey"] if arn == "<EncryptionKey.Arn>" else [])
 
 
-def test_nothing_is_found(keyed: tuple[Synthesized, str]) -> None:
-    """Neither rule pack finds anything that is not accepted."""
+def test_encrypted_stack_has_no_findings(keyed: tuple[Synthesized, str]) -> None:
+    """Of both rule packs, except accepted ones."""
     stack, _ = keyed
     assert found_in(stack.stack) == set()

@@ -1,4 +1,4 @@
-"""What the rule packs of cdk-nag find."""
+"""Findings of cdk-nag's rule packs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SFTP = {
 
 
 def found_in(stack: IConstruct) -> set[tuple[str, str]]:
-    """Return what both packs find in a stack: rule and path of the resource."""
+    """Return both packs' findings in a stack: rule and resource path."""
     from cdk_nag import AwsSolutionsChecks, ServerlessChecks
 
     return {
@@ -55,14 +55,16 @@ def found_in(stack: IConstruct) -> set[tuple[str, str]]:
         {"console": "yes"},
     ],
 )
-def test_nothing_is_found(synthesize: Callable[..., Synthesized], context: dict[str, str]) -> None:
-    """Neither pack finds anything that is not accepted, with its resource and its reason."""
+def test_stack_has_only_accepted_findings(
+    synthesize: Callable[..., Synthesized], context: dict[str, str]
+) -> None:
+    """Each with its resource and reason."""
     assert found_in(synthesize(**context).stack) == set()
 
 
 @dataclass(frozen=True, slots=True)
 class Noted:
-    """Stands for CDK's validations of one construct, and only takes notes."""
+    """Replaces CDK's validations of one construct, and only records."""
 
     path: str
     notes: list[tuple[str, str, str]]
@@ -71,10 +73,9 @@ class Noted:
         self.notes.append((rule.id, self.path, rule.reason or ""))
 
 
-def test_everything_accepted_is_found(
+def test_every_accepted_finding_exists_and_has_reason(
     synthesize: Callable[..., Synthesized], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """What is accepted would be found otherwise, nothing else would, and each has its reason."""
     from aws_cdk import App
 
     from infra.program import Code

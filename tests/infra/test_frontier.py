@@ -1,4 +1,4 @@
-"""The queues."""
+"""Queues of the stack."""
 
 from __future__ import annotations
 
@@ -27,22 +27,21 @@ ALL = (
 )
 
 
-def test_queues(aws: Synthesized) -> None:
-    """There are these queues and no others."""
+def test_queues_are_exactly_these(aws: Synthesized) -> None:
     assert set(aws.properties("AWS::SQS::Queue")) == set(ALL)
 
 
 @pytest.mark.parametrize("name", SOURCES)
-def test_redrive(aws: Synthesized, name: str) -> None:
-    """A message that is delivered five times in vain becomes a dead letter."""
+def test_message_becomes_dead_letter_after_five_receives(aws: Synthesized, name: str) -> None:
     redrive = aws.properties("AWS::SQS::Queue")[name]["RedrivePolicy"]
     assert text(redrive["deadLetterTargetArn"]) == "<FrontierDeadLetters.Arn>"
     assert redrive["maxReceiveCount"] == 5
 
 
 @pytest.mark.parametrize("context", [{}, {"worker_timeout_s": "120", "batch_window_s": "30"}])
-def test_visibility(synthesize: Callable[..., Synthesized], context: dict[str, str]) -> None:
-    """A message stays hidden for six timeouts of the worker and the window in which it waits."""
+def test_visibility_timeout_is_six_worker_timeouts_plus_window(
+    synthesize: Callable[..., Synthesized], context: dict[str, str]
+) -> None:
     made = synthesize(**context)
     timeout_s = made.properties("AWS::Lambda::Function")["WorkerProgramFunction"]["Timeout"]
     for part in ("WorkerCrawl", "WorkerExpress", "WorkerSeeds"):
@@ -53,15 +52,14 @@ def test_visibility(synthesize: Callable[..., Synthesized], context: dict[str, s
             assert hidden_s >= 6 * timeout_s + window_s
 
 
-def test_retention(aws: Synthesized) -> None:
-    """A dead letter, whose age counts from when it was first sent, outlives any message."""
+def test_dead_letters_outlive_every_message(aws: Synthesized) -> None:
+    """Their age counts from the first send."""
     queues = aws.properties("AWS::SQS::Queue")
     kept_s = {name: queue["MessageRetentionPeriod"] for name, queue in queues.items()}
     assert kept_s[DEAD_LETTERS] > max(kept_s[name] for name in SOURCES)
 
 
-def test_only_our_queues_may_use_the_dead_letter_queue(aws: Synthesized) -> None:
-    """The dead-letter queue takes redrives of the queues for seeds and packs only."""
+def test_dead_letter_queue_accepts_redrives_of_own_queues_only(aws: Synthesized) -> None:
     queues = aws.properties("AWS::SQS::Queue")
     allowed = queues[DEAD_LETTERS]["RedriveAllowPolicy"]
     assert allowed["redrivePermission"] == "byQueue"
@@ -70,8 +68,7 @@ def test_only_our_queues_may_use_the_dead_letter_queue(aws: Synthesized) -> None
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_encryption(aws: Synthesized, name: str) -> None:
-    """Messages are encrypted at rest, and refused over anything but TLS."""
+def test_queues_are_encrypted_and_require_tls(aws: Synthesized, name: str) -> None:
     assert aws.properties("AWS::SQS::Queue")[name]["SqsManagedSseEnabled"] is True
     (policy,) = (
         policy

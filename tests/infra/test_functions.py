@@ -1,4 +1,4 @@
-"""The functions: how they are run, and what feeds them."""
+"""Functions: runtime, limits and event sources."""
 
 from __future__ import annotations
 
@@ -30,12 +30,11 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.infra
 
-# Settings of libraries, which are none of ours.
+# Settings of libraries, not ours.
 ALLOCATORS = {"ARROW_DEFAULT_MEMORY_POOL": "system", "MALLOC_ARENA_MAX": "2"}
 
 
-def test_functions(aws: Synthesized) -> None:
-    """There are five functions, all ours, and no custom resource that would bring another."""
+def test_five_functions_without_custom_resource(aws: Synthesized) -> None:
     functions = aws.properties(KIND)
     assert set(functions) == {WORKER, EXPORTER, API, STARTER, PROTECTION}
     kinds = {resource["Type"] for resource in aws.template["Resources"].values()}
@@ -44,8 +43,10 @@ def test_functions(aws: Synthesized) -> None:
 
 
 @pytest.mark.parametrize("name", [WORKER, EXPORTER, API, STARTER])
-def test_runtime(aws: Synthesized, local: Synthesized, name: str) -> None:
-    """Functions run on arm64 and Python 3.13 on AWS, and on what this machine has here."""
+def test_runtime_is_arm64_python_313_or_local(
+    aws: Synthesized, local: Synthesized, name: str
+) -> None:
+    """An emulator uses this machine's."""
     found = {
         f"{function['Architectures'][0]}/{function['Runtime']}"
         for function in (made.properties(KIND)[name] for made in (aws, local))
@@ -54,8 +55,7 @@ def test_runtime(aws: Synthesized, local: Synthesized, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [WORKER, EXPORTER, API, STARTER, NOTIFIER])
-def test_handler_exists(local: Synthesized, name: str) -> None:
-    """The function that Lambda calls is defined where the template says."""
+def test_handlers_exist(local: Synthesized, name: str) -> None:
     package, module, function = local.properties(KIND)[name]["Handler"].split(".")
     file = Path(__file__).resolve().parents[2] / "functions" / package / f"{module}.py"
     tree = ast.parse(file.read_text())
@@ -63,24 +63,24 @@ def test_handler_exists(local: Synthesized, name: str) -> None:
 
 
 def test_worker_limits(aws: Synthesized) -> None:
-    """The worker has its memory and time, and is not halted for feeding its own queue."""
+    """Memory and time; loops are allowed because it feeds its own queue."""
     worker = aws.properties(KIND)[WORKER]
     assert (worker["MemorySize"], worker["Timeout"]) == (375, 120)
     assert worker["RecursiveLoop"] == "Allow"
     assert "ReservedConcurrentExecutions" not in worker
 
 
-def test_recursive_loop_may_be_terminated(synthesize: Callable[..., Synthesized]) -> None:
-    """A stack can be given the limit that Lambda has by default, to see what it does."""
+def test_recursive_loop_can_be_terminated(synthesize: Callable[..., Synthesized]) -> None:
+    """Lambda's default."""
     worker = synthesize(recursive_loop="Terminate").properties(KIND)[WORKER]
     assert worker["RecursiveLoop"] == "Terminate"
 
 
 @pytest.mark.parametrize(("target", "crawl_max", "express_max"), [("aws", 50, 10), ("local", 2, 2)])
-def test_event_sources(
+def test_both_queues_feed_worker(
     request: pytest.FixtureRequest, target: str, crawl_max: int, express_max: int
 ) -> None:
-    """Both queues feed the worker, with bounded concurrency and partial batch responses."""
+    """With limited concurrency and partial batch responses."""
     found = request.getfixturevalue(target).properties("AWS::Lambda::EventSourceMapping")
     sources = {name: source for name, source in found.items() if name.startswith("Worker")}
     concurrency = {
@@ -100,8 +100,8 @@ def test_event_sources(
         assert source["Enabled"] is True
 
 
-def test_kill_switch(synthesize: Callable[..., Synthesized]) -> None:
-    """One context key stops all crawling, and messages wait."""
+def test_kill_switch_disables_event_sources(synthesize: Callable[..., Synthesized]) -> None:
+    """Messages wait."""
     stopped = synthesize(worker_enabled="no").properties("AWS::Lambda::EventSourceMapping")
     enabled = {name: source.get("Enabled", True) for name, source in stopped.items()}
     assert enabled == {
@@ -112,8 +112,8 @@ def test_kill_switch(synthesize: Callable[..., Synthesized]) -> None:
     }
 
 
-def test_schedule(aws: Synthesized) -> None:
-    """The exporter runs every night, and an event that keeps failing ends in a queue."""
+def test_exporter_runs_every_night(aws: Synthesized) -> None:
+    """A failing event ends in a queue."""
     schedule = aws.only("AWS::Scheduler::Schedule")
     assert schedule["ScheduleExpression"] == "cron(0 2 * * ? *)"
     assert schedule["ScheduleExpressionTimezone"] == "UTC"
@@ -125,14 +125,16 @@ def test_schedule(aws: Synthesized) -> None:
 
 
 def test_exporter_limits(aws: Synthesized) -> None:
-    """The exporter has five minutes a unit, and may go on by ordering the rest."""
+    """Five minutes per unit, and loops for further orders."""
     exporter = aws.properties(KIND)[EXPORTER]
     assert (exporter["MemorySize"], exporter["Timeout"]) == (1024, 300)
     assert exporter["RecursiveLoop"] == "Allow"
 
 
-def test_room_of_exporters(synthesize: Callable[..., Synthesized], aws: Synthesized) -> None:
-    """The exporter has room for a chunk's files, and allocators that give back what is free."""
+def test_exporter_has_room_for_chunk(
+    synthesize: Callable[..., Synthesized], aws: Synthesized
+) -> None:
+    """Its allocators return free memory."""
     exporter = aws.properties(KIND)[EXPORTER]
     assert exporter["EphemeralStorage"] == {"Size": 2048}
     variables = exporter["Environment"]["Variables"]
@@ -143,8 +145,8 @@ def test_room_of_exporters(synthesize: Callable[..., Synthesized], aws: Synthesi
     assert others == {EXPORTER}
 
 
-def test_orders_of_exporters(synthesize: Callable[..., Synthesized]) -> None:
-    """Orders come one at a time, to so many exporters at most, and back soon after a death."""
+def test_orders_reach_exporters_one_at_a_time(synthesize: Callable[..., Synthesized]) -> None:
+    """With limited concurrency, and soon again after a crash."""
     made = synthesize(exporter_concurrency_max="7", exporter_timeout_s="200")
     sources = made.properties("AWS::Lambda::EventSourceMapping")
     (source,) = (source for name, source in sources.items() if name.startswith("Exporter"))
@@ -165,8 +167,8 @@ def test_orders_of_exporters(synthesize: Callable[..., Synthesized]) -> None:
         ("Notifier", "FailedCallsQueue"),
     ],
 )
-def test_what_keeps_failing_is_put_aside(local: Synthesized, part: str, queue: str) -> None:
-    """Lambda tries twice more what nobody waits for, and then says where it failed for good."""
+def test_failed_async_events_go_to_failure_queue(local: Synthesized, part: str, queue: str) -> None:
+    """After two retries by Lambda."""
     retries = local.properties("AWS::Lambda::EventInvokeConfig")[f"{part}Retries"]
     assert text(retries["FunctionName"]) == f"<{part}ProgramFunction>"
     assert retries["MaximumRetryAttempts"] == 2
@@ -174,8 +176,8 @@ def test_what_keeps_failing_is_put_aside(local: Synthesized, part: str, queue: s
     assert text(destination) == f"<{queue}.Arn>"
 
 
-def test_schedules_of_crawls(aws: Synthesized) -> None:
-    """They have a group of their own, for which alone the role may be assumed."""
+def test_crawl_schedules_have_own_group_and_role(aws: Synthesized) -> None:
+    """Only that group can assume the role."""
     assert aws.only("AWS::Scheduler::ScheduleGroup")["Name"] == "Orbweaver"
     role = aws.properties("AWS::IAM::Role")["StarterFiringRole"]
     (trust,) = role["AssumeRolePolicyDocument"]["Statement"]
@@ -185,10 +187,8 @@ def test_schedules_of_crawls(aws: Synthesized) -> None:
     assert conditions == {"aws:SourceAccount": "<AWS::AccountId>", "aws:SourceArn": group}
 
 
-def test_crawls_that_name_a_webhook_invoke_the_notifier(
-    aws: Synthesized, local: Synthesized
-) -> None:
-    """The rule lets those through and no others; what cannot be delivered is put aside."""
+def test_crawls_with_webhook_invoke_notifier(aws: Synthesized, local: Synthesized) -> None:
+    """No other events; undeliverable ones are dead-lettered."""
     rule = local.only("AWS::Events::Rule")
     assert rule["EventPattern"] == {
         "source": ["orbweaver"],
@@ -208,8 +208,7 @@ def test_crawls_that_name_a_webhook_invoke_the_notifier(
 
 
 @pytest.mark.parametrize("name", [WORKER, EXPORTER, API, STARTER, NOTIFIER])
-def test_environment(local: Synthesized, name: str) -> None:
-    """Every variable is a setting that the functions know, with a value that they take."""
+def test_environment_has_only_known_valid_settings(local: Synthesized, name: str) -> None:
     variables = local.properties(KIND)[name]["Environment"]["Variables"]
     ours = {key: text(value) for key, value in variables.items() if key not in ALLOCATORS}
     known = {PREFIX + field.upper() for field in Settings.__dataclass_fields__}
@@ -218,9 +217,9 @@ def test_environment(local: Synthesized, name: str) -> None:
 
 
 def test_rounds_are_long_where_waiting_is_billed(aws: Synthesized, local: Synthesized) -> None:
-    """On AWS a trip costs more than a moment's wait; on a local stack neither costs anything.
+    """On AWS a round trip costs more than a short wait; locally both are free.
 
-    Nor do look-ups there, so claims travel where waits are billed.
+    Local look-ups are free too, so claims are shared only where waits are billed.
     """
     found = {}
     for target, made in (("aws", aws), ("local", local)):
@@ -233,16 +232,15 @@ def test_rounds_are_long_where_waiting_is_billed(aws: Synthesized, local: Synthe
 
 
 @pytest.mark.parametrize(("target", "asked"), [("aws", "no"), ("local", "yes")])
-def test_claims_travel_as_is_asked_for(
+def test_claim_sharing_can_be_set(
     synthesize: Callable[..., Synthesized], target: str, asked: str
 ) -> None:
-    """On a local stack, too; what is so by itself takes no room in the environment."""
+    """Locally too; default values are omitted from the environment."""
     variables = synthesize(target=target, claims_travel=asked).properties(KIND)[WORKER]
     assert variables["Environment"]["Variables"]["ORBWEAVER_CLAIMS_TRAVEL"] == asked
 
 
-def test_worker_knows_all_parts(aws: Synthesized) -> None:
-    """The worker is told the name of everything that it may use."""
+def test_worker_has_names_of_all_resources(aws: Synthesized) -> None:
     variables = aws.properties(KIND)[WORKER]["Environment"]["Variables"]
     named = {text(value) for value in variables.values()}
     parts = {
@@ -254,8 +252,8 @@ def test_worker_knows_all_parts(aws: Synthesized) -> None:
     assert "ORBWEAVER_ALLOW_ADDRESSES" not in variables
 
 
-def test_logs(aws: Synthesized) -> None:
-    """Every function and the gateway have a log group, which forgets."""
+def test_every_log_group_expires(aws: Synthesized) -> None:
+    """Of functions and gateway."""
     groups = aws.properties("AWS::Logs::LogGroup")
     assert {group["RetentionInDays"] for group in groups.values()} == {14}
     functions = aws.properties(KIND).values()

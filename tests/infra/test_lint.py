@@ -1,4 +1,4 @@
-"""The template against CloudFormation's own schemas, which `cfn-lint` carries."""
+"""The template against CloudFormation's schemas in `cfn-lint`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.infra, pytest.mark.slow]
 
 REGIONS = ["us-east-1", "eu-central-1"]
-# Rules that are let be, and why.
+# Ignored rules, with reasons.
 IGNORED = {
     "W3005": "CDK has every function wait for its role, which it names as well",
     "I1022": "CDK spells texts with Fn::Join; which function makes them is a matter of taste",
@@ -47,23 +47,23 @@ VARIANTS: dict[str, dict[str, str]] = {
 
 
 def found_in(template: Mapping[str, Any]) -> list[str]:
-    """List what does not fit: the rule, where, and why."""
+    """List findings: rule, path and reason."""
     config = ManualArgs(regions=REGIONS, include_checks=["I"], ignore_checks=[*IGNORED])
     found = lint(json.dumps(template), config=config)
     return [f"{one.rule.id} {one.path}: {one.message}" for one in found]
 
 
 @pytest.mark.parametrize("context", VARIANTS.values(), ids=VARIANTS)
-def test_cloudformation_takes_the_template(
+def test_template_has_no_lint_findings(
     synthesize: Callable[..., Synthesized], context: dict[str, str]
 ) -> None:
-    """Nothing is wrong, nothing doubtful and nothing worth a remark, but for what is ignored."""
+    """Except ignored rules."""
     found = found_in(synthesize(**context).template)
     assert not found, "\n".join(found)
 
 
-def test_what_the_schemas_forbid_is_found() -> None:
-    """A property that is not there, and one beyond its limit."""
+def test_lint_finds_schema_violations() -> None:
+    """An unknown property, and one beyond its limit."""
     queue = {"Type": "AWS::SQS::Queue", "Properties": {"VisibilityTimeout": 43_201, "Colour": 1}}
     found = found_in({"Resources": {"Queue": queue}})
     assert {one.partition(" ")[0] for one in found if one.startswith("E")} == {"E3002", "E3034"}

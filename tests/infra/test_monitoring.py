@@ -1,4 +1,4 @@
-"""Alarms, their topic, and what an idle stack costs."""
+"""Alarms, their topic, and the cost of an idle stack."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ ALARMS = {
     "ApiErrors": ("5XXError", "Orbweaver", 0),
 }
 ALARMS_FREE_MAX = 10
-# What is asked for, and how many metrics each is paid for.
+# Settings, and the paid metrics of each.
 PAID = {"ErrorRate": 2, "Unreadable": 2, "ExportMissing": 1, "YieldDrop": 1, "NeedsRendering": 3}
 # A key costs $1 a month; the rest are priced by the hour.
 PAID_WHILE_IDLE = (
@@ -71,8 +71,7 @@ def dashboard(made: Synthesized) -> list[dict[str, Any]]:
     return widgets
 
 
-def test_alarms(aws: Synthesized) -> None:
-    """These alarms stand, each on its metric, all of them silent while nothing runs."""
+def test_alarms_are_silent_while_idle(aws: Synthesized) -> None:
     found = {}
     for name, alarm in aws.properties("AWS::CloudWatch::Alarm").items():
         (dimension,) = alarm["Dimensions"]
@@ -89,8 +88,7 @@ def test_alarms(aws: Synthesized) -> None:
     assert len(found) <= ALARMS_FREE_MAX
 
 
-def test_topic(aws: Synthesized) -> None:
-    """Only this account's alarms may publish, and nobody over plain HTTP."""
+def test_topic_accepts_own_alarms_over_tls_only(aws: Synthesized) -> None:
     assert denies_plain_http(iter(statements(aws)), "sns:Publish")
     (allowed,) = (found for found in statements(aws) if found["Effect"] == "Allow")
     assert allowed["Action"] == "sns:Publish"
@@ -99,8 +97,7 @@ def test_topic(aws: Synthesized) -> None:
     assert (condition[0], text(condition[1])) == ("aws:SourceAccount", "<AWS::AccountId>")
 
 
-def test_topic_key(synthesize: Callable[..., Synthesized]) -> None:
-    """With a key of its own the topic is encrypted, the key rotates, and alarms may use it."""
+def test_topic_key_is_rotated_and_usable_by_alarms(synthesize: Callable[..., Synthesized]) -> None:
     made = synthesize(alarm_key="yes", alarm_email="someone@example.org")
     assert text(made.only("AWS::SNS::Topic")["KmsMasterKeyId"]) == "<MonitoringKey.Arn>"
     key = made.only("AWS::KMS::Key")
@@ -115,22 +112,21 @@ def test_topic_key(synthesize: Callable[..., Synthesized]) -> None:
     assert (subscription["Protocol"], subscription["Endpoint"]) == ("email", "someone@example.org")
 
 
-def test_idle_costs_nothing(aws: Synthesized) -> None:
-    """Nothing in the stack is paid for by the hour or by the month."""
+def test_idle_stack_costs_nothing(aws: Synthesized) -> None:
     kinds = {resource["Type"] for resource in aws.template["Resources"].values()}
     assert not {kind for kind in kinds if kind.startswith(PAID_WHILE_IDLE)}
 
 
 def texts(made: Synthesized) -> dict[str, str]:
-    """Return what alarms say, by their names."""
+    """Return the alarms' descriptions by name."""
     found = made.properties("AWS::CloudWatch::Alarm").items()
     return {
         name.removeprefix("Monitoring"): text(alarm["AlarmDescription"]) for name, alarm in found
     }
 
 
-def test_alarms_name_a_command(synthesize: Callable[..., Synthesized]) -> None:
-    """Whoever is mailed learns what to run; the table of the guide says the same."""
+def test_alarm_descriptions_name_command(synthesize: Callable[..., Synthesized]) -> None:
+    """The guide's table equals them."""
     guide = (Path(__file__).parents[2] / "docs/operations.md").read_text()
     made = synthesize(alarms="all", invalid_items_percent="5", copy_bucket="their-exports")
     said = texts(made)
@@ -146,8 +142,8 @@ def test_alarms_name_a_command(synthesize: Callable[..., Synthesized]) -> None:
         assert f"`{command}`" in row, name
 
 
-def test_alarms_that_cost(synthesize: Callable[..., Synthesized]) -> None:
-    """They are there where they are asked for, on $0.90 of metrics; an emulator has none."""
+def test_paid_alarms_are_optional(synthesize: Callable[..., Synthesized]) -> None:
+    """$0.90 of metrics; an emulator has none."""
     made = synthesize(
         alarms="all", yield_drop_percent="40", export_missing_h="30", worker_concurrency_max="600"
     )
@@ -189,8 +185,9 @@ def test_alarms_that_cost(synthesize: Callable[..., Synthesized]) -> None:
     assert len(local) == len(ALARMS)
 
 
-def test_an_export_that_is_missing(synthesize: Callable[..., Synthesized]) -> None:
-    """Silence after exports is the alarm; a new stack, which never had any, calls nobody."""
+def test_missing_export_raises_alarm_after_first_export(
+    synthesize: Callable[..., Synthesized],
+) -> None:
     made = synthesize(alarms="all", yield_drop_percent="40", export_missing_h="30")
     alarm = made.properties("AWS::CloudWatch::Alarm")["MonitoringExportMissing"]
     assert (alarm["MetricName"], alarm["Dimensions"]) == (
@@ -198,7 +195,7 @@ def test_an_export_that_is_missing(synthesize: Callable[..., Synthesized]) -> No
         [{"Name": "service", "Value": "exporter"}, {"Name": "stack", "Value": "Orbweaver"}],
     )
     assert (alarm["Period"], alarm["EvaluationPeriods"]) == (3600, 30)
-    # Periods of an hour may be watched for seven days.
+    # Hourly periods can be watched for seven days.
     assert 168 * 3600 <= 7 * 86_400
     assert (alarm["ComparisonOperator"], alarm["Threshold"]) == ("LessThanThreshold", 1)
     assert alarm["TreatMissingData"] == "missing"
@@ -206,8 +203,7 @@ def test_an_export_that_is_missing(synthesize: Callable[..., Synthesized]) -> No
         assert [text(action) for action in actions] == ["<MonitoringAlarms>"]
 
 
-def test_traces(synthesize: Callable[..., Synthesized]) -> None:
-    """Where they are asked for every function is traced, and may do that; nowhere else."""
+def test_tracing_covers_all_functions_if_enabled(synthesize: Callable[..., Synthesized]) -> None:
     for context, traced in (({"tracing": "yes"}, True), ({}, False)):
         made = synthesize(**context)
         functions = made.functions()
@@ -225,8 +221,8 @@ PANELS = [
 ]
 
 
-def test_dashboard(aws: Synthesized) -> None:
-    """All that a crawl is run by is on one page, with the alarms, and free of charge."""
+def test_dashboard_shows_all_operations_free_of_charge(aws: Synthesized) -> None:
+    """With the alarms."""
     from infra.dashboard import METRICS_FREE_MAX
 
     body = dashboard(aws)
@@ -247,7 +243,7 @@ def test_dashboard(aws: Synthesized) -> None:
         assert f"<{part}ProgramFunction>" in shown
     metrics = [line for graph in graphs for line in graph["metrics"] if len(line) > 1]
     assert len(metrics) <= METRICS_FREE_MAX
-    # Nothing lies on something else, and nothing sticks out.
+    # No widget overlaps another or exceeds the grid.
     places = [(one["x"], one["y"], one["width"], one["height"]) for one in body]
     taken = [
         (x, y)
@@ -259,15 +255,15 @@ def test_dashboard(aws: Synthesized) -> None:
     assert max(x for x, _ in taken) < 24
 
 
-def test_a_delivery_is_among_the_alarms(synthesize: Callable[..., Synthesized]) -> None:
-    """What is added to the stack later is on the dashboard as well."""
+def test_delivery_alarms_are_on_dashboard(synthesize: Callable[..., Synthesized]) -> None:
     body = dashboard(synthesize(copy_bucket="their-exports"))
     (alarms,) = (widget["properties"]["alarms"] for widget in body if widget["type"] == "alarm")
     assert any("Deliveries" in alarm for alarm in alarms)
 
 
-def test_invalid_items(synthesize: Callable[..., Synthesized]) -> None:
-    """Where a share is given, more invalid items of 20 or more raise one alarm more."""
+def test_invalid_items_alarm_needs_share_and_20_items(
+    synthesize: Callable[..., Synthesized],
+) -> None:
     made = synthesize(invalid_items_percent="5")
     alarms = made.properties("AWS::CloudWatch::Alarm")
     assert len(alarms) == len(ALARMS) + 1
@@ -289,7 +285,7 @@ def test_invalid_items(synthesize: Callable[..., Synthesized]) -> None:
 
 
 def own_metrics(made: Synthesized) -> list[dict[str, str]]:
-    """Return the dimensions of all metrics of the functions' own that alarms and graphs name."""
+    """Return the dimensions of our own metrics in alarms and graphs."""
     found = []
     for alarm in made.properties("AWS::CloudWatch::Alarm").values():
         stats = [
@@ -307,8 +303,7 @@ def own_metrics(made: Synthesized) -> list[dict[str, str]]:
     return found
 
 
-def test_two_stacks_look_at_their_own(synthesize: Callable[..., Synthesized]) -> None:
-    """Alarms, graphs, functions and rules of two stacks of a region have nothing in common."""
+def test_two_stacks_share_no_metrics_or_rules(synthesize: Callable[..., Synthesized]) -> None:
     rules = []
     for name in ("Orbweaver", "Second"):
         made = synthesize(stack_name=name, alarms="all", webhook_secret="generate")
@@ -324,10 +319,9 @@ def test_two_stacks_look_at_their_own(synthesize: Callable[..., Synthesized]) ->
     ]
 
 
-def test_what_is_named_is_emitted(
+def test_named_metrics_are_emitted_by_code(
     synthesize: Callable[..., Synthesized], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Alarms and dashboard name metrics, services and fields that the code has just written."""
     with functions(monkeypatch) as (function, container):
         crawl_everything(function, container)
         export_a_day(function, container)
@@ -358,8 +352,10 @@ def test_what_is_named_is_emitted(
     assert any(field_of(reason) in line for line in function.lines for reason in FAILURES)
 
 
-def test_a_frugal_stack(synthesize: Callable[..., Synthesized], aws: Synthesized) -> None:
-    """It has one alarm, no dashboard, no metrics, no recovery, and polls one queue fewer."""
+def test_frugal_stack_has_one_alarm_and_no_metrics(
+    synthesize: Callable[..., Synthesized], aws: Synthesized
+) -> None:
+    """And no dashboard or recovery, and one queue less to poll."""
     made = synthesize(frugal="yes")
     assert [*made.resources("AWS::CloudWatch::Alarm")] == ["MonitoringDeadLetters"]
     assert made.resources("AWS::CloudWatch::Dashboard") == {}
@@ -379,8 +375,8 @@ def test_a_frugal_stack(synthesize: Callable[..., Synthesized], aws: Synthesized
     assert len(sources[0]) == 3
 
 
-def test_a_frugal_stack_has_one_queue_for_both(synthesize: Callable[..., Synthesized]) -> None:
-    """Urgent messages go to the crawl queue, for all who send, read and count them."""
+def test_frugal_stack_has_one_queue_for_both_lanes(synthesize: Callable[..., Synthesized]) -> None:
+    """For all senders, readers and counts."""
     made = synthesize(frugal="yes")
     assert "FrontierExpress" not in made.properties("AWS::SQS::Queue")
     outputs = made.template["Outputs"]

@@ -1,4 +1,4 @@
-"""What each function may do, and that it may do nothing else."""
+"""Permissions of each function."""
 
 from __future__ import annotations
 
@@ -26,14 +26,12 @@ pytestmark = pytest.mark.infra
 
 
 @pytest.mark.parametrize("role", ALLOWED)
-def test_permissions(aws: Synthesized, role: str) -> None:
-    """A role may do exactly what its code does, to exactly the resources it does it to."""
+def test_roles_have_exactly_needed_permissions(aws: Synthesized, role: str) -> None:
     assert aws.allowed(role) == ALLOWED[role]
 
 
 @pytest.mark.parametrize("role", ["WorkerProgramRole", "ApiProgramRole", "StarterProgramRole"])
-def test_permissions_on_an_emulator(local: Synthesized, role: str) -> None:
-    """An emulator asks for batches by their own name; otherwise roles are as they are on AWS."""
+def test_emulator_roles_differ_only_in_batch_actions(local: Synthesized, role: str) -> None:
     allowed = local.allowed(role)
     sends = {
         resource
@@ -58,10 +56,10 @@ def test_permissions_on_an_emulator(local: Synthesized, role: str) -> None:
         ),
     ],
 )
-def test_permission_to_read_the_list_of_proxies(
+def test_only_worker_reads_proxy_secret(
     synthesize: Callable[..., Synthesized], secret: str, resource: str
 ) -> None:
-    """The worker alone may read the one secret, and the name alone is in its environment."""
+    """Its environment has only the secret's name."""
     made = synthesize(proxy_secret=secret)
     reading = {resource: {"secretsmanager:GetSecretValue"}}
     for role, allowed in ALLOWED.items():
@@ -82,10 +80,10 @@ def test_permission_to_read_the_list_of_proxies(
         ),
     ],
 )
-def test_webhooks_are_signed_with_the_key_that_is_named(
+def test_only_notifier_reads_webhook_key(
     synthesize: Callable[..., Synthesized], secret: str, resource: str
 ) -> None:
-    """The notifier alone may read it; a key of the stack's own is made where that is asked for."""
+    """The stack can create it."""
     made = synthesize(webhook_secret=secret)
     wanted = {**NOTIFYING, resource: {"secretsmanager:GetSecretValue"}}
     if secret != "generate":
@@ -100,8 +98,7 @@ def test_webhooks_are_signed_with_the_key_that_is_named(
     assert len(made.properties("AWS::SecretsManager::Secret")) == (secret == "generate")
 
 
-def test_no_other_permissions(aws: Synthesized) -> None:
-    """Nothing else gives permissions: no policy beside roles, no role beside those listed."""
+def test_no_other_policies_or_roles_exist(aws: Synthesized) -> None:
     assert set(aws.properties("AWS::IAM::Role")) == {*ALLOWED, "ApiLogsRole", PROTECTION_ROLE}
     assert not aws.properties("AWS::IAM::Policy")
     assert not aws.properties("AWS::IAM::ManagedPolicy")

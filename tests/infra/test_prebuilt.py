@@ -1,4 +1,4 @@
-"""The template that the wheel carries: what is taken out of it, and what is filled in again."""
+"""The template in the wheel: removed parts, and their replacement."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ ARCHIVES = {"runtime": "plain.zip", "files": "files.zip"}
 
 
 def reduced(local: Synthesized) -> dict[str, Any]:
-    """Take a template to be that of a wheel."""
+    """Reduce a template to the wheel's form."""
     return ship.reduced(copy.deepcopy(dict(local.template)), lambda _: "runtime")
 
 
 def without(resource: dict[str, Any], *names: str) -> dict[str, Any]:
-    """Leave out what is said about a resource for CDK alone, and some of its properties."""
+    """Drop a resource's CDK metadata and some properties."""
     properties = resource.get("Properties", {})
     kept = {key: value for key, value in properties.items() if key not in names}
     return {**{key: value for key, value in resource.items() if key != "Metadata"}} | (
@@ -37,16 +37,16 @@ def without(resource: dict[str, Any], *names: str) -> dict[str, Any]:
     )
 
 
-def test_a_template_depends_on_no_machine(local: Synthesized) -> None:
-    """No Python, no architecture, no hash of code, no account of CDK's own bootstrap."""
+def test_wheel_template_depends_on_no_machine(local: Synthesized) -> None:
+    """No Python version, architecture, code hash, or CDK bootstrap account."""
     text = json.dumps(reduced(local))
     architecture, python = host_runtime().split("/")
     for word in (architecture, f'"{python}"', "cdk-hnb659fds", "aws:cdk", "/cdk-bootstrap/"):
         assert word not in text, word
 
 
-def test_what_is_filled_in_is_the_stack_of_a_synthesis(local: Synthesized) -> None:
-    """All but where the code lies is again as it was synthesized on this machine."""
+def test_completed_wheel_template_equals_synthesis(local: Synthesized) -> None:
+    """Except the code's location."""
     template = reduced(local)
     prebuilt.fill(template, ARCHIVES, {})
     assert template["Outputs"] == local.template["Outputs"]
@@ -58,8 +58,8 @@ def test_what_is_filled_in_is_the_stack_of_a_synthesis(local: Synthesized) -> No
             assert resource["Properties"]["Code"] == place
 
 
-def test_workers_that_are_switched_off_stay_off(local: Synthesized) -> None:
-    """Their event sources alone, as `worker_enabled=no` synthesizes it."""
+def test_disabled_workers_stay_disabled(local: Synthesized) -> None:
+    """Only their event sources, as `worker_enabled=no` synthesizes."""
     template = reduced(local)
     prebuilt.fill(template, ARCHIVES, {"worker_enabled": "no"})
     resources = template["Resources"]
@@ -71,13 +71,13 @@ def test_workers_that_are_switched_off_stay_off(local: Synthesized) -> None:
     assert off == {prebuilt.WORKER}
 
 
-def test_the_wheel_carries_the_contexts_of_a_local_stack(
+def test_wheel_has_contexts_of_local_stack(
     local: Synthesized,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """With and without Parquet; any other context needs CDK, and the error says how to get it."""
+    """With and without Parquet; the error for any other context explains how to get CDK."""
     monkeypatch.setattr(ship, "template_of", lambda _: reduced(local))
     monkeypatch.setattr(prebuilt, "TEMPLATES", tmp_path)
     ship.write(tmp_path)

@@ -1,4 +1,4 @@
-"""The custom resource that protects tables, and its function against moto."""
+"""Custom resource that protects tables, and its function against moto."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_protection_comes_last(aws: Synthesized) -> None:
 
 
 def test_protection_role_allows_tables_and_log_alone(aws: Synthesized) -> None:
-    """The role reads and switches the five tables, and writes its log."""
+    """It can read and switch the five tables."""
     allowed = aws.allowed(PROTECTION_ROLE)
     assert allowed.pop("<ProtectionLogs.Arn>") == LOGS
     assert allowed == {
@@ -65,7 +65,7 @@ def test_emulator_stack_has_no_protection(local: Synthesized) -> None:
 
 @pytest.fixture
 def answers() -> Iterator[tuple[str, list[dict[str, Any]]]]:
-    """Serve the address that CloudFormation waits at; what was sent to it."""
+    """Serve CloudFormation's callback URL; returns the received bodies."""
     found: list[dict[str, Any]] = []
 
     class Waiting(BaseHTTPRequestHandler):
@@ -75,7 +75,7 @@ def answers() -> Iterator[tuple[str, list[dict[str, Any]]]]:
             self.end_headers()
 
         def log_message(self, *_: Any) -> None:
-            """Say nothing."""
+            pass
 
     with HTTPServer(("127.0.0.1", 0), Waiting) as server:
         thread = Thread(target=server.serve_forever, daemon=True)
@@ -87,7 +87,7 @@ def answers() -> Iterator[tuple[str, list[dict[str, Any]]]]:
 
 @pytest.fixture
 def dynamodb(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """Play an account with two tables."""
+    """Create an account with two tables in moto."""
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "test")
     monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
@@ -106,13 +106,13 @@ def dynamodb(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 
 def protected(client: Any) -> list[bool]:
-    """Return which of both tables are protected."""
+    """Return the protection of both tables."""
     found = (client.describe_table(TableName=name)["Table"] for name in ("urls", "pages"))
     return [bool(table.get("DeletionProtectionEnabled")) for table in found]
 
 
 def event(url: str, kind: str, *tables: str, wanted: str = "true") -> dict[str, Any]:
-    """Return what CloudFormation sends."""
+    """Build CloudFormation's event."""
     return {
         "RequestType": kind,
         "ResponseURL": url,
@@ -124,7 +124,7 @@ def event(url: str, kind: str, *tables: str, wanted: str = "true") -> dict[str, 
 def test_protection_function_follows_the_template(
     dynamodb: Any, answers: tuple[str, list[dict[str, Any]]]
 ) -> None:
-    """Create protects, an update may release, a removal of the resource changes nothing."""
+    """Create protects, an update can release, and a removal of the resource changes nothing."""
     url, found = answers
     steps = (("Create", "true", True), ("Delete", "true", True), ("Update", "false", False))
     for kind, wanted, expected in steps:
@@ -157,7 +157,7 @@ def test_protection_function_waits_for_a_busy_table(
 def test_protection_function_failed_create_releases_tables(
     dynamodb: Any, answers: tuple[str, list[dict[str, Any]]]
 ) -> None:
-    """CloudFormation hears of the failure, and can take the tables away again."""
+    """CloudFormation gets the failure and can remove the tables."""
     url, found = answers
     protection_function.handler(event(url, "Create", "urls", "pages", "gone"), None)
     assert protected(dynamodb) == [False, False]

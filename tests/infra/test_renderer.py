@@ -1,4 +1,4 @@
-"""The renderer: what it adds to a stack, what it may do, and who knows of its queue."""
+"""Renderer: its resources, permissions, and users of its queue."""
 
 from __future__ import annotations
 
@@ -46,15 +46,15 @@ def here(synthesize: Callable[..., Synthesized], monkeypatch: pytest.MonkeyPatch
 
 
 def settings_of(made: Synthesized, function: str) -> Settings:
-    """Read the settings of a function."""
+    """Read a function's settings."""
     variables = made.properties(KIND)[function]["Environment"]["Variables"]
     return Settings.from_environment(
         {key: text(value) for key, value in variables.items() if key.startswith(PREFIX)}
     )
 
 
-def test_nothing_of_it_is_there_by_default(aws: Synthesized, rendering: Synthesized) -> None:
-    """With the key there is a queue and a function; nothing of it costs while idle."""
+def test_renderer_is_absent_by_default(aws: Synthesized, rendering: Synthesized) -> None:
+    """With the key there is a queue and a function, which cost nothing while idle."""
     before, after = aws.template["Resources"], rendering.template["Resources"]
     assert "ender" not in json.dumps([*before, aws.template["Outputs"]])
     assert f"{PREFIX}RENDER_QUEUE_URL" not in json.dumps(before)
@@ -71,8 +71,8 @@ def test_nothing_of_it_is_there_by_default(aws: Synthesized, rendering: Synthesi
     }
 
 
-def test_it_may_what_a_worker_may(rendering: Synthesized) -> None:
-    """But for the queues that it takes from; and no other role takes from its queue."""
+def test_renderer_role_equals_workers_except_queues(rendering: Synthesized) -> None:
+    """No other role receives from its queue."""
     worker = {name: set(actions) for name, actions in ALLOWED["WorkerProgramRole"].items()}
     expected = {**worker, "<FrontierRender.Arn>": RECEIVES | {"sqs:SendMessage"}}
     for lane in ("Crawl", "Express"):
@@ -81,10 +81,10 @@ def test_it_may_what_a_worker_may(rendering: Synthesized) -> None:
     assert rendering.allowed(ROLE) == {**expected, "<RendererProgramLogs.Arn>": LOGS}
 
 
-def test_who_sends_packs_sends_them_there_too(
+def test_pack_senders_can_send_to_renderer_queue(
     rendering: Synthesized, synthesize: Callable[..., Synthesized]
 ) -> None:
-    """The worker, and who resumes what waited; the starter sends what begins a crawl alone."""
+    """The worker, and the API for a resume; the starter sends only seeds."""
     senders = {
         role: allowed
         for role, allowed in ALLOWED.items()
@@ -103,8 +103,8 @@ def test_who_sends_packs_sends_them_there_too(
     assert hosting == HOSTING | counts
 
 
-def test_its_queue(rendering: Synthesized) -> None:
-    """Packs wait there as on the others: encrypted, six timeouts long, and not for ever."""
+def test_renderer_queue_is_like_others(rendering: Synthesized) -> None:
+    """Encrypted, six timeouts, limited retention."""
     queues = rendering.properties("AWS::SQS::Queue")
     queue, crawl = queues[QUEUE], queues["FrontierCrawl"]
     assert queue["QueueName"] == "Orbweaver-render"
@@ -128,8 +128,10 @@ def test_its_queue(rendering: Synthesized) -> None:
     assert denies_plain_http(policy["PolicyDocument"]["Statement"], "sqs:*")
 
 
-def test_its_event_source(rendering: Synthesized, synthesize: Callable[..., Synthesized]) -> None:
-    """Few messages at a time, to so many renderers at most; switched off with the workers."""
+def test_renderer_event_source(
+    rendering: Synthesized, synthesize: Callable[..., Synthesized]
+) -> None:
+    """Small batches and limited concurrency; switched off with the workers."""
     source = rendering.properties("AWS::Lambda::EventSourceMapping")["RendererRender"]
     assert text(source["EventSourceArn"]) == "<FrontierRender.Arn>"
     assert text(source["FunctionName"]) == f"<{RENDERER}>"
@@ -144,8 +146,8 @@ def test_its_event_source(rendering: Synthesized, synthesize: Callable[..., Synt
     assert other["RendererRender"]["Enabled"] is False
 
 
-def test_its_function(rendering: Synthesized) -> None:
-    """It runs where the browser does, has room for it, and ends its last page in time."""
+def test_renderer_function_has_browsers_platform_and_memory(rendering: Synthesized) -> None:
+    """It ends its last page in time."""
     function = rendering.properties(KIND)[RENDERER]
     assert (function["MemorySize"], function["Timeout"]) == (2048, 240)
     assert function["Architectures"] == ["x86_64"]
@@ -161,10 +163,10 @@ def test_its_function(rendering: Synthesized) -> None:
     assert settings.fetch_total_s + settings.apply_reserve_s < function["Timeout"]
 
 
-def test_its_time_is_metered_at_its_price(
+def test_renderer_time_has_x86_64_price(
     rendering: Synthesized, here: Synthesized, synthesize: Callable[..., Synthesized]
 ) -> None:
-    """That of x86_64, as of any function that runs there; an emulator's as if it were arm64."""
+    """On an emulator the arm64 price."""
     renderer, worker = settings_of(rendering, RENDERER), settings_of(rendering, WORKER)
     assert renderer.memory_mb == 2048
     assert (renderer.architecture, worker.architecture) == ("x86_64", "arm64")
@@ -173,24 +175,24 @@ def test_its_time_is_metered_at_its_price(
     assert settings_of(on_x86, WORKER).architecture == "x86_64"
 
 
-def test_on_an_emulator_the_browser_is_this_machines(here: Synthesized) -> None:
-    """And so are processor and Python; it is refused where there is none."""
+def test_emulator_uses_this_machines_browser(here: Synthesized) -> None:
+    """And its architecture and Python; without a browser it is refused."""
     function = here.properties(KIND)[RENDERER]
     assert f"{function['Architectures'][0]}/{function['Runtime']}" == host_runtime()
     assert "EphemeralStorage" not in function
     assert settings_of(here, RENDERER).browser == "installed"
 
 
-def test_without_a_browser_it_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With what to do; on AWS it comes along."""
+def test_emulator_without_browser_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error explains the fix; on AWS the browser is deployed."""
     monkeypatch.setattr(rendering_keys, "find_browser", lambda: None)
     with pytest.raises(ConfigError, match=INSTALL):
         Config.from_context({"target": "local", "rendering": "yes"})
     assert Config.from_context({"rendering": "yes"}).renderer_runs_on.architecture == "x86_64"
 
 
-def test_a_frugal_stack_may_render(synthesize: Callable[..., Synthesized]) -> None:
-    """Its one queue for packs stays one."""
+def test_frugal_stack_can_render(synthesize: Callable[..., Synthesized]) -> None:
+    """It keeps its one queue for packs."""
     made = synthesize(rendering="yes", frugal="yes")
     queues = made.properties("AWS::SQS::Queue")
     assert {QUEUE, "FrontierCrawl"} <= queues.keys()
@@ -199,8 +201,9 @@ def test_a_frugal_stack_may_render(synthesize: Callable[..., Synthesized]) -> No
     assert sent == {f"<Frontier{one}.Arn>" for one in ("Crawl", "Render", "DeadLetters")}
 
 
-def test_it_is_watched(rendering: Synthesized, synthesize: Callable[..., Synthesized]) -> None:
-    """On the dashboard, and by alarms where all are asked for."""
+def test_renderer_is_on_dashboard_and_optional_alarms(
+    rendering: Synthesized, synthesize: Callable[..., Synthesized]
+) -> None:
     body = rendering.only("AWS::CloudWatch::Dashboard")["DashboardBody"]
     shown = text(body)
     for part in ("<FrontierRender.QueueName>", f"<{RENDERER}>", "<RendererProgramLogs>"):

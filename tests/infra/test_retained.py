@@ -21,7 +21,7 @@ SECRET_ARN = "arn:aws:secretsmanager:eu-central-1:123456789012:secret:proxies-Ab
 KEY_ARN = "arn:aws:kms:eu-central-1:123456789012:key/12345678-1234-1234-1234-123456789012"
 SFTP = {"sftp_host": "files.example.org", "sftp_user": "crawler", "sftp_secret": SECRET_ARN}
 SFTP |= {"sftp_host_key": "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI" + "A" * 43}
-# Contexts for keys whose values no list of words gives, each by the keys that it stands for.
+# Contexts for keys whose values are free text, by key.
 TEXTS: Mapping[tuple[str, ...], Mapping[str, str]] = {
     ("kms_key",): {"kms_key": "generate"},
     ("kms_key ",): {"kms_key": KEY_ARN},
@@ -31,13 +31,13 @@ TEXTS: Mapping[tuple[str, ...], Mapping[str, str]] = {
     (*SFTP, "sftp_folder", "sftp_formats"): SFTP,
     ("alarm_email",): {"alarm_email": "me@example.org"},
 }
-# Keys whose values change no resource but its properties, or names.
+# Keys that change only properties or names of resources.
 PLAIN = {
     *("stack_name", "runtime", "user_agent", "contact", "allow_addresses", "closed_ports"),
     *("export_retention_d", "athena_bytes_max", "exporter_cron", "export_formats"),
     *("permissions_boundary", "qualifier", "extractor"),
 }
-# A stack on an emulator keeps nothing by default, and no stack keeps anything with `destroy`.
+# A stack on an emulator retains nothing by default, and no stack does with `destroy`.
 NOTHING_KEPT = {("target", "local"), ("removal", "destroy")}
 
 
@@ -72,7 +72,7 @@ def test_retained_resource_is_named_and_adopted(
         kind = KINDS[one["Type"]]
         assert kind.commands, name
         assert kind.identifiers or kind.shared, name
-        # What others in the account use must stay; the rest goes with a first create that fails.
+        # Resources shared in the account must stay; the rest is removed with a failed first create.
         assert one["DeletionPolicy"] == ("Retain" if kind.shared else "RetainExceptOnCreate"), name
         if (part := PARTS.get(one["Type"])) is not None:
             properties = one["Properties"]

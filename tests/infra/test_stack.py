@@ -50,15 +50,14 @@ OUTPUTS = {
 }
 
 
-def test_outputs(aws: Synthesized) -> None:
-    """Clients find these names, and each is the name of what it says."""
+def test_outputs_name_their_resources(aws: Synthesized) -> None:
     outputs = {key: text(output["Value"]) for key, output in aws.template["Outputs"].items()}
     assert outputs == OUTPUTS
     assert outputs.keys() >= NAMES.keys()
 
 
-def test_names_start_with_the_stack(synthesize: Callable[..., Synthesized]) -> None:
-    """Two stacks of one account have no name in common."""
+def test_resource_names_start_with_stack_name(synthesize: Callable[..., Synthesized]) -> None:
+    """Two stacks of one account share none."""
     made = synthesize(stack_name="Second")
     assert made.stack.stack_name == "Second"
     names = {
@@ -76,8 +75,8 @@ def test_names_start_with_the_stack(synthesize: Callable[..., Synthesized]) -> N
     assert all(name.rsplit("/", maxsplit=1)[-1].startswith("Second") for name in names)
 
 
-def test_an_emulator_is_asked_over_plain_http(local: Synthesized) -> None:
-    """No policy of a stack on an emulator asks for TLS, which no emulator speaks by itself."""
+def test_emulator_policies_do_not_require_tls(local: Synthesized) -> None:
+    """Emulators do not speak it."""
     assert "aws:SecureTransport" not in json.dumps(local.template)
     assert "s3:TlsVersion" not in json.dumps(local.template)
 
@@ -93,10 +92,10 @@ BOUNDARY = "arn:aws:iam::123456789012:policy/boundaries/developers"
         ("", None),
     ],
 )
-def test_every_role_is_bounded(
+def test_every_role_has_permissions_boundary(
     synthesize: Callable[..., Synthesized], policy: str, named: str | None
 ) -> None:
-    """Where an account asks for a permissions boundary, no role of the stack is without it."""
+    """If the account sets one."""
     context = {"webhook_secret": "generate", "copy_bucket": "their-exports"}
     made = synthesize(**context, **({"permissions_boundary": policy} if policy else {}))
     roles = made.properties("AWS::IAM::Role")
@@ -110,10 +109,10 @@ def test_every_role_is_bounded(
 @pytest.mark.parametrize(
     ("context", "qualifier"), [({}, "hnb659fds"), ({"qualifier": "team-a"}, "team-a")]
 )
-def test_bootstrap_of_another_qualifier(
+def test_bootstrap_qualifier_is_used_everywhere(
     synthesize: Callable[..., Synthesized], context: dict[str, str], qualifier: str
 ) -> None:
-    """Assets, roles and version are those of the bootstrap stack with the qualifier."""
+    """For assets, roles and version."""
     made = synthesize(**context)
     version = made.template["Parameters"]["BootstrapVersion"]["Default"]
     assert version == f"/cdk-bootstrap/{qualifier}/version"
@@ -126,8 +125,8 @@ RESOURCES_MAX, OUTPUTS_MAX, TEMPLATE_BYTES_MAX = 500, 200, 1_000_000
 ENVIRONMENT_BYTES_MAX = 4_096
 
 
-def test_limits_of_cloudformation(synthesize: Callable[..., Synthesized]) -> None:
-    """With all that can be asked for, and long values, a stack is far from what AWS refuses."""
+def test_full_stack_is_within_cloudformation_limits(synthesize: Callable[..., Synthesized]) -> None:
+    """With all options and long values."""
     made = synthesize(
         stack_name="A" * 40,
         user_agent="u" * 256,
@@ -146,6 +145,6 @@ def test_limits_of_cloudformation(synthesize: Callable[..., Synthesized]) -> Non
     assert len(json.dumps(made.template)) < TEMPLATE_BYTES_MAX / 2
     for name, function in made.properties("AWS::Lambda::Function").items():
         variables = function.get("Environment", {}).get("Variables", {}).items()
-        # What is a reference here is a URL or a generated name there.
+        # A reference here becomes a URL or a generated name there.
         sizes = [len(key) + max(len(text(value)), 128) for key, value in variables]
         assert sum(sizes) < ENVIRONMENT_BYTES_MAX, name

@@ -1,4 +1,4 @@
-"""The tables and the bucket."""
+"""Tables and bucket."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ TABLES = {
 KIND = "AWS::DynamoDB::Table"
 
 
-def test_keys(aws: Synthesized) -> None:
-    """There are five tables, with these keys, all of them text."""
+def test_tables_have_text_keys(aws: Synthesized) -> None:
+    """Five tables."""
     tables = aws.properties(KIND)
     keys = {
         name: [key["AttributeName"] for key in table["KeySchema"]] for name, table in tables.items()
@@ -37,8 +37,8 @@ def test_keys(aws: Synthesized) -> None:
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_nothing_is_paid_while_idle(aws: Synthesized, name: str) -> None:
-    """Tables are on-demand, and forget items by the time in `expires_at`."""
+def test_tables_are_on_demand_and_expire_items(aws: Synthesized, name: str) -> None:
+    """By `expires_at`."""
     table = aws.properties(KIND)[name]
     assert table["BillingMode"] == "PAY_PER_REQUEST"
     assert "ProvisionedThroughput" not in table
@@ -47,8 +47,10 @@ def test_nothing_is_paid_while_idle(aws: Synthesized, name: str) -> None:
 
 @pytest.mark.parametrize("name", TABLES)
 @pytest.mark.parametrize(("target", "kept"), [("aws", True), ("local", False)])
-def test_retention(request: pytest.FixtureRequest, target: str, name: str, *, kept: bool) -> None:
-    """What an account holds is kept and restorable, unless its first create fails."""
+def test_data_is_retained_and_restorable(
+    request: pytest.FixtureRequest, target: str, name: str, *, kept: bool
+) -> None:
+    """Unless its first create fails."""
     resource = request.getfixturevalue(target).resources(KIND)[name]
     assert resource["DeletionPolicy"] == ("RetainExceptOnCreate" if kept else "Delete")
     assert resource["UpdateReplacePolicy"] == ("Retain" if kept else "Delete")
@@ -59,8 +61,7 @@ def test_retention(request: pytest.FixtureRequest, target: str, name: str, *, ke
     assert "DeletionProtectionEnabled" not in table
 
 
-def test_bucket_is_closed(aws: Synthesized) -> None:
-    """The bucket is private, encrypted, owned by its account, and refuses plain HTTP."""
+def test_bucket_is_private_encrypted_and_requires_tls(aws: Synthesized) -> None:
     bucket = aws.only("AWS::S3::Bucket")
     assert set(bucket["PublicAccessBlockConfiguration"].values()) == {True}
     assert len(bucket["PublicAccessBlockConfiguration"]) == 4
@@ -72,7 +73,7 @@ def test_bucket_is_closed(aws: Synthesized) -> None:
 
 
 def expiring(stack: Synthesized) -> dict[str, tuple[str, int]]:
-    """Say what the bucket forgets: rule to prefix and days."""
+    """Return the bucket's expiry rules: name to prefix and days."""
     rules = stack.only("AWS::S3::Bucket")["LifecycleConfiguration"]["Rules"]
     assert {rule["Status"] for rule in rules} == {"Enabled"}
     return {
@@ -82,8 +83,8 @@ def expiring(stack: Synthesized) -> dict[str, tuple[str, int]]:
     }
 
 
-def test_bucket_forgets(aws: Synthesized) -> None:
-    """Each prefix expires after its days and unfinished uploads after one; exports stay."""
+def test_bucket_prefixes_expire(aws: Synthesized) -> None:
+    """Each after its days, unfinished uploads after one; exports stay."""
     assert expiring(aws) == {
         "bodies": ("bodies/", 30),
         "claimed": ("claimed/", 14),
@@ -99,8 +100,8 @@ def test_bucket_forgets(aws: Synthesized) -> None:
     assert uploads["AbortIncompleteMultipartUpload"] == {"DaysAfterInitiation": 1}
 
 
-def test_retention_is_a_setting(synthesize: Callable[..., Synthesized]) -> None:
-    """Days are context keys; with `export_retention_d` exports expire, too."""
+def test_retention_days_are_settings(synthesize: Callable[..., Synthesized]) -> None:
+    """With `export_retention_d` exports expire too."""
     stack = synthesize(
         body_retention_d="3",
         export_retention_d="400",
@@ -124,8 +125,7 @@ def test_retention_is_a_setting(synthesize: Callable[..., Synthesized]) -> None:
     assert variables["ORBWEAVER_PAGE_RETENTION_S"] == str(5 * 86_400)
 
 
-def test_bucket_is_kept(aws: Synthesized, local: Synthesized) -> None:
-    """The bucket outlives the stack on AWS and goes with it on an emulator."""
+def test_bucket_is_retained_on_aws_only(aws: Synthesized, local: Synthesized) -> None:
     (kept,) = aws.resources("AWS::S3::Bucket").values()
     (dropped,) = local.resources("AWS::S3::Bucket").values()
     assert (kept["DeletionPolicy"], dropped["DeletionPolicy"]) == ("RetainExceptOnCreate", "Delete")

@@ -128,7 +128,7 @@ async def test_restarted_console_reports_its_new_address(tmp_path: Path) -> None
 
 
 async def test_two_browsers_steer_one_run(tmp_path: Path) -> None:
-    """Each sees the other's actions; edits of two keys both apply; a repeated action is no error."""
+    """Edits of two keys both apply, and a repeated action is no error."""
     async with opened(tmp_path) as stage, browser.opened() as one, browser.opened() as other:
         await stage.begin("/")
         for tab in (one, other):

@@ -1,4 +1,4 @@
-"""A browser that the tests of a module share."""
+"""Browser shared by a module's tests."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.rendering.stage import PROGRAM
 
 @pytest.fixture
 async def renderer(tmp_path: Path) -> AsyncIterator[Renderer]:
-    """Render with a browser of the test's own, whose folder is below the test's."""
+    """Start a browser for one test, with its folder inside the test's."""
     limits = RenderLimits(total_s=30, reading_s=20)
     async with Renderer(PROGRAM, limits, parent=str(tmp_path)) as made:
         yield made

@@ -1,4 +1,4 @@
-"""Pages that are rendered in tests, and what answers their requests: a site in memory."""
+"""Pages to render in tests, with an in-memory site that answers their requests."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ LINKS = 60
 
 @dataclass
 class Site:
-    """What answers requests: files by their path, after a moment."""
+    """Answers requests: files by path, after a delay."""
 
     files: Mapping[str, ResourceAnswer] = field(default_factory=dict)
     asked: list[ResourceRequest] = field(default_factory=list)
@@ -49,28 +49,26 @@ class Site:
         return self.files.get(path, ResourceAnswer(status=404))
 
     def paths(self) -> list[str]:
-        """List the paths that were asked for."""
+        """List the requested paths."""
         return ["/" + one.url.partition("://")[2].partition("/")[2] for one in self.asked]
 
 
 def file(body: str, kind: str = "text/javascript", **headers: str) -> ResourceAnswer:
-    """Make a file of a site."""
     lines = (("Content-Type", kind), *headers.items())
     return ResourceAnswer(status=200, headers=lines, body=body.encode())
 
 
 def page(body: str, head: str = "") -> str:
-    """Make the HTML of a page."""
     return f"<!doctype html><html><head>{head}</head><body>{body}</body></html>"
 
 
 def scripted(script: str) -> str:
-    """Make a page that is empty until its script has run."""
+    """Build a page that is empty until its script has run."""
     return page(f'<div id="root"></div><script>{script}</script>')
 
 
 def links_into(parent: str = "document.body", number: int = LINKS) -> str:
-    """Make the statements that put links into an element."""
+    """Build statements that add links to an element."""
     return (
         f"for (let i = 0; i < {number}; i += 1) {{ const one = document.createElement('a');"
         f" one.href = '/item/' + i; one.textContent = 'Item ' + i; {parent}.append(one); }};"
@@ -78,7 +76,7 @@ def links_into(parent: str = "document.body", number: int = LINKS) -> str:
 
 
 def task_of(html: str, url: str = URL, **given: Any) -> RenderTask:
-    """Make the task of rendering a page."""
+    """Build the task of rendering a page."""
     document = ResourceAnswer(status=200, headers=HTML, body=html.encode())
     return RenderTask(url=url, document=document, **given)
 
@@ -86,18 +84,18 @@ def task_of(html: str, url: str = URL, **given: Any) -> RenderTask:
 async def rendered(
     renderer: Renderer, html: str, site: Site | None = None, **given: Any
 ) -> Rendered:
-    """Render a page that must be."""
+    """Render a page; fails unless it succeeds."""
     result = await renderer.render(task_of(html, **given), site or Site())
     assert isinstance(result, Rendered), result
     return result
 
 
 def links_of(result: RenderResult) -> int:
-    """Count the links of a page outside of its scripts."""
+    """Count a page's links outside scripts."""
     assert not isinstance(result, NotRendered), result
     return len(re.findall(r"<a\s[^>]*href=", text_of(result)))
 
 
 def text_of(result: Rendered) -> str:
-    """Return the HTML of a page without its scripts."""
+    """Return a page's HTML without scripts."""
     return re.sub(r"<script.*?</script>", "", result.html.decode(), flags=re.DOTALL)

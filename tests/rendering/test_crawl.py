@@ -1,4 +1,4 @@
-"""A crawl of a site that only a browser can read, by the command line, on a store."""
+"""Command-line crawl of a script-only site on a store."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ PAGES = 12
 
 @pytest.fixture
 def site() -> Iterator[Graph]:
-    """Serve an application whose pages are shells, and one page that is none."""
+    """Serve an application of shell pages, and one plain page."""
     with graph.serve_in_background(application(PAGES)) as served:
         yield served
 
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Stand in an empty folder, with nothing of AWS in the environment."""
+    """Work in an empty folder, without AWS variables."""
     monkeypatch.chdir(tmp_path)
     for name in [name for name in os.environ if name.startswith("AWS_")]:
         monkeypatch.delenv(name)
@@ -40,7 +40,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def crawled(site: Graph, capsys: pytest.CaptureFixture[str], *options: str) -> dict[str, Any]:
-    """Crawl; the result, as JSON."""
+    """Run a crawl; returns its result as JSON."""
     line = ["crawl", f"{site.url}/page/0", f"{site.url}/plain", "--format", "jsonl", "--json"]
     assert main.main([*line, *options]) == 0
     done: dict[str, Any] = json.loads(capsys.readouterr().out.splitlines()[-1])
@@ -55,10 +55,10 @@ def records(folder: Path) -> list[dict[str, Any]]:
     return found
 
 
-def test_pages_are_rendered_where_they_need_it(
+def test_script_pages_are_rendered(
     site: Graph, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """All are found; scripts are asked for once, robots.txt is obeyed, nothing is posted."""
+    """All are found. Scripts are requested once, robots.txt is obeyed, and no POST is sent."""
     asked = ("--render", "auto", "--screenshot")
     done = crawled(site, capsys, *asked, "--delay", "0", "--workers", "1")
     assert done["outcomes"]["fetched"] == PAGES + 1
@@ -82,20 +82,20 @@ def test_pages_are_rendered_where_they_need_it(
     assert main.main(["page", f"{site.url}/plain", "--screenshot", str(picture)]) == 1
 
 
-def test_a_crawl_that_does_not_render_says_how(
+def test_crawl_without_rendering_marks_shells(
     site: Graph, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Its shells are marked, and nothing is found behind them."""
+    """It finds no links behind them."""
     done = crawled(site, capsys, "--delay", "0", "--workers", "1")
     assert done["outcomes"]["fetched"] == 2
     assert (done["rendered"], done["needs_rendering"]) == (0, 1)
     assert "/app.js" not in site.log.paths()
 
 
-def test_a_host_is_asked_no_sooner_than_its_delay(
+def test_host_delay_covers_pages_scripts_and_data(
     site: Graph, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Counted at the server: pages, scripts and data alike."""
+    """Measured at the server."""
     limits = ("--max-pages", "3", "--delay", "300ms", "--workers", "1")
     done = crawled(site, capsys, "--render", "always", *limits)
     assert done["outcomes"]["fetched"] == 3

@@ -1,4 +1,4 @@
-"""Pages that want the browser's end: cut, failed or whole, and the next one is right."""
+"""Pages that attack the browser: truncated, failed or complete, and the next page is correct."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from tests.rendering.stage import (
 pytestmark = NEEDS_BROWSER
 
 SHOW = links_into()
-# What a page does once it has its links, and what cuts it.
+# A page's action after its links exist, and the limit that stops it.
 HOSTILE = {
     "endless loop": ("for (;;);", RenderCut.TIME),
     "endless loop later": ("setTimeout(() => { for (;;); }, 20)", RenderCut.TIME),
@@ -118,13 +118,13 @@ LIMITS = RenderLimits(
 
 @pytest.fixture
 async def hardened(tmp_path: Path) -> AsyncIterator[Renderer]:
-    """Render with limits that a test can wait for."""
+    """Open a renderer with limits short enough for a test."""
     async with Renderer(PROGRAM, LIMITS, parent=str(tmp_path)) as made:
         yield made
 
 
 async def test_hostile_pages_are_read_or_cut(hardened: Renderer) -> None:
-    """What stood before is found, and nothing was pressed or stored."""
+    """Earlier links are found; no dialog was confirmed and no file stored."""
     site = Site(FILES)
     async with asyncio.TaskGroup() as group:
         tasks = {
@@ -136,7 +136,7 @@ async def test_hostile_pages_are_read_or_cut(hardened: Renderer) -> None:
     assert found == dict.fromkeys(HOSTILE, LINKS)
     cuts = {name: one.cut for name, one in results.items()}
     expected = {name: cut for name, (_, cut) in HOSTILE.items()}
-    # A busy machine may cut by time what another bound would have cut.
+    # On a busy machine the time limit can act before another one.
     wrong = {name for name in cuts if cuts[name] not in (expected[name], RenderCut.TIME)}
     assert not wrong, cuts
     assert {one.method for one in site.asked} <= {"GET"}
@@ -158,8 +158,8 @@ async def test_hostile_pages_are_read_or_cut(hardened: Renderer) -> None:
     ],
     ids=["heap", "elements"],
 )
-async def test_memory_without_end_is_ended(hardened: Renderer, script: str) -> None:
-    """Heap by the engine's limit, elements by the watch or the time; the next page is right."""
+async def test_endless_memory_use_is_stopped(hardened: Renderer, script: str) -> None:
+    """Heap by the engine's limit, elements by the watch or the time; the next page is correct."""
     result = await hardened.render(task_of(scripted(script)), Site())
     if isinstance(result, NotRendered):
         assert result.reason is not RenderFailure.START
@@ -169,10 +169,10 @@ async def test_memory_without_end_is_ended(hardened: Renderer, script: str) -> N
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the kernel bounds no process")
-async def test_memory_is_bounded_though_nobody_looks(
+async def test_memory_limit_of_process_refuses_buffers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Buffers are refused beyond the bound of a process, and the page goes on with what it has."""
+    """Without the watch; the page continues with its memory."""
     monkeypatch.setattr(browser, "_WATCH_S", 60.0)
     script = (
         "const all = []; try { for (;;) all.push(new Uint8Array(8e6).fill(7)); } catch (error) {"
@@ -185,8 +185,8 @@ async def test_memory_is_bounded_though_nobody_looks(
     assert 10 <= taken <= RenderLimits().process_bytes_max / 8e6
 
 
-async def test_the_process_of_a_page_is_killed(hardened: Renderer) -> None:
-    """Its page fails at once, and the next one is right."""
+async def test_killed_page_process_fails_page_at_once(hardened: Renderer) -> None:
+    """The next page is correct."""
 
     class Killing(Site):
         waiting = 0
@@ -205,8 +205,8 @@ async def test_the_process_of_a_page_is_killed(hardened: Renderer) -> None:
     assert links_of(await rendered(hardened, scripted(SHOW))) == LINKS
 
 
-async def test_a_page_has_caps(tmp_path: Path) -> None:
-    """Requests, bytes and characters beyond them are refused or cut, and counted."""
+async def test_page_limits_are_enforced_and_counted(tmp_path: Path) -> None:
+    """Requests, bytes and characters."""
     limits = RenderLimits(requests_max=5, bytes_max=3_000, html_chars_max=2_000)
     asks = "".join(f"fetch('/{place}').catch(() => 0);" for place in range(9))
     big = "fetch('/big').catch(() => 0); fetch('/big?2').catch(() => 0)"

@@ -1,4 +1,4 @@
-"""A thousand pages in one process, some of them hostile, by the limits that a crawl has."""
+"""A thousand pages in one process, some of them hostile, with a crawl's limits."""
 
 # ruff: noqa: ASYNC240 - the folder of a browser is looked at
 
@@ -24,7 +24,7 @@ pytestmark = [*NEEDS_BROWSER, pytest.mark.long, pytest.mark.slow, pytest.mark.ti
 
 PAGES, BAD = 1_000, 30
 RESIDENT_BYTES, FOLDER_BYTES = 1_200_000_000, 400_000_000
-# Beside those of which a crawl's tests are: what takes memory without end.
+# Besides the crawl tests' pages: one that uses memory endlessly.
 GREEDY = {
     "heap": "const all = []; for (;;) all.push({one: [all.length], two: 'x' + all.length})",
     "elements": "for (;;) document.body.append(Math.random(), document.createElement('p'))",
@@ -36,7 +36,7 @@ GREEDY = {
 
 
 def descendants() -> set[int]:
-    """List the processes below this one: those of all its browsers."""
+    """List the descendant processes: all browsers."""
     parents = {}
     for path in Path("/proc").glob("[0-9]*"):
         try:
@@ -52,7 +52,7 @@ def descendants() -> set[int]:
 
 
 def bytes_of(pid: int | str) -> int:
-    """Say what a process holds: of pages that it shares, its part."""
+    """Return a process's bytes, with its share of shared pages."""
     try:
         lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
     except OSError:
@@ -61,12 +61,12 @@ def bytes_of(pid: int | str) -> int:
 
 
 def all_bytes() -> int:
-    """Add up what this process and all below it hold."""
+    """Sum the bytes of this process and its descendants."""
     return bytes_of("self") + sum(map(bytes_of, descendants()))
 
 
 def bytes_below(folder: Path) -> int:
-    """Add up the files below a folder; those that go meanwhile are none."""
+    """Sum the file sizes below a folder; files deleted meanwhile count zero."""
     total = 0
     for path in folder.rglob("*"):
         try:
@@ -76,8 +76,8 @@ def bytes_below(folder: Path) -> int:
     return total
 
 
-async def test_a_thousand_pages_of_which_thirty_are_hostile() -> None:
-    """Each has one result; every other page is whole; memory, files and processes are bounded."""
+async def test_a_thousand_pages_with_thirty_hostile_ones() -> None:
+    """Each has one result, others are complete; memory, files and processes stay limited."""
     hostile = [script for script, _ in HOSTILE.values()] + list(GREEDY.values())
     bad = set(random.Random(3).sample(range(PAGES), BAD))
     scripts = {place: hostile[number % len(hostile)] for number, place in enumerate(sorted(bad))}

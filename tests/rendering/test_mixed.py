@@ -1,4 +1,4 @@
-"""A crawl of a site of which some pages need a browser: what it finds, and at what price."""
+"""Crawl of a site of which some pages need a browser: found pages and cost."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from tests.sites.mixed import FRAME, SHELL, Mixed, Section, sections_of
 from tests.sites.server import background
 
 pytestmark = NEEDS_BROWSER
-# What goes on while a sample is rendered, and what a crawl without a delay has asked for by then.
+# Pages requested while a sample is rendered, in a crawl without a delay.
 AT_ONCE = PASSED_MAX + 2 * 16
 
 
-def test_all_of_a_mixed_site_is_found() -> None:
-    """Also what does not look as if it needed scripts; one page in five is rendered for that.
+def test_all_pages_of_mixed_site_are_found() -> None:
+    """Also pages that do not look script-dependent, at the cost of one rendered page in five.
 
-    Of a site so small the first pages of its kinds are a larger part than of one of 2,000.
+    In a site this small, the first pages of each kind are a larger share than with 2,000 pages.
     """
     site = Mixed(sections_of(240, SHELL))
     with background(site):
@@ -29,15 +29,15 @@ def test_all_of_a_mixed_site_is_found() -> None:
     assert found["missed_after_redesign"] == 0
 
 
-def test_a_redesign_that_nothing_shows_is_noticed() -> None:
-    """By the first sample of what came after it; all that is asked for from then on is rendered."""
+def test_invisible_redesign_is_detected_by_first_sample() -> None:
+    """All pages requested afterwards are rendered."""
     site = Mixed((Section(name="news", items=300, then=FRAME),))
     with background(site):
         found = measure(site, "auto")
     samples = [is_sample(site.url + path) for path in site.asked_new]
     first = samples.index(True) if any(samples) else len(samples)
     assert found["after_redesign"] == 150
-    # Pages that were asked for before it, and waited for what it shows, are rendered, too.
+    # Pages requested earlier that waited for the sample are rendered too.
     assert int(found["missed_after_redesign"]) <= first
     why = json.loads(str(found["why"]))
     assert why.get("kind", 0) + why.get("sampled", 0) >= len(samples) - first - AT_ONCE

@@ -1,4 +1,4 @@
-"""The browser that functions have on AWS, run here: it renders, and reaches nothing."""
+"""The packed AWS browser, run locally: it renders and has no network."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from orbweaver.rendering.task import RenderLimits
 from tests.rendering.stage import LINKS, Site, file, links_into, links_of, page, rendered, scripted
 from tests.rendering.test_ways_out import ATTEMPTS_MIN, tried, unpaused
 
-# It is fetched by npm.
+# npm fetches it.
 pytestmark = [
     pytest.mark.long,
     pytest.mark.skipif(
@@ -34,7 +34,7 @@ CERTAIN_TEXT = "Grüße, 漢字, العربية, हिन्दी, 🕸 <b>bol
 
 @pytest.fixture(scope="module")
 def packed(tmp_path_factory: pytest.TempPathFactory) -> PackedBrowser:
-    """Return it as it is deployed."""
+    """Return the browser as deployed."""
     parent = tmp_path_factory.mktemp("unpacked")
     return PackedBrowser(folder=browser.obtain(ROOT, STORE), parent=parent)
 
@@ -53,8 +53,8 @@ async def packed_renderer(packed: PackedBrowser, tmp_path: Path) -> AsyncIterato
         yield made
 
 
-async def test_pages_are_rendered(packed_renderer: Renderer) -> None:
-    """Many at once: by timers, by what they fetch, and with text that needs fonts."""
+async def test_packed_browser_renders_concurrent_pages(packed_renderer: Renderer) -> None:
+    """With timers, fetched data, and text that needs fonts."""
     late = scripted(f"setTimeout(() => {{ {links_into()} }}, 2000)")
     fetched = page(
         "<main></main><script>fetch('/links.js').then((one) => one.text()).then((text) =>"
@@ -75,7 +75,7 @@ async def test_pages_are_rendered(packed_renderer: Renderer) -> None:
 
 
 async def test_packed_browser_timer_pages_end_before_the_limit(packed_renderer: Renderer) -> None:
-    """Each document is loaded under observation: with its load event, and with its fixed clock."""
+    """Each document is observed with its load event and fixed clock."""
     html = scripted(f"setTimeout(() => {{ {links_into()} document.body.append(Date()) }}, 200)")
     results = await asyncio.gather(*(rendered(packed_renderer, html) for _ in range(80)))
     assert Counter(result.cut for result in results) == {None: 80}
@@ -83,8 +83,8 @@ async def test_packed_browser_timer_pages_end_before_the_limit(packed_renderer: 
     assert links_of(results[0]) == LINKS
 
 
-async def test_one_slow_processor_does(packed_renderer: Renderer) -> None:
-    """As a function has: no process that pages share ends while the first ones are rendered."""
+async def test_packed_browser_works_on_one_slow_processor(packed_renderer: Renderer) -> None:
+    """As on Lambda: shared processes survive the first pages."""
     before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {min(before)})
     try:
@@ -95,25 +95,25 @@ async def test_one_slow_processor_does(packed_renderer: Renderer) -> None:
     assert packed_renderer.browsers_started == 1
 
 
-async def test_a_picture_is_taken(packed_renderer: Renderer) -> None:
-    """Without its graphics library, which is left out."""
+async def test_packed_browser_takes_screenshot(packed_renderer: Renderer) -> None:
+    """Without its graphics library, which is omitted."""
     result = await rendered(packed_renderer, page(f"<p>{CERTAIN_TEXT}</p>"), screenshot=True)
     assert result.screenshot is not None
     assert result.screenshot[8:12] == b"WEBP"
 
 
-async def test_no_attempt_reaches_a_network(program: BrowserProgram, tmp_path: Path) -> None:
-    """Not a connection and not a datagram."""
+async def test_packed_browser_reaches_no_network(program: BrowserProgram, tmp_path: Path) -> None:
+    """No connection and no datagram."""
     listeners, result = await tried(tmp_path, program=program)
     assert (listeners.connections, listeners.datagrams) == (0, 0), listeners.paths
     counts = result.counts
     assert counts.asked + counts.emptied + sum(counts.refused.values()) >= ATTEMPTS_MIN, counts
 
 
-async def test_the_fence_alone_holds(
+async def test_fence_holds_without_request_interception(
     program: BrowserProgram, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Were a request not paused, it would reach nothing either; without the fence most arrive."""
+    """Without the fence most attempts arrive."""
     unpaused(monkeypatch)
     held, _ = await tried(tmp_path, program=program)
     assert (held.connections, held.datagrams) == (0, 0), held.paths
@@ -122,18 +122,17 @@ async def test_the_fence_alone_holds(
 
 
 @pytest.mark.parametrize("without", ["proxy", "bypass", "resolver", "features"])
-async def test_parts_of_the_fence_back_each_other_up(
+async def test_any_one_part_of_fence_can_be_missing(
     program: BrowserProgram, tmp_path: Path, without: str
 ) -> None:
-    """Any one of these may be missing."""
     listeners, _ = await tried(tmp_path, without, program)
     assert (listeners.connections, listeners.datagrams) == (0, 0), listeners.paths
 
 
 @pytest.mark.parametrize("without", ["proxy resolver", "bypass resolver", "webrtc"])
-async def test_what_the_fence_misses_is_noticed(
+async def test_missing_pair_of_fence_parts_is_detected(
     program: BrowserProgram, tmp_path: Path, without: str
 ) -> None:
-    """A pair of parts that back each other up, or the one that nothing backs up."""
+    """Or a single part without a backup."""
     listeners, _ = await tried(tmp_path, without, program)
     assert listeners.connections + listeners.datagrams > 0

@@ -1,4 +1,4 @@
-"""A browser's processes: replaced, killed, reaped; nothing of them is left."""
+"""Browser processes: replaced, killed, reaped; none is left."""
 
 # ruff: noqa: ASYNC110, ASYNC240 - processes and folders are looked at again and again
 
@@ -45,20 +45,20 @@ from tests.rendering.stage import (
 pytestmark = NEEDS_BROWSER
 
 SHOW = links_into()
-# When the test began, since the machine did.
+# Start of the test in seconds since boot.
 _since_ticks = 0
 
 
 @pytest.fixture(autouse=True)
 def begun() -> None:
-    """Note what processes may be of this test."""
+    """Record which processes can belong to this test."""
     global _since_ticks  # noqa: PLW0603 - read by who lists them
     uptime_s = float(Path("/proc/uptime").read_text().split()[0])
     _since_ticks = int(uptime_s * os.sysconf("SC_CLK_TCK"))
 
 
 def processes_of(folder: Path) -> dict[int, str]:
-    """List the processes that name a folder, and browsers that wait to be reaped by this one."""
+    """List the processes that name a folder, and zombie browsers of this process."""
     found = {}
     for path in Path("/proc").glob("[0-9]*"):
         try:
@@ -67,7 +67,7 @@ def processes_of(folder: Path) -> dict[int, str]:
         except OSError:
             continue
         stat = rest.split()
-        # Browsers of other tests leave some as well, which become this process's to reap.
+        # Other tests' browsers also leave some, which this process must reap.
         since = int(stat[19]) >= _since_ticks
         own = since and int(stat[1]) == os.getpid() and b"(chromium-headle" in name
         zombie = stat[0] == b"Z" and own
@@ -76,8 +76,8 @@ def processes_of(folder: Path) -> dict[int, str]:
     return found
 
 
-async def test_a_browser_is_replaced_after_so_many_pages(tmp_path: Path) -> None:
-    """Pages at once end in the one that they began in; no process and no folder is left."""
+async def test_browser_is_replaced_after_page_limit(tmp_path: Path) -> None:
+    """Pages in progress end in their browser; no process or folder is left."""
     limits = RenderLimits(pages_max=5, tabs=3)
     async with Renderer(PROGRAM, limits, parent=str(tmp_path)) as renderer:
         pages = [rendered(renderer, scripted(SHOW)) for _ in range(16)]
@@ -93,8 +93,10 @@ async def test_a_browser_is_replaced_after_so_many_pages(tmp_path: Path) -> None
     "kills",
     [6, pytest.param(100, marks=[pytest.mark.long, pytest.mark.slow, pytest.mark.timeout(900)])],
 )
-async def test_a_browser_is_killed_at_random(tmp_path: Path, kills: int) -> None:
-    """Each page has one result, which is whole; between two kills some page is rendered."""
+async def test_browser_killed_at_random_gives_one_result_per_page(
+    tmp_path: Path, kills: int
+) -> None:
+    """Each is complete, and some page is rendered between two kills."""
     chance = random.Random(7)
     limits = RenderLimits(tabs=3)
     results: list[RenderResult] = []
@@ -135,10 +137,10 @@ async def test_a_browser_is_killed_at_random(tmp_path: Path, kills: int) -> None
     assert not list(tmp_path.iterdir())
 
 
-async def test_what_dies_slowly_is_reaped_later(
+async def test_slowly_dying_process_is_reaped_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing waits for it but the renderer's end."""
+    """Only the renderer's end waits for it."""
     monkeypatch.setattr(process, "_REAP_S", 0.0)
     async with Renderer(PROGRAM, RenderLimits(pages_max=1), parent=str(tmp_path)) as renderer:
         for _ in range(3):
@@ -148,8 +150,7 @@ async def test_what_dies_slowly_is_reaped_later(
     assert not list(tmp_path.iterdir())
 
 
-async def test_cancelled_pages_leave_nothing(tmp_path: Path) -> None:
-    """Neither tasks nor contexts, wherever they are."""
+async def test_cancelled_pages_leave_no_task_or_context(tmp_path: Path) -> None:
     async with Renderer(PROGRAM, parent=str(tmp_path)) as renderer:
         await rendered(renderer, page("x"))
         for turn in range(6):
@@ -166,10 +167,10 @@ async def test_cancelled_pages_leave_nothing(tmp_path: Path) -> None:
     assert len(asyncio.all_tasks()) == 1
 
 
-async def test_a_page_cancelled_as_it_is_opened_leaves_nothing(
+async def test_page_cancelled_during_open_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nor does the first page of a browser, which is told what processes it has."""
+    """Also a browser's first page, which reports its processes."""
     async with Renderer(PROGRAM, parent=str(tmp_path)) as renderer:
         looked, shared = asyncio.Event(), BrowserProcess.shared
         loop = asyncio.get_running_loop()
@@ -204,8 +205,8 @@ asyncio.run(main())
 """
 
 
-async def test_a_browser_ends_with_its_program(tmp_path: Path) -> None:
-    """Were it killed, its browser ends by itself; the folder goes at the next start."""
+async def test_browser_ends_with_killed_program(tmp_path: Path) -> None:
+    """The next start removes its folder."""
     functions = Path(__file__).parents[2] / "functions"
     child = await asyncio.create_subprocess_exec(
         *(sys.executable, "-c", PROGRAM_THAT_IS_KILLED, PROGRAM, str(tmp_path)),
@@ -217,7 +218,7 @@ async def test_a_browser_ends_with_its_program(tmp_path: Path) -> None:
     child.kill()
     await child.wait()
     async with asyncio.timeout(30):
-        # Zombies have no command, and are another process's to reap.
+        # Zombies have no command line, and another process must reap them.
         while any(state not in "ZX" for state in processes_of(tmp_path).values()):
             await asyncio.sleep(0.05)
     assert [one.name.startswith(FOLDER_PREFIX) for one in tmp_path.iterdir()] == [True]
@@ -226,8 +227,8 @@ async def test_a_browser_ends_with_its_program(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("program", ["/bin/false", "/nowhere/chromium"])
-async def test_a_browser_that_does_not_start(tmp_path: Path, program: str) -> None:
-    """Is said as a value, not tried for ever, and leaves nothing."""
+async def test_browser_start_failure_is_returned_as_value(tmp_path: Path, program: str) -> None:
+    """It is not retried forever, and leaves nothing."""
     async with Renderer(program, parent=str(tmp_path)) as renderer:
         for _ in range(5):
             result = await renderer.render(task_of(page("x")), Site())
@@ -237,8 +238,8 @@ async def test_a_browser_that_does_not_start(tmp_path: Path, program: str) -> No
     assert not list(tmp_path.iterdir())
 
 
-async def test_a_page_waits_for_others_so_long(tmp_path: Path) -> None:
-    """What is not begun with by then is not begun with at all; its place is the next one's."""
+async def test_page_waits_for_a_place_up_to_limit(tmp_path: Path) -> None:
+    """Then it is not started, and the next page gets its place."""
     slow, limits = Site(delay_s=3.0), RenderLimits(tabs=1)
     held = page("<script src=/held.js></script>")
     async with Renderer(PROGRAM, limits, parent=str(tmp_path)) as renderer:
@@ -254,10 +255,10 @@ async def test_a_page_waits_for_others_so_long(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("wait_s", [None, 0.0])
-async def test_a_browser_that_was_gone_is_tried_anew_in_time(
+async def test_lost_browser_is_restarted_if_time_allows(
     tmp_path: Path, wait_s: float | None
 ) -> None:
-    """A page is rendered once more only where it could be begun with still."""
+    """A page is rendered again only if it could still start."""
     async with Renderer(PROGRAM, parent=str(tmp_path)) as renderer:
         await renderer.render(task_of(page("x")), Site())
         site = Site(delay_s=0.5)

@@ -1,4 +1,4 @@
-"""What a page asks for, what its answers come to, and what is read off it in the end."""
+"""Requests of a page, their answers, and the final HTML."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ from tests.rendering.stage import (
 pytestmark = NEEDS_BROWSER
 
 
-async def test_scripts_are_asked_for_once_by_all_pages(renderer: Renderer) -> None:
-    """Four pages at once share a template's files; what they fetch is each one's own."""
+async def test_shared_scripts_are_requested_once(renderer: Renderer) -> None:
+    """Four concurrent pages share a template's files, but not their data."""
     files = {
         "/app.js": file(f"fetch('/data').then(() => {{ {links_into()} }})"),
         "/style.css": file("a {color: red}", "text/css"),
@@ -54,8 +54,8 @@ async def test_scripts_are_asked_for_once_by_all_pages(renderer: Renderer) -> No
     assert sum(one.counts.asked for one in results) == asked.total()
 
 
-async def test_requests_go_by_the_rules(renderer: Renderer) -> None:
-    """Pictures are empty but loaded, others' scripts are asked for, others' data is not."""
+async def test_requests_follow_rules(renderer: Renderer) -> None:
+    """Pictures load empty; foreign scripts are requested, foreign data is not."""
     html = page(
         "<img src=/a.png onload=\"document.body.append('pixel ')\">"
         "<script src=https://cdn.example.net/lib.js></script>"
@@ -84,8 +84,8 @@ async def test_requests_go_by_the_rules(renderer: Renderer) -> None:
     assert Counter(one.url.split("/")[2] for one in site.asked)["api.example.net"] == 1
 
 
-async def test_redirects_and_cookies_are_the_browsers(renderer: Renderer) -> None:
-    """A redirect is asked anew by its own rules; cookies of answers come with later requests."""
+async def test_browser_handles_redirects_and_cookies(renderer: Renderer) -> None:
+    """A redirect is checked again; later requests send the cookies."""
     hop = ResourceAnswer(
         status=302, headers=(("Location", "/there"), ("Set-Cookie", "hop=1; HttpOnly"))
     )
@@ -97,13 +97,13 @@ async def test_redirects_and_cookies_are_the_browsers(renderer: Renderer) -> Non
     assert "arrived" in text_of(await rendered(renderer, scripted(script), site))
     cookies = dict(site.asked[-1].headers)["Cookie"]
     assert {*cookies.split("; ")} == {"hop=1", "own=2"}
-    # The next page has none of them.
+    # The next page has no cookies.
     await rendered(renderer, scripted("fetch('/there')"), site)
     assert "Cookie" not in dict(site.asked[-1].headers)
 
 
-async def test_refusals_of_the_loader_are_counted(renderer: Renderer) -> None:
-    """By their reasons, such as robots.txt."""
+async def test_refused_requests_are_counted_by_reason(renderer: Renderer) -> None:
+    """For example robots.txt."""
 
     class Forbidding(Site):
         waiting = 0
@@ -117,8 +117,8 @@ async def test_refusals_of_the_loader_are_counted(renderer: Renderer) -> None:
     assert result.counts.refused == {"robots": 1}
 
 
-async def test_what_the_loader_raises_is_raised(renderer: Renderer) -> None:
-    """Trouble of ours is no page's fault; the browser goes on."""
+async def test_loader_exception_is_raised(renderer: Renderer) -> None:
+    """It is our error, not the page's; the browser continues."""
 
     class Troubled(Site):
         waiting = 0
@@ -131,8 +131,8 @@ async def test_what_the_loader_raises_is_raised(renderer: Renderer) -> None:
     assert links_of(await rendered(renderer, scripted(links_into()))) == LINKS
 
 
-async def test_shadow_roots_and_frames_are_in_the_html(renderer: Renderer) -> None:
-    """As elements that our parser reads, with links as the frame meant them."""
+async def test_shadow_roots_and_frames_are_in_html(renderer: Renderer) -> None:
+    """As elements for our parser, with links relative to the frame."""
     script = (
         "class Inner extends HTMLElement { connectedCallback() {"
         f" const root = this.attachShadow({{mode: 'open'}}); {links_into('root')} }} }}"
@@ -153,8 +153,8 @@ async def test_shadow_roots_and_frames_are_in_the_html(renderer: Renderer) -> No
     assert result.html.startswith(b"<!DOCTYPE html><html>")
 
 
-async def test_a_page_cannot_change_how_it_is_read(renderer: Renderer) -> None:
-    """What reads it runs in a world of its own."""
+async def test_page_cannot_change_html_reader(renderer: Renderer) -> None:
+    """The reader runs in an isolated world."""
     script = (
         f"{links_into()} Object.defineProperty(Element.prototype, 'outerHTML', {{get: () => 'x'}});"
         "Element.prototype.querySelectorAll = () => []; document.createElement = () => null;"
@@ -163,16 +163,14 @@ async def test_a_page_cannot_change_how_it_is_read(renderer: Renderer) -> None:
     assert links_of(await rendered(renderer, scripted(script))) == LINKS
 
 
-async def test_a_picture_is_taken(renderer: Renderer) -> None:
-    """Of the upper part, where it is asked for."""
+async def test_screenshot_shows_upper_part_if_requested(renderer: Renderer) -> None:
     result = await rendered(renderer, scripted(links_into()), screenshot=True)
     assert result.screenshot is not None
     assert result.screenshot[:4] == b"RIFF"
     assert (await rendered(renderer, page("x"))).screenshot is None
 
 
-async def test_pages_know_who_asks(renderer: Renderer) -> None:
-    """The name of the crawler is part of what scripts see."""
+async def test_pages_see_crawlers_user_agent(renderer: Renderer) -> None:
     html = scripted("document.body.append(navigator.userAgent)")
     result = await rendered(renderer, html, user_agent="orbweaver/0.1 (+https://example.com)")
     assert text_of(result).endswith("orbweaver/0.1 (+https://example.com)</body></html>")

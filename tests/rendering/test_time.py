@@ -1,4 +1,4 @@
-"""What a page does later: it is found without waiting for it."""
+"""Later changes of a page are found without waiting for them."""
 
 from __future__ import annotations
 
@@ -95,8 +95,8 @@ FILES = {
 }
 
 
-async def test_what_a_page_does_later_is_found(renderer: Renderer) -> None:
-    """Timers, debounces, frames, animations, what is seen far below; twice each, four at once."""
+async def test_late_changes_of_page_are_found(renderer: Renderer) -> None:
+    """Timers, debounces, frames, animations and lazy loading; twice each, four at once."""
     async with asyncio.TaskGroup() as group:
         tasks = {
             (name, turn): group.create_task(rendered(renderer, html, Site(FILES)))
@@ -108,8 +108,7 @@ async def test_what_a_page_does_later_is_found(renderer: Renderer) -> None:
     assert not {key for key, one in results.items() if one.cut is not None}
 
 
-async def test_a_slow_answer_is_waited_for(renderer: Renderer) -> None:
-    """Its time is not the page's: while a request is open the page's clock stands."""
+async def test_open_request_stops_page_clock(renderer: Renderer) -> None:
     html = scripted(
         f"fetch('/data').then(() => {{ {SHOW} }});"
         " setTimeout(() => { document.body.dataset.timer = 'has run' }, 2900)"
@@ -120,7 +119,7 @@ async def test_a_slow_answer_is_waited_for(renderer: Renderer) -> None:
 
 
 async def test_repeated_renderings_are_equal(renderer: Renderer) -> None:
-    """Clock and chance are fixed, in the page and in its frames."""
+    """Clock and random numbers are fixed, in frames too."""
     look = (
         "const bytes = crypto.getRandomValues(new Uint8Array(8));"
         "const say = (where) => { document.body.append([where, Math.random(), bytes.join(),"
@@ -146,15 +145,15 @@ async def test_repeated_renderings_are_equal(renderer: Renderer) -> None:
 
 @pytest.mark.long
 @pytest.mark.slow
-async def test_two_hundred_pages_are_equal_when_rendered_again(renderer: Renderer) -> None:
-    """Shells, frames and whole pages of a mixed site, whose answers take another time each time."""
+async def test_two_hundred_rerendered_pages_are_equal(renderer: Renderer) -> None:
+    """Of a mixed site with varying answer times."""
     shells = tuple(Section(name=f"s{one}", items=12, made=SHELL) for one in "abcdefghij")
     frames = tuple(Section(name=f"f{one}", items=12, made=FRAME) for one in "abcde")
     mixed = Mixed((*shells, *frames, Section(name="t", items=20)))
     chance = Random(11)
 
     class Moody:
-        """Answers by the site, sooner or later."""
+        """Answers from the site after varying delays."""
 
         waiting = 0
 
@@ -183,23 +182,24 @@ async def test_two_hundred_pages_are_equal_when_rendered_again(renderer: Rendere
 
 
 def given_by(site: Mixed, url: str) -> ResourceAnswer:
-    """Ask a site of the server's kind for what a browser asks for."""
+    """Return the site's answer to a browser's request."""
     target = "/" + url.partition("://")[2].partition("/")[2]
     answer = site.answer(Asked(method="GET", target=target, host="", headers={}))
     return ResourceAnswer(status=answer.status, headers=tuple(answer.headers), body=answer.body)
 
 
 @pytest.mark.parametrize("secure", [True, False])
-async def test_what_a_page_lacks_is_not_defined(renderer: Renderer, *, secure: bool) -> None:
-    """`crypto.randomUUID` is for secure pages, and for no others."""
+async def test_random_uuid_is_defined_on_secure_pages_only(
+    renderer: Renderer, *, secure: bool
+) -> None:
     html = scripted("document.body.append(typeof crypto.randomUUID)")
     url = "https://shop.example/" if secure else "http://shop.example/"
     text = (await rendered(renderer, html, url=url)).html.decode()
     assert ("function</body>" in text) is secure, text
 
 
-async def test_waiting_for_a_host_is_not_the_pages_time(tmp_path: Path) -> None:
-    """A page whose requests are held back until their host may be asked is not cut for that."""
+async def test_wait_for_host_slot_is_not_page_time(tmp_path: Path) -> None:
+    """The page is not truncated."""
 
     class Polite(Site):
         async def load(self, request: ResourceRequest) -> ResourceAnswer | ResourceRefused:

@@ -1,4 +1,4 @@
-"""The browser has no network: what a page tries, and what takes each part of the fence away."""
+"""The browser has no network: a page's attempts, without single parts of the fence."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from tests.rendering.ways_out import HELD_S, Listeners, answer_of, listening
 pytestmark = NEEDS_BROWSER
 
 ATTEMPTS_MIN = 45
-# Loaded, too, so that they come to our fetcher.
+# Loaded too, so that they reach our fetcher.
 ALL_KINDS = RenderRules(load=frozenset({"image", "font", "media"}))
 
 
 class Fetched:
-    """A fetcher that answers without a network, and has a page wait for its attempts."""
+    """A fetcher that answers without a network, and lets a page wait for its attempts."""
 
     def __init__(self) -> None:
         self.urls: list[str] = []
@@ -50,7 +50,7 @@ class Fetched:
 async def tried(
     folder: Path, without: str = "", program: BrowserProgram | None = None
 ) -> tuple[Listeners, RenderResult]:
-    """Render the page that tries all ways, without some parts of the fence."""
+    """Render the page with all attempts, without some parts of the fence."""
     given = program or BrowserProgram(path=PROGRAM)
     fence = {name: flags for name, flags in FENCE.items() if name not in without.split()}
     limits = RenderLimits(total_s=30, requests_max=200)
@@ -68,20 +68,21 @@ async def tried(
 
 
 def unpaused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have no request paused."""
+    """Disable request interception."""
     monkeypatch.setattr(browsers, "_ALL", [{"urlPattern": "none:*"}])
 
 
-async def test_the_attempts_are_real(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without the fence, and with nothing paused, most of them arrive."""
+async def test_attempts_arrive_without_fence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     unpaused(monkeypatch)
     listeners, _ = await tried(tmp_path, " ".join(FENCE))
     assert len(listeners.kinds()) >= ATTEMPTS_MIN, sorted(listeners.kinds())
     assert listeners.datagrams
 
 
-async def test_no_attempt_reaches_a_network(tmp_path: Path) -> None:
-    """Not a connection and not a datagram, while our fetcher is asked for what it may be."""
+async def test_no_attempt_reaches_network(tmp_path: Path) -> None:
+    """No connection and no datagram; our fetcher gets the permitted requests."""
     listeners, result = await tried(tmp_path)
     assert (listeners.connections, listeners.datagrams) == (0, 0), listeners.paths
     assert isinstance(result, Rendered), result
@@ -89,29 +90,28 @@ async def test_no_attempt_reaches_a_network(tmp_path: Path) -> None:
     assert counts.asked + counts.emptied + sum(counts.refused.values()) >= ATTEMPTS_MIN, counts
 
 
-async def test_what_is_not_paused_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The fence holds by itself: were a request not paused, it would reach nothing either."""
+async def test_uninterrupted_requests_fail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The fence holds without interception."""
     unpaused(monkeypatch)
     listeners, _ = await tried(tmp_path)
     assert (listeners.connections, listeners.datagrams) == (0, 0), listeners.paths
 
 
 @pytest.mark.parametrize("without", ["proxy", "bypass", "resolver", "features"])
-async def test_parts_back_each_other_up(tmp_path: Path, without: str) -> None:
-    """Any one of these may be missing."""
+async def test_any_one_part_of_fence_can_be_missing(tmp_path: Path, without: str) -> None:
     listeners, _ = await tried(tmp_path, without)
     assert (listeners.connections, listeners.datagrams) == (0, 0), listeners.paths
 
 
 @pytest.mark.parametrize("without", ["proxy resolver", "bypass resolver"])
-async def test_a_pair_that_is_missing_is_noticed(tmp_path: Path, without: str) -> None:
-    """Pausing alone leaks: sockets and what is loaded ahead are never paused."""
+async def test_missing_pair_of_fence_parts_is_detected(tmp_path: Path, without: str) -> None:
+    """Interception alone leaks: sockets and preloads are never intercepted."""
     listeners, _ = await tried(tmp_path, without)
     assert "speculation-prefetch" in listeners.kinds(), listeners.paths
     assert listeners.connections > len(listeners.paths)
 
 
-async def test_the_flags_of_webrtc_are_needed(tmp_path: Path) -> None:
-    """A page would send datagrams without them, whatever the proxy."""
+async def test_webrtc_flags_are_needed(tmp_path: Path) -> None:
+    """Otherwise a page would send datagrams past the proxy."""
     listeners, _ = await tried(tmp_path, "webrtc")
     assert listeners.datagrams

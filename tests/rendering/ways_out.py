@@ -1,4 +1,4 @@
-"""Servers that note who connects, and a page that tries every way to them."""
+"""Servers that record connections, and a page that tries every way to them."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from urllib.parse import urlsplit
 
 from tests.rendering.stage import page
 
-# How long a page has for its attempts.
+# Time for a page's attempts.
 HELD_S = 1.5
 
 
 @dataclass
 class Listeners:
-    """Ports of loopback, over TCP by both families and UDP: what came in, by path or kind."""
+    """Loopback ports, TCP of both families and UDP: records arrivals by path or kind."""
 
     port: int = 0
     udp_port: int = 0
@@ -28,7 +28,7 @@ class Listeners:
     _tasks: set[asyncio.Task[object]] = field(default_factory=set)
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Answer one request, with the page at its root and nothing of worth elsewhere."""
+        """Answer one request: the page at the root, placeholders elsewhere."""
         self.connections += 1
         task = asyncio.current_task()
         assert task is not None
@@ -58,14 +58,14 @@ class Listeners:
             await writer.drain()
 
     async def close(self) -> None:
-        """Leave what is open unanswered."""
+        """Leave open requests unanswered."""
         for one in self._tasks:
             one.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await asyncio.sleep(0)  # transports close in the loop's next turn
 
     def kinds(self) -> set[str]:
-        """Name the attempts that came through."""
+        """Return the attempts that arrived."""
         return {path.strip("/").partition("?")[0] for path in self.paths} - {"", "hold"}
 
 
@@ -118,7 +118,7 @@ SCRIPTS = {
 
 
 def answer_of(path: str) -> tuple[str, bytes]:
-    """Return the kind and the body of what a path has."""
+    """Return a path's content type and body."""
     name = urlsplit(path).path.strip("/")
     if name in SCRIPTS:
         return "text/javascript", SCRIPTS[name].encode()
@@ -128,7 +128,7 @@ def answer_of(path: str) -> tuple[str, bytes]:
 
 
 def html_of(port: int, udp_port: int) -> str:
-    """Make the page that tries them all."""
+    """Build the page that tries all ways."""
     own, other = f"127.0.0.1:{port}", f"localhost:{port}"
     six = f"[::1]:{port}"
     head = f"""
