@@ -1,10 +1,10 @@
-"""A site in a process of its own: both ends.
+"""Runs a site in its own process.
 
-`run` is the child's end: it prints one JSON line `{"url": …}` when the site listens, and stops at
+`run` is the child's side: it prints one JSON line `{"url": …}` once the site listens, and stops at
 SIGTERM or SIGINT. With `LEASHED` in its environment it also stops at the end of its standard input,
-so that a child never outlives its parent; a site that a person serves needs no input.
-`start` is the parent's end: it starts `python -m tests.sites.NAME`, reads that line, and speaks to
-the site through its control paths. It blocks: it is for tests and tools without an event loop.
+so that a child never outlives its parent; a site started by hand needs no input. `start` is the
+parent's side: it starts `python -m tests.sites.NAME`, reads that line, and uses the site's control
+paths. It blocks, for tests and tools without an event loop.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ READ_BYTES = 4096
 
 
 def run(site: Site, port: int) -> None:
-    """Serve a site until the process is told to stop, or its parent is gone."""
+    """Serve a site until a signal, or until its parent is gone."""
     with contextlib.suppress(KeyboardInterrupt):
         asyncio.run(_serve_until_told(site, port))
 
@@ -51,7 +51,7 @@ async def _serve_until_told(site: Site, port: int) -> None:
         sys.stdout.write(json.dumps({"url": site.url}) + "\n")
         sys.stdout.flush()
         if os.environ.get(LEASHED):
-            # A thread and not a loop reader: epoll refuses files and /dev/null as standard input.
+            # A thread, not a loop reader: epoll refuses files and /dev/null as standard input.
             threading.Thread(target=_wait_for_stdin_end, args=(loop, stop), daemon=True).start()
         await stop.wait()
 
@@ -72,7 +72,7 @@ class Child:
         self.pid = pid
         self._opener = build_opener(ProxyHandler({}))  # loopback never goes through a proxy
 
-    def control(self, name: str) -> Any:  # JSON, of the site's own shape
+    def control(self, name: str) -> Any:  # JSON with the site's own structure
         """Return a control document, for example `expected.json`."""
         with self._opener.open(self.url + CONTROL + name, timeout=CONTROL_TIMEOUT_S) as answer:
             return json.load(answer)
@@ -82,13 +82,13 @@ class Child:
         return tuple(Record(**row) for row in self.control(f"log.json?after={after}"))
 
     def reset(self) -> None:
-        """Put the site back to how it was when it started."""
+        """Reset the site to its initial state."""
         self.control("reset")
 
 
 @contextlib.contextmanager
 def start(name: str, *arguments: str) -> Iterator[Child]:
-    """Run `python -m tests.sites.NAME` with arguments for as long as the context lasts."""
+    """Run `python -m tests.sites.NAME` with arguments for a block."""
     process = subprocess.Popen(
         [sys.executable, "-m", f"tests.sites.{name}", *arguments],
         cwd=ROOT,
@@ -97,7 +97,7 @@ def start(name: str, *arguments: str) -> Iterator[Child]:
         stdout=subprocess.PIPE,
         text=True,
     )
-    with process:  # leaving it closes the pipes, which is what stops the child
+    with process:  # its exit closes the pipes, which stops the child
         try:
             line = process.stdout.readline() if process.stdout else ""
             if not line:

@@ -1,4 +1,4 @@
-"""A TCP proxy on loopback that counts what goes through it, and cuts a connection when told to."""
+"""TCP proxy on loopback that counts bytes and cuts connections on demand."""
 
 from __future__ import annotations
 
@@ -17,10 +17,9 @@ PIECE_BYTES = 16 * 1024
 
 @dataclass(slots=True)
 class Cutter:
-    """Where it listens; `sent` is what came from clients, a number a connection.
+    """A cutting proxy; `sent` counts the clients' bytes per connection.
 
-    The next connections are cut after so many bytes from the client, one limit each; without a
-    limit none is.
+    `limits` cut the next connections after this many bytes from the client, one limit each.
     """
 
     port: int = 0
@@ -29,13 +28,13 @@ class Cutter:
 
     @property
     def total(self) -> int:
-        """How much clients sent in all."""
+        """Total bytes from clients."""
         return sum(self.sent)
 
 
 @asynccontextmanager
 async def cutting(target: int) -> AsyncIterator[Cutter]:
-    """Lead to a port of this machine for the length of a block."""
+    """Forward to a local port for a block."""
     cutter = Cutter()
     tasks: set[asyncio.Task[None]] = set()
 
@@ -72,7 +71,7 @@ async def _carry(
                 onward.write(piece)
                 await onward.drain()
                 if limit is not None and cutter.sent[place] >= limit:
-                    # Both ends hear of it as of a broken line, and at once.
+                    # Both ends see a broken line at once.
                     break
     finally:
         back.cancel()

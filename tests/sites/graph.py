@@ -1,8 +1,7 @@
 """A small scripted site: answers by path, for one test.
 
-A script is one answer, a sequence of them (given in turn, the last one again and again) or a
-function of the request. A path is looked up with its query first, then without; one that has no
-script answers 404.
+A script is one answer, a sequence (in turn, the last one repeated) or a function of the request. A
+path is looked up with its query first, then without; a path without a script gets 404.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ NOT_FOUND = Answer(status=404, headers=HTML, body=b"<!doctype html><title>Not fo
 
 
 class Graph:
-    """A site of scripts; `scripts` may be changed while it is served."""
+    """A site of scripts; `scripts` can change while it is served."""
 
     def __init__(self, scripts: Mapping[str, Script]) -> None:
         self.url = ""
@@ -41,11 +40,11 @@ class Graph:
         return script[min(turn, len(script) - 1)]
 
     def reset(self) -> None:
-        """Start every sequence anew."""
+        """Restart every sequence."""
         self._asked.clear()
 
     def documents(self) -> Mapping[str, Callable[[], object]]:
-        """Return none: the test holds the scripts."""
+        """Return no documents: the test holds the scripts."""
         return {}
 
 
@@ -59,7 +58,7 @@ async def serve(scripts: Mapping[str, Script], port: int = 0) -> AsyncIterator[G
 
 @contextlib.contextmanager
 def serve_in_background(scripts: Mapping[str, Script], port: int = 0) -> Iterator[Graph]:
-    """Serve scripts from a thread, for tests that block."""
+    """Serve scripts from a thread, for blocking tests."""
     site = Graph(scripts)
     with background(site, port):
         yield site
@@ -89,12 +88,11 @@ def redirect(location: str, status: int = 302) -> Answer:
 
 
 def robots(text: str) -> Answer:
-    """Return a robots.txt."""
     return Answer(headers=(("Content-Type", "text/plain; charset=utf-8"),), body=text.encode())
 
 
 def chain(length: int, prefix: str = "/chain/") -> dict[str, Answer]:
-    """Return pages `/chain/0` to `/chain/LENGTH`, each of which links to the next one only."""
+    """Return pages `/chain/0` to `/chain/LENGTH`, each with a link to the next one."""
     return {
         f"{prefix}{n}": page(f"Link {n}", [f"{prefix}{n + 1}"] if n < length else [])
         for n in range(length + 1)
@@ -102,6 +100,6 @@ def chain(length: int, prefix: str = "/chain/") -> dict[str, Answer]:
 
 
 def redirects(length: int, prefix: str = "/hop/", status: int = 302) -> dict[str, Answer]:
-    """Return redirects `/hop/0` to `/hop/LENGTH - 1`, each to the next, and a page at the end."""
+    """Return redirects `/hop/0` to `/hop/LENGTH - 1`, each to the next, and a final page."""
     hops = {f"{prefix}{n}": redirect(f"{prefix}{n + 1}", status) for n in range(length)}
     return {**hops, f"{prefix}{length}": page("The end of the hops")}

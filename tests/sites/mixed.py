@@ -1,15 +1,14 @@
-"""A mixed site: most of its pages are sent with their text, others get it by a script.
+"""A mixed site: most pages are sent with their text, others get it by a script.
 
-Sections have items, `/{section}/{number}`; of each item the catalogue knows some unique words, and
-a page has them all once it is complete. How a section is made:
+Sections have items, `/{section}/{number}`. The catalogue knows some unique words of each item, and
+a complete page contains them all. Kinds of sections:
 
-- `static`: as it is sent; its script adds nothing
-- `shell`: an empty mount point, which the script fills; a reader sees that it is empty
-- `frame`: a menu, a heading and the first part; the script adds the others; nothing shows that
-- `redesigned`: static, until half of its items were asked for; then as another kind
+- `static`: complete as sent; its script adds no text
+- `shell`: an empty mount point, filled by the script; a reader sees that it is empty
+- `frame`: a menu, a heading and the first part; the script adds the rest invisibly
+- `redesigned`: static, until half of its items were requested; then another kind
 
-What the script shows it asks `/data/…` for. The front page links to all items, in an order that
-mixes sections.
+Scripts request their text from `/data/…`. The front page links to all items, with sections mixed.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ _WORDS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """Items of one template; `then` is what a redesign makes of it."""
+    """Items of one template; `then` is the kind after a redesign."""
 
     name: str
     items: int
@@ -53,7 +52,7 @@ class Section:
 
 
 def sections_of(pages: int, then: str = SHELL) -> tuple[Section, ...]:
-    """Make sections of so many pages: 6 % shells and frames in 12, 8 % redesigned half-way."""
+    """Build sections with this many pages: 6 % shells and frames in 12, 8 % redesigned half-way."""
     few, redesigned = max(1, pages * 6 // 1200), pages * 8 // 100
     kinds = [SHELL] * 9 + [FRAME] * 3
     rest = pages - few * len(kinds) - redesigned
@@ -68,13 +67,13 @@ def sections_of(pages: int, then: str = SHELL) -> tuple[Section, ...]:
 
 @dataclass
 class Mixed:
-    """The site; `redesigned_at` counts the items of redesigned sections as they were asked for."""
+    """The site; `redesigned_at` counts requests for items of redesigned sections."""
 
     sections: tuple[Section, ...]
     seed: int = 1
     url: str = ""
     log: AccessLog = field(default_factory=AccessLog)
-    # The redesigned items that were asked for: before, and after.
+    # Requested items of redesigned sections: before, and after.
     asked_old: list[str] = field(default_factory=list)
     asked_new: list[str] = field(default_factory=list)
 
@@ -89,7 +88,7 @@ class Mixed:
         return tuple(f"{section}x{item}x{part}" for part in range(PARTS))
 
     def answer(self, asked: Asked) -> Answer:
-        """Decide the answer to a request."""
+        """Return the answer to a request."""
         path = asked.target.partition("?")[0]
         if path == "/":
             links = "".join(f'<li><a href="{one}">{one[1:]}</a>' for one in self.paths)
@@ -102,16 +101,16 @@ class Mixed:
         return Answer(status=404) if section is None else self._item(section, path)
 
     def reset(self) -> None:
-        """Be as it was before the redesign."""
+        """Restore the state before the redesign."""
         self.asked_old.clear()
         self.asked_new.clear()
 
     def documents(self) -> Mapping[str, Callable[[], object]]:
-        """Return none: who serves it has it."""
+        """Return no documents: the server's owner has them."""
         return {}
 
     def is_new(self, path: str) -> bool:
-        """Whether an item was asked for after its redesign."""
+        """True if an item was requested after its redesign."""
         return path in self.asked_new
 
     def _item(self, section: Section, path: str) -> Answer:

@@ -1,6 +1,6 @@
 """Reads the links of an HTML page for `walk`, with Python's own parser and urllib.
 
-The charset is found as browsers do (mark, header, meta), else UTF-8, else windows-1252.
+The charset is detected as in browsers (mark, header, meta), else UTF-8, else windows-1252.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
-# What labels mean on the web where Python means less by them (WHATWG Encoding Standard, 4.2).
+# Labels with a wider meaning on the web than in Python (WHATWG Encoding Standard, 4.2).
 LABELS = {
     "iso-8859-1": "cp1252",
     "latin1": "cp1252",
@@ -29,21 +29,21 @@ LABELS = {
     "gb2312": "gb18030",
     "gbk": "gb18030",
 }
-# As in URLs of the web: what is already escaped stays, and what may stand unescaped too.
+# As in web URLs: escapes and characters that need none stay.
 SAFE = "%/:=&?~#+!$,;'@()*[]|"
 
 
 class _Reader(HTMLParser):
-    """Notes the references of a page, its first base, and its wishes for robots."""
+    """Collects a page's references, its first base, and its robots directives."""
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
-        self.references: list[tuple[str, bool]] = []  # with "is it nofollow"
+        self.references: list[tuple[str, bool]] = []  # with its nofollow flag
         self.base: str | None = None
         self.wishes = ""
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Note what a tag says; of a repeated attribute the first one counts."""
+        """Read a tag; the first of repeated attributes counts."""
         if tag not in {"a", "area", "base", "link", "meta"}:
             return
         values = {name: value or "" for name, value in reversed(attrs)}
@@ -85,7 +85,7 @@ def links(
 
 
 def decode(body: bytes, content_type: str) -> str:
-    """Decode a page by its mark, its header, its meta, or as UTF-8 and windows-1252 at last."""
+    """Decode a page by its mark, header or meta, or else as UTF-8 or windows-1252."""
     for mark, codec in MARKS:
         if body.startswith(mark):
             return body[len(mark) :].decode(codec, "replace")
@@ -104,7 +104,7 @@ def decode(body: bytes, content_type: str) -> str:
 
 
 def normal(url: str) -> str:
-    """Return a URL without fragment and tracking parameters, and with ASCII characters only."""
+    """Return a URL without fragment and tracking parameters, in ASCII."""
     scheme, host, path, query, _ = urlsplit(urldefrag(url).url)
     kept = "&".join(p for p in query.split("&") if not TRACKING.match(p))
     path, query = quote(path or "/", safe=SAFE), quote(kept, safe=SAFE.replace("'", ""))

@@ -1,4 +1,4 @@
-"""A receiver of webhooks on loopback: it notes what is posted, and answers as it is told."""
+"""Webhook receiver on loopback: records posts and gives scripted answers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NO_CONTENT = 204
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Posted:
-    """One request; names of headers are in lower case."""
+    """One request; header names are in lower case."""
 
     target: str
     headers: Mapping[str, str]
@@ -26,24 +26,24 @@ class Posted:
 
 @dataclass(slots=True, kw_only=True)
 class Receiver:
-    """Where it listens, and what it was sent; `statuses` are its answers, the last one for good."""
+    """A receiver with its requests; `statuses` are its answers, the last one repeated."""
 
     url: str
     statuses: list[int]
     posted: list[Posted] = field(default_factory=list)
-    # What it says in the body of its answers, and how long it thinks before.
+    # Body of its answers, and delay before them.
     says: bytes = b""
     waits: threading.Event | None = None
 
     def take(self, posted: Posted) -> int:
-        """Note a request; the status that it is answered with."""
+        """Record a request; returns its status."""
         self.posted.append(posted)
         return self.statuses.pop(0) if len(self.statuses) > 1 else self.statuses[0]
 
 
 @contextmanager
 def receiving(*statuses: int) -> Iterator[Receiver]:
-    """Listen for the length of a block."""
+    """Listen for a block."""
     server = ThreadingHTTPServer((HOST, 0), _handler_of(receivers := []))
     url = f"http://{HOST}:{server.server_port}/hook"
     receivers.append(Receiver(url=url, statuses=list(statuses) or [NO_CONTENT]))
@@ -77,6 +77,6 @@ def _handler_of(receivers: list[Receiver]) -> type[BaseHTTPRequestHandler]:
                 self.wfile.write(receiver.says)
 
         def log_message(self, *_: object) -> None:
-            """Say nothing."""
+            pass
 
     return Handler

@@ -1,4 +1,4 @@
-"""An application that only a browser can read: its pages are shells, filled by what they fetch."""
+"""Script-only application: its pages are shells, filled by fetched data."""
 
 from __future__ import annotations
 
@@ -25,12 +25,11 @@ fetch('/buy', {method: 'POST'}).catch(() => 0);
 
 
 def typed(kind: str, body: bytes) -> Answer:
-    """Make a file."""
     return Answer(headers=(("Content-Type", kind),), body=body)
 
 
 def application(size: int) -> dict[str, graph.Script]:
-    """Make so many pages that link to two further ones each, and `/plain`, which is no shell."""
+    """Build this many pages that link to two others each, and `/plain`, which is no shell."""
     pages: dict[str, graph.Script] = {
         "/app.js": typed("text/javascript", APP),
         "/plain": graph.page("Plain", ["/page/0"], text="It has its text. " * 40),

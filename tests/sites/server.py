@@ -1,14 +1,14 @@
-"""One loopback HTTP server for every site, with an access log that tests can read.
+"""One loopback HTTP server for every site, with an access log for tests.
 
-A site decides (`Site.answer`: a request in, an answer out, no I/O); this module performs: it
-listens, logs, waits, sends. Rules:
+A site returns answers (`Site.answer`: a request in, an answer out, no I/O). This module listens,
+logs, waits and sends. Rules:
 
-- A request is logged when it arrives, with the status decided for it, so that one whose client goes
-  away during a delay is in the log too. Times are epoch milliseconds that never run backwards.
-- Control paths start with `/_site/`, are linked from nowhere and are not logged:
+- A request is logged on arrival, with its answer's status, so that the log also has requests whose
+  client leaves during a delay. Times are epoch milliseconds that never run backwards.
+- Control paths start with `/_site/`, have no links to them and are not logged:
   `/_site/log.json` (`?after=SEQ` for the newer part), `/_site/reset`, and `/_site/NAME.json` for
   each of the site's own `documents`.
-- An answer with an `ETag` becomes 304 where the request's `If-None-Match` names it.
+- An answer with an `ETag` becomes 304 if the request's `If-None-Match` contains it.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 HOST = "127.0.0.1"
 CONTROL = "/_site/"
-LOG_RECORDS_MAX = 500_000  # a full log forgets its oldest records: about 150 MB
-SHUTDOWN_S = 0.1  # answers that still wait are dropped after it
+LOG_RECORDS_MAX = 500_000  # a full log drops its oldest records: about 150 MB
+SHUTDOWN_S = 0.1  # later, pending answers are dropped
 STATUS_DROPPED = 0  # logged for a connection that was closed without an answer
 
 
@@ -48,7 +48,7 @@ class Asked:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What to send, after `delay_s`; `dropped` closes the connection instead of answering."""
+    """An answer, sent after `delay_s`; `dropped` closes the connection instead."""
 
     status: int = 200
     headers: tuple[tuple[str, str], ...] = ()
@@ -57,13 +57,12 @@ class Answer:
     dropped: bool = False
 
     def header(self, name: str) -> str | None:
-        """Return the first header of that name."""
         return next((v for k, v in self.headers if k.lower() == name.lower()), None)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """One logged request; `in_flight` is the number of unanswered ones at its arrival, with it."""
+    """One logged request; `in_flight` counts unanswered requests at its arrival, with it."""
 
     seq: int
     at_ms: int
@@ -76,7 +75,7 @@ class Record:
 
 
 class AccessLog:
-    """The requests in the order of their arrival."""
+    """Requests in order of arrival."""
 
     def __init__(self) -> None:
         self._records: deque[Record] = deque(maxlen=LOG_RECORDS_MAX)
@@ -104,32 +103,32 @@ class AccessLog:
         return tuple(record for record in list(self._records) if record.seq > after)
 
     def paths(self) -> list[str]:
-        """Return every requested path with its query, in order, repeats included."""
+        """Return every requested path with its query, in order, with repeats."""
         return [record.path for record in list(self._records)]
 
     def clear(self) -> None:
-        """Forget all records; `seq` goes on."""
+        """Delete all records; `seq` goes on."""
         self._records.clear()
 
 
 class Site(Protocol):
-    """What a site decides; `url` is set by whoever serves it, without a slash at its end."""
+    """Answers of a site; its server sets `url`, without a final slash."""
 
     url: str
     log: AccessLog
 
     def answer(self, asked: Asked) -> Answer:
-        """Decide the answer to a request."""
+        """Return the answer to a request."""
 
     def reset(self) -> None:
-        """Forget what earlier requests changed (the log is cleared by the server)."""
+        """Reset the state that requests changed (the server clears the log)."""
 
     def documents(self) -> Mapping[str, Callable[[], object]]:
         """Return the site's own control documents by name, as functions that return JSON values."""
 
 
 class _Door:
-    """Turns aiohttp's requests into a site's words and its answers into bytes."""
+    """Translates aiohttp requests and answers for a site."""
 
     def __init__(self, site: Site) -> None:
         self._site = site
@@ -138,7 +137,7 @@ class _Door:
         self._connections_seen = 0
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
-        """Answer one request: control paths from here, all others from the site."""
+        """Answer one request: control paths here, all others by the site."""
         asked = Asked(
             method=request.method,
             target=request.raw_path,
@@ -165,7 +164,7 @@ class _Door:
         return web.Response(status=answer.status, headers=answer.headers, body=answer.body)
 
     def _connection(self, transport: asyncio.BaseTransport | None) -> int:
-        if transport is None:  # the client has gone already
+        if transport is None:  # the client has left
             return 0
         if transport not in self._connections:
             self._connections_seen += 1
@@ -186,7 +185,7 @@ class _Door:
 
 
 def reset(site: Site) -> None:
-    """Put a site back to how it was when it started, its log included."""
+    """Reset a site to its initial state, its log included."""
     site.reset()
     site.log.clear()
 
@@ -196,7 +195,7 @@ def _json(value: object) -> web.Response:
 
 
 def _unchanged_or(answer: Answer, asked: Asked) -> Answer:
-    """Return 304 in place of an answer whose `ETag` the client has (RFC 9110, 13.1.2)."""
+    """Return 304 if the client has the answer's `ETag` (RFC 9110, 13.1.2)."""
     etag, known = answer.header("ETag"), asked.headers.get("If-None-Match")
     if etag is None or known is None or answer.status != web.HTTPOk.status_code:
         return answer
@@ -207,7 +206,7 @@ def _unchanged_or(answer: Answer, asked: Asked) -> Answer:
 
 @contextlib.asynccontextmanager
 async def listening(site: Site, port: int = 0) -> AsyncIterator[None]:
-    """Serve a site in the running event loop, and set its `url`; port 0 takes a free one."""
+    """Serve a site in the running event loop and set its `url`; port 0 takes a free one."""
     server = web.Server(_Door(site).handle, access_log=None, keepalive_timeout=60)
     runner = web.ServerRunner(server, shutdown_timeout=SHUTDOWN_S)
     await runner.setup()
@@ -221,7 +220,7 @@ async def listening(site: Site, port: int = 0) -> AsyncIterator[None]:
 
 @contextlib.contextmanager
 def background(site: Site, port: int = 0) -> Iterator[None]:
-    """Serve a site from a thread with a loop of its own, for tests that block."""
+    """Serve a site from a thread with its own loop, for blocking tests."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, name="site", daemon=True)
     thread.start()

@@ -1,7 +1,7 @@
-"""A real SFTP server on loopback: OpenSSH's sshd as a process of ours, with keys and a folder.
+"""SFTP server on loopback: OpenSSH's sshd as a child process, with keys and a folder.
 
-It takes one key for the user who runs the tests, knows no password, and serves files alone
-(`internal-sftp`). Nothing of the machine's own SSH is read or written.
+It accepts one key for the user who runs the tests, no password, and files only (`internal-sftp`).
+It does not use the machine's own SSH files.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 HOST = "127.0.0.1"
 ABSENT = "OpenSSH's sshd is not installed: apt-get install openssh-server"
 START_S, POLL_S = 20.0, 0.05
-# As root sshd asks for a folder that packages make only where a service manager runs.
+# As root, sshd needs a folder that packages create only under a service manager.
 SEPARATION = Path("/run/sshd")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sshd:
-    """Where it listens, what it shows, and who may come in."""
+    """A running server: its port, keys and folder."""
 
     port: int
     user: str
@@ -41,7 +41,7 @@ class Sshd:
     log: Path
 
     def files(self) -> dict[str, bytes]:
-        """Read all that lies in its folder."""
+        """Read all files in its folder."""
         return {
             path.relative_to(self.folder).as_posix(): path.read_bytes()
             for path in sorted(self.folder.rglob("*"))
@@ -50,13 +50,13 @@ class Sshd:
 
 
 def program() -> str | None:
-    """Find sshd, which is outside of most people's path."""
+    """Find sshd, which is outside most users' path."""
     return shutil.which("sshd", path=os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin"]))
 
 
 @contextmanager
 def serving(home: Path, *options: str, internal: str = "") -> Iterator[Sshd]:
-    """Have a server for the length of a block; `internal` are options of its SFTP part."""
+    """Run a server for a block; `internal` are options of its SFTP part."""
     sshd = program()
     assert sshd is not None, ABSENT
     home.mkdir(parents=True, exist_ok=True)

@@ -1,8 +1,8 @@
-"""A directory of files as a site, for example a manual that a package installed.
+"""A directory of files as a site, for example a manual from a package.
 
-Rules: `index.html` for a directory, a redirect from `/dir` to `/dir/`, the content type by the name
-of the file, 404 for all else. Paths are percent-decoded; one that leaves the directory, be it by a
-symbolic link, is not found.
+Rules: `index.html` for a directory, a redirect from `/dir` to `/dir/`, the content type by file
+name, otherwise 404. Paths are percent-decoded; a path that leaves the directory, also by a symbolic
+link, is not found.
 
     python -m tests.sites.static DIRECTORY --port 8000
 """
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 
 INDEX = "index.html"
-CACHE_BYTES_MAX = 256 * 1024 * 1024  # both manuals fit; files beyond it are read at each request
-# A table of our own: the types that `mimetypes` knows differ from machine to machine.
+CACHE_BYTES_MAX = 256 * 1024 * 1024  # both manuals fit; other files are read at each request
+# Our own table, because the types of `mimetypes` differ between machines.
 TYPES = mimetypes.MimeTypes(filenames=())
 NOT_FOUND = Answer(status=404)  # without a body: it is not kept
 
 
 class Static:
-    """A directory's files, read once and kept."""
+    """A directory's files, read once and cached."""
 
     def __init__(self, directory: Path) -> None:
         self.url = ""
@@ -40,7 +40,7 @@ class Static:
         self._cache_bytes = 0
 
     def answer(self, asked: Asked) -> Answer:
-        """Answer with the file that a path names."""
+        """Answer with the file of a path."""
         if asked.method not in {"GET", "HEAD"}:
             return Answer(status=405, headers=(("Allow", "GET, HEAD"),))
         path = urlsplit("//" + asked.host + asked.target).path
@@ -71,10 +71,9 @@ class Static:
         return Answer(headers=(("Content-Type", content_type),), body=file.read_bytes())
 
     def reset(self) -> None:
-        """Do nothing: files have no memory."""
+        """Do nothing: files have no state."""
 
     def documents(self) -> Mapping[str, Callable[[], object]]:
-        """Return none."""
         return {}
 
 
@@ -88,14 +87,14 @@ async def serve(directory: Path, port: int = 0) -> AsyncIterator[Static]:
 
 @contextlib.contextmanager
 def serve_in_background(directory: Path, port: int = 0) -> Iterator[Static]:
-    """Serve a directory from a thread, for tests that block."""
+    """Serve a directory from a thread, for blocking tests."""
     site = Static(directory)
     with background(site, port):
         yield site
 
 
 def main() -> None:
-    """Serve the directory of the command line until told to stop."""
+    """Serve the directory of the command line until a signal."""
     parser = argparse.ArgumentParser(prog="python -m tests.sites.static")
     parser.add_argument("directory", type=Path)
     parser.add_argument("--port", type=int, default=0, help="0 takes a free one")

@@ -1,7 +1,7 @@
-"""What a raw server does on a connection, step by step: send bytes, wait, or break off.
+"""Steps of a raw server on a connection: send bytes, wait, or break off.
 
-A generator makes its bytes as they are taken, so that an endless body costs no memory; whoever
-does not read is waited for.
+A generator creates its bytes on demand, so that an endless body costs no memory; the server waits
+for slow readers.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ LINGER_NOT = struct.pack("ii", 1, 0)  # closing sends a reset
 
 
 class Act(Enum):
-    """What a server does besides sending."""
+    """Action of a server besides sending."""
 
     CLOSE = "close"
     RESET = "reset"
-    ABORT = "abort"  # closed below TLS, which is not told
-    HANG = "hang"  # until the client goes away
+    ABORT = "abort"  # closed below TLS, without close_notify
+    HANG = "hang"  # until the client leaves
 
 
 Step = bytes | float | Act  # a float is a pause in seconds
@@ -34,7 +34,7 @@ Step = bytes | float | Act  # a float is a pause in seconds
 async def play(
     steps: Iterable[Step], reader: asyncio.StreamReader, writer: asyncio.StreamWriter
 ) -> bool:
-    """Do what steps say; False once the connection is over, which the caller then closes."""
+    """Play the steps; returns False once the connection is over, which the caller then closes."""
     for step in steps:
         match step:
             case bytes():

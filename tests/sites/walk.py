@@ -1,12 +1,10 @@
-"""A walk of a site or a directory, breadth first: the oracle that a crawl is compared with.
+"""Breadth-first walk of a site or a directory: the oracle of a crawl.
 
-It shares nothing with the product: Python's own HTML parser finds the links, urllib joins them, and
+It shares no code with the product: Python's own HTML parser finds the links, urllib joins them, and
 the robots.txt matcher is a few lines of its own. It follows `a[href]`, `area[href]` and
-`link[rel=next]` within the same origin, drops fragments and tracking parameters, and knows no
-politeness.
-
-What counts: depth is the number of links on the shortest way, and a redirect adds none; links are
-taken from HTML pages with status 200 only; an answer of 429 or 503 is asked once more, at once.
+`link[rel=next]` within the same origin, drops fragments and tracking parameters, and has no delays.
+Depth is the number of links on the shortest path; redirects add none. Only HTML pages with status
+200 give links. A 429 or 503 is requested once more, at once.
 """
 
 from __future__ import annotations
@@ -38,7 +36,7 @@ OK = 200
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """What a source answered; header names are in lower case."""
+    """A source's answer; header names are in lower case."""
 
     status: int
     headers: dict[str, str]
@@ -46,15 +44,15 @@ class Reply:
 
 
 class Source(Protocol):
-    """Where pages come from."""
+    """Source of pages."""
 
     async def get(self, url: str) -> Reply:
-        """Return the answer for a URL."""
+        pass
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """How to walk."""
+    """Options of a walk."""
 
     max_depth: int | None = None
     follow_nofollow: bool = False
@@ -63,7 +61,7 @@ class Options:
 
 @dataclasses.dataclass(slots=True, kw_only=True)
 class Walked:
-    """The URLs found, each in one set (HTML with 200 is in `pages`), and the depth of each."""
+    """The URLs found, each in one set (HTML with 200 is in `pages`), and their depths."""
 
     pages: set[str] = dataclasses.field(default_factory=set)
     redirected: set[str] = dataclasses.field(default_factory=set)
@@ -115,7 +113,7 @@ async def _walk(source: Source, start_url: str, options: Options) -> Walked:
         if reply.status in REDIRECT_STATUSES:
             walked.redirected.add(url)
             target = normal(urljoin(url, reply.headers.get("location", "")))
-            if target not in done:  # nor was it on its way: that was no nearer
+            if target not in done:  # nor in progress: that path was no shorter
                 walked.depths[target] = depth
                 todo.appendleft(target)
             continue
@@ -132,7 +130,7 @@ async def _get(source: Source, url: str) -> Reply:
 
 
 def _arrive(walked: Walked, url: str, reply: Reply, options: Options) -> list[str]:
-    """Note how a URL ended, and return the links to follow from there."""
+    """Record a URL's outcome, and return the links to follow from there."""
     if reply.status != OK:
         walked.failed.add(url)
         return []
@@ -170,7 +168,7 @@ def _rules(reply: Reply) -> list[tuple[str, bool]]:
 
 
 def _forbidden(rules: list[tuple[str, bool]], url: str) -> bool:
-    """Return whether the longest matching rule forbids a URL; a tie allows (RFC 9309, 2.2.2)."""
+    """True if the longest matching rule forbids a URL; a tie allows (RFC 9309, 2.2.2)."""
     target = urlunsplit(("", "", *urlsplit(url)[2:4], ""))
     matching = [(len(p), allowed) for p, allowed in rules if _pattern(p).match(target)]
     return bool(matching) and not max(matching)[1]
@@ -200,7 +198,7 @@ async def _live() -> AsyncIterator[_Live]:
 
 
 class _Directory:
-    """The files of a directory, answered as a plain file server does."""
+    """A directory's files, answered like a plain file server."""
 
     def __init__(self, root: Path, base_url: str) -> None:
         self._root = root.resolve(strict=True)

@@ -1,8 +1,8 @@
-"""A site that leads, in every way there is, to servers that nobody named: 60 ways to a canary.
+"""A site with 60 ways to servers that no seed names: the canary.
 
-The canary counts connections: on another port of the same addresses, and on the site's own port at
-other addresses of the machine. Each way has a path of its own there, so that a crawl that may go
-everywhere shows which ways are ways at all.
+The canary counts connections: on another port of the same addresses, and on the site's port at the
+machine's other addresses. Each way has its own path there, so that an unrestricted crawl shows
+which ways work.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 HANDSHAKE = b"\x16"  # of TLS, which is not spoken here
 HERE, BESIDE, SIX = "127.0.0.1", "127.0.0.2", "::1"
-# Names of DNS, and what they lead to.
+# DNS names and their addresses.
 BOOK = {
     "inner.test": [HERE],
     "six.test": [SIX],
@@ -28,7 +28,7 @@ BOOK = {
     "localhost.": [HERE],
     "a.localhost": [HERE],
 }
-# By name, how a link is spelled: {p} is the canary's port, {s} the site's, {n} the way's path.
+# Link spelling by name: {p} is the canary's port, {s} the site's, {n} the way's path.
 LINKS = {
     "absolute": "http://127.0.0.1:{p}/{n}",
     "scheme-relative": "//127.0.0.1:{p}/{n}",
@@ -70,7 +70,7 @@ LINKS = {
 }
 GOAL = "http://127.0.0.1:{p}/{n}"
 STATUSES = (301, 302, 303, 307, 308)
-# What a page may hold in its head.
+# Elements of a page's head.
 MARKUP = {
     "meta-refresh": '<meta http-equiv="refresh" content="0; url={goal}">',
     "canonical": '<link rel="canonical" href="{goal}">',
@@ -80,7 +80,7 @@ MARKUP = {
     "area": '<map><area href="{goal}"></map>',
     "frame": '<iframe src="{goal}"></iframe><a href="{goal}">framed</a>',
 }
-# What stands beside it.
+# Elements of a page's body.
 HEADERS = {
     "refresh-header": ("Refresh", "0; url={goal}"),
     "canonical-header": ("Link", '<{goal}>; rel="canonical"'),
@@ -88,15 +88,15 @@ HEADERS = {
     "content-location": ("Content-Location", "{goal}"),
     "location-of-a-page": ("Location", "{goal}"),
 }
-# What robots.txt and sitemaps add; of the second site, for one robots.txt says one thing.
+# Ways by robots.txt and sitemaps; of the second site, because one robots.txt has one value.
 LISTS = ("robots-sitemap", "sitemap-entry", "sitemap-index", "sitemap-moved", "robots-moved")
-# These are no ways: that they lead nowhere is what they show.
+# Controls: these lead to no server.
 NOWHERE = {
     "alternative-service",
     "content-location",
     "location-of-a-page",
     "use-proxy",
-    # A sitemap may list pages of the hosts that it speaks for.
+    # A sitemap can list pages of its own hosts.
     "sitemap-entry",
     "sitemap-index",
 }
@@ -107,18 +107,16 @@ WAYS = (*LINKS, *MARKUP, *HEADERS, *MOVED, *HOPS, *LISTS)
 
 @dataclass(slots=True)
 class Listener:
-    """A server on some addresses that answers whatever it is asked, and counts."""
+    """A server on some addresses that answers and counts every request."""
 
     port: int = 0
     connections: int = 0
     paths: list[str] = field(default_factory=list)
 
     def answer(self, path: str) -> bytes:
-        """Write the answer to a request."""
         return said("200 OK", f"<title>{path}</title>")
 
     async def meet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Serve a connection."""
         self.connections += 1
         ended = (OSError, asyncio.IncompleteReadError, asyncio.CancelledError)
         with contextlib.suppress(*ended, asyncio.LimitOverrunError):
@@ -133,13 +131,12 @@ class Listener:
 
 @dataclass(slots=True)
 class Site(Listener):
-    """The site; `robots` and what its pages lead to follow from the ports of both."""
+    """The site; `robots` and its pages' links follow from both ports."""
 
     canary: int = 0
     robots_moved: bool = False
 
     def answer(self, path: str) -> bytes:
-        """See the class."""
         name = path.strip("/")
         if path == "/robots.txt" and self.robots_moved:
             return _moved(302, self._goal("robots-moved"))
@@ -199,13 +196,13 @@ class Ways:
 
     @property
     def seeds(self) -> tuple[str, str]:
-        """Where a person begins."""
+        """Return the seeds."""
         return f"http://{HERE}:{self.site.port}/", f"http://{HERE}:{self.second.port}/"
 
 
 @contextlib.asynccontextmanager
 async def listening() -> AsyncIterator[Ways]:
-    """Serve the sites, and the canary at all places that are led to."""
+    """Serve the sites, and the canary at all linked places."""
     ways = Ways(Site(), Site(robots_moved=True), Listener())
     async with contextlib.AsyncExitStack() as stack:
         for one in (ways.site, ways.second, ways.canary):
@@ -225,7 +222,7 @@ async def _serve(stack: contextlib.AsyncExitStack, one: Listener, address: str, 
 
 
 def said(status: str, body: str, kind: str = "text/html", lines: tuple[str, ...] = ()) -> bytes:
-    """Write an answer."""
+    """Encode an answer."""
     raw = body.encode()
     head = (f"HTTP/1.1 {status}", f"Content-Type: {kind}", f"Content-Length: {len(raw)}", *lines)
     return "\r\n".join((*head, "", "")).encode("latin-1") + raw

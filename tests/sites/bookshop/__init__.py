@@ -1,4 +1,4 @@
-"""A demo bookshop: 1,000 and more pages made from a seed, with the difficulties of real sites.
+"""A demo bookshop: 1,000 and more pages from a seed, with the difficulties of real sites.
 
     async with bookshop.serve() as shop:      # in the running loop, on a free port
         crawl(shop.url)
@@ -6,19 +6,19 @@
 
     python -m tests.sites.bookshop --port 8000
 
-| module      | what it holds                                                              |
-| ----------- | -------------------------------------------------------------------------- |
-| `words`     | the words that titles and descriptions are made of                         |
-| `catalogue` | the books, from a seed                                                     |
-| `model`     | pages, redirects, files as values, and the sets that a correct crawl finds |
-| `markup`    | the frame of a page, and the note of its links                             |
-| `shelves`   | home, lists, books, authors                                                |
-| `corners`   | robots.txt, redirects, dead links, slow and busy pages, downloads          |
-| `spellings` | links that are spelled oddly, hidden, or ask not to be followed            |
-| `world`     | charsets                                                                   |
-| `sitemap`   | sitemaps                                                                   |
-| `private`   | what robots.txt forbids, with an endless calendar                          |
-| `shop`      | the site: a request in, an answer out                                      |
+| module      | content                                                                   |
+| ----------- | ------------------------------------------------------------------------- |
+| `words`     | words of titles and descriptions                                          |
+| `catalogue` | the books, from a seed                                                    |
+| `model`     | pages, redirects and files as values, and the sets a correct crawl finds  |
+| `markup`    | the frame of a page, and the record of its links                          |
+| `shelves`   | home, lists, books, authors                                               |
+| `corners`   | robots.txt, redirects, dead links, slow and busy pages, downloads         |
+| `spellings` | links with unusual spellings, hidden links, nofollow links                |
+| `world`     | charsets                                                                  |
+| `sitemap`   | sitemaps                                                                  |
+| `private`   | pages forbidden by robots.txt, with an endless calendar                   |
+| `shop`      | the site: a request in, an answer out                                     |
 """
 
 from __future__ import annotations
@@ -45,7 +45,10 @@ async def serve(
     slow_s: float = SLOW_S,
     broken: float = 0.0,
 ) -> AsyncIterator[Bookshop]:
-    """Serve a shop in the running event loop; port 0 takes a free one, `broken` is a share."""
+    """Serve a shop in the running event loop; port 0 takes a free one.
+
+    `broken` is a share of the books.
+    """
     shop = Bookshop(books=books, seed=seed, slow_s=slow_s, broken=broken)
     async with listening(shop, port):
         yield shop
@@ -60,7 +63,7 @@ def serve_in_background(
     slow_s: float = SLOW_S,
     broken: float = 0.0,
 ) -> Iterator[Bookshop]:
-    """Serve a shop from a thread, for tests that block."""
+    """Serve a shop from a thread, for blocking tests."""
     shop = Bookshop(books=books, seed=seed, slow_s=slow_s, broken=broken)
     with background(shop, port):
         yield shop

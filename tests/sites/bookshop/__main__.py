@@ -1,4 +1,4 @@
-"""Serve the bookshop until told to stop: `python -m tests.sites.bookshop --port 8000`."""
+"""Serve the bookshop until a signal: `python -m tests.sites.bookshop --port 8000`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from tests.sites.child import run
 
 
 def main() -> None:
-    """Read the command line and serve."""
     parser = argparse.ArgumentParser(prog="python -m tests.sites.bookshop")
     parser.add_argument("--port", type=int, default=0, help="0 takes a free one")
     parser.add_argument("--books", type=int, default=BOOKS)

@@ -1,4 +1,4 @@
-"""The shop's books, made from a seed: the same seed and number give the same books everywhere."""
+"""The shop's books from a seed: the same seed and number give the same books everywhere."""
 
 # ruff: noqa: RUF001  # a shop writes real quotes and dashes, and they are part of the data
 from __future__ import annotations
@@ -19,18 +19,17 @@ if TYPE_CHECKING:
 
 CURRENCIES = ("GBP", "EUR", "USD", "EUR", "JPY", "CHF", "CZK")
 PRICE_MAX = 60
-RARE_ONE_IN = 40  # rare books cost thousands, which brings thousands separators
+RARE_ONE_IN = 40  # rare books cost thousands, which adds thousands separators
 RARE_PRICE_MAX = 4_000
 STOCK_MAX = 30
 OUT_OF_STOCK_ONE_IN = 8
-# What a template may lose: the title, the price, the number of copies, the word of the rating, or
-# all of it at once.
+# Parts that a template can lose: title, price, number of copies, rating word, or all of them.
 BREAKAGES = ("title", "price", "stock", "rating", "all")
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Book:
-    """One book; `price` is how the page writes `amount` in `currency`."""
+    """One book; `price` is `amount` in `currency` as the page shows it."""
 
     number: int
     title: str
@@ -46,12 +45,11 @@ class Book:
 
     @property
     def path(self) -> str:
-        """Return the path of the book's page."""
         return f"/books/{slug(self.title)}_{self.number}/"
 
 
 def slug(text: str) -> str:
-    """Return a text in the form that paths use: ASCII letters, digits and dashes."""
+    """Return a text as a path segment: ASCII letters, digits and dashes."""
     ascii_only = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()
     return re.sub(r"[^a-z0-9]+", "-", ascii_only.lower()).strip("-")
 
@@ -70,7 +68,7 @@ def _grouped(amount: Decimal, group: str, point: str) -> str:
     return f"{amount:,.2f}".replace(",", "\0").replace(".", point).replace("\0", group)
 
 
-# One way of writing for each currency, and a few more: a shop with a long history.
+# One price format per currency, and some more, as in a shop with a long history.
 FORMATS: dict[str, tuple[Callable[[Decimal], str], ...]] = {
     "GBP": (lambda a: f"£{a:,.2f}", lambda a: f"GBP {a:,.2f}"),
     "EUR": (
@@ -119,7 +117,7 @@ def _book(number: int, chance: random.Random) -> Book:
     currency = chance.choice(CURRENCIES)
     amount = _amount(chance, currency)
     first, last = chance.choice(words.AUTHORS_FIRST), chance.choice(words.AUTHORS_LAST)
-    # The first books take each category once, so that none is empty; later ones prefer the earlier
+    # The first books use each category once, so that none is empty. Later ones prefer the earlier
     # categories, so that some have many pages and some one.
     count = len(words.CATEGORIES)
     place = number - 1 if number <= count else int(count * chance.random() ** 1.5)
@@ -139,7 +137,7 @@ def _book(number: int, chance: random.Random) -> Book:
 
 
 def broken(seed: int, count: int, share: float) -> Mapping[int, str]:
-    """Choose the books whose pages have a broken template, and how: number to kind."""
+    """Choose the books with a broken template: number to kind."""
     chance = random.Random(f"broken {seed}")
     numbers = chance.sample(range(1, count + 1), round(count * share))
     return {number: BREAKAGES[at % len(BREAKAGES)] for at, number in enumerate(sorted(numbers))}

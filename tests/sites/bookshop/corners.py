@@ -1,4 +1,4 @@
-"""The shop's odd corners: what a crawl of real sites meets besides pages that simply answer."""
+"""Irregular pages of the shop, which a crawl of real sites meets."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ Sitemap: {base_url}/sitemap.xml
 
 
 def make(books: Sequence[Book]) -> Iterator[Resource]:
-    """Return the answers that are not a plain page, and the pages that link to them."""
+    """Return the irregular answers, and the pages that link to them."""
     yield _index()
     yield from _about(books)
     yield from _old_addresses(books)
@@ -188,7 +188,7 @@ def _downloads(books: Sequence[Book]) -> Iterator[Resource]:
             content_type="text/csv; charset=utf-8",
             body=f"number,title,amount,currency\r\n{rows}".encode(),
         ),
-        # HTML by its name only: the content type decides.
+        # HTML by name only: the content type decides.
         File(path="/files/notes.html", content_type="application/octet-stream", body=bytes(64)),
     ]
     yield from files
@@ -199,7 +199,7 @@ def _downloads(books: Sequence[Book]) -> Iterator[Resource]:
 
 
 def _pdf() -> bytes:
-    """Return a PDF of one empty page, with a link that is not for following."""
+    """Return a PDF of one empty page, with a nofollow link."""
     objects = (
         b"<< /Type /Catalog /Pages 2 0 R >>",
         b"<< /Type /Pages /Kids [3 0 R] /Count 1 >>",

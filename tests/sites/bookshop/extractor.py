@@ -1,4 +1,4 @@
-"""What no selector says of the shop's pages: functions that are deployed with a worker."""
+"""Extractor functions for the shop's pages, deployed with a worker."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ STAR = "★"
 
 
 def books(page: Page, url: str) -> Iterator[dict[str, Any]]:
-    """Yield a book with the stars that its rating is drawn with, and its words counted."""
+    """Yield a book with its number of stars and words."""
     for node in page.tree.css("article.book"):
         stars, text = node.css_first(".rating"), node.css_first("p.description")
         if stars is None or text is None:

@@ -1,6 +1,6 @@
-"""How the shop's pages are written: HTML, and beside it the links that it holds.
+"""Writes the shop's HTML pages and records their links.
 
-A page's links are noted by the writer as it writes them, so the page model needs no parser.
+A page's links are recorded during writing, so the page model needs no parser.
 """
 
 # ruff: noqa: RUF001  # a shop writes real quotes and dashes, and they are part of the data
@@ -30,20 +30,20 @@ NAVIGATION_PRIVATE = (("/account/", "Your account"), ("/basket", "Basket"))
 
 
 class Writer:
-    """Writes the links of one page, and keeps a note of each."""
+    """Writes and records the links of one page."""
 
     def __init__(self, path: str) -> None:
         self.path = path
-        self.links: dict[Link, None] = {}  # a set that keeps its order
+        self.links: dict[Link, None] = {}  # an ordered set
 
     def note(self, target: str, *, nofollow: bool = False) -> None:
-        """Note a link that the caller writes itself."""
+        """Record a link that the caller writes."""
         self.links[Link(target=target, nofollow=nofollow)] = None
 
     def link(
         self, target: str, text: str, *, href: str | None = None, rel: str = "", css: str = ""
     ) -> str:
-        """Return a link to a canonical target, spelled as `href` where that is given."""
+        """Return a link to a canonical target, spelled `href` if given."""
         self.note(target, nofollow="nofollow" in rel.split())
         attributes = f' rel="{rel}"' if rel else ""
         attributes += f' class="{css}"' if css else ""
@@ -52,7 +52,7 @@ class Writer:
         )
 
     def relative(self, target: str, text: str, *, css: str = "") -> str:
-        """Return a link to a path of this site, spelled relative to the page, with `../`."""
+        """Return a link to a path of this site, relative to the page, with `../`."""
         here = posixpath.dirname(self.path) or "/"
         href = posixpath.relpath(target, here) + ("/" if target.endswith("/") else "")
         return self.link(target, text, href=href, css=css)
@@ -63,7 +63,7 @@ class Writer:
         return Page(path=self.path, title=title, body=html.encode(), links=tuple(self.links))
 
     def document(self, title: str, main: str, *, head: str = "", aside: str = "") -> str:
-        """Return the HTML of a page: the shop's frame around its main part."""
+        """Return a page's HTML: the shop's frame around its main part."""
         items = "".join(
             self.link(path, text, css="here" if path == self.path else "")
             for path, text in NAVIGATION
@@ -93,7 +93,7 @@ class Writer:
 
 
 def plain(path: str, title: str) -> Page:
-    """Return a page that says nothing but its title."""
+    """Return a page with only a title."""
     return Writer(path).page(title, f"<h1>{escape(title)}</h1><p>There is nothing else here.</p>")
 
 

@@ -1,8 +1,8 @@
-"""What the shop consists of, as values, and what a correct crawl of it finds.
+"""Resources of the shop as values, and the expected result of a correct crawl.
 
-`Expected` is computed from the links that each page was written with, never from its HTML and never
-by asking the server. Targets are canonical: root-relative, percent-encoded as the WHATWG URL
-Standard does it, without fragment and tracking parameters; other sites' are absolute.
+`Expected` is computed from the recorded links of each page, never from its HTML or the server.
+Targets are canonical: root-relative, percent-encoded by the WHATWG URL Standard, without fragment
+and tracking parameters. Targets on other sites are absolute.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Link:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """An HTML page that answers 200 (with `recovers`, from its second request on)."""
+    """HTML page with status 200 (with `recovers`, from its second request on)."""
 
     path: str
     title: str
@@ -40,7 +40,7 @@ class Page:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Redirect:
-    """A redirect: `location` is how the header spells `target`."""
+    """A redirect; `location` is the header's spelling of `target`."""
 
     path: str
     status: int
@@ -51,7 +51,7 @@ class Redirect:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Missing:
-    """A path that answers with an error status, for good."""
+    """A path with a permanent error status."""
 
     path: str
     status: int
@@ -71,7 +71,7 @@ Resource = Page | Redirect | Missing | File
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """The shop's robots.txt as the model knows it; `rules.text` is what it serves."""
+    """The model of the shop's robots.txt; `rules.text` is the served text."""
 
     text: str
     prefixes: tuple[str, ...]
@@ -80,7 +80,7 @@ class Rules:
     allowed: tuple[str, ...]
 
     def forbid(self, target: str) -> bool:
-        """Return whether a path with its query is forbidden."""
+        """True if a path with its query is forbidden."""
         if target.startswith(self.allowed):
             return False
         inside = any(part in target for part in self.parts)
@@ -89,17 +89,17 @@ class Rules:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Expected:
-    """The URLs that a crawl from the home page meets, each in one set (but for `loops`).
+    """URLs of a crawl from the home page, each in one set (except for `loops`).
 
-    pages      HTML, 200, allowed by robots, reached without a nofollow link
-    noindex    the same, for pages that ask not to be indexed: whether they are stored is policy
+    pages      HTML, 200, allowed by robots.txt, reached without a nofollow link
+    noindex    the same, with noindex: a policy decides whether they are stored
     redirected URLs that redirect
-    loops      those of `redirected` that never end at an answer
+    loops      those in `redirected` without a final answer
     failed     404, 410, 403
-    disallowed linked or redirected to, but forbidden by robots: never asked
+    disallowed linked or redirected to, but forbidden by robots.txt: never requested
     other      downloads that are not HTML
-    nofollow   pages that only nofollow links reach: whether they are crawled is policy
-    external   on other hosts: never asked
+    nofollow   pages reached only by nofollow links: a policy decides whether they are crawled
+    external   on other hosts: never requested
     """
 
     pages: frozenset[str]
@@ -119,12 +119,12 @@ class Expected:
 
     @staticmethod
     def from_json(value: Mapping[str, Iterable[str]]) -> Expected:
-        """Return what `as_json` gave."""
+        """Read the output of `as_json`."""
         return Expected(**{name: frozenset(urls) for name, urls in value.items()})
 
 
 def expect(resources: Mapping[str, Resource], rules: Rules, base_url: str) -> Expected:
-    """Return what a crawl of `base_url` (without a slash at its end) finds."""
+    """Return the expected result of a crawl of `base_url` (without a final slash)."""
     sets = _reach(resources, rules, obey_nofollow=True)
     beyond = _reach(resources, rules, obey_nofollow=False)
     shown = {

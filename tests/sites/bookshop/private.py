@@ -1,7 +1,7 @@
-"""What robots.txt forbids.
+"""Paths forbidden by robots.txt.
 
-It all answers, so that a crawler that asks for it is seen in the log, and is not stopped by a 404:
-the calendar and the search go on for ever.
+All of them answer, so that the log shows a crawler that requests them, and no 404 stops it. The
+calendar and the search are endless.
 """
 
 from __future__ import annotations

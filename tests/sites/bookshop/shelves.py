@@ -1,4 +1,4 @@
-"""The shop's regular pages: home, lists with pagination, books, authors."""
+"""Regular pages of the shop: home, lists with pagination, books, authors."""
 
 # ruff: noqa: RUF001  # a shop writes real quotes and dashes, and they are part of the data
 from __future__ import annotations
@@ -27,7 +27,7 @@ RELATED = 5
 PAGER_REACH = 2  # numbered links on each side of the current page
 TRACKING = "utm_source=home&utm_medium=web&utm_campaign=autumn"
 NOTHING: Mapping[int, str] = MappingProxyType({})
-# What is lost of a book's page, each in a way of its own.
+# Lost parts of a book's page, each lost differently.
 LOSSES = {
     "title": ("<h1>[^<]*</h1>", "<h1></h1>"),
     "price": ('<p class="price">[^<]*</p>', '<p class="price">call us</p>'),
@@ -38,7 +38,7 @@ COVERS = ("#7a3b2e", "#2f4a5c", "#3f5b42", "#5b3f63", "#8a6a2c", "#2f5f5f", "#6b
 
 
 def pages(books: Sequence[Book], broken: Mapping[int, str] = NOTHING) -> Iterator[Page]:
-    """Write every regular page; `broken` says which books' pages lost what of their template."""
+    """Write every regular page; `broken` maps books to their lost template part."""
     yield _home(books)
     yield from _list("/catalogue/", "All books", books, aside_of=None)
     for category in words.CATEGORIES:
@@ -81,7 +81,7 @@ def _cover(book: Book) -> str:
 
 
 def _card(page: Writer, book: Book, *, tracking: str = "") -> str:
-    # Two spellings of the same URL, as shops have them: absolute with tracking, relative without.
+    # Two spellings of one URL, as in shops: absolute with tracking, relative without.
     if tracking:
         title = page.link(book.path, book.title, href=f"{book.path}?{tracking}")
     else:
@@ -137,7 +137,7 @@ def _list(first: str, name: str, books: Sequence[Book], *, aside_of: str | None)
 
 def _authors(authors: dict[str, list[Book]]) -> Page:
     page = Writer("/authors/")
-    # Written as people write them, with accents; a URL has them percent-encoded.
+    # Written with accents, as people do; a URL has them percent-encoded.
     links = (
         page.link(author_path(name), name, href=f"/authors/{name.lower().replace(' ', '-')}/")
         + f" ({len(written)})"
@@ -175,7 +175,7 @@ def _json_ld(book: Book) -> str:
 
 
 def _broken(page: Page, kind: str) -> Page:
-    """Lose a part of a book's page, as a template does that was changed in a hurry."""
+    """Remove a part of a book's page, as a hasty template change does."""
     losses = LOSSES.items() if kind == "all" else [(kind, LOSSES[kind])]
     html = page.body.decode()
     for _, (found, left) in losses:

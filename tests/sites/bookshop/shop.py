@@ -1,4 +1,4 @@
-"""The shop as a site: what it answers to each request, and what a correct crawl finds in it."""
+"""The shop as a site: its answers, and the expected result of a crawl."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ TRACKING = re.compile(r"[?&](?:utm_[a-z]+|gclid|fbclid)=[^&]*")
 
 @functools.lru_cache(maxsize=4)
 def resources(seed: int, count: int, broken: float = 0.0) -> Mapping[str, Resource]:
-    """Return all that the shop has, by path; written once for each seed and number of books."""
+    """Return the shop's resources by path; cached per seed and number of books."""
     books = catalogue.make(seed, count)
     lost = catalogue.broken(seed, count, broken)
     parts = (shelves.pages(books, lost), corners.make(books), spellings.make(books), world.make())
@@ -49,7 +49,7 @@ def resources(seed: int, count: int, broken: float = 0.0) -> Mapping[str, Resour
 
 
 class Bookshop:
-    """A shop; several of one seed share their pages, but not their log and memory."""
+    """A shop; shops of one seed share their pages, but not log and state."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class Bookshop:
         slow_s: float = SLOW_S,
         broken: float = 0.0,
     ) -> None:
-        """Take the number of books, and the share of their pages with a broken template."""
+        """Take the number of books, and the share of pages with a broken template."""
         self.url = ""
         self.log = AccessLog()
         self._slow_s = slow_s
@@ -70,16 +70,16 @@ class Bookshop:
         self._recovered: set[str] = set()
 
     def expected(self, base_url: str | None = None) -> Expected:
-        """Return what a crawl from the home page finds, as URLs below `base_url` (default: own)."""
+        """Return the expected result of a crawl from the home page, below `base_url` or its own."""
         return expect(self._resources, corners.RULES, base_url or self.url)
 
     def titles(self, base_url: str | None = None) -> dict[str, str]:
-        """Return the title of every page by its URL, reachable or not."""
+        """Return every page's title by URL, reachable or not."""
         pages = (page for page in self._resources.values() if isinstance(page, Page))
         return {(base_url or self.url) + page.path: page.title for page in pages}
 
     def books(self, base_url: str | None = None) -> list[dict[str, str | int]]:
-        """Return the books' data, to compare with what was extracted from their pages."""
+        """Return the books' data, to compare with extracted items."""
         return [
             {
                 "url": (base_url or self.url) + book.path,
@@ -98,7 +98,7 @@ class Bookshop:
         ]
 
     def broken(self, base_url: str | None = None) -> dict[str, str]:
-        """Return what the pages of some books have lost, by their URLs."""
+        """Return the lost parts of books' pages, by URL."""
         return {
             (base_url or self.url) + book.path: self._broken[book.number]
             for book in self._books
@@ -106,7 +106,7 @@ class Bookshop:
         }
 
     def totals(self, *, without_broken: bool = False) -> dict[str, Any]:
-        """Add the books up, as a shop does it for itself: prices by currency, to the cent."""
+        """Sum the books as a shop does: prices by currency, to the cent."""
         books = [b for b in self._books if not (without_broken and b.number in self._broken)]
         prices: defaultdict[str, Decimal] = defaultdict(Decimal)
         for book in books:
@@ -171,7 +171,7 @@ class Bookshop:
                 return missing(resource.status)
 
     def _unlisted(self, target: str, host: str) -> Answer:
-        """Answer what the model does not list: the shop's own files, and what is forbidden."""
+        """Answer a path outside the model: the shop's own files, and forbidden paths."""
         base_url = f"http://{host}"
         if target == STYLE_PATH:
             return _body((("Content-Type", "text/css; charset=utf-8"),), STYLE.encode())
@@ -189,7 +189,7 @@ class Bookshop:
 
 
 def missing(status: int) -> Answer:
-    """Return a short page for an error."""
+    """Return a short error page."""
     phrase = HTTPStatus(status).phrase
     body = f'<!DOCTYPE html><title>{phrase}</title><h1>{phrase}</h1><p><a href="/">Home</a>'
     return Answer(status=status, headers=(HTML,), body=body.encode())
@@ -198,7 +198,7 @@ def missing(status: int) -> Answer:
 def _body(
     headers: tuple[tuple[str, str], ...], body: bytes, *, packed: bool = False, delay_s: float = 0.0
 ) -> Answer:
-    """Return a 200 with validators, gzipped where that is asked for and worth it."""
+    """Return a 200 with validators, gzipped if accepted and useful."""
     etag = ("ETag", f'W/"{hashlib.sha256(body).hexdigest()[:16]}"')
     headers = (*headers, etag, LAST_MODIFIED, ("Vary", "Accept-Encoding"))
     if packed and len(body) >= GZIP_BYTES_MIN:

@@ -1,4 +1,4 @@
-"""The shop's sitemaps: an index, some pages, the books gzipped; links lead there too."""
+"""Sitemaps of the shop: an index, some pages, the books gzipped; links lead to all of them too."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pages whose difficulty is in their HTML: how links are spelled, based, hidden or withdrawn."""
+"""Pages with difficult HTML: unusual spellings and bases, hidden and withdrawn links."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 DEPTH = 12
 HTML = ("Content-Type", "text/html; charset=utf-8")
 
-# No crawler that parses HTML asks for any of these; the log must not hold "ghost".
+# An HTML parser finds none of these; the log must not contain "ghost".
 HIDDEN = """<!-- <a href="/ghost/comment">not a link</a> -->
 <script>const html = '<a href="/ghost/script">not a link</a>';</script>
 <style>/* <a href="/ghost/style">not a link</a> */</style>
@@ -25,7 +25,6 @@ HIDDEN = """<!-- <a href="/ghost/comment">not a link</a> -->
 
 
 def make(books: Sequence[Book]) -> Iterator[Page]:
-    """Return the pages."""
     yield from _spellings(books)
     yield from _based()
     yield from _map()
@@ -98,7 +97,7 @@ def _old_fashioned() -> Iterator[Page]:
     for target in targets:
         page.note(target)
     frame = page.document("A page from 1997 | Bookshop", "@", head='<meta charset="utf-8">')
-    # Capitals, no quotes, an unescaped "&", a repeated attribute, nothing closed.
+    # Capitals, no quotes, an unescaped "&", a repeated attribute, and unclosed elements.
     main = """<CENTER><FONT SIZE=+2>Welcome!!</FONT><P><TABLE BORDER=1><TR><TD>
 <A HREF=1997/guestbook.html>Guestbook<TD><a href = '1997/webring.html'>Web<b>ring</a></b>
 <tr><td><A CLASS="x"HREF="1997/midi&more.html">MIDI & more</A>

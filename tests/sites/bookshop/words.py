@@ -1,4 +1,4 @@
-"""The words that the bookshop's catalogue is made of."""
+"""Words of the bookshop's catalogue."""
 
 # ruff: noqa: RUF001  # a shop writes real quotes and dashes, and they are part of the data
 from __future__ import annotations
@@ -27,7 +27,7 @@ PLACES = (
     "Trieste", "the Border", "Zürich", "the Old Quarter", "Patagonia", "the Coast", "Tallinn",
 )  # fmt: skip
 
-# What titles really contain: markup characters, quotes of both kinds, dashes, other scripts.
+# Parts of real titles: markup characters, quotes of both kinds, dashes, other scripts.
 TITLES = (
     "{adjective} {noun}",
     "The {adjective} {noun}",
@@ -50,7 +50,7 @@ AUTHORS_LAST = (
     "Ångström", "Moreau", "Okafor", "Novák", "Lindqvist", "O’Brien", "Tanaka", "Ferreira",
 )  # fmt: skip
 
-# In lower case but for places, and without an article that would have to follow the next word.
+# In lower case except for places, and without an article that would depend on the next word.
 SENTENCES = (
     "The {adjective} story of one {noun} that nobody in {place} will speak of.",
     "When the {noun} is found empty, an archivist must choose between truth and her {noun2}.",

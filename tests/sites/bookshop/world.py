@@ -1,10 +1,8 @@
 """Pages in many charsets.
 
-Each links, in its own bytes, to a page whose path only a reader finds that decodes the charset
-right; a wrong one asks for a path that answers 404.
-
-The order of evidence is that of the WHATWG HTML Standard: byte order mark, header, `meta`; labels
-mean what the WHATWG Encoding Standard says, so `iso-8859-1` is windows-1252.
+Each links, in its own bytes, to a page whose path needs the right charset; a wrong one leads to a
+404. Evidence counts in the WHATWG HTML Standard's order: byte order mark, header, `meta`. Labels
+follow the WHATWG Encoding Standard, so `iso-8859-1` is windows-1252.
 """
 
 # ruff: noqa: RUF001  # a shop writes real quotes and dashes, and they are part of the data
@@ -24,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Script:
-    """A page's bytes: Python's codec, the charset of the header, the head's meta, and a mark."""
+    """Bytes of a page: Python codec, header charset, meta, and byte order mark."""
 
     name: str
     codec: str
@@ -45,13 +43,13 @@ SCRIPTS = (
     Script("gb18030", "gb18030", None, "<META CHARSET=gb2312>", "欢迎光临书店", "书店"),
     Script("iso-2022-jp", "iso2022_jp", "iso-2022-jp", "", "機織りの本屋", "機織り"),
     Script("utf-16-le", "utf-16-le", None, "", "Βιβλιοπωλείο", "βιβλίο", codecs.BOM_UTF16_LE),
-    # The mark wins over what the header says.
+    # The mark overrides the header.
     Script("bom-wins", "utf-16-be", "utf-8", "", "Könyvesbolt – őű", "könyv", codecs.BOM_UTF16_BE),
-    # The header wins over what the page says of itself.
+    # The header overrides the page's own charset.
     Script(
         "header-wins", "cp1251", "windows-1251", '<meta charset="utf-8">', "Книжная лавка", "книга"
     ),
-    # A label that nobody knows is as good as none.
+    # An unknown label is ignored.
     Script(
         "unknown-label", "utf-8", "x-loom", '<meta charset="utf-8">', "Ağaçkakan kitabı", "ağaç"
     ),
@@ -60,7 +58,6 @@ SCRIPTS = (
 
 
 def make() -> Iterator[Page]:
-    """Return the pages."""
     page = Writer("/world/")
     links = [page.relative(f"/world/{script.name}/", script.title) for script in SCRIPTS]
     yield page.page("World | Bookshop", f"<h1>Books in other alphabets</h1>{listing(links)}")
@@ -73,7 +70,7 @@ def _page(script: Script) -> Page:
     page = Writer(f"/world/{script.name}/")
     raw = f"/world/words/{script.word}/"
     link = page.link(quote(raw), script.word, href=raw)
-    # A plain document of its own: the shop's frame has characters that some charsets lack.
+    # A plain document, because the shop's frame has characters that some charsets lack.
     html = f"""<!DOCTYPE html><html><head>{script.meta}<title>{script.title}</title></head>
 <body><h1>{script.title}</h1><p>{link}</p><p><a href="../">World</a></p></body></html>"""
     page.note("/world/")

@@ -1,4 +1,4 @@
-"""A hostile site: bad connections, bad answers, traps and ways inside, each with what must follow.
+"""A hostile site: bad connections, bad answers, traps, with the expected outcome of each URL.
 
     site = Hostile()
     with site.in_background():
@@ -7,24 +7,24 @@
 
     python -m tests.sites.hostile --port 8000
 
-| module       | what it holds                                                          |
-| ------------ | ---------------------------------------------------------------------- |
-| `expected`   | the table: all cases, and the tests of those that no site can serve     |
-| `site`       | the site as it runs, and the lists that lead to everything              |
-| `model`      | rows, places and scripts as values                                      |
-| `wire`       | raw servers, and the log of what they heard                             |
-| `network`    | connections that break or hang, bodies without a right length           |
-| `heads`      | what is not HTTP, heads without measure                                 |
-| `redirects`  | redirects, and what they carry                                          |
-| `statuses`   | statuses, and hosts that ask for rest                                   |
-| `codings`    | bombs, and bodies that cannot be decoded                                |
-| `handshakes` | TLS as it should be, and as it should not                               |
-| `inward`     | names that lead nowhere, and ways that lead inside                      |
-| `content`    | charsets, types, shapes of pages                                        |
-| `links`      | links without number, bases, refreshes, wishes                          |
-| `robots`     | robots.txt of every kind                                                |
-| `sitemaps`   | sitemaps of every kind                                                  |
-| `traps`      | places without end                                                      |
+| module       | content                                                       |
+| ------------ | ------------------------------------------------------------- |
+| `expected`   | table of all cases, and tests of cases that no site can serve |
+| `site`       | the running site, and the lists of all cases                  |
+| `model`      | rows, places and scripts as values                            |
+| `wire`       | raw servers, and the log of their requests                    |
+| `network`    | connections that break or hang, bodies without a right length |
+| `heads`      | non-HTTP answers, oversized heads                             |
+| `redirects`  | redirects, and their headers                                  |
+| `statuses`   | statuses, and hosts that request delays                       |
+| `codings`    | bombs, and bodies that cannot be decoded                      |
+| `handshakes` | valid and invalid TLS                                         |
+| `inward`     | unresolvable names, and ways to private addresses             |
+| `content`    | charsets, types, shapes of pages                              |
+| `links`      | endless links, bases, refreshes, nofollow                     |
+| `robots`     | robots.txt of every kind                                      |
+| `sitemaps`   | sitemaps of every kind                                        |
+| `traps`      | endless places                                                |
 
-Its servers send bytes, so nothing of HTTP is put right on the way; every host is a port.
+Its servers send raw bytes, so that no library corrects their HTTP. Every host is a port.
 """

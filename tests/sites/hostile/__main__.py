@@ -1,6 +1,6 @@
-"""Serve the hostile site until told to stop: `python -m tests.sites.hostile --port 8000`.
+"""Serve the hostile site until a signal: `python -m tests.sites.hostile --port 8000`.
 
-It prints every URL with what must become of it.
+It prints every URL with its expected outcome.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tests.sites.hostile.site import Hostile
 
 
 def lines(site: Hostile) -> list[str]:
-    """Write the table with the URLs as they are now."""
+    """Write the table with the current URLs."""
     written = []
     crawls = ("polite", "bold", "patient")
     due = [one for crawl in crawls for one in site.due(crawl).values()]  # type: ignore[arg-type]
@@ -35,7 +35,7 @@ def lines(site: Hostile) -> list[str]:
 
 
 async def serve(port: int) -> None:
-    """Serve until a signal comes."""
+    """Serve until a signal."""
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
@@ -46,7 +46,6 @@ async def serve(port: int) -> None:
 
 
 def main() -> None:
-    """Read the command line and serve."""
     parser = argparse.ArgumentParser(prog="python -m tests.sites.hostile")
     parser.add_argument("--port", type=int, default=0, help="of the start page; 0 takes a free one")
     with contextlib.suppress(KeyboardInterrupt):

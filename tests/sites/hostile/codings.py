@@ -1,4 +1,4 @@
-"""Cases 48 and 49: bodies that grow without measure when decoded, or that cannot be decoded."""
+"""Cases 48 and 49: bodies that decode to enormous size, or that cannot be decoded."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ MEMBERS = 50_000
 
 @cache
 def _packed(coding: str, start: bytes) -> bytes:
-    """Pack a page of 64 MiB, which begins so and goes on with spaces."""
+    """Compress a page of 64 MiB that starts with this text and continues with spaces."""
     spaces = b" " * MIB
     if ", " in coding:
         inner, _, outer = coding.rpartition(", ")
@@ -51,7 +51,7 @@ def _single(coding: str, parts: Iterable[bytes]) -> bytes:
 
 
 def warm() -> None:
-    """Pack all bombs before anybody asks: it takes a second, in which nobody is answered."""
+    """Compress all bombs in advance, because it blocks answers for a second."""
     for coding in BOMBS:
         _packed(coding, _start(_child(coding)))
 
@@ -89,7 +89,7 @@ def _name(coding: str) -> str:
 
 
 PAGE = b"<!doctype html><title>A coded page</title>"
-# Long and without repeats, so that half of it is much of it.
+# Long and without repeats, so that half of it is still long.
 LONG = PAGE + link("/spoilt/seen-in-part") + bytes(range(32, 60)) + b"<p>%d" * 3_000
 SPOILT: dict[str, tuple[str, Callable[[], bytes]]] = {
     "plain-as-gzip": ("gzip", lambda: PAGE),

@@ -1,4 +1,4 @@
-"""Cases 58 to 60 and 66: what pages are made of."""
+"""Cases 58 to 60 and 66: contents of pages."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _line(asked: Asked) -> Iterable[Step]:
 
 
 def _shape(name: str, serves: str, body: bytes, *, after: bool = True) -> Row:
-    """Make a page of a link, what is hard to read, and a link behind it."""
+    """Build a page of a link, a difficult part, and a second link."""
     children = (f"/shapes/before-{name}", *((f"/shapes/after-{name}",) if after else ()))
     last = link(f"/shapes/after-{name}")
     return Row(

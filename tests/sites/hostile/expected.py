@@ -1,7 +1,7 @@
-"""The table: every case, the URLs that it is served at, and what must become of each.
+"""The table of all cases: their URLs and expected outcomes.
 
-Rows and places stand beside what they serve, in the modules of the families; here they are all,
-with the cases that no site on one machine can serve and the tests that have them.
+Rows and places are defined beside their content, in the modules of the families. This module
+collects them, with the cases that no single-machine site can serve and their tests.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ _FAMILIES = (
 ROWS = tuple(row for family in _FAMILIES for row in getattr(family, "ROWS", ()))
 PLACES = tuple(place for family in _FAMILIES for place in getattr(family, "PLACES", ()))
 
-# The cases that the site serves.
+# Cases that the site serves.
 BY_CASE = frozenset(
     {row.case for row in ROWS} | {place.trap.case for place in PLACES if place.trap}
 )
 
 _FETCHER = "tests/integration/fetcher"
-# Tests of cases that a site on one machine cannot serve, or not all of: files with their tests.
+# Tests of cases that a single-machine site cannot serve, or not completely.
 ELSEWHERE: dict[int, tuple[str, ...]] = {
     31: (
         f"{_FETCHER}/test_dialling.py::test_unknown_name_differs_from_failed_lookup",

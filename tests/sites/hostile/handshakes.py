@@ -1,4 +1,4 @@
-"""Case 50: TLS as it should be, and as it should not."""
+"""Case 50: valid and invalid TLS."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cases 38 to 40: what is not HTTP, heads without measure, bytes that no head may have."""
+"""Cases 38 to 40: non-HTTP answers, oversized heads, invalid bytes in heads."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
-"""Cases 31, 53, 55 and 74: names that lead nowhere, and ways that lead inside.
+"""Cases 31, 53, 55 and 74: unresolvable names, and ways to private addresses.
 
-The canary is a server on this machine that nobody may reach: only 127.0.0.1 and ::1 are allowed to
-the crawl, on the ports of the other places. Ways to the canary lead by its port, which is not one
-of those, and by other addresses, like that of "this network" (0.0.0.0), which the kernel takes for
-this machine too.
+The canary is a local server that must not be reached: the crawl can use only 127.0.0.1 and ::1, on
+the other places' ports. Ways to the canary use its own port and other addresses, such as "this
+network" (0.0.0.0), which the kernel routes to this machine too.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 EDGE = "edge"
 CANARY = "canary"
 WILD = "wildcard"
-# By their canonical form, under which they are recorded; and as the pages spell them.
+# By their canonical (recorded) form, and as the pages spell them.
 SPELLINGS = {
     "http://0.0.0.0:{canary}/dotted": "http://0.0.0.0:{canary}/dotted",
     "http://0.0.0.0:{canary}/number": "http://0:{canary}/number",
@@ -77,7 +76,7 @@ def _refused(case: int, path: str, serves: str, *, linked: bool = True) -> Row:
 
 
 def _wild(asked: Asked) -> Iterable[Step]:
-    """Link to two more names below the one that was asked for."""
+    """Link to two more names below the requested one."""
     host = (asked.heard.header("host") or "").partition(":")[0]
     links = [f"http://{label}.{host}:{asked.ports[WILD]}/" for label in ("x1", "x2")]
     yield answer(markup(host, links).encode(), "Content-Type: text/html")

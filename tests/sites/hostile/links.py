@@ -1,4 +1,4 @@
-"""Cases 61 to 64: links without number, false bases, refreshes, and wishes not to be followed."""
+"""Cases 61 to 64: endless links, false bases, refreshes, and nofollow wishes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 LINKS = 1_000_000
 AT_ONCE = 10_000
-# How many of them a crawl takes that is told to take so many of a page.
+# Links accepted from one page, at this setting.
 LINKS_TAKEN = 100
 
 

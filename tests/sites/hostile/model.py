@@ -1,4 +1,4 @@
-"""The words of the table: rows, the places that they are served from, and what is said there."""
+"""Vocabulary of the table: rows, places, and scripts."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ if TYPE_CHECKING:
 
 MAIN = "main"
 FIRST_CASE, LAST_CASE = 31, 78
-ATTEMPTS = 4  # how often something that may pass is asked for in all
+ATTEMPTS = 4  # total requests for a transient failure
 
-# The folders of cases on the hosts that have many. Words, for a crawl may take numbers for one.
+# Folders of cases on hosts with many. They are words, because a crawl can treat numbers as one
+# kind.
 FOLDERS = {
     31: "names",
     32: "refused",
@@ -57,31 +58,31 @@ FOLDERS = {
     75: "tarpit",
 }
 
-# Three crawls take all of it in: one that obeys robots.txt and stays on its hosts; one that goes
-# anywhere and asks for no robots.txt, so that faults of hosts are the page's own; and one of hosts
-# that ask for more patience than a test has, and that is called off.
+# Three crawls cover the site: one obeys robots.txt and stays on its hosts; one goes anywhere and
+# ignores robots.txt, so that host faults become the page's own; one visits hosts with longer delays
+# than a test allows, and is cancelled.
 Crawl = Literal["polite", "bold", "patient"]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Asked:
-    """A request, and where everything is: `{name}` in a text stands for the port of a place."""
+    """A request, and all ports: `{name}` in a text stands for a place's port."""
 
     heard: Heard
     ports: Mapping[str, int]
 
     @property
     def target(self) -> str:
-        """Path and query, as they were sent."""
+        """Path and query as sent."""
         return self.heard.target
 
     @property
     def turn(self) -> int:
-        """How often this target was asked for, with this time."""
+        """Number of requests for this target, including this one."""
         return self.heard.turn
 
     def fill(self, text: str) -> str:
-        """Put ports in for their names."""
+        """Replace names by ports."""
         return fill(text, self.ports)
 
 
@@ -90,11 +91,11 @@ Script: TypeAlias = tuple[Step, ...] | Callable[[Asked], Iterable[Step]]
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One URL: what it serves, and what must become of it.
+    """One URL: its answer and its expected outcome.
 
-    `path` may be a whole URL, for what no place of ours serves. Without `say` it is a page that
-    links to its children, which are pages that are fetched too, and to its ghosts, which are never
-    asked for. `asks` is how often it is asked for; None where that is a matter of chance.
+    `path` can be a whole URL, for URLs that no place of ours serves. Without `say` it is a page
+    that links to its children, which are fetched pages too, and to its ghosts, which are never
+    requested. `asks` is the expected number of requests; None if it depends on chance.
     """
 
     case: int
@@ -109,18 +110,18 @@ class Row:
     ghosts: tuple[str, ...] = ()
     title: str | None = None
     charset: str | None = None
-    # Whether a list of cases links to it; a goal of redirects is only reached by them.
+    # Whether a list of cases links to it; a redirect's goal is reached only by redirects.
     linked: bool = True
 
     @property
     def ours(self) -> bool:
-        """Whether a place of ours serves it."""
+        """True if a place of ours serves it."""
         return self.path.startswith("/")
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Trap:
-    """A place without end: how many URLs of it a crawl may take, and by what it is stopped."""
+    """An endless place: maximum URLs that a crawl may fetch, and its stop reasons."""
 
     case: int
     serves: str
@@ -130,13 +131,13 @@ class Trap:
 
 
 def allowing(asked: Asked) -> Iterable[Step]:
-    """Say that everything may be asked for."""
+    """Answer a robots.txt that allows everything."""
     yield answer(b"User-agent: *\nAllow: /\n", "Content-Type: text/plain")
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """A port of its own; `other` answers for what no row and no child says."""
+    """A separate port; `other` answers all other paths."""
 
     name: str
     crawl: Crawl = "polite"
@@ -148,43 +149,43 @@ class Place:
     scheme: str = "http"
     kind: Literal["server", "deaf", "hole"] = "server"
     trap: Trap | None = None
-    # Whether the page at `/` is made of the rows' paths, and is a row of its own.
+    # Whether the page at `/` lists the rows' paths, and is a row of its own.
     start: bool = True
     seed: bool = True
 
     @property
     def secure(self) -> bool:
-        """Whether its URLs are https."""
+        """True if its URLs are https."""
         return self.tls is not None or self.scheme == "https"
 
 
 def fill(text: str, ports: Mapping[str, int]) -> str:
-    """Put ports in for their names; other braces stay."""
+    """Replace names by ports; other braces stay."""
     for name, port in ports.items():
         text = text.replace(f"{{{name}}}", str(port))
     return text
 
 
 def transient(reason: str) -> dict[str, object]:
-    """Describe an ending that is tried again until it is given up."""
+    """Describe an outcome that is retried until it is given up."""
     return {"outcome": "failed", "reason": reason, "asks": ATTEMPTS}
 
 
 def answer(body: bytes = b"", *lines: str, status: str = "200 OK") -> bytes:
-    """Write a whole answer with a Content-Length."""
+    """Encode a complete answer with a Content-Length."""
     head = [f"HTTP/1.1 {status}", f"Content-Length: {len(body)}", *lines]
     return "\r\n".join([*head, "", ""]).encode("latin-1") + body
 
 
 def chunked(*chunks: bytes, lines: Iterable[str] = ()) -> bytes:
-    """Write the head and some chunks of an answer, without its end."""
+    """Encode an answer's head and some chunks, without its end."""
     head = ["HTTP/1.1 200 OK", "Content-Type: text/html", "Transfer-Encoding: chunked", *lines]
     parts = [b"%x\r\n%s\r\n" % (len(chunk), chunk) for chunk in chunks]
     return "\r\n".join([*head, "", ""]).encode("latin-1") + b"".join(parts)
 
 
 def markup(title: str, links: Sequence[str] = (), *, head: str = "", text: str = "") -> str:
-    """Write a page with links."""
+    """Build a page with links."""
     items = "".join(f'<li><a href="{html.escape(link)}">{html.escape(link)}</a>' for link in links)
     name = html.escape(title)
     return (
@@ -211,17 +212,16 @@ def html_of(body: bytes, *lines: str) -> Script:
 
 
 def link(path: str) -> bytes:
-    """Write a link as part of a page."""
     return f'<a href="{path}">{path}</a>'.encode()
 
 
 def head(*lines: str, status: str = "200 OK") -> bytes:
-    """Write the head of an answer without a length."""
+    """Encode an answer's head without a length."""
     return "\r\n".join([f"HTTP/1.1 {status}", *lines, "", ""]).encode("latin-1")
 
 
 def redirect(location: str | None, status: str = "302 Found", *lines: str) -> Script:
-    """Return a script that redirects; None leaves the Location out."""
+    """Return a script that redirects; None omits the Location."""
 
     def say(asked: Asked) -> Iterable[Step]:
         where = [] if location is None else [f"Location: {asked.fill(location)}"]
@@ -231,7 +231,7 @@ def redirect(location: str | None, status: str = "302 Found", *lines: str) -> Sc
 
 
 def then(*scripts: Script) -> Script:
-    """Return a script that says one after the other, and the last one again and again."""
+    """Return a script that gives answers in turn, the last one repeated."""
 
     def say(asked: Asked) -> Iterable[Step]:
         yield from steps(scripts[min(asked.turn, len(scripts)) - 1], asked)

@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 HTML = "Content-Type: text/html"
 DRIP_S = 0.25
 KIB64 = bytes(65_536).replace(b"\0", b"x")
-# Far beyond any limit on a body, and yet an end, should nobody stop.
+# Far beyond any body limit, but finite if the reader does not stop.
 ENDLESS = 2_000
 EXTENSION_KIB64 = 32
-SILENT = 12  # more than a crawl asks for in vain before it leaves a host alone
+SILENT = 12  # more failures than a crawl allows before it blocks a host
 
 
 def _drip(start: bytes, byte: bytes) -> Script:
@@ -69,7 +69,7 @@ LENGTHS = {
     "repeated": ("Content-Length: 5", "Content-Length: 6"),
     "with-chunked": ("Content-Length: 5", "Transfer-Encoding: chunked"),
 }
-# Odd lengths that say where the body ends all the same; what is behind it is nothing.
+# Unusual lengths with a clear end of the body; surplus is ignored.
 WHOLE = {
     "listed-twice": (head(HTML, "Content-Length: 5, 5") + b"hello",),
     "said-twice": (head(HTML, "Content-Length: 5", "Content-Length: 5") + b"hello",),
@@ -184,7 +184,7 @@ ROWS = (
         Row(
             case=36,
             path=f"/lengths/{name}",
-            # What comes later may come after the next request (docs/http.md): there is none.
+            # Later surplus could follow the next request (docs/http.md): there is none.
             place="late" if name == "too-small-later" else MAIN,
             serves=f"a body of 5 bytes whose length is odd: {name}",
             say=(*said, Act.CLOSE),
@@ -248,7 +248,7 @@ ROWS = (
         case=52,
         path="/strays/double",
         serves="its answer, and then one to nobody",
-        # At once: what comes later may come after the next request (docs/http.md).
+        # At once: later surplus could follow the next request (docs/http.md).
         say=(
             answer(b"<title>/strays/double</title>", HTML)
             + answer(b"<title>to nobody</title>" + link("/strays/ghost"), HTML),
@@ -269,7 +269,7 @@ ROWS = (
 
 PLACES = (
     Place(name=MAIN),
-    # Hosts of their own: who does not answer five times in a row is left alone as a whole.
+    # Separate hosts, because five unanswered requests in a row block a whole host.
     Place(name="resetting", robots=(answer(b"", "Connection: close"),), start=False),
     Place(name="drip-head"),
     Place(name="drip-body"),
@@ -277,7 +277,7 @@ PLACES = (
     Place(name="unended"),
     Place(name="late"),
     Place(name="silent", crawl="patient"),
-    # Where a crawl that obeys no robots.txt begins.
+    # Start of a crawl that ignores robots.txt.
     Place(name="edge", crawl="bold"),
     Place(name="refusing", crawl="bold", kind="deaf", start=False, seed=False),
     Place(name="hole", crawl="bold", kind="hole", start=False, seed=False),

@@ -1,4 +1,4 @@
-"""Cases 41 to 44: redirects, and what they carry."""
+"""Cases 41 to 44: redirects, and their headers."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from tests.integration.fetcher.authority import Leaf
 from tests.sites.hostile.model import Place, Row, page, redirect
 
 STATUSES = {301: "Moved", 302: "Found", 303: "See Other", 307: "Temporary", 308: "Permanent"}
-HOPS_MAX = 10  # of a chain, the tenth of which is the last that is followed
+HOPS_MAX = 10  # of a chain; the tenth is the last that is followed
 CHAIN = 21
-# Where a redirect must not lead.
+# Forbidden redirect targets.
 SCHEMES = {
     "file": "file:///proc/self/environ",
     "javascript": "javascript:alert(1)",
@@ -93,7 +93,7 @@ ROWS = (
     _moved(
         "/astray/non-ascii",
         42,
-        "/astray/goal-é".encode().decode("latin-1"),  # a head is written in ISO 8859-1
+        "/astray/goal-é".encode().decode("latin-1"),  # a head is encoded in ISO 8859-1
         "one in bytes that are not ASCII",
         "/astray/goal-%C3%A9",
     ),
@@ -145,6 +145,6 @@ ROWS = (
 PLACES = (
     Place(name="moved", start=False),
     Place(name="secure", start=False, tls=Leaf(addresses=("127.0.0.1",))),
-    # Nothing links to it: it is a redirect's goal.
+    # No page links to it: it is a redirect's goal.
     Place(name="arrival", start=False, seed=False),
 )

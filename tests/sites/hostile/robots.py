@@ -1,4 +1,4 @@
-"""Cases 67 and 68: robots.txt of every kind, and the delays that they ask for."""
+"""Cases 67 and 68: robots.txt of every kind, and their delays."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _status(status: str) -> Script:
     return (answer(b"User-agent: *\nDisallow: /\n", "Content-Type: text/plain", status=status),)
 
 
-# By name: what is served, the file, and whether /private may be asked for.
+# By name: the answer, the file, and whether /private may be requested.
 FILES: dict[str, tuple[str, Script, bool]] = {
     "plain": ("as it should be", _file(RULES.encode()), False),
     "html": ("a page", _file(HTML.encode(), "text/html"), True),
@@ -43,7 +43,7 @@ FILES: dict[str, tuple[str, Script, bool]] = {
     "403": ("403", _status("403 Forbidden"), True),
     "empty": ("nothing", _file(b""), True),
 }
-# By name: what is served, and the file; nothing may be asked for.
+# By name: the answer and the file; no URL may be requested.
 UNREACHABLE: dict[str, tuple[str, Script]] = {
     "429": ("429", _status("429 Too Many Requests")),
     "500": ("500", _status("500 Internal Server Error")),
@@ -55,7 +55,7 @@ UNREACHABLE: dict[str, tuple[str, Script]] = {
 
 
 def _hops(number: int) -> Script:
-    """Redirect so often, and then forbid /private."""
+    """Redirect this many times, and then forbid /private."""
 
     def say(asked: Asked) -> Iterable[Step]:
         hop = int(asked.target.partition("?hop=")[2] or 0)
@@ -75,7 +75,7 @@ FILES["moved"] = (
     redirect("http://127.0.0.1:{robots-plain}/robots.txt"),
     False,
 )
-# Delays, in seconds, that are kept: by name what is written, and what a crawl makes of it.
+# Accepted delays in seconds: by name the text, and the crawl's delay.
 DELAYS = {"0": 0.0, "10": 10.0, "-1": 0.0, "soon": 0.0}
 
 

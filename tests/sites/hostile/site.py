@@ -1,4 +1,4 @@
-"""The site as it runs: a port for every place, pages that lead to everything, and the log."""
+"""The running site: a port for every place, lists of all cases, and the log."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 EDGE = "edge"
 FINE = "/fine"
 BY_NAME: dict[str, Place] = {place.name: place for place in PLACES}
-# Where each crawl's cases are listed, a page a case.
+# Case lists of each crawl, a page per case.
 LISTS: dict[str, Crawl] = {MAIN: "polite", EDGE: "bold"}
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Due:
-    """What must become of one URL; `row` is None for the innocent pages beside the cases."""
+    """Expected outcome of one URL; `row` is None for ordinary pages beside the cases."""
 
     url: str
     place: str
@@ -56,7 +56,7 @@ class Hostile:
         self.servers: dict[str, wire.Server] = {}
         self._scripts = {place.name: _scripts(place) for place in PLACES}
 
-    # --- what it is ------------------------------------------------------------------------------
+    # --- contents ---------------------------------------------------------------------------------
 
     def url(self, place: str, target: str = "/") -> str:
         """Return the URL of a target of a place."""
@@ -64,11 +64,11 @@ class Hostile:
         return f"{scheme}://{HOST}:{self.ports[place]}{target}"
 
     def seeds(self, crawl: Crawl) -> list[str]:
-        """Return where a crawl is to begin."""
+        """Return a crawl's seeds."""
         return [self.url(p.name) for p in PLACES if p.crawl == crawl and p.seed]
 
     def due(self, crawl: Crawl) -> dict[str, Due]:
-        """Return what must become of each URL of a crawl, traps apart."""
+        """Return the expected outcome of each URL of a crawl, without traps."""
         found: dict[str, Due] = {}
         for place in PLACES:
             if place.crawl != crawl or place.trap:
@@ -79,7 +79,7 @@ class Hostile:
         return found
 
     def _due(self, place: Place, target: str, row: Row | None) -> Due:
-        if row is None or (row.ours and row.path != target):  # innocent, or a child
+        if row is None or (row.ours and row.path != target):  # an ordinary page, or a child
             return Due(
                 url=self.url(place.name, target),
                 place=place.name,
@@ -103,11 +103,11 @@ class Hostile:
             row=row,
         )
 
-    # --- what it does ----------------------------------------------------------------------------
+    # --- serving ----------------------------------------------------------------------------------
 
     @contextlib.asynccontextmanager
     async def listening(self, port: int = 0) -> AsyncIterator[None]:
-        """Serve all places; the main one on a port of one's choice."""
+        """Serve all places; the main one on a given port."""
         async with contextlib.AsyncExitStack() as stack:
             codings.warm()
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
@@ -143,7 +143,7 @@ class Hostile:
 
     @contextlib.contextmanager
     def in_background(self, port: int = 0) -> Iterator[Hostile]:
-        """Serve from a thread with a loop of its own, for tests that block."""
+        """Serve from a thread with its own loop, for blocking tests."""
         loop = asyncio.new_event_loop()
         thread = threading.Thread(target=loop.run_forever, name="hostile", daemon=True)
         thread.start()
@@ -161,7 +161,7 @@ class Hostile:
 
 
 def trusted(folder: Path) -> Path:
-    """Write the authority that the good certificates are from; the file's path."""
+    """Write the certificate authority of the valid certificates; returns the file's path."""
     file = folder / "hostile-authority.pem"
     file.write_bytes(authority("trusted").pem)
     return file
@@ -177,7 +177,7 @@ def rows_of(place: str) -> list[Row]:
 
 
 def _listed(crawl: Crawl) -> dict[int, list[str]]:
-    """List the URLs of a crawl's cases that are to be linked to, by case."""
+    """List the linked URLs of a crawl's cases, by case."""
     listed: dict[int, list[str]] = {}
     home = next(name for name, which in LISTS.items() if which == crawl)
     for row in ROWS:
@@ -199,7 +199,7 @@ def _listed(crawl: Crawl) -> dict[int, list[str]]:
 
 
 def _starts(home: Place) -> list[str]:
-    """List where else a person may begin; a crawl that stays on its hosts passes over it."""
+    """List further seeds; a crawl that stays on its hosts ignores them."""
     if home.crawl != "polite":
         return []
     starts = (place for place in PLACES if place.seed and place is not home)
@@ -207,7 +207,7 @@ def _starts(home: Place) -> list[str]:
 
 
 def _targets(place: Place) -> list[tuple[str, Row | None]]:
-    """List the targets of a place, with the row that each belongs to."""
+    """List the targets of a place with their rows."""
     rows = rows_of(place.name)
     targets: list[tuple[str, Row | None]] = [(row.path, row) for row in rows]
     targets += [(child, row) for row in rows for child in row.children]
@@ -221,7 +221,7 @@ def _targets(place: Place) -> list[tuple[str, Row | None]]:
 
 
 def _scripts(place: Place) -> dict[str, Script]:
-    """Decide what is said for each target of a place."""
+    """Return the script of each target of a place."""
     scripts: dict[str, Script] = {}
     rows = rows_of(place.name)
     for row in rows:

@@ -1,4 +1,4 @@
-"""Case 65, and a way of case 55: sitemaps, each named by the robots.txt of a place of its own."""
+"""Case 65, and a way of case 55: sitemaps, each named by the robots.txt of its own place."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _index(*places: str) -> str:
 
 
 def _typed(entities: str, reference: str) -> str:
-    """Write a sitemap with a document type of its own."""
+    """Write a sitemap with its own document type."""
     urls = _urls("SELF/listed", f"SELF/{reference}").partition("?>")[2]
     return f'<?xml version="1.0"?><!DOCTYPE urlset [{entities}]>{urls}'
 
@@ -80,7 +80,7 @@ EXTERNAL = (
     '<!ENTITY x SYSTEM "file:///etc/hostname"><!ENTITY y SYSTEM "http://0.0.0.0:{canary}/xxe">'
     '<!ENTITY % z SYSTEM "http://0.0.0.0:{canary}/dtd">%z;'
 )
-# By name: what it is, the file, and what is found in it.
+# By name: the description, the file, and the URLs found in it.
 USABLE: dict[str, tuple[str, Script, tuple[str, ...]]] = {
     "good": ("as it should be", _file("good", _urls("SELF/listed")), ("/listed",)),
     "foreign": (

@@ -1,4 +1,4 @@
-"""Cases 45 to 47: statuses, and hosts that ask for rest."""
+"""Cases 45 to 47: statuses, and hosts that request delays."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Cases 69 to 73 and 75 to 77: places without end, each of which a crawl must leave by itself.
+"""Cases 69 to 73 and 75 to 77: endless places, which a crawl must leave by itself.
 
-All of them are functions of the URL that is asked for: they hold no state, and lead on for ever.
+All of them are functions of the requested URL, without state or end.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from tests.sites.hostile.model import Crawl, Script
     from tests.sites.steps import Step
 
-# What a crawl of the site is given, and what follows from it.
+# Settings of a crawl of the site, and their results.
 DEPTH_MAX = 25
 BOLD_DEPTH_MAX = 6
 FOLDER_URLS_MAX = 110
 QUERY_URLS_MAX = 25
-CONTAINERS_MAX = 4  # each of which keeps count for itself
+CONTAINERS_MAX = 4  # each counts separately
 SLOW_S = 0.2
 PARAMETERS = tuple("abcdefg")
 
@@ -37,7 +37,7 @@ def _html(body: str) -> bytes:
 
 
 def _leading(links_of: Callable[[str], Sequence[str]], delay_s: float = 0.0) -> Script:
-    """Answer every URL with a page of its own, which links to these."""
+    """Answer every URL with a new page that links to these."""
 
     def say(asked: Asked) -> Iterable[Step]:
         if delay_s:
@@ -183,7 +183,7 @@ PLACES = (
         _same,
         "the same page at every URL, one folder deeper with every link",
         ("repeated", "repetition"),
-        urls=(2, 271),  # the ways to go through three folders, each twice at most
+        urls=(2, 271),  # ways through three folders, each at most twice
     ),
     _trap(
         77,

@@ -1,6 +1,6 @@
-"""Raw servers: they send what they are told, byte for byte, whatever HTTP says about it.
+"""Raw servers that send scripted bytes, valid HTTP or not.
 
-An answer is a sequence of steps (`tests/sites/steps.py`), and no conversation lasts longer than
+An answer is a sequence of steps (`tests/sites/steps.py`), and no connection lasts longer than
 `TALK_S_MAX`.
 """
 
@@ -25,13 +25,13 @@ CONNECTIONS_MAX = 512
 TALK_S_MAX = 60.0
 HEAD_BYTES_MAX = 65_536
 LOG_RECORDS_MAX = 100_000
-# Headers that would give something away where they are sent.
+# Headers that could leak secrets.
 SECRETS = ("authorization", "cookie", "proxy-authorization")
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Heard:
-    """A request as it came in; `turn` counts how often this target was asked for, from 1."""
+    """A received request; `turn` counts the requests for this target from 1."""
 
     origin: str
     target: str
@@ -41,36 +41,35 @@ class Heard:
     headers: tuple[tuple[str, str], ...] = ()
 
     def header(self, name: str) -> str | None:
-        """Return a header's value."""
         return next((value for key, value in self.headers if key == name), None)
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """The headers that should not have been sent."""
+        """Headers that must not have been sent."""
         return tuple(name for name in SECRETS if self.header(name) is not None)
 
 
 class Log:
-    """What all servers of a site heard, in the order of its arrival."""
+    """Requests to all servers of a site, in order of arrival."""
 
     def __init__(self) -> None:
         self._heard: deque[Heard] = deque(maxlen=LOG_RECORDS_MAX)
 
     def add(self, heard: Heard) -> None:
-        """Note a request."""
+        """Record a request."""
         self._heard.append(heard)
 
     def of(self, origin: str | None = None) -> list[Heard]:
-        """Return what one server heard, or all of them."""
+        """Return the requests to one server, or to all of them."""
         return [heard for heard in list(self._heard) if origin in (None, heard.origin)]
 
     def targets(self, origin: str) -> list[str]:
-        """Return what one server was asked for, repeats included."""
+        """Return the targets requested from one server, with repeats."""
         return [heard.target for heard in self.of(origin)]
 
 
 class Server:
-    """One port: `say` decides what is sent for a request, `greet` what is sent before any."""
+    """One port: `say` returns a request's answer, `greet` is sent before any request."""
 
     def __init__(
         self,
@@ -84,7 +83,7 @@ class Server:
         self.name = name
         self.port = 0
         self.connections = 0
-        self.faults: list[BaseException] = []  # of our own: a script that raises
+        self.faults: list[BaseException] = []  # our own errors: a script that raises
         self._log = log
         self._say = say
         self._greet = greet
@@ -117,9 +116,9 @@ class Server:
             if len(self._tasks) <= CONNECTIONS_MAX:
                 await self._converse(reader, writer, number)
         except (asyncio.IncompleteReadError, asyncio.LimitOverrunError, OSError):
-            pass  # the client went away, or took too long (TimeoutError is an OSError)
+            pass  # the client left or timed out (TimeoutError is an OSError)
         except asyncio.CancelledError:
-            pass  # the site is being closed; a raised one would be logged as an error
+            pass  # the site is closing; a raised error would be logged
         except Exception as error:  # noqa: BLE001 - told to the tests, which would never see it
             self.faults.append(error)
         finally:
@@ -158,7 +157,7 @@ class Server:
 
 @contextlib.contextmanager
 def deaf() -> Iterator[int]:
-    """Hold a port on which nobody listens, so that connections to it are refused."""
+    """Reserve a port without a listener, so that connections are refused."""
     with socket.socket() as unused:
         unused.bind((HOST, 0))
         yield unused.getsockname()[1]
@@ -166,7 +165,7 @@ def deaf() -> Iterator[int]:
 
 @contextlib.contextmanager
 def hole() -> Iterator[int]:
-    """Hold a port that swallows requests to connect: its queue holds one, and is full."""
+    """Open a port that swallows connection requests: its backlog of one is full."""
     with socket.socket() as listener, contextlib.ExitStack() as fillers:
         listener.bind((HOST, 0))
         listener.listen(0)
