@@ -35,7 +35,7 @@ def begins(line: Line, place: str, by: str = ONE, **more: str) -> Beginning:
 FIRST, SECOND, THIRD = waits("0.000003.b"), waits("1.000001.c", due_ms=7_000), waits("1.000002.a")
 
 
-async def test_backlog_peek_returns_first_waiting_pack(world: World) -> None:
+async def test_look_returns_first_waiting_pack(world: World) -> None:
     backlog = world.container().backlog
     assert await backlog.look("shop-1", HOST) == Line(edits=0)
     await backlog.put("shop-1", HOST, [THIRD, SECOND])
@@ -103,7 +103,7 @@ async def test_forget_keeps_places_in_flight(world: World) -> None:
     assert await backlog.look("shop-1", HOST) == expected
 
 
-async def test_write_reports_pack_left_since_read(world: World) -> None:
+async def test_begin_of_left_pack_reports_it_as_left(world: World) -> None:
     backlog = world.container().backlog
     await backlog.put("shop-1", HOST, [FIRST, SECOND])
     line = await backlog.look("shop-1", HOST)
@@ -113,7 +113,7 @@ async def test_write_reports_pack_left_since_read(world: World) -> None:
     assert await backlog.look("shop-1", HOST) == expected
 
 
-async def test_put_releases_pack_in_flight(world: World) -> None:
+async def test_begin_without_place_leaves_no_pack_in_flight(world: World) -> None:
     backlog = world.container().backlog
     await backlog.put("shop-1", HOST, [FIRST])
     assert await backlog.begin(begins(await backlog.look("shop-1", HOST), FIRST.place))
@@ -131,7 +131,7 @@ async def test_pack_in_flight_stays_visible_behind_later_ones(world: World) -> N
     assert await world.container().backlog.look("shop-1", HOST) == expected
 
 
-async def test_concurrent_containers_release_one_pack(world: World) -> None:
+async def test_concurrent_containers_begin_one_pack(world: World) -> None:
     await world.container().backlog.put("shop-1", HOST, [FIRST, SECOND])
     line = await world.container().backlog.look("shop-1", HOST)
     begun = await asyncio.gather(
@@ -144,7 +144,7 @@ async def test_concurrent_containers_release_one_pack(world: World) -> None:
     assert (await world.container().backlog.look("shop-1", HOST)).edits == 1
 
 
-async def test_late_delivery_of_sent_pack_releases_nothing(world: World) -> None:
+async def test_late_delivery_of_sent_pack_is_refused(world: World) -> None:
     container, crawl = world.container(), samples.crawl()
     await container.crawls.create(crawl)
     await container.backlog.put(crawl.id, HOST, [FIRST])

@@ -76,7 +76,7 @@ async def test_delivery_after_deadline_does_not_start(way: Way) -> None:
 
 
 @pytest.mark.parametrize("case", ["another content", "another length", "gone"])
-async def test_file_that_differs_from_manifest_is_not_delivered(way: Way, case: str) -> None:
+async def test_file_unlike_manifest_is_not_delivered(way: Way, case: str) -> None:
     """The export is being rebuilt, so it can be delivered later."""
     file = await way.export(b"one")
     if case == "gone":
@@ -89,7 +89,7 @@ async def test_file_that_differs_from_manifest_is_not_delivered(way: Way, case: 
     assert await way.courier.sizes([file.path]) == {}
 
 
-async def test_small_file_read_returns_none_if_missing_or_too_large(way: Way) -> None:
+async def test_read_of_missing_or_too_large_file_is_none(way: Way) -> None:
     assert await way.courier.read("manifests/x.json", 10) is None
     for body in (b"0123456789", b"01"):
         await way.courier.write("manifests/x.json", body)

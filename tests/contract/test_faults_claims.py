@@ -94,7 +94,7 @@ async def test_claim_taken_over_during_release_is_kept(moto_world: AwsWorld) -> 
         await others.release(third, [url])
 
 
-async def test_claim_that_keeps_changing_owner_is_transient_error(moto_world: AwsWorld) -> None:
+async def test_repeatedly_changed_claim_is_transient_error(moto_world: AwsWorld) -> None:
     """The number of tries is bounded; the claim is neither won nor lost."""
     now_ms = moto_world.clock.now_ms()
     await moto_world.container().frontier.claim(claimer("old", 0), [samples.target(1)])

@@ -110,7 +110,7 @@ async def test_claim_older_than_window_is_free(world: World) -> None:
         assert (URLS[0] in await frontier.claim(later, targets(URLS[0]))) is not holds
 
 
-async def test_claim_older_than_change_is_free_for_that_change(world: World) -> None:
+async def test_claim_older_than_page_change_is_free(world: World) -> None:
     frontier = world.container().frontier
     now_ms = world.clock.now_ms()
     await frontier.claim(claimer("a", now_ms), targets(*URLS[:3]))

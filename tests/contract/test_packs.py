@@ -141,7 +141,7 @@ async def test_ledgers_are_read_as_written(world: World, ledger: Ledger) -> None
     assert await container.packs.recall([ONE]) == {ONE: Recalled(ledger=ledger)}
 
 
-async def test_second_commit_counts_nothing_and_returns_ledger(world: World) -> None:
+async def test_second_commit_counts_zero_and_returns_ledger(world: World) -> None:
     container, crawl = world.container(), samples.crawl()
     first, second = samples.ledger(ONE, (0, 1)), samples.ledger(ONE, (2,))
     await container.packs.commit(crawl, first, {"claimed": 2, "fetched": 1})

@@ -131,7 +131,7 @@ def test_values_are_read_with_their_type(value: Any) -> None:
 
 
 @given(st.dictionaries(st.text(min_size=1), st.one_of(st.none(), VALUES)))
-def test_items_omit_none_values(fields: dict[str, Any]) -> None:
+def test_items_omit_missing_values(fields: dict[str, Any]) -> None:
     assert from_item(to_item(fields)) == {
         name: value for name, value in fields.items() if value is not None
     }

@@ -62,7 +62,7 @@ async def test_console_shows_stack_and_switches_workers(stand: Stand, tmp_path: 
 
 
 @pytest.mark.slow
-async def test_demo_ends_with_command_that_shows_its_crawl(tmp_path: Path) -> None:
+async def test_demo_prints_command_to_show_its_crawl(tmp_path: Path) -> None:
     port = launch.free_port(layout.INSTANCES)
     words = [sys.executable, "-m", "tests.demo", "--books", "30", "--port", str(port)]
     ran = await asyncio.to_thread(

@@ -67,7 +67,7 @@ def test_no_sitemaps_option_ignores_sitemaps(site: Child, anywhere: CommandStand
     assert crawled.urls("fetched") == [site.url + "/"]
 
 
-def test_sitemap_option_starts_from_that_sitemap(site: Child, anywhere: CommandStand) -> None:
+def test_sitemap_option_starts_from_given_sitemap(site: Child, anywhere: CommandStand) -> None:
     crawled = anywhere.crawl(
         "--sitemap", f"{site.url}/text.txt", "--delay", "0", "--no-sitemaps", "--name", "alone"
     )

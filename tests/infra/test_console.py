@@ -55,7 +55,7 @@ def test_console_is_absent_by_default(aws: Synthesized, hosting: Synthesized) ->
     assert text(outputs["ConsoleUrl"]["Value"]) == "<ConsoleGateway.ApiEndpoint>/"
 
 
-def test_console_costs_nothing_while_idle(aws: Synthesized, hosting: Synthesized) -> None:
+def test_idle_console_is_free(aws: Synthesized, hosting: Synthesized) -> None:
     """Requests and users are billed."""
     added = hosting.template["Resources"].keys() - aws.template["Resources"].keys()
     kinds = {hosting.template["Resources"][name]["Type"] for name in added}

@@ -110,7 +110,7 @@ def deployed(policy: str) -> Stacks:
 @pytest.mark.parametrize(
     ("policy", "kept"), [("Delete", False), ("Retain", True), ("RetainExceptOnCreate", True)]
 )
-def test_stack_lists_what_it_retains(policy: str, *, kept: bool) -> None:
+def test_stack_lists_retained_resources(policy: str, *, kept: bool) -> None:
     """Names and policies come from the deployed stack; a missing stack retains nothing."""
     stacks = deployed(policy)
     for template in (stacks.template, json.dumps(stacks.template)):

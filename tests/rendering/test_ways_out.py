@@ -90,7 +90,9 @@ async def test_no_attempt_reaches_network(tmp_path: Path) -> None:
     assert counts.asked + counts.emptied + sum(counts.refused.values()) >= ATTEMPTS_MIN, counts
 
 
-async def test_uninterrupted_requests_fail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_requests_without_interception_fail(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The fence holds without interception."""
     unpaused(monkeypatch)
     listeners, _ = await tried(tmp_path)

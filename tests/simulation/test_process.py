@@ -39,7 +39,7 @@ async def _ends_in_two_steps() -> None:
         await asyncio.sleep(1)
 
 
-def test_tasks_that_poll_clock_reach_their_time() -> None:
+def test_tasks_polling_clock_reach_their_time() -> None:
     """Holds if a timer runs slightly early while another task is always ready."""
     looks = 0
 

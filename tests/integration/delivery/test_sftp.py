@@ -166,7 +166,7 @@ async def test_concurrent_deliveries_of_one_order_are_harmless(way: Way) -> None
     assert way.sshd.files() == {file.path: way.world.files[PREFIX + file.path]}
 
 
-async def test_export_that_differs_from_manifest_is_not_delivered(way: Way) -> None:
+async def test_export_unlike_manifest_is_not_delivered(way: Way) -> None:
     """The content changed or is gone."""
     file = one_file(way, b"one")
     way.world.files[PREFIX + file.path] = b"two"

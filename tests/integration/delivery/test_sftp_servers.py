@@ -252,7 +252,7 @@ async def test_target_folder_is_created(way: Way, tmp_path: Path) -> None:
         assert (root / file.path).read_bytes() == b"one"
 
 
-async def test_small_file_read_returns_none_if_missing_or_too_large(way: Way) -> None:
+async def test_read_of_missing_or_too_large_file_is_none(way: Way) -> None:
     """Removing a missing file is no error."""
     async with way.courier() as courier:
         assert await courier.read("a/b", 10) is None

@@ -365,7 +365,7 @@ async def test_page_without_page_type_is_read(kind: str) -> None:
     assert (result.body, result.truncated) == (page, False)
 
 
-async def test_body_that_is_no_page_is_left() -> None:
+async def test_body_of_other_kind_is_left() -> None:
     """Of a large file only the bytes needed for the decision are read (case 59)."""
     head = b"HTTP/1.1 200 OK\r\nContent-Type: application/octet-stream\r\n\r\n"
     steps: list[Step] = [head, *[b"\x7fELF" + b"\0" * 65_536] * 1_000, Act.HANG]

@@ -149,7 +149,7 @@ async def test_all_pooled_connections_are_dead(act: Act) -> None:
 
 
 @pytest.mark.parametrize("act", [Act.CLOSE, Act.RESET])
-async def test_url_that_breaks_connections_is_requested_twice(act: Act) -> None:
+async def test_url_breaking_connections_is_requested_twice(act: Act) -> None:
     """One pooled connection is tried, then a new one (case 32)."""
 
     def say(asked: Asked) -> tuple[Step, ...]:

@@ -65,7 +65,7 @@ async def test_host_with_slow_large_bodies_delays_only_itself() -> None:
     assert after.body == LARGE
 
 
-async def test_body_that_waited_beyond_idle_limit_is_read() -> None:
+async def test_paused_body_beyond_idle_limit_is_read() -> None:
     """The server was not silent; we did not read."""
 
     def say(asked: Asked) -> list[Step]:
@@ -84,7 +84,7 @@ async def test_body_that_waited_beyond_idle_limit_is_read() -> None:
     assert waited.body == LARGE
 
 
-async def test_small_answer_that_decodes_large_waits() -> None:
+async def test_small_answer_decoding_to_large_body_waits() -> None:
     """The decoded size counts, and decoding pauses meanwhile."""
     packed = gzip.compress(b"<p>" + bytes(4_000_000), mtime=0)
 
