@@ -104,7 +104,7 @@ def test_accept_encoding_names_installed_codings() -> None:
     ],
 )
 async def test_undecodable_body_has_own_reason(coding: str, body: bytes) -> None:
-    """(cases 48 and 49)."""
+    """Fault list (cases 48 and 49)."""
     result = await fetched(answer(body, f"Content-Encoding: {coding}"))
     assert isinstance(result, Failure), result
     assert result.reason is Reason.ENCODING
@@ -148,7 +148,7 @@ async def test_truncated_coded_body_is_kept_and_marked(coding: str) -> None:
 
 
 async def test_empty_truncated_coded_body_is_not_kept() -> None:
-    """(case 49)."""
+    """Fault list (case 49)."""
     result = await fetched(answer(gzip.compress(PAGE, mtime=0)[:9], "Content-Encoding: gzip"))
     assert isinstance(result, Failure)
     assert result.reason is Reason.ENCODING

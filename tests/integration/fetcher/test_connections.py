@@ -66,7 +66,7 @@ def test_two_loops_in_sequence_work(elsewhere: Origin) -> None:
 
 
 def test_one_loop_for_all_invocations_keeps_connections(elsewhere: Origin) -> None:
-    """(case 29)."""
+    """Fault list (case 29)."""
     fetcher = HttpFetcher(allowed=LOOPBACK, resolver=lambda: Names({}))
     with asyncio.Runner() as runner:
         for _ in range(3):
@@ -129,7 +129,7 @@ def dies_when_asked_again(act: Act) -> Callable[[Asked], tuple[Step, ...]]:
 
 @pytest.mark.parametrize("act", [Act.CLOSE, Act.RESET])
 async def test_dead_pooled_connection_costs_one_silent_retry(act: Act) -> None:
-    """(case 30)."""
+    """Fault list (case 30)."""
     async with serving(dies_when_asked_again(act)) as origin, fetching() as fetcher:
         assert await body_of(fetcher, origin.url("/1")) == b"/1"
         assert await body_of(fetcher, origin.url("/2")) == b"/2"
@@ -168,7 +168,7 @@ async def test_url_breaking_connections_is_requested_twice(act: Act) -> None:
 
 @pytest.mark.parametrize("last", [(Act.CLOSE,), (0.02, Act.RESET)])
 async def test_connection_closed_while_idle_is_not_used(last: tuple[Step, ...]) -> None:
-    """(case 30)."""
+    """Fault list (case 30)."""
     async with (
         serving(lambda asked: (answer(asked.target.encode()), *last)) as origin,
         fetching() as fetcher,

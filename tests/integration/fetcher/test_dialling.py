@@ -104,7 +104,7 @@ async def test_name_with_one_private_address_is_refused(
 
 @pytest.mark.parametrize("port", [22, 25, 6379, 9001])
 async def test_unusual_port_of_public_name_is_refused(port: int, dialled: list[str]) -> None:
-    """(case 57)."""
+    """Fault list (case 57)."""
     failure = await refused(f"http://name.test:{port}/", {"name.test": [PUBLIC]})
     assert failure.detail == f"port {port} is not one of 80, 443, 8000, 8080, 8443"
     assert dialled == []
@@ -153,7 +153,7 @@ async def test_resolved_addresses_are_cached() -> None:
 
 
 async def test_corpus_of_private_addresses_is_refused(dialled: list[str]) -> None:
-    """(case 53)."""
+    """Fault list (case 53)."""
     listed = corpus("ssrf", "vectors.jsonl")
     inner = {"localhost": ["127.0.0.1"], "localhost.": ["::1"], "foo.localhost": ["127.0.0.1"]}
     vectors = [json.loads(line) for line in listed.read_text().splitlines()]
@@ -229,7 +229,7 @@ async def asking(
 async def test_unknown_name_differs_from_failed_lookup(
     code: int, reason: Reason, detail: str
 ) -> None:
-    """(case 31)."""
+    """Fault list (case 31)."""
     async with asking(code) as fetcher:
         result = await fetcher.fetch(request("http://missing.test/"))
     assert isinstance(result, Failure)
@@ -281,7 +281,7 @@ async def test_name_invalid_in_dns_is_dns_failure(
 
 
 async def test_unknown_name_of_system_resolver() -> None:
-    """(case 31)."""
+    """Fault list (case 31)."""
     codes = {socket.EAI_NONAME: Reason.DNS_UNKNOWN, socket.EAI_AGAIN: Reason.DNS}
     for code, reason in codes.items():
         book = {"name.test": socket.gaierror(code, "said so")}

@@ -57,7 +57,7 @@ def test_error_without_message_is_reported_by_name(error: Exception) -> None:
     ],
 )
 async def test_wrong_content_length_is_detected(head: bytes, reason: Reason) -> None:
-    """(case 36)."""
+    """Fault list (case 36)."""
     assert (await failed(OK + head, Act.CLOSE)).reason is reason
 
 
@@ -84,7 +84,7 @@ async def test_wrong_content_length_is_detected(head: bytes, reason: Reason) -> 
     ],
 )
 async def test_wrong_chunks_are_detected_at_once(steps: tuple[Step, ...], reason: Reason) -> None:
-    """(case 37)."""
+    """Fault list (case 37)."""
     started = time.monotonic()
     assert (await failed(chunked(), *steps, Act.CLOSE)).reason is reason
     assert time.monotonic() - started < 4
@@ -164,7 +164,7 @@ async def test_broken_new_connection_is_failure_after_one_request(
 
 
 async def test_broken_body_is_dropped_and_next_attempt_succeeds() -> None:
-    """(case 51)."""
+    """Fault list (case 51)."""
 
     def say(asked: Asked) -> tuple[Step, ...]:
         whole = answer(b"hello")
@@ -190,7 +190,7 @@ async def test_broken_body_is_dropped_and_next_attempt_succeeds() -> None:
     ],
 )
 async def test_slow_server_meets_total_limit(steps: tuple[Step, ...]) -> None:
-    """(case 34)."""
+    """Fault list (case 34)."""
     started = time.monotonic()
     failure = await failed(*steps, total_s=0.2)
     assert failure.reason is Reason.TIMEOUT
@@ -217,7 +217,7 @@ async def test_too_slow_body_is_left_early(steps: tuple[Step, ...]) -> None:
 
 
 async def test_slow_body_above_minimum_rate_is_read() -> None:
-    """(case 34)."""
+    """Fault list (case 34)."""
     steps: tuple[Step, ...] = (b"x" * 400, 0.02)
     head = b"Content-Type: text/html\r\nContent-Length: 4000\r\n\r\n"
     steps = (OK + head, *steps * 10)
@@ -238,7 +238,7 @@ async def test_silent_server_meets_idle_limit(steps: tuple[Step, ...]) -> None:
 
 
 async def test_connection_refused() -> None:
-    """(case 32)."""
+    """Fault list (case 32)."""
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{unused.getsockname()[1]}/"
@@ -250,7 +250,7 @@ async def test_connection_refused() -> None:
 
 
 async def test_network_unreachable() -> None:
-    """(case 32)."""
+    """Fault list (case 32)."""
     fetcher = HttpFetcher(allowed=parse_allowed("255.255.255.255:80"))
     result = await fetcher.fetch(request("http://255.255.255.255/"))
     await fetcher.aclose()
@@ -264,7 +264,7 @@ async def test_network_unreachable() -> None:
 async def test_black_hole_meets_connect_limit(
     connect_s: float, total_s: float, reason: Reason
 ) -> None:
-    """(case 33)."""
+    """Fault list (case 33)."""
     with socket.socket() as hole:
         hole.bind(("127.0.0.1", 0))
         hole.listen(0)
