@@ -133,7 +133,6 @@ CASES = [(grant, deed) for work in WORK for deed, grants in work.items() for gra
 def test_work_without_one_permission_is_denied(
     bench: Here, grant: str, deed: Callable[[Here], Act]
 ) -> None:
-    """With the permission the same work succeeds."""
     act = deed(bench)
     with bench.functions.without(grant):
         denied = act()

@@ -181,7 +181,6 @@ CASES = [(grant, deed) for deed, grants in NEEDED.items() for grant in grants]
 def test_work_without_one_permission_is_denied(
     bench: Bench, roles: Roles, grant: str, deed: Deed
 ) -> None:
-    """With the permission the redelivered work succeeds."""
     act = deed(bench)
     with roles.without(grant):
         denied = act()

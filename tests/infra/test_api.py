@@ -43,7 +43,6 @@ def test_routes_are_signed(aws: Synthesized) -> None:
 
 
 def test_gateway_has_one_permission_to_invoke(aws: Synthesized) -> None:
-    """Not one per route."""
     permissions = aws.properties("AWS::Lambda::Permission").values()
     (mine,) = [one for one in permissions if one["Principal"] == "apigateway.amazonaws.com"]
     assert "<ApiRest" in text(mine["SourceArn"])

@@ -239,7 +239,6 @@ def test_archive_equals_folder(local: Asset) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_packages_are_visible_to_scanners(arm64: Asset) -> None:
-    """With the pinned versions."""
     lines = (ROOT / "requirements" / f"{arm64.libraries}.txt").read_text().splitlines()
     pinned = {line.split()[0] for line in lines if re.match(r"[a-z0-9-]+==", line)}
     found = set()

@@ -135,7 +135,6 @@ def test_numbers_are_text_or_numbers(key: str, value: int) -> None:
 
 @pytest.mark.parametrize("item", [item for item in fields(Config) if "low" in item.metadata])
 def test_bounds_of_number_are_inclusive(item: Field[Any]) -> None:
-    """As the error prints them."""
     bounds = [item.metadata["low"], item.metadata["high"]]
     assert [convert(item, str(bound), local=False) for bound in bounds] == bounds
 
@@ -202,7 +201,6 @@ def test_allowed_addresses_reach_emulator_only() -> None:
 
 
 def test_every_key_is_described_once() -> None:
-    """With its default and meaning."""
     rows = [row.split("|")[1:-1] for row in describe().splitlines()[2:]]
     assert [row[0].strip().strip("`") for row in rows] == [*KEYS, *LIMITS]
     assert all(cell.strip() for cell in itertools.chain.from_iterable(rows))

@@ -171,7 +171,6 @@ def test_invalid_delivery_setting_is_refused(change: dict[str, str], said: str) 
 
 
 def test_valid_delivery_settings_are_accepted() -> None:
-    """Both receivers, or one of them."""
     for context in (SFTP, COPY, {**SFTP, **COPY}):
         assert Config.from_context(context).delivers
     assert not Config.from_context({}).delivers

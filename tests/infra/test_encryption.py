@@ -133,6 +133,5 @@ def test_key_is_the_only_one(keyed: tuple[Synthesized, str]) -> None:
 
 
 def test_encrypted_stack_has_no_findings(keyed: tuple[Synthesized, str]) -> None:
-    """Of both rule packs, except accepted ones."""
     stack, _ = keyed
     assert found_in(stack.stack) == set()

@@ -58,7 +58,6 @@ def found_in(stack: IConstruct) -> set[tuple[str, str]]:
 def test_stack_has_only_accepted_findings(
     synthesize: Callable[..., Synthesized], context: dict[str, str]
 ) -> None:
-    """Each with its resource and reason."""
     assert found_in(synthesize(**context).stack) == set()
 
 

@@ -71,7 +71,6 @@ def test_worker_limits(aws: Synthesized) -> None:
 
 
 def test_recursive_loop_can_be_terminated(synthesize: Callable[..., Synthesized]) -> None:
-    """Lambda's default."""
     worker = synthesize(recursive_loop="Terminate").properties(KIND)[WORKER]
     assert worker["RecursiveLoop"] == "Terminate"
 
@@ -80,7 +79,6 @@ def test_recursive_loop_can_be_terminated(synthesize: Callable[..., Synthesized]
 def test_both_queues_feed_worker(
     request: pytest.FixtureRequest, target: str, crawl_max: int, express_max: int
 ) -> None:
-    """With limited concurrency and partial batch responses."""
     found = request.getfixturevalue(target).properties("AWS::Lambda::EventSourceMapping")
     sources = {name: source for name, source in found.items() if name.startswith("Worker")}
     concurrency = {
@@ -101,7 +99,6 @@ def test_both_queues_feed_worker(
 
 
 def test_kill_switch_disables_event_sources(synthesize: Callable[..., Synthesized]) -> None:
-    """Messages wait."""
     stopped = synthesize(worker_enabled="no").properties("AWS::Lambda::EventSourceMapping")
     enabled = {name: source.get("Enabled", True) for name, source in stopped.items()}
     assert enabled == {
@@ -253,7 +250,6 @@ def test_worker_has_names_of_all_resources(aws: Synthesized) -> None:
 
 
 def test_every_log_group_expires(aws: Synthesized) -> None:
-    """Of functions and gateway."""
     groups = aws.properties("AWS::Logs::LogGroup")
     assert {group["RetentionInDays"] for group in groups.values()} == {14}
     functions = aws.properties(KIND).values()

@@ -57,7 +57,6 @@ def found_in(template: Mapping[str, Any]) -> list[str]:
 def test_template_has_no_lint_findings(
     synthesize: Callable[..., Synthesized], context: dict[str, str]
 ) -> None:
-    """Except ignored rules."""
     found = found_in(synthesize(**context).template)
     assert not found, "\n".join(found)
 

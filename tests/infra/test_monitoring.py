@@ -222,7 +222,6 @@ PANELS = [
 
 
 def test_dashboard_shows_all_operations_free_of_charge(aws: Synthesized) -> None:
-    """With the alarms."""
     from infra.dashboard import METRICS_FREE_MAX
 
     body = dashboard(aws)
@@ -376,7 +375,6 @@ def test_frugal_stack_has_one_alarm_and_no_metrics(
 
 
 def test_frugal_stack_has_one_queue_for_both_lanes(synthesize: Callable[..., Synthesized]) -> None:
-    """For all senders, readers and counts."""
     made = synthesize(frugal="yes")
     assert "FrontierExpress" not in made.properties("AWS::SQS::Queue")
     outputs = made.template["Outputs"]

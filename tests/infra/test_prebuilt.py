@@ -46,7 +46,6 @@ def test_wheel_template_depends_on_no_machine(local: Synthesized) -> None:
 
 
 def test_completed_wheel_template_equals_synthesis(local: Synthesized) -> None:
-    """Except the code's location."""
     template = reduced(local)
     prebuilt.fill(template, ARCHIVES, {})
     assert template["Outputs"] == local.template["Outputs"]

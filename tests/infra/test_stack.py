@@ -95,7 +95,6 @@ BOUNDARY = "arn:aws:iam::123456789012:policy/boundaries/developers"
 def test_every_role_has_permissions_boundary(
     synthesize: Callable[..., Synthesized], policy: str, named: str | None
 ) -> None:
-    """If the account sets one."""
     context = {"webhook_secret": "generate", "copy_bucket": "their-exports"}
     made = synthesize(**context, **({"permissions_boundary": policy} if policy else {}))
     roles = made.properties("AWS::IAM::Role")
@@ -112,7 +111,6 @@ def test_every_role_has_permissions_boundary(
 def test_bootstrap_qualifier_is_used_everywhere(
     synthesize: Callable[..., Synthesized], context: dict[str, str], qualifier: str
 ) -> None:
-    """For assets, roles and version."""
     made = synthesize(**context)
     version = made.template["Parameters"]["BootstrapVersion"]["Default"]
     assert version == f"/cdk-bootstrap/{qualifier}/version"
@@ -126,7 +124,6 @@ ENVIRONMENT_BYTES_MAX = 4_096
 
 
 def test_full_stack_is_within_cloudformation_limits(synthesize: Callable[..., Synthesized]) -> None:
-    """With all options and long values."""
     made = synthesize(
         stack_name="A" * 40,
         user_agent="u" * 256,

@@ -26,7 +26,6 @@ KIND = "AWS::DynamoDB::Table"
 
 
 def test_tables_have_text_keys(aws: Synthesized) -> None:
-    """Five tables."""
     tables = aws.properties(KIND)
     keys = {
         name: [key["AttributeName"] for key in table["KeySchema"]] for name, table in tables.items()
@@ -38,7 +37,6 @@ def test_tables_have_text_keys(aws: Synthesized) -> None:
 
 @pytest.mark.parametrize("name", TABLES)
 def test_tables_are_on_demand_and_expire_items(aws: Synthesized, name: str) -> None:
-    """By `expires_at`."""
     table = aws.properties(KIND)[name]
     assert table["BillingMode"] == "PAY_PER_REQUEST"
     assert "ProvisionedThroughput" not in table
@@ -50,7 +48,6 @@ def test_tables_are_on_demand_and_expire_items(aws: Synthesized, name: str) -> N
 def test_data_is_retained_and_restorable(
     request: pytest.FixtureRequest, target: str, name: str, *, kept: bool
 ) -> None:
-    """Unless its first create fails."""
     resource = request.getfixturevalue(target).resources(KIND)[name]
     assert resource["DeletionPolicy"] == ("RetainExceptOnCreate" if kept else "Delete")
     assert resource["UpdateReplacePolicy"] == ("Retain" if kept else "Delete")
@@ -101,7 +98,6 @@ def test_bucket_prefixes_expire(aws: Synthesized) -> None:
 
 
 def test_retention_days_are_settings(synthesize: Callable[..., Synthesized]) -> None:
-    """With `export_retention_d` exports expire too."""
     stack = synthesize(
         body_retention_d="3",
         export_retention_d="400",

@@ -127,7 +127,6 @@ def _document(root: Path) -> None:
 def test_fingerprint_depends_on_contents_and_names(
     project: Path, change: Callable[[Path], None], *, differs: bool
 ) -> None:
-    """Not on times or caches."""
     before = assembly.fingerprint(project, {})
 
     change(project)
@@ -196,7 +195,6 @@ time.sleep(60)
 
 
 def test_interrupted_command_ends_with_its_children(tmp_path: Path) -> None:
-    """Also those that ignore the signal."""
     words = ["/bin/sh", "-c", f"{sys.executable} -c '{STUBBORN}' & wait"]
     groups: list[int] = []
 
@@ -333,7 +331,6 @@ def test_full_bucket_is_emptied_and_removal_repeated(
 
 
 def test_stacks_of_assembly_are_named(tmp_path: Path) -> None:
-    """By their given name or the artifact's."""
     stack = "aws:cloudformation:stack"
     artifacts = {
         "One": {"type": stack, "properties": {"stackName": "given"}},

@@ -207,7 +207,6 @@ async def test_run_is_steered_by_keyboard_alone(tmp_path: Path) -> None:
 
 
 async def test_every_control_has_name_and_is_reached_by_tab(tmp_path: Path) -> None:
-    """On every screen, in visual order."""
     async with opened(tmp_path) as stage, browser.opened() as tab:
         await stage.begin("/")
         await come(tab, stage, "")

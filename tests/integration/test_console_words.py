@@ -97,7 +97,6 @@ async def test_host_with_past_block_shows_its_time(tmp_path: Path) -> None:
 
 
 async def test_paused_run_shows_no_current_request(tmp_path: Path) -> None:
-    """Regardless of its host's slots."""
     async with watched(tmp_path, replace(RUN, state=State.PAUSED)) as (_, tab):
         await tab.run(f"location.hash = '#/run/{RUN.id}'")
         await tab.until(f"document.querySelector('{ASKED_NEXT}')?.innerText === 'after resume'")
@@ -191,7 +190,6 @@ async def test_draft_is_kept_until_started(tmp_path: Path) -> None:
 
 
 async def test_mistyped_address_shows_message(tmp_path: Path) -> None:
-    """Also after a reload."""
     async with watched(tmp_path) as (_, tab):
         await tab.run("location.hash = '#/nothing/100%'")
         await tab.see("Page not found")

@@ -165,7 +165,6 @@ def test_sigterm_ends_functions_with_emulator(start: Start) -> None:
 
 
 def test_other_process_finds_and_stops_emulator(start: Start, tmp_path: Path) -> None:
-    """By its port."""
     running = start(keep=True)
 
     found = emulator.find(running.port, instances=tmp_path)
@@ -336,7 +335,6 @@ def test_local_up_keeps_emulator_of_crawl(tmp_path: Path) -> None:
 
 
 def test_temporary_emulator_ends_with_its_starter(start: Start, tmp_path: Path) -> None:
-    """Other users do not matter."""
     running = start(keep=False)
     with user(running.port, tmp_path) as other:
         assert said(other) == [str(running.port), "False"]

@@ -136,7 +136,6 @@ async def test_no_way_reaches_unnamed_server(
 async def test_each_way_reaches_server_if_all_ports_are_open(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """So the ways are real."""
     reached: set[str] = set()
     connections = 0
     for robots in (True, False):
@@ -188,7 +187,6 @@ async def test_crawl_opens_no_server_for_other_crawl(monkeypatch: pytest.MonkeyP
 
 
 async def test_loose_seeds_open_only_their_own_server(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By address and port."""
     stand = Stand(monkeypatch, LOCAL)
     async with ways.listening() as there:
         loose = Loose(crawl="default", references=(there.seeds[0],))

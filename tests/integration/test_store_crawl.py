@@ -147,7 +147,6 @@ def test_crawl_needs_only_its_folder(
 
 
 def test_store_commands_import_no_aws_library(site: Graph, folder: Path) -> None:
-    """Nor the emulator's or deployment modules."""
     names = "boto3 botocore aiobotocore aws_lambda_powertools aws_cdk jsii"
     script = f"""
 import sys
@@ -355,7 +354,6 @@ async def test_async_program_steers_crawls(site: Graph, folder: Path) -> None:
 def test_invalid_programs_explain_fix(
     options: dict[str, Any], error: type[Exception], words: str, folder: Path
 ) -> None:
-    """Before any request."""
     with pytest.raises(error, match=words):
         orbweaver.crawl("http://127.0.0.1:9/", store=folder / "store", **options)
 

@@ -113,7 +113,6 @@ async def test_packed_browser_reaches_no_network(program: BrowserProgram, tmp_pa
 async def test_fence_holds_without_request_interception(
     program: BrowserProgram, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without the fence most attempts arrive."""
     unpaused(monkeypatch)
     held, _ = await tried(tmp_path, program=program)
     assert (held.connections, held.datagrams) == (0, 0), held.paths
@@ -133,6 +132,5 @@ async def test_any_one_part_of_fence_can_be_missing(
 async def test_missing_pair_of_fence_parts_is_detected(
     program: BrowserProgram, tmp_path: Path, without: str
 ) -> None:
-    """Or a single part without a backup."""
     listeners, _ = await tried(tmp_path, without, program)
     assert listeners.connections + listeners.datagrams > 0

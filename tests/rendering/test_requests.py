@@ -103,8 +103,6 @@ async def test_browser_handles_redirects_and_cookies(renderer: Renderer) -> None
 
 
 async def test_refused_requests_are_counted_by_reason(renderer: Renderer) -> None:
-    """For example robots.txt."""
-
     class Forbidding(Site):
         waiting = 0
 

@@ -48,7 +48,6 @@ async def fetched(*steps: Step, accept: frozenset[str] = HTML, cap: int = 1_000_
 async def test_body_is_read_if_type_is_accepted(
     kind: str, accept: frozenset[str], read: bool
 ) -> None:
-    """An invalid type counts as accepted."""
     result = await fetched(answer(PAGE, f"Content-Type: {kind}"), accept=accept)
     assert result.body == (PAGE if read else None)
 
@@ -380,7 +379,6 @@ async def test_body_of_other_kind_is_left() -> None:
 
 
 async def test_request_for_any_type_is_not_sniffed() -> None:
-    """For example a robots.txt without a type."""
     body = b"Disallow: /x\n" * 1_000
     async with serving([answer(body)]) as origin, fetching() as fetcher:
         result = await fetcher.fetch(request(origin.url(), accept=frozenset({"*/*"})))
@@ -450,7 +448,6 @@ async def test_received_bytes_of_broken_body_are_reported() -> None:
 
 
 async def test_answer_contains_sent_request_headers() -> None:
-    """Without possible secrets."""
     secret = (("Authorization", "Bearer s3cret"), ("Accept-Language", "de"))
     async with serving((answer(PAGE),)) as origin, fetching() as fetcher:
         wanted = replace(request(origin.url()), headers=secret)

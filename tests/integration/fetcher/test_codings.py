@@ -80,7 +80,6 @@ async def test_coding_lines_and_transfer_codings_are_decoded() -> None:
 
 
 def test_accept_encoding_names_installed_codings() -> None:
-    """All are installed here."""
     assert ACCEPT_ENCODING == "gzip, deflate, br, zstd"
 
 

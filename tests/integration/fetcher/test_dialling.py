@@ -247,7 +247,6 @@ async def test_silent_name_server_meets_lookup_limit() -> None:
 
 
 async def test_resolved_name_is_fetched() -> None:
-    """With the real resolver."""
     async with serving([answer(b"x")]) as origin, asking(0, "127.0.0.1") as fetcher:
         assert isinstance(await fetcher.fetch(request(origin.url("/", "name.test"))), Response)
     async with asking(0, "10.1.2.3") as fetcher:
@@ -272,7 +271,6 @@ async def test_localhost_is_refused_by_its_address(host: str, dialled: list[str]
 async def test_name_invalid_in_dns_is_dns_failure(
     host: str, resolver: type[AsyncResolver | ThreadedResolver]
 ) -> None:
-    """With every resolver."""
     fetcher = HttpFetcher(resolver=resolver, limits=Limits(resolve_s=1))
     result = await fetcher.fetch(request(f"http://{host}/", total_s=2))
     await fetcher.aclose()
@@ -327,7 +325,6 @@ V6 = [f"2606:4700::{number:x}" for number in range(1, 101)]
 async def test_at_most_four_of_many_addresses_are_dialled(
     addresses: list[str], wanted: set[str], dialled: list[str]
 ) -> None:
-    """Of both families."""
     assert set(await dials(addresses, dialled)) == wanted
     assert len(dialled) == len(wanted)
 

@@ -30,7 +30,6 @@ def posting(receiver: Receiver, **changes: object) -> Request:
 
 
 async def test_body_is_posted_once() -> None:
-    """With its length, headers and user agent."""
     with receiving(204) as receiver:
         async with fetching() as fetcher:
             answer = await fetcher.fetch(posting(receiver))

@@ -180,7 +180,6 @@ async def test_public_target_is_checked_once_a_minute(
 
 
 async def test_proxy_on_private_address_is_not_dialled(dialled: list[tuple[str, int]]) -> None:
-    """Unless the allow-list has it."""
     async with (
         proxying() as proxy,
         fetching(

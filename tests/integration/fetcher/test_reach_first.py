@@ -28,7 +28,6 @@ async def test_reachable_server_gets_no_request() -> None:
 
 
 async def test_closed_port_is_reported_in_system_words() -> None:
-    """Without the address."""
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{unused.getsockname()[1]}/"
