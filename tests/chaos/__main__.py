@@ -1,4 +1,4 @@
-"""`python -m tests.chaos`: one run, its verdict, and an exit code that says it."""
+"""`python -m tests.chaos`: one run, its verdict, and the exit code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is known of a run when it is over: plain values, from which the verdict is drawn."""
+"""Facts of a finished run: plain values for the verdict."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ OUTCOMES = ("fetched", "unchanged", "redirected", "skipped", "failed")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expected:
-    """The URLs that a crawl must record, by how they must end."""
+    """URLs that a crawl must record, by outcome."""
 
     pages: frozenset[str]
     redirects: frozenset[str]
@@ -22,7 +22,7 @@ class Expected:
 
     @property
     def outcomes(self) -> dict[str, frozenset[str]]:
-        """Return the URLs by outcome and reason."""
+        """URLs by outcome and reason."""
         return {
             "fetched.ok": self.pages,
             "redirected.redirect": self.redirects,
@@ -31,7 +31,7 @@ class Expected:
 
     @property
     def total(self) -> int:
-        """Count all URLs."""
+        """Number of all URLs."""
         return sum(map(len, self.outcomes.values()))
 
 
@@ -55,7 +55,7 @@ class Letter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planted:
-    """What was put there to become a dead letter: a text in its body, how its reason begins."""
+    """A planted dead letter: a text in its body, and the start of its reason."""
 
     name: str
     text: str
@@ -64,7 +64,7 @@ class Planted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """A crawl's books at the end, and the counts of each event that announced it."""
+    """Final counters of a crawl, and those of each event that announced it."""
 
     crawl: str
     state: str
@@ -73,13 +73,13 @@ class Ended:
 
     @property
     def outcomes(self) -> int:
-        """Sum up what ended."""
+        """Number of ended URLs."""
         return sum(self.counts.get(outcome, 0) for outcome in OUTCOMES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Storm:
-    """What was done to the workers."""
+    """Injected faults."""
 
     faults: Mapping[Fault, int]
     calls: int
@@ -94,7 +94,7 @@ class Storm:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """What a run must at least have suffered, for its verdict to mean anything."""
+    """Faults that a run must at least have had for a meaningful verdict."""
 
     kinds: frozenset[Fault]
     kills: int
@@ -103,7 +103,7 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """All that is known of a run."""
+    """All facts of a run."""
 
     seed: int
     expected: Expected
@@ -112,8 +112,8 @@ class Evidence:
     others: tuple[Ended, ...]
     counts_before_late: Mapping[str, int]
     queued: int
-    requests: Mapping[str, int]  # URL to how often it was asked for
-    gaps: Mapping[str, Gaps]  # host to what it saw
+    requests: Mapping[str, int]  # URL to number of requests
+    gaps: Mapping[str, Gaps]  # host to its gaps
     planted: tuple[Planted, ...]
     dead: tuple[Letter, ...]
     dead_left: int

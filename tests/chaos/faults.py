@@ -1,8 +1,8 @@
-"""Which call goes wrong, and how; and which one the worker that makes it dies of.
+"""Faults of calls, and calls at which workers die.
 
-Chance is drawn for each operation by itself, from the seed and the operation's name: how many
-calls of another kind came in between, which no seed can say, changes nothing. On top of it come
-storms: now and then most calls of an operation fail, for longer than a client is patient.
+Each operation has its own randomness, from the seed and its name. The number of other calls in
+between depends on timing and changes no fault. Storms come on top: now and then most calls of an
+operation fail, for longer than a client retries.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ SERVICES = frozenset({"dynamodb", "sqs"})
 
 
 class Fault(StrEnum):
-    """What happens to a call."""
+    """Fault of a call."""
 
-    THROTTLE = "throttle"  # refused: too many
+    THROTTLE = "throttle"  # refused: too many requests
     ERROR = "error"  # refused: HTTP 500
     LOST = "lost"  # done, then the connection ends without an answer
     HELD = "held"  # done, then no answer until the client gives up
     PARTIAL = "partial"  # done for a part of the batch
-    TWICE = "twice"  # a batch of messages is sent, and sent again
+    TWICE = "twice"  # a batch of messages is sent twice
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rates:
-    """How often a call goes wrong, each way; shares of 1."""
+    """Rates of each fault; shares of 1."""
 
     throttle: float = 0.05
     error: float = 0.03
@@ -41,12 +41,14 @@ class Rates:
     storm: float = 0.002
     storm_calls: int = 40
     storm_throttle: float = 0.7
-    life_calls: float = 70.0  # of all workers together, from one that dies to the next
-    lives: int = 60  # a cold start takes the emulator 3 to 5 s of CPU: more, and nobody works
+    life_calls: float = 70.0  # calls of all workers together between two deaths
+    lives: int = (
+        60  # a cold start takes the emulator 3 to 5 s of CPU; with more deaths no work is done
+    )
     later_s_max: float = 1.5
 
     def of(self, operation: str) -> Mapping[Fault, float]:
-        """Say what may happen to an operation."""
+        """Possible faults of an operation."""
         rates = {
             Fault.THROTTLE: self.throttle,
             Fault.ERROR: self.error,
@@ -61,16 +63,16 @@ class Rates:
 
 
 class Moment(StrEnum):
-    """When a worker dies of a call."""
+    """Moment of a worker's death relative to a call."""
 
-    BEFORE = "before"  # it has asked, and nothing is done
-    AFTER = "after"  # it is done, and the worker never learns of it
-    LATER = "later"  # a while after, whatever it does by then
+    BEFORE = "before"  # before the call is forwarded
+    AFTER = "after"  # after the call is done, without an answer
+    LATER = "later"  # some time after the call
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Doom:
-    """The end of a worker."""
+    """Death of a worker."""
 
     moment: Moment
     delay_s: float = 0.0
@@ -89,7 +91,7 @@ class Plan:
         self._storms: dict[str, int] = {}
 
     def draw(self, service: str, operation: str) -> Fault | None:
-        """Decide on the next call of an operation."""
+        """Draw the fault of an operation's next call."""
         if service not in SERVICES:
             return None
         chance = self.chance(operation)
@@ -107,10 +109,10 @@ class Plan:
         return None
 
     def doom(self) -> Doom | None:
-        """Say whether the worker that makes the next call dies of it.
+        """Draw whether the worker that makes the next call dies.
 
-        Lives are counted in calls and not in seconds: on a slow machine workers would die before
-        they have begun, and nothing would be in their hands.
+        Lives are counted in calls, not in seconds: on a slow machine, workers would die before they
+        start to work.
         """
         self._calls_left -= 1
         if self._calls_left > 0 or self._lives_left == 0:
@@ -125,7 +127,7 @@ class Plan:
         return self._dooms.expovariate(1 / self._rates.life_calls)
 
     def chance(self, operation: str) -> Random:
-        """Return an operation's own source of chance."""
+        """Randomness of an operation."""
         if operation not in self._chances:
             self._chances[operation] = Random(f"{self._seed}/{operation}")
         return self._chances[operation]

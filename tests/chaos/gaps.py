@@ -1,18 +1,19 @@
-"""How close requests came to each other, as the host itself saw them.
+"""Distances between requests, as the host itself sees them.
 
-A request is sent in its slot and noted when it arrives; one that was held up on its way (a new
-connection, a busy machine) comes closer to the next one, which no sender can rule out. What the
-product does promise is that a request is not *sent* sooner than the delay after the one before it,
-so it cannot arrive sooner than the delay after that one was sent. When a request was sent is known
-from its row. Rules
+A request is sent in its slot and logged on arrival. If it is delayed on its way (a new connection,
+a busy machine), it arrives closer to the next one, which no sender can avoid. The product promises
+that a request is not *sent* sooner than the delay after the one before it. So it cannot arrive
+sooner than the delay after that one was sent. The send time of a request is in its row.
 
-- A gap is short if its second request arrived sooner than the delay after its first was sent, by
-  more than `TOLERANCE_MS`: both moments are cut to the millisecond (1 ms each), and the clock of
-  the site runs on by itself from its start while the workers' is slewed, by 500 ppm at most; the
-  rest is for that.
-- A first request without a row (its answer was 429 or 500, or its worker died) may have been held
-  up as long as the longest of its host was; beyond that its gap is short too.
-- robots.txt is asked for at the crawl's own delay: nobody knows the host's before.
+Rules
+- A gap is short if its second request arrives sooner than the delay after its first was sent, by
+  more than `TOLERANCE_MS`. Both times are truncated to milliseconds (1 ms each). The site's clock
+  runs freely from its start while the workers' clock is slewed, by at most 500 ppm; the rest is for
+  that.
+- A first request without a row (its answer was 429 or 500, or its worker died) may have been
+  delayed as long as the longest of its host. Beyond that its gap is short, too.
+- robots.txt is requested at the delay of the crawl, because the delay of the host is not known
+  before.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ ROBOTS = "/robots.txt"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arrival:
-    """A request as a host noted it."""
+    """A request in the log of a host."""
 
     at_ms: int
     path: str
@@ -35,10 +36,10 @@ class Arrival:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gaps:
-    """What came of a host's requests; `smallest_ms` as they arrived, `fair_ms` as they were sent.
+    """Gaps of a host's requests; `smallest_ms` is between arrivals.
 
-    `fair_ms` is the smallest distance from a request's sending to the arrival of the next one;
-    `close` counts gaps below the delay, and `short` those of them that nothing excuses.
+    `fair_ms` is the smallest time from a sending to the next arrival. `close` counts gaps below the
+    delay, and `short` those without an excuse.
     """
 
     requests: int
@@ -53,7 +54,7 @@ class Gaps:
 def measure(
     arrivals: Sequence[Arrival], sent: Mapping[str, int], *, delay_ms: int, robots_delay_ms: int
 ) -> Gaps:
-    """Measure a host's gaps; `sent` says of paths when the request that counted was sent."""
+    """Gaps of a host; `sent` has the send time of the recorded request of each path."""
     held = _held_up(arrivals, sent)
     worst_ms = max(held.values(), default=0)
     raw: list[int] = []
@@ -80,7 +81,7 @@ def measure(
 
 
 def _held_up(arrivals: Sequence[Arrival], sent: Mapping[str, int]) -> dict[int, int]:
-    """Say how long requests were on their way, by their place: of each path, the one in its row."""
+    """Travel times of requests by index: of each path, the recorded one."""
     held: dict[int, int] = {}
     found: set[str] = set()
     for place, arrival in enumerate(arrivals):

@@ -1,12 +1,12 @@
-"""The site to be crawled, by a seed: its pages, where they link, and what a crawl must come to.
+"""The generated site: pages, links, and the expected result of a crawl.
 
 Rules
-- Exactly as many pages as asked for can be reached from the first one: the pages are a tree. Links
-  across come on top, so that most pages are found many times, by several workers at once; but
-  every `LONELY`th page is linked once only, so that a link that gets lost is a page that is missed.
-- Some pages are reached through a redirect only; some fail at first, with 500 or with 429.
-- Some links lead to what robots.txt forbids.
-- Pages lie on several hosts, each with a delay of its own in its robots.txt.
+- The given number of pages is reachable from the first one: the pages are a tree. Additional links
+  make several workers find most pages at once. Every `LONELY`th page has one link only, so that a
+  lost link is a missing page.
+- Some pages are behind a redirect; some fail first, with 500 or 429.
+- Some links lead to pages that robots.txt forbids.
+- Pages are on several hosts, each with its own delay in robots.txt.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from random import Random
 
-DELAYS_MS = (20, 30, 40, 50)  # a host each
-CRAWL_DELAY_MS = min(DELAYS_MS)  # asked for by the crawl itself, for every host
+DELAYS_MS = (20, 30, 40, 50)  # one per host
+CRAWL_DELAY_MS = min(DELAYS_MS)  # requested by the crawl for every host
 FANOUT = 4
 CROSS_LINKS = 6
 LONELY = 3
@@ -30,7 +30,7 @@ FORBIDDEN_PREFIX = "/private/"
 
 
 class Kind(StrEnum):
-    """How a page answers."""
+    """Answers of a page."""
 
     PLAIN = "plain"
     FAILING = "failing"  # 500, then 200
@@ -39,19 +39,18 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where something lies."""
+    """Host and path."""
 
     host: int
     path: str
 
     def url(self, hosts: Sequence[str]) -> str:
-        """Spell it."""
         return hosts[self.host] + self.path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """A page, and where it links."""
+    """A page with its links."""
 
     place: Place
     kind: Kind
@@ -68,17 +67,17 @@ class Layout:
 
     @property
     def start(self) -> Place:
-        """Return where a crawl begins."""
+        """Start of a crawl."""
         return self.pages[0].place
 
     @property
     def failures(self) -> int:
-        """Count the requests that a crawl must make in vain."""
+        """Number of requests that must fail."""
         return sum(page.kind is not Kind.PLAIN for page in self.pages)
 
 
 def generate(seed: int, pages: int, hosts: int = len(DELAYS_MS)) -> Layout:
-    """Lay a site out; the same for the same seed."""
+    """Generate a site, the same for the same seed."""
     chance = Random(f"{seed}/site")
     places = [Place(host=chance.randrange(hosts), path=f"/{number}") for number in range(pages)]
     links: list[list[Place]] = [[] for _ in range(pages)]

@@ -1,4 +1,4 @@
-"""A host with one page that kills the worker that asks for it: who reads it, dies of it."""
+"""A host with one page that kills the worker that requests it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PATH = "/lethal"
 
 
 class Lethal:
-    """The host; `armed` says whether it kills, `find` tells who is at a connection's other end."""
+    """The host; it kills if `armed`, and `find` returns the worker of a connection."""
 
     def __init__(self, find: Find) -> None:
         self.url = ""
@@ -29,7 +29,7 @@ class Lethal:
         self._find = find
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
-        """Answer, or kill."""
+        """Answer or kill."""
         if request.raw_path == "/robots.txt":
             answer = robots("User-agent: *\n")
             return web.Response(status=answer.status, headers=answer.headers, body=answer.body)
@@ -42,7 +42,7 @@ class Lethal:
 
 @contextlib.asynccontextmanager
 async def standing(find: Find) -> AsyncIterator[Lethal]:
-    """Have the host for the length of a block."""
+    """Run the host during a block."""
     lethal = Lethal(find)
     runner = web.ServerRunner(web.Server(lethal.handle, access_log=None), shutdown_timeout=0.1)
     await runner.setup()

@@ -1,7 +1,7 @@
-"""Which processes are the workers of our emulator, and which of them holds a connection.
+"""Worker processes of our emulator, and the holder of a connection.
 
-A worker is a child of the emulator that runs the runtime's script in the function's own folder
-(MiniStack: `…/ministack-lambda-<function>-<random>/_worker.py`). Nobody else's process is that.
+A worker is a child of the emulator that runs the runtime's script in the folder of the function
+(MiniStack: `…/ministack-lambda-<function>-<random>/_worker.py`).
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
     from asyncio import BaseTransport
     from collections.abc import Callable, Iterable
 
-    Find = Callable[[BaseTransport], Identity | None]  # who is at the other end
+    Find = Callable[[BaseTransport], Identity | None]  # worker at the other end of a connection
 
 PROC = Path("/proc")
 SCRIPT = "_worker.py"
-LOOPBACK = "0100007F"  # 127.0.0.1 as the kernel spells it, least significant byte first
+LOOPBACK = "0100007F"  # 127.0.0.1 in the kernel's format, least significant byte first
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Process:
-    """One line of the process table."""
+    """A line of the process table."""
 
     pid: int
     parent: int
@@ -36,11 +36,11 @@ class Process:
 
 
 def table(proc: Path = PROC) -> list[Process]:
-    """Read the process table; who ends meanwhile is not in it."""
+    """Process table without processes that end meanwhile."""
     found = []
     for entry in proc.glob("[0-9]*"):
         with contextlib.suppress(OSError, IndexError, ValueError):
-            # proc(5): "pid (name) state ppid …"; the name may hold anything.
+            # proc(5): "pid (name) state ppid …"; the name may contain any character.
             fields = (entry / "stat").read_text().rpartition(")")[2].split()
             words = (entry / "cmdline").read_bytes().decode(errors="replace").split("\0")
             found.append(
@@ -50,7 +50,7 @@ def table(proc: Path = PROC) -> list[Process]:
 
 
 def workers(processes: Iterable[Process], emulator: int, function: str) -> list[int]:
-    """Return the ids of an emulator's workers that run a function, in order."""
+    """Ids of an emulator's workers that run a function, in order."""
     return sorted(
         process.pid
         for process in processes
@@ -64,10 +64,10 @@ def _runs(words: tuple[str, ...], function: str) -> bool:
 
 
 def socket_of(connections: str, port: int, remote: int) -> str | None:
-    """Find the inode of the socket from a local port to a remote one in what /proc/net/tcp says.
+    """Inode of the socket from a local port to a remote one, in the text of /proc/net/tcp.
 
-    The local port alone would not tell: the kernel gives one to many connections at a time, as
-    long as they lead elsewhere, and one that is closed stands there for a minute yet.
+    The local port alone is ambiguous: several connections to different ports may share it, and a
+    closed one stays listed for a minute.
     """
     wanted = [f"{LOOPBACK}:{port:04X}", f"{LOOPBACK}:{remote:04X}"]
     for line in connections.splitlines()[1:]:
@@ -78,7 +78,7 @@ def socket_of(connections: str, port: int, remote: int) -> str | None:
 
 
 def holder(port: int, remote: int, candidates: Iterable[int], proc: Path = PROC) -> Identity | None:
-    """Tell which of these processes has the connection from a local port to a remote one."""
+    """Process with the connection from a local port to a remote one."""
     inode = socket_of((proc / "net" / "tcp").read_text(), port, remote)
     for pid in candidates:
         with contextlib.suppress(OSError):
@@ -89,12 +89,12 @@ def holder(port: int, remote: int, candidates: Iterable[int], proc: Path = PROC)
 
 
 def ends(transport: BaseTransport) -> tuple[int, int]:
-    """Return a connection's ports as who is at its other end has them: local, remote."""
+    """Local and remote port of a connection, as the process at its other end sees them."""
     return transport.get_extra_info("peername")[1], transport.get_extra_info("sockname")[1]
 
 
 def kill(process: Identity | None) -> bool:
-    """Kill a process as a crash does; False if it is not there, or not any more."""
+    """Kill a process; False if it does not run any more."""
     if process is None or not is_running(process):
         return False
     try:

@@ -1,4 +1,4 @@
-"""What stands between the workers and the emulator: hands calls on, or does as the plan says."""
+"""Proxy between the workers and the emulator: forwards calls, or injects the planned faults."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ HOST = "127.0.0.1"
 HOLD_S = 6.0  # the workers' clients give up after 5 s
 RECORDED_MAX = 20_000
 BODY_BYTES_MAX = 8 * 1024 * 1024
-# Of one connection and not of the message (RFC 9110, 7.6.1), or no longer true of a changed body.
+# Headers of one connection (RFC 9110, 7.6.1), or wrong for a changed body.
 NOT_HANDED_ON = frozenset(
     {"connection", "content-length", "expect", "host", "keep-alive", "transfer-encoding"}
     | {"x-amz-crc32"}
@@ -32,7 +32,7 @@ NOT_HANDED_ON = frozenset(
 
 
 class Proxy:
-    """Calls of the workers on their way; `armed` says whether anything happens to them."""
+    """Forwards calls of the workers; it injects faults if `armed`."""
 
     def __init__(self, plan: Plan, target: str, find: Find) -> None:
         self.url = ""
@@ -51,7 +51,7 @@ class Proxy:
         """Answer one call."""
         service, operation = wire.operation_of(request.headers.get("X-Amz-Target"))
         if request.headers.get("Expect", "").lower() == "100-continue" and request.transport:
-            # Clients of S3 wait for it, and this kind of server does not say it.
+            # S3 clients wait for it, and this kind of server does not send it.
             request.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         body = await request.read()
         self.calls[f"{service}.{operation}"] += 1
@@ -93,16 +93,16 @@ class Proxy:
                     await asyncio.sleep(HOLD_S)
                 if request.transport is not None:
                     request.transport.abort()
-                return web.Response(status=wire.SERVER_ERROR)  # to nobody
+                return web.Response(status=wire.SERVER_ERROR)  # nobody receives it
 
     async def _end(self, doom: Doom, request: web.BaseRequest, body: bytes) -> web.Response:
-        """Kill who asks: before it is done, after, or a while later."""
+        """Kill the calling worker: before the call is done, after it, or later."""
         transport = request.transport
         worker = self._find(transport) if transport else None
         match doom.moment:
             case Moment.BEFORE:
                 self.kills[doom.moment] += processes.kill(worker)
-                return web.Response(status=wire.SERVER_ERROR)  # to nobody
+                return web.Response(status=wire.SERVER_ERROR)  # nobody receives it
             case Moment.AFTER:
                 answer = await self._forward(request, body)
                 self.kills[doom.moment] += processes.kill(worker)
@@ -156,9 +156,9 @@ class Proxy:
 
 @contextlib.asynccontextmanager
 async def standing(plan: Plan, target: str, find: Find) -> AsyncIterator[Proxy]:
-    """Have a proxy before an endpoint for the length of a block, disarmed at first.
+    """Run a proxy before an endpoint during a block, disarmed at first.
 
-    `find` tells which worker is at the other end of a connection.
+    `find` returns the worker at the other end of a connection.
     """
     proxy = Proxy(plan, target, find)
     server = web.Server(proxy.handle, access_log=None, keepalive_timeout=60)

@@ -1,10 +1,10 @@
-"""The deployed stack of a run: tuned for haste, started on its crawls, and read from its tables.
+"""The deployed stack of a run: tuned for speed, with its crawls and tables.
 
 Rules
-- What is deployed is what `orbweaver local up` deploys; the tuning comes on top, by the APIs.
-- The function's time is short, and the queues' visibility as many times that as is deployed (six,
-  see `infra/frontier.py`): what a killed worker held is back within a minute.
-- Workers speak to the proxy, by a variable of the function; everything here does not.
+- The stack is that of `orbweaver local up`; the tuning is applied by the APIs.
+- The function's timeout is short, and the queues' visibility timeout is the deployed multiple of it
+  (six, see `infra/frontier.py`), so messages of a killed worker return within a minute.
+- Only workers use the proxy, by a variable of the function.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ RULE = "chaos-completed"
 PATTERN = {"source": ["orbweaver"], "detail-type": ["CrawlCompleted"]}
 COUNTS_PREFIX = "n."
 READY_S_MAX = 30.0
-TIMED_OUT = "killing worker"  # of the emulator, once an invocation
+TIMED_OUT = "killing worker"  # in the emulator's log, once per invocation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Books:
-    """A crawl as its table has it."""
+    """State and counters of a crawl in its table."""
 
     state: str
     counts: dict[str, int]
 
     def sum(self, *keys: str) -> int:
-        """Add counters up."""
+        """Sum of counters."""
         return sum(self.counts.get(key, 0) for key in keys)
 
 
 class Rig:
-    """A stack, and clients of it that stay open."""
+    """A stack with open clients."""
 
     def __init__(self, stack: Stack, folder: Path, clients: dict[str, Any]) -> None:
         self.stand = Stand(stack, folder)
@@ -54,7 +54,7 @@ class Rig:
         self._events = ""
 
     def tune(self, tuning: Tuning, endpoint_url: str) -> None:
-        """Set the workers' times and where they speak to, and the queues to match."""
+        """Set the timeouts and the endpoint of the workers, and the queues to match."""
         functions, sqs = self._clients["lambda"], self._clients["sqs"]
         found = functions.get_function_configuration(FunctionName=self.function)
         variables = found["Environment"]["Variables"] | tuning.variables()
@@ -96,12 +96,12 @@ class Rig:
             raise RuntimeError(f"{crawl} could not be started: {done.stdout}{done.stderr}")
 
     def send(self, *bodies: str) -> None:
-        """Send messages to the queue of packs, a few at a time."""
+        """Send messages to the queue of packs in small batches."""
         for first in range(0, len(bodies), 10):
             self.stand.send(*bodies[first : first + 10], queue="PackQueueUrl")
 
     def books(self, crawl: str) -> Books:
-        """Read a crawl's state and counters."""
+        """State and counters of a crawl."""
         state, counts = "unknown", dict[str, int]()
         for item in self._scan("CrawlsTable", "k", crawl):
             if item["k"]["S"] == crawl:
@@ -114,7 +114,7 @@ class Rig:
         return Books(state=state, counts=counts)
 
     def rows(self, crawl: str) -> tuple[Row, ...]:
-        """Read a crawl's page records."""
+        """Page records of a crawl."""
         return tuple(
             Row(
                 url=item["url"]["S"],
@@ -149,16 +149,16 @@ class Rig:
         )
 
     def timeouts(self) -> int:
-        """Count the invocations that were cut off by their time."""
+        """Number of invocations that timed out."""
         return self.emulator.log.read_text(errors="replace").count(TIMED_OUT)
 
     def queued(self) -> int:
-        """Count the messages on both lanes, waiting, delayed or in work."""
+        """Number of messages on both lanes: waiting, delayed or in flight."""
         return self.stand.queued()
 
     @contextlib.contextmanager
     def listening(self) -> Iterator[None]:
-        """Have completed crawls announced on a queue of this run."""
+        """Deliver completed-crawl events to a queue of this run."""
         sqs, events = self._clients["sqs"], self._clients["events"]
         self._events = sqs.create_queue(QueueName=RULE)["QueueUrl"]
         names = ["QueueArn"]
@@ -169,11 +169,11 @@ class Rig:
         yield
 
     def announced(self) -> list[dict[str, Any]]:
-        """Take the details of the events that came."""
+        """Take the details of received events."""
         return [json.loads(message["Body"])["detail"] for message in self.stand.take(self._events)]
 
     def wait_ready(self) -> None:
-        """Wait until the function has taken its tuning over."""
+        """Wait until the function has its new configuration."""
         deadline_s = time.monotonic() + READY_S_MAX
         while time.monotonic() < deadline_s:
             found = self._clients["lambda"].get_function_configuration(FunctionName=self.function)

@@ -1,12 +1,13 @@
 """One run: a storm over a crawl, the calm after it, and the evidence.
 
-1. The stack and the site are started; the workers are pointed at the proxy.
-2. Two crawls are started: of the site, and of a page that kills whoever reads it. A body that is no
-   message is dropped on the queue.
-3. The storm: calls go wrong, workers are killed, old messages are sent again. It ends when a share
-   of the site is done, or its time is over.
-4. The calm: the crawl must finish and the queues run dry. Then old messages come once more.
-5. The dead letters are taken; the lethal page turns harmless, its message is moved back, and ends.
+1. The stack and the site are started; the workers use the proxy.
+2. Two crawls are started: of the site, and of a page that kills its worker. An invalid body is sent
+to the queue.
+3. The storm: calls fail, workers are killed, old messages are sent again. It ends when a share of
+the site is done, or after a time.
+4. The calm: the crawl must finish and the queues must drain. Then old messages are sent once more.
+5. The dead letters are taken. The lethal page becomes harmless, and its message is redriven and
+ends.
 """
 
 from __future__ import annotations
@@ -44,20 +45,20 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-FOLDER = places.LOCAL / "chaos"  # keeps the logs of the functions, a file a seed
+FOLDER = places.LOCAL / "chaos"  # logs of the functions, a file per seed
 MAIN, LETHAL = "chaos", "lethal"
 POISON = '{"v":1,"pack":"chaos-poison","crawl":'
 POLL_S = 1.0
 TOLD_EVERY_S = 5.0
 ENDS = ("fetched", "redirected", "skipped", "failed")
-# Whoever dies of the seeds keeps all others waiting: the storm begins when there is work for many.
+# A death during the seeds delays everything, so the storm begins when many workers have packs.
 CLAIMED_FIRST = 40
-PATIENCE = 1.5  # a storm lasts this much longer where too few workers have died
-IDLE_SIGHTS = 2  # a message is nowhere to be counted for a moment, between two states
+PATIENCE = 1.5  # a storm lasts this much longer if too few workers have died
+IDLE_SIGHTS = 2  # a message between two states is counted nowhere for a moment
 
 
 def run(seed: int, scale: Scale, say: Say) -> Evidence:
-    """Run it all; what is started here ends here."""
+    """Run everything; all processes started here end here."""
     with (
         tempfile.TemporaryDirectory() as folder,
         site.running(seed, scale.pages) as hosts,
@@ -72,14 +73,14 @@ def run(seed: int, scale: Scale, say: Say) -> Evidence:
 
 
 def _context(hosts: Sequence[Child]) -> dict[str, str]:
-    """Open the hosts' ports: one of them is a seed, and leads to all others."""
+    """Allow the hosts' ports: one host is a seed and links to all others."""
     opened = (host.url.removeprefix("http://").rstrip("/") for host in hosts)
     allowed = ",".join((LOCAL_CONTEXT["allow_addresses"], *opened))
     return {**LOCAL_CONTEXT, "allow_addresses": allowed}
 
 
 class _Run:
-    """The parts of a run, and how far it is."""
+    """The parts of a run, and its progress."""
 
     def __init__(
         self, seed: int, scale: Scale, say: Say, made: Rig, hosts: Sequence[Child]
@@ -128,7 +129,7 @@ class _Run:
     def _begin(self, between: proxy.Proxy, killer: lethal.Lethal) -> None:
         self._rig.tune(self._scale.tuning, between.url)
         self._rig.wait_ready()
-        # Through the proxy, so that the seeds are among what is sent again.
+        # Through the proxy, so that the seeds are among the messages that are sent again.
         options = ("--delay", str(CRAWL_DELAY_MS / 1000), "--max-depth", "50", "--scope", "any")
         start = self._layout.start.url(self._urls)
         if self._scale.lethal:
@@ -139,7 +140,7 @@ class _Run:
     # --- the storm ------------------------------------------------------------------------------
 
     async def _storm(self, between: proxy.Proxy) -> float:
-        """Let it rage; how long it did, in seconds."""
+        """Run the storm; return its duration in seconds."""
         scale = self._scale
         enough = round(self._expected().total * scale.storm_share)
         while time.monotonic() < self._deadline_s:
@@ -165,7 +166,7 @@ class _Run:
         return time.monotonic() - began_s
 
     def _find(self, transport: asyncio.BaseTransport) -> Identity | None:
-        """Tell which worker is at the other end of a connection."""
+        """Worker at the other end of a connection."""
         emulator = self._rig.emulator.process.pid
         workers = processes.workers(processes.table(), emulator, self._rig.function)
         return processes.holder(*processes.ends(transport), workers)
@@ -177,9 +178,12 @@ class _Run:
             self._replayed += await self._replay(between, chance, "storm")
 
     async def _replay(self, between: proxy.Proxy, chance: Random, when: str) -> int:
-        """Send recorded messages again: in a storm half of them fresh, later any; how many."""
+        """Send recorded messages again: half of them recent during a storm, else any.
+
+        Return their number.
+        """
         crawl_url = self._rig.stand.outputs["PackQueueUrl"].rpartition("/")[2]
-        # Not the lethal page: a copy of it is one more page that kills.
+        # Not the lethal page: its copy would be one more lethal page.
         bodies = [
             body
             for url, body in between.sent
@@ -212,7 +216,7 @@ class _Run:
         return books
 
     async def _settle(self, phase: str, between: proxy.Proxy) -> None:
-        """Wait until the crawl is finished and nothing is queued; no longer than there is time."""
+        """Wait until the crawl is finished and the queues are empty, up to a limit."""
         idle = 0
         while idle < IDLE_SIGHTS and time.monotonic() < self._deadline_s:
             await asyncio.sleep(POLL_S)
@@ -221,7 +225,7 @@ class _Run:
             idle = idle + 1 if quiet else 0
 
     async def _revive(self, dead: Sequence[Letter], between: proxy.Proxy) -> None:
-        """Move what is left of the lethal page back, as an operator does once it is mended."""
+        """Redrive the lethal page like an operator after a fix."""
         bodies = sorted({letter.body for letter in dead if lethal.PATH in letter.body})
         if bodies:
             await asyncio.to_thread(self._rig.send, *bodies)
@@ -283,7 +287,7 @@ class _Run:
             state=books.state,
             counts=books.counts,
             announced=tuple(
-                # What it cost is among its counts as well, and is in no count of what happened.
+                # The counts include the cost, which is no count of outcomes.
                 {
                     key: count
                     for key, count in counts.items()

@@ -1,4 +1,4 @@
-"""How large a run is: the one that `make chaos` does, and one for a test."""
+"""Sizes of runs: that of `make chaos`, and a small one for a test."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from tests.chaos.faults import Fault, Rates
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tuning:
-    """How the workers are set for a run, in seconds."""
+    """Worker settings of a run, in seconds."""
 
     timeout_s: int
     fetch_total_s: float
     apply_reserve_s: float
-    # A worker is killed many times here: an honest message must outlive that.
+    # Workers are killed many times, and an honest message must survive.
     receive_max: int = 30
 
     def variables(self) -> dict[str, str]:
-        """Return the variables of the function."""
+        """Environment variables of the function."""
         values = {
             "fetch_total_s": self.fetch_total_s,
             "apply_reserve_s": self.apply_reserve_s,
@@ -31,7 +31,7 @@ class Tuning:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scale:
-    """How large a run is."""
+    """Size of a run."""
 
     pages: int
     tuning: Tuning
@@ -44,11 +44,11 @@ class Scale:
     late_count: int = 60
     kinds: frozenset[Fault] = frozenset(Fault)
     lethal: bool = True
-    total_s_max: float = 900.0  # about 360 on two cores that nobody else wants
+    total_s_max: float = 900.0  # about 360 on two idle cores
 
 
 FULL = Scale(pages=3_000, tuning=Tuning(timeout_s=10, fetch_total_s=2.0, apply_reserve_s=5.0))
-# Small enough for a test: what a kill leaves behind is back after 18 s.
+# Small enough for a test: messages of a killed worker return after 18 s.
 SMALL = Scale(
     pages=150,
     tuning=Tuning(timeout_s=3, fetch_total_s=0.75, apply_reserve_s=1.25),

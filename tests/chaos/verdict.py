@@ -1,4 +1,4 @@
-"""Whether what came of a run is as it must be: one line a promise, and the numbers behind it."""
+"""The verdict on a run: one line per promise, with its numbers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.chaos.gaps import Gaps
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """One promise, what was found, and whether it holds."""
+    """A promise, the finding, and whether it holds."""
 
     promise: str
     found: str
@@ -22,7 +22,7 @@ class Line:
 
 
 def judge(evidence: Evidence) -> tuple[Line, ...]:
-    """Hold a run against what is promised."""
+    """Check the promises on a run."""
     return (
         *_records(evidence),
         *_books(evidence),
@@ -134,7 +134,7 @@ def _dead(evidence: Evidence) -> list[Line]:
             strange.append(f"{letter.reason}: {letter.body[:120]}")
         else:
             found[name] += 1
-    # A burial whose answer was lost is repeated: dead letters come at least once, as all do.
+    # A dead-letter write without an answer is repeated: dead letters are delivered at least once.
     reasons = sorted({letter.reason for letter in evidence.dead})
     said = ", ".join(f"{name} x{number}" for name, number in sorted(found.items()))
     return [
@@ -189,7 +189,7 @@ def _some(items: Sequence[str] | frozenset[str] | set[str]) -> str:
 
 
 def text(evidence: Evidence, lines: Sequence[Line]) -> str:
-    """Print a verdict as a table."""
+    """Verdict as a table."""
     width = max(len(line.promise) for line in lines)
     rows = [
         f"{'ok  ' if line.holds else 'FAIL'}  {line.promise:<{width}}  {line.found}"
@@ -205,7 +205,7 @@ def text(evidence: Evidence, lines: Sequence[Line]) -> str:
 
 
 def document(evidence: Evidence, lines: Sequence[Line]) -> dict[str, Any]:
-    """Return a verdict as one JSON object."""
+    """Verdict as a JSON object."""
     storm = evidence.storm
     return {
         "seed": evidence.seed,

@@ -1,9 +1,9 @@
-"""AWS's JSON protocols, as far as faults are spelled in them.
+"""AWS's JSON protocols, as far as faults need them.
 
-- The operation is the part of `X-Amz-Target` behind the dot, the service the part before it.
-- An error is a body with `__type`, and for SQS the header `x-amzn-query-error` beside it.
-- A batch that was done in part: SQS names those that `Failed`; DynamoDB hands back
-  `UnprocessedItems` or `UnprocessedKeys`; a PartiQL batch has an error in the statement's place.
+- The operation is the part of `X-Amz-Target` after the dot, the service the part before it.
+- An error is a body with `__type`, and for SQS also the header `x-amzn-query-error`.
+- A partial batch: SQS lists `Failed` entries; DynamoDB returns `UnprocessedItems` or
+  `UnprocessedKeys`; a PartiQL batch has an error in place of the statement's result.
 
 Source: Smithy, AWS JSON 1.0; API references of Amazon SQS and Amazon DynamoDB.
 """
@@ -17,7 +17,7 @@ from typing import Any
 
 SERVICES = {"DynamoDB_20120810": "dynamodb", "AmazonSQS": "sqs", "AWSEvents": "events"}
 NAMESPACES = {"dynamodb": "com.amazonaws.dynamodb.v20120810#", "sqs": "com.amazonaws.sqs#"}
-# What each service says when it is asked too much, and when it is at fault itself.
+# Error codes of each service for throttling, and for its own faults.
 THROTTLES = {
     "dynamodb": (
         "ProvisionedThroughputExceededException",
@@ -32,7 +32,7 @@ BAD_REQUEST, SERVER_ERROR = 400, 500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """An answer that was made up."""
+    """A faked answer."""
 
     status: int
     body: bytes
@@ -40,18 +40,18 @@ class Reply:
 
 
 def operation_of(target: str | None) -> tuple[str, str]:
-    """Tell service and operation by `X-Amz-Target`; empty for another protocol."""
+    """Service and operation from `X-Amz-Target`; empty for another protocol."""
     prefix, _, operation = (target or "").partition(".")
     return SERVICES.get(prefix, ""), operation
 
 
 def throttled(service: str, chance: Random) -> Reply:
-    """Refuse a call in one of the service's ways."""
+    """A throttling error of the service."""
     return _error(service, chance.choice(THROTTLES[service]), BAD_REQUEST)
 
 
 def failed(service: str) -> Reply:
-    """Fail a call by the service's own fault."""
+    """A server error of the service."""
     return _error(service, ERRORS[service], SERVER_ERROR)
 
 
@@ -66,14 +66,14 @@ def _error(service: str, code: str, status: int) -> Reply:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """A batch cut in two: the request that goes on, and the entries that do not."""
+    """A split batch: the forwarded request, and the other entries."""
 
     operation: str
     request: bytes
     rest: dict[str, Any]
 
     def complete(self, answer: bytes) -> bytes:
-        """Say in the answer what was not done."""
+        """Add the entries that were not forwarded to the answer."""
         body: dict[str, Any] = json.loads(answer)
         match self.operation:
             case "SendMessageBatch":
@@ -89,7 +89,7 @@ class Part:
 
 
 def part(operation: str, request: bytes, chance: Random) -> Part | None:
-    """Cut a batch at a place given by chance; None for one that cannot be cut."""
+    """Split a batch at a random place; None if it cannot be split."""
     body: dict[str, Any] = json.loads(request)
     match operation:
         case "SendMessageBatch":
@@ -105,7 +105,7 @@ def _cut(
     operation: str, body: dict[str, Any], holder: dict[str, Any], key: str, chance: Random
 ) -> Part | None:
     entries = holder[key]
-    if len(entries) < 2:  # one part goes on, one does not
+    if len(entries) < 2:  # at least one part is forwarded, and one is not
         return None
     place = chance.randrange(1, len(entries))
     rest = {**holder, key: entries[place:]}
@@ -114,7 +114,7 @@ def _cut(
 
 
 def _cut_table(operation: str, body: dict[str, Any], chance: Random) -> Part | None:
-    """Cut what is asked of the first table; the product asks for one at a time."""
+    """Split the entries of the first table; the product uses one table per batch."""
     tables = body["RequestItems"]
     table = next(iter(tables))
     holder, key = (tables[table], "Keys") if operation == "BatchGetItem" else (tables, table)
@@ -135,7 +135,7 @@ def _refused(entry: dict[str, Any]) -> dict[str, Any]:
 
 
 def messages(operation: str, request: bytes) -> list[tuple[str, str]]:
-    """List the messages that a call sends: queue and body."""
+    """Messages that a call sends: queue and body."""
     if operation not in ("SendMessage", "SendMessageBatch"):
         return []
     body: dict[str, Any] = json.loads(request)

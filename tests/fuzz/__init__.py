@@ -1,9 +1,10 @@
-"""Fuzzing: what strangers write, in every shape that a fuzzer can think of.
+"""Fuzzing of all functions that read input from strangers.
 
     python -m tests.fuzz --seconds 60                   every target; finds in .local/fuzz
     python -m tests.fuzz --seconds 10 --only robots page
-    python -m tests.fuzz --slopes                       repeated fragments, to two megabytes
-    python -m tests.fuzz --worst --seconds 300          looks for the page that costs the most
+    python -m tests.fuzz --slopes                       repeated fragments, up to 2 MB
+    python -m tests.fuzz --worst --seconds 300          search for the most expensive page
 
-`targets.py` says what is fuzzed. Inputs worth keeping are in `corpus/`, and run with all tests.
+`targets.py` lists the fuzzed functions. `corpus/` has inputs worth keeping, which run with all
+tests.
 """

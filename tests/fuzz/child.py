@@ -1,4 +1,4 @@
-"""One fuzzer, in a process and an environment of its own: it ends with the process."""
+"""One fuzzer in its own process and environment, which ends with the process."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ with atheris.instrument_imports(include=["orbweaver"]):
 
 
 def main() -> None:
-    """Fuzz the target that the first word names; the others are the fuzzer's options."""
+    """Fuzz the target of the first argument; the others are options of the fuzzer."""
     name, *options = sys.argv[1:]
     atheris.Setup([sys.argv[0], *options], TARGETS[name].play)
     atheris.Fuzz()

@@ -1,4 +1,4 @@
-"""How cost grows with the input: fragments repeated, at sizes that double."""
+"""Growth of cost with the input: repeated fragments of doubling size."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from tests.fuzz.targets import KB, TARGETS, Target
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-# Twice the input may take so many times as long; four times the input, so many times that.
+# Maximum factor of time for twice the input, and for four times the input.
 RATIO_MAX = 2.6
-# Below that, noise is most of what is measured.
+# Shorter times are mostly noise.
 FLOOR_S = 0.005
 TRIES = 6
 SHOWN_BYTES_MAX = 2 * 1024 * KB
@@ -25,7 +25,7 @@ QUARTER_S_MAX = 0.6
 
 
 def cost_s(target: Target, data: bytes) -> float:
-    """Time of the processor that an input takes, without that of collecting others' garbage."""
+    """CPU time of an input, without garbage collection."""
     gc.collect(0)
     gc.disable()
     try:
@@ -38,7 +38,7 @@ def cost_s(target: Target, data: bytes) -> float:
 
 
 def growth(target: Target, fragment: bytes, size: int) -> float:
-    """How many times as long a size takes as a quarter of it does; the best of some tries."""
+    """Factor of time from a quarter of a size to the whole; the smallest of some tries."""
     quarter, whole = (target.repeated(fragment, part) for part in (size // 4, size))
     quarter_s = cost_s(target, quarter)
     if quarter_s > QUARTER_S_MAX:
@@ -53,7 +53,7 @@ def growth(target: Target, fragment: bytes, size: int) -> float:
 
 
 def show(names: Iterable[str]) -> bool:
-    """Print what grows faster than its input, or costs most; whether nothing does."""
+    """Print growth and cost of fragments; return whether all are within limits."""
     fine = True
     for name in names:
         target = TARGETS[name]

@@ -1,7 +1,7 @@
-"""What is fuzzed: functions that read what strangers write, and what each of them may do.
+"""Fuzzed functions and their limits.
 
-A target takes bytes, may raise what it declares and nothing else, and may take time and memory in
-proportion to the bytes. `fragments` are what it is fed many times over to see that it does.
+A target takes bytes, raises only declared exceptions, and takes time and memory in proportion to
+the bytes. `fragments` are repeated to check that.
 """
 
 from __future__ import annotations
@@ -36,25 +36,25 @@ if TYPE_CHECKING:
 
 URL = "https://example.com/a/b?c=d"
 LISTING = ("pages", "shop")
-# What an input may take of the processor at most, beside its share by bytes: a machine may be busy,
-# and a fuzzer counts every branch.
+# Fixed part of the CPU time of an input, besides its share by bytes: a machine may be busy, and a
+# fuzzer counts every branch.
 BASE_S, PER_KB_S = 0.5, 0.02
 KB = 1024
 
 
 class BrokenPromise(AssertionError):
-    """A target returned what it never should."""
+    """A target returned a forbidden result."""
 
 
 class Slow(AssertionError):
-    """A target took more time than its input may take."""
+    """A target took too much time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """One function, and what it may do.
+    """A function and its limits.
 
-    Of `bytes_max` at most such an input comes; `start` and `end` stand around repeated fragments.
+    Inputs have at most `bytes_max`; `start` and `end` surround repeated fragments.
     """
 
     name: str
@@ -66,7 +66,7 @@ class Target:
     fragments: tuple[bytes, ...]
 
     def play(self, data: bytes) -> None:
-        """Run an input; raises what is not declared, and `Slow` for what takes too long."""
+        """Run an input; raises undeclared exceptions, and `Slow` for too much time."""
         before_s = time.process_time()
         with suppress(*self.raises):
             self.run(data)
@@ -75,7 +75,7 @@ class Target:
             raise Slow(f"{self.name}: {took_s:.2f} s for {len(data)} bytes")
 
     def repeated(self, fragment: bytes, size: int) -> bytes:
-        """Make an input of about a size."""
+        """An input of about a size."""
         return self.start + fragment * (size // len(fragment)) + self.end
 
 
@@ -89,7 +89,7 @@ def _text(data: bytes) -> str:
 
 
 def _parted(data: bytes) -> tuple[str, bytes]:
-    """Take the first line for one argument, the rest for another."""
+    """First line as one argument, the rest as the other."""
     line, _, rest = data.partition(b"\n")
     return _text(line), rest
 
@@ -186,7 +186,7 @@ def _message(data: bytes) -> None:
 
 
 def _cursor(data: bytes) -> None:
-    # One with the checksum that anybody can work out, then one as it comes.
+    # One with the correct checksum, which anybody can compute, then one as given.
     forged = urlsafe_b64encode(cursor._sum(LISTING, data) + data).rstrip(b"=").decode()
     with suppress(cursor.CursorError):
         cursor.decode(LISTING, forged, ("", 0, ""))
@@ -437,7 +437,8 @@ TARGETS = {
             run=_definition,
             raises=(definition.DefinitionError,),
             bytes_max=256 * KB,
-            # Not "a.": the library reads dotted keys in quadratic time, in a file of one's own.
+            # Not "a.": the library reads dotted keys in quadratic time, but only in a file of the
+            # user.
             fragments=(
                 *(b"a = 1\n", b"[a]\n", b"[[items]]\n", b"seeds = ['x']\n", b"[", b'"'),
                 *(b"[[rules]]\nmatch = 'x'\n", b"a = [", b"#", b"\\u", b"'''"),

@@ -1,8 +1,8 @@
-"""A search for the page that costs the most: fragments put together, repeated, and measured.
+"""A search for the most expensive page: combined and repeated fragments are measured.
 
-Each page is read in a process of its own, as a worker reads it: links, text, main text, items. What
-costs much is changed a little and tried again; the most costly pages are shown stage by stage.
-Sizes differ, since large pages are read in other ways than small ones.
+Each page is read in its own process like in a worker: links, text, main text, items. Expensive
+pages are changed a little and tried again; the most expensive ones are shown by stage. Sizes
+differ, because large pages are read differently.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MB = 2**20
 SIZES = (MB // 8, MB // 2, 2 * MB, 5 * MB)
 CPU_S_MAX = 15
 KINDS_KEPT, KINDS_SHOWN = 24, 8
-# What a page may take at most in all: the scale on which seconds and megabytes are compared.
+# Limits of a page in total: the scale on which seconds and megabytes are compared.
 PAGE_S_MAX, PAGE_MB_MAX = 1.0, 200.0
 FRAGMENTS = tuple(
     dict.fromkeys(
@@ -52,19 +52,18 @@ STAGES: dict[str, Callable[[bytes], object]] = {
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A page of a size: a start, and fragments in turn."""
+    """A page of a size: a start, and repeated fragments."""
 
     start: bytes
     fragments: tuple[bytes, ...]
     size: int
 
     def page(self) -> bytes:
-        """Make it."""
         turn = b"".join(self.fragments)
         return self.start + turn * (self.size // len(turn))
 
     def changed(self, chance: random.Random) -> Kind:
-        """Make a kind that is a little different."""
+        """A slightly changed kind."""
         fragments = list(self.fragments)
         place = chance.randrange(len(fragments))
         match chance.randrange(5):
@@ -82,7 +81,7 @@ class Kind:
 
 
 def measured(html: bytes, stages: tuple[str, ...] = tuple(STAGES)) -> tuple[float, float]:
-    """Seconds of the processor, and megabytes, that it takes to read a page in all stages."""
+    """CPU seconds and megabytes to read a page in all stages."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
@@ -107,13 +106,13 @@ def measured(html: bytes, stages: tuple[str, ...] = tuple(STAGES)) -> tuple[floa
 
 
 def _resident_kb() -> int:
-    """Memory that the process has now, as its highest mark may be from before."""
+    """Current memory of the process; its peak may be from before."""
     with open("/proc/self/status", encoding="ascii") as status:  # noqa: PTH123 - no file
         return next(int(line.split()[1]) for line in status if line.startswith("VmRSS"))
 
 
 def search(seconds: int, seed: int = 1) -> None:
-    """Look for costly kinds of pages for a while, and print the worst."""
+    """Search for expensive pages for a while, and print the worst."""
     chance = random.Random(seed)
     end_s = time.monotonic() + seconds
     kinds = [

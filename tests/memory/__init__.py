@@ -1,9 +1,9 @@
-"""Every port in memory: for tests, for simulation, and as the shortest statement of each port.
+"""Every port in memory, for tests, for simulation, and as the shortest specification of each port.
 
-A `World` holds the state that AWS would hold; adapters over the same world are what different
-containers see. Each effect on one item is atomic, as in DynamoDB, and nothing larger is but for
-`commit`, `park` and `seal`, which are transactions. Before and after each effect the world's
-`gate` is awaited, with the name of the effect: a simulation delays, fails or kills there.
+A `World` has the state that AWS would have. Adapters over the same world are the views of different
+containers. Each effect on one item is atomic, as in DynamoDB. Only `commit`, `park` and `seal` are
+larger transactions. The world's `gate` is awaited before and after each effect with its name: there
+a simulation delays, fails or kills.
 """
 
 from tests.memory.backlog import MemoryBacklog

@@ -13,7 +13,6 @@ class MemoryBacklog(Gated):
     """Packs that wait for their hosts."""
 
     async def put(self, crawl: str, host: str, waiting: Sequence[WaitingPack]) -> None:
-        """See the port."""
         for one in waiting:
             await self._do(
                 "backlog.put",
@@ -21,12 +20,9 @@ class MemoryBacklog(Gated):
             )
 
     async def look(self, crawl: str, host: str, own: str = "") -> Line:
-        """See the port."""
         return await self._do("backlog.look", lambda: self._look(crawl, host, own))
 
     async def begin(self, beginning: Beginning) -> bool:
-        """See the port."""
-
         def transact() -> bool:
             world, key = self._world, (beginning.crawl, beginning.host)
             ledger = world.ledgers.get(beginning.unsent)
@@ -38,16 +34,12 @@ class MemoryBacklog(Gated):
         return await self._do("backlog.begin", transact)
 
     async def get(self, crawl: str, host: str, place: str) -> WaitingPack | None:
-        """See the port."""
         return await self._do("backlog.get", lambda: self._world.backlog[crawl, host].get(place))
 
     async def forget(self, crawl: str, host: str, place: str) -> None:
-        """See the port."""
         await self._do("backlog.leave", lambda: self._world.backlog[crawl, host].pop(place, None))
 
     async def leave(self, crawl: str, host: str, place: str, by: str = "") -> None:
-        """See the port."""
-
         def clear() -> None:
             line = self._world.out[crawl, host]
             if line.out == place:
@@ -57,14 +49,11 @@ class MemoryBacklog(Gated):
         await self.forget(crawl, host, place)
 
     async def standing(self, crawl: str, host: str, count_max: int) -> tuple[WaitingPack, ...]:
-        """See the port."""
         places = self._world.backlog[crawl, host]
         read = await self._do("backlog.look", lambda: [places[one] for one in sorted(places)])
         return tuple(read[:count_max])
 
     async def note_sent(self, crawl: str, host: str, read: WaitingPack, at_ms: int) -> bool:
-        """See the port."""
-
         def note() -> bool:
             places = self._world.backlog[crawl, host]
             there = places.get(read.place)

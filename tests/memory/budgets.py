@@ -1,4 +1,4 @@
-"""What crawls have used of their limits, in memory."""
+"""Budgets of crawls in memory."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ from tests.memory.world import Gated, World
 
 
 class MemoryBudgets(Gated):
-    """What is used of crawls' limits."""
+    """Used parts of crawls' limits."""
 
     async def take(self, taking: Taking) -> BudgetState | None:
-        """See the port."""
         budgets, key = self._world.budgets, (taking.crawl.id, taking.part)
 
         def reserve() -> BudgetState | None:
@@ -38,15 +37,12 @@ class MemoryBudgets(Gated):
         return await self._do("allowances.take", reserve)
 
     async def begin(self, crawl: Crawl, part: LimitPart, used: int) -> None:
-        """See the port."""
         await self._do(
             "allowances.begin",
             lambda: self._world.budgets.setdefault((crawl.id, part), BudgetState(used=used)),
         )
 
     async def settle(self, crawl: Crawl, settled: Sequence[Settlement]) -> None:
-        """See the port."""
-
         def give_back() -> None:
             for each in settled:
                 settle(self._world, crawl, each)
@@ -57,7 +53,6 @@ class MemoryBudgets(Gated):
     async def count(
         self, crawl: Crawl, pack_id: str, host: str, urls: Sequence[str], limit: int
     ) -> frozenset[str]:
-        """See the port."""
         world = self._world
 
         def add() -> frozenset[str]:
@@ -73,7 +68,7 @@ class MemoryBudgets(Gated):
 
 
 def settle(world: World, crawl: Crawl, settlement: Settlement) -> None:
-    """Give back what was reserved and not spent."""
+    """Return the unspent part of a reservation."""
     standing = world.budgets[crawl.id, settlement.part]
     world.budgets[crawl.id, settlement.part] = replace(
         standing,

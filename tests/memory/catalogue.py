@@ -13,8 +13,6 @@ class MemoryCatalogue(Gated):
     """Tables by their names for queries."""
 
     async def register(self, table: Table) -> None:
-        """See the port."""
-
         def put() -> None:
             held = self._world.catalogue
             name = query_name(table.name)
@@ -27,8 +25,6 @@ class MemoryCatalogue(Gated):
         await self._do("catalogue.register", put)
 
     async def remove(self, folder: str) -> int:
-        """See the port."""
-
         def drop() -> int:
             held = self._world.catalogue
             gone = [name for name, table in held.items() if table.name.startswith(folder)]

@@ -19,8 +19,6 @@ class MemoryFrontier(Gated):
     async def known(
         self, claimer: Claimer, urls: Sequence[str], modified: Mapping[str, int] = NOTHING
     ) -> Known:
-        """See the port."""
-
         def read() -> Known:
             claims = [
                 claim
@@ -44,12 +42,10 @@ class MemoryFrontier(Gated):
         return await self._do("frontier.known", read)
 
     async def claim(self, claimer: Claimer, targets: Sequence[Target]) -> frozenset[str]:
-        """See the port."""
         won = await asyncio.gather(*(self._claim(claimer, target) for target in targets))
         return frozenset(target.url for target, mine in zip(targets, won, strict=True) if mine)
 
     async def release(self, claimer: Claimer, urls: Sequence[str]) -> None:
-        """See the port."""
         claims = self._world.claims
 
         def give_back(url: str) -> None:
@@ -65,7 +61,6 @@ class MemoryFrontier(Gated):
             await self._do("frontier.release", lambda url=url: give_back(url))  # type: ignore[misc]
 
     async def abandon(self, crawl: Crawl, urls: Sequence[str]) -> None:
-        """See the port."""
         claims = self._world.claims
 
         def mark(url: str) -> None:
@@ -79,8 +74,6 @@ class MemoryFrontier(Gated):
             await self._do("frontier.abandon", lambda url=url: mark(url))  # type: ignore[misc]
 
     async def standing(self, name: str, url: str) -> StandingClaim | None:
-        """See the port."""
-
         def read() -> StandingClaim | None:
             claim = self._world.claims.get((name, url))
             if claim is None:
@@ -124,7 +117,7 @@ class MemoryFrontier(Gated):
 
 
 def _former(claim: Claim | None, claimer: Claimer) -> Claim | None:
-    """What a claim stands in the place of; one's own is no other."""
+    """Lapsed claim that a new one replaces; the claimer's own claim is none."""
     if claim is None:
         return None
     if claim.pack == claimer.pack:
@@ -133,7 +126,7 @@ def _former(claim: Claim | None, claimer: Claimer) -> Claim | None:
 
 
 def _seen_by(claimer: Claimer, claim: Claim) -> Claim | None:
-    """What a claimer sees of a claim: one that another run has abandoned is not there."""
+    """Claim as a claimer sees it: claims that another run has abandoned do not exist."""
     seen: Claim | None = claim
     while seen is not None and seen.unasked and seen.crawl != claimer.crawl:
         seen = seen.was
@@ -141,7 +134,7 @@ def _seen_by(claimer: Claimer, claim: Claim) -> Claim | None:
 
 
 def _holds(claim: Claim, claimer: Claimer, modified_at_ms: int | None) -> bool:
-    """Whether another's claim still holds: neither expired nor stale, deleted yet or not."""
+    """Whether another claim still holds: neither expired nor stale, deleted or not."""
     seen = _seen_by(claimer, claim)
     if seen is None:
         return False

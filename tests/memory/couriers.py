@@ -1,4 +1,4 @@
-"""Receivers of exports, and the queue of what is to be delivered, in memory."""
+"""Receivers of exports, and the delivery queue, in memory."""
 
 from __future__ import annotations
 
@@ -13,33 +13,29 @@ from tests.memory.world import Gate, Gated, Mail, World, open_gate
 
 
 class MemoryCourier(Gated):
-    """A receiver's folder: `shelf` is what lies there, which other couriers to it share."""
+    """A receiver's folder; `shelf` has its files, which other couriers share."""
 
     def __init__(
         self, world: World, shelf: dict[str, bytes], *, clock: Clock, gate: Gate = open_gate
     ) -> None:
-        """Bring what lies in the world's files to a shelf."""
+        """Transfer files of the world to a shelf."""
         super().__init__(world, gate)
         self._shelf = shelf
         self._clock = clock
 
     async def read(self, path: str, bytes_max: int) -> bytes | None:
-        """See the port."""
         body = await self._do("courier.read", lambda: self._shelf.get(path))
         check_size(path, len(body or b""), bytes_max)
         return body
 
     async def sizes(self, paths: Sequence[str]) -> Mapping[str, int]:
-        """See the port."""
         there = {path: len(self._shelf[path]) for path in paths if path in self._shelf}
         return await self._do("courier.sizes", lambda: there)
 
     async def write(self, path: str, body: bytes) -> None:
-        """See the port."""
         await self._do("courier.write", lambda: self._shelf.__setitem__(path, body))
 
     async def bring(self, file: File, deadline_ms: int) -> bool:
-        """See the port."""
         if self._clock.now_ms() >= deadline_ms:
             return False
         body = self._world.files.get(PREFIX + file.path)
@@ -49,25 +45,21 @@ class MemoryCourier(Gated):
         return True
 
     async def remove(self, remains: Sequence[Remains]) -> None:
-        """See the port."""
         for one in remains:
             await self._do("courier.remove", lambda one=one: self._shelf.pop(one.path, None))  # type: ignore[misc]
 
 
 class MemoryDeliveries(Gated):
-    """Orders as sent, put off and put aside; who delivers them is the test's business."""
+    """Sent, postponed and dead-lettered orders; the test delivers them."""
 
     async def send(self, body: str) -> None:
-        """See the port."""
         mail = Mail(body=body)
         await self._do("deliveries.send", lambda: self._world.sent.append(mail))
 
     async def postpone(self, handle: str, seconds: int) -> None:
-        """See the port."""
         mail = Mail(body=handle, delay_s=seconds)
         await self._do("deliveries.postpone", lambda: self._world.sent.append(mail))
 
     async def bury(self, body: str, reason: str) -> None:
-        """See the port."""
         mail = Mail(body=body, reason=reason)
         await self._do("deliveries.bury", lambda: self._world.buried.append(mail))

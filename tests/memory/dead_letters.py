@@ -1,4 +1,4 @@
-"""The dead-letter queue in memory, for whoever looks after it."""
+"""The dead-letter queue in memory, for its administration."""
 
 from __future__ import annotations
 
@@ -11,16 +11,13 @@ from tests.memory.world import Gate, Gated, Mail, World, open_gate
 
 
 class MemoryDeadLetters(Gated):
-    """Letters as buried, each hidden while somebody holds it."""
+    """Dead letters; a letter that is taken is hidden for a time."""
 
     def __init__(self, world: World, gate: Gate = open_gate, *, clock: Clock) -> None:
-        """See `world` through `gate`; `clock` says what is hidden still."""
         super().__init__(world, gate)
         self._clock = clock
 
     async def take(self, count_max: int, hold_s: int) -> tuple[DeadLetter, ...]:
-        """See the port."""
-
         def act() -> tuple[DeadLetter, ...]:
             now_ms = self._clock.now_ms()
             looks = self._world.looks
@@ -32,8 +29,6 @@ class MemoryDeadLetters(Gated):
         return await self._do("dead_letters.take", act)
 
     async def put_back(self, letters: Sequence[DeadLetter]) -> None:
-        """See the port."""
-
         def act() -> None:
             for letter in letters:
                 receives, _ = self._world.looks.get(letter.id, (0, 0))
@@ -42,7 +37,6 @@ class MemoryDeadLetters(Gated):
         await self._do("dead_letters.put_back", act)
 
     async def delete(self, letters: Sequence[DeadLetter]) -> None:
-        """See the port."""
         gone = {letter.id for letter in letters}
 
         def act() -> None:
@@ -54,13 +48,11 @@ class MemoryDeadLetters(Gated):
     async def resend(
         self, bodies: Sequence[str], source: MessageSource = MessageSource.PACKS
     ) -> None:
-        """See the port."""
         for body in bodies:
             mail = Mail(body=body, source=source)
             await self._do("queue.send", lambda mail=mail: self._world.sent.append(mail))  # type: ignore[misc]
 
     async def hidden(self) -> int:
-        """See the port `Lane`."""
         now_ms = self._clock.now_ms()
         return sum(1 for mail in self._mails if self._world.looks.get(mail.id, (0, 0))[1] > now_ms)
 
@@ -80,7 +72,7 @@ class MemoryDeadLetters(Gated):
 
 
 class MemoryLane(MemoryDeadLetters):
-    """The messages that wait on both lanes: what is held back can be taken, too."""
+    """Messages on both lanes; delayed ones can be taken, too."""
 
     @property
     def _mails(self) -> list[Mail]:

@@ -16,17 +16,14 @@ from tests.memory.world import Gated
 
 
 class MemoryHosts(Gated):
-    """Politeness units."""
+    """Hosts with their politeness state."""
 
     async def look(self, host: str) -> Host:
-        """See the port."""
         return await self._do("hosts.look", lambda: self._host(host))
 
     async def reserve(
         self, host: str, wanted: int, spacing_ms: int, now_ms: int, until_ms: int
     ) -> Slots:
-        """See the port."""
-
         def advance() -> Slots:
             before = self._host(host)
             after, slots = reserved(before, wanted, spacing_ms, now_ms, until_ms)
@@ -37,8 +34,6 @@ class MemoryHosts(Gated):
         return await self._do("hosts.reserve", advance)
 
     async def block(self, host: str, until_ms: int, strikes: int, now_ms: int) -> None:
-        """See the port."""
-
         def put() -> None:
             state = self._host(host)
             if until_ms > state.blocked_until_ms:
@@ -49,8 +44,6 @@ class MemoryHosts(Gated):
         await self._do("hosts.block", put)
 
     async def fail(self, host: str, now_ms: int, chance: float, *, probe: bool) -> Host:
-        """See the port."""
-
         def put() -> Host:
             state = after_failure(self._host(host), now_ms, chance, probe=probe)
             self._world.hosts[host] = state
@@ -59,16 +52,12 @@ class MemoryHosts(Gated):
         return await self._do("hosts.fail", put)
 
     async def recover(self, host: str) -> None:
-        """See the port."""
-
         def put() -> None:
             self._world.hosts[host] = replace(self._host(host), failures=0)
 
         await self._do("hosts.recover", put)
 
     async def probe(self, host: str, until_ms: int, now_ms: int) -> bool:
-        """See the port."""
-
         def put() -> bool:
             state = self._host(host)
             if not is_doubtful(state, now_ms):
@@ -79,19 +68,15 @@ class MemoryHosts(Gated):
         return await self._do("hosts.probe", put)
 
     async def keep_robots(self, host: str, entry: RobotsEntry) -> None:
-        """See the port."""
-
         def put() -> None:
             self._world.hosts[host] = replace(self._host(host), robots=entry)
 
         await self._do("hosts.keep_robots", put)
 
     async def cookies(self, crawl_id: str, site: str) -> str | None:
-        """See the port."""
         return await self._do("hosts.cookies", lambda: self._world.cookies.get((crawl_id, site)))
 
     async def keep_cookies(self, crawl_id: str, site: str, text: str, now_ms: int) -> None:
-        """See the port."""
         del now_ms
 
         def put() -> None:

@@ -24,10 +24,9 @@ DELAY_S_MAX = 900
 
 
 class MemoryQueue(Gated):
-    """Messages as sent; who delivers them is the test's business."""
+    """Sent messages; the test delivers them."""
 
     async def send(self, outgoing_packs: Sequence[OutgoingPack], *, express: bool) -> None:
-        """See the port."""
         for outgoing in outgoing_packs:
             mail = Mail(
                 body=encode(outgoing.pack),
@@ -38,18 +37,15 @@ class MemoryQueue(Gated):
             await self._do("queue.send", lambda mail=mail: self._world.sent.append(mail))  # type: ignore[misc]
 
     async def send_seeds(self, seeds: Sequence[SeedsMessage], *, express: bool) -> None:
-        """See the port."""
         for message in seeds:
             mail = Mail(body=encode(message), group=message.crawl, express=express)
             await self._do("queue.send", lambda mail=mail: self._world.sent.append(mail))  # type: ignore[misc]
 
     async def send_close(self, close: Close, delay_s: int) -> None:
-        """See the port."""
         mail = Mail(body=encode(close), delay_s=delay_s, group=close.crawl, express=True)
         await self._do("queue.send", lambda: self._world.sent.append(mail))
 
     async def hold(self, waiting: Sequence[WaitingMessage], *, express: bool) -> None:
-        """See the port."""
         for one in waiting:
             mail = Mail(
                 body=one.body,
@@ -61,22 +57,19 @@ class MemoryQueue(Gated):
             await self._do("queue.hold", lambda mail=mail: self._world.sent.append(mail))  # type: ignore[misc]
 
     async def retry_soon(self, receipts: Sequence[Receipt], delay_s: int) -> None:
-        """See the port."""
         self._world.retried += [(one.handle, delay_s) for one in receipts]
 
     async def bury(
         self, body: str, reason: str, source: MessageSource = MessageSource.PACKS
     ) -> None:
-        """See the port."""
         mail = Mail(body=body, reason=reason, source=source)
         await self._do("queue.bury", lambda: self._world.buried.append(mail))
 
 
 class MemoryOrders(Gated):
-    """What exporters are to do, as sent; who delivers it is the test's business."""
+    """Sent orders of exporters; the test delivers them."""
 
     async def send(self, bodies: Sequence[tuple[str, str]]) -> None:
-        """See the port."""
         for body, group in bodies:
             mail = Mail(body=body, group=group)
             await self._do("orders.send", lambda mail=mail: self._world.ordered.append(mail))  # type: ignore[misc]
@@ -86,11 +79,9 @@ class MemoryEvents(Gated):
     """The event bus."""
 
     async def completed(self, crawl: Crawl, total: Counts) -> None:
-        """See the port."""
         await self._do("events.completed", lambda: self._world.announced.append((crawl, total)))
 
     async def exported(self, manifest: Manifest, key: str) -> None:
-        """See the port."""
         await self._do("events.exported", lambda: self._world.exported.append((manifest, key)))
 
 
@@ -98,45 +89,36 @@ class MemoryFiles(Gated):
     """A bucket."""
 
     async def put(self, key: str, body: bytes) -> None:
-        """See the port."""
         await self._do("files.put", lambda: self._world.files.__setitem__(key, body))
 
     async def put_file(self, key: str, path: Path, sha256: str) -> None:
-        """See the port."""
-        del sha256  # of what lies there
+        del sha256  # computed from the stored bytes
         body = path.read_bytes()  # noqa: ASYNC240 - a test's own small file
         await self._do("files.put", lambda: self._world.files.__setitem__(key, body))
 
     async def print_of(self, key: str) -> Print | None:
-        """See the port."""
         body = await self._do("files.print", lambda: self._world.files.get(key))
         return None if body is None else Print(bytes=len(body), sha256=sha256(body).hexdigest())
 
     async def get(self, key: str, bytes_max: int | None = None) -> bytes | None:
-        """See the port."""
         body = await self._do("files.get", lambda: self._world.files.get(key))
         check_size(key, len(body or b""), bytes_max)
         return body
 
     async def cut(self, key: str, offset: int, length: int) -> bytes | None:
-        """See the port."""
         body = await self._do("files.cut", lambda: self._world.files.get(key))
         return None if body is None else check_cut(key, body[offset : offset + length], length)
 
     async def link(self, key: str, seconds: int) -> str:
-        """See the port."""
         return f"memory:{quote(key)}?seconds={seconds}"
 
     async def list(self, prefix: str) -> tuple[str, ...]:
-        """See the port."""
         return await self._do(
             "files.list",
             lambda: tuple(sorted(key for key in self._world.files if key.startswith(prefix))),
         )
 
     async def folders(self, prefix: str) -> tuple[str, ...]:
-        """See the port."""
-
         def look() -> tuple[str, ...]:
             below = (key[len(prefix) :] for key in self._world.files if key.startswith(prefix))
             return tuple(
@@ -146,7 +128,6 @@ class MemoryFiles(Gated):
         return await self._do("files.list", look)
 
     async def delete(self, keys: Sequence[str]) -> None:
-        """See the port."""
         for key in keys:
             await self._do("files.delete", lambda key=key: self._world.files.pop(key, None))  # type: ignore[misc]
 
@@ -155,8 +136,6 @@ class MemorySecrets(Gated):
     """Secrets by name."""
 
     async def read(self, name: str) -> str:
-        """See the port."""
-
         def look() -> str:
             if name not in self._world.secrets:
                 raise Permanent(f"there is no secret {name!r}")
@@ -169,38 +148,31 @@ class MemoryMetrics:
     """Counters."""
 
     def __init__(self) -> None:
-        """Start at zero."""
         self.totals: Counter[str] = Counter()
         self.values: defaultdict[str, list[float]] = defaultdict(list)
         self.failures: Counter[str] = Counter()
 
     def add(self, metric: Metric, value: float) -> None:
-        """See the port."""
         self.totals[metric] += int(value)
 
     def observe(self, metric: Metric, value: float) -> None:
-        """See the port."""
         self.values[metric].append(value)
 
     def fail(self, reason: Reason, number: int) -> None:
-        """See the port."""
         self.failures[reason] += number
 
     def flush(self) -> None:
-        """See the port; the totals stay, for whoever asks."""
+        """The totals stay, for tests."""
 
 
 class ManualClock:
-    """A clock that moves when told to, or by what its sleepers sleep."""
+    """A clock that moves only on command and by its sleepers."""
 
     def __init__(self, now_ms: int) -> None:
-        """Start at a moment."""
         self.at_ms = now_ms
 
     def now_ms(self) -> int:
-        """See the port."""
         return self.at_ms
 
     async def sleep(self, seconds: float) -> None:
-        """See the port."""
         self.at_ms += round(seconds * 1000)

@@ -13,24 +13,19 @@ class MemoryPages(Gated):
     """Page records."""
 
     def __init__(self, world: World, gate: Gate = open_gate, *, shards: int = 16) -> None:
-        """Spread each day over `shards` partitions."""
         super().__init__(world, gate)
         self._shards = shards
 
     @property
     def shards(self) -> int:
-        """See the port."""
         return self._shards
 
     async def store(self, records: Sequence[PageRecord]) -> None:
-        """See the port."""
         for record in records:
             key = page_key(record, self._shards)
             await self._do("pages.store", lambda key=key, record=record: self._put(key, record))  # type: ignore[misc]
 
     async def before(self, priors: Mapping[str, Prior]) -> Mapping[str, PageRecord]:
-        """See the port."""
-
         def find() -> dict[str, PageRecord]:
             found = {}
             for url, prior in priors.items():
@@ -45,7 +40,6 @@ class MemoryPages(Gated):
     async def read_shard(
         self, day: str, shard: int, *, after: str | None = None, crawl: str | None = None
     ) -> AsyncIterator[tuple[str, PageRecord]]:
-        """See the port."""
         partition = f"{day}#{shard}"
         rows = await self._do(
             "pages.read",
@@ -60,7 +54,6 @@ class MemoryPages(Gated):
                 yield key, record
 
     async def crawls_of(self, day: str) -> tuple[str, ...]:
-        """See the port."""
         return await self._do(
             "pages.crawls",
             lambda: tuple(
@@ -75,7 +68,6 @@ class MemoryPages(Gated):
         )
 
     async def count(self, day: str, shard: int, crawl: str, rows_max: int) -> int:
-        """See the port."""
         partition = f"{day}#{shard}"
         found = await self._do(
             "pages.count",

@@ -1,4 +1,4 @@
-"""Schedules in memory; who fires them is the test's business."""
+"""Schedules in memory; the test fires them."""
 
 from __future__ import annotations
 
@@ -10,16 +10,13 @@ class MemorySchedules(Gated):
     """Schedules by name."""
 
     async def put(self, scheduled: Scheduled) -> None:
-        """See the port."""
         held = self._world.schedules
         await self._do("schedules.put", lambda: held.__setitem__(scheduled.name, scheduled))
 
     async def list(self) -> tuple[Scheduled, ...]:
-        """See the port."""
         held = self._world.schedules
         return await self._do("schedules.list", lambda: tuple(held[name] for name in sorted(held)))
 
     async def remove(self, name: str) -> bool:
-        """See the port."""
         held = self._world.schedules
         return await self._do("schedules.remove", lambda: held.pop(name, None) is not None)

@@ -1,4 +1,4 @@
-"""Packs, crawls and their books in memory."""
+"""Packs, crawls and their counters in memory."""
 
 from __future__ import annotations
 
@@ -26,11 +26,9 @@ from tests.memory.world import Gated, ShardItem
 
 
 class MemoryPacks(Gated):
-    """Journals, ledgers, counters, parked packs."""
+    """Journals, ledgers, counters and parked packs."""
 
     async def recall(self, pack_ids: Sequence[str]) -> Mapping[str, Recalled]:
-        """See the port."""
-
         def read() -> dict[str, Recalled]:
             world = self._world
             parts = (world.journals, world.ledgers, world.strikes, world.newer)
@@ -48,8 +46,6 @@ class MemoryPacks(Gated):
         return await self._do("packs.recall", read)
 
     async def write_journal(self, pack_id: str, journal: Journal) -> Journal:
-        """See the port."""
-
         def put() -> Journal:
             self._world.check(pack_id)
             return self._world.journals.setdefault(pack_id, journal)
@@ -59,8 +55,6 @@ class MemoryPacks(Gated):
     async def commit(
         self, crawl: Crawl, ledger: Ledger, counts: Counts, settled: Sequence[Settlement] = ()
     ) -> CommitResult:
-        """See the port."""
-
         def transact() -> CommitResult:
             standing = self._world.ledgers.get(ledger.pack)
             if standing is not None:
@@ -83,8 +77,6 @@ class MemoryPacks(Gated):
         return await self._do("packs.commit", transact)
 
     async def commit_together(self, crawl: Crawl, commits: Sequence[tuple[Ledger, Counts]]) -> bool:
-        """See the port."""
-
         def transact() -> bool:
             number = shard_of(commits[0][0].pack, crawl.shards)
             shard = self._world.shards.setdefault((crawl.id, number), ShardItem())
@@ -105,8 +97,6 @@ class MemoryPacks(Gated):
         return await self._do("packs.commit", transact)
 
     async def strike(self, pack_id: str) -> int:
-        """See the port."""
-
         def add() -> int:
             self._world.strikes[pack_id] = self._world.strikes.get(pack_id, 0) + 1
             return self._world.strikes[pack_id]
@@ -114,20 +104,15 @@ class MemoryPacks(Gated):
         return await self._do("packs.strike", add)
 
     async def absolve(self, pack_id: str, strikes: int) -> None:
-        """See the port."""
         await self._do("packs.absolve", lambda: self._world.strikes.update({pack_id: strikes}))
 
     async def sent(self, pack_id: str) -> None:
-        """See the port."""
-
         def put() -> None:
             self._world.ledgers[pack_id] = replace(self._world.ledgers[pack_id], sent=True)
 
         await self._do("packs.sent", put)
 
     async def park(self, crawl: str, body: str, pack_id: str) -> bool:
-        """See the port."""
-
         def transact() -> bool:
             if self._world.crawls[crawl].state is not State.PAUSED:
                 return False
@@ -137,7 +122,6 @@ class MemoryPacks(Gated):
         return await self._do("packs.park", transact)
 
     async def parked(self, crawl: str) -> Mapping[str, str]:
-        """See the port."""
         return await self._do(
             "packs.parked",
             lambda: {
@@ -148,7 +132,6 @@ class MemoryPacks(Gated):
         )
 
     async def unpark(self, crawl: str, pack_ids: Sequence[str]) -> None:
-        """See the port."""
         for pack_id in pack_ids:
             await self._do(
                 "packs.unpark",
@@ -157,19 +140,15 @@ class MemoryPacks(Gated):
 
 
 class MemoryCrawls(Gated):
-    """Crawls and their books."""
+    """Crawls and their counters."""
 
     async def create(self, crawl: Crawl) -> bool:
-        """See the port."""
-
         def put() -> bool:
             return self._world.crawls.setdefault(crawl.id, crawl) is crawl
 
         return await self._do("crawls.create", put)
 
     async def get(self, crawl_id: str) -> Crawl | None:
-        """See the port."""
-
         def read() -> Crawl | None:
             self._world.check(crawl_id)
             return self._world.crawls.get(crawl_id)
@@ -177,7 +156,6 @@ class MemoryCrawls(Gated):
         return await self._do("crawls.get", read)
 
     async def list(self) -> tuple[Crawl, ...]:
-        """See the port."""
         return await self._do(
             "crawls.list",
             lambda: tuple(
@@ -189,11 +167,9 @@ class MemoryCrawls(Gated):
         )
 
     async def newer(self) -> tuple[Unreadable, ...]:
-        """See the port."""
         return await self._do("crawls.list", self._world.unreadable)
 
     async def counters(self, crawl: Crawl) -> Counters:
-        """See the port."""
         shards = [
             await self._do("crawls.shard", lambda number=number: self._shard(crawl.id, number))  # type: ignore[misc]
             for number in range(crawl.shards)
@@ -203,8 +179,6 @@ class MemoryCrawls(Gated):
     async def seal(
         self, crawl: Crawl, counters: Counters, finished: Crawl, rest: Counts = NOTHING
     ) -> bool:
-        """See the port."""
-
         def transact() -> bool:
             if self._world.crawls[crawl.id].state is not crawl.state:
                 return False
@@ -219,7 +193,7 @@ class MemoryCrawls(Gated):
                 item.closed = True
                 if number == 0:
                     item.counts = dict(Counter(item.counts) + Counter(dict(rest)))
-            # As the item is written: an edit in between stays.
+            # Like the item of the table: a concurrent edit stays.
             self._world.crawls[crawl.id] = replace(
                 self._world.crawls[crawl.id],
                 state=finished.state,
@@ -231,8 +205,6 @@ class MemoryCrawls(Gated):
         return await self._do("crawls.seal", transact)
 
     async def move(self, crawl: Crawl, allowed: Iterable[State]) -> bool:
-        """See the port."""
-
         def put() -> bool:
             standing = self._world.crawls.get(crawl.id)
             if standing is None or standing.state not in set(allowed):
@@ -244,8 +216,6 @@ class MemoryCrawls(Gated):
         return await self._do("crawls.move", put)
 
     async def edit(self, crawl: Crawl, was: Crawl) -> bool:
-        """See the port."""
-
         def put() -> bool:
             standing = self._world.crawls.get(crawl.id)
             if standing is None or not standing.live or standing.edits != was.edits:
@@ -258,8 +228,6 @@ class MemoryCrawls(Gated):
         return await self._do("crawls.edit", put)
 
     async def keep_samples(self, crawl: Crawl, samples: Mapping[str, Sequence[str]]) -> None:
-        """See the port."""
-
         def put() -> None:
             kept = self._world.samples.setdefault(crawl.id, {})
             for reason, urls in samples.items():
@@ -268,14 +236,11 @@ class MemoryCrawls(Gated):
         await self._do("crawls.samples", put)
 
     async def samples(self, crawl_id: str) -> Mapping[str, Sequence[str]]:
-        """See the port."""
         return await self._do(
             "crawls.read_samples", lambda: dict(self._world.samples.get(crawl_id, {}))
         )
 
     async def learn(self, crawl: Crawl, counts: Counts) -> Counts:
-        """See the port."""
-
         def add() -> Counts:
             total = Counter(self._world.kinds.get(crawl.id, {}))
             total.update(counts)
@@ -285,14 +250,11 @@ class MemoryCrawls(Gated):
         return await self._do("crawls.learn", add)
 
     async def learned(self, crawl_id: str) -> Counts:
-        """See the port."""
         return await self._do(
             "crawls.read_kinds", lambda: dict(self._world.kinds.get(crawl_id, {}))
         )
 
     async def announced(self, crawl_id: str) -> None:
-        """See the port."""
-
         def put() -> None:
             self._world.crawls[crawl_id] = replace(self._world.crawls[crawl_id], announced=True)
 

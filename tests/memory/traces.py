@@ -14,14 +14,12 @@ QUIET_MS = 30 * 60_000
 
 
 class MemoryTraces(Gated):
-    """See the port."""
+    """The port over the world."""
 
     def __init__(self, world: World, gate: Gate = open_gate) -> None:
-        """See `world` through `gate`."""
         super().__init__(world, gate)
 
     async def claims(self) -> AsyncIterator[ClaimTrace]:
-        """See the port."""
         for (name, url), claim in list(self._world.claims.items()):
             yield ClaimTrace(
                 key=(name, url),
@@ -34,12 +32,10 @@ class MemoryTraces(Gated):
             )
 
     async def remove_claims(self, claims: Sequence[ClaimTrace]) -> None:
-        """See the port."""
         for claim in claims:
             await self._do("traces.claim", lambda claim=claim: self._unclaim(claim))  # type: ignore[misc]
 
     async def strip_claims(self, claims: Sequence[ClaimTrace]) -> None:
-        """See the port."""
         for claim in claims:
             await self._do("traces.strip", lambda claim=claim: self._strip(claim))  # type: ignore[misc]
 
@@ -56,22 +52,18 @@ class MemoryTraces(Gated):
         return found is not None and (found.pack, found.at_ms) == (claim.pack, claim.at_ms)
 
     async def records(self) -> AsyncIterator[RecordTrace]:
-        """See the port."""
         for key, record in list(self._world.pages.items()):
             yield RecordTrace(key=key, record=record)
 
     async def remove_records(self, records: Sequence[RecordTrace]) -> None:
-        """See the port."""
         for trace in records:
             await self._do("traces.record", lambda key=trace.key: self._world.pages.pop(key, None))  # type: ignore[misc]
 
     async def journals(self) -> AsyncIterator[JournalTrace]:
-        """See the port."""
         for pack, journal in list(self._world.journals.items()):
             yield JournalTrace(key=None, pack=pack, journal=journal)
 
     async def remove_journals(self, journals: Sequence[JournalTrace]) -> None:
-        """See the port."""
         for trace in journals:
             await self._do(
                 "traces.journal",
@@ -79,20 +71,16 @@ class MemoryTraces(Gated):
             )
 
     async def parked(self) -> AsyncIterator[ParkedTrace]:
-        """See the port."""
         for (crawl, pack), body in list(self._world.parked.items()):
             yield ParkedTrace(crawl=crawl, pack=pack, body=body)
 
     async def backlog(self) -> AsyncIterator[BacklogTrace]:
-        """See the port."""
         for (crawl, host), places in list(self._world.backlog.items()):
             for one in list(places.values()):
                 out = one.place in self._world.out[crawl, host].out
                 yield BacklogTrace(crawl=crawl, host=host, place=one.place, body=one.body, out=out)
 
     async def redefine(self, crawl: Crawl, was: Crawl) -> bool:
-        """See the port."""
-
         def put() -> bool:
             if self._world.crawls[crawl.id].edits != was.edits:
                 return False
@@ -102,12 +90,10 @@ class MemoryTraces(Gated):
         return await self._do("traces.redefine", put)
 
     async def put_samples(self, crawl_id: str, samples: dict[str, Sequence[str]]) -> None:
-        """See the port."""
         kept = {reason: tuple(urls) for reason, urls in samples.items()}
         await self._do("traces.samples", lambda: self._world.samples.update({crawl_id: kept}))
 
     async def bury_crawl(self, crawl: Crawl) -> None:
-        """See the port."""
         world = self._world
         stone = Crawl(
             id=crawl.id,
@@ -131,22 +117,17 @@ class MemoryTraces(Gated):
         await self._do("traces.bury", bury)
 
     async def hosts(self) -> AsyncIterator[str]:
-        """See the port."""
         for host in list(self._world.hosts):
             yield host
 
     async def cookies(self) -> AsyncIterator[tuple[str, str]]:
-        """See the port."""
         for named in list(self._world.cookies):
             yield named
 
     async def remove_cookies(self, crawl_id: str, site: str) -> None:
-        """See the port."""
         await self._do("traces.cookies", lambda: self._world.cookies.pop((crawl_id, site), None))
 
     async def remove_host(self, host: str, now_ms: int) -> bool:
-        """See the port."""
-
         def remove() -> bool:
             found = self._world.hosts.get(host)
             if found is None:

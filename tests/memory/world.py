@@ -1,4 +1,4 @@
-"""The state that AWS would hold, and the gate that every effect on it passes."""
+"""The state that AWS would have, and the gate before and after every effect."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _NUMBERS = itertools.count(1)
 
 
 class Moment(StrEnum):
-    """Which side of an effect the gate stands on."""
+    """Side of an effect at which the gate is called."""
 
     BEFORE = "before"
     AFTER = "after"
@@ -38,8 +38,7 @@ class Moment(StrEnum):
 Gate: TypeAlias = Callable[[str, Moment], Awaitable[None]]
 
 
-async def open_gate(_effect: str, _moment: Moment) -> None:
-    """Let everything pass."""
+async def open_gate(_effect: str, _moment: Moment) -> None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,17 +51,18 @@ class Claim:
     expires_s: int
     crawl: str = ""
     depth: int = 0
-    # The one that had lapsed, in whose place it stands.
+    # The lapsed claim that this one replaced.
     was: Claim | None = None
-    # Nobody has asked for it, and nobody will: it holds within its run alone.
+    # The URL was never requested and never will be: the claim holds within its run only.
     unasked: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mail:
-    """A message as sent: `reason` and `at_ms` only on the dead-letter queue.
+    """A sent message.
 
-    One of the source `SEEDS` lies on the seed queue, or came from there.
+    Only dead letters have `reason` and `at_ms`. `SEEDS` as the source means that it is on the seed
+    queue, or came from there.
     """
 
     body: str
@@ -71,7 +71,7 @@ class Mail:
     express: bool = False
     reason: str | None = None
     at_ms: int = 0
-    # Since when it waits for a newer version.
+    # Start of the wait for a newer release.
     since_ms: int | None = None
     source: MessageSource = MessageSource.PACKS
     id: str = field(default_factory=lambda: f"mail-{next(_NUMBERS)}", compare=False, repr=False)
@@ -79,7 +79,7 @@ class Mail:
 
 @dataclass(slots=True)
 class ShardItem:
-    """A counter shard as stored."""
+    """A stored counter shard."""
 
     commits: int = 0
     closed: bool = False
@@ -99,21 +99,21 @@ class World:
     shards: dict[tuple[str, int], ShardItem] = field(default_factory=dict)
     journals: dict[str, Journal] = field(default_factory=dict)
     ledgers: dict[str, Ledger] = field(default_factory=dict)
-    # Every commit that took effect, in order: the crawl, its ledger, what it counted.
+    # Every effective commit in order: the crawl, its ledger, its counts.
     commits: list[tuple[str, Ledger, Counts]] = field(default_factory=list)
     strikes: dict[str, int] = field(default_factory=dict)
-    # By crawl and part; what was counted of hosts by crawl and host, and which URLs by pack too.
+    # By crawl and part; counted host pages by crawl and host, and their URLs also by pack.
     budgets: dict[tuple[str, str], BudgetState] = field(default_factory=dict)
-    # What deliveries have spent of them whose journals do not stand: no counter says so.
+    # Spent by deliveries whose journals did not win; no counter has it.
     spent_in_vain: Counter[tuple[str, str]] = field(default_factory=Counter)
     host_pages: dict[tuple[str, str], int] = field(default_factory=dict)
     counted: dict[tuple[str, str, str], frozenset[str]] = field(default_factory=dict)
     parked: dict[tuple[str, str], str] = field(default_factory=dict)
-    # By crawl and host: what waits, by place; what is out.
+    # By crawl and host: waiting packs by place, and the pack in flight.
     backlog: dict[tuple[str, str], dict[str, WaitingPack]] = field(
         default_factory=lambda: defaultdict(dict)
     )
-    # What waited when that was first read at so many edits; what was taken then.
+    # Waiting packs at the first read of an edit number, and the pack chosen then.
     looked: dict[tuple[str, str, int], tuple[WaitingPack, ...]] = field(default_factory=dict)
     taken: list[tuple[WaitingPack, tuple[WaitingPack, ...]]] = field(default_factory=list)
     out: dict[tuple[str, str], Line] = field(
@@ -121,22 +121,22 @@ class World:
     )
     sent: list[Mail] = field(default_factory=list)
     buried: list[Mail] = field(default_factory=list)
-    # Receipt handles of failed messages, and in how many seconds they are visible again.
+    # Receipt handles of failed messages, and their visibility timeouts in seconds.
     retried: list[tuple[str, int]] = field(default_factory=list)
-    # What exporters are to do.
+    # Queued orders of exporters.
     ordered: list[Mail] = field(default_factory=list)
-    # Of letters that somebody looked at: how often, and until when nobody else sees them.
+    # Taken letters: receive count, and end of the visibility timeout.
     looks: dict[str, tuple[int, int]] = field(default_factory=dict)
-    # What newer versions have stored, by pack or by crawl: what is said of it.
+    # Items stored by newer versions, by pack or crawl, with the message of the error.
     newer: dict[str, str] = field(default_factory=dict)
     # Examples of refused references, by crawl and reason.
     samples: dict[str, dict[str, tuple[str, ...]]] = field(default_factory=dict)
     # Counts of kinds, by crawl.
     kinds: dict[str, dict[str, int]] = field(default_factory=dict)
-    # Crawls of which only their end is left.
+    # Crawls of which only the end is stored.
     forgotten: set[str] = field(default_factory=set)
     announced: list[tuple[Crawl, Counts]] = field(default_factory=list)
-    # Exports that were announced, with the keys of their manifests.
+    # Announced exports, with the keys of their manifests.
     exported: list[tuple[Manifest, str]] = field(default_factory=list)
     files: dict[str, bytes] = field(default_factory=dict)
     secrets: dict[str, str] = field(default_factory=dict)
@@ -144,17 +144,17 @@ class World:
     catalogue: dict[str, Table] = field(default_factory=dict)
 
     def check(self, key: str) -> None:
-        """Raise StoredNewer for what a newer version has stored."""
+        """Raise StoredNewer for an item of a newer version."""
         if key in self.newer:
             raise StoredNewer(self.newer[key])
 
     def listed(self) -> list[Crawl]:
-        """Pick the crawls that are neither forgotten nor of a newer version."""
+        """Crawls that are neither erased nor of a newer version."""
         hidden = self.forgotten | self.newer.keys()
         return [crawl for crawl in self.crawls.values() if crawl.id not in hidden]
 
     def unreadable(self) -> tuple[Unreadable, ...]:
-        """Name the crawls that newer versions have stored, newest first."""
+        """Crawls of newer versions, newest first."""
         found = [crawl for crawl in self.crawls.values() if crawl.id in self.newer]
         return tuple(
             Unreadable(
@@ -167,17 +167,17 @@ class World:
         )
 
     def reap(self, before_s: int) -> None:
-        """Delete claims that expired before a moment, as TTL does, sooner or later."""
+        """Delete claims that expired before a time, like TTL."""
         for key in [key for key, claim in self.claims.items() if claim.expires_s < before_s]:
             del self.claims[key]
 
 
 def write_line(world: World, beginning: Beginning) -> None:
-    """Write what is out, and note what was chosen of what."""
+    """Store the pack in flight, and record the choice."""
     key = (beginning.crawl, beginning.host)
     standing = world.backlog[key]
     looked = world.looked.get((*key, beginning.edits), ())
-    # What is committed is about to leave.
+    # A committed pack is about to leave.
     waited = [
         one
         for one in looked
@@ -191,12 +191,11 @@ class Gated:
     """An adapter over a world."""
 
     def __init__(self, world: World, gate: Gate = open_gate) -> None:
-        """See `world` through `gate`."""
         self._world = world
         self._gate = gate
 
     async def _do(self, effect: str, act: Callable[[], T]) -> T:
-        """Perform one atomic effect between its two moments."""
+        """Perform an atomic effect between its two moments."""
         await self._gate(effect, Moment.BEFORE)
         result = act()
         await self._gate(effect, Moment.AFTER)

@@ -1,4 +1,4 @@
-"""Draw mutants, try them, print a table; `python -m tests.mutants --help`."""
+"""Draw mutants, test them, print a table; `python -m tests.mutants --help`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ HOME = ROOT / ".local" / "mutants"
 
 
 def main() -> int:
-    """Try what is asked for; 0, whatever survives: it is to be read."""
+    """Run the command; the exit code is 0 even with survivors."""
     parser = argparse.ArgumentParser(prog="python -m tests.mutants")
     parser.add_argument("--count", type=int, default=50, help="how many mutants")
     parser.add_argument("--seed", type=int, default=1, help="the same seed draws the same mutants")
@@ -79,9 +79,9 @@ def main() -> int:
 def _try(
     mutants: list[Mutant], lanes: list[Lane], data: Path, note: Callable[[Mutant, Result], None]
 ) -> None:
-    """Try the tests of a mutant's own room, then, on what survived, all others.
+    """Run the tests of each mutant's own room, then all others for the survivors.
 
-    Most are noticed in their room: so they are before the tests of others are measured.
+    Most mutants are detected in their room, so other tests need not be measured.
     """
     survived: dict[Mutant, Result] = {}
 
@@ -105,7 +105,7 @@ def _try(
 
 
 def _each(lanes: list[Lane], work: Iterable[_T], do: Callable[[Lane, _T], None]) -> None:
-    """Do work in all lanes at once; Ctrl-C stops what runs in them."""
+    """Work in all lanes concurrently; Ctrl-C stops their processes."""
     free: queue.SimpleQueue[Lane] = queue.SimpleQueue()
     for lane in lanes:
         free.put(lane)
@@ -129,7 +129,7 @@ def _each(lanes: list[Lane], work: Iterable[_T], do: Callable[[Lane, _T], None])
 
 
 def _known(results: Path, *, again: bool) -> dict[str, Result]:
-    """Read what an earlier run of this seed found."""
+    """Results of an earlier run of this seed."""
     lines = results.read_text().splitlines() if results.exists() else []
     found = {name: Result(**fields) for name, fields in map(json.loads, lines)}
     return {name: one for name, one in found.items() if one.noticed_by or not again}

@@ -1,9 +1,8 @@
-"""Which tests run a line, and how long each takes: measured once for each state of the tests.
+"""Tests by the lines that they run, and their times, measured once per state of the tests.
 
-What is measured lies below .local, a file of coverage contexts for each chunk of test files, named
-by a digest of these: changed tests are measured anew. Of a module that was changed since, lines
-mean nothing any more, so all tests count that ran any of it; where modules moved, or after many
-changes, `--measure` begins anew.
+Each chunk of test files has a file of coverage contexts below .local, named by a digest of the
+chunk, so changed tests are measured anew. Lines of a changed module are unknown: all tests that ran
+any of its lines count. Use `--measure` after moved modules or many changes.
 """
 
 from __future__ import annotations
@@ -21,16 +20,16 @@ from coverage import CoverageData
 from tests.mutants.groups import Mutant
 from tests.mutants.plugin import test_of
 
-# Tests that start nothing outside, and the first hundred of the simulation's fixed seeds.
+# Tests that start no outside process, and the first hundred fixed seeds of the simulation.
 FOLDERS = ("tests/unit", "tests/property", "tests/contract", "tests/integration", "tests/infra")
 SEEDS = "tests/simulation/test_simulation.py"
 CASES = {SEEDS: [f"{SEEDS}::test_fixed_seeds[{first}]" for first in range(0, 100, 25)]}
 CHUNK_FILES_MAX = 20
-# What has tests in the folder of another room.
+# Rooms with tests in the folder of another room.
 ROOMS = {"handlers": "app", "__init__.py": "library"}
-# The folders whose lines are noted.
+# Folders whose lines are recorded.
 MEASURED = ("functions", "infra")
-# A fixture of the session is noted with the test that asked for it first, in each chunk.
+# A session fixture is recorded with the first test of each chunk that uses it.
 _SET_UP_ONCE = 2
 
 
@@ -43,12 +42,12 @@ class Chunk:
     files: tuple[str, ...]
 
     def data(self, home: Path) -> Path:
-        """Return where its contexts lie; what its tests took lies beside, as JSON."""
+        """Path of its contexts; the times of its tests are in a JSON file beside it."""
         return home / f"{self.name}.coverage"
 
 
 def chunks(root: Path) -> Iterator[Chunk]:
-    """Divide the test files, folder by folder."""
+    """Chunks of test files, folder by folder."""
     folders: defaultdict[str, list[str]] = defaultdict(list)
     for folder in FOLDERS:
         for path in sorted((root / folder).rglob("test_*.py")):
@@ -64,13 +63,13 @@ def chunks(root: Path) -> Iterator[Chunk]:
 
 
 def mirror(path: str) -> str:
-    """Name the folder of the tests that mirror the room of a module."""
+    """Test folder of a module's room."""
     room = path.removeprefix("functions/").removeprefix("orbweaver/").partition("/")[0]
     return "tests/infra" if room == "infra" else f"tests/unit/{ROOMS.get(room, room)}"
 
 
 def sources(root: Path) -> dict[str, str]:
-    """Return a digest of each module that is measured."""
+    """Digest of each measured module."""
     return {
         path.relative_to(root).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
         for top in MEASURED
@@ -79,12 +78,12 @@ def sources(root: Path) -> dict[str, str]:
 
 
 def cases(files: Iterable[str]) -> list[str]:
-    """Return what pytest is told: files, or the cases of them that are taken."""
+    """Arguments of pytest: files, or some cases of them."""
     return [case for name in dict.fromkeys(files) for case in CASES.get(name, [name])]
 
 
 class Covering:
-    """The tests of each line, and what they take, in seconds; of the chunks that are named."""
+    """Tests of each line, and their times in seconds, from the named chunks."""
 
     def __init__(self, root: Path, home: Path, named: Iterable[Chunk]) -> None:
         self._root = root
@@ -99,12 +98,12 @@ class Covering:
             self._changed |= {name for name, _ in took["sources"].items() ^ now}
             data = CoverageData(str(chunk.data(home)))
             data.read()
-            # Measured in a copy of the tree: paths count from there.
+            # Measured in a copy of the tree: paths are relative to it.
             names = {re.sub(r".*/lanes/\d+/", "", name): name for name in data.measured_files()}
             self._data.append((data, names))
 
     def _contexts(self, path: str) -> dict[int, set[str]]:
-        """Return the contexts of each line of a module."""
+        """Contexts of each line of a module."""
         if path not in self._files:
             found = self._files[path] = defaultdict(set)
             for data, names in self._data:
@@ -114,7 +113,7 @@ class Covering:
         return self._files[path]
 
     def tests(self, mutant: Mutant, *, near: bool) -> list[str]:
-        """Name tests that may notice a mutant, nearest and fastest first: of its room, or not."""
+        """Tests that may detect a mutant, nearest and fastest first: of its room, or of others."""
         lines = self._contexts(mutant.path)
         change = mutant.mutation
         places = {change.statement, *range(change.line, change.line_last + 1)}
@@ -143,7 +142,7 @@ class Covering:
         return sorted(found, key=cost)
 
     def _readers(self, path: str) -> set[str]:
-        """Name the tests that run a module or one that imports it, or whose file imports it."""
+        """Tests that run a module or an importer of it, or whose file imports it."""
         module = path.removeprefix("functions/").removesuffix(".py").removesuffix("/__init__")
         package, _, name = module.replace("/", ".").rpartition(".")
         asked = re.compile(rf"from {re.escape(package)}(\.{name} import|\b.* import .*\b{name}\b)")

@@ -1,4 +1,4 @@
-"""Groups of modules, and a draw of mutants from them: no other place knows where modules lie."""
+"""Groups of modules, and a draw of mutants from them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from tests.mutants.operators import Mutation, compiles, mutations
 
 _ROOMS = "functions/orbweaver/"
-# A module belongs to the first group that has a pattern for it; `*` matches slashes, too.
+# A module belongs to the first group with a matching pattern; `*` matches slashes, too.
 GROUPS: dict[str, tuple[str, ...]] = {
     "parsing": (f"{_ROOMS}parsing/*.py",),
     "extraction": (f"{_ROOMS}extraction/*.py",),
@@ -37,13 +37,13 @@ class Mutant:
 
 
 def group_of(path: str) -> str | None:
-    """Name the group of a module, by its path in the tree."""
+    """Group of a module by its path in the tree."""
     found = (name for name, globs in GROUPS.items() if any(fnmatch(path, one) for one in globs))
     return next(found, None)
 
 
 def modules(root: Path) -> dict[str, dict[str, str]]:
-    """Read the modules of each group: paths in the tree, and their text."""
+    """Texts of each group's modules by path."""
     found: dict[str, dict[str, str]] = {name: {} for name in GROUPS}
     for path in sorted(root.glob("[fi]*/**/*.py")):
         name = path.relative_to(root).as_posix()
@@ -53,7 +53,7 @@ def modules(root: Path) -> dict[str, dict[str, str]]:
 
 
 def shares(lines: dict[str, int], count: int) -> dict[str, int]:
-    """Divide a count by the lines of groups; the largest remainders get what is left over."""
+    """Divide a count in proportion to lines; the largest remainders get the rest."""
     whole = sum(lines.values())
     exact = {name: count * number / whole for name, number in lines.items()}
     given = {name: int(share) for name, share in exact.items()}
@@ -66,7 +66,7 @@ def shares(lines: dict[str, int], count: int) -> dict[str, int]:
 def draw(
     read: dict[str, dict[str, str]], *, count: int, seed: int, only: Collection[str] = ()
 ) -> list[Mutant]:
-    """Draw mutants by lines of group, then by kind, then by place; `only` are patterns of paths."""
+    """Draw mutants by lines of group, then kind, then place; `only` has patterns of paths."""
     wanted = {
         group: {
             path: text

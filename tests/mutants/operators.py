@@ -1,6 +1,6 @@
-"""Changes that a module can suffer: which places of its tree, and what each becomes.
+"""Mutations: which places of a tree change, and how.
 
-Left alone is what means nothing or is read by people only: docstrings, annotations, decorators,
+Places without meaning or for human readers are excluded: docstrings, annotations, decorators,
 `__all__`, `__slots__`, `if TYPE_CHECKING`, logs, asserts, helps, and constants that are sentences.
 """
 
@@ -34,18 +34,18 @@ _FIELDS = {"annotation", "returns", "decorator_list", "bases", "type_params"}
 _NAMES = {"__all__", "__slots__", "_log"}
 _CALLS = {"cast", "TypeVar", "NewType", "assert_never", "isinstance", "issubclass", "print"}
 _LOGGED = re.compile(r"_?log(ger)?\.", re.IGNORECASE)
-# Keywords whose values are for people, or that only assert (`zip(…, strict=True)`).
+# Keywords with texts for people, or with assertions only (`zip(…, strict=True)`).
 _KEYWORDS = {"help", "description", "metavar", "prog", "epilog", "title", "summary", "strict"}
 _KEYWORDS |= {"example", "words"}
 _SENTENCE = re.compile(r"[a-z][,.;:']? [a-z]")
 _FORMULA = re.compile(r"[=#$<>()\[\]]|\b[A-Z]{3,}")
-# From here on a number is an amount, of which one more or less means nothing.
+# Larger numbers are amounts, for which one more or less has no meaning.
 _AMOUNT = 10
 
 
 @dataclass(frozen=True, slots=True)
 class Mutation:
-    """One stretch of a text, in bytes, and what stands there instead."""
+    """A range of bytes in a text, and its replacement."""
 
     kind: str
     line: int
@@ -54,18 +54,18 @@ class Mutation:
     stop: int
     before: str
     after: str
-    # Where its statement begins, and whether that is run at import alone.
+    # Line of its statement, and whether only an import runs it.
     statement: int
     at_import: bool
 
     def applied(self, text: str) -> str:
-        """Return the text with this change."""
+        """The text with this change."""
         whole = text.encode()
         return (whole[: self.start] + self.after.encode() + whole[self.stop :]).decode()
 
 
 def compiles(text: str) -> bool:
-    """Whether this is Python at all: not everything can stand everywhere."""
+    """Whether a text is valid Python."""
     try:
         compile(text, "mutated", "exec", dont_inherit=True)
     except SyntaxError:
@@ -74,7 +74,7 @@ def compiles(text: str) -> bool:
 
 
 def mutations(text: str) -> Iterator[Mutation]:
-    """List all changes of a module, in the order of its text."""
+    """All changes of a module in the order of its text."""
     whole = text.encode()
     starts = [0]
     for line in whole.splitlines(keepends=True):
@@ -101,11 +101,11 @@ def mutations(text: str) -> Iterator[Mutation]:
 def _nodes(
     node: ast.AST, *, statement: int, at_import: bool
 ) -> Iterator[tuple[ast.AST, int, bool]]:
-    """Walk what may be changed: nodes, the lines of their statements, and what is of the import."""
+    """Mutable nodes with the line of their statement, and whether an import runs it."""
     statement = node.lineno if isinstance(node, ast.stmt) else statement
     yield node, statement, at_import
     if isinstance(node, ast.JoinedStr):
-        return  # what stands in it has no place of its own before Python 3.12
+        return  # its parts have no position before Python 3.12
     inside = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
     for field, value in ast.iter_fields(node):
         for child in value if isinstance(value, list) else [value]:
@@ -115,7 +115,7 @@ def _nodes(
 
 
 def _aside(node: ast.AST, field: str, child: ast.AST) -> bool:
-    """Whether this part of a node is left alone."""
+    """Whether a part of a node is excluded."""
     match child:
         case ast.Assert() | ast.Raise() | ast.Expr(value=ast.Constant()):
             aside = True
@@ -145,7 +145,7 @@ def _with(node: _N, **fields: object) -> _N:
 
 
 def _variants(node: ast.AST) -> Iterator[Change]:
-    """List what becomes of a node: the kind of change, what goes, and what comes."""
+    """Changes of a node: kind, old text, new text."""
     match node:
         case ast.BoolOp(op=op, values=values):
             yield "BOOL", node, _with(node, op=ast.Or() if isinstance(op, ast.And) else ast.And())
@@ -170,7 +170,7 @@ def _variants(node: ast.AST) -> Iterator[Change]:
 
 
 def _reckons(node: ast.AST, operator: ast.operator) -> bool:
-    """Whether this is about numbers, as far as can be seen: texts, lists and paths only fail."""
+    """Whether operands are numbers as far as visible: texts, lists and paths would only fail."""
     parts = [one for one in ast.walk(node) if isinstance(one, ast.Constant | ast.JoinedStr)]
     texts = any(
         isinstance(one, ast.JoinedStr) or isinstance(one.value, str | bytes) for one in parts
@@ -196,7 +196,7 @@ def _conditions(node: ast.AST) -> Iterator[Change]:
             tests = [test]
         case ast.comprehension(ifs=ifs):
             tests = ifs
-    for test in tests:  # `not x` is turned round by itself
+    for test in tests:  # `not x` is negated elsewhere
         if not isinstance(test, ast.Constant | ast.UnaryOp):
             yield "NEG", test, ast.UnaryOp(op=ast.Not(), operand=test)
 

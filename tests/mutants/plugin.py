@@ -1,4 +1,4 @@
-"""What pytest does besides in a copy: it takes some tests alone, in order, and within limits."""
+"""pytest plugin for copies of the tree: it selects tests, in order, with limits."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import pytest
 
-# The variables by which this process is asked: a file that names tests, one for what they took.
+# Environment variables: a file with the names of tests, and a file for their times.
 WANTED, TOOK, SECONDS_MAX = "MUTANTS_WANTED", "MUTANTS_TOOK", "MUTANTS_SECONDS_MAX"
-# A change may make a loop endless; no test needs so much.
+# A change may make a loop endless; no test needs this much.
 MEMORY_BYTES_MAX = 3 << 30
 _took: defaultdict[str, float] = defaultdict(float)
 _failed: set[str] = set()
 
 
 def test_of(case: str) -> str:
-    """Name the function of a case: cases of a test are tried together."""
+    """Test function of a case: the cases of a test run together."""
     return case.partition("[")[0]
 
 
 def pytest_configure() -> None:
-    """Bound the process: after its time it ends, wherever it hangs."""
+    """Limit the memory of the process, and end it after its time."""
     resource.setrlimit(resource.RLIMIT_DATA, (MEMORY_BYTES_MAX, MEMORY_BYTES_MAX))
     if seconds := os.environ.get(SECONDS_MAX):
         faulthandler.dump_traceback_later(float(seconds), exit=True)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep the tests that are wanted, in the order in which they are named."""
+    """Keep the wanted tests in the given order."""
     if wanted := os.environ.get(WANTED):
         places = {name: at for at, name in enumerate(Path(wanted).read_text().splitlines())}
         kept = [item for item in items if test_of(item.nodeid) in places]
@@ -42,14 +42,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """Note what a test took, and whether it failed."""
+    """Record the time and result of a test."""
     _took[test_of(report.nodeid)] += report.duration
     if report.failed:
         _failed.add(test_of(report.nodeid))
 
 
 def pytest_sessionfinish() -> None:
-    """Write down what those tests took that can notice anything."""
+    """Write the times of passed tests."""
     if took := os.environ.get(TOOK):
         sound = {name: seconds for name, seconds in _took.items() if name not in _failed}
         Path(took).write_text(json.dumps(sound))

@@ -1,4 +1,4 @@
-"""Copies of the tree, and what is run in them."""
+"""Copies of the tree, and processes in them."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from tests.mutants.groups import Mutant
 from tests.mutants.plugin import SECONDS_MAX, TOOK, WANTED
 
 MARKS = "not e2e and not emulator and not long and not chaos and not slow"
-# What is made by set-up, and too large to be copied.
+# Large files that the setup makes, which are not copied.
 LINKED = (".venv", "node_modules", ".local/emulator")
-# Tests that are tried first, by what they take; then all others, within a bound.
+# Total time of the tests that run first, and of all others.
 FIRST_S, REST_S_MAX = 40.0, 160.0
-# A process is given some times what its tests took without a change, and its start.
+# Time limit of a process: a multiple of the normal time, plus its start.
 SLOWER, START_S = 5.0, 20.0
 _MEASURING_S_MAX = 1_800.0
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """How a mutant did: which test noticed it, if any, of how many that were tried."""
+    """Result of a mutant: the test that detected it, if any, and the number of tests that ran."""
 
     noticed_by: str | None
     tried: int
@@ -38,7 +38,7 @@ class Result:
 
 
 class Lane:
-    """A copy of the tree, in which one thing is run at a time."""
+    """A copy of the tree, for one process at a time."""
 
     def __init__(self, root: Path, home: Path, *, prefix: Sequence[str]) -> None:
         self._root, self._folder, self._prefix = root, home, prefix
@@ -61,7 +61,7 @@ class Lane:
             (home / name).symlink_to(root / name)
 
     def stop(self) -> None:
-        """Kill what runs here, with all that it started."""
+        """Kill the running process with its children."""
         if self._running:
             with suppress(ProcessLookupError):
                 os.killpg(self._running.pid, signal.SIGKILL)
@@ -91,7 +91,7 @@ class Lane:
         return self._running.returncode, said
 
     def measure(self, chunk: Chunk, data: Path) -> None:
-        """Run test files as they are, and keep which lines each test runs."""
+        """Run unchanged test files, and store the lines of each test."""
         part, took = data.with_suffix(".part"), data.with_suffix(".took")
         part.unlink(missing_ok=True)
         options = (*(f"--cov={top}" for top in MEASURED), "--cov-context=test", "--cov-report=")
@@ -105,12 +105,12 @@ class Lane:
         part.rename(data)
 
     def tried(self, mutant: Mutant, tests: Sequence[str], seconds: dict[str, float]) -> Result:
-        """Try the tests on a mutant, until one notices it."""
+        """Run tests on a mutant until one detects it."""
         path = self._folder / mutant.path
         original = self._root / mutant.path
         self._written += 1
         path.write_text(mutant.mutation.applied(original.read_text()))
-        # No two texts of a module have the same time: its bytecode is told apart by that.
+        # Each text of a module gets another modification time, so that its bytecode is not reused.
         os.utime(path, (path.stat().st_atime, path.stat().st_mtime + self._written))
         done = 0
         try:
@@ -133,7 +133,7 @@ class Lane:
         if code == 0:
             return None
         failed = [line for line in said.splitlines() if line.startswith(("FAILED", "ERROR"))]
-        if code == 1:  # pytest names what failed, unless its time was over
+        if code == 1:  # pytest names the failed test, except after a timeout
             return failed[0].split(" - ")[0] if failed else f"a hang of {limit:.0f} s"
         if code == 5 or "unrecognized arguments" in said:
             raise RuntimeError(f"nothing was run of {batch[:3]}: {said[-2_000:]}")
@@ -141,7 +141,7 @@ class Lane:
 
 
 def batches(tests: Sequence[str], seconds: dict[str, float]) -> Iterator[list[str]]:
-    """Divide tests: the first ones, and the rest of them within the bound."""
+    """Batches of tests: the first ones, and the rest within the limit."""
     first: list[str] = []
     rest: list[str] = []
     whole = 0.0
