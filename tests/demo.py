@@ -255,7 +255,7 @@ def compare(fetched: Sequence[str], expected: Expected) -> None:
 
 
 def totals_of(books: Iterable[Row]) -> dict[str, Any]:
-    """Sums of book rows, like those of the shop."""
+    """Sums of book rows, in the form of the shop's sums."""
     found: dict[str, Any] = {"books": 0, "prices": {}, "stock": 0, "ratings": 0}
     prices: defaultdict[str, Decimal] = defaultdict(Decimal)
     for row in books:

@@ -64,7 +64,7 @@ class Planted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """Final counters of a crawl, and those of each event that announced it."""
+    """Final counters of a crawl, and the counters in each event that announced it."""
 
     crawl: str
     state: str

@@ -42,9 +42,7 @@ class Rates:
     storm_calls: int = 40
     storm_throttle: float = 0.7
     life_calls: float = 70.0  # calls of all workers together between two deaths
-    lives: int = (
-        60  # a cold start takes the emulator 3 to 5 s of CPU; with more deaths no work is done
-    )
+    lives: int = 60  # a cold start takes 3 to 5 s of CPU: with more deaths no work is done
     later_s_max: float = 1.5
 
     def of(self, operation: str) -> Mapping[Fault, float]:

@@ -1,7 +1,7 @@
 """The deployed stack of a run: tuned for speed, with its crawls and tables.
 
 Rules
-- The stack is that of `orbweaver local up`; the tuning is applied by the APIs.
+- The stack is deployed like `orbweaver local up`; the tuning is applied by the APIs.
 - The function's timeout is short, and the queues' visibility timeout is the deployed multiple of it
   (six, see `infra/frontier.py`), so messages of a killed worker return within a minute.
 - Only workers use the proxy, by a variable of the function.

@@ -1,4 +1,4 @@
-"""Sizes of runs: that of `make chaos`, and a small one for a test."""
+"""Sizes of runs: a large one for `make chaos`, and a small one for a test."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 URL = "https://example.com/a/b?c=d"
 LISTING = ("pages", "shop")
-# Fixed part of the CPU time of an input, besides its share by bytes: a machine may be busy, and a
+# Fixed part of the CPU time of an input, plus a share by bytes: a machine may be busy, and a
 # fuzzer counts every branch.
 BASE_S, PER_KB_S = 0.5, 0.02
 KB = 1024

@@ -134,7 +134,7 @@ def _seen_by(claimer: Claimer, claim: Claim) -> Claim | None:
 
 
 def _holds(claim: Claim, claimer: Claimer, modified_at_ms: int | None) -> bool:
-    """Whether another claim still holds: neither expired nor stale, deleted or not."""
+    """Whether another claim still holds: not expired and not stale, deleted or not."""
     seen = _seen_by(claimer, claim)
     if seen is None:
         return False

@@ -149,7 +149,7 @@ class World:
             raise StoredNewer(self.newer[key])
 
     def listed(self) -> list[Crawl]:
-        """Crawls that are neither erased nor of a newer version."""
+        """Crawls that are not erased and not of a newer version."""
         hidden = self.forgotten | self.newer.keys()
         return [crawl for crawl in self.crawls.values() if crawl.id not in hidden]
 

@@ -189,7 +189,7 @@ async def stand_of(stories: list[Story], lines_max: int) -> Stand:
 
 @settings(max_examples=300, deadline=None)
 @given(st.integers(0, 2**32))
-def test_feeds_equal_those_of_model(seed: int) -> None:
+def test_feeds_equal_model_feeds(seed: int) -> None:
     """For any runs, in any order of export."""
     random = Random(seed)
     stories = [story(random, number) for number in range(random.randrange(1, 7))]

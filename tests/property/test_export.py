@@ -172,7 +172,7 @@ def test_order_survives_encoding_in_ascii(
 
 
 @given(st.binary() | JSON.map(lambda value: json.dumps(value).encode()))
-def test_garbage_is_decoded_as_none_or_known_error(body: bytes) -> None:
+def test_garbage_decodes_to_empty_or_known_error(body: bytes) -> None:
     assert decode_manifest(body) is None
     assert decode_progress(body, Unit("a")) == UnitProgress()
     try:

@@ -175,7 +175,7 @@ def test_late_packs_have_every_link_in_its_band(both: tuple[Journal, Ledger]) ->
     assert all(len({target.express for target in one.targets}) == 1 for one in packs)
 
 
-def test_journal_has_oldest_version_that_can_read_it() -> None:
+def test_journal_has_oldest_readable_version() -> None:
     """Without late links, the previous release can read it."""
     plain = Journal(at_ms=1)
     late = replace(plain, late=((3, Target(url="https://h.example/", depth=1)),))

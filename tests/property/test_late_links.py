@@ -1,4 +1,4 @@
-"""Late packs: no link waits for ever."""
+"""Late packs: no link waits without end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shared memory of pages: told news is known to the receiver, and forged news is ignored."""
+"""Shared memory of pages: a receiver knows the news, and forged news is ignored."""
 
 from __future__ import annotations
 

@@ -110,7 +110,7 @@ def test_any_text_has_shape_of_bounded_length(text: str) -> None:
 
 
 @given(urls(), urls())
-def test_pattern_matches_urls_that_shape_covers(one: str, other: str) -> None:
+def test_pattern_matches_urls_covered_by_shape(one: str, other: str) -> None:
     """RE2 accepts it."""
     shape = shape_of(one)
     pattern = pattern_of(shape)

@@ -71,7 +71,7 @@ class FakeClient:
         url: str = EMULATOR,
         status: int = 200,
     ) -> None:
-        """Emit the botocore events of a call; without an answer, those of a lost call."""
+        """Emit the botocore events of a call, which is lost without an answer."""
         model = Named(operation, self)
         context: dict[str, Any] = {}
         name = f"{self.service}.{operation}"

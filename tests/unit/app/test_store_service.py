@@ -1,4 +1,4 @@
-"""HTTP API beside the workers of a store."""
+"""HTTP API of a store."""
 
 from __future__ import annotations
 

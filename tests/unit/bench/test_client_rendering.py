@@ -15,7 +15,7 @@ EMPTY = b"<title>a</title><div id=root></div><script type=module src=/a.js></scr
 FULL = b"<p>" + b"words " * 100 + b"<script src=/a.js></script>"
 
 
-def test_folder_report_names_pages_that_need_scripts(
+def test_folder_report_names_pages_needing_scripts(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "deep").mkdir()

@@ -84,7 +84,7 @@ def test_ratios_to_floor_peers_and_best_peer() -> None:
     assert ratio.to_best == pytest.approx(3.0)
 
 
-def test_ratios_are_none_without_floor_and_peers() -> None:
+def test_ratios_are_missing_without_floor_and_peers() -> None:
     (ratio,) = ratios(_table({"worker": 60}), ["worker"])
     assert ratio.to_floor is None
     assert ratio.to_best is None

@@ -85,7 +85,7 @@ def test_page_has_median_ratios_of_several_benchmarks() -> None:
             run["crawl_s"] *= 1.5
     page = render.markdown([results(), other, slow])
     assert "| A <site> | Orbweaver, worker alone | 8.00 (8.00 to 8.00) | 16 (16 to 24) |" in page
-    # Absolute figures are those of the last benchmark.
+    # Absolute figures come from the last benchmark.
     assert "Of one benchmark, 2026-11-22" in page
     assert page.count("Some CPU") == 3
 

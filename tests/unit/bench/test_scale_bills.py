@@ -42,7 +42,7 @@ def test_bills_exist_for_all_runs() -> None:
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", SMALL)
-def test_bills_equal_those_of_model(name: str) -> None:
+def test_bills_equal_model_bills(name: str) -> None:
     """Within 1 %."""
     bill = Bill.of(RUNS[name])
     assert bill.dollars == pytest.approx(BILLS[name].dollars, rel=0.01)

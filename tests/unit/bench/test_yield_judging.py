@@ -58,7 +58,7 @@ def test_only_successful_get_finds_article() -> None:
     assert found(request("/a", method="HEAD"), request("/a", method="POST")) == [0, 0]
 
 
-def test_share_is_none_after_end_of_crawl() -> None:
+def test_share_is_missing_after_end_of_crawl() -> None:
     counts = [1, 0, 1, 1, 0]
     assert judging.shares(counts, 4, [1, 4, 5, 6]) == [0.25, 0.75, 0.75, None]
 

@@ -56,7 +56,7 @@ def test_request_headers_are_named_without_values() -> None:
     ],
 )
 def test_newest_crawl_with_matching_scope_is_chosen(reference: str, chosen: str) -> None:
-    """A scope that contains the URL comes before one that contains every URL."""
+    """A scope around the URL has precedence over the scope `any`."""
     crawls = [
         replace(CRAWL, id="any-1", scope=Scope.ANY),
         replace(CRAWL, id="docs-2"),

@@ -137,7 +137,7 @@ def test_useless_kind_gets_exclusion_with_savings() -> None:
     assert edit.saves_usd == told.saves_usd == pytest.approx(0.003 * 40 / 89)
 
 
-def test_exclusion_that_costs_pages_is_not_suggested() -> None:
+def test_exclusion_losing_pages_is_not_suggested() -> None:
     ids = [record(f"/show/{at}a{at}", reason=Reason.NOINDEX) for at in range(30)]
     named = [record("/show/about"), record("/show/contact")]
     counts = counts_of([*ids, *named])
@@ -209,7 +209,7 @@ def test_kind_with_new_content_gets_no_exclusion(
     assert found.suggested == suggested
 
 
-def test_kind_that_named_a_page_first_gets_no_exclusion() -> None:
+def test_kind_linking_a_page_first_gets_no_exclusion() -> None:
     """Without the kind, the page behind the link would be lost."""
     found = record("/item/no-1-of-all", referrer=f"{SITE}/log-in?to=3")
     digests = {one.url: 7 for one in REPEATS}
@@ -217,7 +217,7 @@ def test_kind_that_named_a_page_first_gets_no_exclusion() -> None:
     assert counts_of([*REPEATS, *ITEMS, found]).requests(TOTAL, digests).suggested == ()
 
 
-def test_exclusion_that_matches_seed_is_not_suggested() -> None:
+def test_exclusion_matching_seed_is_not_suggested() -> None:
     """A seed without a record counts too, because the crawl lists it."""
     digests = {one.url: 7 for one in REPEATS}
     counts = counts_of([*REPEATS, *ITEMS])
@@ -225,7 +225,7 @@ def test_exclusion_that_matches_seed_is_not_suggested() -> None:
     assert counts.requests(TOTAL, digests, seeds=[f"{SITE}/"]).suggested == (PATTERN,)
 
 
-def test_kind_that_leads_to_pages_gets_no_exclusion() -> None:
+def test_kind_leading_to_pages_gets_no_exclusion() -> None:
     lists = [record(f"/list?page={at}", title="List") for at in range(20)]
     links = [record(f"/item/no-{at}-of-all", referrer=f"{SITE}/list?page={at}") for at in range(9)]
     useless = [

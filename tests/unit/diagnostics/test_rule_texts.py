@@ -1,4 +1,4 @@
-"""Meanings of reasons equal those of the guide, and rules have texts."""
+"""Reasons have the meanings of the guide, and rules have texts."""
 
 from __future__ import annotations
 

@@ -24,13 +24,13 @@ def cells(section: str) -> list[list[str]]:
     return [[cell.strip(" `") for cell in row.split(" | ")] for row in rows][2:]
 
 
-def test_terms_and_prices_equal_those_of_code() -> None:
+def test_documented_terms_and_prices_equal_code() -> None:
     told = {name: price for name, _, price in cells("Terms")}
     assert told == {str(term): price.words for term, price in PRICES.items()}
     assert list(told) == list(Term)
 
 
-def test_stages_equal_those_of_code() -> None:
+def test_documented_stages_equal_code() -> None:
     assert [name for name, _ in cells("Stages")] == list(Stage)
 
 
@@ -60,7 +60,7 @@ def test_idle_costs_are_products_and_add_up() -> None:
     ("place", "delay_ms", "hosts", "workers"),
     [(0, 0, 1, 2), (1, 0, 1, 50), (2, 1_000, 100, 50), (3, 1_000, 1, 50)],
 )
-def test_waiting_costs_equal_those_of_estimate(
+def test_documented_waiting_costs_equal_estimate(
     place: int, delay_ms: int, hosts: int, workers: int
 ) -> None:
     crawl = Crawl(id="a", name="a", started_at_ms=0, delay_ms=delay_ms, concurrency=16)

@@ -9,7 +9,7 @@ from tests import docs
 
 
 def test_every_block_is_run_or_has_reason() -> None:
-    """Each reason is used as often as the list says."""
+    """The list has the number of uses of each reason."""
     reasons = Counter(block.what for block in docs.ALL if block.kind == "needs")
     assert reasons == docs.REASONS
     assert {block.what for block in docs.ALL if block.kind == "starts"} == {docs.OWN}

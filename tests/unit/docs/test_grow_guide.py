@@ -1,4 +1,4 @@
-"""Numbers in the table of docs/grow.md equal those of the code."""
+"""Numbers in the table of docs/grow.md agree with the code."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ ROWS = {
 
 
 @pytest.mark.parametrize("name", ROWS)
-def test_numbers_of_row_equal_those_of_code(name: str) -> None:
+def test_row_numbers_equal_code_constants(name: str) -> None:
     row = next(line for line in GUIDE.read_text().splitlines() if line.startswith(f"| {name} |"))
     numbers = re.findall(r"(?<![\w.])\d+(?:\.\d+)?", row.removeprefix(f"| {name} |"))
     assert [float(number) for number in numbers] == [float(number) for number in ROWS[name]]

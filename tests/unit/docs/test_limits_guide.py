@@ -1,4 +1,4 @@
-"""Bounds, parts and counts in the guide of limits equal those of the code."""
+"""Bounds, parts and counts in the guide of limits agree with the code."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _value_of(place: str, name: str) -> object:
 
 
 @pytest.mark.parametrize("bound", sorted(set(BOUND.findall(GUIDE))), ids="=".join)
-def test_bound_equals_that_of_code(bound: tuple[str, str, str]) -> None:
+def test_bound_equals_code_constant(bound: tuple[str, str, str]) -> None:
     place, name, number = bound
     assert _value_of(place, name) == pytest.approx(float(number))
 

@@ -93,7 +93,7 @@ def test_growing_host_name_is_refused(origin: str, refusal: Refusal | None) -> N
     ],
 )
 def test_reorders_recognizes_index_order_links(page: str, link: str, *, same: bool) -> None:
-    """The parameters are those that web servers write in folder indexes."""
+    """Web servers write these parameters in folder indexes."""
     page_url = canonicalize(SITE + page)
     assert reorders(canonicalize(link, page_url), page_url) is same
 

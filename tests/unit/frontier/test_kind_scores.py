@@ -64,7 +64,7 @@ def test_noindex_pages_make_kind_barren() -> None:
     assert score(learner, "/w/index.php?title=New_one_9") > SURE
 
 
-def test_title_that_repeats_url_is_not_new() -> None:
+def test_title_repeating_url_is_not_new() -> None:
     """Titles of histories contain the file name. Pages without a digest follow the first texts."""
     learner = KindLearner()
     text = text_runs("one commit and then another commit by the same people of this project " * 2)
@@ -75,7 +75,7 @@ def test_title_that_repeats_url_is_not_new() -> None:
     assert score(learner, "/git/history/more.py") < 0.3
 
 
-def test_title_that_repeats_url_is_new_with_new_text() -> None:
+def test_title_repeating_url_is_new_with_new_text() -> None:
     """In some wikis the title of a page is its address."""
     learner = KindLearner()
     random = Random(5)
@@ -108,7 +108,7 @@ def test_canonical_address_of_other_host_is_ignored() -> None:
     assert score(learned(*pages), "/3/elk.html") > 0.8
 
 
-def test_page_that_leads_to_new_pages_is_fruitful_once() -> None:
+def test_page_leading_to_new_pages_is_fruitful_once() -> None:
     listing = HOST + "/Special:All"
     pages = [page(f"/wiki/T_{n}_x", title) for n, title in enumerate(("Ant hill", "Bee hive"))]
     found = (replace(one, referrer=listing) for one in pages)
@@ -236,7 +236,7 @@ def test_unknown_kind_is_tried_once_until_answered() -> None:
 
 
 def test_late_pack_releases_at_least_one_link() -> None:
-    """Otherwise a pack could be deferred for ever without new results."""
+    """Otherwise a pack without new results could be deferred without end."""
     learner = KindLearner()
     paths = [f"/new?x={n}" for n in range(9)]
     sorted_out(learner, *paths[:3])
@@ -707,7 +707,7 @@ def test_counts_of_all_containers_are_added_once() -> None:
 
 
 def test_fruitful_query_is_separated_from_other_queries() -> None:
-    """A forum has boards besides sorts, filters, print views and login forms."""
+    """A forum has boards, and also sorts, filters, print views and login forms."""
     learner = KindLearner()
     for number in range(10):
         learner.learn(page(f"/viewforum.php?board=7{number}&sid=a_b_{number}", WORDS[number]))

@@ -1,4 +1,4 @@
-"""Bodies of queue messages, also invalid ones that anyone may have sent."""
+"""Bodies of queue messages, valid or invalid."""
 
 from __future__ import annotations
 

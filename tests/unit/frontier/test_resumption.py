@@ -79,7 +79,7 @@ def test_unrelated_run_is_not_continued(change: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("change", [{"window_s": 0}, {"continuous": True}, {"retry_of": "first"}])
-def test_run_that_continues_none(change: dict[str, Any]) -> None:
+def test_retry_or_continuous_run_continues_no_run(change: dict[str, Any]) -> None:
     crawl = replace(CRAWL, **change)
     assert gone_on(crawl, (FIRST, LIMITED)) == crawl
 

@@ -232,7 +232,7 @@ def test_deployment_leaves_workers_switched_off(
 def test_deployment_with_setting_switches_workers(
     account: Account, monkeypatch: pytest.MonkeyPatch, enabled: str
 ) -> None:
-    """The template may say so already: a manual switch is not in it."""
+    """The template may have the value already: it does not contain a manual switch."""
     monkeypatch.setattr(deployment, "PAUSE_S", 0)
     before = "Disabled" if enabled == "yes" else "Enabled"
     account.switched(before, before, "Disabled" if enabled == "no" else "Enabled")
@@ -297,7 +297,7 @@ LIMITS = {
 }
 
 
-def test_usual_limits_are_those_of_deployment() -> None:
+def test_usual_limits_equal_deployment_limits() -> None:
     assert LIMITS.items() == concurrency.usual(renders=False).items()
     assert concurrency.usual(renders=True) == {**LIMITS, "renderer_concurrency_max": 10}
 

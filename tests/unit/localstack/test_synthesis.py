@@ -14,7 +14,7 @@ from tests.unit.localstack.test_deployment import Account
 
 ROOT = Path(__file__).resolve().parents[3]
 ACCOUNT = "123456789012"
-# Variables that CDK sets for an app. The region of a stub is that of `Account`.
+# Variables that CDK sets for an app. A stub has the region of `Account`.
 CDK = {"CDK_DEFAULT_ACCOUNT": ACCOUNT, "CDK_DEFAULT_REGION": "eu-central-1"}
 
 

@@ -65,7 +65,7 @@ def test_named_extras_exist_with_their_size() -> None:
 
 
 def test_dependencies_equal_runtime_without_aws() -> None:
-    """The versions are those of the code asset."""
+    """They have the same versions as the code asset."""
     needed = names(PROJECT["project"]["dependencies"])
     runtime = names(PROJECT["dependency-groups"]["runtime"])
     aws = names(PROJECT["project"]["optional-dependencies"][extras.AWS])

@@ -28,7 +28,7 @@ def bootstrap() -> ModuleType:
 
 
 def test_npm_packages_run_no_scripts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Neither in the setup nor in a manual `npm install`."""
+    """This includes a manual `npm install`."""
     tool, commands = bootstrap(), []
 
     def run(words: Any, **_: Any) -> str:

@@ -31,7 +31,7 @@ class Client:
         self._session = session
 
     async def get(self, url: str, method: str = "GET", **headers: str) -> Got:
-        """Send a request; `_` in header names stands for `-`."""
+        """Send a request; `_` in header names becomes `-`."""
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         target = URL(url, encoded=True)
         async with self._session.request(

@@ -179,9 +179,7 @@ async def test_matching_etag_returns_304(shop: bookshop.Bookshop, client: Client
     assert [record.status for record in shop.log.records()] == [200, 304, 200]
 
 
-async def test_content_length_is_that_of_sent_bytes(
-    shop: bookshop.Bookshop, client: Client
-) -> None:
+async def test_content_length_equals_sent_bytes(shop: bookshop.Bookshop, client: Client) -> None:
     """For plain, gzipped and HEAD answers."""
     plain = await client.get(shop.url + "/")
     packed = await client.get(shop.url + "/", Accept_Encoding="gzip, br")

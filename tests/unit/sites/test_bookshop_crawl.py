@@ -1,4 +1,4 @@
-"""Expected sets of the bookshop equal those of an independent walk."""
+"""An independent walk of the bookshop finds the expected sets."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_html_parser_finds_links_of_model() -> None:
             assert {link for link in found if link.startswith("http")} == noted, page.path
 
 
-def test_titles_equal_those_of_model() -> None:
+def test_page_titles_equal_model_titles() -> None:
     for page in resources(bookshop.SEED, SMALL).values():
         if isinstance(page, Page):
             text = decode(page.body, dict(page.headers)["Content-Type"])
@@ -132,7 +132,7 @@ def test_same_seed_gives_same_bytes_in_every_process() -> None:
 
 
 async def test_robots_parser_agrees_with_model() -> None:
-    """Python's parser knows no wildcards, so these rules are excluded."""
+    """Python's parser has no wildcards, so these rules are excluded."""
     async with bookshop.serve(books=SMALL) as shop:
         expected = shop.expected()
         parser = RobotFileParser()

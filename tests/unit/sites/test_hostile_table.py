@@ -49,7 +49,7 @@ def test_row_has_valid_outcome_reason_and_place(row: Row) -> None:
     assert row.asks is None or 0 <= row.asks <= ATTEMPTS
 
 
-def test_attempts_equal_those_of_product() -> None:
+def test_attempts_equal_product_limit() -> None:
     assert ATTEMPTS == ATTEMPTS_MAX
 
 

@@ -133,7 +133,7 @@ def test_directory_in_child_process(tmp_path: Path) -> None:
         assert b"Here" in answer.read()
 
 
-def test_child_that_cannot_start_raises_exit_code(tmp_path: Path) -> None:
+def test_child_failing_to_start_raises_exit_code(tmp_path: Path) -> None:
     with (
         pytest.raises(RuntimeError, match="ended with code 1"),
         child.start("static", str(tmp_path / "absent")),

@@ -289,7 +289,7 @@ async def test_resend_releases_surplus_if_ledger_says_so(*, surplus: bool, relea
 async def test_late_pack_is_sent_while_few_urls_are_out(
     band: int, out: int, state: State, *, sent: bool
 ) -> None:
-    """A barren kind waits until almost no URL is out. A cancelled crawl sends none."""
+    """A barren kind waits until almost no URL is in flight. A cancelled crawl sends none."""
     crawl = replace(CRAWL, pages_max=500, state=state)
     stage = stage_of(crawl)
     put = Journal(at_ms=NOW_MS, late=((band, TARGETS[0]),), counts={"fetched": 101})

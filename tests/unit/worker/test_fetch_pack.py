@@ -226,7 +226,7 @@ async def test_x_robots_tag_nofollow_refuses_links() -> None:
     ],
     ids=["page", "links"],
 )
-async def test_seed_page_that_refuses_all_links_is_counted(page: Response) -> None:
+async def test_seed_page_refusing_all_links_is_counted(page: Response) -> None:
     """Further pages and single nofollow links are counted as usual."""
     stage = Stage()
     stage.web.put(A.url, page)

@@ -103,14 +103,14 @@ async def test_robots_matching_yields_to_event_loop() -> None:
     assert max(after - before for before, after in pairwise(turns)) < 0.1
 
 
-async def test_crawl_that_ignores_robots_does_not_request_it() -> None:
+async def test_crawl_ignoring_robots_does_not_request_robots() -> None:
     stage = Stage()
     await visit(stage, [A], replace(OBEDIENT, obey_robots=False))
     assert stage.web.urls == [A.url]
 
 
 async def test_longer_crawl_delay_is_kept() -> None:
-    """The delay of the host is longer than that of the crawl (case 68)."""
+    """The host asks for a longer delay than the crawl (case 68)."""
     stage = Stage()
     stage.web.put(f"{SITE}/robots.txt", answer(200, b"User-agent: *\nCrawl-delay: 4"))
     await visit(stage, targets("a", "b", "c"), OBEDIENT)
@@ -183,7 +183,7 @@ async def test_missed_slots_are_not_made_up_for() -> None:
     assert all(other - one >= 2_600 for one, other in pairwise(times))
 
 
-async def test_url_that_misses_its_slot_waits_for_next_one() -> None:
+async def test_url_missing_its_slot_waits_for_next_slot() -> None:
     """The bytes that it had reserved are free meanwhile."""
     stage = Stage(settings=Settings(fetch_concurrency=1, body_bytes_max=1_000))
 

@@ -120,7 +120,7 @@ async def test_dead_host_ends_its_urls_within_an_hour() -> None:
     assert error == f"the host did not answer {asked} times in a row"
 
 
-async def test_host_that_was_down_is_probed_after_an_hour() -> None:
+async def test_down_host_is_probed_after_an_hour() -> None:
     stage = Stage()
     urls = [f"{SITE}/{path}" for path in silent(stage, 12)]
     await stage.deliver(stage.begin(POLITE, *urls))

@@ -123,7 +123,7 @@ async def _redriven(stage: Stage) -> None:
     await drop(stage, *(mail.body for mail in back))
 
 
-async def test_forged_bodies_have_effects_on_pack_queue() -> None:
+async def test_forged_bodies_take_effect_on_pack_queue() -> None:
     """This proves that the generator makes effective bodies."""
     stage = running(Scope.HOST)
     forged = forge(stage, seed=7)

@@ -184,7 +184,7 @@ async def test_pack_with_settlement_is_committed_alone() -> None:
     settled = (Settlement(part=LimitPart.BYTES, reserved=0, spent=0),)
     ledger = Ledger(pack="a", children=())
     with batch.commits.awaited(crawl.id, "b"), pytest.raises(KeyError):
-        # It waits for no other pack. The KeyError shows that it tries to settle.
+        # It commits without waiting. The KeyError shows that it tries to settle.
         await batch.commits.commit(crawl, ledger, COUNTS, settled)
     assert batch.effects == ["packs.commit"]
 

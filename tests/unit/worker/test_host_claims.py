@@ -318,7 +318,7 @@ async def test_claims_of_unvisited_hosts_are_not_kept() -> None:
     assert visits.claims.of(POLITE, urls(3)) == set(urls(3)[1:])
 
 
-async def test_reads_teach_nothing_if_limits_are_sharded() -> None:
+async def test_reads_are_not_learned_if_limits_are_sharded() -> None:
     """One shard may have room where another one released links."""
     visits = Visits()
     shared = replace(POLITE, id="site-2", shards=2, quotas=(1, 9))

@@ -142,7 +142,7 @@ async def test_released_claims_are_requested_later(monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize("articles", [12, 40])
-async def test_crawl_stops_if_nothing_new_is_expected(articles: int) -> None:
+async def test_crawl_stops_if_no_new_page_is_expected(articles: int) -> None:
     """All articles and a few forms are requested."""
     stage = Stage()
     wiki(stage, articles=articles)

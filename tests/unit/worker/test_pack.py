@@ -53,7 +53,7 @@ async def test_finished_pack_is_not_requested_again() -> None:
     assert effects == ["packs.recall", "crawls.get"]
 
 
-async def test_copy_that_read_before_crawl_end_releases_nothing() -> None:
+async def test_copy_read_before_crawl_end_releases_no_claim() -> None:
     """Claims of the other copy stay valid for later runs."""
     stage = Stage()
     pack = stage.begin(CRAWL, A)

@@ -72,7 +72,7 @@ async def test_pack_received_again_is_split_before_requests() -> None:
     assert stage.counts() == {"claimed": 2}
 
 
-async def test_url_that_crashes_worker_is_dead_lettered() -> None:
+async def test_url_crashing_worker_is_dead_lettered() -> None:
     """Each crash is a strike, and the third one ends the pack."""
     dead: list[Request] = []
 

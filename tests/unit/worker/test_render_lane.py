@@ -46,7 +46,7 @@ def asked(stage: Stage) -> list[str]:
     return [path for path in asked if path != "/robots.txt"]
 
 
-async def test_pages_that_may_gain_are_sent_to_render_lane() -> None:
+async def test_pages_with_possible_gain_are_sent_to_render_lane() -> None:
     stage = stage_of({"/shell": SHELL, "/x/frame": FRAME, "/plain": PLAIN})
     journal = await sent(stage, ("/shell", "/x/frame", "/plain"), AUTO)
     again = [item.target for item in journal.again]

@@ -114,7 +114,7 @@ def test_seeds_become_candidates_at_depth_0(
     *,
     planned: bool,
 ) -> None:
-    """Their time is that of the message; refused seeds are counted (case 14)."""
+    """They have the time of the message; refused seeds are counted (case 14)."""
     seeds = SeedsMessage(id="s", crawl=crawl.id, at_ms=5, references=references, planned=planned)
     journal = result_of(seeds, crawl).journal((), seeds.at_ms)
     assert journal.candidates == tuple(Target(url=url, depth=0) for url in urls)

@@ -200,7 +200,7 @@ async def test_dead_letter_does_not_block_its_host() -> None:
     assert host.ids == [one.id, other.id, other.id]
 
 
-async def test_last_delivery_sends_pack_that_it_began() -> None:
+async def test_last_delivery_sends_pack_begun_before() -> None:
     """An earlier delivery died before the send."""
     host, (one, other) = Host(), packs(2)
     await host.put(one)

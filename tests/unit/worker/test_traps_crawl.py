@@ -120,7 +120,7 @@ async def test_index_is_requested_in_one_order() -> None:
     assert stage.counts()["refused.index_order"] == 7 + 7 + 8
 
 
-async def test_seed_that_looks_like_trap_is_requested() -> None:
+async def test_trap_like_seed_is_requested() -> None:
     stage = Stage()
     await run(stage, replace(CRAWL, seeds_planned=1), f"{SITE}/a/a/a/a")
     assert stage.web.urls == [f"{SITE}/a/a/a/a"]
