@@ -129,7 +129,7 @@ def failed(status: int | None) -> dict[str, object]:
     ("ended", "rounds"),
     [(UNASKED, [1, 1, 1, 6, 18, 3]), *((failed(one), [1] * 30) for one in (None, 429, 500, 503))],
 )
-def test_unanswered_url_leaves_score_and_is_not_out(
+def test_unanswered_url_leaves_score_and_is_not_in_flight(
     ended: dict[str, object], rounds: list[int]
 ) -> None:
     """URLs that robots.txt forbids release more links, because they cost no request."""
@@ -147,7 +147,7 @@ def test_unanswered_url_leaves_score_and_is_not_out(
     assert learner.scores.count(f"{HOST}/d/0_a_b").out == 0
 
 
-def test_url_taken_back_by_other_container_is_not_out() -> None:
+def test_url_taken_back_elsewhere_is_not_in_flight() -> None:
     """Another container skipped the released links because of robots.txt."""
     one, other = (learned(page("/a/1_a_b", reason=Reason.NOINDEX)) for _ in range(2))
     sorted_out(one, "/d/0_a_b", taken=DOUBTFUL)
@@ -216,7 +216,7 @@ def test_barren_links_are_late_behind_unknown_links() -> None:
     )
 
 
-def test_late_pack_is_released_if_band_is_no_worse() -> None:
+def test_late_pack_is_released_if_band_is_not_worse() -> None:
     late = ("/e?action=edit&t=7", "/e?action=edit&t=8")
     assert sorted_out(wiki(), *late, taken=3) == ([], [(5, late[0]), (5, late[1])])
     for band in (5, 6):

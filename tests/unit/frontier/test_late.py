@@ -38,7 +38,7 @@ def test_due_packs_by_claimed_pages_and_limit(
         (64, 17, False),
     ],
 )
-def test_few_links_may_be_out_in_early_crawl(done: int, out: int, expected: bool) -> None:
+def test_few_links_may_be_in_flight_in_early_crawl(done: int, out: int, expected: bool) -> None:
     counters = Counters(shards=(), total={"claimed": done + out, "fetched": done})
     assert few_so_far(counters) is expected
     later = Counters(shards=(), total={"claimed": SOON_DONE + out, "fetched": SOON_DONE})

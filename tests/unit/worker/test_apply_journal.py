@@ -286,7 +286,7 @@ async def test_resend_releases_surplus_if_ledger_says_so(*, surplus: bool, relea
         (UNKNOWN, 2, State.STOPPING, False),
     ],
 )
-async def test_late_pack_is_sent_while_few_urls_are_out(
+async def test_late_pack_is_sent_while_few_urls_are_in_flight(
     band: int, out: int, state: State, *, sent: bool
 ) -> None:
     """A barren kind waits until almost no URL is in flight. A cancelled crawl sends none."""

@@ -101,7 +101,7 @@ async def test_limit_is_spent_on_fruitful_links() -> None:
 
 
 @pytest.mark.parametrize("pages_max", [20, 54])
-async def test_links_beyond_limit_do_not_count_as_out(pages_max: int) -> None:
+async def test_links_beyond_limit_do_not_count_as_in_flight(pages_max: int) -> None:
     """A raised limit continues as if it had been higher from the start."""
     stage = Stage()
     wiki(stage)

@@ -74,7 +74,8 @@ async def test_default_crawl_uses_no_sitemaps() -> None:
     assert stage.sent() == []
 
 
-async def test_sitemaps_of_redirected_seed_host_are_ignored() -> None:
+async def test_sitemap_vouches_for_host_where_seed_is_read() -> None:
+    """The redirecting host of the seed does not count."""
     www = "https://www.example.com"
     stage = Stage()
     robots = f"Sitemap: {www}/sitemap.xml".encode()

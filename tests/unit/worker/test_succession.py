@@ -136,7 +136,8 @@ async def test_pack_put_after_last_one_is_sent_at_once() -> None:
     assert host.ids == [one.id, other.id]
 
 
-async def test_late_delivery_sends_pack_begun_by_none() -> None:
+async def test_late_delivery_of_sent_pack_begins_no_other() -> None:
+    """Its message may be acknowledged, so a pack that it begins could stay unsent."""
     host, (one, other) = Host(), packs(2)
     await host.put(one)
     ledger = await host.end(one)
@@ -159,7 +160,7 @@ async def test_copy_put_again_is_dropped() -> None:
 
 
 async def test_copy_sent_in_vain_releases_next_pack() -> None:
-    """Another pack began it before its place was left."""
+    """Another pack began it while its place was being left."""
     host, (one, other) = Host(), packs(2)
     await host.put(one)
     await host.end(one)
@@ -255,7 +256,7 @@ async def test_next_pack_is_delayed_until_host_is_free(delay_s: int, held_s: int
 
 
 async def test_next_pack_is_taken_on_with_delayed_message() -> None:
-    """The message is due after the round, in case the worker dies."""
+    """The message is queued before the pack begins, and is due after the round."""
     host, (one, other) = Host(), packs(2)
     await host.put(one, other)
     round_ = await host.round()
@@ -268,7 +269,7 @@ async def test_next_pack_is_taken_on_with_delayed_message() -> None:
 
 
 async def test_next_pack_is_taken_on_once_before_commit() -> None:
-    """Its message is sent after the commit."""
+    """Its message is sent after the commit, with a delay."""
     host, (one, other, third) = Host(), packs(3)
     await host.put(one, other, third)
     round_ = await host.round()
