@@ -10,8 +10,8 @@ Rules
   more than `TOLERANCE_MS`. Both times are truncated to milliseconds (1 ms each). The site's clock
   runs freely from its start while the workers' clock is slewed, by at most 500 ppm; the rest is for
   that.
-- A first request without a row (its answer was 429 or 500, or its worker died) may have been
-  delayed as long as the longest of its host. Beyond that its gap is short, too.
+- A first request has no row if its answer was 429 or 500, or its worker died. It may have been
+  delayed as long as the slowest request of its host. Beyond that its gap is short, too.
 - robots.txt is requested at the delay of the crawl, because the delay of the host is not known
   before.
 """

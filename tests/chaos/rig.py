@@ -2,8 +2,8 @@
 
 Rules
 - The stack is deployed like `orbweaver local up`; the tuning is applied by the APIs.
-- The function's timeout is short, and the queues' visibility timeout is the deployed multiple of it
-  (six, see `infra/frontier.py`), so messages of a killed worker return within a minute.
+- The function's timeout is short. The queues' visibility timeout is the deployed multiple of it
+  (six, see `infra/frontier.py`). So messages of a killed worker return within a minute.
 - Only workers use the proxy, by a variable of the function.
 """
 
