@@ -1,7 +1,8 @@
-"""Routes of the console that the HTTP API has not.
+"""Routes of the console that the HTTP API lacks.
 
-- Dead letters need rights that the API's function has not on AWS; a person at a shell may.
-- A table as one file is longer than an answer of the API may be.
+- Dead letters need permissions that the API's function does not have on AWS, but a user's shell
+  has.
+- A table as one file exceeds the size of an API response.
 """
 
 from __future__ import annotations
@@ -33,28 +34,28 @@ QUEUED = ("waiting", "in_work", "delayed")
 
 
 class Tables(Protocol):
-    """Tables of exports, and SQL over them: one statement that reads, within bounds."""
+    """Tables of exports, and read-only SQL over them within limits."""
 
     async def tables(self) -> dict[str, Any]:
-        """List tables, with the queries that are saved; or say why there are none."""
+        """List tables and saved queries, or the reason why there are none."""
 
     async def ask(self, sql: str) -> dict[str, Any]:
-        """Return the first rows of an answer; raises Refused."""
+        """Return the first rows of a query; raises Refused."""
 
     def csv(self, sql: str) -> AsyncIterator[bytes]:
-        """Return all rows of an answer as a file, piece by piece; raises Refused."""
+        """Yield all rows of a query as a file; raises Refused."""
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """SQL whose answer is wanted as a file."""
+    """SQL whose result is wanted as a file."""
 
     sql: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Actions:
-    """What the console can do beside the API; each returns a document."""
+    """Operations of the console in addition to the API. Each returns a document."""
 
     ports: PortSet
     control: Control
@@ -64,7 +65,7 @@ class Actions:
     tickets: Tickets
 
     async def about(self) -> dict[str, Any]:
-        """Describe the store or stack, and whether queued URLs lack workers."""
+        """Describe the store or stack, and whether workers run."""
         import orbweaver
 
         try:
@@ -91,25 +92,25 @@ class Actions:
     async def definition(
         self, toml: str | None = None, document: dict[str, Any] | None = None
     ) -> dict[str, Any]:
-        """Read a definition from TOML, or write one as TOML."""
+        """Parse a definition from TOML, or format a document as TOML."""
         return await off_loop(forms_of, toml, document)
 
     async def preview(self, document: dict[str, Any]) -> dict[str, Any]:
-        """Ask for the first page of a definition, and judge its links; nothing is started."""
+        """Fetch the first page of a definition and check its links, without a start."""
         return await preview_of(self.ports, document)
 
     async def trial(self, crawl: str, toml: str, url: str | None = None) -> dict[str, Any]:
-        """Try item rules on a stored page of a run; without one, on some that they are about."""
+        """Try item rules on a stored page of a run, or on several matching pages without a URL."""
         return await trial_of(self.ports, self.control, crawl, toml, url)
 
     # --- dead letters ---------------------------------------------------------------------------
 
     async def dead_letters(self) -> dict[str, Any]:
-        """Group dead letters by cause, with examples and their hosts."""
+        """Group dead letters by cause, with examples and hosts."""
         return await letters_by_cause(self._undertaker, limit=LETTERS_MAX)
 
     async def redrive(self, cause: str | None = None, host: str | None = None) -> dict[str, Any]:
-        """Send dead letters back to the queue: of a cause, of a host, or all of them."""
+        """Send dead letters back to the queue: of a cause, of a host, or all."""
         done = await self._undertaker.redrive(
             DeadLetterSelection(cause=cause, host=host),
             limit=LETTERS_MAX,
@@ -118,7 +119,7 @@ class Actions:
         return {"sent": done.sent, "skipped": dict(done.skipped), "cut": done.cut}
 
     async def purge(self, cause: str, until_ms: int) -> dict[str, Any]:
-        """Throw the dead letters of a cause away, but for those that came after a moment."""
+        """Delete the dead letters of a cause that were last seen before a moment."""
         selection = DeadLetterSelection(cause=cause)
         found = await self._undertaker.find(selection, limit=LETTERS_MAX)
         only = frozenset(case.letter.id for case in found.cases if case.last_seen_ms <= until_ms)
@@ -129,14 +130,14 @@ class Actions:
     def _undertaker(self) -> Undertaker:
         return undertaker_of(self.ports)
 
-    # --- what a browser fetches by itself -------------------------------------------------------
+    # --- tickets for downloads and frames -------------------------------------------------------
 
     async def frame(self, url: str, crawl: str) -> dict[str, Any]:
-        """Give out a ticket for a page as it is stored; or say why there is none."""
+        """Create a ticket for a stored page, or return why it cannot be shown."""
         return await self._ticket(url, crawl, PagePart.BODY)
 
     async def picture(self, url: str, crawl: str) -> dict[str, Any]:
-        """Give out a ticket for the picture of a page; or say why there is none."""
+        """Create a ticket for the screenshot of a page, or return why there is none."""
         return await self._ticket(url, crawl, PagePart.SCREENSHOT)
 
     async def _ticket(self, url: str, crawl: str, part: PagePart) -> dict[str, Any]:
@@ -153,11 +154,11 @@ class Actions:
         return {"ticket": self.tickets.give(page), "why": None}
 
     async def table(self, crawl: str, rule: str | None = None, form: str = "csv") -> dict[str, Any]:
-        """Give out a ticket for the pages of a crawl, or the items of a rule, as a file."""
+        """Create a ticket for a file with the pages of a crawl, or with the items of a rule."""
         wanted = TableFile(crawl=await self.control.find(crawl), rule=rule, form=form)
-        _ = wanted.table  # or Refused, before the browser leaves the page
+        _ = wanted.table  # raises Refused before the browser leaves the page
         return {"ticket": self.tickets.give(wanted)}
 
     async def query_file(self, sql: str) -> dict[str, Any]:
-        """Give out a ticket for all rows of an answer as a file of CSV."""
+        """Create a ticket for a CSV file with all rows of a query."""
         return {"ticket": self.tickets.give(Question(sql))}

@@ -1,6 +1,6 @@
-"""Bodies and queries of requests: just the keys that are named where they are read.
+"""Parse bodies and queries of requests. Only the listed keys are allowed.
 
-A problem is one of the API's.
+Errors have the format of the API.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from orbweaver.control import json_reader
 
 Fits: TypeAlias = Callable[[Any], bool]
 TEXT_CHARS_MAX = 10_000
-# What queries have, and whether they must.
+# Keys of queries, and whether they are required.
 NO_NAMES: Mapping[str, bool] = {}
 SECTION = {"crawl": True, "at": False}
 PAIR = {"before": True, "after": True, "kind": False, "text": False}
@@ -22,7 +22,7 @@ TEXTS = {"before": True, "after": True, "url": True}
 
 
 def query_of(given: Mapping[str, str], names: Mapping[str, bool]) -> dict[str, str]:
-    """Read the query of a request, of just these names; raises Refused."""
+    """Parse the query of a request; raises Refused for other keys than `names`."""
     for name, value in given.items():
         if name not in names or len(value) > TEXT_CHARS_MAX:
             raise Refused(400, f"{name[:40]!a} does not fit here")
@@ -33,7 +33,7 @@ def query_of(given: Mapping[str, str], names: Mapping[str, bool]) -> dict[str, s
 
 
 def document_of(body: bytes, names: Mapping[str, Fits]) -> dict[str, Any]:
-    """Read the body of a request: an object of just these keys; raises Refused, DefinitionError."""
+    """Parse the body of a request as an object; raises Refused, DefinitionError."""
     try:
         read = json_reader.document_of((body or b"{}").decode())
     except UnicodeDecodeError as error:
@@ -47,10 +47,8 @@ def document_of(body: bytes, names: Mapping[str, Fits]) -> dict[str, Any]:
 
 
 def is_source(value: Any) -> bool:
-    """Tell a text of any length."""
     return isinstance(value, str)
 
 
 def is_document(value: Any) -> bool:
-    """Tell an object."""
     return isinstance(value, dict)

@@ -1,7 +1,7 @@
-"""Whole runs read once and kept for a while: sections of a site, and two runs compared.
+"""Sections of a site, and comparison of two runs, from whole runs that are cached for a while.
 
-Both take all records of a run, which no single answer of the API may; a screen asks for a part of
-what was made of them again and again.
+Both read all records of a run, which one API response cannot hold. The browser requests parts of
+the result repeatedly.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from orbweaver.model.page_record import PageRecord
 
 T = TypeVar("T")
-# Some 40 MB of states; a cent to read on AWS.
+# About 40 MB of states. Reading them costs a cent on AWS.
 RECORDS_MAX = 100_000
 KEPT_MAX, KEPT_MS = 4, 60_000
 ELSEWHERE = "`orbweaver console --target aws` reads more"
@@ -43,7 +43,7 @@ PAGES_SHOWN = 200
 
 @dataclass(slots=True, kw_only=True)
 class Comparing:
-    """Reads runs whole."""
+    """Reads whole runs."""
 
     ports: PortSet
     control: Control
@@ -55,7 +55,7 @@ class Comparing:
     # --- sections -------------------------------------------------------------------------------
 
     async def sections(self, crawl: str, at: str = "") -> dict[str, Any]:
-        """Show a section of a run's site, and the largest of those within."""
+        """Return a section of a run's site and its largest subsections."""
         owner = await self._run(crawl)
         made, read = await self._once(("sections", owner.id), lambda: self._sections(owner))
         hosts = list(made.whole.inner)
@@ -79,10 +79,7 @@ class Comparing:
     async def changes(
         self, before: str, after: str, kind: str | None = None, text: str = ""
     ) -> dict[str, Any]:
-        """Compare the pages of two runs: counts, and the first pages of a kind.
-
-        `text` selects pages that contain it in the URL or a title, without regard to case.
-        """
+        """Compare two runs: counts, and the first pages of a kind."""
         if kind is not None and kind not in set(PageDifference):
             raise Refused(400, f"{kind[:40]!a} is none of {', '.join(PageDifference)}")
         first, second = await self._run(before), await self._run(after)
@@ -110,7 +107,6 @@ class Comparing:
             return {record.url: state_of(record) async for record in records}
 
     async def text_changes(self, before: str, after: str, url: str) -> dict[str, Any]:
-        """Compare the main texts of a page in two runs."""
         texts: list[str] = []
         ports = self.ports
         reader = StoredReader(files=ports.files, reader=ports.reader, clock=ports.clock)
@@ -127,7 +123,7 @@ class Comparing:
         return {"why": None, "diff": asdict(diff)}
 
     async def _run(self, which: str) -> Crawl:
-        """Find a run, if it is small enough to be read whole here; raises Refused."""
+        """Find a run; raises Refused if it is too large to be read here."""
         status = await self.control.status(which)
         done = status.counters.done
         if self.urls_max is not None and done > self.urls_max:
@@ -143,7 +139,7 @@ class Comparing:
         return records[0] if records else None
 
     async def _once(self, key: tuple[str, ...], make: Callable[[], Awaitable[T]]) -> T:
-        """Make something of whole runs, unless it was made just now; one at a time."""
+        """Return a cached result, or make it. Only one is made at a time."""
         async with self._lock:
             now_ms = self.ports.clock.now_ms()
             known = self._kept.get(key)

@@ -1,6 +1,6 @@
-"""Definitions before a start: the same as TOML and as a document, and a look at the first page.
+"""Definitions of new crawls: conversion between TOML and document, and a preview of the first page.
 
-A text that is no TOML yet is no problem of a request: what is wrong with it is what was asked.
+Invalid TOML is a normal result, not a failed request.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ STAND_IN = "https://example.com/"
 OWN_FUNCTION = "functions of your own are tried by `orbweaver extract --extractor FILE`"
 TOML_CHARS_MAX = 1_000_000
 LARGE = "`orbweaver start --config FILE` takes it"
-# One text at a time, so that many tabs hold the console up no more than one.
+# One text at a time, so that many tabs slow the console down no more than one.
 _READER = ThreadPoolExecutor(1, "definition")
 _PLACE = re.compile(r" \(at line (\d+), column \d+\)$")
 
 
 def forms_of(toml: str | None, document: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Read a definition from TOML, or write a document as TOML; the lines of its keys.
+    """Parse a definition from TOML, or format a document as TOML. Includes the lines of its keys.
 
-    Raises Refused or DefinitionError for a text that costs too much to be read.
+    Raises Refused or DefinitionError for a text that is too expensive to parse.
     """
     text = toml_of(document or {}) if toml is None else toml
     if len(text) > TOML_CHARS_MAX:
@@ -50,7 +50,7 @@ def forms_of(toml: str | None, document: Mapping[str, Any] | None) -> dict[str, 
     try:
         read = document_in(text)
         return {"toml": text, "document": read, "lines": lines_of_keys(text), "broken": None}
-    except DefinitionError:  # it costs too much to be read at all
+    except DefinitionError:  # too expensive to parse
         raise
     except RecursionError:
         why, line = "it is nested too deeply", None
@@ -61,12 +61,12 @@ def forms_of(toml: str | None, document: Mapping[str, Any] | None) -> dict[str, 
 
 
 async def off_loop(read: Callable[..., T], *given: Any) -> T:
-    """Read a definition beside the event loop, because a large one takes seconds of CPU."""
+    """Run a parser outside the event loop, because a large definition takes seconds of CPU."""
     return await asyncio.get_running_loop().run_in_executor(_READER, read, *given)
 
 
 def rules_in(toml: str) -> tuple[tuple[ItemRule, ...], list[dict[str, Any]]]:
-    """Read the item rules of a definition, or all that does not fit in them, with lines."""
+    """Parse the item rules of a definition, or return all problems with lines."""
     forms = forms_of(toml, None)
     if (broken := forms["broken"]) is not None:
         return (), [{"path": "", **broken}]
@@ -86,7 +86,7 @@ def rules_in(toml: str) -> tuple[tuple[ItemRule, ...], list[dict[str, Any]]]:
 async def trial_of(
     ports: PortSet, control: Control, crawl: str, toml: str, url: str | None
 ) -> dict[str, Any]:
-    """Try item rules on a stored page of a run, or, without one, on some that they are about."""
+    """Try item rules on a stored page of a run, or on several matching pages without a URL."""
     rules, problems = await off_loop(rules_in, toml)
     owner = await control.find(crawl)
     if problems or not rules:
@@ -104,7 +104,7 @@ async def trial_of(
 
 
 async def preview_of(ports: PortSet, document: Mapping[str, Any]) -> dict[str, Any]:
-    """Ask for the first page of a definition's crawl; raises DefinitionError."""
+    """Fetch the first page of a definition's crawl; raises DefinitionError."""
     plan = await off_loop(parse, document)
     crawl = crawl_of(plan, ports.clock.now_ms())
     async with previewing(ports) as previewer:

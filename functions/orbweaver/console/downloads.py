@@ -1,6 +1,6 @@
 """Tables of a run as one file: its pages, or the valid items of one rule.
 
-The file is complete before its first byte is sent, so a browser never keeps half of it unnoticed.
+The file is complete before its first byte is sent, so a browser never keeps a partial file.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ SUFFIXES = {one.name: one.suffix for one in formats.ROWS}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableFile:
-    """A table of a run as a file. Without `rule`: the pages. `form` is a key of `TYPES`."""
+    """A table of a run as a file: the pages without `rule`. `form` is a key of `TYPES`."""
 
     crawl: Crawl
     rule: str | None
@@ -43,12 +43,11 @@ class TableFile:
 
     @property
     def name(self) -> str:
-        """Name the file."""
         return f"{self.crawl.id}-{self.rule or PAGES.name}{SUFFIXES[self.form]}"
 
     @property
     def table(self) -> Table:
-        """Return the columns; raises Refused where the run has no such rule."""
+        """Columns of the table; raises Refused if the run has no such rule."""
         if self.rule is None:
             return PAGES
         found = ChunkTables(self.crawl.id, self.crawl).items(self.rule)
@@ -57,7 +56,6 @@ class TableFile:
         return found
 
     def rows(self, record: PageRecord) -> list[Mapping[str, Any]]:
-        """Return the rows of a page."""
         if self.rule is None:
             return [page_row(record)]
         return [
@@ -68,7 +66,7 @@ class TableFile:
 
 
 async def pieces_of(control: Control, wanted: TableFile) -> AsyncIterator[bytes]:
-    """Write a file, and read it piece by piece."""
+    """Write a file and yield its content."""
     with TemporaryDirectory(prefix="orbweaver-") as folder:
         writer = formats.writer(wanted.form, wanted.table, Path(folder))
         async with closing(control.pages(wanted.crawl)) as records:

@@ -1,12 +1,11 @@
-"""The fence of the console: which requests are answered, and what a browser may do with answers.
+"""Access control of the console's requests, and security headers of its responses.
 
 Rules
-- The console listens on this machine alone, behind the fence of such servers (api/fence.py).
-- A request needs the token of this start. It comes in the fragment of the address that is printed,
-  which browsers send to no server, and goes back in a header.
-- Files of the application need no token: they are the same everywhere.
-- The browser is told to run nothing but these files, to make no element of a text (Trusted Types),
-  and to show the console in no frame.
+- The console listens on this machine only, behind the common checks (api/fence.py).
+- A request needs the token of this start. The printed address contains it in the fragment, which
+  browsers never send. The application sends it in a header.
+- Files of the application need no token, because they are public.
+- The headers allow only these files as scripts, enforce Trusted Types, and forbid framing.
 """
 
 from __future__ import annotations
@@ -15,7 +14,6 @@ from orbweaver.api.fence import CLOSED, COMMON, LOOPBACK, LoopbackFence
 
 
 def fence_at(port: int, token: str) -> LoopbackFence:
-    """Make the fence of a console that listens at a port."""
     return LoopbackFence(
         hosts=hosts_at(port),
         token=token,
@@ -26,14 +24,14 @@ def fence_at(port: int, token: str) -> LoopbackFence:
 
 
 def hosts_at(port: int) -> frozenset[str]:
-    """Name this machine, as requests to a port of it do."""
+    """Return this machine's names with a port, as Host headers contain them."""
     return frozenset(f"{name}:{port}" for name in LOOPBACK)
 
 
 def headers_of(*, frames: str = "'none'", connects: str = "'self'") -> dict[str, str]:
-    """Name the headers of everything that the console answers.
+    """Return the headers of all responses of the console.
 
-    `frames` is the origin of what it shows in frames, `connects` are those that it asks.
+    `frames` is the origin of framed pages. `connects` lists origins for requests.
     """
     policy = {
         "default-src": "'none'",
@@ -57,8 +55,8 @@ def headers_of(*, frames: str = "'none'", connects: str = "'self'") -> dict[str,
 
 
 def headers_of_stored(console_port: int) -> dict[str, str]:
-    """Name the headers of stored pages: shown in the console's frames alone, and run nothing."""
-    # The grammar of a policy knows no IPv6 addresses (CSP 3, `host-source`).
+    """Return the headers of stored pages: only the console may frame them, no scripts run."""
+    # A policy cannot contain IPv6 addresses (CSP 3, `host-source`).
     names = (name for name in LOOPBACK if not name.startswith("["))
     framing = " ".join(f"http://{name}:{console_port}" for name in names)
     policy = (

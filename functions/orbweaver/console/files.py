@@ -1,4 +1,4 @@
-"""The files of the application, as they are handed out."""
+"""Static files of the application."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TYPES = {
 
 @cache
 def static_files() -> Mapping[str, tuple[bytes, str]]:
-    """Read the files of the application: path to contents and type. No other path is served."""
+    """Read the static files: path to content and type. No other path is served."""
     found: dict[str, tuple[bytes, str]] = {}
     root = files("orbweaver.console") / "static"
     for folder, prefix in ((root, "/"), (root / "vendor", "/vendor/")):

@@ -1,16 +1,15 @@
 """The hosted console: the same application as a function of a stack, behind a gateway.
 
 Rules
-- The application's files are open, as they are the same everywhere, and so is where to sign in.
-  Everything else takes a user (console/users.py): the gateway lets in whose token it has
-  verified, and each request is held against the user's groups.
-- No cookie and no other standing right goes with a request: a page of another site can have none
-  of it answered, as it has no token.
-- What takes a process of its own, another origin, or rights that steer more than crawls is not
-  here (`ELSEWHERE`). The same application on a person's own machine has it.
-- What is made of a whole run is made of one that a request has time to read, and of no part of a
-  larger one: what was not read would be shown as gone.
-- What a function remembers is gone with its container. So the page keeps what it has seen.
+- The application's files and the sign-in address are public. Everything else needs a user
+  (console/users.py): the gateway verifies the token, and each request is checked against the user's
+  groups.
+- No cookie or other ambient credential is used, so another site's page cannot make requests.
+- Operations that need a separate process, another origin, or wider permissions are missing
+  (`ELSEWHERE`). The console on a user's machine has them.
+- Comparisons need runs small enough to read within a request. Partially read runs are refused,
+  because unread pages would look removed.
+- The function's memory ends with its container, so the page keeps its own history.
 
 Source: docs.aws.amazon.com/apigateway/latest/developerguide/, pages
 http-api-develop-integrations-lambda (payload format 2.0) and http-api-jwt-authorizer.
@@ -60,28 +59,26 @@ if TYPE_CHECKING:
     class Counted(Protocol):
         """The queues of a stack."""
 
-        async def read(self) -> Depths:
-            """Count the messages on them."""
+        async def read(self) -> Depths: ...
 
     class CountedPorts(PortSet, Protocol):
-        """The ports of a stack, whose queues can be counted."""
+        """The ports of a stack, with queue depths."""
 
         @property
-        def depths(self) -> Counted:
-            """How many messages are on the queues."""
+        def depths(self) -> Counted: ...
 
 
 POLL_MS = 1_500
 API, OWN, SIGN_IN = "/api/", "/console/", "/sign-in.json"
-# Half a year, as the gateway speaks nothing but TLS.
+# Half a year. The gateway only supports TLS.
 TLS_ALONE = {"Strict-Transport-Security": "max-age=15768000"}
-# Files of the application: a visit within that time costs no request for them.
+# Static files: a repeated visit within this time does not request them.
 FILES_KEPT = "public, max-age=300"
-# What this form has not.
+# Routes that the hosted console lacks.
 ELSEWHERE = (*("preview", "trial", "frame", "picture", "table", "query", "tables", "schedules"),)
-# Two such runs are what a report reads of one, in some 10 s (api/crawls.py).
+# Two such runs take as long as a report of one run, about 10 s (api/crawls.py).
 URLS_READ_MAX = 10_000
-# A look at them is a receive for every ten.
+# Reading them takes one receive per ten letters.
 LETTERS_MAX = 1_000
 NOT_HERE = "the hosted console has not this: `orbweaver console` on a machine of your own has"
 NO_OPERATION = "there is no such operation"
@@ -89,7 +86,7 @@ NO_OPERATION = "there is no such operation"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostedPlace:
-    """The stack that the function is of."""
+    """The stack of the function."""
 
     stack: str
     read_depths: Callable[[], Awaitable[Depths]]
@@ -97,32 +94,30 @@ class HostedPlace:
 
     @property
     def title(self) -> str:
-        """Name it."""
         return f"the stack {self.stack}"
 
     async def idle_workers(self) -> str | None:
-        """None: how workers are switched is not read here."""
+        """Return None, because the worker switch is not read here."""
         return None
 
     async def depths(self) -> Mapping[str, int] | None:
-        """Count the messages on the queues."""
         return asdict(await self.read_depths())
 
     async def workers(self) -> Mapping[str, str] | None:
-        """None: the switch of all workers is none of a user's."""
+        """Return None, because users cannot switch all workers."""
         return None
 
     async def alarms(self) -> list[dict[str, Any]] | None:
-        """None: they are not read here."""
+        """Return None, because alarms are not read here."""
         return None
 
     async def switch(self, *, on: bool) -> Mapping[str, str] | None:  # noqa: ARG002 - the port's
-        """None: the switch of all workers is none of a user's."""
+        """Return None, because users cannot switch all workers."""
         return None
 
 
 def hosted_console(ports: CountedPorts) -> HostedConsole:
-    """Put together the console that a function is."""
+    """Build the console of a function."""
     settings, clock, control = ports.settings, ports.clock, control_of(ports)
     depths = ports.depths.read
     place = HostedPlace(stack=settings.stack, read_depths=depths)
@@ -130,7 +125,7 @@ def hosted_console(ports: CountedPorts) -> HostedConsole:
 
     @cache
     def comparing() -> Comparing:
-        # For those alone that ask: other requests do not wait for its import.
+        # Imported on demand, so that other requests do not wait for it.
         from orbweaver.console.comparing import Comparing
 
         return Comparing(ports=ports, control=control, urls_max=URLS_READ_MAX)
@@ -162,7 +157,7 @@ def hosted_console(ports: CountedPorts) -> HostedConsole:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostedConsole:
-    """Answers what the gateway hands on."""
+    """Handles requests from the gateway."""
 
     api: Api
     comparing: Callable[[], Comparing]
@@ -173,7 +168,7 @@ class HostedConsole:
     clock: Clock
 
     async def answer(self, event: Mapping[str, Any]) -> dict[str, Any]:
-        """Answer one request, whatever it is."""
+        """Answer one request."""
         try:
             reply = await self._reply(event)
         except PROBLEMS as error:
@@ -197,7 +192,7 @@ class HostedConsole:
         return _json(await self._own(event, method, path.removeprefix(OWN), user))
 
     def _open(self, method: str, path: str) -> Answer:
-        """Hand out what is the same for everybody."""
+        """Return a public file or the sign-in address."""
         if method == "GET" and path == SIGN_IN:
             return _json({"client": self.sign_in.client, "pages": self.sign_in.pages})
         found = static_files().get(path)
@@ -225,7 +220,7 @@ class HostedConsole:
             return await self._read(event, parts, user)
         if (method, path) != ("POST", "definition"):
             raise Refused(404, NO_OPERATION)
-        # For those alone that define crawls: other requests do not wait for its import.
+        # Imported on demand, so that other requests do not wait for it.
         from orbweaver.console.definitions import forms_of
 
         given = document_of(_body(event), {"toml": is_source, "document": is_document})
@@ -274,7 +269,7 @@ class HostedConsole:
 
 
 def _as_rest(event: Mapping[str, Any], path: str) -> dict[str, Any]:
-    """Write a request as the gateway of the API does (payload format 1.0)."""
+    """Convert a request to the format of the API's gateway (payload format 1.0)."""
     query: dict[str, list[str]] = {}
     pairs = parse_qsl(event.get("rawQueryString", ""), keep_blank_values=True)
     for name, value in pairs:
@@ -314,7 +309,7 @@ def _problem(error: Exception) -> Answer:
 
 
 def _json(body: Mapping[str, Any]) -> Answer:
-    # Dates of a TOML text have no form in JSON.
+    # JSON has no type for the dates of TOML.
     return _reply(200, "application/json", json.dumps(body, default=str))
 
 

@@ -1,6 +1,6 @@
-"""Dead letters as they are shown: by cause, each with its hosts and an example.
+"""Dead letters grouped by cause, each with its hosts and an example.
 
-A look hides them from other readers meanwhile, and puts them back.
+Reading hides the letters from other readers and then releases them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ URLS_SHOWN, HOSTS_SHOWN = 3, 10
 async def letters_by_cause(
     undertaker: Undertaker, *, limit: int, bodies: bool = True
 ) -> dict[str, Any]:
-    """Group dead letters by cause; without `bodies` a message that has no URL is not quoted."""
+    """Group dead letters by cause. Without `bodies`, messages without a URL are not quoted."""
     found = await undertaker.find(EVERYTHING, limit=limit)
     groups = [
         {
@@ -43,7 +43,7 @@ async def letters_by_cause(
 
 
 def letter_of(case: Case, *, bodies: bool = True) -> dict[str, Any]:
-    """Show a dead letter: why it is one, and of its URLs the first."""
+    """Describe a dead letter: its cause, and its first URLs."""
     quoted = bodies and not case.references
     urls = case.references if bodies else [one for one in case.references if "://" in one]
     return {
@@ -60,7 +60,7 @@ def letter_of(case: Case, *, bodies: bool = True) -> dict[str, Any]:
 
 
 def _hosts(cases: list[Case]) -> list[list[Any]]:
-    """Count letters by the hosts of their URLs, the most frequent first."""
+    """Count letters by the hosts of their URLs, most frequent first."""
     counts: dict[str, int] = {}
     for case in cases:
         for name in case.hosts():

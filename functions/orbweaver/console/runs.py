@@ -1,6 +1,6 @@
-"""Runs as they go: how each stands, how it came to that, and what it may be told.
+"""Runs for the browser: state, history, settings.
 
-How a run goes needs what was seen before, which the API forgets.
+The history needs earlier readings, which the stateless API does not have.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 LIVE_MAX, RUNS_SHOWN = 100, 50
 LIST_MS = 60_000
-# Reading so many records of a crawl costs a tenth of a cent on AWS.
+# Reading this many records costs a tenth of a cent on AWS.
 RECORDS_READ_MAX = 5_000
 URLS_SHOWN = 3
 LATEST_MAX = 12
@@ -35,53 +35,52 @@ STEERING = (["pause"], ["resume"], ["cancel"])
 
 
 class Where(Protocol):
-    """The store or stack that the console is of."""
+    """The store or stack of the console."""
 
     @property
-    def title(self) -> str:
-        """Name it."""
+    def title(self) -> str: ...
 
     @property
     def billed(self) -> bool:
-        """Whether what it uses is paid for."""
+        """Whether its use costs money."""
 
     async def idle_workers(self) -> str | None:
-        """Say that nothing works on what is queued; None if something does, or it is unknown."""
+        """Return a warning if no worker runs; None if one does, or if it is unknown."""
 
     async def depths(self) -> Mapping[str, int] | None:
-        """Count the messages on the queues; None if that may not be read."""
+        """Count queued messages; None without permission."""
 
     async def workers(self) -> Mapping[str, str] | None:
-        """Say how the workers of a stack are switched, by queue; None where there is no switch."""
+        """Return the state of each event source by queue; None without a switch."""
 
     async def alarms(self) -> list[dict[str, Any]] | None:
-        """List alarms, those that are raised first; None if they may not be read."""
+        """List alarms, raised ones first; None without permission."""
 
     async def switch(self, *, on: bool) -> Mapping[str, str] | None:
-        """Ask for workers to be switched; how they are by then, None where there is no switch."""
+        """Switch workers; return their states by then, None without a switch."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchedRuns:
-    """Tells of runs; each returns a document."""
+    """Describes runs. Each method returns a document."""
 
     control: Control
     watching: Watching
     where: Where
     clock: Clock
-    # Reads the records of a crawl that were stored last; a stack has no such order.
+    # Reads the latest records of a crawl. A stack has no such order.
     newest: Callable[[str, int], list[PageRecord]] | None = None
     # The runs of a crawl's name, and when they were listed.
     _listed: dict[str, tuple[int, list[str]]] = field(default_factory=dict)
 
     def asked(self, method: str, path: str) -> None:
-        """Have a run read anew that an operation of the API may have changed."""
+        """Discard the cached reading of a run that an API operation may have changed."""
         match path.split("/"):
             case ["", "crawls", crawl, *rest] if method == "PATCH" or rest in STEERING:
                 self.watching.forget(crawl)
 
     async def live(self, crawls: list[str]) -> dict[str, Any]:
-        """Show how several crawls stand, each as `orbweaver status --json` does."""
+        """Return the progress of several crawls, each as in `orbweaver status --json`."""
         if not 0 < len(crawls) <= LIVE_MAX:
             raise Refused(400, f"give 1 to {LIVE_MAX} crawls")
         found = await asyncio.gather(*map(self.watching.look, crawls))
@@ -89,11 +88,11 @@ class WatchedRuns:
         return {"billed": self.where.billed, "crawls": shown}
 
     async def pulse(self, crawl_id: str) -> dict[str, Any]:
-        """Show how a crawl stands, how it came to that, what it may be told, and how many die."""
+        """Return progress, history, settings and latest pages of a crawl."""
         watched = await self.watching.look(crawl_id)
         crawl = watched.last.crawl
         if watched.past is None:
-            watched.past = []  # of several tabs one reads it
+            watched.past = []  # only one of several tabs reads it
             watched.past = await self._past(crawl, watched.samples[0])
         return {
             "shown": watched.last.shown,
@@ -120,7 +119,7 @@ class WatchedRuns:
         return why_nothing(read.crawl) if read.nothing_new else None
 
     async def _runs(self, crawl: Crawl) -> list[str]:
-        """Name the runs of a crawl's name, newest first; listing them reads a whole table."""
+        """Return the runs of a crawl's name, newest first. Listing reads a whole table."""
         now_ms = self.clock.now_ms()
         known = self._listed.get(crawl.id)
         if known is None or now_ms - known[0] >= LIST_MS:
@@ -134,7 +133,7 @@ class WatchedRuns:
         return known[1]
 
     async def _past(self, crawl: Crawl, first: Sample) -> list[tuple[int, int]]:
-        """Read how a crawl went before it was looked at first, unless it has too many records."""
+        """Return the history before the first reading; empty if there are too many records."""
         if first[2] > RECORDS_READ_MAX:
             return []
         async with closing(self.control.pages(crawl, limit=RECORDS_READ_MAX)) as records:
@@ -143,7 +142,7 @@ class WatchedRuns:
 
 
 def why_nothing(crawl: Crawl) -> str:
-    """Say why a run asked for nothing, and how it is crawled all the same."""
+    """Explain why a run requested nothing, and how to crawl anyway."""
     said, window = "No URL was requested: ", f"within the window of {span(crawl.window_s)}"
     again = 'To request all URLs again, set dedup.window = "0s".'
     if crawl.resumes and not crawl.pages_own:
@@ -159,7 +158,7 @@ def why_nothing(crawl: Crawl) -> str:
 
 
 def settings_of(crawl: Crawl) -> dict[str, Any]:
-    """Write what may change of a crawl, by key, as a definition has it; no header's value."""
+    """Return the editable settings of a crawl by key, without values of headers."""
     found: dict[str, Any] = {}
     for path in EDITABLE:
         key = BY_PATH[path]

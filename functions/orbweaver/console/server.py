@@ -1,8 +1,7 @@
-"""The server of the console: its files, the HTTP API below `/api`, and routes of its own.
+"""The server of the console: static files, the HTTP API below `/api`, and its own routes.
 
-Every request passes the fence (console/fence.py) before anything is looked at. A store or stack
-that cannot be reached is a problem of status 503, and the application shows what it had, with its
-age.
+Every request first passes the access control (console/fence.py). If the store or stack cannot be
+reached, the response has status 503, and the application shows its last data with their age.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ if TYPE_CHECKING:
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 Act = Callable[..., Awaitable[dict[str, Any]]]
 SQL_CHARS_MAX = 100_000
-# A browser that takes nothing for so long has its download broken off.
+# A download is aborted if the browser accepts nothing for this long.
 STALLED_S = 60.0
 BROKEN_OFF: tuple[type[Exception], ...] = (*PROBLEMS, PortError, TimeoutError)
 BODY_BYTES_MAX = 4_000_000
@@ -58,14 +57,14 @@ API = "/api"
 
 
 class PlaceTaken(Exception):
-    """The place to listen at is not to be had; the text says why."""
+    """The address cannot be used. The text contains the reason."""
 
 
 @asynccontextmanager
 async def serving(actions: Actions, token: str, host: str, port: int) -> AsyncIterator[str]:
-    """Serve the console for the length of a block; its address, without token; or PlaceTaken.
+    """Serve the console within the context and yield its address without token; raises PlaceTaken.
 
-    Stored pages are on the next port, or on a free one where that is taken.
+    Stored pages use the next port, or a free one if that is taken.
     """
     with ExitStack() as sockets:
         own = sockets.enter_context(_bound(host, port))
@@ -100,7 +99,6 @@ class ConsoleServer:
     """Answers the requests of a browser."""
 
     def __init__(self, api: Api, actions: Actions, guard: LoopbackFence, stored_port: int) -> None:
-        """Take what is answered with; stored pages are served on another port."""
         self._api = api
         self._actions = actions
         self._comparing = Comparing(ports=actions.ports, control=actions.control)
@@ -110,12 +108,11 @@ class ConsoleServer:
         self._files = static_files()
 
     def app(self) -> web.Application:
-        """Make the application."""
         app = web.Application(middlewares=[self._guard], client_max_size=BODY_BYTES_MAX)
         for path in self._files:
             app.router.add_get(path, self._file)
         app.router.add_route("*", f"{API}/{{path:.*}}", self._asked)
-        # Where users sign in: nowhere, for who has the address is none.
+        # No sign-in: the token is in the address.
         app.router.add_get("/sign-in.json", _signing_in)
         app.router.add_get("/download/{ticket}", self._download)
         app.router.add_get("/console/about", self._about)
@@ -133,7 +130,7 @@ class ConsoleServer:
         return app
 
     def _posts(self) -> Mapping[str, tuple[Act, Mapping[str, Fits], tuple[str, ...]]]:
-        """Name what is posted: which action, its keys with what fits, and those it needs."""
+        """Return the POST routes: action, keys with their checks, required keys."""
         actions, standing = self._actions, self._standing
         document = {"document": is_document}
         page = {"url": _is_text, "crawl": _is_text}
@@ -171,7 +168,7 @@ class ConsoleServer:
             "/console/query/file": (actions.query_file, {"sql": _is_sql}, ("sql",)),
         }
 
-    # --- what every request passes --------------------------------------------------------------
+    # --- access control -------------------------------------------------------------------------
 
     @web.middleware
     async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -196,7 +193,7 @@ class ConsoleServer:
             return _told("Unavailable", str(error), 503)
 
     def _headers(self, request: web.Request) -> dict[str, str]:
-        # Stored pages by the same name with another port: that is another origin.
+        # Stored pages have the same host name and another port, so another origin.
         name = request.headers.get("Host", "").rpartition(":")[0]
         name = name if name in LOOPBACK else LOOPBACK[0]
         return fence.headers_of(frames=f"http://{name}:{self._stored_port}")
@@ -236,7 +233,7 @@ class ConsoleServer:
             except BROKEN_OFF:
                 if not reply.prepared:
                     raise
-                # What was sent cannot be taken back; a browser sees that this is not all of it.
+                # The response has started. Aborting it shows the browser that it is incomplete.
                 if request.transport is not None:
                     request.transport.abort()
         return reply
@@ -246,7 +243,7 @@ class ConsoleServer:
         pieces: AsyncIterator[bytes], reply: web.StreamResponse, request: web.Request
     ) -> None:
         async for piece in pieces:
-            if not reply.prepared:  # until then a problem can be told
+            if not reply.prepared:  # before that, an error can be sent
                 await reply.prepare(request)
             async with asyncio.timeout(STALLED_S):
                 await reply.write(piece)
@@ -305,7 +302,7 @@ def _posting(act: Act, names: Mapping[str, Fits], needed: tuple[str, ...]) -> Ha
 
 
 def _json(body: Mapping[str, Any]) -> web.Response:
-    # Dates of a TOML text have no form in JSON.
+    # JSON has no type for the dates of TOML.
     return web.Response(text=json.dumps(body, default=str), content_type="application/json")
 
 

@@ -1,7 +1,7 @@
-"""The store or stack as a whole: queues, workers, alarms, dollars by day, schedules.
+"""State of the whole store or stack: queues, workers, alarms, dollars by day, schedules.
 
-Dollars are those of the newest runs, on the days on which they began: a run's counters do not say
-when it used what.
+A run's dollars count on the day of its start, because its counters have no times. Only the newest
+runs are included.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ SLOW_MS, ZONES_MAX = 60_000, 10
 
 @dataclass(slots=True, kw_only=True)
 class Standing:
-    """Reads what is not of one crawl; alarms, and what a whole table is read for, once a minute."""
+    """Reads state that belongs to no single crawl. Alarms and sums are cached for a minute."""
 
     ports: PortSet
     control: Control
     where: Where
-    # By the time zone of the days: when it was read, and what.
+    # Time and content of the reading, by time zone.
     _slow: dict[str | None, tuple[int, dict[str, Any]]] = field(default_factory=dict)
 
     async def read(self, zone: str | None = None) -> dict[str, Any]:
-        """Read queues, workers and dollars by the days of a time zone."""
+        """Return queues, workers, and dollars by the days of a time zone."""
         depths = await self.where.depths()
         return {
             "where": self.where.title,
@@ -55,7 +55,7 @@ class Standing:
         }
 
     async def switch(self, *, on: bool) -> dict[str, Any]:
-        """Switch all workers of a stack off or on; the states that they were in."""
+        """Switch all workers of a stack on or off; return their previous states."""
         states = await self.where.switch(on=on)
         if states is None:
             raise ControlError("a store has no workers to switch: end the command that serves it")
@@ -98,7 +98,7 @@ class Standing:
         return Timetable(schedules=ports.schedules, control=self.control, clock=ports.clock)
 
     async def schedules(self) -> dict[str, Any]:
-        """List what recurs, when it does next, and what its newest run found."""
+        """List schedules with their next runs and their latest results."""
         known = await self._timetable.list()
         runs = {crawl.name: crawl for crawl in reversed(await self.control.crawls())}
         last = [runs.get(coming.scheduled.name) for coming in known]
@@ -110,7 +110,7 @@ class Standing:
         }
 
     async def _last(self, run: Crawl | None) -> dict[str, Any] | None:
-        """Show the newest run of a schedule's name."""
+        """Return the newest run of a schedule's name."""
         if run is None:
             return None
         pages = pages_of((await self.ports.crawls.counters(run)).total)
@@ -122,21 +122,21 @@ class Standing:
         }
 
     async def recur(self, document: Mapping[str, Any]) -> dict[str, Any]:
-        """Have the crawl of a definition recur; raises DefinitionError and ControlError."""
+        """Add or replace the schedule of a definition; raises DefinitionError, ControlError."""
         return told(await self._timetable.put(await asyncio.to_thread(parse, document)))
 
     async def pause(self, name: str, *, paused: bool) -> dict[str, Any]:
-        """Have a schedule not fire until it is resumed, or resume it."""
+        """Pause or resume a schedule."""
         return told(await self._timetable.pause(name, paused=paused))
 
     async def stop_recurring(self, name: str) -> dict[str, Any]:
-        """Take a schedule off; runs that were started go on."""
+        """Remove a schedule. Started runs continue."""
         await self._timetable.remove(name)
         return {"removed": name}
 
 
 def told(coming: Coming) -> dict[str, Any]:
-    """Show all of a schedule but its definition, which may hold secrets."""
+    """Return a schedule without its definition, which may contain secrets."""
     scheduled = coming.scheduled
     return {
         "name": scheduled.name,

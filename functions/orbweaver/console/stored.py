@@ -1,8 +1,8 @@
-"""Pages as they are stored, on an origin of their own.
+"""Stored pages, on a separate origin.
 
-What a site wrote is served from another port than the console, so that it is another origin; the
-browser shows it in a frame that runs no script, sends no form and fetches nothing. A page is asked
-for by a ticket, which the console gives out.
+Content of sites is served from another port than the console, so it has another origin. The browser
+shows it in a frame that runs no script, sends no form and fetches nothing. A request needs a ticket
+of the console.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ NO_TEXT = "it is neither HTML nor text"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredPage:
-    """A body, and as what it is shown."""
+    """A body and the type to show it as."""
 
     body: bytes
     content_type: str
@@ -41,7 +41,7 @@ class StoredPage:
 async def stored_page(
     files: Files, record: PageRecord, part: PagePart = PagePart.BODY
 ) -> StoredPage | str:
-    """Read what is stored of a page; or say why there is nothing to show."""
+    """Read a stored page, or return why it cannot be shown."""
     found = await read_stored(files, record, part)
     if part is PagePart.SCREENSHOT:
         return f"its picture {found}" if isinstance(found, Missing) else _picture(found.payload)
@@ -61,7 +61,7 @@ def _picture(image: bytes) -> StoredPage:
 
 
 def shown_as(record: PageRecord) -> str | None:
-    """Say as what a browser is to read a body: a page, a text, or not at all."""
+    """Return the content type to show a body as: page, text, or None."""
     essence = (record.content_type or "").partition(";")[0].strip().lower()
     charset = record.charset or "utf-8"
     charset = charset if CHARSET.fullmatch(charset) else "utf-8"

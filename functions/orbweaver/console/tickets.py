@@ -1,7 +1,7 @@
-"""Tickets: addresses that cannot be guessed, for what a browser fetches without a header.
+"""Tickets: unguessable addresses for requests that cannot carry a header.
 
-A frame and a download carry no token, so each gets an address of its own, which is good once and
-for a minute.
+A frame and a download cannot send the token, so each gets an address that works once and for one
+minute.
 """
 
 from __future__ import annotations
@@ -14,15 +14,14 @@ GOOD_MS, TICKETS_MAX = 60_000, 200
 
 
 class Tickets:
-    """Gives tickets out, and takes each back once."""
+    """Creates tickets and redeems each once."""
 
     def __init__(self, now_ms: Callable[[], int]) -> None:
-        """Take the clock."""
         self._now_ms = now_ms
         self._given: dict[str, tuple[int, Any]] = {}
 
     def give(self, what: Any) -> str:
-        """Make a ticket for a thing; the oldest are dropped where there are too many."""
+        """Create a ticket for a value. If there are too many, the oldest expire."""
         now_ms = self._now_ms()
         self._given = {
             ticket: (at_ms, one)
@@ -34,6 +33,6 @@ class Tickets:
         return ticket
 
     def take(self, ticket: str) -> Any | None:
-        """Return what a ticket is for; None for one that is not good, or not any more."""
+        """Return the value of a ticket; None if it is invalid, used or expired."""
         at_ms, what = self._given.pop(ticket, (0, None))
         return what if self._now_ms() - at_ms < GOOD_MS else None

@@ -1,13 +1,13 @@
-"""Users of the hosted console: who is answered, and what each may.
+"""Users of the hosted console, and their permissions.
 
 Rules
-- The gateway verifies a token: signature, issuer, audience, times. It hands on what the token
-  claims. A request without claims, or with others than this stack's, is refused here as well: a
-  route that was left open by mistake opens nothing.
-- An access token it must be. An identity token says who a person is, not what that person may.
-- Two groups: `look` may read, `steer` may do everything. A user of neither may nothing.
-- Claims come as texts; of a list its names stand between brackets, separated by blanks. No group's
-  name has a blank.
+- The gateway verifies signature, issuer, audience and times of a token, and passes on its claims. A
+  request without claims, or with claims of another stack, is refused here as well, so that a
+  misconfigured public route exposes nothing.
+- Only access tokens are accepted. An identity token contains no permissions.
+- There are two groups: `look` can read, `steer` can do everything. Other users have no access.
+- Claims are texts. A list contains names in brackets, separated by blanks. Group names contain no
+  blanks.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any
 from orbweaver.api.problems import Refused
 
 READING = frozenset({"GET", "HEAD"})
-# What the gateway lets through, as it spells routes: to everybody, and to who has a token.
+# Routes of the gateway: public ones, and ones that need a token.
 OPEN_ROUTES = ("GET /", "GET /{file}", "GET /vendor/{file}")
 SIGNED_IN_ROUTES = tuple(
     f"{method} /{room}/{{proxy+}}"
@@ -38,7 +38,7 @@ class Group(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignIn:
-    """Where users sign in: the issuer of tokens, this application there, and its pages."""
+    """Sign-in configuration: issuer of tokens, client id, address of the sign-in pages."""
 
     issuer: str
     client: str
@@ -47,20 +47,20 @@ class SignIn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsoleUser:
-    """A user whose token fits."""
+    """A user with a valid token."""
 
     name: str
     steers: bool
     until_ms: int
 
     def check(self, method: str) -> None:
-        """Refuse what the user's groups do not allow."""
+        """Raise Refused if the user's groups do not allow the method."""
         if method not in READING and not self.steers:
             raise Refused(403, f"{self.name} may look; to change anything takes the group `steer`")
 
 
 def user_of(event: Mapping[str, Any], sign_in: SignIn, now_ms: int) -> ConsoleUser:
-    """Read who asks from what the gateway has verified; raises Refused."""
+    """Return the user from the verified claims; raises Refused."""
     claims = _claims(event)
     expected = {"iss": sign_in.issuer, "client_id": sign_in.client, "token_use": "access"}
     for name, wanted in expected.items():
@@ -79,7 +79,7 @@ def user_of(event: Mapping[str, Any], sign_in: SignIn, now_ms: int) -> ConsoleUs
 
 
 def groups_in(claim: object) -> list[str]:
-    """Read the names of groups, from a list or from its text."""
+    """Parse group names from a list or from its text."""
     if isinstance(claim, list):
         return [name for name in claim if isinstance(name, str)]
     if not isinstance(claim, str):
@@ -97,7 +97,7 @@ def _claims(event: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _moment(claim: object) -> int:
-    """Read a moment in seconds; 0 where it is none."""
+    """Parse a time in seconds; 0 if it is invalid."""
     try:
         return round(float(str(claim)) * 1000)
     except (ValueError, OverflowError):

@@ -1,7 +1,7 @@
-"""Crawls as they go: read once for all tabs that watch, and remembered as long as the console runs.
+"""Running crawls, read once for all tabs, with samples for the chart.
 
-A crawl's counters say how much there is, not how it came to that. The chart of a run is made of
-what was seen here, and for the time before of its records, which say when URLs were done.
+A crawl's counters have no history. The chart consists of samples taken here, and before the first
+sample of records, which contain the time of each URL.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from orbweaver.model.crawl import Crawl
 
 CRAWLS_MAX = METERS_MAX = 200
-# Of so many samples every second one is dropped, so that a long run has a long history.
+# At this number every second sample is dropped, so that a long run keeps its history.
 SAMPLES_MAX, PAST_MAX = 400, 200
 
 # A crawl as `orbweaver status --json` shows it.
@@ -28,11 +28,11 @@ Sample: TypeAlias = tuple[int, int, int, int, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CrawlRead:
-    """A crawl as it was read, and as it is shown."""
+    """A reading of a crawl, and its public form."""
 
     crawl: Crawl
     shown: Shown
-    # Whether it ended without one URL, because all of them were seen before.
+    # Whether it ended without a URL, because all of them were seen before.
     nothing_new: bool = False
     # The URLs that wait for a retry or an answer, in words.
     waiting: tuple[str, ...] = ()
@@ -42,10 +42,9 @@ Look: TypeAlias = Callable[[str], Awaitable[CrawlRead]]
 
 
 class MeteredReadings:
-    """Reads crawls as `orbweaver status --json` shows them, each with a meter of its own."""
+    """Reads crawls in the form of `orbweaver status --json`, each with its own meter."""
 
     def __init__(self, read: Callable[[str], Awaitable[StatusReading]]) -> None:
-        """Take what reads a crawl by its id."""
         self._read = read
         self._meters: OrderedDict[str, ProgressMeter] = OrderedDict()
 
@@ -67,25 +66,25 @@ class MeteredReadings:
 
 @dataclass(slots=True)
 class Watched:
-    """One crawl: what was read last, and samples of it, oldest first."""
+    """One crawl: its last reading, and samples, oldest first."""
 
     read: CrawlRead | None = None
     read_ms: int | None = None
     step_ms: int = 0
     samples: list[Sample] = field(default_factory=list)
-    # How many URLs were done by when, before the first look, by their records; None: not read yet.
+    # Number of done URLs over time before the first reading, from records; None: not read yet.
     past: list[tuple[int, int]] | None = None
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     @property
     def last(self) -> CrawlRead:
-        """The last reading; there is one from the first look on."""
+        """The last reading; LookupError before the first one."""
         if self.read is None:
             raise LookupError("the crawl was not looked at yet")
         return self.read
 
     def see(self, read: CrawlRead) -> None:
-        """Take one more reading in."""
+        """Add a reading."""
         self.read, shown = read, read.shown
         outcomes = shown["outcomes"]
         pages = outcomes["fetched"] + outcomes["unchanged"]
@@ -102,7 +101,7 @@ class Watched:
 
 
 def past_of(done_ms: list[int], until_ms: int) -> list[tuple[int, int]]:
-    """Say how many URLs were done by when, before a moment, in at most `PAST_MAX` steps."""
+    """Return the number of done URLs over time before a moment, in at most `PAST_MAX` steps."""
     earlier = sorted(at_ms for at_ms in done_ms if at_ms < until_ms)
     step = max(1, -(-len(earlier) // PAST_MAX))
     found = [(at_ms, number) for number, at_ms in enumerate(earlier, 1) if number % step == 0]
@@ -112,17 +111,16 @@ def past_of(done_ms: list[int], until_ms: int) -> list[tuple[int, int]]:
 
 
 class Watching:
-    """Reads crawls at most every `poll_ms`, whatever number of tabs asks."""
+    """Reads crawls at most every `poll_ms`, regardless of the number of tabs."""
 
     def __init__(self, look: Look, now_ms: Callable[[], int], poll_ms: int) -> None:
-        """Take what reads a crawl, and the clock."""
         self._look = look
         self._now_ms = now_ms
         self._poll_ms = poll_ms
         self._watched: OrderedDict[str, Watched] = OrderedDict()
 
     async def look(self, crawl: str) -> Watched:
-        """Return how a crawl stands; raises what reading it raises."""
+        """Return the current reading of a crawl; raises errors of reading it."""
         watched = self._watched.setdefault(crawl, Watched())
         self._watched.move_to_end(crawl)
         if len(self._watched) > CRAWLS_MAX:
@@ -135,6 +133,6 @@ class Watching:
         return watched
 
     def forget(self, crawl: str) -> None:
-        """Have a crawl read anew at once: it was just changed."""
+        """Discard the cached reading of a crawl that has just changed."""
         if (watched := self._watched.get(crawl)) is not None:
             watched.read_ms = None

@@ -1,36 +1,36 @@
-"""A person's commands: crawls, definitions, schedules, retries, webhooks, dead letters.
+"""Commands of users: crawls, definitions, schedules, retries, webhooks, dead letters.
 
-Decides what a person may ask for; crawls are changed through ports.
+Validates requests of users, and changes crawls through ports.
 
-    crawl_spec         what is asked of a crawl
-    spec_checks        the crawl that it becomes, or what does not fit
+    crawl_spec         the plan of a crawl
+    spec_checks        validation of a plan, and the crawl made from it
     seed_list          its seeds
-    definition         the same as a document
-    definition_keys    what it may say
-    definition_values  and how that is read
-    definition_items   its item rules
-    definition_lines   and on which line it stands
-    definition_toml    and as TOML
-    json_schema        what JSON of a type looks like
-    json_reader        reading it
+    definition         a plan as a document
+    definition_keys    keys of definitions
+    definition_values  values of definitions
+    definition_items   item rules of definitions
+    definition_lines   line numbers of keys
+    definition_toml    definitions as TOML
+    json_schema        JSON schemas of types
+    json_reader        values of types from JSON
     crawl_control      start, pause, resume, cancel
-    crawl_queries      ask about crawls
-    continuation       what a second command does about an unfinished run
-    edits              what may change meanwhile
-    rerun              which runs a retry takes
-    retry_failures     ask again for what failed
-    cron               six fields, and when they come
+    crawl_queries      queries about crawls
+    continuation       decision about an unfinished run
+    edits              changes to a running crawl
+    rerun              selection of failures to retry
+    retry_failures     runs that retry failures
+    cron               cron expressions
     time_zone          the day of a moment
-    schedule           when a crawl recurs
-    stored_reading     stored pages, read anew
-    rule_trial         item rules, tried on them
-    seed_preview       a first page, before a crawl begins
-    scheduler          crawls that recur
-    webhook            what is told, signed how
-    webhook_sender     told
-    dead_letter_admin  look at them, send them back
-    cursor             where a listing goes on
+    schedule           intervals and firings of schedules
+    stored_reading     stored pages, parsed again
+    rule_trial         item rules tried on stored pages
+    seed_preview       preview of a crawl's first page
+    scheduler          recurring crawls
+    webhook            content and signature of webhooks
+    webhook_sender     delivery of webhooks
+    dead_letter_admin  inspection, redrive and deletion of dead letters
+    cursor             positions in listings
     ports              the store of schedules
 
-`progress/` says how a crawl stands.
+`progress/` describes the state of a crawl.
 """

@@ -26,7 +26,7 @@ from orbweaver.control.edits import differences
 from orbweaver.model.crawl import Crawl, State
 from orbweaver.model.crawl_codec import OF_THE_RUN
 
-# Follow from other fields, or belong to the run.
+# Fields that are derived, or belong to the run.
 _DERIVED = OF_THE_RUN | {"shards", "seeds_planned", "seeds", "sitemap_urls", "name", "continuous"}
 _KEYS = {one.name: one.key for one in SETTINGS} | {"tracking": "scope.strip_parameters"}
 _TAKEN_OVER = frozenset(

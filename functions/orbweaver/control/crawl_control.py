@@ -1,12 +1,12 @@
-"""Control of crawls: start, pause, resume, cancel; and look at.
+"""Control of crawls: start, pause, resume, cancel, edit, retry.
 
-Everything here may be repeated after a crash, with the same effect:
+Every operation can be repeated after a crash with the same effect:
 
-    start    create the crawl if absent, then send its seeds; their ids follow from the crawl's id
-    resume   set it running, so that nothing more is parked; send what is parked; then forget it
-    cancel   set it stopping; have it closed soon; send what is parked, so that it drains till then
+    start    create the crawl if absent, then send its seeds; their ids derive from the crawl's id
+    resume   set it running, so that no more packs are parked; send parked packs; then delete them
+    cancel   set it stopping; schedule its closing; send parked packs, so that they drain
 
-A message that is sent twice finds its ledger and ends.
+A message that is sent twice finds its ledger entry and ends.
 """
 
 from __future__ import annotations
@@ -45,19 +45,19 @@ __all__ = ["Conflict", "Control", "ControlError", "Status", "UnknownCrawl", "sam
 
 # Parked packs are sent in steps, so that a crash repeats one step and not all of them.
 RELEASE_STEP = 100
-# A cancelled crawl ends this much later, whatever the queue still holds back.
+# A cancelled crawl ends after this time, even if messages are still invisible.
 CLOSE_S = 35
-# The same for a crawl that no worker is busy with, and how long ending it may take.
+# The same for a crawl that no worker processes, and the time limit for ending it.
 CLOSE_AT_ONCE_S = 2
 END_S, END_POLL_S = 60.0, 0.2
-# Counters of earlier runs that are read at once.
+# Maximum number of concurrent reads of earlier runs' counters.
 COUNTERS_AT_ONCE = 4
-# Each time, another operator's edit came first.
+# Every attempt lost against another edit.
 EDIT_TRIES = 10
 
 
 class Control(Lookout):
-    """Starts and steers crawls, and shows them."""
+    """Starts, changes and shows crawls."""
 
     def __init__(
         self,
@@ -87,16 +87,16 @@ class Control(Lookout):
     async def start(
         self, plan: CrawlSpec, idempotency_key: str | None = None, *, goes_on: bool = True
     ) -> Crawl:
-        """Start what a plan asks for, or finish starting it; raises PlanError and Conflict."""
+        """Start the crawl of a plan, or complete its start; raises PlanError and Conflict."""
         return (await self.begin(plan, idempotency_key, goes_on=goes_on))[0]
 
     async def begin(
         self, plan: CrawlSpec, idempotency_key: str | None = None, *, goes_on: bool = True
     ) -> tuple[Crawl, bool]:
-        """Start what a plan asks for, and say whether that began a crawl or found it begun.
+        """Start the crawl of a plan. The flag is False if the crawl existed already.
 
-        The same key, given again or at once, means the same crawl. It goes on
-        from earlier runs of its name that left something out, unless that is not wanted.
+        The same key, even given concurrently, means the same crawl. A run continues earlier runs of
+        its name that left URLs out, unless `goes_on` is False.
         """
         if idempotency_key is not None:
             plan = keyed(plan, idempotency_key)
@@ -121,7 +121,7 @@ class Control(Lookout):
         return standing, False
 
     def check(self, crawl: Crawl) -> None:
-        """Refuse a crawl that begins at the stack, or an unusable webhook.
+        """Refuse a crawl that starts at the stack itself, or has an unusable webhook.
 
         Raises ControlError.
         """
@@ -136,14 +136,14 @@ class Control(Lookout):
                 raise ControlError(f"notify.webhook: {why}")
 
     async def _compared(self, crawl: Crawl, others: Sequence[Crawl]) -> Crawl:
-        """Note what the run before came to, which may be long forgotten when this one ends."""
+        """Store the result of the previous run, which may have expired when this one ends."""
         run = before(crawl, others)
         if run is None:
             return crawl
         return replace(crawl, pages_before=pages_of((await self._crawls.counters(run)).total))
 
     async def _resumed(self, crawl: Crawl, others: Sequence[Crawl]) -> Crawl:
-        """Let a run continue earlier ones of its name, if these left anything out for it."""
+        """Let a run continue earlier runs of its name, if these left URLs out."""
         runs = within(crawl, others, self._settings.ledger_retention_s)
         return resumed(crawl, runs, await self._totals(runs))
 
@@ -152,14 +152,14 @@ class Control(Lookout):
         return {run.id: read.total for run, read in zip(runs, counters, strict=True)}
 
     async def decide(self, plan: CrawlSpec, *, busy: bool) -> Decision:
-        """Decide what a crawl command does about unfinished runs; see `control/continuation.py`."""
+        """Decide how a crawl command treats unfinished runs; see `control/continuation.py`."""
         wanted = crawl_of(plan, self._clock.now_ms())
         return decide(wanted, await self._crawls.list(), busy=busy)
 
     async def take_up(self, plan: CrawlSpec, decision: Decision) -> Crawl:
-        """Carry a decision out: the run that does the work. Raises PlanError and Conflict.
+        """Execute a decision and return the run that crawls. Raises PlanError and Conflict.
 
-        A run that is replaced needs a worker to end.
+        Ending a replaced run needs a worker.
         """
         match decision:
             case Continue(run=run, changes=changes):
@@ -180,13 +180,13 @@ class Control(Lookout):
     async def _take_over(
         self, run: Crawl, wanted: Crawl, changes: Iterable[tuple[str, Any, Any]]
     ) -> None:
-        """Edit a run so that it has the limits and the pace of another crawl."""
+        """Edit a run to the limits and pace of another crawl."""
         parts = [BY_PATH[path].part for path, _, _ in changes]
         options = {part: getattr(wanted, part) for part in parts}
         await self._amend(run, lambda crawl: replace(crawl, **options))
 
     async def _end(self, run: Crawl) -> None:
-        """Cancel a run that no worker is busy with, and wait until it has ended."""
+        """Cancel a run that no worker processes, and wait until it has ended."""
         if run.live:
             await self.cancel(run.id, close_s=CLOSE_AT_ONCE_S)
         for _ in range(round(END_S / END_POLL_S)):
@@ -197,14 +197,14 @@ class Control(Lookout):
         raise Conflict(f"{run.id} was cancelled and has not ended yet: try again in a minute")
 
     async def _send_seeds(self, crawl: Crawl) -> None:
-        # As of the start, so that every sender sends the same.
+        # Time of the start, so that every sender sends the same message.
         at_ms = crawl.started_at_ms
         seeds = seeds_of(crawl.id, crawl.id, crawl.references, at_ms=at_ms, planned=True)
         pasts = [past_of(crawl.id, crawl.id, Past(run=run), run, at_ms) for run in crawl.resumes]
         await self._queue.send_seeds([*seeds, *pasts], express=crawl.express)
 
     async def _send_missing_seeds(self, crawl: Crawl) -> None:
-        """Send a crawl's seeds again, unless its counters say that all of them were taken in."""
+        """Send a crawl's seeds again, unless its counters show that all were processed."""
         if crawl.continuous or crawl.state is State.FINISHED:
             return
         counters = await self._crawls.counters(crawl)
@@ -214,10 +214,9 @@ class Control(Lookout):
     async def retry(
         self, which: str, *, reasons: Sequence[str] = (), host: str | None = None
     ) -> tuple[Crawl, ...]:
-        """Have what failed in a run asked for again, in new runs: none where nothing failed.
+        """Start new runs that request a run's failed URLs again; empty if nothing failed.
 
-        What is being asked for again by runs that have not ended is left to them; those runs are
-        returned, too.
+        URLs that unfinished retries already request are left to them. Those runs are returned, too.
         """
         retrier = Retrier(
             lookout=self, crawls=self._crawls, clock=self._clock, send=self._send_missing_seeds
@@ -225,7 +224,7 @@ class Control(Lookout):
         return await retrier.retry(await self.requesting(which), reasons, host)
 
     async def refetch(self, plan: CrawlSpec) -> tuple[Crawl, ...]:
-        """Have pages asked for again that earlier runs have without text or bodies wanted now."""
+        """Start runs for pages that earlier runs stored without a wanted text or body."""
         crawl = crawl_of(plan, self._clock.now_ms())
         self.check(crawl)
         runs = refetch.runs_of(crawl, await self._crawls.list(), self._settings.ledger_retention_s)
@@ -235,7 +234,7 @@ class Control(Lookout):
         return await retrier.refetch(crawl, runs)
 
     async def lacking(self, crawl: Crawl) -> int:
-        """Count, about, the pages that earlier runs have without what a crawl wants to store."""
+        """Estimate the number of earlier pages that lack a text or body that a crawl wants."""
         runs = refetch.runs_of(crawl, await self._crawls.list(), self._settings.ledger_retention_s)
         if not any(refetch.wants_more(crawl, run) for run in runs):
             return 0
@@ -248,8 +247,8 @@ class Control(Lookout):
     ) -> Crawl:
         """Change limits, delay, concurrency, patterns or rules of a crawl that has not ended.
 
-        `changes` is the document of a definition (see `control/edits.py`), `lines` what the file
-        holds that it may name as `seeds_file`. Raises DefinitionError and Conflict.
+        `changes` is a definition document (see `control/edits.py`), `lines` the content of its
+        `seeds_file`. Raises DefinitionError and Conflict.
         """
         return await self._amend(
             await self.find(which), lambda crawl: amended(crawl, changes, lines)
@@ -272,12 +271,12 @@ class Control(Lookout):
     # --- steer ------------------------------------------------------------------------------
 
     async def pause(self, which: str) -> Crawl:
-        """Have a crawl set its packs aside instead of asking for them."""
+        """Pause a crawl: workers park its packs instead of requesting them."""
         crawl = await self.find(which)
         return await self._move(crawl, State.PAUSED, allowed=(State.RUNNING, State.PAUSED))
 
     async def resume(self, which: str) -> Crawl:
-        """Have a paused crawl go on; repeats what a resume that died has left undone."""
+        """Resume a paused crawl, or complete an interrupted resume."""
         crawl = await self.find(which)
         crawl = await self._move(crawl, State.RUNNING, allowed=(State.PAUSED, State.RUNNING))
         await self._release(crawl)
@@ -311,7 +310,7 @@ class Control(Lookout):
         return wanted
 
     async def _release(self, crawl: Crawl) -> None:
-        """Send what is parked, and seeds that never arrived, then forget what was parked."""
+        """Send parked packs and missing seeds, then delete the parked packs."""
         await self._send_missing_seeds(crawl)
         parked = list((await self._packs.parked(crawl.id)).items())
         for start in range(0, len(parked), RELEASE_STEP):
@@ -341,13 +340,13 @@ class Control(Lookout):
 _FIX = {
     State.RUNNING: "pause it or cancel it",
     State.PAUSED: "resume it or cancel it",
-    State.STOPPING: "it ends once its queue has drained",
+    State.STOPPING: "it ends when its queue is empty",
     State.FINISHED: "start it again",
 }
 
 
 def renamed(crawl: Crawl, others: Sequence[Crawl]) -> Crawl:
-    """Give a crawl the next id where another of the same second has its own, or has ended."""
+    """Give a crawl the next id if another crawl of the same second has its id, or has ended."""
     taken = {other.id: other for other in others}
     at_ms = crawl.started_at_ms
     while (other := taken.get(crawl.id)) and not (other.live and same_work(other, crawl)):
@@ -357,5 +356,5 @@ def renamed(crawl: Crawl, others: Sequence[Crawl]) -> Crawl:
 
 
 def same_work(one: Crawl, other: Crawl) -> bool:
-    """Whether two crawls were asked for alike: all but id, time and state, and later edits."""
+    """Return True if two crawls have equal options; id, time, state and edits may differ."""
     return one.work == other.work

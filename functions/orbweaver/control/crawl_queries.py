@@ -1,6 +1,6 @@
-"""Queries about crawls: which there are, their states, the outcomes of their URLs.
+"""Queries about crawls: lists, states, records, reports.
 
-Nothing is written here, and nothing is fetched.
+This module does not write and does not fetch.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ if TYPE_CHECKING:
 
 LOOKUPS_AT_ONCE = 16
 CRAWLS_OF_HOST_MAX = 20
-# Of a name, where the newest ones did nothing.
+# Maximum number of runs of a name that are checked for requests.
 RUNS_LOOKED_AT = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
-    """A crawl and its counters, as read at one moment."""
+    """A crawl and its counters at one moment."""
 
     crawl: Crawl
     counters: Counters
@@ -47,19 +47,19 @@ class Status:
 
     @property
     def elapsed_ms(self) -> int:
-        """How long it ran, or has been running, without its pauses."""
+        """Running time without pauses."""
         return self.crawl.ran_ms(self.at_ms)
 
     @property
     def pages_per_s(self) -> float:
-        """Pages fetched a second, over the whole run."""
+        """Fetched pages per second over the whole run."""
         fetched = self.counters.total.get(Outcome.FETCHED, 0)
         return fetched * 1000 / self.elapsed_ms if self.elapsed_ms else 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostReport:
-    """A host, what its robots.txt says of a URL, and how the newest crawls do that began there."""
+    """State of a host, its robots.txt decision for a URL, and the newest crawls from there."""
 
     host: Host
     decided: RobotsVerdict | None
@@ -68,7 +68,7 @@ class HostReport:
 
 
 class Lookout:
-    """Finds and shows crawls."""
+    """Finds and describes crawls."""
 
     def __init__(
         self,
@@ -80,7 +80,7 @@ class Lookout:
         settings: Settings,
         underway: Callable[[str], Counts] | None = None,
     ) -> None:
-        """Take the ports; `underway` says what this process has done of a crawl uncommitted."""
+        """`underway` returns this process's uncommitted counts of a crawl."""
         self._crawls = crawls
         self._pages = pages
         self._hosts = hosts
@@ -89,11 +89,11 @@ class Lookout:
         self._underway = underway
 
     async def find(self, which: str | None = None) -> Crawl:
-        """Find a crawl by its id, or by a name or None the run that `telling` finds."""
+        """Find a crawl by its id, or as `telling` does by a name or None."""
         return (await self.telling(which))[0]
 
     async def _newest(self, which: str | None) -> Crawl:
-        """Find a crawl by its id, or the newest one of a name, or the newest one of all."""
+        """Find a crawl by its id, the newest one of a name, or the newest of all."""
         if which is not None and (crawl := await self._crawls.get(which)) is not None:
             return crawl
         crawls = await self._crawls.list()
@@ -112,12 +112,12 @@ class Lookout:
         raise UnknownCrawl(f"no crawl has the id or name {redacted(which)!r}{hint}")
 
     async def runs(self, which: str | None = None) -> tuple[Crawl, ...]:
-        """List the runs that `which` may mean, newest first: one of an id, all those of a name."""
+        """List the runs that `which` may mean, newest first: one for an id, all for a name."""
         newest = await self._newest(which)
         return (newest,) if which == newest.id else await self.with_older(newest)
 
     async def with_older(self, crawl: Crawl) -> tuple[Crawl, ...]:
-        """List a run, then those of its name that began before it, newest first."""
+        """List a run, then older runs of its name, newest first."""
         older = [
             run
             for run in await self._crawls.list()
@@ -126,22 +126,22 @@ class Lookout:
         return (crawl, *older)
 
     async def telling(self, which: str | None = None) -> tuple[Crawl, Crawl]:
-        """Find the newest run of a name that fetched something or may yet; and the newest of all.
+        """Find the newest run of a name that fetched pages or is live, and the newest of all.
 
-        If no run fetched anything, it is the newest one that requested something. A crawl that is
-        given by its id is that run.
+        If no run fetched pages, the first is the newest run that requested any. An id means that
+        run itself.
         """
         runs = await self.runs(which)
         found = await self._first(runs, SUCCESSES) or await self._first(runs, ("claimed",))
         return found or runs[0], runs[0]
 
     async def requesting(self, which: str | None = None) -> Crawl:
-        """Find the newest run of a name that requested something or may yet; see `telling`."""
+        """Find the newest run of a name that requested pages or is live; see `telling`."""
         runs = await self.runs(which)
         return await self._first(runs, ("claimed",)) or runs[0]
 
     async def _first(self, runs: Sequence[Crawl], counted: Sequence[str]) -> Crawl | None:
-        """Find the first run that has not ended or has counted something; a single run at once."""
+        """Find the first run that is live or has counts. A single run is returned at once."""
         if len(runs) == 1:
             return runs[0]
         for run in runs[:RUNS_LOOKED_AT]:
@@ -157,11 +157,11 @@ class Lookout:
         return await self._crawls.list()
 
     async def unreadable(self) -> int:
-        """Count the crawls that are not listed, as a newer version has stored them."""
+        """Count the crawls that are not listed because a newer version stored them."""
         return len(await self._crawls.newer())
 
     async def status(self, which: str | None = None) -> Status:
-        """Read a crawl (see `find`) and its counters, with what is underway until it has ended."""
+        """Read a crawl (see `find`) and its counters, including uncommitted ones until it ends."""
         crawl = await self.find(which)
         counters = await self._crawls.counters(crawl)
         if self._underway is not None and crawl.state is not State.FINISHED:
@@ -171,7 +171,7 @@ class Lookout:
     async def hosts(
         self, which: str | None = None, others: Sequence[str] = ()
     ) -> tuple[HostView, ...]:
-        """Say how a crawl does at the first hosts that it began at, and at others; ControlError."""
+        """Describe a crawl's first hosts, and `others`; raises ControlError."""
         status = await self.status(which)
         crawl = status.crawl
         try:
@@ -185,7 +185,7 @@ class Lookout:
         return tuple(host_view(crawl, total, host, status.at_ms, agent) for host in found)
 
     async def host(self, name: str, url: str | None = None) -> HostReport:
-        """Say how a host stands for all crawls, and what it says of a URL; raises ControlError."""
+        """Describe a host for all crawls, and its decision for a URL; raises ControlError."""
         try:
             known, wanted = named(name), None if url is None else canonicalize(url)
         except ValueError as error:
@@ -219,11 +219,11 @@ class Lookout:
         frontier: Frontier,
         records_max: int | None = None,
     ) -> Report:
-        """Say what a crawl left out and why, with examples, and where its requests went.
+        """Report what a crawl left out and why, with examples, and where its requests went.
 
-        `records_max`: so many records are looked at, and no more.
+        `records_max` limits the number of records that are read.
         """
-        # Seldom asked for: not for every cold start to import.
+        # Rarely used, so not imported at every cold start.
         from orbweaver.diagnostics.request_counts import RequestCounts
         from orbweaver.diagnostics.request_texts import digests_of
         from orbweaver.diagnostics.spared_links import spared_links
@@ -250,7 +250,7 @@ class Lookout:
         return report_of(status.crawl, total, examples, refused, taken, requests, spared)
 
     async def _has_ended(self, url: str, crawl: Crawl) -> bool:
-        """Whether a crawl has a record of an example, which may be redacted."""
+        """Return True if a crawl has a record of an example, which may be redacted."""
         try:
             return bool(await self.page(url, crawl))
         except ValueError:
@@ -259,7 +259,7 @@ class Lookout:
     async def pages(
         self, crawl: Crawl, *, outcome: Outcome | None = None, limit: int | None = None
     ) -> AsyncIterator[PageRecord]:
-        """Read a crawl's page records, day by day, in no order within a day."""
+        """Read a crawl's page records by day, unordered within a day."""
         left = limit
         for day in self.days(crawl):
             for shard in range(self._pages.shards):
@@ -274,7 +274,7 @@ class Lookout:
     async def page(self, url: str, crawl: Crawl | None = None) -> tuple[PageRecord, ...]:
         """Find the records of a URL on the newest day that has any, newest first.
 
-        Looks in one crawl, or in all of them; raises ValueError for what is no URL.
+        Searches one crawl or all. Raises ValueError for an invalid URL.
         """
         canonicalize(url)  # or ValueError
         crawls = (crawl,) if crawl is not None else await self._crawls.list()
@@ -295,7 +295,7 @@ class Lookout:
                 return None
             digest = url_hash(wanted)
             shard = shard_of(digest, self._pages.shards)
-            # Keys are read in order from behind one that stands just before the wanted key.
+            # Keys are read in order after the key just before the wanted one.
             before = f"{crawl.id}#{digest[:-1]}"
             rows = self._pages.read_shard(day, shard, after=before, crawl=crawl.id)
             async with closing(rows):
@@ -308,7 +308,7 @@ class Lookout:
         return [record for record in found if record is not None]
 
     def days(self, crawl: Crawl) -> tuple[str, ...]:
-        """Name the days on which a crawl can have records that are still kept."""
+        """List the days for which a crawl may have unexpired records."""
         now_ms = self._clock.now_ms()
         oldest_ms = now_ms - self._settings.page_retention_s * 1000
         return days_between(max(crawl.started_at_ms, oldest_ms), crawl.ended_ms(now_ms))

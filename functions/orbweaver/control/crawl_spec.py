@@ -1,4 +1,4 @@
-"""A plan: what a person asks of a crawl, whether it fits or not; and all settings of plans."""
+"""A plan: the settings of a crawl as the user gave them, not yet validated."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SEEDS_FILE = "seeds_file"
 
 
 class PlanError(ValueError):
-    """A part of a plan does not fit: `field` names it, the text says the value and the fix."""
+    """A part of a plan is invalid. `field` names it. The text contains value and fix."""
 
     def __init__(self, field: str, problem: str) -> None:
         super().__init__(problem)
@@ -24,7 +24,7 @@ class PlanError(ValueError):
 
 
 class Overlap(StrEnum):
-    """What a firing does while an earlier run of its crawl has not ended."""
+    """Behaviour of a firing while an earlier run of its crawl has not ended."""
 
     SKIP = "skip"
     ALLOW = "allow"
@@ -32,34 +32,34 @@ class Overlap(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CrawlSpec(CrawlSettings):
-    """What to crawl and how; None leaves the choice to `control/spec_checks.py`.
+    """Settings of a crawl. None leaves the choice to `control/spec_checks.py`.
 
-    `id` names the run itself: the same plan under the same id is the same crawl, however often
-    it is started.
+    `id` names the run: starting the same plan with the same id again is the same crawl.
     """
 
     id: str | None = None
     strip_parameters: tuple[str, ...] = Setting((), "dedup.strip_parameters").said(
-        "Parameters taken out of URLs, beside the usual ones (utm_*, gclid, phpsessid and others).",
-        "--strip-parameter NAME  take this parameter out of URLs, too (my_*: all that begin"
-        " so); may be repeated",
+        "Parameters removed from URLs, in addition to the usual ones (utm_*, gclid, phpsessid and"
+        " others).",
+        "--strip-parameter NAME  also remove this parameter from URLs (my_*: all with"
+        " this prefix); may be repeated",
         example='["ref", "my_*"]',
     )
     keep_parameters: bool = Setting(False, "dedup.keep_parameters").said(
-        "Whether the usual ones are kept.",
-        "--keep-parameters  keep those that are taken out otherwise (utm_*, gclid, phpsessid, …)",
+        "Whether to keep the usual parameters.",
+        "--keep-parameters  keep the parameters that are removed by default (utm_*, gclid,"
+        " phpsessid, …)",
     )
-    # When it recurs (control/schedule.py); starting it starts one run all the same.
+    # Schedule (control/schedule.py). `start` still starts a single run.
     every: str | None = Setting(None, "schedule.every").said(example='"6h"')
     cron: str | None = Setting(None, "schedule.cron").said(example='"0 3 * * ? *"')
     timezone: str | None = Setting(None, "schedule.timezone").said(example='"Europe/Berlin"')
     overlap: Overlap = Setting(Overlap.SKIP, "schedule.overlap").said(
-        'What happens while an earlier run has not ended: "skip" passes the time over,'
-        ' "allow" starts.'
+        'Firing while an earlier run has not ended: "skip" it, or "allow" a second run.'
     )
 
 
-# The tables of a definition in their order; the settings of each are in that of their declaration.
+# Tables of a definition in their order. Settings follow the order of their declaration.
 _ORDER = (
     *("", "scope", "limits", "politeness", "identity", "dedup", "records", "render", "schedule"),
     "notify",
@@ -75,8 +75,8 @@ def _settings() -> Iterator[Setting]:
                 None,
                 SEEDS_FILE,
                 "text",
-                about="More of them, one a line; # begins a comment. The path is seen from this"
-                ' file; "-": the input.',
+                about="More seeds, one a line; # begins a comment. The path is relative to this"
+                ' file; "-": the standard input.',
                 example='"seeds.txt"',
             )
 

@@ -1,13 +1,13 @@
-"""Cron expressions as EventBridge Scheduler reads them: six fields, and when they come next.
+"""Cron expressions of EventBridge Scheduler, with six fields, and their next firings.
 
     minutes  hours  day-of-month  month  day-of-week  year
     0-59     0-23   1-31 ? L W    1-12   1-7 ? L #    1970-2199
 
-- `*` any, `,` several, `-` a range, `/` every so many; months and days of the week have names.
-- One of the two fields for days is `?`, and only one: it leaves the choice to the other.
+- `*` any, `,` several, `-` a range, `/` a step. Months and days of the week have names.
+- Exactly one of the two fields for days is `?`, and the other one decides.
 - `L` is the last day; in the week `6L` is the month's last Friday and `6#2` its second one. `15W`
   is the working day nearest to the 15th, `LW` the last one. A week begins on Sunday, which is 1.
-- A time that a clock leaves out in spring is left out; one that comes twice in autumn counts once.
+- A time that the clock skips in spring is skipped. A time that repeats in autumn fires once.
 
 Source: docs.aws.amazon.com/scheduler/latest/UserGuide/schedule-types.html.
 """
@@ -22,7 +22,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
 CHARS_MAX = 200
-# The calendar repeats after 28 years (until 2100): what does not come by then hardly ever does.
+# The calendar repeats after 28 years (until 2100), so later first firings are ignored.
 DAYS_AHEAD_MAX = 28 * 366
 DAY_MINUTES = 24 * 60
 FRIDAY, SATURDAY, SUNDAY = 4, 5, 6  # as datetime counts
@@ -40,12 +40,12 @@ DAY_OF_MONTH, DAY_OF_WEEK = 2, 4
 
 
 class CronError(ValueError):
-    """It is no cron expression; the text says which field does not fit, and what would."""
+    """The text is no cron expression. The message names the invalid field and the fix."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cron:
-    """An expression that was read: what each field admits."""
+    """A parsed expression: the allowed values of each field."""
 
     minutes: tuple[int, ...]
     hours: tuple[int, ...]
@@ -60,7 +60,7 @@ class Cron:
         return min(later - earlier for earlier, later in pairs)
 
     def comes(self) -> bool:
-        """Whether there is any day of which all fields are true."""
+        """Return True if any day matches all fields."""
         return any(
             self.admits(date(year, month, day))
             for year in sorted(self.years)
@@ -69,12 +69,12 @@ class Cron:
         )
 
     def passed(self, at_ms: int) -> bool:
-        """Whether the last year that it names is over, on all clocks."""
+        """Return True if the last year of the expression is over in all time zones."""
         year = datetime.fromtimestamp(at_ms / 1000, tz=UTC) - timedelta(days=1)
         return max(self.years) < year.year
 
     def after(self, at_ms: int, zone: ZoneInfo | None) -> Iterator[int]:
-        """List the firings after a moment, on the clocks of a zone; UTC without one."""
+        """Yield the firings after a moment, in a time zone; UTC without one."""
         clock = zone or UTC
         at = datetime.fromtimestamp(at_ms / 1000, tz=UTC)
         first = at.astimezone(clock).date()
@@ -97,7 +97,7 @@ class Cron:
 
 
 def parse(text: str) -> Cron:
-    """Read the six fields of an expression; raises CronError."""
+    """Parse an expression of six fields; raises CronError."""
     fields = text.upper().split()
     if len(text) > CHARS_MAX or len(fields) != len(FIELDS):
         names = " ".join(name for name, *_ in FIELDS)
@@ -124,7 +124,7 @@ def parse(text: str) -> Cron:
 
 
 def _plain(field: str, place: int) -> frozenset[int]:
-    """Read a field of numbers, ranges and steps."""
+    """Parse a field of numbers, ranges and steps."""
     found: set[int] = set()
     for part in field.split(","):
         found |= _numbers(part, place)
@@ -163,7 +163,7 @@ def _unfit(text: str, place: int) -> CronError:
 
 
 def _of_month(field: str) -> Callable[[date], bool]:
-    """Read the field of days of a month: numbers, the last day, nearest working days."""
+    """Parse the field of days of a month: numbers, last day, nearest working days."""
     if field == "L":
         return lambda day: day.day == _last(day)
     if field == "LW":
@@ -176,7 +176,7 @@ def _of_month(field: str) -> Callable[[date], bool]:
 
 
 def _of_week(field: str) -> Callable[[date], bool]:
-    """Read the field of days of a week: numbers or names, the last such day, the nth one."""
+    """Parse the field of days of a week: numbers or names, last day, nth day."""
     if field == "L":  # of the week
         return lambda day: day.weekday() == SATURDAY
     if last := re.fullmatch(r"([1-7]|[A-Z]{3})L", field):
@@ -202,7 +202,7 @@ def _last(day: date) -> int:
 
 
 def _working(day: date, wanted: int) -> int:
-    """Find the working day of a month that is nearest to one of its days, and never leaves it."""
+    """Return the working day of the same month that is nearest to a day."""
     match day.replace(day=wanted).weekday():
         case weekday if weekday <= FRIDAY:
             return wanted

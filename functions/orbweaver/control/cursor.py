@@ -1,10 +1,9 @@
-"""Opaque cursors: where a listing goes on, as a text that only the same listing takes.
+"""Opaque cursors: the position in a listing, as a text that only the same listing accepts.
 
-A cursor is its parts and a checksum over them and over what is listed (route, crawl, filter, …).
-It is no secret and opens nothing: a made-up one gets no further than by asking, since what
-is read is looked at like any parameter: strings are ASCII, as all keys are, and a place has the
-form of the one that its listing begins at. The checksum tells a cursor that was cut, changed
-or handed to another listing, which would go on at a place that means nothing there.
+A cursor contains its parts and a checksum over them and over the listing (route, crawl, filter). It
+is no secret and grants no access, because its parts are validated like parameters: strings are
+ASCII, as all keys are, and a position has the form of the listing's first one. The checksum detects
+a cursor that was truncated, changed or passed to another listing.
 """
 
 from __future__ import annotations
@@ -18,24 +17,24 @@ from typing import Any, TypeVar
 
 T = TypeVar("T", bound=tuple[Any, ...])
 VERSION = b"1"
-SUM_BYTES = 9  # with the version's byte and base64, no padding stands in the middle
+SUM_BYTES = 9  # with the version's byte, base64 has no padding in the middle
 CHARS_MAX = 1_000
 
 
 class CursorError(ValueError):
-    """A text is no cursor of this listing."""
+    """The text is no cursor of this listing."""
 
 
 def encode(listing: Sequence[str], place: Sequence[str | int]) -> str:
-    """Write the place at which a listing goes on."""
+    """Encode the position at which a listing continues."""
     body = json.dumps(list(place), separators=(",", ":")).encode()
     return base64.urlsafe_b64encode(_sum(listing, body) + body).rstrip(b"=").decode()
 
 
 def decode(listing: Sequence[str], text: str | None, first: T) -> T:
-    """Read a place in a listing that begins at `first`, where it is without a cursor.
+    """Decode a position in a listing whose first position is `first`.
 
-    Raises CursorError for what `encode` did not write for this listing.
+    Raises CursorError for a text that `encode` did not create for this listing.
     """
     if text is None:
         return first
@@ -49,7 +48,7 @@ def decode(listing: Sequence[str], text: str | None, first: T) -> T:
     if raw[:SUM_BYTES] != _sum(listing, body):
         raise CursorError
     place = _place(body, first)
-    # The last character of base64 may hold bits that are not read.
+    # The last character of base64 may contain unused bits.
     if encode(listing, place) != text:
         raise CursorError
     return place

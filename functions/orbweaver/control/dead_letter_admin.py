@@ -1,11 +1,11 @@
-"""Administration of dead letters: look at them, send them back, throw them away.
+"""Administration of dead letters: list, redrive, purge.
 
-Looking hides them from other readers for a while. Whatever was not sent back or thrown away is put
-back at the end, however it ends. After a kill the queue puts them back, in time.
+Reading hides letters from other readers for a while. At the end, letters that were not redriven or
+deleted are released, even after an error. After a kill they become visible after the timeout.
 
-Dead letters are sent back as a crawl's own messages are: on its lane, in its fairness group, with
-the ids that they had. First sent, then deleted: a crash in between leaves a copy, which finds the
-other's journal and ledger.
+A redrive sends letters like a crawl's own messages: on its lane, in its fairness group, with their
+original ids. It deletes a letter after sending it. A crash in between leaves a copy, which finds
+the journal and the ledger entry of the first one.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-# Longer than it takes to deal with what is taken in one go, and to look through ten thousand.
+# Exceeds the time to process one batch, and to read ten thousand letters.
 HOLD_S = 300
 TAKEN_MAX = 40
 SENT_AT_ONCE = 10
@@ -51,7 +51,7 @@ SENT_AT_ONCE = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """The dead letters that were asked for; `cut` says that more were not looked at."""
+    """Selected dead letters. `cut` is True if more were not read."""
 
     cases: tuple[Case, ...]
     cut: bool
@@ -59,7 +59,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Redriven:
-    """How many dead letters were sent back, and how many of those asked for were not, by why."""
+    """Numbers of sent letters, and of skipped letters by reason."""
 
     sent: int
     skipped: Mapping[str, int]
@@ -68,7 +68,7 @@ class Redriven:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Undertaker:
-    """Looks after the dead letters."""
+    """Administers dead letters."""
 
     dead_letters: DeadLetters
     queue: Queue
@@ -77,7 +77,7 @@ class Undertaker:
     clock: Clock
 
     async def find(self, selection: DeadLetterSelection, *, limit: int) -> Found:
-        """Look at all dead letters, at most `limit`, and return the selected ones."""
+        """Read at most `limit` dead letters and return the selected ones."""
         async with _held(self.dead_letters) as held:
             rounds = [some async for some in held.rounds(limit)]
             cases = tuple(case for some in rounds for case in some if selection.takes(case))
@@ -86,9 +86,9 @@ class Undertaker:
     async def purge(
         self, selection: DeadLetterSelection, *, limit: int, only: frozenset[str] | None = None
     ) -> tuple[int, bool]:
-        """Throw dead letters away, `only` those with these ids; how many, and are there more.
+        """Delete dead letters, `only` with these ids. Return the number, and whether more exist.
 
-        Dead letters that came after the count are not thrown away.
+        Letters that arrived after the count are kept.
         """
         purged = 0
         async with _held(self.dead_letters) as held, aclosing(held.rounds(limit)) as rounds:
@@ -111,10 +111,10 @@ class Undertaker:
         malformed: bool = False,
         say: Callable[[int], None] = lambda _: None,
     ) -> Redriven:
-        """Send dead letters back, so many a second; `say` is told how many were, every time.
+        """Send dead letters back at a limited rate. `say` receives the number sent so far.
 
-        What would come straight back stays: what is no message, or one of a newer version than
-        this (both unless `malformed`), and what belongs to a crawl that does not exist.
+        It skips letters that would come straight back: invalid messages and messages of a newer
+        version (both unless `malformed`), and messages of a crawl that does not exist.
         """
         sent, skipped = 0, Counter[str]()
         started_ms = self.clock.now_ms()
@@ -144,7 +144,7 @@ class Undertaker:
     async def _obstacle(
         self, case: Case, crawls: dict[str, Crawl | None], *, malformed: bool
     ) -> str | None:
-        """Say why a dead letter would come straight back; None if it would not."""
+        """Return why a dead letter would come straight back; None if it would not."""
         if case.hopeless:
             return None if malformed else HOPELESS
         if isinstance(case.message, Newer):
@@ -184,9 +184,9 @@ class Undertaker:
             await self.dead_letters.resend(bodies, source)
 
     async def _forgive(self, packs: Sequence[Pack]) -> None:
-        """Give packs that were struck as often as they may be one more try.
+        """Allow one more attempt for packs that reached the maximum number of failures.
 
-        Those that a worker buried have it already; those that SQS moved have not.
+        Packs that a worker moved here have it already. Packs that SQS moved have not.
         """
         single = [pack.id for pack in packs if len(pack.targets) == 1]
         if not single:
@@ -197,7 +197,7 @@ class Undertaker:
 
 
 class _Held:
-    """What was taken from the queue, and neither sent back nor thrown away yet."""
+    """Letters that were received and neither sent back nor deleted yet."""
 
     def __init__(self, dead_letters: DeadLetters) -> None:
         self._dead_letters = dead_letters
@@ -206,9 +206,9 @@ class _Held:
         self.cut = False
 
     async def rounds(self, limit: int) -> AsyncGenerator[list[Case], None]:
-        """Take dead letters until there are no new ones, at most `limit`."""
+        """Receive dead letters until there are no new ones, at most `limit`."""
         while True:
-            # One more than is asked for says whether that is all.
+            # One more than `limit`, to find out whether more exist.
             wanted = min(TAKEN_MAX, limit + 1 - len(self._seen))
             taken = await self._take(wanted)
             new = {letter.id: letter for letter in taken if letter.id not in self._seen}
@@ -222,7 +222,7 @@ class _Held:
                 return
 
     async def _take(self, wanted: int) -> Sequence[DeadLetter]:
-        # What is on its way at an interrupt is taken as well, and has to be put back.
+        # Letters that arrive during an interrupt are held as well, and must be released.
         taking = asyncio.ensure_future(self._dead_letters.take(wanted, HOLD_S))
         try:
             taken = await asyncio.shield(taking)
@@ -237,14 +237,14 @@ class _Held:
         self._letters |= {letter.id: letter for letter in taken}
 
     async def delete(self, cases: Sequence[Case]) -> None:
-        """Remove dead letters, by the handle that was given out last."""
+        """Delete dead letters, using the newest receipt handle."""
         letters = [self._letters[case.letter.id] for case in cases]
         await self._dead_letters.delete(letters)
         for letter in letters:
             del self._letters[letter.id]
 
     async def put_back(self) -> None:
-        """Put back all that is left; what cannot be comes back by itself."""
+        """Release all remaining letters. Others become visible after the timeout."""
         try:
             await self._dead_letters.put_back(list(self._letters.values()))
         except PortError as error:
@@ -253,7 +253,7 @@ class _Held:
 
 @asynccontextmanager
 async def _held(dead_letters: DeadLetters) -> AsyncIterator[_Held]:
-    """Hold what is taken within the block until its end."""
+    """Hold received letters within the context."""
     held = _Held(dead_letters)
     try:
         yield held

@@ -1,11 +1,11 @@
-"""A crawl as a document, `crawl.toml` or the same as JSON: read into a plan, and written.
+"""Crawl definitions as documents, from `crawl.toml` or JSON: parsed into a plan, and written.
 
-- Every key is in `control/definition_keys.py`; one that is left out takes the default of the plan.
-- Nothing is guessed: what does not fit is a problem with key, value and fix, an unknown key one
-  with the nearest that is known. All problems are found, not only the first.
-- What headers hold may be a secret, so no problem shows it.
+- All keys are in `control/definition_keys.py`. An omitted key takes the plan's default.
+- A wrong value is a problem with key, value and fix. An unknown key is a problem with the nearest
+  known key. All problems are found, not only the first.
+- Problems never show values of headers, because these may be secret.
 
-Decoded documents come in, so that TOML, JSON and whatever is sent to an API are the same thing.
+The input is a decoded document, so TOML, JSON and API requests are handled in one way.
 """
 
 from __future__ import annotations
@@ -29,18 +29,17 @@ from orbweaver.control.spec_checks import problems_of
 
 @dataclass(frozen=True, slots=True)
 class DefinitionProblem:
-    """What does not fit: `path` is the key, as `limits.pages`; empty for the whole."""
+    """A problem in a document. `path` is the key, as `limits.pages`; empty for the whole."""
 
     path: str
     text: str
 
     def __str__(self) -> str:
-        """Say it in one line."""
         return f"{self.path}: {self.text}" if self.path else self.text
 
 
 class DefinitionError(ValueError):
-    """A document does not fit; `problems` are all that was found."""
+    """A document is invalid. `problems` contains all problems."""
 
     def __init__(self, problems: tuple[DefinitionProblem, ...]) -> None:
         super().__init__("\n".join(map(str, problems)))
@@ -50,7 +49,7 @@ class DefinitionError(ValueError):
 # --- reading ------------------------------------------------------------------------------------
 
 
-# To find the key that was probably meant takes a comparison with all of them.
+# Finding the nearest key compares all known keys.
 HINTS_MAX = 100
 NO_TABLE = (
     'it is no table of keys: give some, like {"seeds": ["https://example.com/"]};'
@@ -59,9 +58,9 @@ NO_TABLE = (
 
 
 def parse(document: object, lines: str | None = None) -> CrawlSpec:
-    """Read a plan from a decoded document; raises DefinitionError with all that does not fit.
+    """Parse a plan from a decoded document; raises DefinitionError with all problems.
 
-    `lines` is what the file holds that `seeds_file` names; None where no file can be read.
+    `lines` is the content of `seeds_file`; None if no file can be read.
     """
     plan, problems = read(document, lines)
     problems = (*problems, *check(plan, problems))
@@ -73,7 +72,7 @@ def parse(document: object, lines: str | None = None) -> CrawlSpec:
 def read(
     document: object, lines: str | None = None
 ) -> tuple[CrawlSpec, tuple[DefinitionProblem, ...]]:
-    """Read as much of a plan as there is, and what cannot be read; values are not checked yet."""
+    """Parse as much of a plan as possible, and list parse errors. Values are not validated yet."""
     if not isinstance(document, Mapping):
         return CrawlSpec(), (DefinitionProblem("", NO_TABLE),)
     parts: dict[str, Any] = {}
@@ -102,9 +101,9 @@ def read(
 def check(
     plan: CrawlSpec, known: tuple[DefinitionProblem, ...] = (), now_ms: int | None = None
 ) -> tuple[DefinitionProblem, ...]:
-    """Find what does not fit in a plan's values, beside what is known not to.
+    """Find problems in a plan's values, in addition to known ones.
 
-    With `now_ms` that includes a schedule whose last time has passed.
+    With `now_ms` this includes a schedule whose last firing has passed.
     """
     paths = {problem.path for problem in known}
     if paths & {"", "seeds", SEEDS_FILE, "sitemaps"} and not (plan.seeds or plan.sitemap_urls):
@@ -117,7 +116,7 @@ def check(
 
 
 def _is_known(path: str, known: set[str]) -> bool:
-    """Whether something is known not to fit there, or in what that is a part of, or within."""
+    """Return True if a known problem is at the path, above it, or below it."""
     return any(
         path == other or path.startswith(f"{other}.") or other.startswith(f"{path}.")
         for other in known
@@ -125,26 +124,26 @@ def _is_known(path: str, known: set[str]) -> bool:
 
 
 def seeds_file_of(document: object) -> str | None:
-    """Return the name of the file that seeds are read from, `-` for the standard input."""
+    """Return the name of the seeds file, `-` for the standard input."""
     name = document.get(SEEDS_FILE) if isinstance(document, Mapping) else None
     return name if isinstance(name, str) else None
 
 
 def given_in(document: object) -> tuple[str, ...]:
-    """List the keys that a document gives a value to, of those that there are."""
+    """List the known keys that a document sets."""
     if not isinstance(document, Mapping):
         return ()
     return tuple(path for path, _ in _leaves(document) if path in BY_PATH)
 
 
 def lines_of(text: str) -> tuple[str, ...]:
-    """Read seeds, one a line; lines that are empty or begin with `#` are passed over."""
+    """Parse seeds, one per line, without empty lines and lines that begin with `#`."""
     lines = (line.strip() for line in text.removeprefix("\ufeff").splitlines())
     return tuple(line for line in lines if line and not line.startswith("#"))
 
 
 def document_of(plan: CrawlSpec) -> dict[str, Any]:
-    """Write a plan as the document that it is read from; what has no value is left out."""
+    """Write a plan as a document, without keys that have no value."""
     document: dict[str, Any] = {}
     for key in KEYS:
         value = getattr(plan, key.part) if key.part else None
@@ -154,7 +153,7 @@ def document_of(plan: CrawlSpec) -> dict[str, Any]:
 
 
 def put_at(document: dict[str, Any], path: str, value: Any) -> None:
-    """Write a value at a key's path; what is no table where that has one is left to `read`."""
+    """Set a value at a key's path. If a parent is no table, `read` reports it."""
     table, _, name = path.rpartition(".")
     if not table:
         document[name] = value
@@ -163,7 +162,7 @@ def put_at(document: dict[str, Any], path: str, value: Any) -> None:
 
 
 def _leaves(document: Mapping[str, object]) -> Iterator[tuple[str, object]]:
-    """List paths and values; a problem stands in place of a value that has no place."""
+    """Yield paths and values, or problems for values at unknown paths."""
     hints = iter(range(HINTS_MAX))
     for name, value in document.items():
         if name not in TABLES:
@@ -204,7 +203,7 @@ def _unknown(table: str, name: str, *, a_table: bool, hints: Iterator[int]) -> D
 
 
 def _near(table: str, name: str, *, a_table: bool) -> str | None:
-    """Find the key or table that was probably meant: of this table first, then of any."""
+    """Find the key or table that was probably meant, in this table first."""
     if a_table:
         tables = difflib.get_close_matches(name, TABLES, n=1)
         return f"[{tables[0]}]" if tables else None
@@ -220,6 +219,6 @@ def _near(table: str, name: str, *, a_table: bool) -> str | None:
 
 
 def _listed(table: str) -> str:
-    """List the keys of a table, or those that stand in none."""
+    """List the keys of a table, or the top-level keys."""
     names = [path.rpartition(".") for path in BY_PATH]
     return ", ".join(name for holder, _, name in names if holder == table)

@@ -1,7 +1,7 @@
-"""Item rules as a document has them: `[[items]]`, with `[items.fields]`.
+"""Item rules of definitions: `[[items]]`, with `[items.fields]`.
 
-A field is a table, or in short a text: where it stands, by a selector, or in a rule with a `source`
-by a path in that.
+A field is a table, or as a short form a text: a selector, or in a rule with a `source` a path in
+that source.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ _FIELD = 'a table like { css = "h1" }, or in short "h1"'
 
 
 def _is_scalar(value: object) -> bool:
-    # Neither infinite, nor no number at all, nor more than a stored one can be.
+    # Finite, and within the range of stored numbers.
     return isinstance(value, str) or (isinstance(value, int | float) and abs(value) <= NUMBER_MAX)
 
 
 def _value(value: object) -> Any:
-    """Read a default: one value, or a list of them."""
+    """Parse a default: one value, or a list."""
     if isinstance(value, list) and all(map(_is_scalar, value)):
         return tuple(value)
     if _is_scalar(value):
@@ -88,7 +88,7 @@ FIELD_KEYS = (
     Key("decimal", "decimal", CODECS["text"]),
     Key("cut", "cut", CODECS["number"]),
 )
-# Fields have names of the user's own.
+# Users choose the names of fields.
 FIELDS = Codec(
     read=_fields,
     schema={
@@ -173,7 +173,7 @@ items = rules_of("items", _RULE, RULES_MAX, _rule)
 
 
 def items_written(rules: tuple[ItemRule, ...]) -> list[dict[str, Any]]:
-    """Write item rules as the document that they are read from."""
+    """Write item rules as a document."""
     return [_rule_written(rule) for rule in rules]
 
 

@@ -1,4 +1,4 @@
-"""Keys of a crawl's definition: their values, and the parts of a plan that they set."""
+"""Keys of a definition: their values, and the parts of a plan that they set."""
 
 from __future__ import annotations
 
@@ -116,12 +116,12 @@ KEYS = tuple(
 )
 BY_PATH = {key.path: key for key in KEYS}
 TABLES = tuple(dict.fromkeys(path.partition(".")[0] for path in BY_PATH if "." in path))
-# What a part of a plan is called in a document.
+# Path of each part of a plan in a document.
 PATHS = {key.part: key.path for key in KEYS}
-# There is no file beside what comes over HTTP.
+# A request over HTTP has no file.
 DEFINABLE = tuple(key for key in KEYS if key.path != SEEDS_FILE)
 
 
 def schema_of_definition() -> dict[str, Any]:
-    """Describe definitions as JSON; no key is needed."""
+    """Return the JSON schema of definitions. No key is required."""
     return schema_of_keys(DEFINABLE)

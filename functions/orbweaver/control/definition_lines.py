@@ -1,8 +1,8 @@
-"""Line numbers of a definition's keys: where in its TOML each path begins.
+"""Line numbers of a definition's keys in its TOML text.
 
-`tomllib` gives values without places, so a text that it has read is gone through once more. The
-text is known to be TOML, hence nothing is checked here: only keys, brackets and the ends of values
-are told apart. Paths are those of problems: `limits.pages`, `rules[1].match`.
+`tomllib` returns values without positions, so this module scans the text again. The text is valid
+TOML, so the scan only distinguishes keys, brackets and ends of values. Paths are those of problems:
+`limits.pages`, `rules[1].match`.
 
 Source: https://toml.io/en/v1.0.0.
 """
@@ -29,7 +29,7 @@ _PLAIN = re.compile(r"[^,\]}\n#]*+")
 
 
 def lines_of_keys(text: str) -> dict[str, int]:
-    """Say on which line each path begins, counted from 1; none for what nests too deeply."""
+    """Return the line of each path, counted from 1, without paths that nest too deeply."""
     walk = _LineWalk(text)
     try:
         walk.document()
@@ -39,7 +39,7 @@ def lines_of_keys(text: str) -> dict[str, int]:
 
 
 def line_of(path: str, lines: dict[str, int]) -> int | None:
-    """Return the line of a path, or of the nearest that holds it; None for what is not there."""
+    """Return the line of a path, or of its nearest parent; None if neither exists."""
     while path:
         if path in lines:
             return lines[path]
@@ -48,19 +48,19 @@ def line_of(path: str, lines: dict[str, int]) -> int | None:
 
 
 class _LineWalk:
-    """Goes through a text; `lines` are what it came by."""
+    """Scanner of a text. `lines` are the paths found so far."""
 
     def __init__(self, text: str) -> None:
         self._text = text
         self._at = 0
-        # The end of lines that are counted, and how many they were.
+        # Position up to which lines are counted, and their number.
         self._counted = (0, 1)
-        # How many tables each list of tables has so far.
+        # Number of tables in each list of tables.
         self._tables: Counter[str] = Counter()
         self.lines: dict[str, int] = {}
 
     def document(self) -> None:
-        """Go through tables and keys."""
+        """Scan tables and keys."""
         table = ""
         self._skip(_BETWEEN)
         while self._at < len(self._text):
@@ -73,7 +73,7 @@ class _LineWalk:
             self._skip(_BETWEEN)
 
     def _header(self, *, listed: bool) -> str:
-        """Read the name of a table; its path, which counts the tables of lists."""
+        """Scan the header of a table; return its path with indexes of lists."""
         line, names, path = self._line(), self._names(), ""
         for place, name in enumerate(names):
             path = _joined(path, name)
@@ -86,7 +86,7 @@ class _LineWalk:
         return path
 
     def _pair(self, table: str) -> None:
-        """Read a key and its value."""
+        """Scan a key and its value."""
         line, path = self._line(), table
         for name in self._names():
             path = _joined(path, name)
@@ -115,7 +115,7 @@ class _LineWalk:
             self._skip(_PLAIN if text is None else _TEXT)
 
     def _names(self) -> list[str]:
-        """Read a key: one name, or several with dots between them."""
+        """Scan a key with its dots."""
         names: list[str] = []
         while True:
             self._skip(_BLANKS)
@@ -138,7 +138,7 @@ class _LineWalk:
         self._at = len(self._text) if match is None else match.end()
 
     def _next(self, sign: str) -> bool:
-        """Pass a sign if it stands here."""
+        """Skip a sign if it comes next."""
         stands = self._text.startswith(sign, self._at)
         self._at += stands
         return stands
@@ -157,7 +157,7 @@ def _joined(path: str, name: str) -> str:
 
 
 def _name(written: str) -> str:
-    """Return the name that a key writes, in quotes or without."""
+    """Return the name of a key, without quotes."""
     if written[0] not in "\"'":
         return written
     name: str = tomllib.loads(f"name = {written}")["name"]

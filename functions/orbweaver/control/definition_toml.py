@@ -1,9 +1,9 @@
-"""A definition as TOML: read, and written so that it reads back as the same document.
+"""Definitions as TOML: parsed, and written so that parsing returns the same document.
 
-`tomllib` takes at least the square of the parts of a key, so a long key is refused before it reads.
+`tomllib` needs quadratic time for the parts of a key, so a long key is refused first.
 
-Values of no table come first, then tables, then lists of tables with the tables of each; what is
-nested deeper is written in line. Source: https://toml.io/en/v1.0.0.
+Plain values come first, then tables, then lists of tables. Deeper values are written inline.
+Source: https://toml.io/en/v1.0.0.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ TOKENS = re.compile(
 
 
 def document_in(text: str) -> dict[str, Any]:
-    """Read TOML; raises ValueError, with the place, and RecursionError for what nests deeply.
+    """Parse TOML; raises ValueError with the position, or RecursionError for deep nesting.
 
     A key that is too long raises DefinitionError, which is a ValueError.
     """
@@ -47,7 +47,7 @@ def document_in(text: str) -> dict[str, Any]:
 
 
 def toml_of(document: Mapping[str, Any]) -> str:
-    """Write a document of JSON's values; null is left out, as TOML has none."""
+    """Write a JSON document as TOML, without nulls."""
     return "\n".join(_lines(document)).strip("\n") + "\n"
 
 

@@ -1,7 +1,7 @@
-"""Values of a definition's keys, by kind: how they are read, written and described as JSON.
+"""Values of a definition's keys, by kind: parsing, writing, JSON schema.
 
-What a schema cannot say (that a seed is a URL, that a pattern runs in linear time) is said by the
-problems that come back.
+Constraints that a schema cannot express (a seed is a URL, a pattern runs in linear time) are
+reported as problems.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from orbweaver.model.url import redacted
 from orbweaver.model.user_agent import HOSTS_MAX
 from orbweaver.parsing.pii_redaction import KINDS
 
-# TOML has no greater ones, and a greater one is a mistake.
+# TOML has no greater numbers, and a greater one is a mistake.
 NUMBER_MAX = 2**63
 SHOWN_CHARS_MAX = 60
 Problems: TypeAlias = list[tuple[str, str]]
@@ -27,11 +27,11 @@ BOUNDS = {one.name: one.bounds for one in SETTINGS if one.bounds is not None}
 
 
 class UnfitSetting(Exception):
-    """A value does not fit; the text says the fix."""
+    """A value is invalid. The text contains the fix."""
 
 
 class UnfitWithin(Exception):
-    """Some of a value does not fit: paths within it, and words; `rest` is what could be read."""
+    """Parts of a value are invalid: paths and texts. `rest` is the valid part."""
 
     def __init__(self, rest: Any, problems: Problems) -> None:
         super().__init__(problems)
@@ -40,7 +40,7 @@ class UnfitWithin(Exception):
 
 
 def shown(value: object) -> str:
-    """Write a value so that it may be shown: what it is, where it is long."""
+    """Format a value for messages, truncated if it is long."""
     if isinstance(value, str):
         return ascii(redacted(value, SHOWN_CHARS_MAX))
     if value is None or isinstance(value, bool):
@@ -53,7 +53,7 @@ def shown(value: object) -> str:
 
 
 def plain(name: str) -> str:
-    """Write the name of an unknown key so that it may be shown."""
+    """Format the name of an unknown key for messages."""
     known = re.fullmatch(r"[\w-]{1,60}", name, re.ASCII)
     return name if known else ascii(name[:SHOWN_CHARS_MAX])
 
@@ -86,7 +86,7 @@ def _dollars(value: object) -> int:
 
 def _amount(value: object, read: Callable[[str], int], fix: str) -> int:
     if isinstance(value, int | float) and not isinstance(value, bool):
-        # Neither negative, nor infinite, nor no number at all.
+        # Finite and not negative.
         value = f"{value:.9f}".rstrip("0").rstrip(".") if 0 <= value < NUMBER_MAX else ""
     if isinstance(value, str):
         try:
@@ -118,7 +118,7 @@ def _headers(value: object) -> tuple[tuple[str, str], ...]:
 
 
 def _hosts(value: object) -> tuple[tuple[str, tuple[tuple[str, str], ...]], ...]:
-    """Read headers by host; what does not fit in a host's table leaves it out."""
+    """Parse headers by host. Invalid entries of a host are omitted."""
     if not isinstance(value, Mapping):
         raise UnfitSetting('write [identity.hosts."example.org"] with its headers below')
     problems: Problems = []
@@ -144,7 +144,7 @@ def _hosts_written(hosts: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]) -
 
 
 def _pii_kinds(value: object) -> tuple[str, ...]:
-    """Read what is to be redacted, each once."""
+    """Parse the kinds of data to redact, without duplicates."""
     kinds = _texts(value)
     if not set(kinds) <= set(KINDS):
         raise UnfitSetting(f"give a list of {' and '.join(KINDS)}")
@@ -168,7 +168,7 @@ def _same(value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Codec:
-    """How values of one kind are read and written, and what they are as JSON."""
+    """Parser, writer and JSON schema of one kind of values."""
 
     read: Callable[[object], Any]
     schema: Mapping[str, Any]
@@ -178,7 +178,7 @@ class Codec:
 STRING = {"type": "string"}
 _TIME = {"type": ["string", "number"], "description": "like 250ms, 1.5s, 2h or 7d; or seconds"}
 _NAMED = {"type": "object", "additionalProperties": STRING}
-# The codecs of the kinds that settings have; those of rules are made where these are read.
+# Codecs of settings. Modules that parse rules make the codecs of rules.
 CODECS: Mapping[str, Codec] = {
     "text": Codec(read=_text, schema=STRING),
     "texts": Codec(read=_texts, schema={"type": "array", "items": STRING}),
@@ -217,7 +217,7 @@ CODECS: Mapping[str, Codec] = {
 
 
 def word_of(words: Mapping[str, Any]) -> Codec:
-    """Make the codec of one word out of several."""
+    """Make the codec of one of several words."""
     names = {value: word for word, value in words.items()}
     schema = {**STRING, "enum": list(words)}
     return Codec(read=_one_of(words), schema=schema, write=names.__getitem__)
@@ -225,7 +225,7 @@ def word_of(words: Mapping[str, Any]) -> Codec:
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A key of the document, and the part of a plan that it is."""
+    """A key of the document, and the part of a plan that it sets."""
 
     path: str
     part: str
@@ -234,7 +234,7 @@ class Key:
 
 
 def schema_of_keys(keys: Iterable[Key], **more: Any) -> dict[str, Any]:
-    """Describe the documents that hold just these keys; none of them is needed."""
+    """Return the JSON schema of documents with only these keys, all optional."""
     schema = _table()
     for key in keys:
         table, _, name = key.path.rpartition(".")
@@ -255,7 +255,7 @@ def _schema_of(key: Key) -> Mapping[str, Any]:
 
 
 def no_such_key(name: str, keys: tuple[Key, ...], what: str) -> str:
-    """Say that there is no such key, with the nearest that there is; `what` has them."""
+    """Return the error for an unknown key, with the nearest known one. `what` is the container."""
     if name == "xpath":
         return "XPath is not supported: give css"
     names = [key.path for key in keys]
@@ -267,7 +267,7 @@ def no_such_key(name: str, keys: tuple[Key, ...], what: str) -> str:
 def parts_of(
     value: Mapping[str, Any], keys: tuple[Key, ...], path: str, problems: Problems, what: str
 ) -> dict[str, Any]:
-    """Read a table of just these keys; what does not fit is added to the problems."""
+    """Parse a table of only these keys. Problems are appended to `problems`."""
     by_path = {key.path: key for key in keys}
     parts: dict[str, Any] = {}
     for name, one in value.items():
@@ -285,7 +285,7 @@ def parts_of(
 def rules_of(
     name: str, example: str, most: int, read: Callable[[object, str, Problems], Any]
 ) -> Callable[[object], tuple[Any, ...]]:
-    """Make a reader of rules; what does not fit in one leaves its place in the list."""
+    """Make a parser of rules. Rules with problems are omitted."""
 
     def read_all(value: object) -> tuple[Any, ...]:
         if not isinstance(value, list):

@@ -1,17 +1,16 @@
-"""Changes to a crawl while it runs: which are possible, and the crawl that they make of it.
+"""Changes to a running crawl: which are possible, and the changed crawl.
 
-- Limits, delay, concurrency, patterns, rules, item rules and what is kept of pages may change; a
-  change holds for what is asked, found or claimed from then on. What was refused before is gone:
-  no worker comes back to it.
-- Everything else says what the crawl *is*: its seeds, name, scope, identity, window. A value that
-  is given and is the one it has is no change, so a whole definition may be given.
-- Values are checked as those of a definition are, and all problems are found.
+- Limits, delay, concurrency, patterns, rules, item rules and stored parts of pages can change. A
+  change applies to later requests, links and claims. Links that were refused before stay refused.
+- All other keys identify the crawl: seeds, name, scope, identity, window. Repeating the current
+  value is allowed, so a whole definition can be given.
+- Values are validated like those of a definition, and all problems are found.
 
-A page budget that is shared by several shards is shared out anew. Raised: every shard gets its part
-of the difference, so no commit, under the old or the new crawl, can exceed the new budget. Lowered:
-what was claimed stays, and what is left of the new budget is shared. Until all workers have read
-the crawl anew, some commit under the old quotas. From then on no shard passes the greater of its
-new quota and what it has. The quotas add up to the greater of the budget and what was claimed.
+A page budget with several shards is distributed again. If it grows, every shard gets a part of the
+difference, so no commit under the old or the new crawl exceeds the new budget. If it shrinks,
+claims stay and the rest is distributed. Until all workers have reloaded the crawl, some commit
+under the old quotas. From then on no shard exceeds the larger of its new quota and its claims. The
+quotas add up to the larger of the budget and the claims.
 """
 
 from __future__ import annotations
@@ -35,9 +34,9 @@ _PARAMETERS = ("strip_parameters", "keep_parameters")
 
 
 def amended(crawl: Crawl, changes: object, lines: str | None = None) -> Crawl:
-    """Apply changes, given as a definition's document; raises DefinitionError with all problems.
+    """Apply a definition document to a crawl; raises DefinitionError with all problems.
 
-    `lines` is what the file holds that `seeds_file` names. The budget is not shared out yet.
+    `lines` is the content of `seeds_file`. The budget is not distributed yet.
     """
     plan, problems = read(changes, lines)
     given = given_in(changes)
@@ -59,7 +58,7 @@ def amended(crawl: Crawl, changes: object, lines: str | None = None) -> Crawl:
 
 
 def differences(was: Crawl, crawl: Crawl) -> tuple[tuple[str, Any, Any], ...]:
-    """List what may change and differs between two crawls: key, old value, new value."""
+    """List editable keys that differ between two crawls: key, old value, new value."""
     return tuple(
         (path, _written(was, path), _written(crawl, path))
         for path in EDITABLE
@@ -73,7 +72,7 @@ def _written(crawl: Crawl, path: str) -> Any:
 
 
 def shared_out(crawl: Crawl, was: Crawl, counters: Counters) -> Crawl:
-    """Share an edited page budget out among the shards, as the counters stand."""
+    """Distribute a changed page budget among the shards, according to the counters."""
     quotas = [was.shard_quota(shard) for shard in range(was.shards)]
     if crawl.pages_own < sum(quotas):
         quotas = [shard.spent for shard in counters.shards]
@@ -89,7 +88,7 @@ def _of(path: str, given: Iterable[str]) -> bool:
 def _fixed(
     crawl: Crawl, plan: CrawlSpec, given: Iterable[str], known: set[str]
 ) -> Iterator[DefinitionProblem]:
-    """Find what is given, cannot be changed, and is not what it is already."""
+    """Yield given keys that cannot change and differ from the crawl."""
     for path in given:
         if path in EDITABLE or path in known or _is_so(crawl, plan, BY_PATH[path].part):
             continue
@@ -106,7 +105,7 @@ def _is_so(crawl: Crawl, plan: CrawlSpec, part: str) -> bool:
     given = getattr(plan, part)
     try:
         if part in _SEEDS:
-            # Those of a retry are its own, whatever the definition says.
+            # A retry has its own seeds, so those of the definition are ignored.
             urls = {canonicalize(url, tracking=crawl.stripped) for url in given}
             return crawl.retry_of is not None or urls == set(getattr(crawl, part))
         if part == "host_headers":
@@ -115,5 +114,5 @@ def _is_so(crawl: Crawl, plan: CrawlSpec, part: str) -> bool:
             return given is not None and webhook_of(given) == crawl.webhook
     except ValueError:
         return False
-    # A definition also says what is of no run: when there is to be one.
+    # The schedule of a definition belongs to no run.
     return not hasattr(crawl, part) or given == getattr(crawl, part)

@@ -1,10 +1,10 @@
-"""Values of a type, read from JSON or from parameters; or all that does not fit.
+"""Parse values of a type from JSON or parameters, with all problems.
 
-Strict: no text for a number, no key twice, no key that is not known, nothing nested without end.
-Every problem names its key, what was given and the fix. Parameters of queries and headers are
-texts, read as what they spell; one that is given twice is a problem, too.
+Strict: no text for a number, no duplicate key, no unknown key, limited nesting. Every problem names
+its key, the value and the fix. Parameters of queries and headers are texts that are converted; a
+repeated one is a problem.
 
-Source: RFC 8259, section 4, which leaves open what a key means that stands twice.
+Source: RFC 8259, section 4, which leaves the meaning of duplicate keys open.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from orbweaver.model.url import redacted
 
 T = TypeVar("T")
 SHOWN_CHARS_MAX = 60
-# What is nested deeper is no document.
+# Maximum nesting of a document.
 DEPTH_MAX = 20
 NAMES = {str: "a text", int: "a whole number", bool: "true or false", float: "a number"}
 
 
 def document_of(text: str) -> object:
-    """Read JSON; DefinitionError for what is none, holds a key twice, or is nested too deeply."""
+    """Parse JSON; raises DefinitionError for invalid JSON, duplicate keys, or deep nesting."""
 
     def unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
         found = dict(pairs)
         if len(found) < len(pairs):
             times = Counter(key for key, _ in pairs)
             twice = next(key for key, count in times.items() if count > 1)
-            raise _refusal((_plain(twice), "this key stands there twice"))
+            raise _refusal((_plain(twice), "this key occurs twice"))
         return found
 
     def unknown(word: str) -> object:
@@ -56,7 +56,7 @@ def document_of(text: str) -> object:
 
 
 def read(kind: type[T], document: object) -> T:
-    """Read a class of fields from a document; DefinitionError with all that does not fit."""
+    """Parse a dataclass from a document; raises DefinitionError with all problems."""
     problems: Problems = []
     value = _read(kind, document, "", problems)
     if problems:
@@ -65,7 +65,7 @@ def read(kind: type[T], document: object) -> T:
 
 
 def read_texts(kind: type[T], texts: Mapping[str, Sequence[str]]) -> T:
-    """Read a class of fields from parameters, which are texts, and may have been given twice."""
+    """Parse a dataclass from parameters, which are texts and may be repeated."""
     problems = [
         (_plain(name), "it is given twice: give it once")
         for name, values in texts.items()
@@ -158,7 +158,7 @@ def _bound(kind: type, fits: Fits, value: Any, path: str, problems: Problems) ->
 
 
 def _spelled(hint: Any, text: str) -> object:
-    """Return what a text spells as a type, or itself where it spells none."""
+    """Convert a text to a type; return the text if that fails."""
     kind = without_none(bare(hint)[0])
     if kind is int and re.fullmatch(r"-?[0-9]{1,15}", text):
         return int(text)
@@ -168,9 +168,9 @@ def _spelled(hint: Any, text: str) -> object:
 
 
 def _misfit(document: object) -> str | None:
-    """Say what no document may be: too deep, or with a text that is none.
+    """Return why a document is unacceptable: too deep, or with an invalid text.
 
-    Without recursion: the sender chooses how deep it is.
+    The check is iterative, because the sender chooses the depth.
     """
     level: list[object] = [document]
     for _ in range(DEPTH_MAX):

@@ -1,8 +1,8 @@
-"""JSON schemas of types, as OpenAPI has them: one annotation is document and check.
+"""JSON schemas of types for OpenAPI. One annotation serves as documentation and as check.
 
-A class of fields is an object of just these keys; `Annotated[…, Fits(…)]` says what a value is for
-and what fits. `control/json_reader` reads values by the same annotations. A field with a default
-may be left out of what is asked; in an answer every field is there.
+A dataclass is an object with only these keys. `Annotated[…, Fits(…)]` describes a value and its
+bounds. `control/json_reader` parses values by the same annotations. A field with a default is
+optional in requests, and always present in responses.
 
 Source: the OpenAPI Specification 3.1.1 and JSON Schema 2020-12, of which this is a small part.
 """
@@ -17,7 +17,7 @@ from types import NoneType, UnionType
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 JSON_NAMES = {str: "string", int: "integer", bool: "boolean", float: "number"}
-# The words that bound a value, by the type that they bound; and what is counted.
+# Keywords for the bounds of each type, and the counted unit.
 BOUNDS = {
     str: ("minLength", "maxLength", " characters"),
     int: ("minimum", "maximum", ""),
@@ -27,9 +27,9 @@ BOUNDS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fits:
-    """What a value is, and what fits: `low` and `high` bound numbers, characters or items.
+    """Description and bounds of a value: `low` and `high` limit numbers, characters or items.
 
-    `schema` is that of a document which is checked elsewhere; it is taken as it is.
+    `schema` is used unchanged for a document that is checked elsewhere.
     """
 
     says: str = ""
@@ -46,7 +46,7 @@ class Fits:
 
 
 def schema_of(kind: Any, parts: dict[str, Any], *, answer: bool) -> dict[str, Any]:
-    """Describe a type; the classes in it go to `parts` under their names, and are referred to."""
+    """Return the schema of a type. Schemas of dataclasses go to `parts` and are referenced."""
     kind, fits = bare(kind)
     if fits.schema is not None:
         schema = dict(fits.schema)
@@ -67,7 +67,7 @@ def schema_of(kind: Any, parts: dict[str, Any], *, answer: bool) -> dict[str, An
 
 
 def schema_of_fields(kind: Any, **instead: dict[str, Any]) -> dict[str, Any]:
-    """Describe a class of fields in place, some of which have other names."""
+    """Return the inline schema of a dataclass, with some fields renamed."""
     schema = _fields(kind, {}, answer=True)
     return {**schema, "properties": schema["properties"] | instead}
 
@@ -99,7 +99,7 @@ def _nullable(schema: dict[str, Any]) -> dict[str, Any]:
 def _part(kind: Any, parts: dict[str, Any], *, answer: bool) -> str:
     name: str = kind.__name__
     if name not in parts:
-        parts[name] = {}  # it may lie in itself
+        parts[name] = {}  # it may contain itself
         parts[name] = _fields(kind, parts, answer=answer)
     return name
 
@@ -123,15 +123,14 @@ def _fields(kind: Any, parts: dict[str, Any], *, answer: bool) -> dict[str, Any]
 
 @cache
 def hints_of(kind: Any) -> dict[str, Any]:
-    """Name the fields of a class with their annotations."""
     hints = get_type_hints(kind, include_extras=True)
-    # What is no column of a record is no part of what is said of it either.
+    # Fields that are no columns of a record are omitted.
     return {one.name: hints[one.name] for one in fields(kind) if one.metadata.get("column", True)}
 
 
 @cache
 def required(kind: Any) -> frozenset[str]:
-    """Name the fields of a class that have no default."""
+    """Return the fields of a class that have no default."""
     return frozenset(
         one.name
         for one in fields(kind)
@@ -140,12 +139,12 @@ def required(kind: Any) -> frozenset[str]:
 
 
 def says(hint: Any) -> str:
-    """Return what an annotation says that its value is."""
+    """Return the description in an annotation."""
     return bare(hint)[1].says
 
 
 def bare(kind: Any) -> tuple[Any, Fits]:
-    """Part an annotation into a type and what fits."""
+    """Split an annotation into its type and its `Fits`."""
     if get_origin(kind) is Annotated:
         inner, *notes = get_args(kind)
         return inner, next((note for note in notes if isinstance(note, Fits)), Fits())

@@ -8,10 +8,10 @@ from orbweaver.control.schedule import Scheduled
 
 
 class Schedules(Protocol):
-    """Schedules by name: what recurs, and what each firing is told."""
+    """Schedules by name, with the input of their firings."""
 
     async def put(self, scheduled: Scheduled) -> None:
-        """Make a schedule, or make it anew."""
+        """Create or replace a schedule."""
 
     async def list(self) -> tuple[Scheduled, ...]:
         """Read all schedules, by name."""

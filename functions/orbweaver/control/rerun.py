@@ -1,14 +1,13 @@
-"""Runs that ask again for another one's failures: the URLs they begin at, and how deep.
+"""Runs that retry failures of another run: their seeds and depths.
 
-- Outcome `failed`, by reason and host where that is asked for; `robots_unreachable` is a failure
-  of the same kind, and one where it is named. What has succeeded since is none.
-- A seed of such a run is a URL as deep as it lay, so `limits.depth` holds as it did. It is asked
-  for whatever was claimed before the run (`admit_again`); what it links to is a link like any.
-- Its scope, and who may see secret headers, are measured by where the first run began (`anchors`),
-  its folders also by where that run's seeds had led (`roots`).
-- A URL that was to be a sitemap is one again: named by a person or by a robots.txt, listed by
-  another one, or where one of those led.
-- As many as fit into one item are one run; more are several.
+- They retry URLs with outcome `failed`, filtered by reason and host. `robots_unreachable` counts as
+  a failure if it is named. URLs that have succeeded since are excluded.
+- A seed of a retry keeps its original depth, so `limits.depth` still applies. It is requested even
+  if it was claimed before the run (`admit_again`). Its links are ordinary links.
+- Scope and receivers of secret headers depend on the seeds of the first run (`anchors`), and
+  folders also on the redirect targets of those seeds (`roots`).
+- A URL that was requested as a sitemap is requested as a sitemap again.
+- The failures are split into runs that each fit into one item of the database.
 """
 
 from __future__ import annotations
@@ -32,9 +31,9 @@ from orbweaver.model.url import host_of, hostname_of
 from orbweaver.model.user_agent import OPEN_HEADERS
 from orbweaver.worker.pack_context import ERROR_CHARS_MAX
 
-# Beyond that it is not failures that are to be asked for again, but the crawl.
+# With more failures, a new crawl is better than a retry.
 FAILURES_MAX = 200_000
-# What a run that begins at many places leaves for seeds.
+# Room for seeds if the anchors take much of the item.
 ROOM_BYTES_MIN = 32 * 1024
 # The seeds of one run of a retry: the definition is one item of at most 400 KB in DynamoDB.
 SEEDS_MAX, SEEDS_BYTES_MAX = 10_000, 256 * 1024
@@ -44,19 +43,19 @@ _NUMBER = re.compile(r"-retry([0-9]+)$")
 
 
 class RerunError(ValueError):
-    """What is to be asked for again cannot be; the text says why, and what can."""
+    """The URLs cannot be retried. The text contains reason and alternative."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetrySelection:
-    """The failures to ask again for: all of them, those of some reasons, those on a host."""
+    """Selected failures: all, by reasons, or of a host."""
 
     reasons: frozenset[Reason] = frozenset()
     host: str | None = None
 
     @classmethod
     def of(cls, reasons: Iterable[str] = (), host: str | None = None) -> RetrySelection:
-        """Read a selection; raises RerunError for what is no reason of a failure."""
+        """Make a selection; raises RerunError for an unknown reason."""
         for word in reasons:
             if word not in RETRIED:
                 near = difflib.get_close_matches(word.lower(), RETRIED, n=1)
@@ -68,7 +67,7 @@ class RetrySelection:
         )
 
     def takes(self, record: PageRecord) -> bool:
-        """Whether a record is of a selected failure."""
+        """Return True if a record is a selected failure."""
         if record.outcome is not Outcome.FAILED and record.reason not in self.reasons & {*NAMED}:
             return False
         if self.reasons and record.reason not in self.reasons:
@@ -77,24 +76,24 @@ class RetrySelection:
 
 
 def _spellings(url: str) -> tuple[str, str, str]:
-    """Spell a URL's host: by name, with the port, and with the scheme."""
+    """Return the spellings of a URL's host: name, with port, with scheme."""
     origin = host_of(url)
     return hostname_of(url), origin.partition("://")[2], origin
 
 
 @dataclass(slots=True, kw_only=True)
 class Failures:
-    """Collects the failures of a run from its records, read in the order of their days."""
+    """Collects the failures of a run from its records, read in order of days."""
 
     crawl: Crawl
     selection: RetrySelection | Lacking
     depths: dict[str, int] = field(default_factory=dict)
-    # Of depth 0: what may be a sitemap, or lead to one; and where seeds led out of the scope.
+    # Of depth 0: possible sitemaps and their redirects, and redirects of seeds out of scope.
     _begun: dict[str, PageRecord] = field(default_factory=dict)
     _roots: dict[str, None] = field(default_factory=dict)
 
     def see(self, record: PageRecord) -> None:
-        """Note a record; raises RerunError where there are too many failures."""
+        """Add a record; raises RerunError if there are too many failures."""
         if record.depth == 0:
             self._begun[record.url] = record
         if record.reason is Reason.WIDENED:
@@ -116,11 +115,11 @@ class Failures:
 
     @property
     def roots(self) -> tuple[str, ...]:
-        """The folders that seeds led to, out of their own."""
+        """Folders that seeds redirected to, outside their own."""
         return tuple(dict.fromkeys((*self.crawl.roots, *self._roots)))
 
     def is_sitemap(self, url: str) -> bool:
-        """Whether a URL that failed was asked for as a sitemap."""
+        """Return True if a failed URL was requested as a sitemap."""
         for _ in range(len(self._begun)):
             record = self._begun.get(url)
             if url in self.crawl.sitemap_urls:
@@ -138,18 +137,18 @@ class Failures:
 
 
 def base_of(crawl: Crawl) -> str:
-    """Return what the ids of a run's retries begin with: those of a retry are numbered on."""
+    """Return the common prefix of the ids of a run's retries."""
     base = _NUMBER.sub("", crawl.id) if crawl.retry_of is not None else crawl.id
     return base[: CRAWL_ID_CHARS_MAX - 16]
 
 
 def id_of(base: str, number: int) -> str:
-    """Name a retry."""
+    """Return the id of a retry."""
     return f"{base}-retry{number}"
 
 
 def next_number(base: str, ids: Iterable[str]) -> int:
-    """Find a number that no retry of a run has had."""
+    """Return an unused number for a retry."""
     numbers = [
         int(found[1])
         for name in ids
@@ -159,7 +158,7 @@ def next_number(base: str, ids: Iterable[str]) -> int:
 
 
 def rerun_of(crawl: Crawl, failures: Failures, run_id: str, now_ms: int) -> Crawl:
-    """Make the run that asks again for failures, for as many as one takes."""
+    """Make a run that retries as many failures as one run can hold."""
     anchors = _anchors(crawl)
     taken = tuple(_some(failures.depths, anchors))
     sitemaps = tuple(url for url in taken if failures.is_sitemap(url))
@@ -171,7 +170,7 @@ def rerun_of(crawl: Crawl, failures: Failures, run_id: str, now_ms: int) -> Craw
     run = replace(
         crawl,
         id=run_id,
-        # Behind all that the first run claimed, even where our clock is a little slow.
+        # Later than all claims of the first run, even if this clock is slightly slow.
         started_at_ms=max(now_ms, (crawl.finished_at_ms or 0) + 1),
         seeds=seeds,
         seed_depths=tuple(failures.depths[url] for url in seeds),
@@ -207,7 +206,7 @@ def _anchors(crawl: Crawl) -> tuple[str, ...]:
 
 
 def _some(depths: Mapping[str, int], anchors: Iterable[str]) -> Iterator[str]:
-    """Take as many URLs as one item holds beside where the first run began; one at least."""
+    """Yield as many URLs as fit into an item next to the anchors, at least one."""
     taken = sum(len(anchor.encode()) for anchor in anchors)
     room = max(ROOM_BYTES_MIN, SEEDS_BYTES_MAX - taken)
     for place, url in enumerate(depths):

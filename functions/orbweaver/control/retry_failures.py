@@ -1,8 +1,8 @@
-"""Asking again for what failed: new runs of a crawl's name that begin at its failures.
+"""Retries of failures: new runs of a crawl's name that start at failed URLs.
 
-A retry may be repeated, at any time and at once. What another run asks for again, and has not
-ended, is not asked for twice. Ids are numbered: of two retries that make the same one, one begins,
-and the other takes it over.
+A retry can be repeated at any time, even concurrently. URLs that an unfinished run already retries
+are skipped. Ids are numbered: if two retries use the same id, one starts the run and the other
+adopts it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retrier:
-    """Begins runs for what failed."""
+    """Starts runs that retry failures."""
 
     lookout: Lookout
     crawls: Crawls
@@ -43,7 +43,7 @@ class Retrier:
     async def retry(
         self, crawl: Crawl, reasons: Sequence[str], host: str | None
     ) -> tuple[Crawl, ...]:
-        """Have failures asked for again; the runs that do so, none where nothing failed."""
+        """Start runs that retry failures; empty if nothing failed."""
         try:
             failures = Failures(crawl=crawl, selection=RetrySelection.of(reasons, host))
             async with closing(self.lookout.pages(crawl)) as records:
@@ -54,7 +54,7 @@ class Retrier:
         return await self._begin(crawl, failures, lambda run: run)
 
     async def refetch(self, crawl: Crawl, runs: Sequence[Crawl]) -> tuple[Crawl, ...]:
-        """Have pages asked for again of which earlier runs, oldest first, lack something."""
+        """Start runs for pages of earlier runs, oldest first, that lack a text or body."""
         if not any(wants_more(crawl, run) for run in runs):
             return ()
         first = next(run for run in runs if run.retry_of is None)
@@ -71,7 +71,7 @@ class Retrier:
     async def _begin(
         self, crawl: Crawl, failures: Failures, finish: Callable[[Crawl], Crawl]
     ) -> tuple[Crawl, ...]:
-        """Begin runs for what was collected, beside those that do so already."""
+        """Start runs for the collected URLs, and return them with runs that already do so."""
         runs: list[Crawl] = []
         crawls = await self.crawls.list() if failures.depths else ()
         for run in crawls:
@@ -84,7 +84,7 @@ class Retrier:
             run = finish(rerun_of(crawl, failures, id_of(base, number), self.clock.now_ms()))
             number += 1
             if not await self.crawls.create(run):
-                # Another retry was faster, or the list did not show it yet.
+                # Another retry created it first, or the list was not up to date.
                 standing = await self.crawls.get(run.id)
                 if standing is None or standing.retry_of != crawl.id or not standing.live:
                     continue
@@ -96,6 +96,6 @@ class Retrier:
 
 
 def _takes_on(run: Crawl, failures: Failures) -> bool:
-    """Take off what a run asks for; whether that was anything."""
+    """Remove the URLs that a run requests. Return True if there were any."""
     taken = [url for url in run.references if failures.depths.pop(url, None) is not None]
     return bool(taken)

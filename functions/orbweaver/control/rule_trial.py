@@ -1,7 +1,7 @@
-"""Trials of item rules on stored pages: the items of one page, and how often each field is found.
+"""Trials of item rules on stored pages: items of one page, and the coverage of each field.
 
-Nothing is asked of the web, and no record changes. Pages are read one after the other, each within
-what a page may cost.
+It sends no request and changes no record. Pages are read one after the other, each within the
+limits of a page.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from orbweaver.model.crawl import Crawl
     from orbweaver.model.page_record import PageRecord
 
-# Pages that are read, and records that are gone through for pages that a rule is about.
+# Maximum numbers of pages to read, and of records to search for matching pages.
 PAGES_MAX, RECORDS_MAX = 50, 5_000
 PROBLEMS_SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TriedPage:
-    """What rules find on a page; `rules` are those about its URL, `why` says why none was read."""
+    """Result of rules on a page. `rules` match its URL. `why` is set if it could not be read."""
 
     rules: tuple[str, ...]
     items: tuple[Item, ...] = ()
@@ -39,7 +39,7 @@ class TriedPage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleCoverage:
-    """What one rule finds on some pages: of so many items, how many have each field."""
+    """Result of one rule on several pages: number of items, and of items with each field."""
 
     rule: str
     pages: int
@@ -52,7 +52,7 @@ class RuleCoverage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coverage:
-    """What rules find on the pages that they are about; `unread` says why some were not read."""
+    """Result of rules on matching pages. `unread` lists why some were not read."""
 
     pages: int
     unread: Mapping[str, int]
@@ -67,7 +67,7 @@ class RuleTrial:
         self._reader = reader
 
     async def page(self, crawl: Crawl, url: str, rules: tuple[ItemRule, ...]) -> TriedPage:
-        """Try rules on a page; raises ValueError for what is no URL."""
+        """Try rules on a page; raises ValueError for an invalid URL."""
         records = await self._lookout.page(url, crawl)
         if not records:
             return TriedPage(rules=(), why=f"{crawl.id} has no record of this page")
@@ -88,7 +88,7 @@ class RuleTrial:
         return TriedPage(rules=names, items=read.items)
 
     async def coverage(self, crawl: Crawl, rules: tuple[ItemRule, ...]) -> Coverage:
-        """Try rules on some stored pages that they are about."""
+        """Try rules on some stored pages that match."""
         unread: Counter[str] = Counter()
         tried: list[TriedPage] = []
         records = self._lookout.pages(crawl, outcome=Outcome.FETCHED, limit=RECORDS_MAX)
@@ -108,7 +108,7 @@ class RuleTrial:
 
 
 def _covered(rule: ItemRule, pages: list[TriedPage]) -> RuleCoverage:
-    """Sum up what one rule found."""
+    """Sum up the result of one rule."""
     about = [page for page in pages if rule.name in page.rules]
     found = [[item for item in page.items if item.table == rule.name] for page in about]
     filled: defaultdict[str, int] = defaultdict(int)

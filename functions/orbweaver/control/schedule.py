@@ -1,11 +1,11 @@
-"""Crawls that recur: when, as EventBridge Scheduler has it, and what each firing is told.
+"""Schedules of crawls: intervals, cron expressions, and the input of a firing.
 
-- `every` is a rate: so many minutes, hours or days, the first time after one of them. `cron` is a
-  cron expression on the clocks of a time zone. A crawl has one of them or none.
-- Nothing recurs more often than every five minutes: a run takes longer to begin and to end.
-- A firing holds the whole definition, and the time that it was due. So it is the same firing when
-  it comes twice, and a definition that is changed changes nothing that was fired already.
-- An emulator may leave the time to be put in; then it is the minute in which the firing came.
+- `every` is a rate in minutes, hours or days; its first firing is one interval after the start.
+  `cron` is a cron expression in a time zone. A crawl has one of them or none.
+- The shortest interval is five minutes, because starting and ending a run takes that long.
+- A firing contains the whole definition and its due time. So a repeated firing is recognised, and
+  changing a definition does not affect earlier firings.
+- An emulator may omit the due time. Then it is the minute in which the firing arrived.
 
 Source: docs.aws.amazon.com/scheduler/latest/UserGuide/schedule-types.html,
 …/managing-schedule-context-attributes.html.
@@ -31,7 +31,7 @@ EVERY_MINUTES_MIN = 5
 EVERY_MINUTES_MAX = 366 * 24 * 60
 NAME_CHARS_MAX = 64
 INTERVALS_LOOKED_AT = 15
-# What an asynchronous invocation of a function was always allowed.
+# Size limit of an asynchronous invocation.
 INPUT_BYTES_MAX = 256 * 1024
 MINUTE_MS = 60_000
 DUE = "<aws.scheduler.scheduled-time>"
@@ -42,12 +42,12 @@ ZONE = re.compile(r"[A-Za-z][\w+-]*(/[\w+-]+){0,2}", re.ASCII)
 
 
 class ScheduleError(ValueError):
-    """It cannot be kept as a schedule, or is not of this stack; the text says why."""
+    """The schedule cannot be stored, or belongs to another stack. The text contains the reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recurrence:
-    """When a crawl recurs: by a rate, or by a cron expression on the clocks of a zone."""
+    """A rate, or a cron expression in a time zone."""
 
     every_minutes: int | None = None
     cron: str | None = None
@@ -55,7 +55,7 @@ class Recurrence:
 
     @property
     def expression(self) -> str:
-        """Write it as EventBridge Scheduler takes it."""
+        """Expression in the format of EventBridge Scheduler."""
         if self.cron is not None:
             return f"cron({self.cron})"
         minutes = self.every_minutes or EVERY_MINUTES_MIN
@@ -64,16 +64,16 @@ class Recurrence:
         return f"rate({number} {unit}{'' if number == 1 else 's'})"
 
     def first_ms(self, at_ms: int) -> int | None:
-        """When a rate that is put at a moment begins; None for what goes by a clock."""
+        """Return the first firing of a rate that starts at a moment; None for cron."""
         return None if self.every_minutes is None else at_ms + self.every_minutes * MINUTE_MS
 
     def interval_ms(self, at_ms: int) -> int | None:
-        """Return the shortest time between the next firings; None if there are not two."""
+        """Return the shortest time between the next firings; None for fewer than two."""
         times = self.after(at_ms, self.first_ms(at_ms), INTERVALS_LOOKED_AT)
         return min((later - early for early, later in pairwise(times)), default=None)
 
     def after(self, at_ms: int, first_ms: int | None, most: int) -> tuple[int, ...]:
-        """Return the next firings after a moment; `first_ms` is where a rate begins."""
+        """Return the next firings after a moment. `first_ms` is the start of a rate."""
         if self.cron is not None:
             zone = _zone(self.timezone) if self.timezone else None
             return tuple(islice(parse(self.cron).after(at_ms, zone), most))
@@ -86,7 +86,7 @@ class Recurrence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scheduled:
-    """A schedule as it is kept: `told` is what each firing is told, with its time left open."""
+    """A stored schedule. `told` is the input of each firing, without its due time."""
 
     name: str
     expression: str
@@ -98,7 +98,7 @@ class Scheduled:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Firing:
-    """One firing: the definition of the crawl, and when it was due."""
+    """One firing: the definition of the crawl, and its due time."""
 
     definition: Mapping[str, Any]
     due_ms: int
@@ -108,7 +108,7 @@ class Firing:
 
 
 def recurrence_in(plan: CrawlSpec) -> Recurrence | None:
-    """Say when a plan that is in order recurs; None if it does not."""
+    """Return the recurrence of a valid plan; None without a schedule."""
     if plan.every is None and plan.cron is None:
         return None
     minutes = None if plan.every is None else _minutes(plan.every)
@@ -116,7 +116,7 @@ def recurrence_in(plan: CrawlSpec) -> Recurrence | None:
 
 
 def recurrence_of(scheduled: Scheduled) -> Recurrence | None:
-    """Read when a schedule fires; None if it was changed to another form."""
+    """Parse the recurrence of a stored schedule; None for an unknown format."""
     if match := RATE.fullmatch(scheduled.expression):
         return Recurrence(every_minutes=int(match[1]) * dict(UNITS)[match[2]])
     fields = scheduled.expression.removeprefix("cron(").removesuffix(")")
@@ -128,11 +128,11 @@ def recurrence_of(scheduled: Scheduled) -> Recurrence | None:
 
 
 def problems_in(plan: CrawlSpec, now_ms: int | None = None) -> Iterator[tuple[str, str]]:
-    """Find what does not fit of when a plan recurs: the part, and its value with the fix."""
+    """Yield problems of a plan's schedule: part, and text with the fix."""
     if plan.every is not None:
         yield from (("every", problem) for problem in _of_every(plan.every))
     if plan.cron is not None and plan.every is not None:
-        yield "cron", f"{plan.cron[:60]!r} stands beside every: give one of them"
+        yield "cron", f"{plan.cron[:60]!r} and every are both given: give one of them"
     elif plan.cron is not None:
         yield from (("cron", problem) for problem in _of_cron(plan.cron, now_ms))
     if plan.timezone is not None:
@@ -152,7 +152,7 @@ def _of_every(every: str) -> Iterator[str]:
 
 
 def _minutes(every: str) -> int | None:
-    """Read a rate as people write it, `6h` or `1 day`; None if it is none."""
+    """Parse a rate, `6h` or `1 day`; None if it is invalid."""
     match = EVERY.fullmatch(every.strip().lower())
     if match is None:
         return None
@@ -180,7 +180,7 @@ def _of_zone(timezone: str, cron: str | None) -> Iterator[str]:
         yield f"{timezone[:60]!r} is for cron alone: leave it out, or give cron"
         return
     known = available_timezones() if not (ZONE.fullmatch(timezone) and _zone(timezone)) else None
-    if known:  # where a machine has no list of zones, AWS is the judge
+    if known:  # without a list of zones, AWS validates the zone
         by_lower = {name.lower(): name for name in known}
         near = difflib.get_close_matches(timezone[:60].lower(), by_lower, n=1)
         fix = f"did you mean {by_lower[near[0]]}?" if near else "give one like Europe/Berlin"
@@ -226,8 +226,8 @@ def when_typed(definition: Mapping[str, Any]) -> str | None:
 
 
 def told_of(definition: Mapping[str, Any]) -> str:
-    """Write what a firing is told; raises ScheduleError if that is too much."""
-    # Escaped, so that AWS puts the time in where it was left open and nowhere else.
+    """Write the input of a firing; raises ScheduleError if it is too large."""
+    # Escaped, so that AWS replaces only the placeholder of the time.
     text = json.dumps(definition, separators=(",", ":")).replace("<", "\\u003c")
     told = f'{{"due":"{DUE}","definition":{text}}}'
     if len(told) > INPUT_BYTES_MAX:  # it is ASCII
@@ -239,7 +239,7 @@ def told_of(definition: Mapping[str, Any]) -> str:
 
 
 def firing_of(event: Mapping[str, Any], at_ms: int) -> Firing:
-    """Read what a firing was told; raises ScheduleError for what is none."""
+    """Parse the input of a firing; raises ScheduleError."""
     definition, due = event.get("definition"), event.get("due")
     if not isinstance(definition, Mapping) or not isinstance(due, str):
         raise ScheduleError("a firing has the fields definition and due")

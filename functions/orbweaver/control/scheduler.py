@@ -1,11 +1,11 @@
-"""Crawls that recur: kept as schedules, started by their firings.
+"""Recurring crawls: stored schedules, and runs that their firings start.
 
-- A schedule has the name of its crawl and holds the whole definition, so putting it again replaces
-  it, and files on a disk are asked no more.
-- A firing starts a run whose id follows from the name and the time it was due: a firing that comes
-  twice starts one crawl, and completes a start that was cut short.
-- While another run of the name has not ended the firing is passed over, unless the definition
-  lets runs overlap.
+- A schedule has the name of its crawl and contains the whole definition. Putting it again replaces
+  it. Files on disk are not read again.
+- The id of a run derives from the name and the due time. So a repeated firing starts one run, or
+  completes an interrupted start.
+- A firing is skipped while another run of the name has not ended, unless the definition allows
+  overlap.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coming:
-    """A schedule and its next times; it has none if it is paused or its expression is unknown.
+    """A schedule and its next firings; empty if it is paused or its expression is unknown.
 
     `when` is the interval or cron expression as it was typed.
     """
@@ -58,14 +58,14 @@ class Coming:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timetable:
-    """Puts crawls on a schedule, lists, pauses and resumes them, and takes them off."""
+    """Adds, lists, pauses, resumes and removes schedules."""
 
     schedules: Schedules
     control: Control
     clock: Clock
 
     async def put(self, plan: CrawlSpec) -> Coming:
-        """Have what a plan asks for recur; raises PlanError and ControlError."""
+        """Add or replace the schedule of a plan; raises PlanError and ControlError."""
         now_ms = self.clock.now_ms()
         crawl = crawl_of(plan, now_ms)
         recurrence = recurrence_in(plan)
@@ -96,19 +96,19 @@ class Timetable:
         return coming
 
     async def list(self) -> tuple[Coming, ...]:
-        """List what recurs, by name."""
+        """List schedules, by name."""
         now_ms = self.clock.now_ms()
         return tuple(self._coming(one, now_ms) for one in await self.schedules.list())
 
     async def remove(self, name: str) -> None:
-        """Have a crawl recur no more; raises ControlError if there is no such schedule."""
+        """Remove a schedule; raises ControlError if it does not exist."""
         if not await self.schedules.remove(name):
             raise _unknown(name, await self.schedules.list())
 
     async def pause(self, name: str, *, paused: bool = True) -> Coming:
-        """Have a schedule not fire until it is resumed; what it misses is not made up for.
+        """Pause or resume a schedule. Missed firings are not repeated.
 
-        Raises ControlError if there is no such schedule.
+        Raises ControlError if it does not exist.
         """
         known = await self.schedules.list()
         scheduled = next((one for one in known if one.name == name), None)
@@ -128,11 +128,11 @@ class Timetable:
 
 
 def _stored(scheduled: Scheduled) -> tuple[CrawlSpec | None, str]:
-    """Read the definition that a schedule holds, and its interval as it was typed."""
+    """Parse the definition of a schedule, and its interval as it was typed."""
     try:
         document = json.loads(scheduled.told)["definition"]
         plan, when = definition.parse(document), when_typed(document)
-    except (ValueError, KeyError, TypeError):  # another version or another hand wrote it
+    except (ValueError, KeyError, TypeError):  # written by another version or by hand
         return None, scheduled.expression
     return plan, when or scheduled.expression
 
@@ -144,16 +144,16 @@ def _unknown(name: str, known: Sequence[Scheduled]) -> ControlError:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Starter:
-    """Starts what a firing asks for."""
+    """Starts the runs of firings."""
 
     control: Control
     clock: Clock
     metrics: Metrics
 
     async def fire(self, event: Mapping[str, Any]) -> dict[str, str]:
-        """Start a run, or pass the firing over; which run, or which one was in the way.
+        """Start a run, or skip the firing. Return the run, or the run in the way.
 
-        What does not fit is raised: it will not fit later, and ends where an alarm looks.
+        Errors are raised: they are permanent, so the firing ends in the queue of failed calls.
         """
         firing = firing_of(event, self.clock.now_ms())
         plan = definition.parse(firing.definition)
@@ -169,7 +169,7 @@ class Starter:
         return {"crawl": crawl.id}
 
     async def _in_the_way(self, name: str, run: str) -> str | None:
-        """Name another run that has not ended; None if the run of this firing was begun already."""
+        """Return another run that has not ended; None if this firing's run has started already."""
         crawls = [crawl for crawl in await self.control.crawls() if crawl.name == name]
         if any(crawl.id == run for crawl in crawls):
             return None

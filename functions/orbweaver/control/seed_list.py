@@ -1,9 +1,8 @@
-"""Seeds and sitemaps of a plan as canonical URLs, and what is wrong with them.
+"""Seeds and sitemaps of a plan as canonical URLs, and their problems.
 
-- Every reference is canonical or refused, with what is wrong and the URL that was probably meant.
-  One that is given twice counts once.
-- The name defaults to the first one's host, so that the same site crawled again finds its claims.
-- Parameters of a person's choice are taken out of URLs beside the usual ones, or instead of them.
+- An invalid reference is refused with the reason and a probable correction. Duplicates count once.
+- The default name is the first seed's host, so that a second crawl of a site finds its claims.
+- Users can choose parameters to remove from URLs, in addition to the default ones or instead.
 """
 
 from __future__ import annotations
@@ -20,20 +19,18 @@ from orbweaver.model.url import TRACKING_PARAMETERS, canonicalize, host_of, reda
 
 SEEDS_MAX = 200_000
 SEEDS_BYTES_MAX = 32 * 1024 * 1024
-SPLIT = (
-    "split the list, and crawl each part with the same --name: the parts share what they have seen"
-)
+SPLIT = "split the list, and crawl each part with the same --name: they share their seen URLs"
 # A user, and maybe a password, before the host.
 _USER = re.compile(r"\s*[A-Za-z]+:[/\\]+[^/\\?#]*@")
-# As canonical URLs spell it; a star at the end stands for any rest.
+# Spelled as in canonical URLs. A final star matches any rest.
 PARAMETER = re.compile(r"[!-\"$-%'-)+-<>-~]{1,64}\*?|\*")
 PARAMETERS_MAX = 100
-# Of the items of one part; more would not be read.
+# Maximum number of problems per part.
 PROBLEMS_MAX = 20
 
 
 def tracking_of(plan: CrawlSpec) -> tuple[str, ...] | None:
-    """Name the parameters that are taken out; None for the usual ones."""
+    """Return the URL parameters to remove; None for the default ones."""
     mine = {name.lower() for name in plan.strip_parameters}
     if plan.keep_parameters:
         return tuple(sorted(mine))
@@ -43,9 +40,9 @@ def tracking_of(plan: CrawlSpec) -> tuple[str, ...] | None:
 def references_of(
     plan: CrawlSpec, tracking: tuple[str, ...] | None
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the seeds of a plan, and the sitemaps that it names; ValueError if one is none.
+    """Return the seeds of a plan and its sitemaps; raises ValueError for an invalid URL.
 
-    A seed that names an XML file is read as a sitemap, unless the crawl stores files.
+    A seed that names an XML file is a sitemap, unless the crawl stores files.
     """
     return _references(plan.seeds, plan.sitemap_urls, tracking, plan.bodies is Bodies.ALL)
 
@@ -71,14 +68,14 @@ def _names_xml(url: str) -> bool:
 
 
 def name_of(url: str) -> str:
-    """Name a crawl after a URL's host: `example.com`, `127.0.0.1-8000`."""
+    """Return the default name for a URL's host: `example.com`, `127.0.0.1-8000`."""
     host = host_of(url).partition("://")[2].strip("[]")
     name = re.sub(r"[^a-z0-9._]+", "-", host.lower()).lstrip("-._")[:80].strip("-")
     return name if name not in ("", DEFAULT_CRAWL) else "crawl"
 
 
 def problems_in(plan: CrawlSpec) -> Iterator[tuple[str, str]]:
-    """Find what does not fit of where a plan begins: the part, and its value with the fix."""
+    """Yield problems of a plan's seeds and sitemaps: part, and text with the fix."""
     parameters = tuple(_of_parameters(plan))
     yield from parameters
     yield from _of_references(plan, None if parameters else tracking_of(plan))

@@ -1,10 +1,10 @@
-"""The preview of a crawl: its first seed is asked for once, and the links there are judged.
+"""Preview of a crawl: request its first seed once, and judge its links.
 
-- The seed is asked for as a worker would: robots.txt decides, in a slot of its host, at addresses
-  that a crawl may ask. A redirect takes one more slot. A host that is left alone is not asked.
-- Nothing is claimed or recorded. What is learned of the host (robots.txt, slots, a block) is kept
-  for all crawls, for the request was a real one.
-- Links are judged in the order of a crawl's own decisions; of each it is said which rule decides.
+- The request follows the rules of a worker: robots.txt, a slot of the host, allowed addresses. A
+  redirect takes one more slot. A blocked host is not requested.
+- It claims and records nothing. State of the host (robots.txt, slots, a block) is stored for all
+  crawls, because the request is real.
+- Links are judged in the order of a crawl's decisions, each with the deciding rule.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from orbweaver.politeness.ports import Hosts
     from orbweaver.worker.page_reading import PageReader
 
-# How long a person waits for slots of a host.
+# Maximum wait for slots of a host.
 WAIT_MS = 20_000
 LINKS_SHOWN, LINKS_AT_ONCE = 300, 250
 TAKEN = "taken"
@@ -53,9 +53,9 @@ BODY_BYTES_MAX = 5 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgedLink:
-    """A link of a page: whether the crawl would take it, else why not, and the rule that decides.
+    """A link of a page: whether the crawl would follow it, the refusal, and the deciding rule.
 
-    A link may be taken and end without a request: `refused` is then the reason of that end.
+    A followed link may end without a request; then `refused` is the reason.
     """
 
     url: str
@@ -65,7 +65,7 @@ class JudgedLink:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeedPreview:
-    """What a crawl would make of its first seed; `why` says why there is no page to look at."""
+    """Preview of the first seed. `why` is set if there is no page."""
 
     seed: str | None
     url: str | None
@@ -81,7 +81,7 @@ class SeedPreview:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeedReading:
-    """The first page of a crawl as a worker reads it; without `reading`, `preview.why` is set."""
+    """The first page of a crawl as a worker reads it. Without `reading`, `preview.why` is set."""
 
     preview: SeedPreview
     target: Target | None = None
@@ -91,7 +91,7 @@ class SeedReading:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Asked:
-    """The answer to a request that was made, and what robots.txt says of the host's URLs."""
+    """Response to a request, and the robots.txt of its host."""
 
     answer: Response
     robots: Robots | None
@@ -100,13 +100,13 @@ class _Asked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Onward:
-    """A redirect, of the answer or of its page."""
+    """A redirect, by the response or by its page."""
 
     location: str
 
 
 class SeedPreviewer:
-    """Asks for a crawl's first seed, and judges what it links to."""
+    """Requests a crawl's first seed and judges its links."""
 
     def __init__(
         self,
@@ -127,7 +127,7 @@ class SeedPreviewer:
         self._robots = RobotsKeeper(fetcher=fetcher, hosts=hosts, clock=clock, settings=settings)
 
     async def preview(self, crawl: Crawl) -> SeedPreview:
-        """Ask for the first seed of a crawl that has not begun, and judge its links."""
+        """Request the first seed of a new crawl and judge its links."""
         # A preview shows no items and no texts.
         found = await self.read(replace(crawl, items=(), texts=False))
         if found.reading is None or found.reading.page is None or found.target is None:
@@ -138,7 +138,7 @@ class SeedPreviewer:
     async def read(self, crawl: Crawl) -> SeedReading:
         """Request the first seed of a crawl, follow redirects, and read the page as a worker."""
         if not crawl.seeds:
-            why = "it begins at sitemaps alone: there is no first page to look at"
+            why = "it starts at sitemaps only: there is no first page to show"
             return SeedReading(preview=SeedPreview(seed=None, url=None, why=why, counts={}))
         seed = crawl.seeds[0]
         target = admit_seed(crawl, seed)
@@ -171,7 +171,7 @@ class SeedPreviewer:
     # --- one request ------------------------------------------------------------------------------
 
     async def _ask(self, crawl: Crawl, target: Target, until_ms: int) -> _Asked | str:
-        """Ask for a URL in a slot of its host, if robots.txt and the host allow it."""
+        """Request a URL in a slot of its host, if robots.txt and the host allow it."""
         host, named = host_of(target.url), origins_of(crawl)
         identity = identity_of(crawl, host, self._settings.user_agent)
         robots: Robots | None = None
@@ -181,7 +181,7 @@ class SeedPreviewer:
                 case Deferred() as deferred:
                     return self._later(deferred.return_at_ms)
                 case RobotsUnreachable() as unreachable:
-                    return f"robots.txt could not be had: {unreachable.detail}"
+                    return f"robots.txt could not be fetched: {unreachable.detail}"
                 case None:
                     said = "there is none, so everything is allowed"
                 case Robots() as robots:
@@ -222,14 +222,14 @@ class SeedPreviewer:
     def _later(self, return_at_ms: int) -> str:
         wait_s = max(0, return_at_ms - self._clock.now_ms()) // 1000
         return (
-            f"its host is not to be asked for {wait_s:,} s more: it is left alone, or other crawls"
+            f"its host accepts no request for {wait_s:,} s more: it is left alone, or other crawls"
             " have its slots; nothing was asked for"
         )
 
     async def _page(
         self, crawl: Crawl, target: Target, answer: Response
     ) -> PageReading | _Onward | str:
-        """Read an answer as a page; where it leads; or why it is none."""
+        """Parse a response; return the page, a redirect, or an error text."""
         verdict = answers.judge(answer, attempt=1, now_ms=self._clock.now_ms())
         match verdict:
             case answers.Lead(location=location):
@@ -271,7 +271,7 @@ class SeedPreviewer:
     async def _judged(
         self, crawl: Crawl, target: Target, page: Page, robots: Robots | None, found: SeedPreview
     ) -> SeedPreview:
-        """Judge the links of a page, a slice at a time."""
+        """Judge the links of a page in slices."""
         counts: Counter[str] = Counter()
         shown: list[JudgedLink] = []
         for place, url in enumerate(page.links):
@@ -321,7 +321,7 @@ class SeedPreviewer:
 
 
 def refusal_rule(crawl: Crawl, url: str, page: Target, refusal: Refusal, settings: Settings) -> str:
-    """Say which rule of a crawl refuses a link of a page."""
+    """Return the rule of a crawl that refuses a link."""
     match refusal:
         case Refusal.SCOPE:
             return scope_rule(crawl, url, page.url)

@@ -1,9 +1,9 @@
-"""The crawl that a plan becomes, or what of the plan does not fit.
+"""Validation of a plan, and the crawl made from it.
 
-- A page budget is exact when it is given: one counter shard. A default of a million need not be
-  exact, so it is spread over 16 shards, which commit faster.
-- A seed that a pattern leaves out is a contradiction, and refused: the crawl would be empty.
-- With a delay one request at a time is polite; without one the concurrency is the only brake.
+- A given page budget is exact: it has one counter shard. The default of a million need not be
+  exact, so it has 16 shards, which commit faster.
+- A seed that an exclude pattern matches is refused, because the crawl would be empty.
+- With a delay, the default is one request at a time. Without one, only concurrency limits the rate.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ from orbweaver.model.user_agent import (
 PAGES_MAX_DEFAULT = 1_000_000
 SHARDS_DEFAULT = 16
 CONCURRENCY_DEFAULT = 16
-# Names become folders, ids files and keys: `..` is none, and readers pass over `_x` and `.x`.
+# Names become folders, files and keys: `..` is invalid, and readers skip `_x` and `.x`.
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,79}")
 KEY_CHARS_MAX = 255
 ID = re.compile(rf"[a-z0-9][a-z0-9._-]{{0,{CRAWL_ID_CHARS_MAX - 1}}}")
-# As ids of packs are written: those of a crawl's first messages follow from its own id.
+# Format of pack ids, because ids of a crawl's first messages derive from its own id.
 PACK_ID = re.compile(r"[0-9a-f]{32}")
-# How bounds are written, and values beyond them.
+# Format of bounds, and of values beyond them.
 WRITTEN: Mapping[str, Callable[[int], str]] = {
     "number": "{:,}".format,
     "bytes": size_text,
@@ -63,7 +63,7 @@ WRITTEN: Mapping[str, Callable[[int], str]] = {
 
 
 def crawl_of(plan: CrawlSpec, now_ms: int) -> Crawl:
-    """Make the crawl that a plan asks for, started now; raises PlanError."""
+    """Make the crawl of a plan, started now; raises PlanError."""
     for problem in _problems(plan):
         raise problem
     tracking = tracking_of(plan)
@@ -84,7 +84,7 @@ def crawl_of(plan: CrawlSpec, now_ms: int) -> Crawl:
     crawl = Crawl(
         id=plan.id or run_id(name, now_ms),
         started_at_ms=now_ms,
-        # A sitemap that is a seed as well is one reference.
+        # A sitemap that is also a seed counts once.
         seeds_planned=-(-len({*seeds, *sitemap_urls}) // SEEDS_REFERENCES_MAX),
         tracking=tracking,
         shards=1 if plan.pages_max else SHARDS_DEFAULT,
@@ -102,7 +102,7 @@ def _host_headers(plan: CrawlSpec, seeds: tuple[str, ...]) -> HostHeaders:
 
 
 def keyed(plan: CrawlSpec, key: str) -> CrawlSpec:
-    """Name a run after a key, so that the key can be of one crawl alone; raises PlanError."""
+    """Derive a run's id from an idempotency key; raises PlanError."""
     if not 1 <= len(key) <= KEY_CHARS_MAX or not key.isprintable():
         raise PlanError(
             "idempotency_key", f"a key is 1 to {KEY_CHARS_MAX} printable characters: give another"
@@ -113,9 +113,9 @@ def keyed(plan: CrawlSpec, key: str) -> CrawlSpec:
 
 
 def problems_of(plan: CrawlSpec, now_ms: int | None = None) -> tuple[PlanError, ...]:
-    """Find all that does not fit in a plan; `crawl_of` raises the first of them.
+    """Find all problems of a plan; `crawl_of` raises the first of them.
 
-    With `now_ms` that includes a schedule whose last time has passed.
+    With `now_ms` this includes a schedule whose last firing has passed.
     """
     return tuple(_problems(plan, now_ms))
 

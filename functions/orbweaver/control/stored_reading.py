@@ -1,7 +1,7 @@
-"""Stored pages, read anew: by rules that are no crawl's yet, or for a main text.
+"""Stored pages, parsed again by new item rules, or for their main text.
 
-A page is read as a worker reads it, with the same bounds on CPU and memory; what it came to when it
-was crawled is not changed.
+A page is parsed as a worker does it, with the same limits on CPU and memory. Its record does not
+change.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class StoredReader:
         items: tuple[ItemRule, ...] = (),
         texts: bool = False,
     ) -> PageReading | str:
-        """Read a stored page of a crawl by these rules; or say why there is nothing to read."""
+        """Parse a stored page of a crawl by these rules, or return why it cannot be read."""
         if (record.content_type or "").partition(";")[0].strip().lower() not in HTML_TYPES:
             return NO_PAGE
         stored = await read_stored(self._files, record, PagePart.BODY)
@@ -73,7 +73,7 @@ class StoredReader:
         )
 
     async def text(self, crawl: Crawl, record: PageRecord) -> Mapping[str, Any] | str:
-        """Return a page's main text as it is stored, or as it is made of the stored body."""
+        """Return a page's stored main text, or extract it from the stored body."""
         stored = await read_stored(self._files, record, PagePart.TEXT)
         if isinstance(stored, Missing):
             found = await self.read(crawl, record, texts=True)

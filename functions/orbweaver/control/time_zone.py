@@ -1,4 +1,4 @@
-"""Calendar days in a time zone, as a person reads them on a clock."""
+"""Calendar days in a time zone."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 
 def day_in(at_ms: int, zone: str | None) -> str:
-    """Return the day of a moment, `YYYY-MM-DD`, in UTC without a zone; ValueError for no zone."""
+    """Return the day of a moment, `YYYY-MM-DD`, in UTC by default; ValueError for no zone."""
     clock = UTC if zone is None else _zone(zone)
     return f"{datetime.fromtimestamp(at_ms / 1000, tz=clock):%Y-%m-%d}"
 

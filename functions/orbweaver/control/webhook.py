@@ -1,12 +1,11 @@
-"""Webhooks: where one may lead, what is posted at a crawl's end, and what the answer means.
+"""Webhooks: allowed URLs, content, signature, and meaning of the response.
 
-- https, to any host that is public, on a port of the web. http only to an address that is not,
-  written as such: a stack on one machine allows those, on any port, and is the only one to dial
-  them. No user name, no password.
-- The body is signed together with the time, by HMAC-SHA256 under a key that the receiver has too.
-  The sender is known by that; a time that is long past gives a copy away, and so does `id`.
-- Only 2xx is taken for an answer. What is refused for good (a redirect, another 4xx than 408 and
-  429, an address that must not be dialled) is not repeated; everything else is.
+- https to any public host, on a web port. http only to a literal non-public address, which only a
+  stack on one machine allows, on any port. No user name, no password.
+- Body and time are signed with HMAC-SHA256 and a key that the receiver also has. The signature
+  authenticates the sender. An old time, or a repeated `id`, reveals a replay.
+- Only 2xx is a success. A permanent error (a redirect, a 4xx other than 408 and 429, a forbidden
+  address) is not retried. Every other error is.
 """
 
 from __future__ import annotations
@@ -31,9 +30,10 @@ if TYPE_CHECKING:
     from orbweaver.control.crawl_spec import CrawlSpec
 
 EVENT = "CrawlCompleted"
-# Of the body: it grows when a name goes or changes its meaning. The first named every counter.
+# Version of the body. It changes if a name is removed or gets another meaning. Version 1 had all
+# counters.
 VERSION = 2
-# What is told of a crawl's counters, beside outcomes and why they came about.
+# Counters in the body, in addition to outcomes and their reasons.
 TOLD = ("claimed", "bytes", "items", "items_invalid", "retries")
 SCHEME = "v1"
 KEY_CHARS_MIN = 16
@@ -43,24 +43,24 @@ AGAIN = frozenset({408, 429})
 
 
 class WebhookError(ValueError):
-    """It is no webhook, or the key cannot sign; the text says why, and shows neither."""
+    """The webhook or the key is invalid. The text contains the reason, but neither of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebhookDelivered:
-    """The receiver has it."""
+    """The receiver accepted it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebhookRefused:
-    """It will never be taken."""
+    """The error is permanent."""
 
     why: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Undelivered:
-    """It may be taken later."""
+    """The error may be temporary."""
 
     why: str
 
@@ -72,7 +72,7 @@ Delivery: TypeAlias = WebhookDelivered | WebhookRefused | Undelivered
 
 
 def webhook_of(text: str) -> str:
-    """Return the URL that is posted to; raises WebhookError, whose text shows no part of it."""
+    """Return the URL of a webhook; raises WebhookError, whose text shows no part of it."""
     try:
         url = canonicalize(text, tracking=frozenset())
     except ValueError as error:
@@ -90,7 +90,7 @@ def webhook_of(text: str) -> str:
 
 
 def problems_in(plan: CrawlSpec) -> Iterator[tuple[str, str]]:
-    """Find what does not fit of a plan's webhook: the part, and the fix; its value is not shown."""
+    """Yield problems of a plan's webhook: part, and text with the fix, without the value."""
     if plan.webhook is not None:
         try:
             webhook_of(plan.webhook)
@@ -99,7 +99,7 @@ def problems_in(plan: CrawlSpec) -> Iterator[tuple[str, str]]:
 
 
 def refusal_of(url: str, *, signing: bool, allowed: Allowed) -> str | None:
-    """Say why a stack would not post to a webhook; None if it would."""
+    """Return why a stack would not post to a webhook; None if it would."""
     if not signing:
         return (
             "webhooks are signed, and this stack has no key to sign with: deploy with"
@@ -112,12 +112,12 @@ def refusal_of(url: str, *, signing: bool, allowed: Allowed) -> str | None:
 
 
 def shown(url: str) -> str:
-    """Write a webhook so that it may be shown: its path may be a secret."""
+    """Format a webhook for display without its path, which may be secret."""
     return host_of(url)
 
 
 def _inner(url: str) -> bool:
-    """Whether a URL leads to an address, written as such, that is not public."""
+    """Return True if a URL has a literal address that is not public."""
     host = hostname_of(url).strip("[]")
     return _is_address(host) and verdict(host, HTTP_PORT) is not None
 
@@ -134,7 +134,7 @@ def _is_address(host: str) -> bool:
 
 
 def body_of(crawl: Crawl, total: Counts) -> bytes:
-    """Write what is said of a crawl; the same every time it is said."""
+    """Write the body for a crawl; equal for every attempt."""
     said = {
         "event": EVENT,
         "version": VERSION,
@@ -151,14 +151,14 @@ def body_of(crawl: Crawl, total: Counts) -> bytes:
 
 
 def public(total: Counts) -> dict[str, int]:
-    """Choose of a crawl's counters those that are documented; nought is left out."""
+    """Select the documented counters that are not zero."""
     told = {*TOLD, *Outcome, *(f"{outcome}.{reason}" for outcome in Outcome for reason in Reason)}
     told |= {f"refused.{refusal}" for refusal in Refusal}
     return {key: number for key, number in sorted(total.items()) if key in told and number}
 
 
 def headers_of(key: str, at_s: int, body: bytes) -> Headers:
-    """Write the headers that a body is posted with at a moment."""
+    """Return the headers of a post at a moment."""
     return (
         ("Content-Type", "application/json"),
         ("X-Orbweaver-Event", EVENT),
@@ -168,7 +168,7 @@ def headers_of(key: str, at_s: int, body: bytes) -> Headers:
 
 
 def signature_of(key: str, at_s: int, body: bytes) -> str:
-    """Sign a body and the time; raises WebhookError for a key that could be guessed."""
+    """Sign a body and a time; raises WebhookError for a weak key."""
     if len(key) < KEY_CHARS_MIN:
         raise WebhookError(f"the secret has {len(key)} characters: {KEY_CHARS_MIN} are the least")
     signed = hmac.new(key.encode(), f"{at_s}.".encode() + body, hashlib.sha256)
@@ -179,7 +179,7 @@ def signature_of(key: str, at_s: int, body: bytes) -> str:
 
 
 def delivery_of(answer: Response | Failure) -> Delivery:
-    """Say what an answer means, or that there was none."""
+    """Return the meaning of a response, or of a missing one."""
     if isinstance(answer, Failure):
         why = f"{answer.reason}: {answer.detail}"
         return WebhookRefused(why=why) if answer.reason is Reason.ADDRESS else Undelivered(why=why)

@@ -1,8 +1,8 @@
-"""Webhooks: a crawl that has ended is told to whom its definition names.
+"""Sender of webhooks: notify the URL of a crawl's definition when the crawl has ended.
 
-Nothing is remembered of it. An event that comes twice is posted twice, under the same `id`, by
-which the receiver knows it; so whatever fails is simply raised, and Lambda tries again. What the
-receiver refuses for good is put aside at once, with the reason.
+It stores no state. A repeated event is posted again with the same `id`, by which the receiver
+recognises it. A temporary error is raised, so Lambda retries. A permanent error ends the event at
+once, with its reason.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ if TYPE_CHECKING:
     from orbweaver.model.ports import Clock, Fetcher, Metrics, Secrets
 
 TOTAL_S = 10.0
-# The answer is not read; so much of it is taken in to keep the receiver from an error.
+# The response is ignored, but read up to this size, so that the receiver sees no error.
 ANSWER_BYTES_MAX = 4_096
 
 _log = logging.getLogger(__name__)
 
 
 class NotDelivered(Exception):
-    """The receiver may take it later; the text says why it did not."""
+    """The receiver may accept it later. The text contains the error."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notifier:
-    """Posts what crawls came to."""
+    """Posts the results of crawls."""
 
     crawls: Crawls
     secrets: Secrets
@@ -58,7 +58,7 @@ class Notifier:
     settings: Settings
 
     async def notify(self, event: Mapping[str, Any]) -> dict[str, str]:
-        """Post the end of the crawl that an event names; raises NotDelivered to be asked again."""
+        """Post the end of an event's crawl; raises NotDelivered for a retry."""
         crawl = await self.crawls.get(event["detail"]["crawl"])
         if crawl is None or crawl.webhook is None:
             return {"webhook": "none"}
@@ -84,7 +84,7 @@ class Notifier:
     async def _post(self, crawl: Crawl, url: str) -> Delivery:
         counters = await self.crawls.counters(crawl)
         body = body_of(crawl, counters.total)
-        # Read every time, so that a key that was changed counts at once.
+        # Read every time, so that a new key applies at once.
         key = await self.secrets.read(self.settings.webhook_secret)
         request = Request(
             url=url,

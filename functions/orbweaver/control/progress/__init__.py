@@ -1,13 +1,13 @@
-"""A crawl's progress: what can be said of it while it runs and once it has ended.
+"""Progress of a crawl, during and after the run.
 
-One reading after another becomes a view, of which command line, console and programs show a part.
+Successive readings become views, which command line, console and programs show in parts.
 
     reader    one reading of a crawl, its queues and hosts
-    status    what can be said of it
-    rates     how fast it goes
-    forecast  how long it takes, and why
-    spending  its budgets, and what it costs
-    hosts     its hosts
-    queued    retries, and requests without an answer
-    figures   numbers and spans in words
+    status    views of a crawl
+    rates     URLs per second
+    forecast  remaining time, and its basis
+    spending  budgets and cost
+    hosts     hosts of a crawl
+    queued    retries, and requests without a response
+    figures   numbers and durations as texts
 """

@@ -1,15 +1,15 @@
-"""Numbers and spans as a person reads them."""
+"""Numbers and durations as texts."""
 
 from __future__ import annotations
 
 BYTES_STEP = 1_000
 MINUTE_S, HOUR_S, DAY_S = 60, 3_600, 86_400
-# From when a rough span is told in the next unit.
+# Limit from which `roughly` uses the next unit.
 MINUTES_FROM_S, HOURS_FROM_S, DAYS_FROM_S = 90, 90 * MINUTE_S, 36 * HOUR_S
 
 
 def clock(seconds: float) -> str:
-    """Write a span as `0:07`, `12:05`, `1:02:03` or `2 d 03:00`."""
+    """Format a duration as `0:07`, `12:05`, `1:02:03` or `2 d 03:00`."""
     whole = max(0, round(seconds))
     days, rest = divmod(whole, DAY_S)
     hours, rest = divmod(rest, HOUR_S)
@@ -20,7 +20,7 @@ def clock(seconds: float) -> str:
 
 
 def span(seconds: int) -> str:
-    """Write a setting's span in its largest whole unit: `7 days`, `90 minutes`, `1 second`."""
+    """Format a setting's duration in its largest whole unit: `7 days`, `90 minutes`, `1 second`."""
     for unit, word in ((DAY_S, "day"), (HOUR_S, "hour"), (MINUTE_S, "minute")):
         if seconds and seconds % unit == 0:
             return plural(seconds // unit, word)
@@ -28,7 +28,7 @@ def span(seconds: int) -> str:
 
 
 def roughly(seconds: float) -> str:
-    """Write a span as in speech: `40 s`, `4 min`, `3 h`, `2 days`."""
+    """Format a rounded duration: `40 s`, `4 min`, `3 h`, `2 days`."""
     seconds = max(0.0, seconds)
     if seconds < MINUTES_FROM_S:
         return f"{max(1, round(seconds))} s"
@@ -40,17 +40,17 @@ def roughly(seconds: float) -> str:
 
 
 def pace(delay_ms: int) -> str:
-    """Write the distance of two requests: `250 ms`, `1.5 s`."""
+    """Format a delay between requests: `250 ms`, `1.5 s`."""
     return f"{delay_ms} ms" if delay_ms < 1000 else f"{delay_ms / 1000:g} s"  # noqa: PLR2004 - a second
 
 
 def plural(number: int, word: str) -> str:
-    """Write a number of things."""
+    """Format a number with its noun."""
     return f"{number:,} {word}" if number == 1 else f"{number:,} {word}s"
 
 
 def size(number: int) -> str:
-    """Write a number of bytes in decimal units."""
+    """Format a number of bytes in decimal units."""
     value = float(number)
     for unit in ("B", "kB", "MB", "GB"):
         if value < BYTES_STEP:
@@ -60,5 +60,5 @@ def size(number: int) -> str:
 
 
 def rate(per_s: float) -> str:
-    """Write pages a second."""
+    """Format a number of pages per second."""
     return f"{per_s:.1f}" if per_s < 100 else f"{per_s:,.0f}"  # noqa: PLR2004 - three digits do

@@ -1,12 +1,11 @@
-"""A forecast of a crawl's duration, and what the guess rests on.
+"""Forecast of a crawl's remaining time, and its basis.
 
-- What is left is what is known: every page may lead to more, unless the page budget is taken.
-- The rate of the last seconds gives one time. A host that is asked one URL at a time gives another,
-  which no rate can beat: the longest queue times the distance of its slots. Where that is (nearly)
-  all of the time, it is the answer.
-- No crawl takes longer than its duration.
-- Nothing is guessed of a crawl that is paused, or of too little; nor while it mostly asks for the
-  robots.txt of the hosts that it begins at.
+- Only known URLs count as remaining. Pages may lead to more, unless the page budget is used up.
+- The recent rate gives one estimate. The longest queue of a host times its delay gives a lower
+  bound. If the bound is nearly all of the estimate, the bound is the forecast.
+- No crawl exceeds its duration limit.
+- There is no forecast for a paused crawl, for too few URLs, or while most requests are for
+  robots.txt of the first hosts.
 """
 
 from __future__ import annotations
@@ -22,16 +21,16 @@ from orbweaver.control.progress.hosts import HostRow
 from orbweaver.model.crawl import Crawl, State
 from orbweaver.model.url import host_of
 
-# Less is no ground for a guess.
+# Fewer URLs give no forecast.
 DONE_MIN = 10
-# Pacing dominates if its bound is at least so much of what the rate says.
+# The delay dominates if its bound is at least this share of the rate's estimate.
 BOUND_SHARE = 0.8
-# Before so many URLs have ended for a host, most requests are for robots.txt, which end none.
+# Before this many URLs per host, most requests are for robots.txt, which complete no URL.
 HOSTS_SHARE = 0.25
 
 
 class Basis(StrEnum):
-    """What a guess rests on."""
+    """Basis of a forecast."""
 
     RATE = "rate"
     HOST = "host"
@@ -41,7 +40,7 @@ class Basis(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forecast:
-    """How long it still takes, None if it is unknown; in words with the basis."""
+    """Remaining time, None if unknown, and its description with the basis."""
 
     left_s: float | None = None
     basis: Basis = Basis.NONE
@@ -49,7 +48,6 @@ class Forecast:
 
 
 def forecast(status: Status, per_s: float, hosts: Sequence[HostRow]) -> Forecast:
-    """Say how long a crawl will take."""
     crawl, counters = status.crawl, status.counters
     left = max(0, counters.claimed - counters.done)
     match crawl.state:
@@ -63,23 +61,23 @@ def forecast(status: Status, per_s: float, hosts: Sequence[HostRow]) -> Forecast
         return Forecast(words=words if taken else "starting…")
     rate_s = left / per_s if per_s > 0 and counters.done >= DONE_MIN else None
     slowest = max(hosts, key=lambda row: row.bound_ms, default=None)
-    if crawl.state is State.STOPPING:  # what is queued ends unasked, whatever the pace
+    if crawl.state is State.STOPPING:  # queued URLs end without requests
         slowest = None
     hosts_all = hosts_begun_at(crawl)
     if crawl.state is State.RUNNING and DONE_MIN < counters.done < hosts_all * HOSTS_SHARE:
-        words = f"not known yet: of {hosts_all:,} hosts each is asked for its robots.txt first"
+        words = f"not known yet: {hosts_all:,} hosts need their robots.txt first"
         return Forecast(words=f"{words}; {_known(left)} left")
     found = _guess(status, left, per_s, rate_s, slowest)
     deadline_s = crawl.duration_max_s - status.elapsed_ms / 1000
     if crawl.continuous or found.left_s is None or found.left_s <= deadline_s:
         return found
-    words = f"at most {figures.roughly(deadline_s)}: its duration ends then, and {_known(left)}"
+    words = f"at most {figures.roughly(deadline_s)}: its time limit ends then, and {_known(left)}"
     words += f" would take {figures.roughly(found.left_s)}"
     return Forecast(left_s=max(0.0, deadline_s), basis=Basis.DURATION, words=words)
 
 
 def hosts_begun_at(crawl: Crawl) -> int:
-    """Count the hosts that a crawl begins at."""
+    """Count the hosts of a crawl's seeds."""
     return _distinct(crawl.seeds, crawl.sitemap_urls) if crawl.obey_robots else 0
 
 
@@ -104,7 +102,7 @@ def _guess(
         words += f" at {figures.rate(per_s)} a second"
         return Forecast(left_s=rate_s, basis=Basis.RATE, words=words + more)
     few = status.counters.done < DONE_MIN
-    why = "too early to tell" if few else "not known: nothing has ended lately"
+    why = "too early to tell" if few else "not known: no URL has ended lately"
     return Forecast(words=f"{why}; {_known(left)} left")
 
 

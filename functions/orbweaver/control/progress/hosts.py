@@ -1,7 +1,7 @@
-"""A crawl's hosts, a row each: what they hold, their pace, when they are asked again.
+"""Hosts of a crawl, one row each: queued URLs, delay, next request.
 
-Counters exist for the first hosts of a crawl's references (`host.<i>.claimed`, `.done`, `.failed`).
-A crawl of a single host that keeps to it needs no such counts. A row without counts says so.
+Counters exist for the first hosts of a crawl's seeds (`host.<i>.claimed`, `.done`, `.failed`). A
+crawl of a single host in scope needs no such counters. A row without counters has None.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from orbweaver.model.user_agent import identity_of
 from orbweaver.politeness.host_schedule import FAILURES_MAX, Host, delay_of, is_down, spacing_ms
 from orbweaver.politeness.robots_txt import parse
 
-# A host with a slot due sooner than this is simply being crawled.
+# A host with a slot due sooner than this is not waiting.
 WAITING_MS_MIN = 2_000
 
 
 class HostStanding(StrEnum):
-    """Whether a host lets itself be asked."""
+    """Whether a host accepts requests."""
 
     OPEN = "open"
     BLOCKED = "blocked"
@@ -35,9 +35,9 @@ class HostStanding(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostRow:
-    """One host; counts are None where they are not counted.
+    """One host. Counts are None if they are not counted.
 
-    `wait_ms` is how long no slot of it is free, or how long it is left alone; `why` it is.
+    `wait_ms` is the time until the next slot or the end of a block, `why` its reason.
     """
 
     name: str
@@ -48,29 +48,29 @@ class HostRow:
     standing: HostStanding = HostStanding.OPEN
     wait_ms: int = 0
     why: str = ""
-    # Why its robots.txt could not be had, as long as that is so.
+    # Why its robots.txt cannot be fetched, if it cannot.
     no_robots: str = ""
 
     @property
     def site(self) -> str:
-        """Name it as a person does."""
+        """Name for display."""
         return self.name.removeprefix("https://")
 
     @property
     def waits(self) -> bool:
-        """Whether it lets us wait."""
+        """Whether the host delays the crawl."""
         return self.standing is not HostStanding.OPEN or self.wait_ms >= WAITING_MS_MIN
 
     @property
     def queued(self) -> int | None:
-        """How many of its URLs have no outcome."""
+        """Number of its URLs without an outcome."""
         if self.claimed is None or self.done is None:
             return None
         return max(0, self.claimed - self.done)
 
     @property
     def bound_ms(self) -> int:
-        """How long its queue takes at least, by its pace alone."""
+        """Minimum time for its queue because of its delay."""
         if self.standing is HostStanding.DOWN or not self.queued:
             return 0
         blocked_ms = self.wait_ms if self.standing is HostStanding.BLOCKED else 0
@@ -78,19 +78,19 @@ class HostRow:
 
     @property
     def words(self) -> str:
-        """Say when it is asked next, and why not now."""
+        """Time of the next request, and the reason for a delay."""
         wait = figures.roughly(self.wait_ms / 1000)
         if self.standing is not HostStanding.OPEN:
             return f"{self.standing} {wait}: {self.why}"
         if self.no_robots:
             return f"no robots.txt: {self.no_robots}"
         if self.waits:
-            return f"now; planned {wait} ahead"
+            return f"busy: next {wait} already scheduled"
         return "now"
 
 
 def rows_of(status: Status, hosts: tuple[Host, ...]) -> tuple[HostRow, ...]:
-    """Put together what is known of a crawl's hosts."""
+    """Build the rows of a crawl's hosts."""
     seen = {host.name: host for host in hosts}
     return tuple(_row(status, seen.get(name, Host(name=name))) for name in hosts_of(status.crawl))
 
@@ -117,7 +117,7 @@ def _row(status: Status, host: Host) -> HostRow:
 
 
 def _no_robots(crawl: Crawl, host: Host) -> str:
-    """Say why a host's robots.txt could not be had since the crawl began."""
+    """Return why a host's robots.txt could not be fetched since the start of the crawl."""
     entry = host.robots
     if not crawl.obey_robots or entry is None or entry.verdict != "unreachable":
         return ""
@@ -135,9 +135,9 @@ def _counts(status: Status, host: str) -> tuple[int | None, int | None, int | No
 
 
 def _delay_ms(crawl: Crawl, host: Host) -> int:
-    """How far apart requests are at least; a worker may go slower for a host that is slow.
+    """Return the minimum delay between requests. Workers may be slower for slow hosts.
 
-    Rules may have another delay for some URLs: the shortest of all is what bounds a queue.
+    Rules may set other delays for some URLs; the shortest delay bounds a queue.
     """
     own_ms = (rule.delay_ms for rule in crawl.rules if rule.delay_ms is not None)
     asked_s = None
@@ -149,7 +149,7 @@ def _delay_ms(crawl: Crawl, host: Host) -> int:
 
 @lru_cache(maxsize=4 * HOSTS_COUNTED_MAX)
 def _asked_s(robots: bytes, token: str) -> float | None:
-    """Read the delay that a robots.txt asks for; the same text is looked at every second."""
+    """Parse the crawl delay of a robots.txt. Cached, because the same text is read every second."""
     return parse(robots).crawl_delay(token)
 
 

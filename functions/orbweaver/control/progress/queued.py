@@ -1,6 +1,6 @@
-"""Why a crawl waits for single URLs: retries on the queue, and requests without an answer yet.
+"""URLs that delay a crawl: queued retries, and requests without a response.
 
-Only a store can be read so: a queue of AWS hands messages to workers alone.
+Only a store can be read like this, because SQS hands messages to workers only.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from orbweaver.control.progress import figures
 if TYPE_CHECKING:
     from orbweaver.model.target import Target
 
-# A request without an answer is shown from this age on.
+# Minimum age of a shown request without a response.
 SILENT_MS_MIN = 5_000
 URL_CHARS_MAX = 80
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueuedUrl:
-    """A URL of an uncommitted pack; `at_ms` is when it is due, or since when it is in work."""
+    """A URL of an uncommitted pack. `at_ms` is when it is due, or when its request started."""
 
     target: Target
     at_ms: int
@@ -29,7 +29,7 @@ class QueuedUrl:
 
 
 def words_of(queued: Sequence[QueuedUrl], now_ms: int, request_s: float) -> list[str]:
-    """Name the next retry with its reason and time, and the longest request without an answer."""
+    """Describe the next retry, and the longest request without a response."""
     said = []
     retries = sorted(
         (one for one in queued if one.target.attempt > 1 and not one.in_work),

@@ -1,9 +1,10 @@
-"""Rates of URLs that come to an outcome: now, on the whole, at best, and bar by bar.
+"""Rates of completed URLs: current, mean, peak, and as bars.
 
-- "Now" is the mean of the last ten seconds. Packs are committed whole, so less would jump about.
-- A bar is five seconds of the clock. What ended between two readings is spread evenly over the
-  time between them, as long as that is short; a bar that was not watched is None, never zero.
-- The peak is of whole bars, and never below what else is known at the time.
+- The current rate is the mean of the last ten seconds. A shorter time would fluctuate, because
+  packs are committed as a whole.
+- A bar is five seconds of the clock. URLs completed between two close readings are spread evenly
+  over the time between them. A bar without readings is None, never zero.
+- The peak counts whole bars, and is at least the current and the mean rate.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ BARS_MAX = 240
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rates:
-    """URLs a second; `bars` are the last ones, oldest first."""
+    """URLs per second. `bars` are the last ones, oldest first."""
 
     now: float
     mean: float
@@ -29,18 +30,18 @@ class Rates:
 
 
 class RateHistory:
-    """Sees how many URLs have ended, in the order of time."""
+    """Receives the number of completed URLs in order of time."""
 
     def __init__(self) -> None:
         self._seen: deque[tuple[int, int]] = deque()
         self._last: tuple[int, int] | None = None
-        # How many had ended at the end of the last bar, if that is known.
+        # Number of completed URLs at the end of the last bar, if known.
         self._edge: float | None = None
         self._bars: deque[float | None] = deque(maxlen=BARS_MAX)
         self._peak = 0.0
 
     def see(self, at_ms: int, done: int, *, started_at_ms: int, elapsed_ms: int) -> Rates:
-        """Take one more number in."""
+        """Add a reading."""
         now = self._now(at_ms, done, started_at_ms)
         mean = done * 1000 / elapsed_ms if elapsed_ms > 0 else 0.0
         self._fill(at_ms, done)
@@ -53,18 +54,18 @@ class RateHistory:
     def _now(self, at_ms: int, done: int, started_at_ms: int) -> float:
         seen = self._seen
         if not done or (seen and at_ms < seen[-1][0]):
-            seen.clear()  # no worker yet: what comes is not to be slowed by that
+            seen.clear()  # no worker yet, so this time does not count
         seen.append((at_ms, done))
         while len(seen) > 2 and seen[1][0] <= at_ms - WINDOW_MS:  # noqa: PLR2004 - two make a rate
             seen.popleft()
-        # A single reading knows only the whole time.
+        # A single reading only gives the mean.
         first_ms, first_done = seen[0] if len(seen) > 1 else (started_at_ms, 0)
         if at_ms <= first_ms:
             return 0.0
         return max(0.0, (done - first_done) * 1000 / (at_ms - first_ms))
 
     def _fill(self, at_ms: int, done: int) -> None:
-        """End the bars whose ends lie between the last reading and this one."""
+        """Complete the bars that end between the last reading and this one."""
         last, self._last = self._last, (at_ms, done)
         if last is None or at_ms < last[0]:  # or the clock was set back
             self._edge = None

@@ -1,7 +1,7 @@
-"""Spending of a crawl: of each of its budgets, and in dollars.
+"""Spending of a crawl: its budgets, and its cost.
 
-Dollars are an estimate from list prices of what the crawl has done so far, also where an emulator
-does it for nothing. Default budgets are left out until a good part of them is used.
+Dollars are estimated from list prices, also on an emulator, which costs nothing. Default budgets
+are omitted until a good part of them is used.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ MILLION = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """How much of a limit is used, and how much there is; `words` say both.
+    """Used part and size of a limit. `words` describes both.
 
-    `beside` says what the share would hide: a page counts as soon as it is found.
+    `beside` adds what the share would hide: a page counts as soon as it is found.
     """
 
     name: str
@@ -43,24 +43,24 @@ class Budget:
 
     @property
     def said(self) -> str:
-        """Say it in a few words."""
+        """Short description."""
         return f"{self.name} {self.words} " + (self.beside or f"({int(self.share * 100)} %)")
 
     @property
     def share(self) -> float:
-        """How much of it is used, 0 to 1."""
+        """Used share, 0 to 1."""
         return min(1.0, max(0.0, self.used / self.limit)) if self.limit > 0 else 1.0
 
 
 def budgets_of(status: Status, rows: Sequence[HostRow]) -> tuple[Budget, ...]:
-    """List the budgets of a crawl that matter."""
+    """List the relevant budgets of a crawl."""
     crawl, total = status.crawl, status.counters.total
     if crawl.continuous:
         return ()
     of_a_host = max((row.claimed or 0 for row in rows), default=0)
     most = crawl.nanodollars_max
     dollars_max = None if most is None else in_dollars(most)
-    # As they came over the wire, and not only of pages.
+    # Bytes over the network, not only of pages.
     received = total.get(COUNTED[LimitPart.BYTES], total.get("bytes", 0))
     found = spent(status.counters.total) + crawl.pages_carried
     listed: tuple[tuple[str, float, float | None, Callable[[Any], str]], ...] = (
@@ -93,7 +93,7 @@ def budgets_of(status: Status, rows: Sequence[HostRow]) -> tuple[Budget, ...]:
 
 
 def price(amount: float) -> str:
-    """Write dollars: to the cent, and less than ten of them with two digits that count."""
+    """Format dollars: cents, or two significant digits below ten cents."""
     if amount <= 0:
         return "$0"
     if amount >= 10 * CENT:
@@ -105,7 +105,7 @@ def price(amount: float) -> str:
 
 
 def per_million(total: Mapping[str, int]) -> str:
-    """Say in a line what a page takes; empty where that is not known."""
+    """Describe the units per page; empty if unknown."""
     units, pages = units_of(total), total.get(Outcome.FETCHED, 0)
     if not units or not pages:
         return ""

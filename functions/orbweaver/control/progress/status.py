@@ -1,7 +1,7 @@
-"""The status of a crawl, while it runs and once it has ended.
+"""Status of a crawl, during and after the run.
 
-A meter sees one reading after another; each becomes a view, in which everything is computed that
-is shown: rates, what is left and why one thinks so, hosts, budgets. Nothing here does I/O.
+A meter turns successive readings into views. A view computes everything that is shown: rates,
+forecast, hosts, budgets. This module does no I/O.
 """
 
 from __future__ import annotations
@@ -28,35 +28,35 @@ from orbweaver.model.page_record import NEEDS_RENDERING, RENDERED
 from orbweaver.politeness.host_schedule import Host
 
 WORKING = (State.RUNNING, State.STOPPING)
-# From how many pages on it is told what a page costs.
+# Minimum number of pages for the cost per page.
 PAGES_TOLD = 100
-# SQS says that its counts are right within a minute.
+# The counts of SQS are accurate after a minute.
 STALLED_MS = 60_000
-# Readings come every few seconds; older ones are said to be old.
+# Readings come every few seconds; older ones are stale.
 STALE_MS = 8_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatusReading:
-    """A crawl, its queue and the hosts of its references as read at one moment."""
+    """A crawl, its queue and the hosts of its seeds at one moment."""
 
     status: Status
     depths: Depths | None = None
     hosts: tuple[Host, ...] = ()
-    # Whether what it uses is paid for; a store's is not.
+    # Whether its use costs money; a store costs nothing.
     billed: bool = True
-    # Which links wait or were spared, where that was read: what is counted may be more.
+    # Late links that wait or were not requested, if read. The counters may be higher.
     spared: Spared | None = None
-    # The reasons why single URLs wait, in words; empty for a stack.
+    # Texts about what single URLs wait for; empty for a stack.
     waiting: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """A reading, and what follows from it and from those before.
+    """A reading, and values derived from it and from earlier ones.
 
-    `age_ms` is how long ago it was read, `idle_ms` how long the queues had been empty by then, and
-    `quiet_ms` how long no URL had ended, although the crawl runs.
+    `age_ms` is the age of the reading, `idle_ms` the time with empty queues, `quiet_ms` the time
+    without a completed URL while the crawl runs.
     """
 
     reading: StatusReading
@@ -70,27 +70,25 @@ class View:
 
     @property
     def crawl(self) -> Crawl:
-        """The crawl as read."""
         return self.reading.status.crawl
 
     @property
     def ended(self) -> bool:
-        """Whether the crawl is over."""
         return self.crawl.state is State.FINISHED
 
     @property
     def stale(self) -> bool:
-        """Whether the reading is older than it should be."""
+        """Whether the reading is too old."""
         return self.age_ms >= STALE_MS
 
     @property
     def now_ms(self) -> int:
-        """When this is looked at."""
+        """Time of the view."""
         return self.reading.status.at_ms + self.age_ms
 
     @property
     def elapsed_s(self) -> float:
-        """How long the crawl has been running, or ran, without its pauses."""
+        """Running time without pauses."""
         age_ms = self.age_ms if self.crawl.state in WORKING else 0
         return (self.reading.status.elapsed_ms + age_ms) / 1000
 
@@ -100,11 +98,11 @@ class View:
         return self.reading.status.counters.total
 
     def of(self, outcome: str) -> int:
-        """How many URLs ended so."""
+        """Number of URLs with an outcome, or a counter."""
         return self.total.get(outcome, 0)
 
     def reasons(self, group: str) -> dict[str, int]:
-        """Count the reasons of an outcome (or `refused`), most frequent first."""
+        """Reasons of an outcome (or `refused`) with numbers, most frequent first."""
         found = {
             key.removeprefix(f"{group}."): number
             for key, number in self.total.items()
@@ -114,15 +112,15 @@ class View:
 
 
 class ProgressMeter:
-    """Sees readings in the order of time."""
+    """Receives readings in order of time."""
 
     def __init__(self) -> None:
         self._history = RateHistory()
-        # Since when the queues are empty, or no URL has ended; and how many had ended then.
+        # Start of the time with empty queues or without completed URLs, and their number then.
         self._since: dict[str, tuple[int, int]] = {}
 
     def see(self, reading: StatusReading) -> View:
-        """Take one more reading in."""
+        """Add a reading."""
         status = reading.status
         rates = self._history.see(
             status.at_ms,
@@ -144,7 +142,7 @@ class ProgressMeter:
         )
 
     def _still_ms(self, what: str, status: Status, *, holds: bool) -> int:
-        """How long something has held while no URL has ended."""
+        """Return how long a condition has held without a completed URL."""
         at_ms, done = status.at_ms, status.counters.done
         if not holds:
             self._since.pop(what, None)
@@ -156,37 +154,37 @@ class ProgressMeter:
 
 
 def stalled(view: View) -> bool:
-    """Whether a crawl has not ended, and nothing is left that could end it."""
+    """Return True if a crawl has not ended and nothing is left that could end it."""
     return view.idle_ms >= STALLED_MS
 
 
 def nothing_new(view: View) -> bool:
-    """Whether a crawl ended without one URL, because all of them were seen before."""
+    """Return True if a crawl ended without a URL, because all were seen before."""
     if not view.ended or view.reading.status.counters.claimed:
         return False
     return bool(view.crawl.resumes) or not view.reasons("refused")
 
 
 def empty(view: View) -> bool:
-    """Whether a crawl ended without one page, though there was something to be asked for."""
+    """Return True if a crawl ended without a page, although it had URLs to request."""
     pages = view.of(Outcome.FETCHED) + view.of(Outcome.UNCHANGED)
     return view.ended and not pages and not nothing_new(view)
 
 
 def late_links(view: View) -> tuple[int, bool]:
-    """How many links wait or were spared, and whether exactly so many; else it is the most."""
+    """Return the number of waiting or unrequested late links, and whether it is exact."""
     spared, places = view.reading.spared, view.reading.status.counters.late_links
     return (places, not places) if spared is None else (spared.links, spared.exact)
 
 
 def early(view: View) -> bool:
-    """Whether too few pages are there to say what one takes: each host's robots.txt comes first."""
+    """Return True if there are too few pages for an average, as robots.txt comes first."""
     wanted = max(PAGES_TOLD, hosts_begun_at(view.crawl))
     return not view.ended and view.of(Outcome.FETCHED) < wanted
 
 
 def pages_per_s(view: View) -> float:
-    """URLs a second as of late, of what works; of all else the pages of the whole run."""
+    """Return the current rate of URLs for a running crawl, else the pages of the whole run."""
     return view.rates.now if view.crawl.state in WORKING else view.reading.status.pages_per_s
 
 
@@ -194,7 +192,7 @@ def pages_per_s(view: View) -> float:
 
 
 def as_json(view: View) -> dict[str, Any]:
-    """Write a view for machines: names stay, and new ones may be added."""
+    """Write a view for programs. Names are stable; new ones may be added."""
     status = view.reading.status
     crawl, depths = status.crawl, view.reading.depths
     left_s, total = view.forecast.left_s, view.total
@@ -211,7 +209,7 @@ def as_json(view: View) -> dict[str, Any]:
         "outcomes": {str(outcome): view.of(outcome) for outcome in Outcome},
         "reasons": {str(outcome): view.reasons(outcome) for outcome in Outcome},
         "refused": view.reasons("refused"),
-        # Links that wait until little else is left, or were spared; else these are the most.
+        # Late links that wait or were not requested; an upper bound if not exact.
         "late_links": waiting,
         "late_links_exact": exact,
         "incomplete": view.reasons(COUNTER),
@@ -229,17 +227,17 @@ def as_json(view: View) -> dict[str, Any]:
         "left_basis": str(view.forecast.basis),
         "left_text": view.forecast.words,
         "cost_dollars": prices.charged(total),
-        # What AWS bills, by term, as far as it was counted; and what that costs.
+        # Metered AWS usage by term, and its cost.
         "units": units_of(total).by_term,
         "units_dollars": prices.metered(total),
-        # The one of the two that is shown to persons.
+        # The rate that people see.
         "spent_dollars": prices.spent(total),
         "budgets": [
             {"name": budget.name, "used": budget.used, "limit": budget.limit}
             for budget in view.budgets
         ],
         "hosts": [_host(row) for row in view.hosts],
-        # Which hosts let us wait, and for how long.
+        # Hosts that delay the crawl, and for how long.
         "waiting": {row.name: row.words for row in view.hosts if row.waits},
     }
     if depths is not None:
