@@ -69,5 +69,5 @@ def test_dead_letters_are_redriven_or_purged(stand: Stand) -> None:
 
     assert letters(stand) == 1
     assert "give --yes" in stand.orbweaver("dlq", "purge", code=2).err
-    assert "1 dead letter thrown away" in stand.orbweaver("dlq", "purge", "--yes").out
+    assert "1 dead letter deleted" in stand.orbweaver("dlq", "purge", "--yes").out
     assert letters(stand) == 0

@@ -1,26 +1,26 @@
-"""The command line: arguments become calls of inner rooms, and their results lines.
+"""The command line: parse arguments, call inner rooms, print results.
 
-Exit codes: 0 done, 1 the crawl fetched nothing or failed above the asked threshold (or there is no
-such record, or its files cannot be written), 2 usage, 3 the stack cannot be reached, 130
-interrupted, 141 nothing reads the output any more (`| head`).
+Exit codes: 0 success, 1 the crawl fetched nothing or exceeded `--fail-above` (or a record does not
+exist, or files cannot be written), 2 usage, 3 the stack is unreachable, 130 interrupted, 141 the
+reader of the output is gone (`| head`).
 
-    main              from words to an exit code
-    arguments         commands and options, from words
-    command           what a command is, and options of several
-    option_types      what their values mean
-    crawl_options     what a crawl may be told
-    seed_files        lists of URLs, read from files and the input
-    exit_codes        how commands end
-    stack             which stack to use
-    store             which store to use
+    main              entry point, exit codes
+    arguments         parser of commands and options
+    command           declaration of commands, shared options
+    option_types      types of option values
+    crawl_options     options of a crawl
+    seed_files        seed lists from files and the standard input
+    exit_codes        exit codes, usage errors
+    stack             choice of a stack
+    store             choice of a store
     session           open ports for one command
     local_machine     the emulator, CDK, AWS's endpoints
-    crawl_summary     what a crawl came to
-    crawl_end         the end of watching one
-    export_files      where exports go
+    crawl_summary     summary of an ended crawl
+    crawl_end         end of a watched crawl
+    export_files      files of an export
     one_file          one table of a crawl as one file
-    crawl_template    a definition to begin with
+    crawl_template    definition that `init` writes
     ruling            robots.txt for one command
-    gauges            what is shown to Prometheus
-    text              words for people, safe for terminals
+    gauges            Prometheus metrics
+    text              texts and numbers, safe for terminals
 """

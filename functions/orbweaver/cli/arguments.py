@@ -1,9 +1,8 @@
-"""The commands and options, and the messages about mistyped ones.
+"""Commands and options, and errors about mistyped ones.
 
 Rules
-- An error names the option, the value and the fix, and the nearest name where one is near; the
-  exit code is 2.
-- Options are never abbreviated: what works today must not mean another option tomorrow.
+- An error names the option, the value, the fix, and the nearest known name. The exit code is 2.
+- Options cannot be abbreviated, because a new option could make an abbreviation ambiguous.
 """
 
 from __future__ import annotations
@@ -20,31 +19,30 @@ from orbweaver.cli.commands import MODULES, load
 from orbweaver.cli.exit_codes import UsageError
 from orbweaver.model.url import redacted
 
-# Options of other crawlers, and what does the same here.
+# Options of other crawlers, and their replacement here.
 _ELSEWHERE = {
     "--limit": "--max-pages limits the URLs, --max-bytes the bytes",
-    "--timeout": "--duration limits the whole crawl; a request has its own limit of time",
+    "--timeout": "--duration limits the whole crawl; requests have their own timeout",
     "--post": "a crawl makes GET requests only",
 }
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser that raises instead of ending the process, and speaks plainly."""
+    """Parser that raises UsageError instead of ending the process."""
 
     def __init__(self, **given: Any) -> None:
         super().__init__(**{**given, "allow_abbrev": False})
 
     def error(self, message: str) -> NoReturn:
-        """Raise what is wrong as a UsageError."""
         text = re.sub(r"^argument (-\S*/)?(\S+): ", r"\2: ", message)
         text = text.replace("expected one argument", "needs a value")
-        text = text.replace("the following arguments are required", "still missing")
+        text = text.replace("the following arguments are required", "missing argument")
         raise UsageError(f"{self.prog}: {text}\n{_see(self)}")
 
 
 def parse(words: Sequence[str]) -> argparse.Namespace:
-    """Read a command line; raises UsageError, and SystemExit for --help and --version."""
-    # Only the module of a command that comes first is imported.
+    """Parse a command line; raises UsageError, and SystemExit for --help and --version."""
+    # If the first word is a command, only its module is imported.
     parser, commands = _build(words[:1] if words and words[0] in MODULES else MODULES)
     if not words:
         raise UsageError(parser.format_help().rstrip())
@@ -54,16 +52,16 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
     if hasattr(arguments, "seeds") and not (
         arguments.seeds or arguments.seed_lists or arguments.sitemap or arguments.config or rest
     ):
-        raise UsageError(f"{command.prog}: still missing: URL\n{_see(command)}")
+        raise UsageError(f"{command.prog}: missing argument: URL\n{_see(command)}")
     if hasattr(arguments, "seeds") and not any(
         word.startswith("-") for word in rest if word != "-"
     ):
-        arguments.seeds += rest  # argparse wants all of them side by side
+        arguments.seeds += rest  # argparse takes adjacent words only
     elif rest:
-        problem = "stands before the command" if rest[0].startswith("-") else "is one word too many"
+        problem = "must follow the command" if rest[0].startswith("-") else "is an extra argument"
         raise UsageError(f"{command.prog}: {redacted(rest[0])!r} {problem}\n{_see(command)}")
     if getattr(arguments, "target", None) == "aws" and arguments.port is not None:
-        fix = "it names a stack on this machine: leave out --target aws"
+        fix = "it names a stack on this machine: omit --target aws"
         raise UsageError(f"{command.prog}: --port: {fix}")
     return arguments
 
@@ -73,7 +71,7 @@ def _command(
     words: Sequence[str],
     commands: dict[str, argparse.ArgumentParser],
 ) -> argparse.ArgumentParser:
-    """Find the parser of the command; argparse would list all names, in vain."""
+    """Return the parser of the typed command; raises UsageError with the nearest command."""
     named = [word for word in words if not word.startswith("-")][:2]
     groups = {name.partition(" ")[0] for name in commands if " " in name}
     for path in (" ".join(named), *named[:1]):
@@ -84,16 +82,16 @@ def _command(
     behind = next((word for word in words if word in MODULES or word in commands), None)
     if words[0].startswith("-") and behind is not None:
         option = words[0].partition("=")[0]
-        problem = f"{option!r} stands before the command: write `orbweaver {behind} … {option} …`"
+        problem = f"{option!r} must follow the command: write `orbweaver {behind} … {option} …`"
         raise UsageError(f"orbweaver: {problem}")
     typed = " ".join(named) if named[0] in commands else named[0]
     near = difflib.get_close_matches(typed, {*MODULES, *commands}, n=1)
     hint = f"did you mean `orbweaver {near[0]}`?" if near else _see(parser)
-    raise UsageError(f"orbweaver: there is no command {redacted(typed)!r}: {hint}")
+    raise UsageError(f"orbweaver: unknown command {redacted(typed)!r}: {hint}")
 
 
 def _check_options(command: argparse.ArgumentParser, words: Sequence[str]) -> None:
-    """Refuse unknown options before anything else: what follows one is read wrongly."""
+    """Refuse unknown options first, because argparse misreads the words after one."""
     known = [name for action in command._actions for name in action.option_strings]  # noqa: SLF001 - argparse has no public list of its options
     unknown: dict[str, str] = {}
     for word in itertools.takewhile(lambda word: word != "--", words):
@@ -107,11 +105,11 @@ def _check_options(command: argparse.ArgumentParser, words: Sequence[str]) -> No
             near = _near_option(option, known)
             unknown[option] = f": did you mean {near}?" if near else ""
     if unknown:
-        lines = [f"{command.prog}: there is no option {one}{hint}" for one, hint in unknown.items()]
+        lines = [f"{command.prog}: unknown option {one}{hint}" for one, hint in unknown.items()]
         raise UsageError("\n".join([*lines, _see(command)]))
 
 
-# Names that other crawlers give to these options.
+# Names of these options in other crawlers.
 SYNONYMS = {
     **dict.fromkeys(("--csv", "--jsonl", "--parquet", "--warc"), "--format"),
     **dict.fromkeys(("--output", "--output-dir", "-o", "-O"), "--out"),
@@ -119,7 +117,7 @@ SYNONYMS = {
     **dict.fromkeys(("--input-file", "-i", "--seed-file", "--seedFile", "--urls"), "--seeds"),
     **dict.fromkeys(("--depth", "--max-crawl-depth", "--level"), "--max-depth"),
 }
-# Half of the characters in common is no likeness: --csv is not --saved.
+# A lower share would match --csv with --saved.
 NEAR_SHARE = 0.75
 
 
@@ -139,8 +137,8 @@ def _see(command: argparse.ArgumentParser) -> str:
 def _build(
     names: Iterable[str],
 ) -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
-    """Make the parser of these commands; theirs by name, `dlq` as well as `dlq list`."""
-    parser = _Parser(prog="orbweaver", description="A web crawler, on AWS or on this machine.")
+    """Build the parser of these commands. Also return each parser by name: `dlq`, `dlq list`."""
+    parser = _Parser(prog="orbweaver", description="A web crawler for AWS and for one machine.")
     parser.add_argument("--version", action="version", version=f"orbweaver {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     made: dict[str, argparse.ArgumentParser] = {}

@@ -1,9 +1,9 @@
-"""A command, as its module registers it, and the options that several commands take.
+"""Declare commands, and options that several commands share.
 
 Rules
-- A module of commands has `COMMANDS`, and a line in `cli/commands/__init__.py`: no other place
-  knows its names, its options or what carries it out.
-- An option is a value, by `option`; options of several commands are named once, by `shared`.
+- A module of commands defines `COMMANDS` and is listed in `cli/commands/__init__.py`. No other
+  place lists its names, options or functions.
+- `option` makes an option as a value. `shared` defines options of several commands once.
 """
 
 from __future__ import annotations
@@ -25,26 +25,26 @@ from orbweaver.exporting.formats import FORMATS
 from orbweaver.model.settings import ALONE_PAGES_MAX, STACK
 
 Run: TypeAlias = Callable[[Namespace, Surroundings], int | Coroutine[Any, Any, int]]
-# Adds an option, or some, to a parser or a group of one.
+# Adds one or more options to a parser or to a group.
 Add: TypeAlias = Callable[[Any], object]
 Shared: TypeAlias = Callable[[], ArgumentParser]
 Body: TypeAlias = Mapping[str, Any]
-PORT_HELP = f"where the emulator listens, and which of several it is ({PORT})"
+PORT_HELP = f"emulator port; selects the local stack ({PORT})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """A command: what carries it out, at once or in an event loop of its own, and its options."""
+    """A command: name, help, options, and the function or coroutine that runs it."""
 
     name: str
     help: str
     run: Run
     options: Add
-    # Options that it shares with others.
+    # Options that it shares with other commands.
     parents: tuple[Shared, ...] = ()
 
 
-# What a value is read as, by the name that a help has for it.
+# Type of a value, by its placeholder in the help.
 READERS: Mapping[str, Callable[[str], Any]] = {
     **dict.fromkeys(("N", "MB"), option_types.count),
     **dict.fromkeys(("FILE", "DIR"), Path),
@@ -57,10 +57,10 @@ READERS: Mapping[str, Callable[[str], Any]] = {
 
 
 def option(named: str, text: str | None = None, **given: Any) -> Add:
-    """Make an option of its name and its value's, as in `--limit N`; a switch has no value.
+    """Make an option from its name and its value's placeholder: `--limit N`. A switch has no value.
 
-    The name of a value says how it is read: by READERS, or as one of the words in `off|on`. What
-    begins with no hyphen is an argument.
+    The placeholder selects the type: one of READERS, or one of the words in `off|on`. A name
+    without a hyphen is a positional argument.
     """
     *names, metavar = named.rsplit(" ", 1) if " " in named else (named, "")
     if not metavar:
@@ -73,12 +73,12 @@ def option(named: str, text: str | None = None, **given: Any) -> Add:
 
 
 def repeated(named: str, text: str | None = None, **given: Any) -> Add:
-    """Make an option that may be given several times."""
+    """Make an option that can be repeated."""
     return option(named, text, action="append", default=[], **given)
 
 
 def together(*options: Add) -> Add:
-    """Make one of several options."""
+    """Combine several options."""
 
     def add(parser: Any) -> None:
         for one in options:
@@ -88,17 +88,17 @@ def together(*options: Add) -> Add:
 
 
 def group(title: str, *options: Add) -> Add:
-    """Show options under a title of their own."""
+    """Show options under a title in the help."""
     return lambda parser: together(*options)(parser.add_argument_group(title))
 
 
 def either(*options: Add, required: bool = False) -> Add:
-    """Take one option of several."""
+    """Make options that exclude each other."""
     return lambda parser: together(*options)(parser.add_mutually_exclusive_group(required=required))
 
 
 def actions(parents: tuple[Shared, ...], **each: tuple[str, Add]) -> Add:
-    """Make the second words of a command, each with its help and its options."""
+    """Make subcommands, each with its help and options."""
 
     def add(parser: Any) -> None:
         made = parser.add_subparsers(dest="action", metavar="|".join(each), required=True)
@@ -110,7 +110,7 @@ def actions(parents: tuple[Shared, ...], **each: tuple[str, Add]) -> Add:
 
 
 def shared(*options: Add) -> Shared:
-    """Name options once that several commands take."""
+    """Define options that several commands share."""
 
     @cache
     def parser() -> ArgumentParser:
@@ -123,32 +123,30 @@ def shared(*options: Add) -> Shared:
 
 _store = option(
     "--store DIR",
-    "the folder of crawls on this machine that it works on (.orbweaver)",
+    "store: folder of crawls on this machine (.orbweaver)",
     type=option_types.store_folder,
 )
 store_option = shared(_store)
 stack_options = shared(
     group(
-        "which store or stack",
+        "store or stack",
         _store,
-        option("--target local|aws", "a stack; default: local if up"),
-        option(
-            "--region NAME", "its AWS region (AWS_REGION, AWS_DEFAULT_REGION, or the profile's)"
-        ),
-        option("--stack NAME", f"its name ({STACK})", default=STACK),
-        option("--port N", "which of the stacks on this machine, where several run"),
+        option("--target local|aws", "use a stack (default: the local one if it runs)"),
+        option("--region NAME", "AWS region (AWS_REGION, AWS_DEFAULT_REGION, or the profile's)"),
+        option("--stack NAME", f"name of the stack ({STACK})", default=STACK),
+        option("--port N", "emulator port; selects one of several local stacks"),
     )
 )
 WORKERS = option(
     "--workers N",
-    "processes that work on a store (the cores of this machine; "
-    f"one for a crawl of up to {ALONE_PAGES_MAX:,} pages)",
+    "worker processes for a store (default: the number of cores; "
+    f"1 for a crawl of up to {ALONE_PAGES_MAX:,} pages)",
     type=option_types.positive,
 )
-json_option = shared(option("--json", "JSON, one object a line"))
+json_option = shared(option("--json", "print JSON, one object per line"))
 _TREE = (
-    "where the files go, as TABLE/FORMAT/dt=YYYY-MM-DD/ID/part-… (out/ID); or one file of one"
-    " crawl: pages.csv, pages.jsonl, RULE.parquet"
+    "folder for files like TABLE/FORMAT/dt=YYYY-MM-DD/ID/part-… (out/ID); or one file for one"
+    " table of a crawl: pages.csv, pages.jsonl, RULE.parquet"
 )
 out_option = shared(option("--out DIR", _TREE))
 STACK_JSON = (stack_options, json_option)
@@ -157,37 +155,39 @@ STACK_JSON = (stack_options, json_option)
 def command(
     name: str, text: str, run: Run, *options: Add, parents: tuple[Shared, ...] = STACK_JSON
 ) -> Command:
-    """Make a command; one that is about a stack and can write JSON, unless it says otherwise."""
+    """Make a command. By default it takes the options of a stack and --json."""
     return Command(name=name, help=text, run=run, options=together(*options), parents=parents)
 
 
-add_formats = option("--format F,F", f"some of {','.join(FORMATS)} (jsonl,parquet)")
+add_formats = option(
+    "--format F,F", f"formats, separated by commas: {','.join(FORMATS)} (jsonl,parquet)"
+)
 
 
-def context(text: str | None = None) -> Add:
+def context(text: str = "set a context key of the stack; may be repeated") -> Add:
     """Make the option that sets a context key of the stack."""
     return repeated("-c, --context KEY=VALUE", text)
 
 
 def file(text: str, default: Path) -> Add:
-    """Make the argument that names a file, if not the usual one."""
+    """Make the argument that names a file, with a default."""
     return option("file FILE", text, nargs="?", default=default)
 
 
-def which(text: str = "an id or a name", **given: Any) -> Add:
-    """Make the argument that names the crawl a command is about."""
+def which(text: str = "id or name of a crawl", **given: Any) -> Add:
+    """Make the argument that names a crawl."""
     return option("which ID", text, **given)
 
 
 def newest() -> Add:
-    """Make the same where no name means the newest one."""
-    return which("an id or a name; default: newest", nargs="?")
+    """Make the argument that names a crawl, by default the newest one."""
+    return which("id or name of a crawl (default: the newest)", nargs="?")
 
 
 def answer(
     arguments: Namespace, around: Surroundings, body: Body | Iterable[Body], *lines: str
 ) -> None:
-    """Write a result: an object or several for a program, clean lines for a person."""
+    """Write a result: JSON objects with --json, else the lines without control characters."""
     bodies = (body,) if isinstance(body, Mapping) else body
     around.write(*(map(json.dumps, bodies) if arguments.json else map(clean, lines)))
 
@@ -195,8 +195,10 @@ def answer(
 def confirmed(
     around: Surroundings, name: str, question: str, *notes: str, fix: str = "--yes"
 ) -> bool:
-    """Ask whether a command may go on, where there is a terminal to ask at; raises UsageError."""
+    """Ask for confirmation at the terminal; raises UsageError if there is no terminal."""
     if not around.stdin.isatty():
-        raise UsageError(f"orbweaver {name}: there is no terminal to ask at: give {fix}")
+        raise UsageError(
+            f"orbweaver {name}: cannot ask for confirmation without a terminal: give {fix}"
+        )
     around.note(*notes)
     return around.confirmed(question)

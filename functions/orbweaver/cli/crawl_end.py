@@ -1,4 +1,4 @@
-"""The end of watching a crawl: what it came to, why it stands still, and the exit code."""
+"""End of a watched crawl: summary, reasons why it fetched nothing or stalled, exit code."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from orbweaver.model.errors import PortError
 from orbweaver.model.outcome import SUCCESSES, Outcome
 from orbweaver.model.page_record import PageRecord
 
-# How many URLs stand for a crawl that fetched nothing.
+# Number of examples for a crawl that fetched nothing.
 EXAMPLES, URL_CHARS_MAX = 3, 200
 PAUSE_S = 5.0
 
@@ -30,8 +30,8 @@ PAUSE_S = 5.0
 class Ended:
     """A crawl that has ended, and its files.
 
-    `why` says in lines why the crawl has no page, or its seeds fail; None if it has. `before` has
-    to be run before the crawl can be asked about.
+    `why` lists the reasons why the crawl has no page or its seeds failed; None if it has pages.
+    `before` is the command that must run before commands about the crawl work.
     """
 
     view: View
@@ -43,7 +43,7 @@ class Ended:
 def conclude(
     ended: Ended, fail_above: Threshold | None, around: Surroundings, display: Display
 ) -> int:
-    """Sum an ended crawl up; the exit code."""
+    """Print the summary of an ended crawl and return the exit code."""
     view, written, why = ended.view, ended.written, ended.why
     failed = view.of(Outcome.FAILED)
     too_many = fail_above is not None and fail_above.exceeded(
@@ -63,9 +63,9 @@ def conclude(
 
 
 async def without_pages(session: Session, view: View) -> list[str] | None:
-    """Say why a crawl has no page, a line for each of its first URLs; None if it has pages.
+    """Return why a crawl has no page, a line for each of its first URLs; None if it has pages.
 
-    The runs that it continues count, too, unless a seed failed again.
+    Pages of the runs that it continues count, unless a seed failed again.
     """
     if not status.empty(view):
         return None
@@ -119,7 +119,7 @@ def give_up(
     written: Written | None = None,
     option: str = "",
 ) -> int:
-    """Report why a crawl will not end by itself, its files, and what helps; the exit code."""
+    """Report a stalled crawl, its files and the fix; return the exit code."""
     display.close()
     crawl, counters, depths = (
         view.reading.status.crawl,
@@ -128,10 +128,10 @@ def give_up(
     )
     dead = depths.dead if depths is not None else 0
     missing = text.plural(counters.claimed - counters.done, "URL")
-    around.note(f"{crawl.id} stands still: nothing is queued, and {missing} came to no outcome")
+    around.note(f"{crawl.id} is stalled: nothing is queued, and {missing} have no outcome")
     if dead:
         messages = text.plural(dead, "message")
-        around.note(f"{messages} on the dead-letter queue: it goes on once they are moved back")
+        around.note(f"{messages} on the dead-letter queue: it continues after they are redriven")
         around.note(f"  orbweaver dlq list{option}", f"  orbweaver dlq redrive --all{option}")
     if isinstance(display, JsonDisplay):
         display.put({**crawl_summary.result(view, written, FAILED), "stalled": True})
@@ -147,10 +147,10 @@ def timed(
     display: Display,
     paused: Callable[[], bool] = bool,
 ) -> int:
-    """Run a command that watches a crawl: Ctrl-C ends the command and leaves the crawl.
+    """Run a command that watches a crawl. Ctrl-C ends the command and leaves the crawl running.
 
-    `watched` names the crawl as far as it is known by then. `paused` returns True if the command
-    has paused it, because no other worker would continue it.
+    `watched` returns the crawl's id, if it is known. `paused` returns True if the command paused
+    the crawl, because no other worker would continue it.
     """
     try:
         return asyncio.run(work)
@@ -158,9 +158,9 @@ def timed(
         display.close()
         crawl_id = watched()
         again = " ".join(filter(None, ("orbweaver status", crawl_id, "--watch")))
-        said = f"{crawl_id or 'the crawl'} goes on: {again}"
+        said = f"{crawl_id or 'the crawl'} continues: {again}"
         if paused():
-            said = f"interrupted: {crawl_id} is paused, and the same command again continues it"
+            said = f"interrupted: {crawl_id} is paused; run the same command again to continue it"
         around.note(said)
         put_interrupted(display, crawl_id)
         return INTERRUPTED
@@ -171,6 +171,6 @@ def timed(
 
 
 def put_interrupted(display: Display, crawl_id: str | None) -> None:
-    """Tell a program that a command was interrupted."""
+    """Write the JSON result of an interrupted command."""
     if isinstance(display, JsonDisplay):
         display.put({"type": "result", "crawl": crawl_id, "interrupted": True})

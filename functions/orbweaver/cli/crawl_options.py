@@ -1,7 +1,7 @@
-"""The options that say what to crawl and how, and the parts of a plan that they are.
+"""Options of a crawl, and the parts of a plan that they set.
 
-Options that are not given are None or empty, so that a definition's values, or the plan's own
-defaults, stand. A switch can only be turned one way: what a definition has set stays set.
+An option that is not given is None or empty, so that the definition or the default applies. A
+switch works in one direction: it cannot reset a value of the definition.
 """
 
 from __future__ import annotations
@@ -19,8 +19,7 @@ from orbweaver.model.crawl_settings import Setting
 from orbweaver.parsing.pii_redaction import KINDS
 
 DEFINITION = Path("crawl.toml")
-# What is estimated of a crawl whose definition does not limit its pages.
-# The order of a help; a setting that is not named here comes last.
+# Order in the help. Other settings come last.
 _ORDER = (
     *("sitemap_urls", "sitemaps", "canonical_only", "noindex_skipped", "name", "scope"),
     *(
@@ -48,7 +47,7 @@ _TYPES: Mapping[str, Callable[[str], Any]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Option:
-    """A setting as an option, which takes nothing where it has no `metavar`."""
+    """A setting as an option. It takes no value if `metavar` is empty."""
 
     setting: Setting
     metavar: str
@@ -64,7 +63,6 @@ class _Option:
         return cls(setting=setting, metavar=setting.metavar or "|".join(words), words=words)
 
     def add(self, add: Callable[..., Any], default: str | None = None) -> None:
-        """Add it to a command."""
         more: dict[str, Any] = {"help": self.setting.help}
         if self.setting.kind == "switch" and not self.metavar:
             add(self.setting.flag, action="store_true", **more)
@@ -79,7 +77,7 @@ class _Option:
         add(self.setting.flag, type=read, metavar=self.metavar or None, **more)
 
     def part(self, arguments: Namespace) -> Any:
-        """Return what was given of a plan; None for nothing."""
+        """Return the given value, or None."""
         value = getattr(arguments, self.setting.argument, None)
         match value:
             case None | False | []:
@@ -101,27 +99,27 @@ _BY_NAME = {
         key=lambda one: _ORDER.index(one.name) if one.name in _ORDER else len(_ORDER),
     )
 }
-# What a part of a plan is called on the command line.
+# Option of each part of a plan.
 OPTIONS = {"seeds": "URL", "id": "--id", "idempotency_key": "--idempotency-key"} | {
     part: option.setting.flag for part, option in _BY_NAME.items()
 }
 
 
 def given(arguments: Namespace) -> dict[str, Any]:
-    """Return the parts of a plan that were given as options, of those that a command takes."""
+    """Return the parts of a plan that were given as options."""
     parts = {"seeds": tuple(getattr(arguments, "seeds", ())), "id": getattr(arguments, "id", None)}
     parts |= {part: option.part(arguments) for part, option in _BY_NAME.items()}
     return {part: value for part, value in parts.items() if value is not None and value != ()}
 
 
 def add_plan(add: Callable[..., Any]) -> None:
-    """Add the options of a crawl that is to be started."""
-    add("seeds", nargs="*", metavar="URL", help="where to begin; - reads a list from the input")
+    """Add the options of a new crawl."""
+    add("seeds", nargs="*", metavar="URL", help="seed URLs; - reads a list from the standard input")
     lists = "a list of seeds, one a line or in a CSV column; - is the input; may be repeated"
     add("--seeds", dest="seed_lists", action="append", default=[], metavar="FILE", help=lists)
     column = "the column of a CSV list by its name, or its number if there is no header (url)"
     add("--column", metavar="NAME", help=column)
-    config = "what to crawl, as a file says it; other options come before what it says"
+    config = "definition of the crawl; options replace its values"
     add("--config", type=Path, metavar="FILE", help=config)
     for part, option in _BY_NAME.items():
         option.add(add)
@@ -131,24 +129,24 @@ def add_plan(add: Callable[..., Any]) -> None:
     add("--fail-above", type=option_types.threshold, metavar="N|N%", help=most)
 
 
-_REFETCH = "ask again for pages that earlier runs have without --text or --bodies, and no others"
+_REFETCH = "request only pages that earlier runs stored without --text or --bodies"
 
 
 def add_changeable(parser: Any) -> None:
-    """Add the options that may also change while a crawl runs (`control/edits.py`)."""
+    """Add the options that can also change during a crawl (`control/edits.py`)."""
     for option in _BY_NAME.values():
         if option.setting.editable:
             option.add(parser.add_argument)
 
 
 def add_request(parser: Any) -> None:
-    """Add the options that say how a page is requested."""
+    """Add the options for the request of a page."""
     for name in ("obey_robots", "user_agents", "headers", "redacted"):
         _BY_NAME[name].add(parser.add_argument)
 
 
 def add_links(parser: Any) -> None:
-    """Add the options that say which links belong, and what is taken out of them."""
+    """Add the options for the scope and parameters of links."""
     _BY_NAME["scope"].add(parser.add_argument, "host")
     for name in ("strip_parameters", "keep_parameters"):
         _BY_NAME[name].add(parser.add_argument)

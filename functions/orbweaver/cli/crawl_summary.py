@@ -1,4 +1,4 @@
-"""The summary of a crawl that has ended: its URLs' outcomes, its speed, its files."""
+"""Summary of an ended crawl: outcomes, speed, cost, files."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from orbweaver.model.outcome import Outcome, Refusal
 from orbweaver.model.page_record import NEEDS_RENDERING, RENDERED
 from orbweaver.rendering.launch import INSTALL, find_browser
 
-# What is typed next, most of the time.
+# Suggested next command.
 QUERY = "SELECT url, status, title FROM pages LIMIT 10"
 
 
 def lines(view: View, written: Written | None = None, before: str = "") -> list[str]:
-    """Sum a crawl up for a person; `before` has to be run first to ask about it."""
+    """Return the summary as lines. `before` is a command that must run before other ones."""
     status = view.reading.status
     crawl = status.crawl
     if progress.nothing_new(view):
@@ -63,7 +63,7 @@ def outcomes(view: View) -> list[str]:
         if (number := view.of(outcome))
     ]
     if refused := view.reasons("refused"):
-        rows.append(("(not asked)", f"{sum(refused.values()):,}", f"links: {left_out(view)}"))
+        rows.append(("(refused)", f"{sum(refused.values()):,}", f"links: {left_out(view)}"))
     return text.table(rows, right=(1,))
 
 
@@ -77,7 +77,7 @@ def requested_again(view: View) -> str:
 
 
 def limited(view: View) -> str:
-    """Say which URLs a page limit that was reached counts: pages, redirects, failures."""
+    """Describe the URLs that count towards a reached page limit: pages, redirects, failures."""
     if view.crawl.stop is not Stop.MAX_PAGES:
         return ""
     used = spent(view.total)
@@ -90,16 +90,16 @@ def limited(view: View) -> str:
 
 
 def left_over(view: View) -> str:
-    """Count the links that an end before the last one leaves, and say what goes on with them."""
+    """Count the links that an early end left unrequested, and describe how to continue."""
     crawl, limit = view.crawl, text.plural(view.crawl.pages_max, "page")
     goes_on = {
         Stop.MAX_PAGES: f"beyond the limit of {limit}: the same command with a higher"
-        " --max-pages goes on with them",
+        " --max-pages requests them",
         Stop.NOTHING_NEW: "that bring next to nothing new: the same command without"
-        " --stop-when-nothing-new goes on with them",
+        " --stop-when-nothing-new requests them",
     }
     waiting, exact = progress.late_links(view)
-    # Of a crawl that is not ordered, or that has more than may wait: each time one was found.
+    # If the crawl has no order or too many links, this counts each occurrence of a link.
     beyond = view.of(f"refused.{Refusal.BUDGET}")
     if crawl.stop not in goes_on or not waiting + beyond:
         return ""
@@ -108,27 +108,27 @@ def left_over(view: View) -> str:
 
 
 def incomplete(view: View) -> str:
-    """Count the pages of which a part is cut or withheld; nothing where all are whole."""
+    """Count pages with omitted or truncated parts; empty if all pages are complete."""
     parts = view.reasons(COUNTER)
     pages = parts.pop(PAGES, 0)
     if not pages:
         return ""
     number, which = text.plural(pages, "page"), f"orbweaver report {view.crawl.id}"
-    return f"{number} with a part left out: {counted(parts)} (column `cut`; {which})"
+    return f"{number} with omitted parts: {counted(parts)} (column `cut`; {which})"
 
 
 def rendered(view: View) -> str:
-    """Count the pages whose scripts were run, and those that could not be; nothing for none."""
+    """Count pages that were rendered and pages that could not be; empty if there are none."""
     number, failed = view.of(RENDERED), sum(view.reasons("render.failed").values())
     if not number and not failed:
         return ""
     asked = view.of("render.asked")
-    said = f"{text.plural(number, 'page')}, which asked for {text.plural(asked, 'file')} more"
-    return f"{said}; {text.plural(failed, 'page')} could not be" if failed else said
+    said = f"{text.plural(number, 'page')}, which requested {text.plural(asked, 'file')} more"
+    return f"{said}; {text.plural(failed, 'page')} could not be rendered" if failed else said
 
 
 def unrendered(view: View) -> str:
-    """Count the pages that are empty until their scripts have run; nothing where there are none."""
+    """Count pages that are empty until their scripts run; empty if there are none."""
     number = view.of(NEEDS_RENDERING)
     if not number:
         return ""
@@ -137,20 +137,19 @@ def unrendered(view: View) -> str:
     said = f"{what} (column `{NEEDS_RENDERING}`; orbweaver report {view.crawl.id})"
     if view.crawl.render is RenderMode.NEVER:
         return f"{said}; --render auto runs them"
-    return said if find_browser() else f"{said}; no browser is here that could run them: {INSTALL}"
+    return said if find_browser() else f"{said}; no browser found: {INSTALL}"
 
 
 def withdrawn(view: View) -> str:
-    """Say that a crawl came no further than its first pages, where they ask for that."""
+    """Count links that nofollow of a seed excluded."""
     number = view.of(f"refused.{Refusal.SEED_NOFOLLOW}")
     if not number:
         return ""
-    left = f"{text.plural(number, 'link')} left out, as a first page asks"
-    return f"{left} (`orbweaver report`); --ignore-nofollow follows them, on a site of your own"
+    left = f"{text.plural(number, 'link')} left out, because a seed has nofollow"
+    return f"{left} (`orbweaver report`); --ignore-nofollow follows them, for your own sites only"
 
 
 def hosts(view: View) -> list[str]:
-    """Count URLs by host, as a table."""
     rows = [("host", "done", "failed")]
     rows += [
         (row.site, f"{row.done:,}", f"{row.failed:,}")
@@ -161,7 +160,6 @@ def hosts(view: View) -> list[str]:
 
 
 def files(written: Written) -> list[str]:
-    """List the files that were written."""
     if not written.parts:
         return [f"no records, so no files in {written.folder}"]
     return text.table(
@@ -174,7 +172,7 @@ def files(written: Written) -> list[str]:
 
 
 def query(written: Written) -> str:
-    """Say what asks the files that were written; empty where there are none that it reads."""
+    """Return a command that queries the files; empty if it could not read any."""
     if written.file is not None:  # a query reads folders with manifests
         return ""
     if not any(path.suffix == ".parquet" for path, _, _ in written.parts):
@@ -184,27 +182,27 @@ def query(written: Written) -> str:
 
 
 def nothing_new(crawl: Crawl, before: str = "") -> str:
-    """Say why nothing was crawled, and how it is crawled all the same."""
+    """Explain why nothing was crawled, and how to crawl anyway."""
     if crawl.resumes and not crawl.pages_own:
         return (
             f"nothing new: the limit of {crawl.pages_max:,} pages is used up by"
             f" {crawl.resumes[0]}, within the window of {text.span(crawl.window_s)}; a higher"
-            " --max-pages goes on with what is left, --window 0s crawls all of it again"
+            " --max-pages crawls the rest, --window 0s crawls everything again"
         )
     if crawl.resumes:
         return (
-            f"nothing new: what {crawl.resumes[0]} left out is left out by these limits and this"
-            " scope as well; `orbweaver report` says what it is"
+            f"nothing new: these limits and this scope exclude what {crawl.resumes[0]} left"
+            " out; see `orbweaver report`"
         )
     seeds = "every seed was" if len(crawl.seeds) > 1 else "the seed was"
     return (
         f"nothing new: {seeds} crawled within the window of {text.span(crawl.window_s)};"
-        f" --window 0s crawls it again, and `{before}orbweaver explain URL` says what became of it"
+        f" --window 0s crawls it again, and `{before}orbweaver explain URL` shows its result"
     )
 
 
 def result(view: View, written: Written | None, exit_code: int) -> dict[str, Any]:
-    """Sum a crawl up for a machine."""
+    """Return the summary for JSON."""
     body: dict[str, Any] = {"type": "result", **progress.as_json(view)}
     body["nothing_new"] = progress.nothing_new(view)
     body["exit_code"] = exit_code

@@ -1,4 +1,4 @@
-"""The definition that `orbweaver init` writes: every key, with its default."""
+"""The definition that `orbweaver init` writes: every key with its default."""
 
 from __future__ import annotations
 
@@ -11,25 +11,22 @@ from orbweaver.control.definition_keys import BY_PATH, TABLES
 from orbweaver.control.spec_checks import WRITTEN
 from orbweaver.model.crawl_settings import Setting
 
-# The keys that it gives a value; of the others it shows one.
+# Keys that the definition sets. Other keys are comments.
 _GIVEN = ("seeds", "limits.pages")
 _TIMES = ("milliseconds", "seconds")
 _ABOUT_TABLES = {
-    "schedule": (
-        "# When it recurs, once `orbweaver schedule put` has said so: so often, or by cron on some"
-        " clocks.\n"
-    )
+    "schedule": ("# Schedule, for `orbweaver schedule put`: an interval, or cron in a time zone.\n")
 }
 _HEAD = """\
-# What to crawl, and how. `orbweaver check crawl.toml` says what this would do.
-# Keys that begin with # are left out: what stands there is the default, or an example (e.g.).
+# Definition of a crawl. `orbweaver check crawl.toml` shows what it does.
+# Keys behind # are not set: they show the default, or an example (e.g.).
 
 """
 _LISTS = """\
 
-# What holds for some URLs only: those in which a regular expression is found. Of each thing the
-# first rule decides that matches and says something of it: depth (of these URLs, instead of
-# limits.depth), priority, delay, window, follow (take links of the page), record.
+# Rules for URLs that match a regular expression. For each of these keys the first matching rule
+# that sets it decides: depth (instead of limits.depth), priority, delay, window, follow (whether to
+# follow links of the page), record.
 # [[rules]]  # e.g.
 # match = '^https://example\\.com/$'  # e.g.
 # priority = "high"  # e.g.
@@ -41,14 +38,14 @@ _LISTS = """\
 # follow = false  # e.g.
 # record = false  # e.g.
 
-# Whose scripts are run, by URL: the first rule decides whose regular expression is found; what none
-# is found in goes by render.mode.
+# Render mode by URL. The first rule whose regular expression matches decides. For other URLs
+# render.mode decides.
 # [[render.rules]]  # e.g.
 # match = '/shop/'  # e.g.
 # mode = "always"  # e.g.
 
-# What is taken from pages in whose URL a regular expression is found, as rows of a table of their
-# own: docs/extraction.md. `orbweaver extract URL --config crawl.toml` tries it on one page.
+# Items to extract from pages whose URL matches a regular expression. Each rule has its own table;
+# see docs/extraction.md. `orbweaver extract URL --config crawl.toml` tries the rules on one page.
 # [[items]]  # e.g.
 # name = "articles"  # e.g.
 # match = '/articles/'  # e.g.
@@ -66,7 +63,7 @@ def _lines(one: Setting) -> Iterator[str]:
 
 
 def _default(one: Setting) -> str:
-    """Write a default as TOML, which these values share with JSON."""
+    """Write a default as TOML; for these values it equals JSON."""
     write: Any = WRITTEN[one.kind] if one.kind in _TIMES else BY_PATH[one.key].codec.write
     return json.dumps(write(one.default))
 

@@ -1,4 +1,4 @@
-"""Exit codes of commands, and the error for what was typed and does not fit."""
+"""Exit codes of commands, and the error for wrong usage."""
 
 from __future__ import annotations
 
@@ -6,4 +6,4 @@ OK, FAILED, INTERRUPTED = 0, 1, 130
 
 
 class UsageError(Exception):
-    """What was typed does not fit; the text says what would."""
+    """The command line or a file is wrong. The text contains the fix."""

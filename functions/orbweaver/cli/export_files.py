@@ -1,8 +1,7 @@
-"""Writing page records into a folder, and not over other files.
+"""Export page records into a folder without overwriting files of another crawl.
 
-A folder holds exports of days, or those of crawls of one name; a later run of that crawl lies
-beside the others. Another crawl's is never touched. That, and whether the folder can be written to,
-is found out before anything is crawled.
+A folder contains exports of days, or exports of crawls with one name. A later run of a crawl adds
+to the folder. Both the owner and write access are checked before a crawl starts.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from orbweaver.exporting.run_state import UnitProgress
 
 OUT = Path("out")
-# Of an export that is told none.
+# Default formats of an export.
 FORMATS = ("jsonl", "parquet")
 # Formats of one file, by its extension (cli/one_file.py).
 SUFFIXES = {".csv": "csv", ".jsonl": "jsonl", ".parquet": "parquet"}
@@ -39,12 +38,12 @@ PROBE_BYTES = 64 * 1024
 
 
 class Unwritten(Exception):
-    """Files could not be written; the text says where and why."""
+    """Files could not be written. The text contains place and reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilesWanted:
-    """What is to be written where, and who is told how far it is."""
+    """Folder and formats of an export, and the progress callback."""
 
     folder: Path
     formats: tuple[str, ...] = FORMATS
@@ -70,7 +69,7 @@ class Written:
 
     @property
     def rows(self) -> int:
-        """How many pages there are in all."""
+        """Number of page rows."""
         return sum(manifest.rows.get(PAGES.name, 0) for manifest in self.manifests)
 
     @property
@@ -86,9 +85,9 @@ class Written:
 
 
 def check_folder(folder: Path, name: str | None, crawl_id: str | None = None) -> None:
-    """Refuse a folder that holds the files of a crawl of another name; raises UsageError.
+    """Raise UsageError if a folder contains files of a crawl with another name.
 
-    `name` None stands for all crawls together.
+    `name` None means all crawls together.
     """
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"--out: {folder} is a file: give a folder")
@@ -105,7 +104,7 @@ def check_folder(folder: Path, name: str | None, crawl_id: str | None = None) ->
 
 
 def check_writable(folder: Path) -> None:
-    """Refuse a folder that cannot be written to; raises UsageError. Nothing stays of the trial."""
+    """Raise UsageError if a folder is not writable. The check leaves no files."""
     made = [each for each in (folder, *folder.parents) if not each.exists()]
     probe = folder / f".orbweaver-{token_hex(4)}"
     try:
@@ -126,7 +125,7 @@ def check_writable(folder: Path) -> None:
 
 @contextmanager
 def _writing(folder: Path) -> Iterator[None]:
-    """Tell what the file system refuses from what a stack does; raises Unwritten."""
+    """Turn errors of the file system, but not of the stack, into Unwritten."""
     try:
         yield
     except (OSError, FolderError) as error:
@@ -137,7 +136,6 @@ def _writing(folder: Path) -> Iterator[None]:
 
 
 async def export_crawl(session: Session, crawl: Crawl, wanted: FilesWanted) -> Written:
-    """Write a crawl's records, day by day."""
     last_ms = crawl.finished_at_ms or session.ports.clock.now_ms()
     alone = _alone(session, wanted)
     with _writing(wanted.folder):
@@ -148,7 +146,7 @@ async def export_crawl(session: Session, crawl: Crawl, wanted: FilesWanted) -> W
 async def export_day(
     session: Session, day: str, crawl: Crawl | None, wanted: FilesWanted
 ) -> Written:
-    """Write a day's records, of one crawl or of all."""
+    """Write the records of a day, of one crawl or of all."""
     with _writing(wanted.folder):
         manifest = await _alone(session, wanted).export(day, crawl=crawl.id if crawl else None)
     return Written(folder=wanted.folder, manifests=(manifest,))
@@ -158,7 +156,7 @@ def _alone(session: Session, wanted: FilesWanted) -> Alone:
     say = wanted.say
 
     def tell(progress: UnitProgress) -> None:
-        # What is done with one file is not worth a word.
+        # No message for an export of a single chunk.
         if say is not None and progress.chunk > 1:
             rows = progress.rows.get(PAGES.name, 0)
             say(f"{progress.name}: {rows:,} pages in {len(progress.files)} files so far")

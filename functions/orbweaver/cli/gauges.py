@@ -1,7 +1,7 @@
-"""Crawls as metrics of Prometheus: what there is to scrape, and nothing of hosts and URLs.
+"""Prometheus metrics of crawls, without hosts and URLs.
 
-Names follow OpenMetrics: the unit before `_total`, base units, one meaning a name. Labels are ids
-of crawls, of which there are `CRAWLS_MAX` at most, and words of enums, so that series have a bound.
+Names follow OpenMetrics: unit before `_total`, base units, one meaning per name. Labels are at most
+`CRAWLS_MAX` ids of crawls and words of enums, so the number of series is bounded.
 
 Source: the OpenMetrics specification, 1.0 (prometheus.io/docs/specs/om).
 """
@@ -31,8 +31,8 @@ Samples: TypeAlias = Iterable[tuple[tuple[str, ...], float]]
 Read: TypeAlias = Callable[[Counts], Samples]
 
 CRAWLS_MAX = 50
-CUT = "Pages of which a part is cut or withheld"
-EMPTY = "Pages that are empty until their scripts have run"
+CUT = "Pages with truncated or omitted parts"
+EMPTY = "Pages that are empty until their scripts run"
 
 
 def _one(key: str) -> Read:
@@ -40,7 +40,7 @@ def _one(key: str) -> Read:
 
 
 def _within(group: str) -> Read:
-    """Read the counts of a group by what follows its name."""
+    """Return a reader of the counters of a group, with the part after its name as label."""
     prefix = f"{group}."
     return lambda total: (
         ((key.removeprefix(prefix),), total[key]) for key in sorted(total) if key.startswith(prefix)
@@ -71,26 +71,26 @@ def _metered(total: Counts) -> Samples:
     return (((term,), dollars({term: used})) for term, used in terms)
 
 
-# What is counted of a crawl: name, unit, meaning, labels beside its id; and what reads the values
-# of those labels, and a number for each, from all its counters.
+# Counters of a crawl: name, unit, meaning, labels in addition to its id, and a function that reads
+# label values and numbers from the crawl's counters.
 _COUNTERS: tuple[tuple[str, str, str, tuple[str, ...], Read], ...] = (
     ("urls_claimed", "", "URLs that belong to the crawl", (), _one("claimed")),
-    ("retries", "", "Attempts that are repeated", (), _one("retries")),
-    ("deferrals", "", "URLs that came back for a slot", (), _one("deferrals")),
+    ("retries", "", "Repeated attempts", (), _one("retries")),
+    ("deferrals", "", "URLs deferred to a later slot", (), _one("deferrals")),
     ("page", "bytes", "Bytes of pages, decoded", (), _one("bytes")),
-    ("urls_ended", "", "URLs that have an outcome, and why", ("outcome", "reason"), _ended),
-    ("links_refused", "", "Links that never became URLs", ("reason",), _within("refused")),
+    ("urls_ended", "", "URLs with an outcome, by reason", ("outcome", "reason"), _ended),
+    ("links_refused", "", "Refused links", ("reason",), _within("refused")),
     ("pages_incomplete", "", CUT, ("part",), _within(COUNTER)),
     ("pages_needing_rendering", "", EMPTY, (), _one(NEEDS_RENDERING)),
-    ("items", "", "Items that rules found, and whether they fit", ("valid",), _items),
-    ("cost", "dollars", "The estimate that a crawl's budget counts", (), _cost),
-    ("units", "", "What AWS bills, as metered", ("term",), _units),
-    ("metered", "dollars", "What that costs by list prices", ("term",), _metered),
+    ("items", "", "Extracted items, by validity", ("valid",), _items),
+    ("cost", "dollars", "Estimated cost that counts towards the budget", (), _cost),
+    ("units", "", "Metered AWS usage in billing units", ("term",), _units),
+    ("metered", "dollars", "Cost of the metered usage at list prices", ("term",), _metered),
 )
 
 
 def families(statuses: Sequence[Status], depths: Depths | None) -> Iterator[Metric]:
-    """Make all metrics of crawls and of the queue; the queue's only where it may be read."""
+    """Yield all metrics of crawls, and of the queue if its depths are known."""
     yield from _standing(statuses)
     for name, unit, meaning, labels, samples in _COUNTERS:
         family = CounterMetricFamily(
@@ -105,11 +105,12 @@ def families(statuses: Sequence[Status], depths: Depths | None) -> Iterator[Metr
 
 
 def _standing(statuses: Sequence[Status]) -> Iterator[Metric]:
-    states = StateSetMetricFamily(
-        "orbweaver_crawl_state", "The state that a crawl is in", labels=("crawl",)
-    )
+    states = StateSetMetricFamily("orbweaver_crawl_state", "State of a crawl", labels=("crawl",))
     begun = GaugeMetricFamily(
-        "orbweaver_crawl_start_timestamp", "When a crawl began", labels=("crawl",), unit="seconds"
+        "orbweaver_crawl_start_timestamp",
+        "Start time of a crawl",
+        labels=("crawl",),
+        unit="seconds",
     )
     for status in statuses:
         crawl = status.crawl
@@ -120,7 +121,9 @@ def _standing(statuses: Sequence[Status]) -> Iterator[Metric]:
 
 def _queue(depths: Depths) -> Iterator[Metric]:
     waiting = GaugeMetricFamily(
-        "orbweaver_queue_messages", "Messages of all crawls, about", labels=("state",)
+        "orbweaver_queue_messages",
+        "Approximate number of messages of all crawls",
+        labels=("state",),
     )
     for state in ("waiting", "in_work", "delayed"):
         waiting.add_metric((state,), getattr(depths, state))

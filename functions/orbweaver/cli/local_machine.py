@@ -1,6 +1,6 @@
-"""The real `Machine`: the emulator and CDK of `localstack`, and boto3 for a few questions.
+"""The real `Machine`: the emulator and CDK of `localstack`, and boto3 for some requests.
 
-Imports are made where they are needed: `orbweaver url` is not to wait for boto3.
+Imports are inside functions, so that commands like `orbweaver url` do not wait for boto3.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @contextlib.asynccontextmanager
 async def connect(settings: Settings, environment: Mapping[str, str]) -> AsyncIterator[Ports]:
-    """Open the real ports of a stack; meanwhile this process speaks to that stack alone."""
+    """Open the real ports of a stack. Meanwhile this process talks to that stack only."""
     from orbweaver.app import container
 
     others = dict.fromkeys(name for name in os.environ if name.startswith("AWS_"))
@@ -44,7 +44,7 @@ async def connect(settings: Settings, environment: Mapping[str, str]) -> AsyncIt
 
 
 def _set_variables(values: Mapping[str, str | None]) -> dict[str, str | None]:
-    """Set variables of this process, or remove them; what they were."""
+    """Set or remove environment variables; return the previous values."""
     before = {name: os.environ.get(name) for name in values}
     for name, value in values.items():
         if value is None:
@@ -55,19 +55,17 @@ def _set_variables(values: Mapping[str, str | None]) -> dict[str, str | None]:
 
 
 class ThisMachine:
-    """See the module; the client for the queues is kept, as they are asked every second."""
+    """Implements `Machine`. It keeps the SQS client, which is used every second."""
 
     def __init__(self) -> None:
         self._open = contextlib.ExitStack()
         self._queues: dict[str | None, Any] = {}
 
     def close(self) -> None:
-        """Close what is kept open."""
         self._queues.clear()
         self._open.close()
 
     def local(self) -> Mapping[int, Mapping[str, str]]:
-        """See the protocol."""
         from localstack import emulator
 
         kept = [found for found in emulator.find_all() if found.keep]
@@ -75,13 +73,11 @@ class ThisMachine:
         return {found.port: found.environment() for found in kept}
 
     def stopped(self) -> list[int]:
-        """See the protocol."""
         from localstack import emulator
 
         return emulator.stopped()
 
     def region(self, environment: Mapping[str, str]) -> str | None:
-        """See the protocol."""
         from localstack import cdk
 
         with _reaching():
@@ -90,7 +86,6 @@ class ThisMachine:
     def outputs(
         self, stack: str, environment: Mapping[str, str], say: Say
     ) -> Mapping[str, str] | None:
-        """See the protocol."""
         from localstack import deployed
 
         with _reaching(f"{up_again(self)} starts a stack on this machine"):
@@ -104,41 +99,35 @@ class ThisMachine:
         return found.outputs
 
     def usual_stack(self) -> str:
-        """See the protocol."""
         from localstack import deployment
 
         return deployment.usual_name()
 
     def stacks(self, environment: Mapping[str, str]) -> list[str]:
-        """See the protocol."""
         from localstack import deployed
 
         with _reaching():
             return deployed.names(environment)
 
     def sources(self, function: str, environment: Mapping[str, str]) -> tuple[Source, ...]:
-        """See the protocol."""
         from localstack import sources
 
         with _reaching():
             return sources.of(function, environment)
 
     def alarms(self, stack: str, environment: Mapping[str, str]) -> tuple[Alarm, ...] | None:
-        """See the protocol."""
         from localstack import alarms
 
         with _reaching():
             return alarms.of(stack, environment)
 
     def switch(self, source: Source, environment: Mapping[str, str], *, on: bool) -> bool:
-        """See the protocol."""
         from localstack import sources
 
         with _reaching():
             return sources.switch(source, environment, on=on)
 
     def variables(self, function: str, environment: Mapping[str, str]) -> Mapping[str, str]:
-        """See the protocol."""
         from botocore.exceptions import BotoCoreError, ClientError
 
         from localstack import cdk
@@ -153,14 +142,12 @@ class ThisMachine:
         return variables
 
     def context(self, stack: str, environment: Mapping[str, str]) -> Mapping[str, str]:
-        """See the protocol."""
         from localstack import deployed
 
         with _reaching():
             return deployed.context_of(stack, environment)
 
     def depths(self, settings: Settings, environment: Mapping[str, str]) -> Depths | None:
-        """See the protocol."""
         from botocore.exceptions import BotoCoreError, ClientError
 
         from localstack import cdk
@@ -184,7 +171,6 @@ class ThisMachine:
     def standing(
         self, port: int, say: Say, context: Mapping[str, str] | None = None
     ) -> Iterator[StandingStack]:
-        """See the protocol."""
         from localstack import lending, stack
 
         with contextlib.ExitStack() as use:
@@ -204,7 +190,6 @@ class ThisMachine:
     def up(
         self, port: int, context: Mapping[str, str], *, fresh: bool, say: Say
     ) -> Mapping[str, str]:
-        """See the protocol."""
         from localstack import stack
 
         with _reaching():
@@ -214,7 +199,6 @@ class ThisMachine:
         return {**stood.outputs, ENDPOINT: stood.emulator.endpoint_url}
 
     def down(self, port: int | None, say: Say) -> bool:
-        """See the protocol."""
         from localstack import emulator, stack
 
         with _reaching():
@@ -223,13 +207,12 @@ class ThisMachine:
         return any(stopped)
 
     def ports(self) -> frozenset[int]:
-        """Return the ports of the emulators that run."""
+        """Return the ports of running emulators."""
         from localstack import emulator
 
         return frozenset(found.port for found in emulator.find_all())
 
     def running(self) -> list[str]:
-        """See the protocol."""
         from localstack import api_address, deployed, emulator
         from localstack.errors import LocalStackError
 
@@ -245,10 +228,9 @@ class ThisMachine:
         return lines
 
     def lost(self) -> list[str]:
-        """See the protocol."""
         from localstack import emulator, layout, lost
 
-        emulator.find_all()  # which finds those that were killed
+        emulator.find_all()  # finds killed emulators
         return [found.told(port) for port, found in lost.of_all(layout.INSTANCES).items()]
 
     def deploy(
@@ -260,7 +242,6 @@ class ThisMachine:
         yes: bool,
         say: Say,
     ) -> Mapping[str, str]:
-        """See the protocol."""
         from localstack import deployment, emulator, stack
 
         endpoint = environment.get(ENDPOINT)
@@ -278,7 +259,6 @@ class ThisMachine:
     def destroy(
         self, environment: Mapping[str, str], context: Mapping[str, str], *, yes: bool, say: Say
     ) -> None:
-        """See the protocol."""
         from localstack import cdk, emulator
 
         endpoint = environment.get(ENDPOINT)
@@ -289,7 +269,7 @@ class ThisMachine:
 
 
 def _kept(context: dict[str, str], folder: Path) -> dict[str, str]:
-    """Copy a module of the user's own beside the emulator's state: the stack is kept as long."""
+    """Copy a custom module next to the emulator's state, which the stack needs as long."""
     if (module := context.get("extractor")) is not None:
         body = Path(module).read_bytes()
         kept = folder / "extractors" / f"{hashlib.sha256(body).hexdigest()[:16]}.py"
@@ -301,7 +281,7 @@ def _kept(context: dict[str, str], folder: Path) -> dict[str, str]:
 
 @contextlib.contextmanager
 def _reaching(hint: str = "") -> Iterator[None]:
-    """Turn errors of the local stack and of AWS's clients into this package's own error."""
+    """Turn errors of the local stack and of AWS clients into StackUnreachable."""
     from localstack.errors import LocalStackError, sentence_of
 
     try:

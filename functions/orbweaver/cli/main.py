@@ -1,4 +1,4 @@
-"""The command line's frame: from words to an exit code (those of `cli/__init__.py`)."""
+"""Entry point of the command line: run a command and return its exit code."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ from orbweaver.model.ports import Fetcher
 from orbweaver.model.version import REMEDY
 
 USAGE, UNREACHABLE = 2, 3
-# As shells report a program that SIGPIPE has ended.
+# Exit code of a program that SIGPIPE ended, as shells report it.
 CLOSED = 128 + signal.SIGPIPE
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Run one command; its exit code."""
+    """Run one command and return its exit code."""
     if _is_closed(1):
         if not _is_closed(2):
-            sys.stderr.write("standard output is closed: to run without it, send it to /dev/null\n")
+            sys.stderr.write("standard output is closed: redirect it to /dev/null instead\n")
         return CLOSED
     for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):  # a title in a script that the terminal lacks
+        if hasattr(stream, "reconfigure"):  # titles may contain characters that the terminal lacks
             stream.reconfigure(errors="replace")
     ending = _Ending()
     with contextlib.suppress(ValueError):  # not in the main thread
@@ -48,7 +48,7 @@ def main(words: Sequence[str] | None = None) -> int:
         with contextlib.closing(local_machine.ThisMachine()) as this:
             code = run(sys.argv[1:] if words is None else words, _surroundings(this))
         sys.stdout.flush()
-    except BrokenPipeError:  # `orbweaver pages ID | head` has seen enough
+    except BrokenPipeError:  # `orbweaver pages ID | head` reads no further
         for stream in (sys.stdout, sys.stderr):
             _drain(stream)
         return CLOSED
@@ -64,7 +64,7 @@ def _is_closed(descriptor: int) -> bool:
 
 
 def _drain(stream: TextIO) -> None:
-    """Have what is left in a stream go nowhere if its reader is gone; Python writes it at exit."""
+    """Discard a stream's buffer if its reader is gone, because Python flushes it at exit."""
     try:
         stream.flush()
     except BrokenPipeError:
@@ -72,7 +72,7 @@ def _drain(stream: TextIO) -> None:
 
 
 def run(words: Sequence[str], around: Surroundings) -> int:
-    """Run one command in these surroundings; its exit code."""
+    """Run one command in these surroundings and return its exit code."""
     try:
         arguments = parse(words)
         result = load(arguments.command).run(arguments, around)
@@ -86,7 +86,10 @@ def run(words: Sequence[str], around: Surroundings) -> int:
     except ModuleNotFoundError as error:
         code, said = USAGE, _lacking(error)
     except Unwritten as error:
-        code, said = exit_codes.FAILED, f"{error}: make room, or give another --out, and repeat it"
+        code, said = (
+            exit_codes.FAILED,
+            f"{error}: free disk space or give another --out, and run it again",
+        )
     except StoredNewer as error:
         around.note(f"{error}; {REMEDY} (docs/upgrade.md)")
         return UNREACHABLE
@@ -102,7 +105,7 @@ def run(words: Sequence[str], around: Surroundings) -> int:
 
 
 def _lacking(error: ModuleNotFoundError) -> str:
-    """Say which extra a command needs that is not installed; raises the error if it is none."""
+    """Name the missing extra; raises the error again if no extra contains the module."""
     from localstack import extras
 
     said = extras.told(error)
@@ -128,23 +131,23 @@ def _surroundings(this: local_machine.ThisMachine) -> Surroundings:
 
 
 def _report_jump(by_ms: int) -> None:
-    """Write a line on how the machine's clock was set while this command runs."""
+    """Report that the machine's clock was changed during this command."""
     way = "forward" if by_ms > 0 else "back"
     seconds = abs(by_ms) // 1000
     said = f"the clock of this machine was set {way} by {seconds:,} s"
-    sys.stderr.write(f"{said}: this command goes on without that\n")
+    sys.stderr.write(f"{said}: this command keeps the old time\n")
 
 
 def _allowed(this: local_machine.ThisMachine) -> Allowed:
-    """A person may ask about servers of this machine, but not about its emulators."""
+    """Allow servers of this machine, except its emulators."""
     return parse_allowed(THIS_MACHINE, this.ports())
 
 
 async def _reach(this: local_machine.ThisMachine, url: str) -> str | None:
-    """Try to connect to a server that a person named, as a worker on this machine would."""
+    """Try to connect to a server that the user named, as a local worker would."""
     from orbweaver.adapters.web.tls import without_authorities
 
-    with without_authorities():  # a tenth of the time until the first request
+    with without_authorities():  # saves a tenth of the time to the first request
         from orbweaver.adapters.web.reach import trouble_at
 
     return await trouble_at(url, _allowed(this))
@@ -152,7 +155,7 @@ async def _reach(this: local_machine.ThisMachine, url: str) -> str | None:
 
 @contextlib.asynccontextmanager
 async def _web(this: local_machine.ThisMachine) -> AsyncIterator[Fetcher]:
-    """Open the web for a question or two."""
+    """Open a fetcher for single requests."""
     from orbweaver.adapters.web.client import HttpFetcher
 
     async with contextlib.aclosing(HttpFetcher(allowed=_allowed(this))) as fetcher:
@@ -160,22 +163,22 @@ async def _web(this: local_machine.ThisMachine) -> AsyncIterator[Fetcher]:
 
 
 class _Ending:
-    """The signal that ends a command; its exit code is 128 plus the signal's number.
+    """Signal that ends a command. Its exit code is 128 plus the signal's number.
 
-    SIGTERM and SIGHUP do what Ctrl-C does: they unwind, so a crawl is paused and processes end.
+    SIGTERM and SIGHUP act like Ctrl-C: they unwind, so the crawl is paused and processes end.
     """
 
     def __init__(self) -> None:
         self.code = exit_codes.INTERRUPTED
 
     def listen(self) -> None:
-        """Handle the signals; `nohup` makes a command ignore SIGHUP, and that stays so."""
+        """Handle the signals. SIGHUP stays ignored under `nohup`."""
         signal.signal(signal.SIGTERM, self._interrupt)
         if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
             signal.signal(signal.SIGHUP, self._interrupt)
 
     def _interrupt(self, number: int, frame: FrameType | None) -> None:
-        """Do what Ctrl-C does now: asyncio puts a handler of its own there while it runs."""
+        """Call the current handler of Ctrl-C. asyncio replaces it while it runs."""
         self.code = 128 + number
         handler = signal.getsignal(signal.SIGINT)
         if callable(handler):
@@ -183,10 +186,10 @@ class _Ending:
 
 
 def _heed_interrupts() -> None:
-    """Have SIGTERM unwind a command, too, that a script has started with `&`.
+    """Make SIGTERM unwind a command that a script started with `&`.
 
-    Shells without job control have such commands ignore SIGINT (POSIX.1-2024, XCU 2.11). It is
-    ignored here as well: it is blocked, so that `_Ending` finds a handler.
+    Shells without job control make such commands ignore SIGINT (POSIX.1-2024, XCU 2.11). This keeps
+    SIGINT ineffective by blocking it, so that `_Ending` finds a handler.
     """
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT,))

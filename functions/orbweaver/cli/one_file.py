@@ -35,7 +35,7 @@ OTHERS = (TEXTS.name, CHANGES.name, INVALID_ITEMS.name)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OneFile:
-    """The file that is wanted, and its format."""
+    """Path and format of the file."""
 
     path: Path
     format: str
@@ -57,7 +57,6 @@ def one_file(out: Path | None, place: Path, formats: tuple[str, ...] | None) -> 
 
 
 async def write_one(session: Session, crawl: Crawl, wanted: OneFile) -> Written:
-    """Write a table of a crawl into one file; raises Unwritten."""
     table = table_of(crawl, wanted.path.stem)
     with TemporaryDirectory(prefix="orbweaver-") as temporary:
         parts = FilesWanted(folder=Path(temporary), formats=(wanted.format,))
@@ -86,21 +85,20 @@ async def write_one(session: Session, crawl: Crawl, wanted: OneFile) -> Written:
 
 
 def shown_as(written: Written, out: Path) -> Written:
-    """Name the file as it was typed."""
+    """Replace the path by the typed one."""
     if written.file is None:
         return written
     return replace(written, file=replace(written.file, path=out))
 
 
 def table_of(crawl: Crawl, stem: str) -> str:
-    """Name the table that the stem of a file means."""
+    """Return the table that a file's stem means."""
     if stem in {rule.name for rule in crawl.items}:
         return f"{items_folder(crawl.name)}{stem}"
     return stem if stem in OTHERS else PAGES.name
 
 
 def _join(parts: list[Path], target: Path, form: str) -> None:
-    """Write the rows of all parts into one file."""
     match form:
         case "parquet":
             _join_parquet(parts, target)
@@ -108,7 +106,7 @@ def _join(parts: list[Path], target: Path, form: str) -> None:
             with target.open("wb") as out:
                 for place, part in enumerate(parts):
                     body = part.read_bytes().removeprefix(BYTE_ORDER_MARK)
-                    # Each part begins with the names of its columns.
+                    # Each part has a header.
                     rows = body.partition(END.encode())[2] if place else BYTE_ORDER_MARK + body
                     out.write(rows)
         case _:

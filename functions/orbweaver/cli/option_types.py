@@ -1,4 +1,4 @@
-"""Values of options, read from what a person types; each error says what would have fitted."""
+"""Types of option values. Each error contains an example of a valid value."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ THRESHOLD = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,6})?)(%?)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Threshold:
-    """How many failures are too many: more than `number` of them, or per cent of all URLs."""
+    """Maximum number of failures, or maximum percentage of all URLs."""
 
     number: float
     percent: bool = False
 
     def exceeded(self, failed: int, done: int) -> bool:
-        """Whether so many failures among so many ended URLs are too many."""
+        """Return True if the failures exceed the threshold."""
         return failed * 100 > self.number * done if self.percent else failed > self.number
 
 
 def _reader(read: Callable[[str], T]) -> Callable[[str], T]:
-    """Have what does not fit said as argparse wants it."""
+    """Turn ValueError into the error of argparse."""
 
     def reading(text: str) -> T:
         try:
@@ -46,7 +46,7 @@ duration_ms = _reader(durations.duration_ms)
 duration_s = _reader(durations.duration_s)
 # `500MB`, `10GB`.
 size_bytes = _reader(amounts.size_bytes)
-# Dollars, as 1e-9 of them.
+# Dollars, in units of 1e-9.
 nanodollars = _reader(amounts.nanodollars)
 # A UTC day.
 day = _reader(check_day)
@@ -55,7 +55,7 @@ formats = _reader(formats_in)
 
 
 def count(text: str) -> int:
-    """Read a whole number; thousands may be set apart (1_000, 1,000)."""
+    """Parse a whole number with optional thousands separators (1_000, 1,000)."""
     plain = re.sub(r"(?<=\d)[_,](?=\d{3})", "", text.strip())
     if not re.fullmatch(r"[0-9]{1,12}", plain):
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number: give one like 1000")
@@ -63,21 +63,21 @@ def count(text: str) -> int:
 
 
 def positive(text: str) -> int:
-    """Read a whole number of at least 1."""
+    """Parse a whole number of at least 1."""
     if (number := count(text)) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is too few: give 1 or more")
+        raise argparse.ArgumentTypeError(f"{text!r} is too small: give 1 or more")
     return number
 
 
 def store_folder(text: str) -> Path:
-    """Read the folder of a store, which holds nothing else."""
+    """Parse the folder of a store. It must not be the current folder."""
     if (folder := Path(text)) == Path():
-        raise argparse.ArgumentTypeError("give a folder of its own, like --store crawls")
+        raise argparse.ArgumentTypeError("give a separate folder, like --store crawls")
     return folder
 
 
 def threshold(text: str) -> Threshold:
-    """Read how many failures are too many: `10` or `2.5%`."""
+    """Parse a threshold of failures: `10` or `2.5%`."""
     match = THRESHOLD.fullmatch(text.strip())
     if match is None or ("." in match[1] and not match[2]):
         raise argparse.ArgumentTypeError(
@@ -87,31 +87,30 @@ def threshold(text: str) -> Threshold:
 
 
 def one_of(words: Sequence[str]) -> Callable[[str], str]:
-    """Make a reader of one word out of several."""
+    """Make a parser for one of several words."""
 
     def read(text: str) -> str:
         if text in words:
             return text
         near = difflib.get_close_matches(text.lower(), words, n=1)
         hint = f"did you mean {near[0]}? It takes " if near else "give "
-        raise argparse.ArgumentTypeError(f"{text!r} does not fit: {hint}{_listed(words)}")
+        raise argparse.ArgumentTypeError(f"{text!r} is invalid: {hint}{_listed(words)}")
 
     return read
 
 
 def pair(text: str) -> tuple[str, str]:
-    """Read KEY=VALUE."""
     key, sign, value = text.partition("=")
     if not sign or not key:
-        raise argparse.ArgumentTypeError(f"{text!r} does not fit: give KEY=VALUE")
+        raise argparse.ArgumentTypeError(f"{text!r} is invalid: give KEY=VALUE")
     return key, value
 
 
 def header(text: str) -> tuple[str, str]:
-    """Read `Name: value`; whether it may be sent is the plan's business."""
+    """Parse `Name: value`. The plan checks whether it may be sent."""
     name, colon, value = text.partition(":")
     if not colon:
-        # Without its value: it may be a secret.
+        # The error omits the value, because it may be a secret.
         raise argparse.ArgumentTypeError("a header is a name, a colon and a value: 'Name: value'")
     return name.strip(" "), value.strip(" ")
 

@@ -1,6 +1,6 @@
 """The session of a command: its output, its machine, and the open ports.
 
-Tests put their own in the place of each.
+Tests replace each of them.
 """
 
 from __future__ import annotations
@@ -49,18 +49,18 @@ if TYPE_CHECKING:
 
 LOCAL_POLL_S = 1.0
 AWS_POLL_S = 3.0
-# How old the picture becomes on the screen before it is drawn anew, with its age.
+# Interval at which the screen is redrawn with the age of the reading.
 TICK_S = 1.0
-# A stack that has never answered, and one that did: networks come back, laptops wake up.
+# Limits for a stack that never answered, and for one that did: networks come back, laptops wake up.
 POLL_FAILURES_MAX = 5
 SILENCE_MS_MAX = 5 * 60_000
 LOCAL_SILENCE_MS_MAX = 60_000
-_PAUSES = "Ctrl-C pauses the crawl; the same command goes on with it"
-_LEAVES = "Ctrl-C ends the watching; the crawl goes on"
+_PAUSES = "Ctrl-C pauses the crawl; the same command continues it"
+_LEAVES = "Ctrl-C stops watching; the crawl continues"
 
 
 class Stalled(Exception):
-    """A crawl has not ended, and nothing is left that could end it."""
+    """The crawl has not ended, and nothing is left that could end it."""
 
     def __init__(self, view: View) -> None:
         super().__init__(view.reading.status.crawl.id)
@@ -69,7 +69,7 @@ class Stalled(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """Everything outside a command; `folder` is where relative paths begin."""
+    """Everything outside a command. Relative paths start at `folder`."""
 
     out: TextIO
     err: TextIO
@@ -83,13 +83,12 @@ class Surroundings:
     reach: Reach | None = None
 
     def confirmed(self, question: str) -> bool:
-        """Ask a person at the terminal; whether the answer is yes."""
+        """Ask a question at the terminal; return True for yes."""
         self.err.write(f"{question} (y/N) ")
         self.err.flush()
         return self.stdin.readline().strip().lower() in ("y", "yes")
 
     def display(self, arguments: argparse.Namespace) -> Display:
-        """Choose how progress is shown."""
         if arguments.json:
             return JsonDisplay(self.out)
         if self.out.isatty() and self.environment.get("TERM", "") not in ("", "dumb"):
@@ -98,12 +97,12 @@ class Surroundings:
         return Lines(self.out)
 
     def write(self, *lines: str) -> None:
-        """Write to the standard output; no control character reaches a terminal."""
+        """Write to the standard output. On a terminal control characters are escaped."""
         for line in lines:
             print(shown(line, self.out), file=self.out, flush=True)
 
     def pour(self, body: bytes) -> None:
-        """Write bytes to the standard output as they are; a terminal gets them as clean text."""
+        """Write bytes unchanged to the standard output. On a terminal they become clean text."""
         buffer = getattr(self.out, "buffer", None)
         if buffer is None or self.out.isatty():
             self.write(clean_lines(body.decode("utf-8", "replace")))
@@ -113,61 +112,61 @@ class Surroundings:
         buffer.flush()
 
     def note(self, *lines: str) -> None:
-        """Write to the standard error, where it is in no pipe's way."""
+        """Write to the standard error, which does not disturb pipes."""
         for line in lines:
             print(shown(line, self.err), file=self.err, flush=True)
 
 
 def shown(line: str, out: TextIO) -> str:
-    """Make control characters visible where a terminal would obey them; a file gets them."""
+    """Escape control characters for a terminal, but not for a file."""
     return visible(line) if out.isatty() else line
 
 
 def note_older(around: Surroundings, crawl: Crawl, newest: Crawl) -> None:
-    """Say that an answer is about an older run, because the newest of the name fetched nothing."""
+    """Report that an answer is about an older run, because the newest one fetched nothing."""
     if crawl.id != newest.id:
-        around.note(f"{newest.id} fetched nothing: this is of {crawl.id}, a run before it")
+        around.note(f"{newest.id} fetched nothing: this is about {crawl.id}, an earlier run")
 
 
 class Place(Protocol):
-    """The stack or store that a session is with: its queues, and what works on them."""
+    """The stack or store of a session: its queues and workers."""
 
     @property
     def poll_s(self) -> float:
-        """How often a crawl is read that is watched."""
+        """Interval of reading a watched crawl."""
 
     @property
     def silence_ms_max(self) -> int:
-        """After what silence watching is given up."""
+        """Silence after which watching fails."""
 
     @property
     def billed(self) -> bool:
-        """Whether what it uses is paid for."""
+        """Whether its use costs money."""
 
     @property
     def busy(self) -> bool:
-        """Whether workers of others may be working on what is queued."""
+        """Whether workers of other processes may be active."""
 
     @property
     def left_in_work(self) -> Mapping[str, int]:
         """Pages that killed processes had in work, by crawl, as far as they are known."""
 
     async def depths(self) -> Depths | None:
-        """Count the messages on the queues; None if that may not be read."""
+        """Count queued messages; None without permission."""
 
     async def waiting(self, status: Status) -> tuple[str, ...]:
-        """Say what single URLs of a crawl wait for, where the queues can be read."""
+        """Return what single URLs of a crawl wait for; empty if the queues cannot be read."""
 
     async def idle_workers(self) -> str | None:
-        """Say that nothing works on what is queued; None if something does, or it is unknown."""
+        """Return a warning if no worker runs; None if one does, or if it is unknown."""
 
     def reclaimed(self) -> bool:
-        """Have messages of workers that were killed be due; whether surely no worker is at work."""
+        """Release the messages of killed workers. Return True if certainly no worker is active."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StackPlace:
-    """A stack; `workers` are the names of its worker and its renderer, where it says them."""
+    """A stack. `workers` names its worker and its renderer, if its outputs contain them."""
 
     machine: Machine
     settings: Settings
@@ -183,25 +182,21 @@ class StackPlace:
 
     @property
     def poll_s(self) -> float:
-        """See the protocol."""
         return LOCAL_POLL_S if self._is_local else AWS_POLL_S
 
     @property
     def silence_ms_max(self) -> int:
-        """See the protocol."""
         return LOCAL_SILENCE_MS_MAX if self._is_local else SILENCE_MS_MAX
 
     async def depths(self) -> Depths | None:
-        """See the protocol."""
         return await asyncio.to_thread(self.machine.depths, self.settings, self.environment)
 
     async def waiting(self, status: Status) -> tuple[str, ...]:
-        """See the protocol: a queue of AWS hands messages to workers alone."""
+        """Return nothing, because SQS hands messages to workers only."""
         del status
         return ()
 
     async def idle_workers(self) -> str | None:
-        """See the protocol."""
         if not self.workers:
             return None
         try:
@@ -215,7 +210,7 @@ class StackPlace:
         return "All workers are off. Switch them on with `orbweaver workers on`."
 
     def reclaimed(self) -> bool:
-        """See the protocol: the queues of a stack do so, and an invocation may be under way."""
+        """Return False: SQS releases messages itself, and an invocation may be running."""
         return False
 
 
@@ -229,10 +224,10 @@ class Session:
     place: Place
 
     async def watch(self, crawl_id: str, display: Display) -> View:
-        """Show a crawl until it has ended; raises Stalled if it never will.
+        """Show a crawl until it ends; raises Stalled if it never will.
 
-        A stack that does not answer for a while is asked on, and the last picture shown with its
-        age; raises Transient in the end.
+        While the stack does not answer, this keeps trying and shows the age of the last reading.
+        Raises Transient in the end.
         """
         meter, view, failures = ProgressMeter(), None, 0
         tick_s = min(TICK_S, self.place.poll_s)
@@ -259,7 +254,7 @@ class Session:
     async def _read_meanwhile(
         self, crawl_id: str, view: View | None, display: Display
     ) -> StatusReading:
-        """Read a crawl, and show how old the picture is for as long as that takes."""
+        """Read a crawl, and meanwhile show the age of the last reading."""
         reading = asyncio.ensure_future(self.read_closely(crawl_id, ended=True))
         try:
             while not (await asyncio.wait({reading}, timeout=TICK_S))[0]:
@@ -273,9 +268,9 @@ class Session:
         return replace(view, age_ms=max(0, self.ports.clock.now_ms() - view.reading.status.at_ms))
 
     async def read_closely(self, which: str | None, *, ended: bool = False) -> StatusReading:
-        """Read a crawl as `read` does, and of a store which links wait, which may take 0.3 s.
+        """Read a crawl as `read` does, with the waiting links of a store, which may take 0.3 s.
 
-        `ended`: these only once the crawl has ended. Of a stack a report says it.
+        `ended`: read these links only after the crawl has ended. For a stack, `report` lists them.
         """
         reading = await self.read(which)
         if reading.billed or (ended and reading.status.crawl.state is not State.FINISHED):
@@ -289,7 +284,7 @@ class Session:
         return replace(reading, spared=spared)
 
     async def read(self, which: str | None) -> StatusReading:
-        """Read a crawl, the queue, and the hosts of what the crawl began with."""
+        """Read a crawl, the queue depths, and the hosts of the seeds."""
         reader = StatusReader(
             control=self.control,
             hosts=self.ports.hosts,
@@ -307,7 +302,6 @@ async def opened(
     environment: Mapping[str, str],
     workers: tuple[str, ...] = (),
 ) -> AsyncIterator[Session]:
-    """Connect to a stack."""
     async with around.connect(settings, environment) as ports:
         place = StackPlace(
             machine=around.machine, settings=settings, environment=environment, workers=workers
@@ -316,7 +310,6 @@ async def opened(
 
 
 def stack_session(ports: PortSet, place: StackPlace) -> Session:
-    """Make the session of an open stack."""
     return Session(control=control_of(ports), ports=ports, settings=place.settings, place=place)
 
 
@@ -329,7 +322,7 @@ def store_session(
 ) -> Session:
     """Make the session of an open store.
 
-    `works`: this command works on it. `busy`: so did others before.
+    `works`: this command has workers. `busy`: other processes had workers before.
     """
     place = StorePlace(ports=ports, works=works, busy=busy, left_in_work=left_in_work)
     return Session(
@@ -341,7 +334,6 @@ def store_session(
 
 
 def environment_in(arguments: argparse.Namespace, around: Surroundings) -> Mapping[str, str]:
-    """Choose the environment that the options name."""
     return environment_of(
         arguments.target,
         around.machine,
@@ -356,10 +348,10 @@ def environment_in(arguments: argparse.Namespace, around: Surroundings) -> Mappi
 async def chosen(
     arguments: argparse.Namespace, around: Surroundings, *, writes: bool = False, works: int = 0
 ) -> AsyncIterator[Session]:
-    """Open the store, or connect to the stack, that the options and the environment name.
+    """Open the store or stack that the options and the environment name.
 
-    A store that this user can only read is refused where the command `writes`, else by the first
-    thing that would. With `works`, so many processes work on a store.
+    A read-only store is refused at once if the command `writes`, else at the first write. With
+    `works`, this many processes work on a store.
     """
     if (folder := store_of(arguments, around.folder, around.environment)) is not None:
         busy = has_workers(folder)

@@ -1,16 +1,15 @@
-"""The stack of a command, and what must be known of it.
+"""Choice of a command's stack, and its settings.
 
 Rules
-- `--port` names a stack on this machine, `--target` decides else; without both the endpoint in the
-  environment, a stack that runs on this machine, and then the AWS account that the environment
-  names. Where several run and none is named, it is said which was taken.
-- The region is that of `--region`, `AWS_REGION`, `AWS_DEFAULT_REGION` or the profile, in this
-  order, for every client: both variables name it from then on. Without one a command ends.
-- The names of a stack's parts are its outputs; its limits are the variables of its worker, so that
-  records are looked for where the worker of that very stack puts them.
-- A stack on this machine may crawl this machine, and always may: nothing is deployed anew for it.
-  Of the machine it reaches what a crawl's seeds name (model/redacted_names.py), and never the
-  emulator.
+- `--port` names a stack on this machine, and `--target` names local or aws. Without both the order
+  is: the endpoint in the environment, a stack that runs on this machine, the AWS account of the
+  environment. If several run and none is named, a note reports the chosen one.
+- The region comes from `--region`, `AWS_REGION`, `AWS_DEFAULT_REGION` or the profile, in this
+  order. Both variables are set to it for every client. Without a region the command fails.
+- The names of a stack's resources are its outputs. Its limits are the variables of its worker, so
+  that records are read where that worker writes them.
+- A stack on this machine may crawl servers of this machine without a new deployment. It reaches
+  only servers that the seeds name (model/redacted_names.py), and never the emulator.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ NAMES = {
     "StarterFunctionArn": "starter_function",
     "FailedCallsQueueArn": "failed_calls_queue",
 }
-# What not every stack has.
+# Outputs that only some stacks have.
 EXTRA = {
     "RenderQueueUrl": "render_queue_url",
     "Database": "database",
@@ -64,12 +63,12 @@ WORKER, RENDERER = "WorkerFunction", "RendererFunction"
 
 
 class StackUnreachable(Exception):
-    """There is no stack to speak to; the text says what to run."""
+    """The stack cannot be reached. The text contains the command to run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StandingStack:
-    """A stack on this machine; `started` says that this command started its emulator."""
+    """A stack on this machine. `started` is True if this command started its emulator."""
 
     environment: Mapping[str, str]
     outputs: Mapping[str, str]
@@ -78,73 +77,70 @@ class StandingStack:
 
 
 class Machine(Protocol):
-    """What the commands ask of this machine, and of the account behind an environment."""
+    """Access to this machine, and to the account of an environment."""
 
     def region(self, environment: Mapping[str, str]) -> str | None:
-        """Return the region that the profile of an environment names."""
+        """Return the region of the environment's profile."""
 
     def local(self) -> Mapping[int, Mapping[str, str]]:
-        """Return the environments of the stacks that run on this machine, by port.
-
-        The one to take where none is named comes first.
-        """
+        """Return the environments of this machine's running stacks by port, default first."""
 
     def stopped(self) -> list[int]:
-        """Return the ports of stacks whose state is kept and that do not run, used last first."""
+        """Return the ports of stopped stacks with kept state, most recently used first."""
 
     def outputs(
         self, stack: str, environment: Mapping[str, str], say: Say
     ) -> Mapping[str, str] | None:
-        """Return a stack's outputs, None if there is none; raises Unreachable.
+        """Return a stack's outputs, None if there is no such stack; raises StackUnreachable.
 
-        One that is being updated is told of, and can be spoken to.
+        A stack that is being updated is reported, and can be used.
         """
 
     def usual_stack(self) -> str:
-        """Name the stack that is deployed where no name is given: that of cdk.json, if any."""
+        """Return the default stack name, from cdk.json if it has one."""
 
     def stacks(self, environment: Mapping[str, str]) -> list[str]:
-        """Name the stacks of this product that are in an account and region."""
+        """Return the Orbweaver stacks of an account and region."""
 
     def sources(self, function: str, environment: Mapping[str, str]) -> tuple[Source, ...]:
-        """List the event sources of a function; raises Unreachable."""
+        """List the event sources of a function; raises StackUnreachable."""
 
     def alarms(self, stack: str, environment: Mapping[str, str]) -> tuple[Alarm, ...] | None:
-        """List the alarms of a stack; None if they may not be read. Raises Unreachable."""
+        """List the alarms of a stack; None without permission. Raises StackUnreachable."""
 
     def switch(self, source: Source, environment: Mapping[str, str], *, on: bool) -> bool:
-        """Switch an event source; False if it takes no update now. Raises Unreachable."""
+        """Switch an event source; False if it cannot be updated now. Raises StackUnreachable."""
 
     def variables(self, function: str, environment: Mapping[str, str]) -> Mapping[str, str]:
-        """Return a function's variables; none if they may not be read."""
+        """Return a function's environment variables; empty without permission."""
 
     def context(self, stack: str, environment: Mapping[str, str]) -> Mapping[str, str]:
-        """Return the context keys that a stack was deployed with; raises Unreachable."""
+        """Return the context keys of a stack's deployment; raises StackUnreachable."""
 
     def depths(self, settings: Settings, environment: Mapping[str, str]) -> Depths | None:
-        """Count the messages on the queues; None if that may not be read."""
+        """Count queued messages; None without permission."""
 
     def standing(
         self, port: int, say: Say, context: Mapping[str, str] | None = None
     ) -> AbstractContextManager[StandingStack]:
-        """Have a stack on this machine for the length of a block; stop what was started.
+        """Provide a stack on this machine within the context. Stop it if this call started it.
 
-        `context` is deployed on top of what it was deployed with.
+        `context` is deployed in addition to the existing keys.
         """
 
     def up(
         self, port: int, context: Mapping[str, str], *, fresh: bool, say: Say
     ) -> Mapping[str, str]:
-        """Have a stack stand on this machine; its outputs, and the endpoint."""
+        """Start a stack on this machine. Return its outputs and the endpoint."""
 
     def down(self, port: int | None, say: Say) -> bool:
         """Stop the emulator of a port, or all; False if none ran."""
 
     def running(self) -> list[str]:
-        """Describe the emulators that run, a line each, below it the addresses of their APIs."""
+        """Describe the running emulators, a line each, followed by the addresses of their APIs."""
 
     def lost(self) -> list[str]:
-        """Say what emulators have lost that were killed and not started again, a line each."""
+        """Describe the data that killed emulators have lost, a line each."""
 
     def deploy(
         self,
@@ -155,12 +151,11 @@ class Machine(Protocol):
         yes: bool,
         say: Say,
     ) -> Mapping[str, str]:
-        """Deploy the stack with what it was deployed with, unless `reset`; its outputs."""
+        """Deploy the stack with its existing context, unless `reset`. Return its outputs."""
 
     def destroy(
         self, environment: Mapping[str, str], context: Mapping[str, str], *, yes: bool, say: Say
-    ) -> None:
-        """Remove the stack."""
+    ) -> None: ...
 
 
 def environment_of(
@@ -172,7 +167,7 @@ def environment_of(
     port: int | None = None,
     note: Say = lambda _: None,
 ) -> Mapping[str, str]:
-    """Choose the environment to speak to a stack in; raises Unreachable."""
+    """Choose the environment of a stack; raises StackUnreachable."""
     if port is not None:
         return _on_port(port, machine)
     if target != "aws" and (target == "local" or not environment.get(ENDPOINT)):
@@ -181,7 +176,7 @@ def environment_of(
             taken, *others = local
             named = " or ".join(f"--port {other}" for other in others)
             many = f"{len(local)} stacks run on this machine"
-            note(f"{many}; this is the one on port {taken}: {named} for another")
+            note(f"{many}; using the one on port {taken}: {named} selects another")
         if local:
             return next(iter(local.values()))
         if target == "local":
@@ -201,18 +196,18 @@ def _on_port(port: int, machine: Machine) -> Mapping[str, str]:
 
 
 def port_option(port: int) -> str:
-    """Write the option that names a stack on this machine, if it needs to be named."""
+    """Return the option that names a stack on this machine; empty for the default port."""
     return "" if port == PORT else f" --port {port}"
 
 
 def up_again(machine: Machine) -> str:
-    """Write the command that starts the stack of this machine that was used last, or a new one."""
+    """Return the command that starts the last used stack of this machine, or a new one."""
     stopped = machine.stopped()
     return f"`orbweaver local up{port_option(stopped[0]) if stopped else ''}`"
 
 
 def export_line(endpoint: str) -> str:
-    """Write the line that has any client of AWS speak to an emulator, in whatever shell."""
+    """Return the shell line that points any AWS client to an emulator."""
     values = {
         ENDPOINT: endpoint,
         **dict.fromkeys(REGIONS, EMULATOR_REGION),
@@ -243,7 +238,7 @@ def _in_region(
 def outputs_of(
     stack: str, machine: Machine, environment: Mapping[str, str], say: Say
 ) -> Mapping[str, str]:
-    """Learn a stack's parts; raises Unreachable."""
+    """Return a stack's outputs; raises StackUnreachable."""
     outputs = machine.outputs(stack, environment, say)
     if outputs is None:
         where = environment.get(ENDPOINT) or "this AWS account and region"
@@ -255,33 +250,32 @@ def outputs_of(
 
 
 def workers_of(outputs: Mapping[str, str]) -> tuple[str, ...]:
-    """Name the functions that take packs, as far as a stack says: worker and renderer."""
+    """Return the functions that process packs, worker and renderer, as far as outputs name them."""
     return tuple(outputs[name] for name in (WORKER, RENDERER) if name in outputs)
 
 
 def sources_of(
     functions: Iterable[str], machine: Machine, environment: Mapping[str, str]
 ) -> tuple[Source, ...]:
-    """List the event sources of functions; raises Unreachable."""
+    """List the event sources of functions; raises StackUnreachable."""
     return tuple(source for one in functions for source in machine.sources(one, environment))
 
 
 def settings_of(
     stack: str, machine: Machine, environment: Mapping[str, str], say: Say = lambda _: None
 ) -> Settings:
-    """Learn a stack's parts and limits; raises Unreachable."""
+    """Return a stack's settings; raises StackUnreachable."""
     return settings_from(outputs_of(stack, machine, environment, say), machine, environment)
 
 
 def settings_from(
     outputs: Mapping[str, str], machine: Machine, environment: Mapping[str, str]
 ) -> Settings:
-    """Make settings of a stack's outputs and its worker's variables."""
+    """Build settings from a stack's outputs and its worker's variables."""
     missing = [name for name in NAMES if name not in outputs]
     if missing:
         raise StackUnreachable(
-            f"the stack does not say its {', '.join(missing)}: bring it up to date with"
-            " `orbweaver deploy`"
+            f"the stack lacks the outputs {', '.join(missing)}: update it with `orbweaver deploy`"
         )
     values: dict[str, str] = {}
     if WORKER in outputs:
@@ -289,7 +283,7 @@ def settings_from(
         values = {key: value for key, value in found.items() if key.startswith(PREFIX)}
     known = {**NAMES, **{name: field for name, field in EXTRA.items() if name in outputs}}
     names = {PREFIX + field.upper(): outputs[name] for name, field in known.items()}
-    # So that no crawl is begun at the stack itself.
+    # Prevents a crawl that starts at the stack itself.
     own = {name: environment[name] for name in (ENDPOINT,) if name in environment}
     try:
         return Settings.from_environment({**values, **names, **own})

@@ -1,8 +1,8 @@
-"""The store of a command: a folder on this machine that holds crawls, without a stack.
+"""Choice of a command's store: a folder on this machine with crawls, without a stack.
 
-A command works on the store `.orbweaver` of the folder that it is typed in; `--store DIR` names
-another one, and `--target`, `--port` or an endpoint in the environment a stack instead.
-`crawl` and `serve` make a store where there is none; every other command takes a stack then.
+The default is `.orbweaver` in the current folder. `--store DIR` names another one. `--target`,
+`--port` or an endpoint in the environment names a stack instead. `crawl` and `serve` create a
+missing store. Every other command uses a stack then.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ def store_of(
     *,
     makes: bool = False,
 ) -> Path | None:
-    """Choose the store that a command works on; None where that is a stack.
+    """Return the store that a command uses; None for a stack. Raises UsageError.
 
-    `makes`: the command makes one where there is none. Raises UsageError.
+    `makes`: the command creates a missing store.
     """
     given: Path | None = arguments.store
     names_stack = arguments.target is not None or arguments.port is not None
@@ -66,7 +66,6 @@ def store_of(
 
 
 def is_store(folder: Path) -> bool:
-    """Whether a folder holds a store."""
     from orbweaver.app.store_ports import FILE
 
     try:
@@ -77,10 +76,10 @@ def is_store(folder: Path) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StorePlace:
-    """A store, for a session (cli/session.py)."""
+    """A store as the place of a session (cli/session.py)."""
 
     ports: StorePorts
-    # Whether this very command works on what is queued, and whether others did before.
+    # Whether this command has workers, and whether other processes had some before.
     works: bool = False
     busy: bool = False
     poll_s: float = POLL_S
@@ -90,7 +89,6 @@ class StorePlace:
     left_in_work: Mapping[str, int] = field(default_factory=dict)
 
     async def depths(self) -> Depths | None:
-        """See the protocol."""
         from orbweaver.adapters.sqlite.messages import QueueName
         from orbweaver.app.store_runner import LANES
 
@@ -105,7 +103,6 @@ class StorePlace:
         )
 
     async def waiting(self, status: Status) -> tuple[str, ...]:
-        """See the protocol."""
         counters = status.counters
         if status.crawl.state is State.FINISHED or counters.claimed <= counters.done:
             return ()
@@ -116,7 +113,6 @@ class StorePlace:
         return tuple(words_of(queued, status.at_ms, self.ports.settings.fetch_total_s))
 
     async def idle_workers(self) -> str | None:
-        """See the protocol."""
         from orbweaver.adapters.sqlite.processes import StoreProcesses
 
         if self.works or StoreProcesses(self.ports.folder).alive():
@@ -124,7 +120,6 @@ class StorePlace:
         return "No workers running. Start them with `orbweaver serve`."
 
     def reclaimed(self) -> bool:
-        """See the protocol."""
         from orbweaver.adapters.sqlite.processes import StoreProcesses
 
         processes = StoreProcesses(self.ports.folder)
@@ -151,7 +146,7 @@ async def pages_left_in_work(folder: Path, environment: Mapping[str, str]) -> Ma
 
 
 def option_again(given: Path | None) -> str:
-    """Write the option that names a store, if it needs to be named."""
+    """Return the option that names a store; empty for the default."""
     return "" if given is None else f" --store {shlex.quote(str(given))}"
 
 
@@ -166,10 +161,10 @@ async def opened_store(
     extractors: Mapping[str, Extractor] | None = None,
     further: FurtherProcesses | None = None,
 ) -> AsyncIterator[StorePorts]:
-    """Open a store; with `works`, so many processes work on what is queued, this one included.
+    """Open a store. With `works`, this many processes work on the queue, including this one.
 
-    `further` are the others, where these have been started already. Without `works` and `writes` it
-    may be one that this user can only read.
+    `further` are the other processes, if they have been started already. Without `works` and
+    `writes` the store may be read-only.
     """
     from orbweaver.app.store_runner import (
         connect_store,

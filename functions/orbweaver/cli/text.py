@@ -1,8 +1,7 @@
-"""Words and numbers as a person reads them; nothing that a page said may steer the terminal.
+"""Texts and numbers for people. Text from web pages cannot control the terminal.
 
-Control characters (C0, C1, DEL), the marks that turn the direction of writing, and halves of
-surrogate pairs are taken out of what came from the web; ends of lines become spaces. What a
-command writes to a terminal beside that, has them written out.
+`clean` removes control characters (C0, C1, DEL), direction marks and lone surrogates from text of
+the web, and turns line breaks into spaces. `visible` escapes them in all other terminal output.
 """
 
 from __future__ import annotations
@@ -39,17 +38,17 @@ __all__ = [
 
 
 def clean(text: str) -> str:
-    """Take out whatever could do more than be read."""
+    """Remove control characters; line breaks become spaces."""
     return UNSAFE.sub("", BREAKS.sub(" ", SEQUENCES.sub("", text)))
 
 
 def clean_lines(text: str) -> str:
-    """Do the same for every line, so that lines stay."""
+    """Clean each line, and keep line breaks."""
     return "\n".join(map(clean, text.splitlines()))
 
 
 def visible(text: str) -> str:
-    """Write control characters out as Python writes them; tabs and ends of lines stay."""
+    """Escape control characters as Python does; tabs and line breaks stay."""
     return UNSAFE.sub(_written_out, text)
 
 
@@ -58,13 +57,13 @@ def _written_out(found: re.Match[str]) -> str:
 
 
 def cut(text: str, chars_max: int) -> str:
-    """Clean a text and shorten it to so many characters."""
+    """Clean a text and truncate it to `chars_max` characters."""
     text = clean(text)
     return text if len(text) <= chars_max else text[: chars_max - 1] + "…"
 
 
 def labelled(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Have a label stand once for all rows in a row that it belongs to."""
+    """Keep a label only in the first of consecutive rows with the same label."""
     return [
         (label if place == 0 else "", said)
         for label, those in itertools.groupby(pairs, itemgetter(0))
@@ -75,7 +74,7 @@ def labelled(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
 def table(
     rows: Sequence[Sequence[str]], *, right: Sequence[int] = (), indent: int = 0
 ) -> list[str]:
-    """Set rows out in columns, two spaces apart; `right` names the columns of numbers.
+    """Format rows as columns, two spaces apart. `right` lists right-aligned columns.
 
     Cells are cleaned.
     """

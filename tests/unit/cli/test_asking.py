@@ -39,12 +39,12 @@ def test_hosts(stage: Stage) -> None:
         "host                   claimed  ended  failed  queued   delay  robots.txt       next"
         " request\n"
         "https://example.com      1,200    200       3   1,000  250 ms  not fetched yet  in 1:35;"
-        " 2 requests without an answer\n"
+        " 2 requests without a response\n"
         "https://other.example        1      0       0       1  250 ms  not fetched yet  not"
         " before 2026-11-21 09:01:00 UTC: it answered 429 or 503\n"
         "https://third.example        -      -       -       -  250 ms  not fetched yet  now\n"
     )
-    assert stage.noted == f"-: {ID} counts the first hosts that it began at\n"
+    assert stage.noted == f"-: not counted; {ID} counts only its first hosts\n"
 
 
 def test_hosts_for_machines(stage: Stage) -> None:
@@ -103,7 +103,7 @@ def test_report_says_what_may_be_done(stage: Stage) -> None:
     ]
     stage.run("status shop --watch")
     assert stage.run("report shop") == 0
-    assert "remedy: --exclude spares the requests, --bodies all stores such files" in stage.said
+    assert "remedy: --exclude avoids the requests, --bodies all stores such files" in stage.said
     assert f"`orbweaver explain URL` names the page with the link; `orbweaver retry {ID}`" in (
         stage.said
     )
@@ -127,7 +127,10 @@ def test_report_leaves_out_what_was_crawled_after_all(ended: Stage) -> None:
     assert ended.run("report shop") == 0
     assert ended.said.splitlines()[2:6] == [
         "links that were not followed: 4",
-        "  4  scope  it does not belong to the crawl; 2 of 4 examples were crawled by another way",
+        (
+            "  4  scope  it does not belong to the crawl;"
+            " 2 of 4 examples were crawled through another link"
+        ),
         f"      {SITE}/deep",
         "      no url",
     ]
@@ -171,7 +174,7 @@ def test_report_says_where_the_requests_went(stage: Stage) -> None:
         f"         1                1                                 $0  {SITE}/x/0",
         f"      {SITE}/x/1",
         "",
-        "patterns for kinds without items, links or texts of their own: 30 requests less, $0",
+        "patterns for kinds without items, links or unique texts: saves 30 requests, $0",
         "  --exclude '^https://example\\.com/log-in\\?to=[^&;]*$'   30 requests, $0",
     ]
     assert stage.run("report shop --json --records 11") == 0
@@ -195,4 +198,4 @@ def test_report_sums_up_small_kinds(stage: Stage) -> None:
 def test_a_crawl_that_has_left_nothing_out(stage: Stage) -> None:
     """That is said, too."""
     assert stage.run("report shop") == 0
-    assert stage.said == f"{ID} has left nothing out\n"
+    assert stage.said == f"{ID} left nothing out\n"

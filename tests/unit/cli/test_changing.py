@@ -33,9 +33,9 @@ def test_edit_by_options(stage: Stage) -> None:
     assert (crawl.depth_max, crawl.duration_max_s, crawl.include) == (4, 7_200, ("/p",))
     assert "limits.pages            9 -> 5\n" in stage.said
     assert 'scope.include           [] -> ["/p"]\n' in stage.said
-    assert f"{ID}: it takes hold within 5 s" in stage.noted
+    assert f"{ID}: it takes effect within 5 s" in stage.noted
     assert stage.run("edit shop --max-pages 5") == 0
-    assert (stage.said, stage.noted) == ("", f"{ID} is like that already\n")
+    assert (stage.said, stage.noted) == ("", f"{ID} has these values already\n")
 
 
 def test_edit_by_a_definition(stage: Stage) -> None:
@@ -58,7 +58,7 @@ def test_edit_by_a_definition(stage: Stage) -> None:
         ("edit shop", "nothing to change is given: it takes scope.include"),
         ("edit shop --max-pages 0", "orbweaver edit: 1 problem\n  --max-pages: 0 does not fit"),
         ("edit shop --exclude (", "--exclude: '('"),
-        ("edit shop --name other", "there is no option --name"),
+        ("edit shop --name other", "unknown option --name"),
         ("edit shop --max-page 3", "did you mean --max-pages?"),
         ("edit shop --config none.toml", "there is no none.toml"),
         ("edit shop --config shop.toml", "2 problems\n  window: there is no such key"),
@@ -147,9 +147,9 @@ def test_a_retry_that_has_not_ended_is_not_begun_again(failed: Stage) -> None:
     assert failed.run("retry shop") == 0
     failed.clock.at_ms += 1000
     assert failed.run(f"retry {ID}") == 0
-    assert f"2 URLs of {ID} in 1 run, begun already: orbweaver status {RETRY}" in failed.noted
+    assert f"2 URLs of {ID} in 1 run, already started: orbweaver status {RETRY}" in failed.noted
     assert failed.run("retry shop") == 0
-    words = f"nothing failed in {RETRY} so far: it already asks again for what failed in {ID},"
+    words = f"nothing failed in {RETRY} so far: it already requests the failed URLs of {ID} again,"
     assert f"{words} and has not ended: orbweaver status {RETRY}\n" in failed.noted
 
 

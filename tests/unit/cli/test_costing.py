@@ -76,7 +76,7 @@ def test_cost_for_machines(stage: Stage) -> None:
 def test_cost_of_a_crawl_that_nobody_counted(stage: Stage) -> None:
     """There is nothing to show."""
     assert stage.run("cost example.com") == 1
-    assert "nothing has been counted" in stage.noted
+    assert "no usage has been recorded" in stage.noted
     assert stage.run("status") == 0
     assert "units" not in stage.said
 
@@ -113,8 +113,7 @@ def test_a_page_has_no_price_before_each_host_has_one() -> None:
     assert "units" not in dict(words.rows(view))
     assert view.forecast.left_s is None
     assert view.forecast.words == (
-        "not known yet: of 5,000 hosts each is asked for its robots.txt first;"
-        " 4,700 known URLs left"
+        "not known yet: 5,000 hosts need their robots.txt first; 4,700 known URLs left"
     )
     later = view_of({**counts, "fetched": 1_300}, seeds=seeds, hosts_counted=())
     assert later.forecast.left_s is not None
@@ -135,9 +134,9 @@ def test_an_estimate_of_a_definition(stage: Stage) -> None:
     assert "50,000 pages on 2 hosts" in stage.said
     assert "a delay of 1 s" in stage.said
     assert "GB-seconds" in stage.said
-    assert "it takes 7 h at least, at the pace of its hosts" in stage.said
-    assert "longer than it may run (1 hour)" in stage.said
-    assert "more than it may spend ($0.010)" in stage.said
+    assert "it takes at least 7 h, due to the delay per host" in stage.said
+    assert "that exceeds its time limit (1 hour)" in stage.said
+    assert "that exceeds its cost limit ($0.010)" in stage.said
 
 
 def test_an_estimate_for_machines(stage: Stage) -> None:
@@ -151,7 +150,7 @@ def test_an_estimate_for_machines(stage: Stage) -> None:
     assert (body["type"], body["pages"]) == ("estimate", 1_000)
     assert body["terms"]["write"]["used"] >= 2_000
     said = "\n".join(body["assumed"])
-    for word in ("9 links", "9.0 kB", "1 s until", "2,048 MB", "say how many", "no delay"):
+    for word in ("9 links", "9.0 kB", "1 s until", "2,048 MB", "give their number", "no delay"):
         assert word in said
 
 
@@ -168,14 +167,14 @@ def test_an_estimate_for_a_stack(stage: Stage) -> None:
     (stage.folder / "crawl.toml").write_text('seeds = ["https://a.example/"]\n')
     line = "estimate --hosts 100 --pages 100000"
     assert stage.run(line) == 0
-    assert "50 workers at once at most (--workers), 40 messages at once" in stage.said
+    assert "50 workers at once (--workers), up to 40 messages each" in stage.said
     keys = '"worker_concurrency_max": "5", "batch_size": 30, "worker_memory_mb": 2048'
     (stage.folder / "cdk.json").write_text(f'{{"context": {{{keys}}}}}')
     assert stage.run(line) == 0
-    assert "5 workers at once at most (--workers), 30 messages at once" in stage.said
+    assert "5 workers at once (--workers), up to 30 messages each" in stage.said
     assert "2,048 MB" in stage.said
     assert stage.run(f"{line} --workers 1 --batch-size 20 --memory 512") == 0
-    assert "1 worker at once at most (--workers), 20 messages at once" in stage.said
+    assert "1 worker at once (--workers), up to 20 messages each" in stage.said
     assert "512 MB" in stage.said
 
 
@@ -186,7 +185,7 @@ def test_estimate_deployed_stack_reads_its_context(stage: Stage) -> None:
     stage.machine.up_already = True
     stage.machine.deployed_with = {"worker_concurrency_max": "7", "alarm_email": "me@example.org"}
     assert stage.run("estimate --deployed") == 0
-    assert "7 workers at once at most (--workers), 30 messages at once" in stage.said
+    assert "7 workers at once (--workers), up to 30 messages each" in stage.said
 
 
 def test_estimate_defaults_are_those_of_the_stack() -> None:
@@ -202,4 +201,4 @@ def test_a_context_that_says_nothing(stage: Stage, written: str) -> None:
     (stage.folder / "crawl.toml").write_text('seeds = ["https://a.example/"]\n')
     (stage.folder / "cdk.json").write_text(written)
     assert stage.run("estimate") == 0
-    assert "40 messages at once" in stage.said
+    assert "40 messages each" in stage.said

@@ -53,7 +53,7 @@ def test_crawl_goes_from_nothing_to_files(stage: Stage) -> None:
     }
     assert f"{RUN} finished in 0:02: 3 pages, 1.5 a second, 3.0 kB" in stage.said
     assert "fetched          3  ok 3" in stage.said
-    assert "(not asked)      4  links: outside the scope 4" in stage.said
+    assert "(refused)      4  links: outside the scope 4" in stage.said
     part = f"dt=2026-11-21/{RUN}/part-00-00000"
     assert re.search(rf"data/pages/jsonl/{part}\.jsonl\.gz +3 rows", stage.said)
     assert re.search(rf"data/pages/parquet/{part}\.parquet +3 rows", stage.said)
@@ -100,7 +100,7 @@ def test_crawling_again_at_once_fetches_nothing(stage: Stage) -> None:
     stage.run(f"crawl {SITE} --out data")
     assert stage.run(f"crawl {SITE} --out data") == 0
     assert "nothing new: the seed was crawled within the window of 7 days;" in stage.said
-    advice = "--window 0s crawls it again, and `orbweaver local up && orbweaver explain URL` says"
+    advice = "--window 0s crawls it again, and `orbweaver local up && orbweaver explain URL` shows"
     assert advice in stage.said
     assert len(rows(stage.folder / "data")) == 3
     stage.site.append(Row("/new"))
@@ -171,7 +171,7 @@ def test_a_disk_that_fills_up_is_told_as_that(
     assert "No space left" in stage.objects()[-1]["error"]
     stage.machine.up_already = True
     assert stage.run(f"export --crawl {RUN} --out data") == 1
-    assert "make room, or give another --out, and repeat it" in stage.noted
+    assert "free disk space or give another --out, and run it again" in stage.noted
     monkeypatch.undo()
     assert stage.run(f"export --crawl {RUN} --out data") == 0
     assert len(rows(stage.folder / "data")) == 3
@@ -210,7 +210,7 @@ def test_failures_above_the_threshold_are_an_exit_code(
     assert "failed           1  http_client_error 1" in stage.said
 
 
-NEVER = "robots.txt could not be had: connection refused"
+NEVER = "robots.txt could not be fetched: connection refused"
 
 
 def test_nothing_fetched_is_no_success(stage: Stage) -> None:
@@ -339,7 +339,7 @@ def test_a_crawl_that_stands_still_is_given_up(stage: Stage) -> None:
     stage.stuck = True
     stage.machine.queue = Depths(dead=2)
     assert stage.run(f"crawl {SITE}") == 1
-    assert f"{RUN} stands still: nothing is queued, and 0 URLs came to no outcome" in stage.noted
+    assert f"{RUN} is stalled: nothing is queued, and 0 URLs have no outcome" in stage.noted
     assert "2 messages on the dead-letter queue" in stage.noted
     assert "  orbweaver dlq redrive --all" in stage.noted
     assert "no records, so no files in" in stage.said
@@ -415,7 +415,7 @@ def test_a_crawl_writes_the_formats_that_are_wanted(stage: Stage) -> None:
 def test_archives_without_bodies_are_refused(stage: Stage) -> None:
     """A format that would be empty is a contradiction, found before anything is asked for."""
     assert stage.run(f"crawl {SITE} --format warc --bodies off") == 2
-    assert "--format: warc holds bodies, and this crawl stores none" in stage.noted
+    assert "--format: warc needs bodies, and this crawl stores none" in stage.noted
     assert stage.machine.asked == []
 
 
@@ -431,16 +431,19 @@ def test_a_crawl_with_functions_of_ones_own(stage: Stage) -> None:
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("crawl --config own.toml", "items books: extractor books: the stack has no functions of"),
-        ("check own.toml", "items books: extractor books: no module with it is known here: give"),
+        (
+            "crawl --config own.toml",
+            "items books: extractor books: the stack has no custom functions",
+        ),
+        ("check own.toml", "items books: extractor books: no module defines it: give"),
         ("crawl --config own.toml --extractor no.py", "extractor: there is no "),
         ("check own.toml --extractor other.py", "other.py has no function books (it has films)"),
-        ("crawl https://a/ --extractor other.py", "--extractor: no rule names a function of other"),
+        ("crawl https://a/ --extractor other.py", "--extractor: no rule uses a function of other"),
         (
             "schedule put --config recurs.toml",
-            "extractor books: the stack has no functions of your",
+            "extractor books: the stack has no custom functions",
         ),
-        ("start --config own.toml", "functions of your own: orbweaver deploy -c extractor=FILE"),
+        ("start --config own.toml", "custom functions: orbweaver deploy -c extractor=FILE"),
     ],
 )
 def test_functions_that_are_not_there_are_found_before_the_crawl(

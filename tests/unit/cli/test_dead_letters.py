@@ -69,7 +69,7 @@ def test_list_of_some_or_none(stage: Stage) -> None:
     """Filters narrow it, a limit is told, and none is none."""
     stage.run("dlq list --host a.example --limit 1 --json")
     assert stage.objects()[-1]["cut"] is True
-    assert "only 1 were looked at" in stage.noted
+    assert "only 1 were read" in stage.noted
     stage.run("dlq list --reason nothing-like-it")
     assert stage.said == ""
     assert stage.noted == "0 dead letters\n"
@@ -123,7 +123,7 @@ def test_redrive(stage: Stage) -> None:
     """What can go on goes back; what cannot stays, with a word."""
     assert stage.run("dlq redrive --all") == 0
     assert stage.said == "2 letters sent back\n"
-    assert stage.noted == "1 left: can never succeed; --malformed sends them all the same\n"
+    assert stage.noted == "1 left: can never succeed; --malformed sends them anyway\n"
     assert len(stage.world.sent) == 2
     assert len(stage.world.buried) == 1
     assert stage.run("dlq redrive --reason field --malformed --json") == 0
@@ -147,13 +147,13 @@ def test_redrive_says_how_far_it_is(stage: Stage, option: str) -> None:
     ("line", "fix"),
     [
         ("dlq redrive", "give --reason or --host, or --all"),
-        ("dlq redrive --all --host x", "and not both"),
+        ("dlq redrive --all --host x", "but not both"),
         ("dlq redrive --all --rate 0", "--rate: give 1 or more"),
         ("dlq list --limit 0", "--limit: give 1 or more"),
         ("dlq purge", "give --yes"),
         ("dlq lst", "did you mean `orbweaver dlq list`?"),
-        ("dlq show", "still missing: ID"),
-        ("dlq", "still missing"),
+        ("dlq show", "missing argument: ID"),
+        ("dlq", "missing argument"),
     ],
 )
 def test_what_does_not_fit(
@@ -176,9 +176,9 @@ def test_purge_asks(
     """It names the number, and only a yes is a yes."""
     monkeypatch.setattr(sys, "stdin", Terminal(answer))
     assert stage.run("dlq purge --host a.example") == code
-    assert "throw 2 dead letters away? (y/N)" in stage.noted
+    assert "delete 2 dead letters? (y/N)" in stage.noted
     assert len(stage.world.buried) == left
-    assert ("2 dead letters thrown away" in stage.said) is (code == 0)
+    assert ("2 dead letters deleted" in stage.said) is (code == 0)
 
 
 def test_purge_without_asking(stage: Stage) -> None:
@@ -187,4 +187,4 @@ def test_purge_without_asking(stage: Stage) -> None:
     assert stage.objects() == [{"type": "result", "purged": 3}]
     assert stage.world.buried == []
     assert stage.run("dlq purge") == 0
-    assert stage.said == "0 dead letters thrown away\n"
+    assert stage.said == "0 dead letters deleted\n"

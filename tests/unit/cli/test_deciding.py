@@ -132,8 +132,8 @@ def test_url_names_the_rules_that_decide(stage: Stage) -> None:
             "http://[::1]:6379/",
             {
                 "never_asked": None,
-                "asked_by": "a stack on this machine, for the seeds name this server; no other"
-                " one: ::1 is loopback",
+                "asked_by": "only by a stack on this machine, because the seeds name this server:"
+                " ::1 is loopback",
             },
         ),
         (
@@ -161,7 +161,7 @@ def test_url_decides_as_a_stack_of_this_machine_would(stage: Stage) -> None:
     assert stage.run(f"{line} --target aws") == 0
     assert stage.objects()[0]["never_asked"] == "127.0.0.1 is loopback"
     assert stage.run(f"{line} --target aws --port 4566") == 2
-    assert "leave out --target aws" in stage.noted
+    assert "omit --target aws" in stage.noted
 
 
 def test_url_for_people(stage: Stage) -> None:

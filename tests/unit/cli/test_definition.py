@@ -79,7 +79,7 @@ def test_init_writes_what_check_takes(stage: Stage) -> None:
     assert stage.run("check crawl.toml") == 0
     put(stage, "mine")
     assert stage.run("init crawl.toml") == 2
-    assert "crawl.toml is there already, and stays: give another name" in stage.noted
+    assert "crawl.toml already exists: give another name" in stage.noted
     assert (stage.folder / "crawl.toml").read_text() == "mine"
     assert stage.run("init no/such/folder.toml") == 2
     assert "cannot be written: No such file or directory" in stage.noted
@@ -93,25 +93,25 @@ def test_check_says_what_the_least_would_do(stage: Stage) -> None:
     put(stage, f'seeds = ["{SITE}"]')
     assert stage.run("check crawl.toml") == 0
     for words in (
-        "crawl.toml is in order; nothing has been asked for",
-        "name     example.com: runs of this name share",
-        f"begins   at {SITE}/\n",
-        "with the sitemaps that robots.txt of the seeds' hosts names",
-        "follows  links on their page's own host, up to 20 links deep",
-        "asks     a host every 1 s, 1 request at a time",
-        "at best 3,428 pages an hour of one host",
-        "obeys robots.txt",
-        "skips    what a run of this name has seen within 7 days",
-        "ends     when nothing is left, or after 7 days",
+        "crawl.toml is valid; no request was sent",
+        "name      example.com: runs of this name share",
+        f"begins    at {SITE}/\n",
+        "with the sitemaps in robots.txt of the seeds' hosts",
+        "follows   links to the host of their page, up to 20 links deep",
+        "requests  every 1 s per host, 1 request at a time",
+        "at most 3,428 pages an hour per host",
+        "what robots.txt allows",
+        "skips     URLs that a run of this name saw within 7 days",
+        "ends      when nothing is left, or after 7 days",
         "at 1,000,000 URLs at most (by default)",
-        "keeps    the bodies of HTML pages",
-        "never    renders pages",
+        "keeps     the bodies of HTML pages",
+        "never     renders pages",
     ):
         assert words in stage.said
     assert stage.machine.asked == []
     put(stage, f'seeds = ["{SITE}"]\nrecords.bodies = "all"')
     assert stage.run("check crawl.toml") == 0
-    assert "keeps    the bodies of whatever is fetched, HTML or not" in stage.said
+    assert "keeps     the bodies of whatever is fetched, HTML or not" in stage.said
 
 
 def test_check_says_what_a_whole_one_would_do(stage: Stage) -> None:
@@ -119,25 +119,25 @@ def test_check_says_what_a_whole_one_would_do(stage: Stage) -> None:
     put(stage, WHOLE)
     assert stage.run("check crawl.toml") == 0
     for words in (
-        f"with what is listed in {SITE}/s.xml",
+        f"with the URLs in {SITE}/s.xml",
         "links below the folders of the seeds, up to 1 link deep",
-        "of these only URLs in which one is found of /a",
-        "never a URL in which one is found of /login",
-        "as fast as it answers, 16 requests at a time: for sites of your own",
+        "only URLs that match one of /a",
+        "no URL that matches one of /login",
+        "as fast as a host responds, 16 requests at a time: for your own sites",
         "IGNORES robots.txt",
         "IGNORES nofollow",
         "as mine/1",
         "with the headers Authorization (the seeds' own origins only), DNT",
-        "past the stack's proxies",
+        "without the stack's proxies",
         "before other crawls",
-        "nothing: every URL is asked for again, once",
+        "nothing: every URL is requested again, once",
         "or after 2 hours",
         "at 7 URLs at most (exactly)",
-        "records pages that ask not to be indexed",
-        "records pages that name another one as canonical",
-        "rules    [0] where /a$ is found: priority high, window 1 h\n",
-        "[1] where /a/ is found: depth 3, priority normal, delay 1.5 s, links not followed, not",
-        "[2] where /b is found: links followed, recorded\n",
+        "records pages with noindex",
+        "records pages that name another URL as canonical",
+        "rules     [0] URLs that match /a$: priority high, window 1 h\n",
+        "[1] URLs that match /a/: depth 3, priority normal, delay 1.5 s, links not followed, not",
+        "[2] URLs that match /b: links followed, recorded\n",
     ):
         assert words in stage.said
     assert "Bearer" not in stage.said
@@ -155,22 +155,24 @@ def test_check_reads_the_usual_file(stage: Stage) -> None:
     """Without a name it is the one that `init` writes and `extract` reads."""
     assert stage.run("init") == 0
     assert stage.run("check") == 0
-    assert "crawl.toml is in order" in stage.said
+    assert "crawl.toml is valid" in stage.said
 
 
 def test_check_tells_seeds_that_only_this_machine_asks_for(stage: Stage) -> None:
     """Its own servers by a store or a stack here; private networks and odd ports by none."""
     put(stage, f'seeds = ["{SITE}/"]')
     assert stage.run("check") == 0
-    assert "this machine alone" not in stage.said
+    assert "this machine only" not in stage.said
     seeds = ["http://localhost:8000/", "http://127.0.0.1:4711/", "http://10.0.0.1/", f"{SITE}:9/"]
     put(stage, f"seeds = {seeds}")
     assert stage.run("check") == 0
     assert (
-        " on this machine alone at http://localhost:8000/, http://127.0.0.1:4711/: a stack on AWS"
-        " refuses it\n"
+        " on this machine only at http://localhost:8000/, http://127.0.0.1:4711/: a stack on AWS"
+        " refuses that\n"
     ) in stage.said
-    assert "asks http://10.0.0.1/ (10.0.0.1 is private, unless a stack allows it), " in stage.said
+    assert (
+        "requests http://10.0.0.1/ (10.0.0.1 is private, unless a stack allows it), " in stage.said
+    )
     assert f"{SITE}:9/ (port 9 is not one of 80, 443, " in stage.said
 
 
@@ -179,8 +181,8 @@ def test_check_names_what_is_odd_and_no_mistake(stage: Stage) -> None:
     webhook = '[notify]\nwebhook = "http://127.0.0.1:9000/"\n'
     put(stage, f'seeds = ["{SITE}/", "{SITE}/b", "{SITE}/#a", "{SITE}/?utm_source=x"]\n{webhook}')
     assert stage.run("check") == 0
-    assert f"once at each seed, although more often is named {SITE}/\n" in stage.said
-    assert "it by http: for a stack on this machine, others refuse the crawl" in stage.said
+    assert f"once at each seed; given more than once: {SITE}/\n" in stage.said
+    assert "over http: only a stack on this machine accepts the crawl" in stage.said
 
 
 def test_check_knows_when_the_last_year_is_over(stage: Stage) -> None:
@@ -224,7 +226,11 @@ def test_check_names_all_that_is_wrong(stage: Stage) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "said"),
     [
-        ("a.yaml", b"seeds: x", "a.yaml: YAML is not read: write the definition as TOML or JSON"),
+        (
+            "a.yaml",
+            b"seeds: x",
+            "a.yaml: YAML is not supported: write the definition as TOML or JSON",
+        ),
         ("a.toml", b"seeds = x", "a.toml is not TOML: Invalid value (at line 1, column 9)"),
         ("a.json", b"{", "a.json is not JSON: Expecting property name"),
         ("a.json", b"[" * 100_000, "a.json is nested too deeply"),
@@ -248,7 +254,7 @@ def test_what_cannot_be_read_is_named(
 def test_a_definition_that_is_not_there(stage: Stage) -> None:
     """Whoever has none is told how to get one."""
     assert stage.run("check mine.toml") == 2
-    assert "there is no mine.toml: `orbweaver init mine.toml` writes one" in stage.noted
+    assert "there is no mine.toml: `orbweaver init mine.toml` creates one" in stage.noted
     (stage.folder / "folder").mkdir()
     assert stage.run("check folder") == 2
     assert "folder cannot be read: Is a directory" in stage.noted

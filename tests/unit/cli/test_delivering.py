@@ -38,7 +38,7 @@ def test_yesterday_is_delivered(stage: Stage) -> None:
     """Without a day it is the one that was exported last night; every file is looked at."""
     assert stage.run("deliver") == 0
     assert asked(stage) == [DeliveryOrder(day="2026-11-20", again=True)]
-    assert stage.said == f"to be delivered: {MANIFEST.format('2026-11-20')}\n"
+    assert stage.said == f"queued for delivery: {MANIFEST.format('2026-11-20')}\n"
 
 
 def test_a_day_is_delivered(stage: Stage) -> None:
@@ -72,7 +72,7 @@ def test_a_crawl_is_delivered(stage: Stage) -> None:
 def test_what_does_not_stand_is_not_delivered(stage: Stage) -> None:
     """It is said where a manifest was looked for."""
     assert stage.run("deliver --day 2026-01-01") == 1
-    assert "no export stands at exports/manifests/dt=2026-01-01.json" in stage.noted
+    assert "there is no export at exports/manifests/dt=2026-01-01.json" in stage.noted
     assert stage.world.sent == []
 
 

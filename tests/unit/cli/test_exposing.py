@@ -205,7 +205,7 @@ async def test_a_port_that_is_taken() -> None:
     """It is said, and nothing is served."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        with pytest.raises(UsageError, match=f"127.0.0.1:{port} cannot be taken"):
+        with pytest.raises(UsageError, match=f"cannot listen on 127.0.0.1:{port}"):
             async with serving(stage_with(CRAWL), f"metrics --listen 127.0.0.1:{port}"):
                 pass
 

@@ -79,7 +79,7 @@ def test_a_url_is_asked_for_as_a_crawl_would(stage: Stage) -> None:
     stage.answers[f"{SITE}/books/1"] = Response(status=200, headers=HTML, body=body)
     assert stage.run(f"extract {SITE}/old") == 0
     assert stage.said.startswith(f"{SITE}/books/1\n\nbooks: 1 item, 0 invalid\n")
-    assert f"it leads to {SITE}/books/1" in stage.noted
+    assert f"redirected to {SITE}/books/1" in stage.noted
 
 
 @pytest.mark.parametrize(
@@ -87,11 +87,11 @@ def test_a_url_is_asked_for_as_a_crawl_would(stage: Stage) -> None:
     [
         (
             Response(status=404, headers={}, body=None),
-            "is no page to read: http_client_error: HTTP 404",
+            "cannot be read: http_client_error: HTTP 404",
         ),
         (
             Failure(reason=Reason.DNS, detail="no such name"),
-            "is no page to read: dns: no such name",
+            "cannot be read: dns: no such name",
         ),
         (
             Response(status=301, headers={"location": "/books/1"}, body=None),
@@ -125,16 +125,19 @@ def test_a_page_that_no_rule_is_about(stage: Stage) -> None:
     """The patterns that there are, and 1."""
     assert stage.run("extract page.html --url https://example.com/b/1/") == 1
     url = "https://example.com/b/1/"
-    assert stage.said == f"no rule is about {url}: there are books (/books/), links (/books/)\n"
+    assert stage.said == f"no rule matches {url}: the rules are books (/books/), links (/books/)\n"
 
 
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("extract", "still missing: URL|FILE"),
+        ("extract", "missing argument: URL|FILE"),
         ("extract none.html", "there is no file none.html; a URL begins with http:// or https://"),
-        ("extract page.html", "--url is missing: rules are about URLs, so say where page.html is"),
-        ("extract https://x/ --url https://y/", "--url says where a file is from: leave it out"),
+        (
+            "extract page.html",
+            "--url is missing: rules match URLs, so give the address of page.html",
+        ),
+        ("extract https://x/ --url https://y/", "--url is the address of a file: omit it"),
         ("extract page.html --config no.toml", "there is no no.toml: `orbweaver init no.toml`"),
         ("extract ftp://x/", "'ftp://x/': not an http or https URL"),
     ],
@@ -149,7 +152,7 @@ def test_a_definition_without_items(stage: Stage) -> None:
     """There is nothing to try."""
     (stage.folder / "crawl.toml").write_text('seeds = ["https://example.com/"]\n')
     assert stage.run("extract page.html --url https://example.com/") == 2
-    assert "crawl.toml says nothing of items: write [[items]] in it" in stage.noted
+    assert "crawl.toml has no item rules: add [[items]]" in stage.noted
 
 
 CUSTOM = """
@@ -196,7 +199,7 @@ def test_check_lists_the_rules(stage: Stage) -> None:
     assert stage.run("check crawl.toml") == 0
     rows = [line.strip() for line in stage.said.splitlines() if "books" in line or "links:" in line]
     assert rows == [
-        "items    books: where /books/ is found, one a page: title!, price (price)",
-        "links: where /books/ is found, one for each a: link (url)",
-        f"exports  {TABLES}: 4 columns in all; ! is required",
+        "items     books: URLs that match /books/, one per page: title!, price (price)",
+        "links: URLs that match /books/, one per a: link (url)",
+        f"exports   {TABLES}: 4 columns in total; ! marks a required field",
     ]

@@ -66,7 +66,7 @@ PACED = {"claimed": 1_000, "fetched": 100, "host.0.claimed": 900, "host.0.done":
             {"duration_max_s": 100},
             40,
             "duration",
-            "at most 40 s: its duration ends then, and 900 known URLs would take 15 min",
+            "at most 40 s: its time limit ends then, and 900 known URLs would take 15 min",
         ),
         (PACED, {"duration_max_s": 942}, 882, "host", "at least 15 min"),
         (PACED, {"duration_max_s": 10}, 0, "duration", "at most 1 s"),
@@ -91,7 +91,7 @@ def test_nothing_is_guessed_while_nothing_ends() -> None:
         after_s: {"claimed": 90, "fetched": min(40, after_s)} for after_s in range(0, 200, 10)
     }
     *_, view = [meter.see(reading_of(counts, after_s=at_s)) for at_s, counts in all_counts.items()]
-    assert view.forecast.words == "not known: nothing has ended lately; 50 known URLs left"
+    assert view.forecast.words == "not known: no URL has ended lately; 50 known URLs left"
     assert ("quiet", "no URL has ended for 2 min") in lines.notices(view)
 
 
@@ -104,7 +104,7 @@ def test_nothing_is_guessed_while_nothing_ends() -> None:
             Host(name=SHOP, line_ms=NOW_MS + 62_000),
             HostStanding.OPEN,
             10.5,
-            "now; planned 2 s ahead",
+            "busy: next 2 s already scheduled",
         ),
         (
             Host(name=SHOP, blocked_until_ms=NOW_MS + 160_000, strikes=2),
@@ -179,8 +179,14 @@ def test_hosts_that_nobody_counted() -> None:
     [
         (None, {}, "at most 7 late links waiting", 7, False),
         (Spared(links=5, read=5), {}, "5 late links waiting", 5, True),
-        (Spared(links=1, read=1), ENDED, "1 late link spared", 1, True),
-        (Spared(links=6, read=4, exact=False), ENDED, "at most 6 late links spared", 6, False),
+        (Spared(links=1, read=1), ENDED, "1 late link not requested", 1, True),
+        (
+            Spared(links=6, read=4, exact=False),
+            ENDED,
+            "at most 6 late links not requested",
+            6,
+            False,
+        ),
         (Spared(), ENDED, None, 0, True),
     ],
 )
@@ -269,11 +275,11 @@ def test_a_crawl_that_stands_still() -> None:
     assert not stalled(meter.see(reading_of(counts, after_s=63, depths=empty)))
     paused = meter.see(reading_of(counts, after_s=300, depths=empty, state=State.PAUSED))
     assert not stalled(paused)
-    goes_on = "`orbweaver resume shop-20261121-090000` goes on"
+    goes_on = "continue with `orbweaver resume shop-20261121-090000`"
     assert lines.notices(paused) == [("paused", goes_on)]
     stored = replace(paused, reading=replace(paused.reading, billed=False))
     assert lines.notices(stored) == [
-        ("paused", f"{goes_on}; so does the same `orbweaver crawl` again")
+        ("paused", f"{goes_on}, or run the same `orbweaver crawl` again")
     ]
 
 
@@ -307,7 +313,7 @@ def test_for_machines() -> None:
         (State.STOPPING, Stop.CANCELLED, "stopping: it was cancelled"),
         (State.FINISHED, Stop.FINISHED, "finished"),
         (State.FINISHED, Stop.MAX_PAGES, "finished: it reached --max-pages"),
-        (State.FINISHED, Stop.DOLLARS, "finished: its dollars are spent"),
+        (State.FINISHED, Stop.DOLLARS, "finished: it reached its limit of dollars"),
     ],
 )
 def test_states_in_words(state: State, stop: Stop | None, said: str) -> None:
@@ -331,7 +337,7 @@ def test_a_run_says_from_which_it_goes_on() -> None:
     """Which runs, what is not asked for again, what is left of the limit, and what is lost."""
     said = lines.sequel(view_of({"past_lost": 2}, **SEQUEL))
     assert said == (
-        "shop-1 and 1 before it: 60 URLs of it are not requested again,"
+        "shop-1 and 1 before it: 60 URLs are not requested again,"
         " 140 of the limit of 200 are left; 2 parts of earlier runs can no longer be looked through"
     )
     assert lines.sequel(view_of({})) == ""
@@ -347,7 +353,7 @@ def test_the_limit_of_a_run_that_goes_on_counts_all_runs() -> None:
     ("carried", "expected"),
     [
         (200, "the limit of 200 pages is used up by shop-1, within the window of 7 days"),
-        (60, "what shop-1 left out is left out by these limits and this scope as well"),
+        (60, "exclude what shop-1 left out"),
     ],
 )
 def test_a_run_that_could_not_go_on_says_why(carried: int, expected: str) -> None:
@@ -385,7 +391,7 @@ LIMITED: Mapping[str, Any] = {**ENDED, "pages_max": 200, "stop": Stop.MAX_PAGES}
             {**LIMITED, "stop": Stop.NOTHING_NEW},
             (
                 "7 links that bring next to nothing new: the same command without"
-                " --stop-when-nothing-new goes on with them"
+                " --stop-when-nothing-new requests them"
             ),
         ),
     ],
@@ -421,7 +427,7 @@ def test_notices_name_the_limit_that_holds_requests_back(
 
 def test_of_an_ended_crawl_nothing_is_on_the_queues() -> None:
     """What is there is of others, or finds its pack committed when it comes."""
-    assert lines.queue(view_of({})) == "180 waiting · 20 in work · 7 delayed"
+    assert lines.queue(view_of({})) == "180 waiting · 20 in flight · 7 delayed"
     assert "queue" not in dict(lines.rows(view_of({}, **ENDED)))
 
 
@@ -433,11 +439,11 @@ def test_a_message_that_a_dead_worker_has_is_told_of() -> None:
     meter.see(reading_of(counts, after_s=60, depths=held))
     view = meter.see(reading_of(counts, after_s=240, depths=held))
     assert dict(lines.notices(view))["quiet"] == (
-        "no URL has ended for 3 min; 1 message in work: one whose worker died comes back at"
-        " 09:07:00 UTC, or so"
+        "no URL has ended for 3 min; 1 message in flight: if a worker died, redelivery is at about"
+        " 09:07:00 UTC"
     )
     assert lines.queue(view).endswith(
-        "1 in work · 0 delayed (back within 6 min where the worker died)"
+        "1 in flight · 0 delayed (redelivered within 6 min if the worker died)"
     )
 
 
@@ -447,7 +453,7 @@ def test_for_how_long_a_message_is_held_back_may_be_unknown() -> None:
     meter.see(reading_of({"claimed": 9}, after_s=60, depths=held))
     view = meter.see(reading_of({"claimed": 9}, after_s=240, depths=held))
     assert dict(lines.notices(view))["quiet"] == "no URL has ended for 3 min"
-    assert lines.queue(view).endswith("1 in work · 0 delayed")
+    assert lines.queue(view).endswith("1 in flight · 0 delayed")
 
 
 def test_the_clock_runs_between_readings() -> None:

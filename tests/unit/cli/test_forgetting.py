@@ -30,14 +30,14 @@ def test_it_says_what_is_gone(stage: Stage) -> None:
     assert stage.run(f"forget --url {URL} --yes") == 0
     assert traces_of(stage.world, PATH) == []
     lines = stage.said.splitlines()
-    assert lines[0] == "gone:"
+    assert lines[0] == "erased:"
     assert [line.split("  ", 1)[0].strip() for line in lines[1:]]
     assert any("page records" in line for line in lines)
     assert sum("exported files, changed or removed" in line for line in lines) == 1
-    for word in ("what is not in reach", "backups", "logs", "copies", "exclude"):
+    for word in ("not erased by this command", "backups", "logs", "copies", "exclude"):
         assert word in stage.noted
     assert stage.run(f"forget --url {URL} --yes") == 0
-    assert stage.said.startswith("nothing gone")
+    assert stage.said.startswith("nothing erased")
 
 
 @pytest.mark.parametrize("what", [f"--url {URL}", "--host example.com", f"--crawl {ENDED.id}"])
@@ -80,7 +80,7 @@ def test_somebody_has_to_say_so(stage: Stage, monkeypatch: pytest.MonkeyPatch) -
     for answer in ("n\n", "\n"):
         monkeypatch.setattr("sys.stdin", Terminal(answer))
         assert stage.run(f"forget --url {URL}") == 1
-        assert "nothing was forgotten" in stage.noted
+        assert "nothing was erased" in stage.noted
         assert "2  records of other pages, changed" in stage.noted
     stage.world.looks.clear()
     assert everything(stage.world) == before
@@ -120,7 +120,7 @@ def test_mentions_are_counted(stage: Stage) -> None:
     segment.add(Kept(url=OTHER, response=response))
     stage.world.files[segment.key] = segment.whole()
     assert stage.run(f"forget --url {URL} --yes") == 0
-    assert "mention it (1 record) and stay" in stage.noted
+    assert "mention it (1 record) and are kept" in stage.noted
     assert "--mentions" in stage.noted
     assert traces_of(stage.world, PATH) == [f"file {segment.key}"]
     assert stage.run(f"forget --url {URL} --yes --mentions") == 0

@@ -25,11 +25,11 @@ RULE = ItemRule(
 @pytest.mark.parametrize(
     ("rule", "what"),
     [
-        (RULE, "one a page"),
-        (replace(RULE, each="li.book"), "one for each li.book"),
-        (replace(RULE, source=ValueSource.JSONLD, of="Product"), "one for each Product in jsonld"),
-        (replace(RULE, source=ValueSource.OPENGRAPH), "one a page, of og"),
-        (replace(RULE, extractor="books"), "what the function books yields"),
+        (RULE, "one per page"),
+        (replace(RULE, each="li.book"), "one per li.book"),
+        (replace(RULE, source=ValueSource.JSONLD, of="Product"), "one per Product in jsonld"),
+        (replace(RULE, source=ValueSource.OPENGRAPH), "one per page, from og"),
+        (replace(RULE, extractor="books"), "items of the function books"),
     ],
 )
 def test_a_rule_is_told_in_a_line(rule: ItemRule, what: str) -> None:
@@ -37,9 +37,9 @@ def test_a_rule_is_told_in_a_line(rule: ItemRule, what: str) -> None:
     assert [*item_rules(replace(CRAWL, items=(rule,)))] == [
         (
             "items",
-            f"books: where /book/ is found, {what}: title!, price (price), tags of many",
+            f"books: URLs that match /book/, {what}: title!, price (price), tags (list)",
         ),
-        ("exports", "items/shop/books: 4 columns in all; ! is required"),
+        ("exports", "items/shop/books: 4 columns in total; ! marks a required field"),
     ]
 
 

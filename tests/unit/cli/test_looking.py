@@ -46,8 +46,8 @@ def test_status_shows_how_a_crawl_stands(stage: Stage) -> None:
     assert stage.run("status") == 0
     assert "other-20261121-090002 · running" in stage.said
     assert "waiting  example.com: blocked 58 s" in stage.said
-    assert "queue    12 waiting · 3 in work · 1,234 delayed" in stage.said
-    assert "dead     1 message that could not be done" in stage.said
+    assert "queue    12 waiting · 3 in flight · 1,234 delayed" in stage.said
+    assert "dead     1 message that could not be processed" in stage.said
     assert f"other crawls\n  {RUN}  finished" in stage.said
     assert stage.run(f"status {RUN}") == 0
     assert "2 fetched, 3 of 3 known URLs" in stage.said
@@ -85,7 +85,7 @@ def test_a_paused_crawl_says_how_it_goes_on(stage: Stage) -> None:
     stage.run(f"start {SITE} --name other")
     stage.run("pause other")
     stage.run("status")
-    assert "paused  `orbweaver resume other-20261121-090002` goes on" in stage.said
+    assert "paused  continue with `orbweaver resume other-20261121-090002`" in stage.said
 
 
 def test_an_unknown_crawl_is_a_usage_error(stage: Stage) -> None:
@@ -101,7 +101,7 @@ def test_on_a_terminal_a_panel_is_drawn(stage: Stage) -> None:
     stage.site = [Row("/"), *stage.site]
     stage.world.hosts[SITE] = Host(name=SITE, tat_ms=NOW_MS + 60_000)
     assert stage.run(f"crawl {SITE} --window 0s --name other") == 0
-    assert "now; planned 5" in stage.said
+    assert "busy: next 5" in stage.said
     assert "━" in stage.said
     assert "orbweaver query" in stage.said.splitlines()[-1]
     stage.environment["TERM"] = "dumb"
@@ -200,13 +200,13 @@ def test_a_run_that_asked_for_nothing_leaves_its_name_to_the_one_before(stage: S
     assert empty != RUN
     for words in ("pages example.com", "report example.com", "report"):
         assert stage.run(words) == 0
-        assert f"{empty} fetched nothing: this is of {RUN}, a run before it\n" in stage.noted
+        assert f"{empty} fetched nothing: this is about {RUN}, an earlier run\n" in stage.noted
         assert f"{SITE}/lost" in stage.said
     assert stage.run(f"pages {empty}") == 0
     assert (stage.said, "fetched nothing" in stage.noted) == ("", False)
-    assert stage.noted == f"0 pages of {empty}\nthe run before it: {RUN}\n"
+    assert stage.noted == f"0 pages of {empty}\nprevious run: {RUN}\n"
     assert stage.run("export --crawl example.com") == 0
-    assert f"this is of {RUN}, a run before it\n" in stage.noted
+    assert f"this is about {RUN}, an earlier run\n" in stage.noted
     stage.run(f"pages {RUN} --outcome unchanged")
     assert "the run before" not in stage.noted
 
@@ -234,7 +234,7 @@ def test_a_page_is_shown_whole(stage: Stage) -> None:
     ("line", "code", "said"),
     [
         (f"page {SITE}/none", 1, f"there is no record of {SITE}/none in any crawl"),
-        (f"page {SITE}/none", 1, f": `orbweaver explain {SITE}/none` says why"),
+        (f"page {SITE}/none", 1, f": `orbweaver explain {SITE}/none` explains why"),
         (f"page {SITE}/none --crawl {RUN}", 1, f"in {RUN}"),
         ("page example.com", 2, "'example.com': not an absolute URL"),
         ("page x --crawl none", 2, "'x': not an absolute URL: give one like https"),

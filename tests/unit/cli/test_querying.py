@@ -255,7 +255,7 @@ def test_a_stack_without_exports_says_so(desk: Desk) -> None:
     """Of the day in question, if there is one; the way there is does not end here again."""
     refused = desk.refused("SELECT 1", "--target local")
     assert "no exports yet" in refused
-    assert "`orbweaver query` without --target asks them" in refused
+    assert "`orbweaver query` without --target queries them" in refused
     put_into(desk.world, made(USUAL, of_day=True))
     assert "of 2026-11-20 yet" in desk.refused("SELECT 1", "--target local --day 2026-11-20")
     assert desk.rows("SELECT 1 AS n FROM pages LIMIT 1", f"--target local --day {DAY}")
@@ -274,7 +274,7 @@ def test_too_much_is_not_fetched(desk: Desk, monkeypatch: pytest.MonkeyPatch) ->
     """For that there is Athena."""
     monkeypatch.setattr("orbweaver.cli.query.tables.FETCH_BYTES_MAX", 10)
     put_into(desk.world, made(USUAL))
-    assert "ask in Athena" in desk.refused("SELECT 1 FROM pages", "--target local")
+    assert "use Athena" in desk.refused("SELECT 1 FROM pages", "--target local")
 
 
 def test_json_is_ascii(desk: Desk) -> None:

@@ -16,7 +16,7 @@ def test_a_crawl_that_its_first_page_ends_says_so() -> None:
     counts = {"claimed": 1, "fetched": 1, "fetched.ok": 1, "refused.seed_nofollow": 14}
     lines = crawl_summary.lines(view_of(counts, state=State.FINISHED))
     (line,) = (line for line in lines if line.startswith("nofollow"))
-    assert line.startswith("nofollow  14 links left out, as a first page asks")
+    assert line.startswith("nofollow  14 links left out, because a seed has nofollow")
     assert "--ignore-nofollow" in line
     usual = view_of({**counts, "refused.seed_nofollow": 0, "refused.nofollow": 3})
     assert not any(line.startswith("nofollow") for line in crawl_summary.lines(usual))
@@ -48,7 +48,7 @@ def test_pages_that_are_cut_are_summed_up() -> None:
     view = view_of({**ENDED, **CUT}, state=State.FINISHED)
     (line,) = (line for line in crawl_summary.lines(view) if line.startswith("cut"))
     assert line == (
-        "cut  2 pages with a part left out: links 2 · text 1"
+        "cut  2 pages with omitted parts: links 2 · text 1"
         " (column `cut`; orbweaver report shop-20261121-090000)"
     )
     whole = view_of(ENDED, state=State.FINISHED)

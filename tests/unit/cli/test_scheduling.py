@@ -57,7 +57,7 @@ def test_a_crawl_is_put_listed_and_removed(stage: Stage) -> None:
     """The next times are on the clocks that count; nothing is started."""
     assert put(stage, CRON) == 0
     assert stage.said == SAID_CRON
-    assert "`orbweaver schedule remove example.com` ends it" in stage.noted
+    assert "`orbweaver schedule remove example.com` removes it" in stage.noted
     assert f"warning: {WARNING}" in stage.noted
     assert "orbweaver serve" not in stage.noted
     assert put(stage, RATE) == 0
@@ -66,7 +66,7 @@ def test_a_crawl_is_put_listed_and_removed(stage: Stage) -> None:
     assert stage.run("schedule list") == 0
     assert stage.said == LISTED
     assert stage.run("schedule remove example.com") == 0
-    assert stage.said == "example.com recurs no more\n"
+    assert stage.said == "schedule example.com removed\n"
     assert set(stage.world.schedules) == {"odd", "often"}
     assert stage.world.crawls == {}
 
@@ -153,11 +153,11 @@ def test_a_stack_says_by_its_outputs_that_it_signs(stage: Stage) -> None:
     ("line", "code", "said"),
     [
         ("schedule remove nobody", 2, "there is no schedule 'nobody'"),
-        ("schedule put", 2, "still missing: --config"),
+        ("schedule put", 2, "missing argument: --config"),
         ("schedule put --config no.toml", 2, "there is no no.toml"),
-        ("schedule", 2, "still missing: put|list|pause|resume|remove"),
+        ("schedule", 2, "missing argument: put|list|pause|resume|remove"),
         ("schedule putt", 2, "did you mean `orbweaver schedule put`?"),
-        ("schedule list", 0, "nothing recurs: `orbweaver schedule put --config FILE`"),
+        ("schedule list", 0, "there are no schedules: `orbweaver schedule put --config FILE`"),
     ],
 )
 def test_mistakes_are_answered(stage: Stage, line: str, code: int, said: str) -> None:
@@ -182,7 +182,7 @@ def test_start_says_how_it_would_recur(stage: Stage) -> None:
     """One run begins, and the hint names the file."""
     (stage.folder / "crawl.toml").write_text(RATE)
     assert stage.run("start --config crawl.toml") == 0
-    assert "to have it recur: orbweaver schedule put --config crawl.toml" in stage.noted
+    assert "to repeat it on a schedule: orbweaver schedule put --config crawl.toml" in stage.noted
     assert len(stage.world.crawls) == 1
     assert stage.world.schedules == {}
 
@@ -194,10 +194,10 @@ def test_check_says_when_and_who_is_told(stage: Stage) -> None:
     )
     assert stage.run("check crawl.toml") == 0
     for words in (
-        "recurs   cron 0 3 * * ? *, once `orbweaver schedule put` has said so",
-        "on the clocks of Europe/Berlin",
+        "recurs    cron 0 3 * * ? *, after `orbweaver schedule put`",
+        "in the time zone Europe/Berlin",
         "not while an earlier run of its name has not ended",
-        "tells    https://a.example when it has ended",
+        "notifies  https://a.example when it has ended",
     ):
         assert words in stage.said
     assert "secret" not in stage.said

@@ -23,7 +23,7 @@ from orbweaver.model.outcome import Outcome, Refusal
 from orbweaver.politeness.host_schedule import Host, RobotsEntry
 from tests.unit.cli.views import CRAWL, NOW_MS, example, reading_of, view_of
 
-FOOTER = "Ctrl-C ends the watching; the crawl goes on"
+FOOTER = "Ctrl-C stops watching; the crawl continues"
 BUDGETS: dict[str, Any] = {"pages_max": 5_000, "nanodollars_max": 50_000_000}
 GUIDE = Path(__file__).parents[3] / "docs/operations.md"
 
@@ -53,15 +53,15 @@ shop.example                0       0       0       1 s  -
 docs.example                0       0       0       1 s  -
 http://old.example:8080     0       0       0       1 s  -
 
-Ctrl-C ends the watching; the crawl goes on
+Ctrl-C stops watching; the crawl continues
 """
 PAUSED = """\
 shop-20261121-090000                                               paused · 4:00
 ━━━━━━━━━━━━━━━━━━━━━━━─────────────────────────  745 of 1,532 known URLs · 48 %
 pages     725 fetched · 5 redirected · 6 skipped · 9 failed
 stale     no answer from the stack; last seen 12 s ago
-paused    `orbweaver resume shop-20261121-090000` goes on
-dead      3 messages that could not be done: `orbweaver dlq list`
+paused    continue with `orbweaver resume shop-20261121-090000`
+dead      3 messages that could not be processed: `orbweaver dlq list`
 rate      2.3 URLs a second now · 3.1 mean · 4.9 peak  ······█▅▅▄▄▄▄▇████▇▄▄▄▄▅▅
 """
 
@@ -174,7 +174,7 @@ def test_a_robots_txt_that_cannot_be_had_is_said_at_once() -> None:
     hosts = (Host(name="https://shop.example", robots=entry),)
     given: dict[str, Any] = {"seeds": ("https://shop.example/",), "hosts": hosts}
     view = view_of({"claimed": 1, "retries": 1}, hosts_counted=("https://shop.example",), **given)
-    said = "shop.example/robots.txt could not be had: connection refused; it is asked again"
+    said = "shop.example/robots.txt could not be fetched: connection refused; it is retried"
     assert f"robots    {said}\n" in picture(view, 120, None)
     assert "no robots.txt: connection refused" in picture(view, 120, None)
     assert words.line(view).endswith(said)

@@ -90,7 +90,7 @@ def test_one_of_several_stacks_is_named_when_it_is_taken() -> None:
     machine = Machine(up_already=True, up_on=[4600, 4601])
     assert environment_of(None, machine, {}, note=said.append) == at(4600)
     assert said == [
-        "2 stacks run on this machine; this is the one on port 4600: --port 4601 for another"
+        "2 stacks run on this machine; using the one on port 4600: --port 4601 selects another"
     ]
     environment_of(None, machine, {}, port=4601, note=said.append)
     environment_of(None, Machine(up_already=True), {}, note=said.append)
@@ -143,7 +143,7 @@ def test_settings_do_without_what_may_not_be_read() -> None:
         (
             Machine(deployed={"Bucket": "b"}),
             LOCAL,
-            "does not say its CrawlQueueUrl, PackQueueUrl,",
+            "lacks the outputs CrawlQueueUrl, PackQueueUrl,",
         ),
         (Machine(function={"ORBWEAVER_PAGES_SHARDS": "no"}), LOCAL, "of another version"),
         (Machine(broken=True), LOCAL, "Cannot reach it"),

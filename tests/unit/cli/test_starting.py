@@ -41,9 +41,9 @@ def test_pages_that_lack_a_body_are_asked_for_again(stage: Stage) -> None:
     stage.site = [Row("/", title="Home")]
     stage.run(f"crawl {SITE} --out first --bodies off")
     assert stage.run(f"start {SITE} --refetch missing") == 0
-    assert (stage.said, stage.noted) == (f"{RUN}-retry1\n", "asked again: 1 page\n")
+    assert (stage.said, stage.noted) == (f"{RUN}-retry1\n", "requested again: 1 page\n")
     assert stage.run(f"start {SITE} --bodies off --refetch missing") == 0
-    assert "there is nothing to ask for" in stage.noted
+    assert "nothing to request" in stage.noted
 
 
 def test_a_second_run_of_the_same_second_is_another_one(stage: Stage) -> None:
@@ -54,7 +54,7 @@ def test_a_second_run_of_the_same_second_is_another_one(stage: Stage) -> None:
     stage.interrupt_at = stage.clock.sleeps + 1
     assert stage.run(f"start {SITE} --wait --window 0s") == 130
     assert list(stage.world.crawls) == [RUN, AFTER]
-    assert f"{AFTER} goes on: orbweaver status {AFTER} --watch" in stage.noted
+    assert f"{AFTER} continues: orbweaver status {AFTER} --watch" in stage.noted
 
 
 def test_start_waits_when_told_to(stage: Stage) -> None:
@@ -71,14 +71,14 @@ def test_an_interrupted_wait_leaves_the_crawl(stage: Stage) -> None:
     stage.machine.up_already, stage.interrupt_at = True, 1
     assert stage.run(f"start {SITE} --wait") == 130
     assert stage.world.crawls[RUN].state is State.RUNNING
-    assert f"{RUN} goes on: orbweaver status {RUN} --watch" in stage.noted
+    assert f"{RUN} continues: orbweaver status {RUN} --watch" in stage.noted
     stage.clock.at_ms += 60_000
     stage.interrupt_at = 3
     assert stage.run(f"start {SITE} --wait --json --window 0s") == 130
     assert stage.objects()[-1]["interrupted"]
     stage.stuck = True
     assert stage.run(f"start {SITE} --wait --name other") == 1
-    assert "stands still" in stage.noted
+    assert "is stalled" in stage.noted
 
 
 def test_a_start_that_was_cut_short_can_be_completed(stage: Stage) -> None:

@@ -24,13 +24,13 @@ def test_pause_resume_cancel(stage: Stage) -> None:
     stage.run(f"start {SITE} --name other")
     assert stage.run("pause other") == 0
     assert stage.said == "other-20261121-090002 is paused\n"
-    assert "`orbweaver resume other-20261121-090002` goes on" in stage.noted
+    assert "`orbweaver resume other-20261121-090002` continues it" in stage.noted
     assert stage.run("resume other --json") == 0
     assert stage.objects()[0]["state"] == "running"
     assert stage.run("cancel other") == 0
     assert stage.world.crawls["other-20261121-090002"].state is State.STOPPING
     assert stage.run("resume other") == 2
-    assert "is stopping: it ends once its queue has drained" in stage.noted
+    assert "is stopping: it ends when its queue is empty" in stage.noted
 
 
 def test_local_up_down_status(stage: Stage) -> None:
@@ -99,7 +99,7 @@ def test_deploying_says_where_before_it_acts(stage: Stage) -> None:
     assert stage.run("deploy") == 0
     assert stage.noted.splitlines()[0] == (
         "deploying the stack 'Orbweaver' on this machine, at http://127.0.0.1:4566;"
-        " --target aws means the AWS account"
+        " --target aws selects the AWS account"
     )
 
 
@@ -137,7 +137,9 @@ def test_a_second_stack_is_made_only_on_purpose(stage: Stage) -> None:
     for line in ("deploy --stack Mien", "deploy -c stack_name=Mien"):
         stage.machine.asked.clear()
         assert stage.run(line) == 2
-        assert "there is no stack 'Mien' yet, but there is Mine, Orbweaver: name it" in stage.noted
+        assert (
+            "there is no stack 'Mien' yet, but there is Mine, Orbweaver: select it" in stage.noted
+        )
         assert stage.machine.asked == []
         assert stage.run(f"{line} --new") == 0
         assert "'stack_name': 'Mien'" in stage.machine.asked[0]

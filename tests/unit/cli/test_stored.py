@@ -103,4 +103,4 @@ def test_a_picture_is_written_to_a_file(stage: Stage, tmp_path: Path) -> None:
     record = stage.world.pages[place]
     stage.world.pages[place] = replace(record, screenshot_offset=None, screenshot_length=None)
     assert stage.run(f"page {SITE}/ --screenshot {file}") == 1
-    assert "`render.screenshot` of the definition asks for it" in stage.noted
+    assert "set `render.screenshot` in the definition" in stage.noted

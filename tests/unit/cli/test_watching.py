@@ -49,7 +49,7 @@ def test_a_screen_is_drawn_over_the_one_before(stage: Stage) -> None:
         assert len(one.split("\n")) <= 24
         assert max(map(len, one.split("\n"))) <= 80
     assert "20 of 40 known URLs · 50 %" in stage.said
-    assert "Ctrl-C ends the watching; the crawl goes on" in drawn[0]
+    assert "Ctrl-C stops watching; the crawl continues" in drawn[0]
     after = stage.said.rpartition(FIRST_SCREEN)[2]
     assert f"{RUN} finished in 0:20: 40 pages" in after
     assert COLOUR.search(stage.said)
@@ -73,7 +73,7 @@ def test_an_interrupt_leaves_the_crawl_and_the_last_picture(stage: Stage, which:
     assert " of 40 known URLs · " in after
     assert "Ctrl-C" not in after
     again = f"orbweaver status {which} --watch".replace("  ", " ")
-    assert stage.noted == f"{which or 'the crawl'} goes on: {again}\n"
+    assert stage.noted == f"{which or 'the crawl'} continues: {again}\n"
 
 
 def test_crawl_says_that_an_interrupt_pauses(stage: Stage) -> None:
@@ -83,7 +83,7 @@ def test_crawl_says_that_an_interrupt_pauses(stage: Stage) -> None:
     assert stage.run(f"crawl {SITE} --name other") == 130
     before, _, rest = stage.said.partition(SECOND_SCREEN)
     assert "starting the emulator" in before
-    assert "Ctrl-C pauses the crawl; the same command goes on with it" in rest
+    assert "Ctrl-C pauses the crawl; the same command continues it" in rest
     assert rest.count(FIRST_SCREEN) == 1
 
 

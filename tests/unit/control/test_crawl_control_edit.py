@@ -49,7 +49,7 @@ async def test_what_does_not_fit_leaves_the_crawl_as_it_is() -> None:
 
 @pytest.mark.parametrize(
     ("state", "words"),
-    [(State.STOPPING, "it ends once"), (State.FINISHED, "finished: start it again")],
+    [(State.STOPPING, "it ends when"), (State.FINISHED, "finished: start it again")],
 )
 async def test_what_has_ended_is_not_edited(state: State, words: str) -> None:
     """A crawl that drains or has ended stays what it was; what can be done is said."""

@@ -229,7 +229,7 @@ def test_the_starter_is_in_order() -> None:
     everything = uncommented(examples=True)
     assert paths(everything) == [key.path for key in KEYS]
     assert problems(everything, SEED) == {
-        "schedule.cron": "'0 3 * * ? *' stands beside every: give one of them"
+        "schedule.cron": "'0 3 * * ? *' and every are both given: give one of them"
     }
     del everything["schedule"]["every"]
     parse(everything, "https://example.org/")

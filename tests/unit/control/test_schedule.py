@@ -83,7 +83,11 @@ def test_what_somebody_else_made_is_no_recurrence_of_ours() -> None:
         ({"every": "1.5h"}, "every", "give minutes, hours or days, like 30m, 6h or 1 day"),
         ({"every": "-1h"}, "every", "give minutes, hours or days"),
         ({"every": "rate(1 day)"}, "every", "give minutes, hours or days"),
-        ({"every": "1h", "cron": "0 3 * * ? *"}, "cron", "stands beside every: give one of them"),
+        (
+            {"every": "1h", "cron": "0 3 * * ? *"},
+            "cron",
+            "and every are both given: give one of them",
+        ),
         ({"cron": "0 3 * * *"}, "cron", "'0 3 * * *' does not fit: it has 5 fields"),
         ({"cron": "0/2 * * * ? *"}, "cron", "leave 5 minutes between two times, and not 2"),
         ({"cron": "0 3 31 2 ? *"}, "cron", "never comes: no day of the calendar is like that"),

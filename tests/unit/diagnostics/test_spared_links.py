@@ -101,7 +101,7 @@ async def test_number_of_late_packs_read_is_limited(monkeypatch: pytest.MonkeyPa
     backlog = await waiting(pack("a", 3, "/best"), pack("b", 5, "/worst/1", "/worst/2"))
     told = await told_of(3, backlog)
     assert (told.links, told.read, [one.links for one in told.kinds]) == (3, 1, [1])
-    assert "links that were spared: at most 3; of the first 1" in spared_lines(
+    assert "late links that were not requested: at most 3; of the first 1" in spared_lines(
         await report_with(told, replace(CRAWL, state=State.FINISHED))
     )
 
@@ -142,10 +142,10 @@ async def test_report_shows_how_to_fetch_late_links() -> None:
     told = await told_of(1, await waiting(pack("a", 3, "/p")))
     assert spared_lines(await report_with(told)) == [
         "",
-        "links that wait until little else is left: 1",
+        "late links, which wait until few others are left: 1",
         f"  1  {SITE}/p",
         f"      {SITE}/p",
-        "  `orbweaver edit wiki-1 --max-pages N` goes on with the best of them",
+        "  `orbweaver edit wiki-1 --max-pages N` requests the best of them",
     ]
     ended = spared_lines(await report_with(told, replace(CRAWL, state=State.FINISHED)))
-    assert ended[-1] == "  a later run of wiki with a higher limit goes on with the best of them"
+    assert ended[-1] == "  a later run of wiki with a higher limit requests the best of them"

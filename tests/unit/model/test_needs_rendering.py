@@ -86,7 +86,7 @@ def test_crawl_summary_shows_rendered_pages_and_browser_hint(
     counts = {**COUNTS, "rendered": 2, "render.asked": 9, "render.failed.crashed": 1}
     view = view_of(counts, state=State.FINISHED)
     lines = crawl_summary.lines(view)
-    assert "rendered  2 pages, which asked for 9 files more; 1 page could not be" in lines
+    assert "rendered  2 pages, which requested 9 files more; 1 page could not be rendered" in lines
     assert as_json(view)["rendered"] == 2
     view = view_of(COUNTS, state=State.FINISHED, render=RenderMode.AUTO)
     for found, install in ((None, True), ("/usr/bin/chromium", False)):

@@ -1,8 +1,8 @@
-"""Commands, a module for each or for a few of a kind; each registers them as its `COMMANDS`.
+"""Modules of commands. Each registers its commands as `COMMANDS`.
 
 crawl         crawl, start
 init_check    init, check
-custom        functions of the user's own
+custom        custom extractor functions
 robots_url    robots, url
 extract       extract
 scrape        scrape
@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from orbweaver.cli.command import Command
 
-# In the order of `orbweaver --help`: the module of each, which is imported when it is typed.
+# Module of each command, in the order of `orbweaver --help`. A module is imported on first use.
 MODULES = {
     **dict.fromkeys(("init", "check"), "commands.init_check"),
     "estimate": "commands.cost",
@@ -60,6 +60,6 @@ MODULES = {
 
 
 def load(name: str) -> "Command":
-    """Import the module of a command, and return the command."""
+    """Import the module of a command and return the command."""
     commands: tuple[Command, ...] = import_module(f"orbweaver.cli.{MODULES[name]}").COMMANDS
     return next(command for command in commands if command.name == name)

@@ -1,7 +1,7 @@
-"""`console`: see and steer crawls in a browser, over a store, a local stack or AWS.
+"""`console`: monitor and control crawls of a store, a local stack or AWS in a browser.
 
-It listens on this machine alone, with the credentials of the shell; docs/console.md says what keeps
-others out.
+The server listens on this machine only and uses the credentials of the shell. docs/console.md
+describes its access control.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ if TYPE_CHECKING:
     from orbweaver.cli.query.confined import ExportTables
 
 LISTEN = "127.0.0.1:8788"
-# A file that leads a browser on: an address on a command line can be read by every user.
+# Page that redirects to the console. Every user could read an address on a command line.
 DOOR = '<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" content="0; url={url}">\n'
 
 
 async def console(arguments: argparse.Namespace, around: Surroundings) -> int:
-    """Serve the console until that is ended from outside."""
+    """Serve the console until interrupted."""
     from orbweaver.console.actions import Actions
     from orbweaver.console.runs import WatchedRuns
     from orbweaver.console.server import PlaceTaken, serving
@@ -70,13 +70,13 @@ async def console(arguments: argparse.Namespace, around: Surroundings) -> int:
             try:
                 async with serving(actions, token, host, port) as url:
                     around.note(
-                        f"the console of {where.title}, for this machine alone; Ctrl-C ends it"
+                        f"console of {where.title}, for this machine only; press Ctrl-C to stop"
                     )
                     around.write(f"{url}#token={token}")
                     with _opened(f"{url}#token={token}", around, wanted=not arguments.no_open):
                         await asyncio.Event().wait()
             except PlaceTaken as error:
-                raise UsageError(f"--listen: {error}; port 0 takes a free one") from error
+                raise UsageError(f"--listen: {error}; port 0 selects a free one") from error
     return 0
 
 
@@ -84,7 +84,7 @@ async def console(arguments: argparse.Namespace, around: Surroundings) -> int:
 def _tables(
     arguments: argparse.Namespace, around: Surroundings, session: Session
 ) -> Iterator[ExportTables]:
-    """Have the tables of exports: those of a stack, or in a folder."""
+    """Open the tables of a stack's exports, or of exports in a folder."""
     from orbweaver.cli.query.confined import ExportTables
 
     named = arguments.source or OUT
@@ -104,15 +104,15 @@ def _place(listen: str) -> tuple[str, int]:
     host, port = address(listen)
     if host not in {*LOOPBACK, "::1"}:
         raise UsageError(
-            f"--listen: other machines can reach {host[:60]}, and the console knows no users."
-            " From another one, `ssh -L 8788:127.0.0.1:8788 -L 8789:127.0.0.1:8789` brings it there"
+            f"--listen: other machines can reach {host[:60]}, and the console has no login."
+            " For access from another one, use `ssh -L 8788:127.0.0.1:8788 -L 8789:127.0.0.1:8789`"
         )
     return host, port
 
 
 @asynccontextmanager
 async def _session(arguments: argparse.Namespace, around: Surroundings) -> AsyncIterator[Session]:
-    """Open what the options name; with --workers, work on a store as `serve` does."""
+    """Open the store or stack of the options. --workers works on a store as `serve` does."""
     if not arguments.workers:
         async with chosen(arguments, around) as session:
             yield session
@@ -123,7 +123,7 @@ async def _session(arguments: argparse.Namespace, around: Surroundings) -> Async
 
     folder = store_of(arguments, around.folder, around.environment, makes=True)
     if folder is None:
-        raise UsageError("--workers: these would work on a store: a stack has its own")
+        raise UsageError("--workers needs a store: a stack has its own workers")
     async with opened_store(folder, around.environment, works=arguments.workers) as ports:
         keep_made()
         session = store_session(ports, works=True)
@@ -135,15 +135,14 @@ async def _session(arguments: argparse.Namespace, around: Surroundings) -> Async
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Whereabouts:
-    """The store or stack of a session, in words."""
+    """Description of the store or stack of a session."""
 
     session: Session
-    # The name of the stack, where it is one.
+    # Name of the stack; empty for a store.
     stack: str = ""
 
     @property
     def title(self) -> str:
-        """Name it."""
         match self.session.place:
             case StorePlace(ports=ports):
                 return f"the store {shlex.quote(str(ports.folder))}"
@@ -157,20 +156,19 @@ class Whereabouts:
 
     @property
     def billed(self) -> bool:
-        """Whether what it uses is paid for."""
+        """Whether its use costs money."""
         return self.session.place.billed
 
     async def idle_workers(self) -> str | None:
-        """Say that nothing works on what is queued, and what to type."""
+        """Return a warning with the fix if no worker runs."""
         return await self.session.place.idle_workers()
 
     async def depths(self) -> dict[str, int] | None:
-        """Count the messages on the queues."""
         found = await self.session.place.depths()
         return None if found is None else asdict(found)
 
     async def workers(self) -> dict[str, str] | None:
-        """Say how the workers of a stack are switched; a store has no switch."""
+        """Return the state of each event source by queue. None for a store, which has no switch."""
         match self.session.place:
             case StackPlace(machine=machine, environment=environment, workers=named) if named:
                 with _passing():
@@ -180,7 +178,7 @@ class Whereabouts:
                 return None
 
     async def alarms(self) -> list[dict[str, Any]] | None:
-        """List the alarms of a stack, those that are raised first; a store has none."""
+        """List a stack's alarms, raised ones first. A store has none."""
         match self.session.place:
             case StackPlace(machine=machine, environment=environment):
                 with _passing():
@@ -190,7 +188,7 @@ class Whereabouts:
                 return []
 
     async def switch(self, *, on: bool) -> dict[str, str] | None:
-        """Ask for the workers of a stack to be switched, which takes a while."""
+        """Request that a stack's workers be switched on or off. The switch takes a while."""
         match self.session.place:
             case StackPlace(machine=machine, environment=environment, workers=named):
                 act = partial(ask_to_switch, machine, named, environment, on=on)
@@ -201,7 +199,7 @@ class Whereabouts:
 
 @contextmanager
 def _passing() -> Iterator[None]:
-    """Have a stack that is out of reach be asked again."""
+    """Raise Transient if the stack is unreachable, so that the console retries."""
     try:
         yield
     except StackUnreachable as error:
@@ -210,7 +208,7 @@ def _passing() -> Iterator[None]:
 
 @contextmanager
 def _opened(url: str, around: Surroundings, *, wanted: bool) -> Iterator[None]:
-    """Open a browser at an address, by way of a file that this user alone can read."""
+    """Open a browser at an address, through a file that only this user can read."""
     if not wanted:
         yield
         return
@@ -218,30 +216,30 @@ def _opened(url: str, around: Surroundings, *, wanted: bool) -> Iterator[None]:
         door = Path(folder) / "console.html"
         door.write_text(DOOR.format(url=url))
         if not webbrowser.open(door.as_uri()):
-            around.note("there is no browser to open here: open that address in one")
+            around.note("no browser found: open the address above in one")
         yield
 
 
 COMMANDS = (
     command(
         "console",
-        "see and steer crawls in a browser",
+        "monitor and control crawls in a browser",
         console,
         option(
             "--listen HOST:PORT",
-            f"where it is, on this machine alone ({LISTEN}); stored pages are on the next port",
+            f"address, on this machine only ({LISTEN}); stored pages use the next port",
             default=LISTEN,
         ),
-        option("--no-open", "print the address, and open no browser"),
+        option("--no-open", "print the address without opening a browser"),
         option(
             "--workers N",
-            "work on the store meanwhile, by so many processes, as `serve` does; default: none",
+            "also run this many workers on the store, as `serve` does (default: none)",
             type=option_types.positive,
             default=0,
         ),
         option(
             "--from DIR",
-            f"exports to query: in this folder; default: {OUT}, or those of the stack",
+            f"folder of exports to query (default: {OUT}, or the exports of the stack)",
             dest="source",
         ),
         parents=(stack_options,),

@@ -1,7 +1,7 @@
-"""`cost` and `estimate`: the AWS usage of a crawl, past or expected, in units and dollars.
+"""`cost` and `estimate`: actual or expected AWS usage of a crawl, in units and dollars.
 
-Units are counted where they are used (see docs/cost.md for what is in no crawl's counters). Dollars
-are list prices, also where an emulator does it for nothing.
+Units are metered where they are used; docs/cost.md lists usage that no crawl's counters contain.
+Dollars are list prices, also on an emulator, which costs nothing.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ from orbweaver.model.crawl_settings import Scope
 from orbweaver.model.outcome import Outcome
 
 MEMORY_MB_MIN = 128
-# Of a stack that was deployed without saying otherwise.
+# Defaults of a deployed stack.
 STACK: Mapping[str, int] = {
     "worker_memory_mb": MEMORY_MB,
     "worker_concurrency_max": WORKERS,
     "batch_size": BATCH,
 }
-# Numbers from here on have digits enough before the point.
+# Numbers from this size are shown without decimals.
 DIGITS = 100
-# What terms are counted in, where it is not obvious.
+# Unit of each term.
 _NAMES: Mapping[Term, str] = {
     Term.WRITE: "write units",
     Term.READ_HALVES: "read units",
@@ -53,7 +53,7 @@ _NAMES: Mapping[Term, str] = {
     Term.MB_MS: "GB-seconds",
     Term.MB_MS_X86: "GB-seconds, x86",
 }
-# By how many a term is divided to be what it is called.
+# Divisor from the counted to the displayed unit.
 _PARTS: Mapping[Term, int] = {
     Term.READ_HALVES: 2,
     Term.MB_MS: 1024 * 1000,
@@ -62,7 +62,6 @@ _PARTS: Mapping[Term, int] = {
 
 
 async def cost(arguments: Namespace, around: Surroundings) -> int:
-    """Show what a crawl has used."""
     async with chosen(arguments, around) as session:
         status, billed = await session.control.status(arguments.which), session.place.billed
     units, pages = units_of(status.counters.total), status.counters.total.get(Outcome.FETCHED, 0)
@@ -73,7 +72,7 @@ async def cost(arguments: Namespace, around: Surroundings) -> int:
         answer(arguments, around, {**told, "aws_estimate_usd": spent}, said)
         return OK
     if not units and not arguments.json:
-        around.note(f"{status.crawl.id}: nothing has been counted")
+        around.note(f"{status.crawl.id}: no usage has been recorded")
         return FAILED
     body = {"type": "cost", "crawl": status.crawl.id, **as_json(units, pages)}
     body["limit_estimate_usd"] = charged(status.counters.total) or 0.0
@@ -83,7 +82,6 @@ async def cost(arguments: Namespace, around: Surroundings) -> int:
 
 
 def estimated(arguments: Namespace, around: Surroundings) -> int:
-    """Say what a crawl would use."""
     plan = plan_in(arguments.file, around)
     context = _context(arguments, around)
     crawl = crawl_of(plan, around.clock.now_ms())
@@ -106,7 +104,7 @@ def estimated(arguments: Namespace, around: Surroundings) -> int:
         arguments,
         around,
         body,
-        *(f"{crawl.name} · an estimate; nothing has been asked for", ""),
+        *(f"{crawl.name} · an estimate; no request was sent", ""),
         *(*lines(found.units, pages), "", "assumed"),
         *(f"  {one}" for one in assumptions),
         *("", *_limits(crawl, found.units, found.least_s)),
@@ -115,7 +113,7 @@ def estimated(arguments: Namespace, around: Surroundings) -> int:
 
 
 def _context(arguments: Namespace, around: Surroundings) -> Mapping[str, Any]:
-    """Return the context of the folder's cdk.json, and with `--deployed` that of the stack."""
+    """Return the context of cdk.json. With `--deployed`, keys of the stack take precedence."""
     try:
         written = json.loads((around.folder / "cdk.json").read_text())["context"]
     except (OSError, ValueError, TypeError, LookupError):
@@ -129,7 +127,7 @@ def _context(arguments: Namespace, around: Surroundings) -> Mapping[str, Any]:
 
 
 def _of_stack(key: str, asked: int | None, context: Mapping[str, Any]) -> int:
-    """Return a number of the stack: as asked, from its context, or the default."""
+    """Return a number of the stack: from the option, the context, or the default."""
     if asked is not None:
         return asked
     try:
@@ -139,7 +137,7 @@ def _of_stack(key: str, asked: int | None, context: Mapping[str, Any]) -> int:
 
 
 def lines(units: Units, pages: int) -> list[str]:
-    """Lay units out as two tables, by term and by stage."""
+    """Format units as two tables, by term and by stage."""
     terms, number = units.by_term, max(1, pages)
     rows = [("term", "used", "per page", "$ per million pages", "$")]
     for term, used in terms.items():
@@ -160,7 +158,7 @@ def lines(units: Units, pages: int) -> list[str]:
 
 
 def as_json(units: Units, pages: int) -> dict[str, Any]:
-    """Spell units for a machine: by term and by stage, with what they cost."""
+    """Return units and costs by term and by stage, for JSON."""
     terms = units.by_term
     number = max(1, pages)
     return {
@@ -193,59 +191,59 @@ def _amount(number: float) -> str:
 
 
 def _mostly(part: Units) -> str:
-    """Name the term that costs most of a stage."""
+    """Return the most expensive term of a stage."""
     return _NAMES[max(part.by_term, key=lambda term: dollars({term: part.by_term[term]}))]
 
 
 def _assumptions(crawl: Crawl, assumed: Assumed) -> Iterator[str]:
     where = text.plural(assumed.hosts, "host")
     pages = text.plural(assumed.pages, "page")
-    yield f"{pages} on {where}, all of them fetched, once (--pages, --hosts)"
+    yield f"{pages} on {where}, each fetched once (--pages, --hosts)"
     if crawl.scope is Scope.ANY and assumed.hosts == 1:
-        yield "links to any host belong, so there are more of those: say how many (--hosts)"
-    yield f"{text.plural(assumed.links, 'link')} a page (--links)"
-    yield f"{text.size(assumed.body_bytes)} a page, as it comes over the wire (--body-bytes)"
-    yield f"{assumed.answer_s:g} s until a host has answered (--answer)"
+        yield "links to any host are in scope, so there are more hosts: give their number (--hosts)"
+    yield f"{text.plural(assumed.links, 'link')} per page (--links)"
+    yield f"{text.size(assumed.body_bytes)} per page over the network (--body-bytes)"
+    yield f"{assumed.answer_s:g} s until a host responds (--answer)"
     cpu, share = assumed.cpu_ms(texts=crawl.texts), assumed.memory_mb / CPU_MB
-    has = f"{assumed.memory_mb:,} MB have {share:.0%} of one"
-    yield f"{cpu:.1f} ms of a CPU a page; {has} (--memory)"
+    has = f"{assumed.memory_mb:,} MB get {share:.0%} of a CPU"
+    yield f"{cpu:.1f} ms of CPU per page; {has} (--memory)"
     workers, packs = text.plural(assumed.workers, "worker"), text.plural(assumed.batch, "message")
-    yield f"{workers} at once at most (--workers), {packs} at once for each (--batch-size)"
+    yield f"up to {workers} at once (--workers), up to {packs} each (--batch-size)"
     yield f"bodies: {crawl.bodies}; main texts: {'kept' if crawl.texts else 'not kept'}"
     yield f"a delay of {text.pace(crawl.delay_ms)}" if crawl.delay_ms else "no delay"
 
 
 def _limits(crawl: Crawl, units: Units, least_s: float) -> Iterator[str]:
-    yield f"it takes {text.roughly(least_s)} at least, at the pace of its hosts"
+    yield f"it takes at least {text.roughly(least_s)}, due to the delay per host"
     if least_s > crawl.duration_max_s:
-        yield f"that is longer than it may run ({text.span(crawl.duration_max_s)}): it ends before"
+        yield f"that exceeds its time limit ({text.span(crawl.duration_max_s)}): it ends earlier"
     spent = dollars(units.by_term)
     limit = crawl.nanodollars_max and in_dollars(crawl.nanodollars_max)
     if limit is not None and spent > limit:
-        yield f"that is more than it may spend ({price(limit)}): it ends before"
+        yield f"that exceeds its cost limit ({price(limit)}): it ends earlier"
 
 
-_PAGES_HELP = f"so many pages; default: the definition's limit, or {PAGES_ASSUMED:,}"
-_STACK_HELP = "this folder's cdk.json, or"
-_MEMORY_HELP = f"what the worker has ({_STACK_HELP} {MEMORY_MB})"
-_WORKERS_HELP = f"how many there may be at once ({_STACK_HELP} {WORKERS})"
-_BATCH_HELP = f"messages that a worker takes at once ({_STACK_HELP} {BATCH})"
+_PAGES_HELP = f"number of pages (default: the definition's limit, or {PAGES_ASSUMED:,})"
+_STACK_HELP = "default: cdk.json of this folder, or"
+_MEMORY_HELP = f"memory of a worker ({_STACK_HELP} {MEMORY_MB})"
+_WORKERS_HELP = f"maximum number of workers ({_STACK_HELP} {WORKERS})"
+_BATCH_HELP = f"messages per batch of a worker ({_STACK_HELP} {BATCH})"
 COMMANDS = (
     command(
         "estimate",
-        "say what a crawl would use of AWS, and what that would cost, before it begins",
+        "estimate AWS usage and cost of a crawl before it starts",
         estimated,
-        file(f"what to crawl ({DEFINITION})", DEFINITION),
+        file(f"definition of the crawl ({DEFINITION})", DEFINITION),
         option("--pages N", _PAGES_HELP),
-        option("--hosts N", "on so many hosts; default: the seeds'"),
-        option("--links N", "on a page (50)", default=50),
-        option("--body-bytes SIZE", "of a page, as it comes over the wire (30kB)", default=30_000),
-        option("--answer TIME", "how long a host takes to answer (200ms)", default=200),
+        option("--hosts N", "number of hosts (default: hosts of the seeds)"),
+        option("--links N", "links per page (50)", default=50),
+        option("--body-bytes SIZE", "size of a page over the network (30kB)", default=30_000),
+        option("--answer TIME", "response time of a host (200ms)", default=200),
         option("--memory MB", _MEMORY_HELP),
         option("--workers N", _WORKERS_HELP),
         option("--batch-size N", _BATCH_HELP),
-        option("--deployed", "with the settings of the stack that is deployed"),
+        option("--deployed", "use the settings of the deployed stack"),
         parents=STACK_JSON,
     ),
-    command("cost", "show what a crawl has used of AWS, and what that costs", cost, which()),
+    command("cost", "show AWS usage and cost of a crawl", cost, which()),
 )

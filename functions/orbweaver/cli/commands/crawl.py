@@ -1,7 +1,7 @@
-"""`crawl` and `start`: from arguments to a crawl that runs, or to the files of an ended one.
+"""`crawl` and `start`: start a crawl from arguments. `crawl` also waits and writes its files.
 
-`crawl` keeps nothing running that it started. When it is interrupted it pauses the crawl, so that
-no site is asked behind the person's back; the same command again goes on from there.
+`crawl` leaves nothing running. If it is interrupted, it pauses the crawl, so no requests are sent
+in the background. The same command continues the crawl.
 """
 
 from __future__ import annotations
@@ -67,22 +67,22 @@ from orbweaver.model.settings import workers_for
 from orbweaver.model.url import host_of
 
 AWS = "aws"
-NOTHING_LACKS = "no page of an earlier run lacks its text or body: there is nothing to ask for"
+NOTHING_LACKS = "no page of earlier runs lacks its text or body: there is nothing to request"
 
 
 @dataclass(slots=True)
 class Running:
-    """What has come into being, for the words on how to go on."""
+    """State of a command, for messages about how to continue after an interrupt or error."""
 
     crawl: str | None = None
     paused: bool = False
-    # What has to be run before the crawl can be asked about, and the option that names its stack.
+    # Command that must run before commands about the crawl work, and the option for its stack.
     before: str = ""
     option: str = ""
 
 
 def checked(plan: CrawlSpec, around: Surroundings) -> Crawl:
-    """Make the crawl that a plan asks for, to find mistakes before anything is started."""
+    """Build the crawl of a plan; raises UsageError, so that errors show before anything starts."""
     try:
         return crawl_of(plan, around.clock.now_ms())
     except PlanError as error:
@@ -93,7 +93,7 @@ def checked(plan: CrawlSpec, around: Surroundings) -> Crawl:
 
 
 def crawl(arguments: Namespace, around: Surroundings) -> int:
-    """Crawl on this machine, from start to files: on a store, or on a stack on an emulator."""
+    """Run a crawl on this machine and write its files, with a store or a stack on an emulator."""
     plan = plan_of(arguments, around)
     wanted, context = _checked(plan, arguments, around)
     folder = store_of(arguments, around.folder, around.environment, makes=True)
@@ -106,7 +106,7 @@ def crawl(arguments: Namespace, around: Surroundings) -> int:
         display.close()
         _say_how_to_go_on(around, display, running)
         return INTERRUPTED
-    except BrokenPipeError:  # the reader of its output is gone
+    except BrokenPipeError:  # the reader of the output is gone
         around.note(*_how_to_go_on(running))
         raise
     except Stalled as stalled:
@@ -126,7 +126,7 @@ def crawl(arguments: Namespace, around: Surroundings) -> int:
 
 @dataclass(frozen=True, slots=True)
 class CrawlCommand:
-    """A crawl that is asked for: as planned, as it would be, and what its stack is to have."""
+    """A requested crawl: its plan, the crawl built from it, and the context keys for its stack."""
 
     plan: CrawlSpec
     wanted: Crawl
@@ -137,9 +137,9 @@ class CrawlCommand:
 def _on_store(
     folder: Path, asked: CrawlCommand, around: Surroundings, display: Display, running: Running
 ) -> int:
-    """Crawl with workers of this process, and with further processes.
+    """Crawl with workers in this process and in further processes.
 
-    These take as long to start as this one to look whether there is anything to crawl.
+    The processes start while this one checks that the seeds can be reached.
     """
     from orbweaver.app.store_runner import further_processes, store_settings
     from orbweaver.app.wiring import keep_made
@@ -170,7 +170,9 @@ def _on_stack(asked: CrawlCommand, around: Surroundings, display: Display, runni
     """Crawl with the workers of a stack on an emulator."""
     wanted, arguments = asked.wanted, asked.arguments
     if arguments.target == AWS:
-        raise UsageError(f"crawl works on this machine: `orbweaver start --target {AWS} --wait`")
+        raise UsageError(
+            f"crawl runs on this machine only: use `orbweaver start --target {AWS} --wait`"
+        )
     if not around.machine.local() and (unreached := _unreached(wanted, around)):
         return _cannot_begin(unreached, around, display)
     port = PORT if arguments.port is None else arguments.port
@@ -193,7 +195,7 @@ def _on_stack(asked: CrawlCommand, around: Surroundings, display: Display, runni
 def _checked(
     plan: CrawlSpec, arguments: Namespace, around: Surroundings
 ) -> tuple[Crawl, dict[str, str]]:
-    """Look at all that can be wrong before anything is started; the crawl, and its stack's keys."""
+    """Check all options before anything starts; return the crawl and the stack's context keys."""
     wanted = checked(plan, around)
     arguments.files_asked = arguments.format is not None or arguments.out is not None
     arguments.file = None
@@ -202,7 +204,7 @@ def _checked(
         arguments.file = one_file(arguments.out, place, arguments.format)
     arguments.format = arguments.format or export_files.FORMATS
     if "warc" in arguments.format and wanted.bodies is Bodies.OFF:
-        raise UsageError("--format: warc holds bodies, and this crawl stores none (bodies: off)")
+        raise UsageError("--format: warc needs bodies, and this crawl stores none (bodies: off)")
     context = custom.context_of(arguments.extractor, around, wanted.items)
     folder = around.folder / (arguments.out or export_files.OUT)
     if arguments.file is not None:
@@ -214,9 +216,9 @@ def _checked(
 
 
 def _unreached(wanted: Crawl, around: Surroundings) -> list[str]:
-    """Say why none of the servers that a crawl begins at can be reached; nothing if one can.
+    """Return why no seed's server can be reached; empty if one can.
 
-    Of many the first few are tried. No request is made, so nothing is asked outside of a slot.
+    It tries the first few servers. It only connects and sends no request, so it needs no slot.
     """
     reach = around.reach
     if reach is None:
@@ -266,7 +268,7 @@ async def _crawl(
         display.say(f"crawl {begun.id}")
         view = await session.watch(begun.id, display)
     except Stalled as error:
-        # A dead letter holds up the end of its crawl, and not the files of what there is.
+        # A dead letter delays the end of its crawl, but not the files of stored pages.
         stalled, view = error, error.view
     except (asyncio.CancelledError, BrokenPipeError):
         running.paused = await pause(session, begun.id)
@@ -274,7 +276,7 @@ async def _crawl(
     written: Written | None = None
     exported: Crawl | None = view.crawl
     if nothing_new(view):
-        # Files that the user asked for hold what an earlier run has stored.
+        # Requested files contain the pages that an earlier run stored.
         exported = await _stored_run(session, begun) if arguments.files_asked else None
     if exported is not None:
         written = await _written(session, exported, arguments, around, display)
@@ -289,7 +291,7 @@ async def _crawl(
 async def _written(
     session: Session, crawl: Crawl, arguments: Namespace, around: Surroundings, display: Display
 ) -> Written:
-    """Write the files of a crawl that has ended, or one file if --out names it."""
+    """Write the files of an ended crawl, or one file if --out names a file."""
     if arguments.file is not None:
         written = await write_one(session, crawl, arguments.file)
         return shown_as(written, arguments.out)
@@ -301,7 +303,7 @@ async def _written(
 
 
 async def _stored_run(session: Session, begun: Crawl) -> Crawl | None:
-    """Find the last run of a crawl's name that fetched something; None if no run has."""
+    """Return the last run of a crawl's name that fetched pages; None if no run did."""
     run, _ = await session.control.telling(begun.name)
     return None if run.id == begun.id else run
 
@@ -312,7 +314,7 @@ async def _begin(session: Session, plan: CrawlSpec, display: Display) -> Crawl:
     match decision:
         case Start(beside=beside):
             for run in beside:
-                display.say(f"{run.id}, of the same name and with other seeds, has not finished")
+                display.say(f"{run.id}, with the same name and other seeds, has not finished")
             return await _started(session, plan, display.say)
         case Continue(run=run, changes=changes):
             display.say(f"continuing {run.id}, which had not finished")
@@ -332,7 +334,7 @@ async def _begin(session: Session, plan: CrawlSpec, display: Display) -> Crawl:
 
 
 async def _left_behind(session: Session, run: Crawl) -> str:
-    """Say how far a run came whose workers are gone, and what is requested again."""
+    """Describe the progress of a run whose workers died, and the pages that are requested again."""
     counters = (await session.control.status(run.id)).counters
     done = f"  {counters.done:,} of {counters.claimed:,} known URLs are done"
     if not (left := session.place.left_in_work.get(run.id, 0)):
@@ -345,14 +347,14 @@ def _value(value: object) -> str:
 
 
 async def _started(session: Session, plan: CrawlSpec, say: Callable[[str], None]) -> Crawl:
-    """Start a crawl, and say which earlier runs it goes on from."""
+    """Start a crawl and report which earlier runs it continues."""
     begun = await session.control.start(plan)
     await _say_continued(session, begun, say)
     return begun
 
 
 async def _say_continued(session: Session, begun: Crawl, say: Callable[[str], None]) -> None:
-    """Say which earlier runs a run continues, and which of their pages lack something."""
+    """Report the runs that a run continues, and their pages without texts or bodies."""
     if begun.resumes:
         say(f"continuing {gone_on(begun)}")
     if lacking := await session.control.lacking(begun):
@@ -360,18 +362,17 @@ async def _say_continued(session: Session, begun: Crawl, say: Callable[[str], No
 
 
 def _lacking(pages: int) -> str:
-    """Say what the window leaves without text or bodies, and how it gets them."""
+    """Describe pages without text or body, and the option that fetches them."""
     return (
-        f"{text.plural(pages, 'page')} of earlier runs were stored without the text or bodies that"
-        f" are wanted now, and are not asked for again: --refetch {MISSING} does that, for these"
-        " alone"
+        f"{text.plural(pages, 'page')} of earlier runs lack the text or bodies that are wanted now,"
+        f" and are not requested again: --refetch {MISSING} requests only these"
     )
 
 
 def _say_others(display: Display, runs: Sequence[Crawl]) -> None:
-    """Name the runs that are not watched here, where one run cannot begin at so many pages."""
+    """List further runs that this command does not watch, because one run holds limited seeds."""
     for run in runs:
-        display.say(f"{run.id} asks for more of them: `orbweaver status {run.id} --watch`")
+        display.say(f"{run.id} requests more of them: `orbweaver status {run.id} --watch`")
 
 
 def _say_how_to_go_on(around: Surroundings, display: Display, running: Running) -> None:
@@ -384,7 +385,7 @@ def _how_to_go_on(running: Running) -> list[str]:
         return ["interrupted"]
     return [
         f"interrupted: {running.crawl} is {'paused' if running.paused else 'not finished'}",
-        "the same command again goes on with it; to look at it or to end it:",
+        "run the same command again to continue it; to inspect or cancel it:",
         f"  {running.before}orbweaver status {running.crawl}{running.option}",
         f"  {running.before}orbweaver cancel {running.crawl}{running.option}",
     ]
@@ -394,10 +395,10 @@ def _how_to_go_on(running: Running) -> list[str]:
 
 
 def start(arguments: Namespace, around: Surroundings) -> int:
-    """Start a crawl and print its id; with --wait, show it until it ends."""
+    """Start a crawl and print its id. With --wait, show progress until it ends."""
     plan = _named(plan_of(arguments, around), arguments)
     wanted = checked(plan, around)
-    # Named before it is created, so that a start that was cut short can be completed.
+    # The name is set before the start, so that an interrupted start can be completed.
     given, plan = plan.id, replace(plan, id=wanted.id)
     display = around.display(arguments)
 
@@ -406,13 +407,13 @@ def start(arguments: Namespace, around: Surroundings) -> int:
         async with chosen(arguments, around, writes=True) as session:
             custom.check_deployed(session.settings, wanted.items, custom.FIX)
             if given is None:
-                # Another of the same second may have ended.
+                # An ended run may have the same name, if it started in the same second.
                 plan = replace(plan, id=renamed(wanted, await session.control.crawls()).id)
             try:
                 if arguments.refetch is not None:
                     runs = await session.control.refetch(plan)
                     around.write(*(run.id for run in runs))
-                    around.note(NOTHING_LACKS if not runs else f"asked again: {_urls(runs)}")
+                    around.note(NOTHING_LACKS if not runs else f"requested again: {_urls(runs)}")
                     return OK
                 begun = await _started(session, plan, around.note)
             except (PortError, asyncio.CancelledError):
@@ -430,7 +431,7 @@ def start(arguments: Namespace, around: Surroundings) -> int:
                 around.note(f"watch it with: orbweaver status {begun.id} --watch")
                 if recurrence_in(plan) is not None:
                     again = f"orbweaver schedule put --config {arguments.config}"
-                    around.note(f"this is one run; to have it recur: {again}")
+                    around.note(f"this is a single run; to repeat it on a schedule: {again}")
                 return OK
             view = await session.watch(begun.id, display)
             why = await without_pages(session, view)
@@ -445,7 +446,7 @@ def _urls(runs: Sequence[Crawl]) -> str:
 
 
 def _named(plan: CrawlSpec, arguments: Namespace) -> CrawlSpec:
-    """Name a run after its key, if it has one."""
+    """Name a run after its idempotency key, if it has one."""
     key = arguments.idempotency_key
     try:
         return plan if key is None else keyed(plan, key)
@@ -459,38 +460,38 @@ def _named(plan: CrawlSpec, arguments: Namespace) -> CrawlSpec:
 @cache
 def _plan() -> ArgumentParser:
     plan = ArgumentParser(add_help=False)
-    crawl_options.add_plan(plan.add_argument_group("what to crawl, and how").add_argument)
+    crawl_options.add_plan(plan.add_argument_group("crawl options").add_argument)
     return plan
 
 
 _CRAWL_OPTIONS = together(
     WORKERS,
-    option("--target local|aws", f"crawl with the stack on an emulator; {PORT_HELP}"),
+    option("--target local|aws", "crawl with the local stack instead of a store"),
     option("--port N", PORT_HELP),
-    option("--extractor FILE", "a module with functions of your own, which [[items]] name"),
+    option("--extractor FILE", "module with custom extractor functions for [[items]]"),
     add_formats,
 )
 
 
 def _start_options(command: ArgumentParser) -> None:
     add = command.add_argument
-    add("--wait", action="store_true", help="show its progress until it ends")
-    add("--id", help="name this run; starting it again completes the start")
-    key = "the same key again is the same crawl, however often and from where it is started"
+    add("--wait", action="store_true", help="show progress until it ends")
+    add("--id", help="id of this run; the same id again completes an interrupted start")
+    key = "starts with the same key create one crawl, however often and from where"
     add("--idempotency-key", metavar="KEY", help=key)
 
 
 COMMANDS = (
     Command(
         name="crawl",
-        help="crawl on this machine, from start to files",
+        help="crawl on this machine and write the results to files",
         run=crawl,
         options=_CRAWL_OPTIONS,
         parents=(_plan, store_option, json_option, out_option),
     ),
     Command(
         name="start",
-        help="start a crawl; prints its id",
+        help="start a crawl and print its id",
         run=start,
         options=_start_options,
         parents=(_plan, stack_options, json_option),

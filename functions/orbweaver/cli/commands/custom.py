@@ -1,7 +1,7 @@
-"""Functions of the user's own: which module has them, and that it has those that rules name.
+"""Custom extractor functions: find their module and check that it has the functions of the rules.
 
-`extract` and `check` read the module that is given, or the one that cdk.json deploys. `crawl` has
-it deployed to the stack on this machine; `start` speaks to a stack that has one already, or none.
+`extract` and `check` import the given module, or the one that cdk.json deploys. `crawl` deploys the
+module to the stack on this machine. `start` needs a stack that already has one.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
     from orbweaver.extraction.extract import Extractor, ItemRule
 
 OPTION = "--extractor"
-EXTRACTOR_HELP = "a module with functions of your own (cdk.json says which is deployed)"
-DOCUMENTED = "docs/extraction.md says how"
+EXTRACTOR_HELP = "module with custom extractor functions (default: the one in cdk.json)"
+DOCUMENTED = "see docs/extraction.md"
 FIX = f"orbweaver deploy -c extractor=FILE ({DOCUMENTED})"
 
 
 def functions(
     file: Path | None, around: Surroundings, rules: Sequence[ItemRule]
 ) -> Mapping[str, Extractor]:
-    """Import the module that has functions of the user's own, where rules name any."""
+    """Import the module with custom functions, if rules name any; raises UsageError."""
     named = [rule for rule in rules if rule.extractor is not None]
     file = file or (_deployed(around) if named else None)
     if not named or file is None:
@@ -46,25 +46,25 @@ def functions(
 
 
 def check_known(file: Path | None, around: Surroundings, rules: Sequence[ItemRule]) -> None:
-    """Refuse rules that name functions of which nothing is known; raises UsageError."""
+    """Raise UsageError if rules name functions and no module is known."""
     if not functions(file, around, rules):
-        _refuse(rules, f"no module with it is known here: give {OPTION} FILE")
+        _refuse(rules, f"no module defines it: give {OPTION} FILE")
 
 
 def check_deployed(settings: Settings, rules: Sequence[ItemRule], fix: str) -> None:
-    """Refuse to begin a crawl whose rules name functions, where the stack has none."""
+    """Raise UsageError if rules name functions and the stack has none."""
     if not settings.extractor:
-        _refuse(rules, f"the stack has no functions of your own: {fix}")
+        _refuse(rules, f"the stack has no custom functions: {fix}")
 
 
 def context_of(
     file: Path | None, around: Surroundings, rules: Sequence[ItemRule]
 ) -> dict[str, str]:
-    """Say what has a module deployed, after looking at it; raises UsageError."""
+    """Check a module and return the context key that deploys it; raises UsageError."""
     if file is None:
         return {}
     if not functions(file, around, rules):
-        raise UsageError(f"{OPTION}: no rule names a function of {file}: {DOCUMENTED}")
+        raise UsageError(f"{OPTION}: no rule uses a function of {file}: {DOCUMENTED}")
     return {"extractor": str((around.folder / file).resolve())}
 
 
@@ -75,7 +75,7 @@ def _refuse(rules: Sequence[ItemRule], why: str) -> None:
 
 
 def _deployed(around: Surroundings) -> Path | None:
-    """Name the module that cdk.json deploys."""
+    """Return the module that cdk.json deploys."""
     try:
         context = json.loads((around.folder / "cdk.json").read_text())["context"]
         return Path(context["extractor"]) if context.get("extractor") else None

@@ -1,4 +1,4 @@
-"""The command that delivers: an export that stands is brought to its receivers once more."""
+"""The `deliver` command: deliver existing exports again."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _NOBODY = (
     " (docs/delivery.md)"
 )
 _STORE = (
-    "a store brings exports nowhere: copy the files of `orbweaver export`, or have a stack"
-    " deliver its own (docs/delivery.md)"
+    "a store does not deliver exports: copy the files of `orbweaver export`, or use a stack"
+    " (docs/delivery.md)"
 )
 
 
 async def deliver(arguments: Namespace, around: Surroundings) -> int:
-    """Put exports on the delivery queue; files that are missing there are brought, no others."""
+    """Queue exports for delivery. Receivers get only the files that they lack."""
     async with chosen(arguments, around) as session:
         if isinstance(session.place, StorePlace):
             raise UsageError(f"orbweaver deliver: {_STORE}")
@@ -38,10 +38,10 @@ async def deliver(arguments: Namespace, around: Surroundings) -> int:
         {"type": "delivery", "day": one.day, "crawl": one.crawl, "manifest": PREFIX + one.path}
         for one in standing
     )
-    lines = (f"to be delivered: {PREFIX}{order.path}" for order in standing)
+    lines = (f"queued for delivery: {PREFIX}{order.path}" for order in standing)
     answer(arguments, around, bodies, *lines)
     if not standing:
-        around.note(f"no export stands at {', '.join(PREFIX + order.path for order in orders)}")
+        around.note(f"there is no export at {', '.join(PREFIX + order.path for order in orders)}")
         return FAILED
     return OK
 
@@ -49,7 +49,6 @@ async def deliver(arguments: Namespace, around: Surroundings) -> int:
 async def _orders(
     arguments: Namespace, around: Surroundings, session: Session
 ) -> list[DeliveryOrder]:
-    """Say which exports to deliver."""
     now_ms = around.clock.now_ms()
     if arguments.crawl is None:
         return [DeliveryOrder(day=arguments.day or day_of(now_ms - DAY_MS), again=True)]
@@ -65,9 +64,9 @@ async def _orders(
 COMMANDS = (
     command(
         "deliver",
-        "bring an export that stands to its receivers once more",
+        "deliver an existing export again",
         deliver,
         option("--day YYYY-MM-DD", "default: yesterday, UTC"),
-        option("--crawl ID", "the exports of one crawl alone; default: of all its days"),
+        option("--crawl ID", "exports of this crawl only (without --day: all its days)"),
     ),
 )

@@ -1,7 +1,7 @@
 """Commands for dead letters: dlq list, show, redrive, purge.
 
-What a command looks at is hidden from other readers while it runs, and put back at its end; while
-a person is asked, nothing is held.
+A command hides the letters that it reads from other readers, and releases them when it ends. No
+letter is held while a question is open.
 """
 
 from __future__ import annotations
@@ -39,14 +39,13 @@ SAY_MS = 3_000
 URLS_SHOWN, SAMPLE_CHARS = 25, 100
 HEAD = ("letters", "cause", "oldest", "newest", "for example")
 _STAY = {
-    HOPELESS: "can never succeed; --malformed sends them all the same",
+    HOPELESS: "can never succeed; --malformed sends them anyway",
     UNKNOWN_CRAWL: "of a crawl that does not exist",
-    NEW: "that came meanwhile",
+    NEW: "arrived meanwhile",
 }
 
 
 def dlq(arguments: Namespace, around: Surroundings) -> int:
-    """List, show, send back or throw away dead letters."""
     if arguments.limit == 0:
         raise ControlError("orbweaver dlq: --limit: give 1 or more")
     match arguments.action:
@@ -88,7 +87,7 @@ async def _list(arguments: Namespace, around: Surroundings) -> int:
     answer(arguments, around, (*map(_cause, groups), {"type": "result", **counts}), *lines)
     if not arguments.json:
         count = text.plural(len(found.cases), "dead letter")
-        around.note(f"{count}: `orbweaver dlq show ID` says more of one" if groups else count)
+        around.note(f"{count}: `orbweaver dlq show ID` shows one in detail" if groups else count)
     _say_cut(found.cut, arguments, around)
     return OK
 
@@ -96,7 +95,7 @@ async def _list(arguments: Namespace, around: Surroundings) -> int:
 def _say_cut(cut: bool, arguments: Namespace, around: Surroundings) -> None:
     if cut:
         looked = f"{arguments.limit:,}"
-        around.note(f"there are more: only {looked} were looked at; --limit N looks at more")
+        around.note(f"there are more: only {looked} were read; --limit N reads more")
 
 
 async def _show(arguments: Namespace, around: Surroundings) -> int:
@@ -125,10 +124,10 @@ async def _show(arguments: Namespace, around: Surroundings) -> int:
 async def _redrive(arguments: Namespace, around: Surroundings) -> int:
     selection = _selection(arguments)
     if (selection == EVERYTHING) is not arguments.all:
-        problem = "give --reason or --host, or --all for all of them, and not both"
+        problem = "give --reason or --host, or --all, but not both"
         raise ControlError(f"orbweaver dlq redrive: {problem}")
     if arguments.rate == 0:
-        raise ControlError("orbweaver dlq redrive: --rate: give 1 or more a second")
+        raise ControlError("orbweaver dlq redrive: --rate: give 1 or more per second")
     said_ms = around.clock.now_ms()
 
     def say(sent: int) -> None:
@@ -165,10 +164,10 @@ def _purge(arguments: Namespace, around: Surroundings) -> int:
         found = asyncio.run(_find(selection, arguments, around))
         _say_cut(found.cut, arguments, around)
         only = frozenset(case.letter.id for case in found.cases)
-        question = f"throw {text.plural(len(only), 'dead letter')} away?"
-        warned = "a crawl whose URLs are among them will never be finished"
+        question = f"delete {text.plural(len(only), 'dead letter')}?"
+        warned = "crawls whose URLs are in them will never finish"
         if only and not confirmed(around, "dlq purge", question, warned):
-            around.note("nothing was thrown away")
+            around.note("nothing was deleted")
             return FAILED
 
     async def go() -> tuple[int, bool]:
@@ -176,7 +175,7 @@ def _purge(arguments: Namespace, around: Surroundings) -> int:
             return await _undertaker(session).purge(selection, limit=arguments.limit, only=only)
 
     purged, cut = (0, False) if only == frozenset() else asyncio.run(go())
-    said = f"{text.plural(purged, 'dead letter')} thrown away"
+    said = f"{text.plural(purged, 'dead letter')} deleted"
     answer(arguments, around, {"type": "result", "purged": purged}, said)
     if only is None:
         _say_cut(cut, arguments, around)
@@ -187,7 +186,7 @@ def _purge(arguments: Namespace, around: Surroundings) -> int:
 
 
 def _row(group: DeadLetterGroup) -> tuple[str, ...]:
-    """Say what a cause came to, as the cells of a row."""
+    """Format a cause as a table row."""
     sample = group.sample
     parts = (sample.letter.id, sample.crawl or "", _first_url(sample) or outline(sample))
     words = text.cut(" ".join(filter(None, parts)), SAMPLE_CHARS)
@@ -196,7 +195,7 @@ def _row(group: DeadLetterGroup) -> tuple[str, ...]:
 
 
 def _cause(group: DeadLetterGroup) -> dict[str, Any]:
-    """Say the same for a machine."""
+    """Return a cause for JSON."""
     sample = group.sample
     return {
         "type": "cause",
@@ -219,7 +218,7 @@ def _first_url(case: Case) -> str | None:
 
 
 def _moment(at_ms: int) -> str:
-    """Write a moment to the second, UTC; what a body says of time may be anything."""
+    """Format a moment to the second, UTC; "unknown" if a message has an invalid number."""
     try:
         return datetime.fromtimestamp(at_ms // 1000, tz=UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     except (ValueError, OverflowError, OSError):
@@ -227,12 +226,12 @@ def _moment(at_ms: int) -> str:
 
 
 def _own_id(case: Case) -> str | None:
-    """Name the pack or the seeds that a dead letter holds, as logs and tables do."""
+    """Return the id of the pack or seed message in a dead letter, as logs and tables show it."""
     return getattr(case.message, "id", None)
 
 
 def _told(case: Case) -> dict[str, Any]:
-    """Say everything of one dead letter; of its URLs the first."""
+    """Describe one dead letter completely, with its first URLs."""
     letter = case.letter
     return {
         "id": letter.id,
@@ -250,30 +249,33 @@ def _told(case: Case) -> dict[str, Any]:
     }
 
 
-_LIMIT = option("--limit N", f"look at no more letters than this ({LIMIT:,})", default=LIMIT)
+_LIMIT = option("--limit N", f"read at most this many letters ({LIMIT:,})", default=LIMIT)
 _SELECTED = together(
     _LIMIT,
-    option("--reason WORDS", "those with these words in it"),
-    option("--host HOST", "those with a URL of this host"),
+    option("--reason WORDS", "only letters whose cause contains these words"),
+    option("--host HOST", "only letters with a URL of this host"),
 )
 _REDRIVE = together(
     _SELECTED,
-    option("--all", "all of them"),
-    option("--rate N", f"at most so many a second ({RATE_PER_S})", default=RATE_PER_S),
-    option("--malformed", "also what can never succeed"),
+    option("--all", "all letters"),
+    option("--rate N", f"maximum letters per second ({RATE_PER_S})", default=RATE_PER_S),
+    option("--malformed", "also letters that can never succeed"),
 )
-_LETTER = option("letter ID", "a letter's id, or how it begins")
+_LETTER = option("letter ID", "id of a letter, or its beginning")
 COMMANDS = (
     command(
         "dlq",
-        "dead letters, which no worker could do: list, show, redrive, purge",
+        "inspect, redrive or delete dead letters, which no worker could process",
         dlq,
         actions(
             STACK_JSON,
             list=("count dead letters by cause", _SELECTED),
             show=("show one dead letter", together(_LIMIT, _LETTER)),
-            redrive=("send dead letters back to the queue, where they go on", _REDRIVE),
-            purge=("throw dead letters away", together(_SELECTED, option("--yes", "do not ask"))),
+            redrive=("send dead letters back to their queue", _REDRIVE),
+            purge=(
+                "delete dead letters",
+                together(_SELECTED, option("--yes", "do not ask for confirmation")),
+            ),
         ),
         parents=(),
     ),

@@ -1,9 +1,10 @@
-"""`doctor`: try in an account what the stack assumes of AWS, and write a report of it.
+"""`doctor`: test an account for everything that the stack needs of AWS, and write a report.
 
 Rules
-- Without `--full` nothing is written. With it, only to a stack that is deployed for it and removed.
-- A line for each check as it ends, then what to do about those that failed. The report has no
-  secrets (localstack/doctor/masking.py), so that it may be pasted anywhere.
+- Without `--full` it writes nothing to AWS. With `--full` it writes only to a stack that it deploys
+  and removes.
+- It prints a line per check, then a fix for each failed check. The report contains no secrets
+  (localstack/doctor/masking.py), so it can be shared.
 """
 
 from __future__ import annotations
@@ -42,11 +43,10 @@ PAGES_MAX, DELAY_MS, CRAWL_S_MAX = 5, 500, 180
 
 
 def doctor(arguments: Namespace, around: Surroundings) -> int:
-    """Examine an account, and a stack in it."""
     from localstack.doctor import examine
 
     if arguments.url and not arguments.full:
-        raise UsageError("orbweaver doctor: --url is crawled with --full only: add it")
+        raise UsageError("orbweaver doctor: --url needs --full: add it")
     if arguments.url:
         checked(_plan(arguments.url, delay_ms=0), around)
     environment = environment_in(arguments, around)
@@ -72,14 +72,14 @@ def doctor(arguments: Namespace, around: Surroundings) -> int:
             file.write_text(json.dumps(found.report, indent=2) + "\n")
         except OSError as error:
             raise Unwritten(f"{file} cannot be written ({error.strerror})") from error
-        around.note(f"the report is in {arguments.out}; it has no secrets")
+        around.note(f"the report is in {arguments.out}; it contains no secrets")
     if not found.reached:
         raise StackUnreachable("AWS does not accept the credentials: log in, or name a profile")
     return FAILED if found.failed else OK
 
 
 def _region_from(arguments: Namespace, given: Mapping[str, str], chosen: Mapping[str, str]) -> str:
-    """Say where the region comes from."""
+    """Return the source of the region."""
     if chosen.get(ENDPOINT):
         return "the emulator"
     if arguments.region:
@@ -99,7 +99,7 @@ def _summary(report: Mapping[str, Any], advice: tuple[tuple[str, str], ...]) -> 
     lines = ["", ", ".join(counts), *(f"{name}: {do}" for name, do in advice)]
     probes = sum(one.get("why") == "it needs --full" for one in report["checks"])
     if probes and not report["full"]:
-        lines.append(f"{probes} of them need --full: a stack of its own, for minutes")
+        lines.append(f"{probes} of them need --full, which deploys a stack for some minutes")
     return lines
 
 
@@ -110,7 +110,7 @@ def _plan(url: str, *, delay_ms: int) -> CrawlSpec:
 async def _crawl(
     url: str, outputs: Mapping[str, str], environment: Mapping[str, str], around: Surroundings
 ) -> tuple[int, int]:
-    """Crawl a few pages by a stack; how many were fetched, and how many failed."""
+    """Crawl a few pages on a stack. Return the numbers of fetched and of failed URLs."""
     from localstack.errors import LocalStackError
 
     try:
@@ -127,16 +127,16 @@ async def _crawl(
     return total.get(Outcome.FETCHED, 0), total.get(Outcome.FAILED, 0)
 
 
-_FULL = "deploy a small stack of its own, try its queues, tables, bucket and functions, remove it"
-_URL = "with --full on AWS: a page of yours that it may crawl (and four more of its site)"
+_FULL = "deploy a small temporary stack, test its queues, tables, bucket and functions, remove it"
+_URL = "with --full on AWS: a page of your own site to crawl, with four more pages"
 COMMANDS = (
     command(
         "doctor",
-        "try what the stack assumes of AWS, in this account, and report it without secrets",
+        "test an AWS account for everything that the stack needs, and write a report",
         doctor,
         option("--full", _FULL),
         option("--url URL", _URL),
-        option("--out FILE", "write the report as JSON into this file"),
+        option("--out FILE", "write the report to this file, as JSON without secrets"),
         parents=(stack_options, shared(context()), json_option),
     ),
 )

@@ -1,4 +1,4 @@
-"""Commands about a crawl's work: `edit` while it runs, `retry` once some of it has failed."""
+"""The commands `edit`, for a running crawl, and `retry`, for failed URLs."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from orbweaver.control.definition_keys import KEYS, PATHS
 from orbweaver.control.edits import differences
 from orbweaver.model.crawl import Crawl, State
 
-# Workers read a crawl anew after so long.
-HOLDS = "it takes hold within 5 s, for what is asked and found from then on"
+# Workers reload a crawl after this time.
+HOLDS = "it takes effect within 5 s, for later requests and links"
 
 
 async def edit(arguments: Namespace, around: Surroundings) -> int:
@@ -49,12 +49,12 @@ async def edit(arguments: Namespace, around: Surroundings) -> int:
     body = {"type": "result", "crawl": crawl.id, "changed": told}
     answer(arguments, around, body, *text.table(rows))
     if not arguments.json:
-        around.note(f"{crawl.id}: {HOLDS}" if said else f"{crawl.id} is like that already")
+        around.note(f"{crawl.id}: {HOLDS}" if said else f"{crawl.id} has these values already")
     return OK
 
 
 def _unfit(problems: Sequence[DefinitionProblem], parts: dict[str, Any]) -> UsageError:
-    """Say all that is wrong, in the words in which it was given."""
+    """Make an error of all problems, which names options where options were given."""
     named = {
         PATHS[part]: crawl_options.OPTIONS[part] for part in parts if part in crawl_options.OPTIONS
     }
@@ -69,7 +69,7 @@ def _word(value: Any) -> str:
 
 
 def retry(arguments: Namespace, around: Surroundings) -> int:
-    """Request failed URLs again; with --wait, show it until it ends, on a store by own workers."""
+    """Request failed URLs again. With --wait, work on them and show progress to the end."""
     display = around.display(arguments)
     watched, paused = f"the retry of {arguments.which}", False
 
@@ -104,7 +104,7 @@ def retry(arguments: Namespace, around: Surroundings) -> int:
 def _say_begun(
     crawl: Crawl, runs: Sequence[Crawl], since_ms: int, arguments: Namespace, around: Surroundings
 ) -> None:
-    """Name the runs that ask again; those of before `since_ms` did so already."""
+    """Report the retry runs. Runs that started before `since_ms` existed already."""
     of = {"retry_of": crawl.id}
     begun = [
         {"type": "started", "crawl": run.id, "name": run.name, **of, "urls": len(run.references)}
@@ -118,7 +118,7 @@ def _say_begun(
         urls = sum(len(run.references) for run in runs)
         words = f"{text.plural(urls, 'URL')} of {crawl.id} in {text.plural(len(runs), 'run')}"
         if all(run.started_at_ms < since_ms for run in runs):
-            words += ", begun already"
+            words += ", already started"
         around.note(f"{words}: orbweaver status {runs[-1].id} --watch")
         return
     where = f" on {arguments.host}" if arguments.host else ""
@@ -127,28 +127,30 @@ def _say_begun(
     if crawl.live:
         so_far, then = " so far", f"it has not ended: orbweaver status {crawl.id}"
         if crawl.retry_of is not None:
-            then = f"it already asks again for what failed in {crawl.retry_of}, and has not ended"
+            then = (
+                f"it already requests the failed URLs of {crawl.retry_of} again, and has not ended"
+            )
             then += f": orbweaver status {crawl.id}"
     around.note(text.clean(f"nothing failed in {crawl.id}{where}{why}{so_far}: {then}"))
 
 
-_CONFIG = "what is to hold from now on; what cannot change has to be as it is"
+_CONFIG = "new definition; keys that cannot change must keep their values"
 COMMANDS = (
     command(
         "edit",
-        "change limits, pace, patterns or rules of a crawl that runs",
+        "change limits, delay, patterns or rules of a running crawl",
         edit,
         which(),
         option("--config FILE", _CONFIG),
-        group("what is to change", crawl_options.add_changeable),
+        group("settings to change", crawl_options.add_changeable),
     ),
     command(
         "retry",
-        "ask again for what failed in a crawl, and for that alone",
+        "request the failed URLs of a crawl again",
         retry,
-        which("an id, or a name: its newest run"),
-        repeated("--reason REASON", "what failed for this reason; may be repeated"),
-        option("--host HOST", "what failed on this host"),
-        option("--wait", "show its progress until it ends"),
+        which("id of a crawl, or a name (its newest run)"),
+        repeated("--reason REASON", "only URLs that failed for this reason; may be repeated"),
+        option("--host HOST", "only URLs of this host"),
+        option("--wait", "show progress until it ends"),
     ),
 )

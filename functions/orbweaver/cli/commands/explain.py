@@ -1,4 +1,4 @@
-"""The command that explains: why a URL was or was not crawled, from what a stack has stored."""
+"""The `explain` command: why a URL was or was not crawled, from stored data."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ from orbweaver.politeness.robots_cache import RobotsUnreachable
 
 
 async def explain(arguments: Namespace, around: Surroundings) -> int:
-    """Say what became of a URL, and why."""
     async with chosen(arguments, around) as session:
         explainer = explainer_of(session.ports, session.control)
 
@@ -48,7 +47,7 @@ def _body(facts: Facts, told: Explanation) -> dict[str, Any]:
 async def _robots(
     session: Session, around: Surroundings, host: str, crawl: Crawl
 ) -> RobotsEntry | None:
-    """Fetch a robots.txt as the crawl would, and keep it nowhere."""
+    """Fetch a robots.txt as the crawl would, without storing it."""
     async with around.web() as fetcher:
         ruling, entry = await ruling_of(host, crawl, fetcher, around.clock, session.settings)
     if isinstance(ruling, RobotsUnreachable):
@@ -60,10 +59,10 @@ async def _robots(
 COMMANDS = (
     command(
         "explain",
-        "say why a URL was or was not crawled, from what is stored",
+        "explain why a URL was or was not crawled, from stored data",
         explain,
         option("url URL"),
         option("--crawl ID", "in this crawl; default: the newest run with this URL in scope"),
-        option("--fetch", "ask for its robots.txt where no copy is kept"),
+        option("--fetch", "fetch its robots.txt if no copy is stored"),
     ),
 )

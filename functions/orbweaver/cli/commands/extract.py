@@ -1,10 +1,9 @@
-"""`extract`: what a definition's item rules find on one page, without crawl and stack.
+"""`extract`: apply a definition's item rules to one page, without a crawl or a stack.
 
-- A URL is asked for as a crawl would do it: by the guarded fetcher, as who the definition says, if
-  robots.txt lets it, and following redirects. A file is read; `--url` says where it is from.
-- Functions of the user's own are looked for in `--extractor`, or in the file that the context of
-  cdk.json deploys.
-- Exit code 1: an item is invalid, or no rule is about the page.
+- A URL is requested as a crawl does it: with the guarded fetcher, the definition's user agent,
+  robots.txt and redirects. A file is read, and `--url` is its address.
+- Custom functions are in `--extractor`, or in the file that cdk.json deploys.
+- Exit code 1: an item is invalid, or no rule matches the page.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ ITEMS_SHOWN_MAX = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Got:
-    """A page as it came."""
+    """A page and its content type."""
 
     url: str
     body: bytes
@@ -54,16 +53,15 @@ class Got:
 
 
 async def extract(arguments: Namespace, around: Surroundings) -> int:
-    """Extract from one page, and print what is found."""
     if arguments.config == DEFINITION and not (around.folder / DEFINITION).exists():
         raise UsageError(
-            f"extract tries the rules of a definition, and there is no {DEFINITION}: give --config"
-            " FILE, or `orbweaver scrape URL`, which prints a page without rules"
+            f"extract needs a definition with item rules; {DEFINITION} is missing: give --config"
+            " FILE, or use `orbweaver scrape URL`, which prints a page without rules"
         )
     crawl = checked(plan_in(arguments.config, around), around)
     if not crawl.items:
-        fix = "write [[items]] in it, as docs/extraction.md says"
-        raise UsageError(f"{arguments.config} says nothing of items: {fix}")
+        fix = "add [[items]] (docs/extraction.md)"
+        raise UsageError(f"{arguments.config} has no item rules: {fix}")
     custom = functions(arguments.extractor, around, crawl.items)
     got = await _got(arguments, around, crawl)
     page = parse(got.body, got.url, got.content_type, tracking=crawl.stripped)
@@ -79,14 +77,14 @@ async def _got(arguments: Namespace, around: Surroundings, crawl: Crawl) -> Got:
     what: str = arguments.page
     if "://" in what:
         if arguments.url:
-            raise UsageError("--url says where a file is from: leave it out, or give a file")
+            raise UsageError("--url is the address of a file: omit it, or give a file")
         async with around.web() as fetcher:
             return await _fetched(canonical(what), around, crawl, fetcher)
     path = around.folder / what
     if not path.is_file():
         raise UsageError(f"there is no file {what}; a URL begins with http:// or https://")
     if not arguments.url:
-        raise UsageError(f"--url is missing: rules are about URLs, so say where {what} is from")
+        raise UsageError(f"--url is missing: rules match URLs, so give the address of {what}")
     limit = Settings().body_bytes_max
     with path.open("rb") as file:
         return Got(url=canonical(arguments.url), body=file.read(limit))
@@ -94,7 +92,7 @@ async def _got(arguments: Namespace, around: Surroundings, crawl: Crawl) -> Got:
 
 async def _fetched(url: str, around: Surroundings, crawl: Crawl, fetcher: Fetcher) -> Got:
     settings = Settings()
-    named = frozenset({host_of(url)})  # by the person, and not by where it leads
+    named = frozenset({host_of(url)})  # named by the user, not by a redirect
     for _ in range(REDIRECTS_MAX):
         await _allowed(url, around, crawl, fetcher, named)
         identity = identity_of(crawl, host_of(url), settings.user_agent)
@@ -115,24 +113,24 @@ async def _fetched(url: str, around: Surroundings, crawl: Crawl, fetcher: Fetche
                 return Got(url=url, body=body, content_type=headers.get("content-type"))
             case Lead(location=location):
                 url = canonicalize(location, url, tracking=crawl.stripped)
-                around.note(f"it leads to {redacted(url)}")
+                around.note(f"redirected to {redacted(url)}")
             case _:
                 said = verdict.error or ""
                 why = f"{verdict.reason}: {said}" if said else str(verdict.reason)
-                raise UsageError(f"{redacted(url)} is no page to read: {text.clean(why)}")
+                raise UsageError(f"{redacted(url)} cannot be read: {text.clean(why)}")
     raise UsageError(f"{redacted(url)} redirects more than {REDIRECTS_MAX} times")
 
 
 async def _allowed(
     url: str, around: Surroundings, crawl: Crawl, fetcher: Fetcher, named: frozenset[str]
 ) -> None:
-    """Refuse what a crawl would not ask for, either."""
+    """Raise UsageError for a URL that a crawl would not request."""
     if not crawl.obey_robots:
         return
     settings = Settings()
     ruling, _ = await ruling_of(host_of(url), crawl, fetcher, around.clock, settings, named)
     token = identity_of(crawl, host_of(url), settings.user_agent).token
-    fix = "save the page and give the file, or set politeness.robots on a site of your own"
+    fix = "save the page and give the file, or set politeness.robots for your own site"
     if isinstance(ruling, RobotsUnreachable):
         raise UsageError(f"robots.txt of {redacted(url)} cannot be read: {ruling.detail}: {fix}")
     if isinstance(ruling, Robots) and not ruling.decide(token, url).allowed:
@@ -144,7 +142,7 @@ def _lines(
 ) -> list[str]:
     if not rules:
         patterns = ", ".join(f"{rule.name} ({text.cut(rule.match, 60)})" for rule in all_rules)
-        return [f"no rule is about {url}: there are {patterns}"]
+        return [f"no rule matches {url}: the rules are {patterns}"]
     lines = [url]
     for rule in rules:
         found = [item for item in items if item.table == rule.name]
@@ -164,15 +162,15 @@ def _word(value: object) -> str:
     return text.cut(word, SHOWN_CHARS_MAX)
 
 
-_CONFIG = f"the definition whose [[items]] are tried ({DEFINITION})"
+_CONFIG = f"definition with the [[items]] to try ({DEFINITION})"
 COMMANDS = (
     command(
         "extract",
-        "try the item rules of a definition on one page, without crawling",
+        "try the item rules of a definition on one page",
         extract,
-        option("page URL|FILE", "a page of the web, or one that is saved"),
+        option("page URL|FILE", "URL of a page, or a saved file"),
         option("--config FILE", _CONFIG, default=DEFINITION),
-        option("--url URL", "where a file is from"),
+        option("--url URL", "address of the file"),
         option("--extractor FILE", EXTRACTOR_HELP),
         parents=(json_option,),
     ),

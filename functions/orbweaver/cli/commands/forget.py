@@ -1,6 +1,6 @@
-"""`forget`: the erasure of a URL, a host or a crawl (erasure/erasure.py).
+"""`forget`: erase a URL, a host or a crawl (erasure/erasure.py).
 
-The person who runs it needs rights that no function of the stack has (docs/privacy.md).
+The user needs permissions that no function of the stack has (docs/privacy.md).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from orbweaver.erasure.preview import Look
     from orbweaver.erasure.scope import ErasureScope
 
-# What is counted, in the words of this command and the order in which it goes.
+# Names of the counts, in the order of erasure.
 WORDS = {
     "dead_letters": "dead letters",
     "messages": "messages",
@@ -39,7 +39,7 @@ WORDS = {
     "mentions_in_records": "records of other pages, changed",
     "bodies": "bodies",
     "texts": "texts",
-    "screenshots": "pictures",
+    "screenshots": "screenshots",
     "claim_files": "files of digests of claims, removed",
     "segments": "files of stored pages, changed or removed",
     "export_files": "exported files, changed or removed",
@@ -48,30 +48,30 @@ WORDS = {
     "snapshots": "files that change feeds compare with",
     "work_files": "files of unfinished exports",
     "tables": "tables of items, in the catalogue",
-    "query_results": "results of queries, all of them",
+    "query_results": "results of all queries",
     "cookies": "sites' cookies in crawls",
     "hosts": "hosts",
     "crawls": "crawls",
 }
 ELSEWHERE = {
-    "logs": "functions' logs may name it for log_retention_d days: wait, or delete the streams",
-    "backups": "point-in-time recovery holds the tables as they were for 35 days: restore none from"
-    " before now, or run this on what is restored",
-    "copies": "`export --out`, mails, webhooks, and what was delivered of days of which nothing is"
-    " left: their holders have to remove them",
+    "logs": "functions' logs may contain it for log_retention_d days: wait, or delete the streams",
+    "backups": "point-in-time recovery keeps old tables for 35 days: restore none from before now"
+    " or run this command on a restored table",
+    "copies": "`export --out`, mails, webhooks, and deliveries of days without rows left: their"
+    " holders must remove them",
 }
 # Logs and backups of AWS.
 OF_A_STACK = ("logs", "backups")
-AGAIN = "a crawl that finds it takes it in again: `exclude` in its definition keeps it out"
+AGAIN = "a crawl that finds it stores it again: `exclude` in its definition prevents that"
 
 
 def forget(arguments: Namespace, around: Surroundings) -> int:
-    """Have it forgotten, after a question."""
+    """Erase after a confirmation."""
     if not arguments.yes and not arguments.dry_run:
         found = _counted(asyncio.run(_look(arguments, around)))
-        warned = (*found, "and whatever lies in messages and files; nothing brings it back")
-        if not confirmed(around, "forget", "forget it?", *warned, fix="--yes, or --dry-run"):
-            around.note("nothing was forgotten")
+        warned = (*found, "and its data in messages and files; this cannot be undone")
+        if not confirmed(around, "forget", "erase it?", *warned, fix="--yes, or --dry-run"):
+            around.note("nothing was erased")
             return FAILED
     return asyncio.run(_forget(arguments, around))
 
@@ -90,17 +90,17 @@ async def _forget(arguments: Namespace, around: Surroundings) -> int:
         if arguments.dry_run:
             done = await Forgetter(stores, around.note).count(scope, look)
         else:
-            idle = session.place.reclaimed()  # asked after the crawls were read
+            idle = session.place.reclaimed()  # after the crawls were read
             done = await Forgetter(stores, around.note, idle=idle).forget(scope, look)
-        # Those whose crawls begin with it.
+        # Schedules whose definitions contain the erased URL or host.
         found = await session.ports.schedules.list() if not arguments.dry_run else ()
         schedules = [one.name for one in found if scope.text(one.told)]
         elsewhere = _elsewhere(session)
-    _show(done, "would go" if arguments.dry_run else "gone", elsewhere, arguments, around)
+    _show(done, "would be erased" if arguments.dry_run else "erased", elsewhere, arguments, around)
     if arguments.dry_run:
         return OK
     if not arguments.json:
-        around.note("", "what is not in reach:", *text.table(list(elsewhere.items())))
+        around.note("", "not erased by this command:", *text.table(list(elsewhere.items())))
         if arguments.crawl is None:
             around.note(AGAIN)
         around.note(
@@ -112,13 +112,13 @@ async def _forget(arguments: Namespace, around: Surroundings) -> int:
 async def _preview(
     arguments: Namespace, session: Session, around: Surroundings
 ) -> tuple[Stores, ErasureScope, Look]:
-    """See what is meant, and what there is of it; raises ControlError if that cannot go now."""
+    """Return the scope and its counts; raises ControlError if it cannot be erased now."""
     from orbweaver.erasure.erasure import refuse
     from orbweaver.erasure.preview import preview
 
     stores = stores_of(session.ports)
     scope = await _scope(arguments, stores)
-    around.note("looking through the tables")
+    around.note("scanning the tables")
     look = await preview(stores, scope)
     if not arguments.dry_run:
         refuse(look, scope)
@@ -140,7 +140,7 @@ async def _scope(arguments: Namespace, stores: Stores) -> ErasureScope:
 
 
 def _elsewhere(session: Session) -> Mapping[str, str]:
-    """Name the places that the command does not reach; a store has fewer than a stack."""
+    """Return the places that the command does not reach. A store has fewer than a stack."""
     if isinstance(session.place, StorePlace):
         return {place: words for place, words in ELSEWHERE.items() if place not in OF_A_STACK}
     return ELSEWHERE
@@ -156,14 +156,14 @@ def _show(
     said = _counted(done.done)
     body = {"type": "result", "dry_run": arguments.dry_run, "forgotten": dict(done.done)}
     body |= {"left": list(done.left), "elsewhere": elsewhere}
-    title = f"{word}:" if said else f"nothing {word}: there is none of it"
+    title = f"{word}:" if said else f"nothing {word}: no data found"
     answer(arguments, around, body, title, *said)
     if arguments.json:
         return
     if others := done.done.get("mentions", 0):
         what = text.plural(others, "record")
-        around.note(f"stored bodies and texts of other pages mention it ({what}) and stay")
-        around.note("--mentions takes them, too")
+        around.note(f"stored bodies and texts of other pages mention it ({what}) and are kept")
+        around.note("--mentions erases them, too")
     around.note(*(f"left: {line}" for line in map(text.clean, done.left)))
 
 
@@ -176,7 +176,7 @@ _HOST = "all URLs of a host: example.org, example.org:8080 or https://example.or
 COMMANDS = (
     command(
         "forget",
-        "have a URL, a host or a crawl forgotten: records, bodies, exports, messages",
+        "erase a URL, a host or a crawl: records, bodies, exports, messages",
         forget,
         either(
             option("--url URL", "one URL, in all crawls"),
@@ -184,8 +184,8 @@ COMMANDS = (
             option("--crawl ID", "a run, or all runs of a name"),
             required=True,
         ),
-        option("--mentions", "also bodies and texts of other pages that mention it"),
-        option("--dry-run", "count, and change nothing"),
-        option("--yes", "do not ask"),
+        option("--mentions", "also erase bodies and texts of other pages that mention it"),
+        option("--dry-run", "count without erasing"),
+        option("--yes", "do not ask for confirmation"),
     ),
 )

@@ -1,7 +1,4 @@
-"""Commands that ask why: `hosts`, how a crawl does at each host; `report`, where requests went.
-
-`report` also says what the crawl left out.
-"""
+"""The commands `hosts`, a crawl's hosts, and `report`, requests and omissions of a crawl."""
 
 from __future__ import annotations
 
@@ -29,20 +26,19 @@ TITLES = {
     "refused": "links that were not followed",
     "skipped": "URLs that were skipped",
     "failed": "URLs that failed",
-    COUNTER: "parts of pages that are cut",
+    COUNTER: "omitted parts of pages",
     NEEDS_RENDERING: "pages that need scripts",
 }
-# What a person may do about it, where the meaning does not say it.
+# Remedies, where the reason itself does not suggest one.
 REMEDIES: Mapping[str, str] = {
-    Reason.CONTENT_TYPE: "--exclude spares the requests, --bodies all stores such files",
+    Reason.CONTENT_TYPE: "--exclude avoids the requests, --bodies all stores such files",
     Reason.HTTP_CLIENT_ERROR: "`orbweaver explain URL` names the page with the link; `orbweaver"
-    " retry {id}` asks again",
-    SCRIPTS: "look for a sitemap of the site, and for the API that its scripts ask",
+    " retry {id}` requests them again",
+    SCRIPTS: "look for a sitemap of the site, and for the API that its scripts use",
 }
 
 
 async def hosts(arguments: Namespace, around: Surroundings) -> int:
-    """Show how a crawl does at its hosts."""
     async with chosen(arguments, around) as session:
         crawl = await session.control.find(arguments.which)
         views = await session.control.hosts(crawl.id, arguments.host)
@@ -50,7 +46,7 @@ async def hosts(arguments: Namespace, around: Surroundings) -> int:
     bodies = ({"type": "host", "crawl": crawl.id, **asdict(view)} for view in views)
     answer(arguments, around, bodies, *text.table(rows, right=range(1, 6)))
     if any(view.claimed is None for view in views) and not arguments.json:
-        around.note(f"{UNKNOWN}: {crawl.id} counts the first hosts that it began at")
+        around.note(f"{UNKNOWN}: not counted; {crawl.id} counts only its first hosts")
     return OK
 
 
@@ -66,7 +62,9 @@ def _row(view: HostView, now_ms: int) -> tuple[str, ...]:
 
 
 def _next(view: HostView, now_ms: int) -> str:
-    silent = f"; {text.plural(view.failures, 'request')} without an answer" if view.failures else ""
+    silent = (
+        f"; {text.plural(view.failures, 'request')} without a response" if view.failures else ""
+    )
     if view.blocked_until_ms is not None:
         return f"not before {moment(view.blocked_until_ms)}: {view.why}"
     if view.next_slot_ms is not None:
@@ -75,7 +73,6 @@ def _next(view: HostView, now_ms: int) -> str:
 
 
 async def report(arguments: Namespace, around: Surroundings) -> int:
-    """Show where a crawl's requests went, what it left out, and why, with examples."""
     async with chosen(arguments, around) as session:
         ports = session.ports
         crawl, newest = await session.control.telling(arguments.which)
@@ -103,14 +100,14 @@ def _meaning(line: Skipped) -> str:
         return line.means
     looked_at = text.plural(line.taken + len(line.samples), "example")
     was = "was" if line.taken == 1 else "were"
-    return f"{line.means}; {line.taken} of {looked_at} {was} crawled by another way"
+    return f"{line.means}; {line.taken} of {looked_at} {was} crawled through another link"
 
 
 def _lines(found: Report) -> list[str]:
     lines = [found.crawl.id]
     if not found.skipped:
         new = crawl_summary.nothing_new(found.crawl) if found.nothing_new else ""
-        return [f"{lines[0]}: {new}" if new else f"{lines[0]} has left nothing out"]
+        return [f"{lines[0]}: {new}" if new else f"{lines[0]} left nothing out"]
     for kind, title in TITLES.items():
         those = [line for line in found.skipped if line.kind == kind]
         if not those:
@@ -137,7 +134,7 @@ KINDS_HEAD = (
 
 
 def _where(told: Requests) -> list[str]:
-    """Lay out the kinds with the most requests, and what would have left the useless ones out."""
+    """Format the kinds with the most requests, and exclusions for the useless ones."""
     if not told.requests:
         return []
     asked, kinds = (
@@ -171,11 +168,15 @@ def _kind(one: RequestKind) -> tuple[str, ...]:
 
 
 def spared_lines(found: Report) -> list[str]:
-    """Say which links wait, or were spared, and how they are asked for all the same."""
+    """Describe links that wait or were spared, and how to request them."""
     told, crawl = found.spared, found.crawl
     if not told.links:
         return []
-    title = "links that wait until little else is left" if crawl.live else "links that were spared"
+    title = (
+        "late links, which wait until few others are left"
+        if crawl.live
+        else "late links that were not requested"
+    )
     most = "" if told.exact else "at most "
     first = f"; of the first {told.read:,}" if told.read < told.links else ""
     rows = [(f"{one.links:,}", one.kind) for one in told.kinds[:KINDS_SHOWN]]
@@ -186,17 +187,17 @@ def spared_lines(found: Report) -> list[str]:
     lines += [f"  {left:,} more (--json)"] if left else []
     edit = f"`orbweaver edit {crawl.id} --max-pages N`"
     more = edit if crawl.live else f"a later run of {crawl.name} with a higher limit"
-    return [*lines, f"  {more} goes on with the best of them"]
+    return [*lines, f"  {more} requests the best of them"]
 
 
 def _exclusions(told: Requests) -> list[str]:
-    """Write exclusions as they are typed, with what each would have saved."""
+    """Format exclusion patterns as options, each with the requests and dollars that it saves."""
     if not told.suggested:
         return []
     saving = {one.exclude: (one.saves_requests, price(one.saves_usd)) for one in told.kinds}
     saved = text.plural(told.saves_requests, "request")
-    kinds = "kinds without items, links or texts of their own"
-    lines = ["", f"patterns for {kinds}: {saved} less, {price(told.saves_usd)}"]
+    kinds = "kinds without items, links or unique texts"
+    lines = ["", f"patterns for {kinds}: saves {saved}, {price(told.saves_usd)}"]
     for pattern in told.suggested[:KINDS_SHOWN]:
         requests, usd = saving[pattern]
         lines.append(f"  --exclude {shlex.quote(pattern)}   {requests:,} requests, {usd}")
@@ -204,20 +205,20 @@ def _exclusions(told: Requests) -> list[str]:
     return [*lines, f"  {more:,} more (--json)"] if more > 0 else lines
 
 
-_HOST = "this one, too: a name, or a URL's beginning; may be repeated"
+_HOST = "also show this host: a name, or an origin; may be repeated"
 COMMANDS = (
     command(
         "hosts",
-        "show how a crawl does at its hosts: counts, pace, blocks",
+        "show a crawl's hosts: counts, delays, blocks",
         hosts,
         newest(),
         repeated("--host HOST", _HOST),
     ),
     command(
         "report",
-        "say where a crawl's requests went, what it left out and why, with examples",
+        "show where a crawl's requests went, and what it left out and why, with examples",
         report,
         newest(),
-        option("--records N", "look at so many page records at most (all)"),
+        option("--records N", "read at most this many page records (all)"),
     ),
 )

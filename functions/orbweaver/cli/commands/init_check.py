@@ -1,8 +1,8 @@
-"""`init`, `check`, and plans: what a definition says, with options on top.
+"""`init`, `check`, and plans from a definition and options.
 
-- A part that is given as an option replaces the whole of what the file says of it, lists as well.
-- The file that `seeds_file` names is looked for beside the definition.
-- Mistakes are named as where they were made: `limits.pages` in a file, `--max-pages` as an option.
+- An option replaces the value of the definition, lists included.
+- `seeds_file` is relative to the folder of the definition.
+- Errors name the key, `limits.pages`, in a file and the option, `--max-pages`, on the command line.
 """
 
 from __future__ import annotations
@@ -52,13 +52,13 @@ HOUR_MS = 3_600_000
 
 
 def plan_of(arguments: Namespace, around: Surroundings) -> CrawlSpec:
-    """Make a plan of options, and of the definition that they name."""
+    """Make a plan from options, and from the definition that --config names."""
     parts = given(arguments) | _seeds_given(arguments, around)
     if arguments.config is None:
         return CrawlSpec(**parts)
     base, problems = _read(arguments.config, around)
     plan = replace(base, **parts)
-    # What an option replaces may be wrong in the file; it is no longer asked about.
+    # Problems of values that an option replaces do not matter.
     replaced = {PATHS[part] for part in parts if part in PATHS}
     if "seeds" in replaced:
         replaced.add(SEEDS_FILE)
@@ -81,7 +81,7 @@ def _seeds_given(arguments: Namespace, around: Surroundings) -> dict[str, Any]:
 
 
 def plan_in(file: Path, around: Surroundings) -> CrawlSpec:
-    """Read a whole definition; raises UsageError with all that is wrong."""
+    """Read a whole definition; raises UsageError with all problems."""
     plan, problems = _read(file, around)
     now_ms = around.clock.now_ms()
     _refuse(file, (*problems, *definition.check(plan, problems, now_ms)), around)
@@ -89,7 +89,7 @@ def plan_in(file: Path, around: Surroundings) -> CrawlSpec:
 
 
 def _unfit(plan: CrawlSpec, parts: dict[str, Any], known: Problems) -> Iterator[DefinitionProblem]:
-    """Find what does not fit in a plan, named as it was given."""
+    """Yield problems of a plan, named by key or option."""
     paths = {PATHS.get(part, part) for part in parts}
     yield from (one for one in definition.check(plan, known) if one.path not in paths)
     for error in problems_of(plan):
@@ -102,17 +102,17 @@ def _unfit(plan: CrawlSpec, parts: dict[str, Any], known: Problems) -> Iterator[
 
 
 def _read(file: Path, around: Surroundings) -> tuple[CrawlSpec, Problems]:
-    """Read a definition and the seeds beside it; UsageError if it cannot even be decoded."""
+    """Read a definition and its seeds; raises UsageError if it cannot be decoded."""
     document, lines, missing = document_in(file, around)
     plan, problems = definition.read(document, lines)
     return plan, (*problems, *missing)
 
 
 def document_in(file: Path, around: Surroundings) -> tuple[object, str, Problems]:
-    """Decode a definition, and read what the file holds that it names for its seeds."""
+    """Decode a definition, and read its `seeds_file`."""
     path = around.folder / file
     if not path.exists():
-        raise UsageError(f"there is no {file}: `orbweaver init {file}` writes one to begin with")
+        raise UsageError(f"there is no {file}: `orbweaver init {file}` creates one")
     document = _decoded(file, _text(path, file))
     lines = ""
     name = definition.seeds_file_of(document)
@@ -145,13 +145,13 @@ def _text(path: Path, name: object) -> str:
     except UnicodeDecodeError as error:
         why = f"is not UTF-8 text (byte {error.start}): save it as such"
     except ValueError:
-        why = "is no name of a file"
+        why = "is not a file name"
     raise UsageError(f"{shown} {why}")
 
 
 def _decoded(file: Path, content: str) -> object:
     if file.suffix.lower() in (".yaml", ".yml"):
-        raise UsageError(f"{file}: YAML is not read: write the definition as TOML or JSON")
+        raise UsageError(f"{file}: YAML is not supported: write the definition as TOML or JSON")
     try:
         return json.loads(content) if _is_json(file) else toml_in(content)
     except RecursionError as error:
@@ -162,7 +162,7 @@ def _decoded(file: Path, content: str) -> object:
 
 
 def _refuse(file: Path, problems: Problems, around: Surroundings) -> None:
-    """Say all that is wrong, with the lines of the keys where the file is TOML."""
+    """Raise UsageError with all problems. In TOML each has its line number."""
     if not problems:
         return
     lines = {} if _is_json(file) else lines_of_keys(_text(around.folder / file, file))
@@ -172,7 +172,7 @@ def _refuse(file: Path, problems: Problems, around: Surroundings) -> None:
 
 
 def unfit(title: str, problems: Iterable[str]) -> UsageError:
-    """Make an error of several problems, a line each."""
+    """Make an error of several problems, one a line."""
     lines = [f"  {text.clean(problem)}" for problem in problems]
     return UsageError("\n".join([f"{title}: {text.plural(len(lines), 'problem')}", *lines]))
 
@@ -185,21 +185,20 @@ def _is_json(file: Path) -> bool:
 
 
 def init(arguments: Namespace, around: Surroundings) -> int:
-    """Write a definition to begin with."""
     file: Path = arguments.file
     try:
         with (around.folder / file).open("x", encoding="utf-8") as out:
             out.write(STARTER)
     except FileExistsError as error:
-        raise UsageError(f"{file} is there already, and stays: give another name") from error
+        raise UsageError(f"{file} already exists: give another name") from error
     except OSError as error:
         raise UsageError(f"{file} cannot be written: {error.strerror}") from error
-    around.write(f"{file} is written: edit its seeds, then run `orbweaver check {file}`")
+    around.write(f"created {file}: edit its seeds, then run `orbweaver check {file}`")
     return OK
 
 
 def check(arguments: Namespace, around: Surroundings) -> int:
-    """Say what a definition would do; UsageError with all that is wrong."""
+    """Describe a definition; raises UsageError with all problems."""
     file: Path = arguments.file
     plan = plan_in(file, around)
     crawl = crawl_of(plan, around.clock.now_ms())
@@ -208,7 +207,7 @@ def check(arguments: Namespace, around: Surroundings) -> int:
     document = definition.document_of(replace(plan, headers=(), host_headers=(), webhook=None))
     told = [{"about": label, "words": words} for label, words in said]
     body = {"name": crawl.name, "does": told, "definition": document}
-    lines = (f"{file} is in order; nothing has been asked for", "")
+    lines = (f"{file} is valid; no request was sent", "")
     answer(arguments, around, body, *lines, *text.table(text.labelled(said)))
     return OK
 
@@ -217,67 +216,70 @@ def check(arguments: Namespace, around: Surroundings) -> int:
 
 
 def explained(crawl: Crawl, plan: CrawlSpec) -> Iterator[tuple[str, str]]:
-    """Say what a crawl would do, and what it would not; sentences under a word each."""
-    yield "name", f"{crawl.name}: runs of this name share what they have seen"
+    """Yield what a crawl would do and not do: label and sentence."""
+    yield "name", f"{crawl.name}: runs of this name share which URLs they have seen"
     own, never = _inward(crawl)
     yield from _begins(crawl, plan, own)
     yield "follows", f"{_SCOPES[crawl.scope]}, up to {text.plural(crawl.depth_max, 'link')} deep"
     if crawl.include:
-        yield "follows", f"of these only URLs in which one is found of {_some(crawl.include)}"
+        yield "follows", f"only URLs that match one of {_some(crawl.include)}"
     if crawl.exclude:
-        yield "follows", f"never a URL in which one is found of {_some(crawl.exclude)}"
+        yield "follows", f"no URL that matches one of {_some(crawl.exclude)}"
     for place, rule in enumerate(crawl.rules):
-        yield "rules", f"[{place}] where {text.cut(rule.match, 200)} is found: {rule_words(rule)}"
+        yield "rules", f"[{place}] URLs that match {text.cut(rule.match, 200)}: {rule_words(rule)}"
     yield from _renders(crawl)
     yield from item_rules(crawl)
     yield from _manners(crawl)
-    skipped = f"what a run of this name has seen within {text.span(crawl.window_s)}"
-    yield "skips", skipped if crawl.window_s else "nothing: every URL is asked for again, once"
+    skipped = f"URLs that a run of this name saw within {text.span(crawl.window_s)}"
+    yield "skips", skipped if crawl.window_s else "nothing: every URL is requested again, once"
     yield "ends", f"when nothing is left, or after {text.span(crawl.duration_max_s)}"
     most = "exactly" if plan.pages_max else "by default"
     yield "ends", f"at {text.plural(crawl.pages_max, 'URL')} at most ({most})"
     yield from _budgets(crawl)
     yield from (("keeps", words) for words in kept_words(crawl))
     renders_none = "" if renders(crawl) else "renders pages, or "
-    yield "never", f"{renders_none}takes links of anything but HTML and sitemaps"
-    yield "never", "asks addresses that are not public, but servers of this machine in the seeds"
+    yield "never", f"{renders_none}extracts links from files other than HTML and sitemaps"
+    yield (
+        "never",
+        "requests addresses that are not public, except servers of this machine in the seeds",
+    )
     if never:
-        yield "never", f"asks {_some(never)}"
+        yield "never", f"requests {_some(never)}"
     if crawl.noindex_skipped:
-        yield "never", "records pages that ask not to be indexed"
+        yield "never", "records pages with noindex"
     if crawl.canonical_only:
-        yield "never", "records pages that name another one as canonical"
+        yield "never", "records pages that name another URL as canonical"
     yield from _afterwards(crawl, plan)
 
 
 def _renders(crawl: Crawl) -> Iterator[tuple[str, str]]:
     for place, rule in enumerate(crawl.render_rules):
-        yield "renders", f"[{place}] {rule.mode} where {text.cut(rule.match, 200)} is found"
+        yield "renders", f"[{place}] {rule.mode} for URLs that match {text.cut(rule.match, 200)}"
     if renders(crawl):
         whose = {
-            RenderMode.NEVER: "no page beside",
-            RenderMode.AUTO: "pages whose scripts add to them, on one machine with a Chromium",
+            RenderMode.NEVER: "no other page",
+            RenderMode.AUTO: "pages that are empty without scripts, on one machine with a Chromium",
             RenderMode.ALWAYS: "every page, on one machine with a Chromium",
         }
         yield "renders", whose[crawl.render]
 
 
 def _begins(crawl: Crawl, plan: CrawlSpec, own: tuple[str, ...]) -> Iterator[tuple[str, str]]:
-    yield "begins", f"at {_some(crawl.seeds)}" if crawl.seeds else "at sitemaps alone"
+    yield "begins", f"at {_some(crawl.seeds)}" if crawl.seeds else "at sitemaps only"
     if own:
-        yield "begins", f"on this machine alone at {_some(own)}: a stack on AWS refuses it"
-    # In whichever form they are given.
+        yield "begins", f"on this machine only at {_some(own)}: a stack on AWS refuses that"
+    # The same URL in different spellings counts as a duplicate.
     named = Counter(canonicalize(seed, tracking=crawl.stripped) for seed in plan.seeds)
     if twice := tuple(seed for seed, times in named.items() if times > 1):
-        yield "begins", f"once at each seed, although more often is named {_some(twice)}"
+        yield "begins", f"once at each seed; given more than once: {_some(twice)}"
     if crawl.sitemap_urls:
-        yield "begins", f"with what is listed in {_some(crawl.sitemap_urls)}"
+        yield "begins", f"with the URLs in {_some(crawl.sitemap_urls)}"
     if crawl.sitemaps:
-        yield "begins", "with the sitemaps that robots.txt of the seeds' hosts names"
+        yield "begins", "with the sitemaps in robots.txt of the seeds' hosts"
 
 
 def _inward(crawl: Crawl) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """List the seeds that a crawl on this machine alone asks for, and those that none does."""
+    """Return seeds that only a crawl on this machine requests, and seeds that none requests."""
     origins, here = origins_of(crawl), parse_allowed(THIS_MACHINE)
     own, never = [], []
     for seed in (*crawl.seeds, *crawl.sitemap_urls):
@@ -292,61 +294,64 @@ def _inward(crawl: Crawl) -> tuple[tuple[str, ...], tuple[str, ...]]:
 def _afterwards(crawl: Crawl, plan: CrawlSpec) -> Iterator[tuple[str, str]]:
     if (recurrence := recurrence_in(plan)) is not None:
         when = when_typed(definition.document_of(plan)) or recurrence.expression
-        yield "recurs", f"{when}, once `orbweaver schedule put` has said so"
+        yield "recurs", f"{when}, after `orbweaver schedule put`"
         if recurrence.timezone is not None:
-            yield "recurs", f"on the clocks of {recurrence.timezone}"
+            yield "recurs", f"in the time zone {recurrence.timezone}"
         how = "not" if plan.overlap is Overlap.SKIP else "even"
         yield "recurs", f"{how} while an earlier run of its name has not ended"
         if (warning := window_warning(plan, crawl.started_at_ms)) is not None:
             yield "warning", warning
     if crawl.webhook is not None:
-        yield "tells", f"{shown(crawl.webhook)} when it has ended"
+        yield "notifies", f"{shown(crawl.webhook)} when it has ended"
         if crawl.webhook.startswith("http:"):
-            yield "tells", "it by http: for a stack on this machine, others refuse the crawl"
+            yield "notifies", "over http: only a stack on this machine accepts the crawl"
 
 
 def item_rules(crawl: Crawl) -> Iterator[tuple[str, str]]:
-    """Say what is taken from pages, a line a rule."""
+    """Yield a description of each item rule."""
     for rule in crawl.items:
         fields = ", ".join(
             f"{field.name}{'' if field.type is ValueKind.STRING else f' ({field.type})'}"
-            f"{' of many' if field.many else ''}{'!' if field.required else ''}"
+            f"{' (list)' if field.many else ''}{'!' if field.required else ''}"
             for field in rule.fields
         )
-        where = f"where {text.cut(rule.match, 200)} is found"
+        where = f"URLs that match {text.cut(rule.match, 200)}"
         yield "items", f"{rule.name}: {where}, {_taken(rule)}: {text.cut(fields, 400)}"
     if crawl.items:
         tables = ", ".join(f"items/{crawl.name}/{rule.name}" for rule in crawl.items)
         number = sum(len(columns_of(rule)) for rule in crawl.items)
-        yield "exports", f"{tables}: {text.plural(number, 'column')} in all; ! is required"
+        yield (
+            "exports",
+            f"{tables}: {text.plural(number, 'column')} in total; ! marks a required field",
+        )
 
 
 def _taken(rule: ItemRule) -> str:
     if rule.extractor is not None:
-        return f"what the function {rule.extractor} yields"
+        return f"items of the function {rule.extractor}"
     if rule.each is not None:
-        return f"one for each {text.cut(rule.each, 100)}"
+        return f"one per {text.cut(rule.each, 100)}"
     if rule.source in (ValueSource.JSONLD, ValueSource.MICRODATA):
-        return f"one for each {rule.of} in {rule.source}"
-    return "one a page" if rule.source is ValueSource.CSS else f"one a page, of {rule.source}"
+        return f"one per {rule.of} in {rule.source}"
+    return "one per page" if rule.source is ValueSource.CSS else f"one per page, from {rule.source}"
 
 
 def _budgets(crawl: Crawl) -> Iterator[tuple[str, str]]:
     if crawl.host_pages_max is not None:
         urls = text.plural(crawl.host_pages_max, "URL")
-        yield "asks", f"for {urls} of a host at most; other hosts go on"
+        yield "requests", f"at most {urls} per host; other hosts continue"
     if crawl.bytes_max is not None:
-        yield "ends", f"before it has received more than {size_text(crawl.bytes_max)} of bodies"
+        yield "ends", f"before it receives more than {size_text(crawl.bytes_max)} of bodies"
     if crawl.nanodollars_max is not None:
         price = dollars_text(crawl.nanodollars_max)
-        yield "ends", f"before it has cost more than ${price}, by an estimate from list prices"
+        yield "ends", f"before it costs more than ${price}, estimated from list prices"
 
 
 _SCOPES = {
-    Scope.HOST: "links on their page's own host",
-    Scope.DOMAIN: "links on any host of their page's domain",
+    Scope.HOST: "links to the host of their page",
+    Scope.DOMAIN: "links to any host of their page's domain",
     Scope.PREFIX: "links below the folders of the seeds",
-    Scope.ANY: "links to any host on the web",
+    Scope.ANY: "links to any host",
 }
 
 
@@ -354,32 +359,35 @@ def _manners(crawl: Crawl) -> Iterator[tuple[str, str]]:
     at_once = text.plural(crawl.concurrency, "request")
     if crawl.delay_ms:
         delay = f"{crawl.delay_ms / 1000:g} s"
-        yield "asks", f"a host every {delay}, {at_once} at a time, longer where it asks for that"
+        yield (
+            "requests",
+            f"every {delay} per host, {at_once} at a time; less often if it demands that",
+        )
         hourly = HOUR_MS // spacing_ms(crawl.delay_ms)
-        yield "asks", f"so at best {text.plural(hourly, 'page')} an hour of one host"
+        yield "requests", f"at most {text.plural(hourly, 'page')} an hour per host"
     else:
-        yield "asks", f"a host as fast as it answers, {at_once} at a time: for sites of your own"
-    ignored = "IGNORES robots.txt: for sites of your own"
-    yield "asks", "obeys robots.txt" if crawl.obey_robots else ignored
+        yield "requests", f"as fast as a host responds, {at_once} at a time: for your own sites"
+    ignored = "IGNORES robots.txt: for your own sites"
+    yield "requests", "what robots.txt allows" if crawl.obey_robots else ignored
     if not crawl.obey_nofollow:
-        yield "asks", "IGNORES nofollow: for sites of your own"
+        yield "requests", "IGNORES nofollow: for your own sites"
     if crawl.user_agents:
-        yield "asks", f"as {_some(crawl.user_agents)}"
+        yield "requests", f"as {_some(crawl.user_agents)}"
     if crawl.headers:
         names = [
             name if name.lower() in OPEN_HEADERS else f"{name} (the seeds' own origins only)"
             for name, _ in crawl.headers
         ]
-        yield "asks", f"with the headers {', '.join(names)}"
+        yield "requests", f"with the headers {', '.join(names)}"
     for origin, own in crawl.host_headers:
         names = [name for name, _ in own]
-        yield "asks", f"{origin}, and no other, with the headers {', '.join(names)}"
+        yield "requests", f"{origin} only, with the headers {', '.join(names)}"
     if crawl.cookies:
-        yield "asks", "with the cookies that a site has set in this crawl"
+        yield "requests", "with cookies that the site has set in this crawl"
     if not crawl.proxied:
-        yield "asks", "past the stack's proxies"
+        yield "requests", "without the stack's proxies"
     if crawl.express:
-        yield "asks", "before other crawls"
+        yield "requests", "before other crawls"
 
 
 def _some(items: tuple[str, ...]) -> str:
@@ -391,16 +399,16 @@ def _some(items: tuple[str, ...]) -> str:
 COMMANDS = (
     command(
         "init",
-        "write the definition of a crawl to begin with",
+        "create a definition with every key and its default",
         init,
-        file(f"where to; what is there stays ({DEFINITION})", DEFINITION),
+        file(f"file to create; an existing file is kept ({DEFINITION})", DEFINITION),
         parents=(),
     ),
     command(
         "check",
-        "say what the definition of a crawl would do, or what is wrong",
+        "check a definition, and show what it does or what is wrong",
         check,
-        file(f"TOML; JSON if it ends in .json ({DEFINITION})", DEFINITION),
+        file(f"definition in TOML, or in JSON if it ends in .json ({DEFINITION})", DEFINITION),
         option("--extractor FILE", custom.EXTRACTOR_HELP),
         parents=(json_option,),
     ),

@@ -1,4 +1,4 @@
-"""Commands that look: status, pages, page, export. None of them changes a crawl."""
+"""Commands that only read: status, pages, page, export."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from orbweaver.model.ports import Files
 from orbweaver.model.version import NEWER, REMEDY
 
 CRAWLS_SHOWN = 10
-# What of a page's `cut` is said of its text, and of its body.
+# Parts in a page's `cut` that concern its text, and its body.
 OF = {"text": ("body", "unread", "text", "layout", "text_chars"), "body": ("body", "headers")}
 
 
@@ -51,7 +51,6 @@ OF = {"text": ("body", "unread", "text", "layout", "text_chars"), "body": ("body
 
 
 def status(arguments: Namespace, around: Surroundings) -> int:
-    """Show how a crawl is doing."""
     display = around.display(arguments)
 
     async def go() -> int:
@@ -78,7 +77,7 @@ def status(arguments: Namespace, around: Surroundings) -> int:
 
 
 async def _note_idle(session: Session, crawl: Crawl, around: Surroundings) -> None:
-    """Say that nothing works on a crawl, unless that is paused and waits for a person."""
+    """Warn if no worker runs, unless the crawl is paused."""
     if crawl.state in WORKING and (off := await session.place.idle_workers()) is not None:
         around.note(off)
 
@@ -98,7 +97,6 @@ async def _others(session: Session, shown: Crawl, around: Surroundings) -> None:
 
 
 async def pages(arguments: Namespace, around: Surroundings) -> int:
-    """List the pages of a crawl, a line each."""
     outcome = Outcome(arguments.outcome) if arguments.outcome else None
     async with chosen(arguments, around) as session:
         crawl, newest = await session.control.telling(arguments.which)
@@ -118,26 +116,25 @@ async def pages(arguments: Namespace, around: Surroundings) -> int:
 
 
 async def _point_back(session: Session, crawl: Crawl, around: Surroundings) -> None:
-    """Name the run before one without records: a name means the newest run, new or not."""
+    """Name the previous run if this one has no records. A name means the newest run."""
     runs = [run for run in await session.control.crawls() if run.name == crawl.name]
     older = [run.id for run in runs if run.started_at_ms < crawl.started_at_ms]
     if older:
-        around.note(f"the run before it: {older[0]}")
+        around.note(f"previous run: {older[0]}")
 
 
 async def page(arguments: Namespace, around: Surroundings) -> int:
-    """Show what became of a URL."""
     url = canonical(arguments.url)
     async with chosen(arguments, around) as session:
         crawl = await session.control.find(arguments.crawl) if arguments.crawl else None
-        # Each crawl has parameters of its own that its URLs do without.
+        # The URL as typed, because each crawl strips its own parameters.
         records = await session.control.page(arguments.url, crawl)
         if records and (part := _part_asked(arguments)) is not None:
             file = arguments.screenshot
             return await _pour(session.ports.files, records, around, part, file)
     if not records:
         where = f"in {crawl.id}" if crawl else "in any crawl"
-        why = f"`orbweaver explain {shlex.quote(url)}` says why"
+        why = f"`orbweaver explain {shlex.quote(url)}` explains why"
         around.note(f"there is no record of {url} {where}: {why}")
         return FAILED
     for place, record in enumerate(records):
@@ -157,8 +154,8 @@ def _part_asked(arguments: Namespace) -> PagePart | None:
 
 _WHY = {
     PagePart.BODY: "see `records.bodies`",
-    PagePart.TEXT: "`records.text` of the definition asks for it",
-    PagePart.SCREENSHOT: "`render.screenshot` of the definition asks for it",
+    PagePart.TEXT: "set `records.text` in the definition",
+    PagePart.SCREENSHOT: "set `render.screenshot` in the definition",
 }
 
 
@@ -169,7 +166,7 @@ async def _pour(
     what: PagePart,
     file: str | None,
 ) -> int:
-    """Write the body of the newest record that has one, its main text, or its picture to a file."""
+    """Write the newest stored body or main text, or write the screenshot to a file."""
     for record in records:
         stored = await read_stored(files, record, what)
         if stored is Missing.NOT_KEPT:
@@ -203,7 +200,7 @@ def _line(record: PageRecord) -> str:
 
 
 async def export(arguments: Namespace, around: Surroundings) -> int:
-    """Write page records into files: of a crawl, of a day, or of a crawl's day."""
+    """Write page records of a crawl, a day, or a crawl's day into files."""
     formats = arguments.format or export_files.FORMATS
     file = None
     if arguments.out is not None:
@@ -244,34 +241,38 @@ def _exported(written: Written, arguments: Namespace, around: Surroundings) -> i
 
 COMMANDS = (
     command(
-        "status", "show how a crawl is doing", status, newest(), option("--watch", "until it ends")
+        "status",
+        "show the progress of a crawl",
+        status,
+        newest(),
+        option("--watch", "keep showing it until it ends"),
     ),
     command(
         "pages",
         "list the pages of a crawl",
         pages,
-        which("a crawl's id or name"),
-        option(f"--outcome {'|'.join(Outcome)}"),
-        option("--limit N", "at most so many"),
+        which(),
+        option(f"--outcome {'|'.join(Outcome)}", "only pages with this outcome"),
+        option("--limit N", "maximum number of pages"),
     ),
     command(
         "page",
-        "show what became of a URL",
+        "show the record of a URL",
         page,
         option("url URL"),
-        option("--crawl ID", "in one crawl only"),
+        option("--crawl ID", "only in this crawl"),
         either(
-            option("--body", "its body instead, as it came"),
-            option("--text", "its main text instead, as Markdown"),
-            option("--screenshot FILE", "its picture instead, as WebP into a file"),
+            option("--body", "print its body instead, as received"),
+            option("--text", "print its main text instead, as Markdown"),
+            option("--screenshot FILE", "write its screenshot to a WebP file instead"),
         ),
     ),
     command(
         "export",
-        "write page records into files",
+        "write page records to files",
         export,
         option("--day YYYY-MM-DD", "default: today, UTC"),
-        option("--crawl ID", "one crawl's records, of all its days"),
+        option("--crawl ID", "only this crawl (without --day: all its days)"),
         add_formats,
         parents=(*STACK_JSON, out_option),
     ),

@@ -1,11 +1,10 @@
-"""`metrics`: running crawls for Prometheus to scrape, until it is ended.
+"""`metrics`: serve metrics of running crawls to Prometheus until interrupted.
 
 Rules
-- A scrape makes us read: a crawl's counters at most every `READ_MS`, whatever number of
-  scrapers there is, and which crawls there are at most every `LIST_MS`, for that reads their whole
-  table.
-- A crawl that has ended is shown for `SHOWN_MS`, so that its last numbers are scraped as well.
-- A stack that does not answer is said by a failed scrape: numbers of before would be taken for new.
+- A crawl's counters are read at most every `READ_MS`, regardless of the number of scrapers. The
+  list of crawls is read at most every `LIST_MS`, because that scans a whole table.
+- An ended crawl is shown for `SHOWN_MS`, so that its last numbers are scraped.
+- If the stack does not answer, the scrape fails. Old numbers would be mistaken for new ones.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ READ_AT_ONCE = 8
 
 
 async def metrics(arguments: Namespace, around: Surroundings) -> int:
-    """Serve metrics until that is ended from outside."""
+    """Serve metrics until interrupted."""
     from aiohttp import web
 
     host, port = address(arguments.listen)
@@ -51,16 +50,16 @@ async def metrics(arguments: Namespace, around: Surroundings) -> int:
 
 
 def address(text: str) -> tuple[str, int]:
-    """Read where to listen: `127.0.0.1:9464`, `[::1]:9464`, `:9464`."""
+    """Parse an address: `127.0.0.1:9464`, `[::1]:9464`, `:9464`."""
     host, colon, port = text.rpartition(":")
     if not colon or not port.isdigit() or int(port) > 65_535:  # noqa: PLR2004 - of ports
-        raise UsageError(f"--listen: {text[:60]!r} is no place: give HOST:PORT, as {LISTEN}")
+        raise UsageError(f"--listen: {text[:60]!r} is no address: give HOST:PORT, like {LISTEN}")
     return host.removeprefix("[").removesuffix("]") or LISTEN.partition(":")[0], int(port)
 
 
 @dataclass(slots=True, kw_only=True)
 class Board:
-    """What is shown, read when it is asked for."""
+    """Metrics of crawls, read on demand."""
 
     session: Session
     one: str | None = None
@@ -71,11 +70,11 @@ class Board:
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def collect(self) -> Iterable[Metric]:
-        """Hand out what was read last, as a collector does."""
+        """Return the metrics of the last reading, as a collector."""
         return self._families
 
     async def read(self) -> None:
-        """Read anew what is too old; raises PortError."""
+        """Read the metrics again if they are too old; raises PortError."""
         async with self._lock:
             now_ms = self.session.ports.clock.now_ms()
             if self._read_at_ms is None or now_ms - self._read_at_ms >= READ_MS:
@@ -90,7 +89,7 @@ class Board:
         async def status(crawl_id: str) -> Status | None:
             try:
                 return await session.control.status(crawl_id)
-            except UnknownCrawl:  # past its retention meanwhile
+            except UnknownCrawl:  # its retention has ended meanwhile
                 return None
 
         read = await all_of(map(status, await self._shown(now_ms)), READ_AT_ONCE)
@@ -98,7 +97,7 @@ class Board:
         return tuple(families(statuses, await session.place.depths()))
 
     async def _shown(self, now_ms: int) -> list[str]:
-        """Name the crawls to show, newest first."""
+        """Return the ids of the crawls to show, newest first."""
         from orbweaver.cli.gauges import CRAWLS_MAX
 
         if self.one is not None:
@@ -117,7 +116,6 @@ def _current(crawl: Crawl, now_ms: int) -> bool:
 
 
 def scraping(board: Board) -> Callable[[web.Request], Awaitable[web.Response]]:
-    """Make the handler of a scrape."""
     from aiohttp import web
 
     async def scrape(request: web.Request) -> web.Response:
@@ -135,7 +133,7 @@ def scraping(board: Board) -> Callable[[web.Request], Awaitable[web.Response]]:
 
 @asynccontextmanager
 async def listening(app: web.Application, host: str, port: int) -> AsyncIterator[list[str]]:
-    """Serve an application for the length of a block; its URLs, without a slash at the end."""
+    """Serve an application within the context. Yield its URLs without a trailing slash."""
     from aiohttp import web
 
     runner = web.AppRunner(app, access_log=None)
@@ -144,7 +142,7 @@ async def listening(app: web.Application, host: str, port: int) -> AsyncIterator
         try:
             await web.TCPSite(runner, host, port).start()
         except OSError as error:
-            said = f"--listen: {host}:{port} cannot be taken: {error.strerror}"
+            said = f"--listen: cannot listen on {host}:{port}: {error.strerror}"
             raise UsageError(said) from error
         yield [
             f"http://{f'[{name}]' if ':' in name else name}:{bound}"
@@ -154,14 +152,14 @@ async def listening(app: web.Application, host: str, port: int) -> AsyncIterator
         await runner.cleanup()
 
 
-_LISTEN = f"where to be scraped ({LISTEN}); port 0 takes a free one"
+_LISTEN = f"address of the metrics ({LISTEN}); port 0 selects a free one"
 COMMANDS = (
     command(
         "metrics",
-        "show running crawls to Prometheus",
+        "serve metrics of running crawls to Prometheus",
         metrics,
         option("--listen HOST:PORT", _LISTEN, default=LISTEN),
-        option("--crawl ID", "this crawl only, by its id or name; default: all that run"),
+        option("--crawl ID", "only this crawl, by id or name (default: all running crawls)"),
         parents=(stack_options,),
     ),
 )

@@ -1,6 +1,6 @@
-"""Commands that decide and print, by the rules of a crawl: robots, url. They need no stack.
+"""The commands `robots` and `url`, which apply the rules of a crawl. They need no stack.
 
-Where a stack is named, or runs on this machine, `url` says what that stack would dial.
+If a stack is named or runs on this machine, `url` reports whether that stack would connect.
 """
 
 from __future__ import annotations
@@ -35,7 +35,6 @@ from orbweaver.politeness.robots_txt import Robots
 
 
 def url(arguments: Namespace, around: Surroundings) -> int:
-    """Show what a reference means, and whether a crawl would follow it as a link."""
     base = canonical(arguments.base) if arguments.base else None
     first = canonical(arguments.reference, base)
     if arguments.config is None:
@@ -61,7 +60,7 @@ def url(arguments: Namespace, around: Surroundings) -> int:
         "headers": tuple(
             name for name, _ in identity_of(crawl, host_of(found), USER_AGENT).headers
         ),
-        "cookies": "those that its site sets in the crawl" if crawl.cookies else None,
+        "cookies": "cookies that its site sets in the crawl" if crawl.cookies else None,
         **_asked(found, crawl, _allowed(arguments, around)),
     }
     answer(arguments, around, body, found, *_lines({**body, "url": None}, indent=2))
@@ -69,18 +68,18 @@ def url(arguments: Namespace, around: Surroundings) -> int:
 
 
 def _asked(url: str, crawl: Crawl, allowed: Allowed | None) -> dict[str, str | None]:
-    """Say why the stack does not ask a URL; or that one on this machine does, if no other does."""
+    """Return why no stack requests a URL, or that only a stack on this machine does."""
     named = origins_of(crawl)
     why = never_asked(url, PUBLIC_ONLY if allowed is None else allowed, named)
     local = parse_allowed(THIS_MACHINE)
     if why is None or allowed is not None or never_asked(url, local, named) is not None:
         return {"never_asked": why}
-    asked = f"a stack on this machine, for the seeds name this server; no other one: {why}"
+    asked = f"only by a stack on this machine, because the seeds name this server: {why}"
     return {"never_asked": None, "asked_by": asked}
 
 
 def _allowed(arguments: Namespace, around: Surroundings) -> Allowed | None:
-    """Learn what the stack may dial that is named or runs here; None if there is neither."""
+    """Return the addresses that a named or running stack may connect to; None without a stack."""
     named = arguments.target is not None or arguments.port is not None
     if not named and not around.machine.local():
         return None
@@ -89,7 +88,6 @@ def _allowed(arguments: Namespace, around: Surroundings) -> Allowed | None:
 
 
 async def robots(arguments: Namespace, around: Surroundings) -> int:
-    """Fetch a URL's robots.txt as a crawl would, and say what it allows."""
     target = canonical(arguments.url)
     host = host_of(target)
     agent = arguments.user_agent or Settings().user_agent
@@ -103,7 +101,7 @@ async def robots(arguments: Namespace, around: Surroundings) -> int:
         **_decision(ruling, target, token_of(agent)),
         "bytes": len(entry.body) if entry and entry.body is not None else None,
     }
-    # "why" has both.
+    # "why" contains both.
     answer(arguments, around, body, *_lines({**body, "line": None, "rule": None}))
     return OK
 
@@ -126,11 +124,11 @@ def _decision(ruling: Ruling, target: str, agent: str) -> dict[str, Any]:
                 "sitemaps": list(ruling.sitemaps),
             }
         case _:
-            return {"allowed": False, "why": "the host lets no crawler in for now"}
+            return {"allowed": False, "why": "the host blocks crawlers for now"}
 
 
 def canonical(reference: str, base: str | None = None) -> str:
-    """Return the canonical URL of what was typed; UsageError if there is none."""
+    """Return the canonical URL; raises UsageError."""
     try:
         return canonicalize(reference, base)
     except ValueError as error:
@@ -159,24 +157,24 @@ def _word(value: object) -> str:
             return str(value)
 
 
-_CONFIG = "a crawl's definition; other options that say what a crawl is do not count then"
+_CONFIG = "definition of the crawl that decides; it replaces --seed and the options below"
 COMMANDS = (
     command(
         "robots",
-        "fetch a robots.txt and say what it allows",
+        "fetch a robots.txt and show whether it allows a URL",
         robots,
         option("url URL"),
-        option("--user-agent NAME", "decide for another one"),
+        option("--user-agent NAME", "decide for this user agent"),
         parents=(json_option,),
     ),
     command(
         "url",
-        "show what a reference means, and whether a crawl would follow it",
+        "show the canonical form of a URL, and whether a crawl would follow it",
         url,
         option("reference REFERENCE"),
-        option("--base URL", "the page that it stands on"),
+        option("--base URL", "the page with the reference"),
         option("--config FILE", _CONFIG),
-        repeated("--seed URL", "a seed of the crawl that decides; may be repeated"),
+        repeated("--seed URL", "seed of the crawl that decides; may be repeated"),
         crawl_options.add_links,
     ),
 )

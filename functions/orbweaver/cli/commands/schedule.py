@@ -1,4 +1,4 @@
-"""Commands for crawls that recur: schedule put, list, pause, resume, remove."""
+"""The `schedule` commands for recurring crawls: put, list, pause, resume, remove."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ _HEAD = ("NAME", "WHEN", "TIME ZONE", "NEXT")
 
 
 def schedule(arguments: Namespace, around: Surroundings) -> int:
-    """Put crawls on a schedule, list those that are, pause, resume or take one off."""
     acts = {"put": _put, "list": _list, "pause": _pause, "resume": _pause, "remove": _remove}
     act = acts[arguments.action]
     return asyncio.run(act(arguments, around))
@@ -45,8 +44,8 @@ async def _put(arguments: Namespace, around: Surroundings) -> int:
     if not arguments.json:
         if coming.warning is not None:
             around.note(f"warning: {coming.warning}")
-        again = "put it again after a change: it is kept as it is now"
-        around.note(f"{again}; `orbweaver schedule remove {scheduled.name}` ends it")
+        again = "after a change to the file, put it again"
+        around.note(f"{again}; `orbweaver schedule remove {scheduled.name}` removes it")
         if on_store:
             serve = f"orbweaver serve{option_again(arguments.store)}"
             around.note(f"it fires only while `{serve}` runs")
@@ -59,7 +58,7 @@ async def _list(arguments: Namespace, around: Surroundings) -> int:
     lines = text.table([_HEAD, *map(_row, found)] if found else [])
     answer(arguments, around, map(_told, found), *lines)
     if not found and not arguments.json:
-        around.note("nothing recurs: `orbweaver schedule put --config FILE` has a crawl recur")
+        around.note("there are no schedules: `orbweaver schedule put --config FILE` adds one")
     return OK
 
 
@@ -68,10 +67,12 @@ async def _pause(arguments: Namespace, around: Surroundings) -> int:
     async with chosen(arguments, around) as session:
         coming = await _timetable(session).pause(arguments.name, paused=paused)
     name, _, _, following = _row(coming)
-    words = f"{name} is paused" if paused else f"{name} recurs again, next {following}"
+    words = f"{name} is paused" if paused else f"{name} is resumed, next {following}"
     answer(arguments, around, _told(coming), words)
     if paused and not arguments.json:
-        around.note(f"what it misses is not made up for; `orbweaver schedule resume {name}`")
+        around.note(
+            f"missed runs are not repeated; continue with `orbweaver schedule resume {name}`"
+        )
     return OK
 
 
@@ -79,7 +80,7 @@ async def _remove(arguments: Namespace, around: Surroundings) -> int:
     async with chosen(arguments, around) as session:
         await _timetable(session).remove(arguments.name)
     body = {"type": "removed", "name": arguments.name}
-    answer(arguments, around, body, f"{arguments.name} recurs no more")
+    answer(arguments, around, body, f"schedule {arguments.name} removed")
     return OK
 
 
@@ -91,7 +92,7 @@ def _row(coming: Coming) -> tuple[str, ...]:
 
 
 def _told(coming: Coming) -> dict[str, Any]:
-    """Say all of it but the definition, which may hold secrets."""
+    """Return a schedule for JSON, without its definition, which may contain secrets."""
     scheduled = coming.scheduled
     return {
         "type": "schedule",
@@ -114,20 +115,20 @@ def _moment(at_ms: int, timezone: str | None) -> datetime:
     return datetime.fromtimestamp(at_ms // 1000, tz=ZoneInfo(timezone) if timezone else UTC)
 
 
-_CONFIG = option("--config FILE", "what is to be crawled, and when", required=True)
-_NAME = option("name NAME", "a schedule's name")
+_CONFIG = option("--config FILE", "definition with a table [schedule]", required=True)
+_NAME = option("name NAME", "name of the schedule")
 COMMANDS = (
     command(
         "schedule",
-        "crawls that recur: put, list, pause, resume, remove",
+        "schedule recurring crawls: put, list, pause, resume, remove",
         schedule,
         actions(
             STACK_JSON,
-            put=("have the crawl of a definition recur, as its table [schedule] says", _CONFIG),
-            list=("list the crawls that recur", together()),
-            pause=("have a schedule not fire until it is resumed", _NAME),
-            resume=("have a schedule fire again", _NAME),
-            remove=("have a crawl recur no more; runs that were started go on", _NAME),
+            put=("add or replace the schedule of a definition, from its table [schedule]", _CONFIG),
+            list=("list schedules", together()),
+            pause=("pause a schedule until it is resumed", _NAME),
+            resume=("resume a schedule", _NAME),
+            remove=("remove a schedule; started runs continue", _NAME),
         ),
         parents=(),
     ),

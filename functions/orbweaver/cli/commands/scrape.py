@@ -1,9 +1,9 @@
-"""`scrape`: one page of the web on the standard output, read as a crawl reads it.
+"""`scrape`: print one web page, fetched and parsed as in a crawl.
 
-- robots.txt, the host's pace, redirects, charset and limits are those of a crawl. The command makes
-  one attempt and records nothing of the page.
-- It shares the pace of hosts with the crawls of the store that it finds or `--store` names.
-- Exit code 1: there is no page, or an item is invalid.
+- robots.txt, the host's delay, redirects, charset and limits apply as in a crawl. The command makes
+  one attempt and stores no record.
+- It shares the hosts' delays with the crawls of the store in this folder, or in `--store`.
+- Exit code 1: the page could not be read, or an item is invalid.
 """
 
 from __future__ import annotations
@@ -36,7 +36,6 @@ from orbweaver.model.settings import STORE
 
 
 async def scrape(arguments: Namespace, around: Surroundings) -> int:
-    """Request one page, and print it."""
     crawl = _crawl_of(arguments, around)
     async with _previewer(arguments, around) as previewer:
         found = await previewer.read(crawl)
@@ -65,7 +64,7 @@ def _crawl_of(arguments: Namespace, around: Surroundings) -> Crawl:
     plan = replace(plan, **{**given(arguments), "seeds": (url,), "sitemap_urls": (), "texts": True})
     crawl = checked(plan, around)
     if arguments.items is not None and not crawl.items:
-        fix = "write [[items]] in it, as docs/extraction.md says"
+        fix = "add [[items]] (docs/extraction.md)"
         raise UsageError(f"{arguments.items} has no item rules: {fix}")
     return crawl
 
@@ -84,7 +83,7 @@ async def _previewer(arguments: Namespace, around: Surroundings) -> AsyncIterato
 
 
 def _object(found: SeedReading, with_items: bool) -> Mapping[str, Any]:
-    """Return the page as one object, or why there is none."""
+    """Return the page as one object, or the error."""
     preview, reading = found.preview, found.reading
     body: dict[str, Any] = {
         "url": preview.url,
@@ -111,7 +110,7 @@ def _object(found: SeedReading, with_items: bool) -> Mapping[str, Any]:
 
 
 def _document(found: SeedReading) -> dict[str, Any]:
-    """Return the page's main text and title as `texts` of a crawl has them."""
+    """Return main text and title of the page, as in a crawl's `texts`."""
     kept = None if found.reading is None else found.reading.kept
     known = dict.fromkeys(("title", "description", "language", "text", "markdown"))
     if kept is None or kept.conversion is None:
@@ -128,14 +127,16 @@ def _item(item: Item) -> dict[str, Any]:
 COMMANDS = (
     command(
         "scrape",
-        "request one page and print its main text, without a crawl",
+        "request one page and print its main text",
         scrape,
-        option("page URL", "a page of the web"),
+        option("page URL", "URL of the page"),
         either(
-            option("--markdown", "its main text as Markdown (default)"),
-            option("--json", "one object: text, Markdown, links, status"),
+            option("--markdown", "print its main text as Markdown (default)"),
+            option("--json", "print one object: text, Markdown, links, status"),
         ),
-        option("--items FILE", "the items that the rules of this definition find, as JSON lines"),
+        option(
+            "--items FILE", "print the items that the rules of this definition find, as JSON lines"
+        ),
         add_request,
         parents=(store_option,),
     ),

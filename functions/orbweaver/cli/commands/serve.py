@@ -1,8 +1,8 @@
-"""`serve`: work on a store until stopped: workers, schedules, webhooks, the HTTP API, metrics.
+"""`serve`: run a store until stopped: workers, schedules, webhooks, the HTTP API, metrics.
 
-Each crawl that ends meanwhile is exported to `out/<crawl>`, where queries look. With `--out`, each
-day is exported instead once it is over, as a stack does every night. An export is a process of its
-own, because it holds an event loop up for as long as it takes.
+It exports each crawl that ends to `out/<crawl>`, where `query` finds it. With `--out`, it exports
+each day once the day is over, as a stack does every night. An export is a separate process,
+because it would block the event loop.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ if TYPE_CHECKING:
     from orbweaver.cli.session import Surroundings
 
 LISTEN = "127.0.0.1:8787"
-# How often days are looked for that are over, and how many of those that were missed are made up.
+# Interval of the check for past days, and the maximum number of missed days to export.
 LOOK_MS, DAYS_MAX = 10 * 60_000, 7
-# How often crawls that have ended are looked for, and how long `orbweaver crawl` may take to begin
-# to write the files of its own.
+# Interval of the check for ended crawls. `orbweaver crawl` has `ENDED_WAIT_MS` to start writing its
+# own files.
 ENDED_LOOK_MS, ENDED_WAIT_MS = 5_000, 10_000
 
 
 async def serve(arguments: argparse.Namespace, around: Surroundings) -> int:
-    """Work on a store until that is ended from outside."""
+    """Serve a store until interrupted."""
     from orbweaver.app.store_service import (
         TOKEN_FILE,
         ScheduleClock,
@@ -68,9 +68,9 @@ async def serve(arguments: argparse.Namespace, around: Surroundings) -> int:
         else:
             looks.append(ended_export(session, folder, around).look)
         async with listening(app, host, port) as urls, looking(*looks):
-            around.note(*(f"serving {folder} on {url}; Ctrl-C ends it" for url in urls))
+            around.note(*(f"serving {folder} on {url}; press Ctrl-C to stop" for url in urls))
             if token is None:
-                around.note("every program that reaches it may start, cancel and read crawls")
+                around.note("every program that can reach it may start, cancel and read crawls")
             else:
                 around.note(f"requests need the token in {folder / TOKEN_FILE}")
             await asyncio.Event().wait()
@@ -78,17 +78,16 @@ async def serve(arguments: argparse.Namespace, around: Surroundings) -> int:
 
 
 class DailyExport:
-    """Exports days that are over into a folder, each until its manifest lies there."""
+    """Exports past days into a folder. A day is complete when its manifest exists."""
 
     def __init__(
         self, session: Session, place: Path, export: Callable[[str], Awaitable[object]]
     ) -> None:
-        """Take what exports a day into that folder."""
         self._session, self._place, self._export = session, place, export
         self._next_ms = 0
 
     async def look(self) -> None:
-        """Export what is over; what failed is tried again at a later look."""
+        """Export past days. A failed export is retried at a later call."""
         now_ms = self._session.ports.clock.now_ms()
         if now_ms < self._next_ms:
             return
@@ -102,23 +101,22 @@ class DailyExport:
 
 
 class EndedExport:
-    """Exports crawls into folders of their own, once they end while this process works.
+    """Exports crawls that end while this process runs, each into its own folder.
 
-    `orbweaver crawl` on the same store writes its own files: a crawl with a manifest has them.
+    It skips a crawl with a manifest: `orbweaver crawl` on the same store writes its own files.
     """
 
     def __init__(
         self, session: Session, out: Path, export: Callable[[str], Awaitable[object]]
     ) -> None:
-        """Take the parent folder of all exports, and the function that exports a crawl."""
         self._session, self._out, self._export = session, out, export
         self._since_ms = session.ports.clock.now_ms()
         self._next_ms = 0
-        # Crawls that were tried, and when they may be again.
+        # Crawls that were exported, and the earliest time of a retry.
         self._again_ms: dict[str, int] = {}
 
     async def look(self) -> None:
-        """Export crawls that have ended; a failed export is repeated at a later look."""
+        """Export ended crawls. A failed export is retried at a later call."""
         now_ms = self._session.ports.clock.now_ms()
         if now_ms < self._next_ms:
             return
@@ -137,7 +135,7 @@ class EndedExport:
 
 
 def ended_export(session: Session, store: Path, around: Surroundings) -> EndedExport:
-    """Make what exports crawls of a store to `out` below the folder of the command."""
+    """Make the exporter of a store's crawls to `out` in the folder of the command."""
     out = around.folder / OUT
 
     async def export(crawl_id: str) -> None:
@@ -150,7 +148,7 @@ def ended_export(session: Session, store: Path, around: Surroundings) -> EndedEx
 def _exporting(
     store: Path, place: Path, around: Surroundings, by: str = "--day"
 ) -> Callable[[str], Awaitable[object]]:
-    """Make what runs `orbweaver export` of a day, or of a crawl."""
+    """Return a function that runs `orbweaver export` for a day or a crawl in a subprocess."""
     words = ["-m", "orbweaver.cli.main", "export", "--store", str(store), "--out", str(place)]
 
     async def export(what: str) -> None:
@@ -161,7 +159,7 @@ def _exporting(
             what,
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.DEVNULL,
-            start_new_session=True,  # Ctrl-C is for the process that it is typed at
+            start_new_session=True,  # Ctrl-C must reach only the parent
         )
         try:
             code = await running.wait()
@@ -169,7 +167,7 @@ def _exporting(
             running.terminate()
             await running.wait()
             raise
-        said = "is exported" if code == 0 else "could not be exported, and is tried again later"
+        said = "is exported" if code == 0 else "could not be exported; the export is retried later"
         around.note(f"{what} {said}")
 
     return export
@@ -178,22 +176,22 @@ def _exporting(
 COMMANDS = (
     command(
         "serve",
-        "work on the crawls of a store until stopped; with schedules, webhooks and the HTTP API",
+        "run the crawls of a store until stopped, with schedules, webhooks and the HTTP API",
         serve,
         WORKERS,
         option(
             "--listen HOST:PORT",
-            f"where the HTTP API and /metrics are ({LISTEN}); port 0 takes a free one",
+            f"address of the HTTP API and /metrics ({LISTEN}); port 0 selects a free one",
             default=LISTEN,
         ),
         option(
             "--open",
-            "answer requests without the token of the store: only on a machine and a network"
+            "accept requests without the token of the store; only on a machine and a network"
             " whose users may all start, cancel and read crawls",
         ),
         option(
             "--out DIR",
-            "export each day once it is over, into this folder; default: each crawl to out/ID",
+            "export each past day to this folder (default: each ended crawl to out/ID)",
         ),
         parents=(store_option,),
     ),

@@ -1,4 +1,4 @@
-"""Commands that change what runs: pause, resume, cancel; local up and down; deploy, destroy."""
+"""Commands that change crawls and stacks: pause, resume, cancel, local, deploy, destroy."""
 
 from __future__ import annotations
 
@@ -26,17 +26,16 @@ from orbweaver.cli.session import Surroundings, chosen, environment_in
 from orbweaver.cli.stack import ENDPOINT, PORT, REGIONS, export_line, port_option
 from orbweaver.model.settings import STACK
 
-# The context key that names a file.
+# Context key that names a file.
 EXTRACTOR = "extractor"
 THEN = {
-    "pause": "what is in work comes to its end, then it waits: `orbweaver resume {id}` goes on",
-    "resume": "it goes on: `orbweaver status {id} --watch`",
-    "cancel": "it ends once its queue has drained: `orbweaver status {id} --watch`",
+    "pause": "packs in flight finish; `orbweaver resume {id}` continues it",
+    "resume": "it continues: `orbweaver status {id} --watch`",
+    "cancel": "it ends when its queue is empty: `orbweaver status {id} --watch`",
 }
 
 
 async def steer(arguments: Namespace, around: Surroundings) -> int:
-    """Pause, resume or cancel a crawl."""
     async with chosen(arguments, around) as session:
         control = session.control
         actions = {"pause": control.pause, "resume": control.resume, "cancel": control.cancel}
@@ -52,7 +51,7 @@ async def steer(arguments: Namespace, around: Surroundings) -> int:
 
 
 def local(arguments: Namespace, around: Surroundings) -> int:
-    """Have the stack of this machine up or down, or list what runs."""
+    """Start, stop or list stacks on this machine."""
     machine = around.machine
     match arguments.action:
         case "up":
@@ -63,8 +62,8 @@ def local(arguments: Namespace, around: Surroundings) -> int:
             around.write(*(f"{name} = {value}" for name, value in sorted(outputs.items())))
             around.write(export_line(endpoint))
             option = port_option(urlsplit(endpoint).port or 0)
-            around.note(f"crawl something: orbweaver start URL --wait{option}")
-            around.note("the `export` line above has other clients of AWS speak to this stack")
+            around.note(f"start a crawl: orbweaver start URL --wait{option}")
+            around.note("the `export` line above points other AWS clients to this stack")
         case "down":
             port = None if arguments.all else arguments.port
             if not machine.down(port, around.note):
@@ -76,16 +75,15 @@ def local(arguments: Namespace, around: Surroundings) -> int:
 
 
 def deploy(arguments: Namespace, around: Surroundings) -> int:
-    """Deploy the stack, or bring it up to date."""
     if arguments.target != "local" and not extras.has_cdk():
         missing = "a deployment needs CDK, which is not installed"
         raise UsageError(f"{missing}: {extras.install_words(extras.DEPLOY)}")
     environment, context, name = _stack_of(arguments, around)
     names = [] if arguments.new else around.machine.stacks(environment)
-    if names and name not in names:  # it may be mistyped
+    if names and name not in names:  # the name may be mistyped
         raise UsageError(
-            f"there is no stack {name!r} yet, but there is {', '.join(names)}: name it by --stack,"
-            f" or add --new to make {name!r} beside it"
+            f"there is no stack {name!r} yet, but there is {', '.join(names)}: select it with"
+            f" --stack, or add --new to create {name!r} as well"
         )
     around.note(f"deploying the stack {name!r} {_whereabouts(environment)}")
     outputs = around.machine.deploy(
@@ -96,13 +94,12 @@ def deploy(arguments: Namespace, around: Surroundings) -> int:
 
 
 def destroy(arguments: Namespace, around: Surroundings) -> int:
-    """Remove the stack."""
     environment, context, name = _stack_of(arguments, around)
     around.note(f"removing the stack {name!r} {_whereabouts(environment)}")
-    # On AWS it is CDK that asks.
+    # On AWS, CDK asks.
     asked = environment.get(ENDPOINT) and not arguments.yes
     if asked and not confirmed(
-        around, "destroy", "its tables and its bucket go with it: remove it?"
+        around, "destroy", "this deletes its tables and its bucket: remove it?"
     ):
         around.note("nothing was removed")
         return FAILED
@@ -113,15 +110,15 @@ def destroy(arguments: Namespace, around: Surroundings) -> int:
 
 
 def _whereabouts(environment: Mapping[str, str]) -> str:
-    """Say where a command is about to act, and how it is told to act elsewhere."""
+    """Describe where a command acts, and the option for another place."""
     endpoint = environment.get(ENDPOINT)
     if endpoint:
-        return f"on this machine, at {endpoint}; --target aws means the AWS account"
+        return f"on this machine, at {endpoint}; --target aws selects the AWS account"
     return f"in the AWS account of these credentials, region {environment[REGIONS[0]]}"
 
 
 def context_of(arguments: Namespace, around: Surroundings) -> dict[str, str]:
-    """Read what is given for the stack; files are named from where the command is typed."""
+    """Return the context keys of the options. Files are relative to the current folder."""
     context = dict(arguments.context)
     if context.get(EXTRACTOR):
         context[EXTRACTOR] = str(around.folder / context[EXTRACTOR])
@@ -131,7 +128,7 @@ def context_of(arguments: Namespace, around: Surroundings) -> dict[str, str]:
 def _stack_of(
     arguments: Namespace, around: Surroundings
 ) -> tuple[Mapping[str, str], dict[str, str], str]:
-    """Say which stack is meant, and what is given for it; --stack is the same as -c stack_name."""
+    """Return environment, context and name of the stack. --stack is the same as -c stack_name."""
     environment, context = environment_in(arguments, around), context_of(arguments, around)
     if arguments.stack != STACK:
         if context.get("stack_name", arguments.stack) != arguments.stack:
@@ -146,33 +143,33 @@ def _stack_of(
 _PORT = option("--port PORT", PORT_HELP, type=option_types.count, default=PORT)
 _UP = together(
     _PORT,
-    option("--fresh", "forget what was there"),
-    context("a setting of the stack, as for `deploy`; may be repeated"),
+    option("--fresh", "delete its previous state"),
+    context("set a context key of the stack, as in `deploy`; may be repeated"),
 )
-_DOWN = together(_PORT, option("--all", "all of this checkout"))
-_YES = option("--yes", "do not ask")
-_RESET = option("--reset-context", "drop what the stack was deployed with; one key: -c KEY=")
-_NEW = option("--new", "make this stack beside others of the account and region")
+_DOWN = together(_PORT, option("--all", "all emulators of this checkout"))
+_YES = option("--yes", "do not ask for confirmation")
+_RESET = option("--reset-context", "discard the context of earlier deployments; one key: -c KEY=")
+_NEW = option("--new", "create this stack although the account and region have others")
 _STACK_CONTEXT = (stack_options, shared(context()))
 COMMANDS = (
-    command("pause", "have a crawl wait; it costs nothing then", steer, which()),
-    command("resume", "have a paused crawl go on", steer, which()),
-    command("cancel", "end a crawl; what is queued is not asked for", steer, which()),
+    command("pause", "pause a crawl (no cost while paused)", steer, which()),
+    command("resume", "resume a paused crawl", steer, which()),
+    command("cancel", "cancel a crawl; queued URLs are not requested", steer, which()),
     command(
         "local",
-        "the stack on this machine: up, down, status",
+        "manage the stack on this machine: up, down, status",
         local,
         actions(
             (),
-            up=("start the emulator with the stack deployed to it", _UP),
-            down=("stop the emulator; its state is kept", _DOWN),
-            status=("list the emulators that run", together()),
+            up=("start the emulator and deploy the stack to it", _UP),
+            down=("stop the emulator and keep its state", _DOWN),
+            status=("list running emulators", together()),
         ),
         parents=(),
     ),
     command(
         "deploy",
-        "deploy the stack, or bring it up to date",
+        "deploy or update the stack",
         deploy,
         *(_YES, _RESET, _NEW),
         parents=_STACK_CONTEXT,

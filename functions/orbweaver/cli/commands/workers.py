@@ -1,10 +1,10 @@
 """`workers off | on | status`: the kill switch of a stack, without a deployment.
 
 Rules
-- All event sources of the worker are switched, whatever queues it has, and those of the renderer,
-  where there is one. Batches in work are finished, and messages wait on their queues.
-- The command ends when every source says that it is switched, or says which does not.
-- A deployment leaves the switch as it is.
+- It switches all event sources of the worker, and of the renderer if there is one. Batches in
+  flight finish. Messages stay in their queues.
+- The command ends when every source is switched, or lists the sources that are not.
+- A deployment does not change the switch.
 """
 
 from __future__ import annotations
@@ -34,24 +34,25 @@ STEPS_MAX = 120
 STEP_S = 1.0
 WANTED = {"off": "Disabled", "on": "Enabled"}
 THEN = {
-    "off": "workers are off: what is in work comes to its end, and messages wait, for as long as"
-    " queue_retention_d says (4 days unless it was set). On again: `orbweaver workers on`",
-    "on": "workers are on and go on with what waits. Off again: `orbweaver workers off`",
+    "off": "workers are off: batches in flight finish, and messages wait up to queue_retention_d"
+    " days (default: 4). On again: `orbweaver workers on`",
+    "on": "workers are on and process waiting messages. Off again: `orbweaver workers off`",
 }
 _STORE = (
-    "a store has no workers that could be switched: they are processes of `orbweaver crawl`,"
-    " `serve` and `console`, which Ctrl-C ends; `orbweaver pause` has one crawl wait"
+    "a store has no switch: its workers are processes of `orbweaver crawl`, `serve` and"
+    " `console`, which Ctrl-C stops; `orbweaver pause` pauses one crawl"
 )
 
 
 async def workers(arguments: Namespace, around: Surroundings) -> int:
-    """Switch the workers of a stack, or say how they are switched."""
     if store_of(arguments, around.folder, around.environment) is not None:
         raise UsageError(f"orbweaver workers: {_STORE}")
     environment = environment_in(arguments, around)
     outputs = outputs_of(arguments.stack, around.machine, environment, around.note)
     if WORKER not in outputs:
-        raise StackUnreachable("the stack does not name its worker: bring it up to date")
+        raise StackUnreachable(
+            "the stack does not name its worker: update it with `orbweaver deploy`"
+        )
     functions = workers_of(outputs)
     found = sources_of(functions, around.machine, environment)
     if not found:
@@ -76,7 +77,7 @@ async def workers(arguments: Namespace, around: Surroundings) -> int:
 async def _switched(
     wanted: str, functions: Sequence[str], environment: Mapping[str, str], around: Surroundings
 ) -> tuple[Source, ...]:
-    """Switch every source, and wait until each has taken it, for a bounded time."""
+    """Switch every source and wait until each is switched, at most `STEPS_MAX` times."""
     machine = around.machine
     for _ in range(STEPS_MAX):
         found = ask_to_switch(machine, functions, environment, on=wanted == WANTED["on"])
@@ -89,7 +90,7 @@ async def _switched(
 def ask_to_switch(
     machine: Machine, functions: Sequence[str], environment: Mapping[str, str], *, on: bool
 ) -> tuple[Source, ...]:
-    """Ask those event sources to switch that are not so; their states before that."""
+    """Switch those event sources that need it. Return their states before."""
     found = sources_of(functions, machine, environment)
     for source in found:
         if source.off == on:
@@ -100,7 +101,7 @@ def ask_to_switch(
 COMMANDS = (
     command(
         "workers",
-        "switch all workers of a stack off or on, at once; messages wait meanwhile",
+        "switch all workers of a stack off or on; messages wait meanwhile",
         workers,
         option("action off|on|status", choices=("off", "on", "status"), type=str),
     ),

@@ -1,7 +1,7 @@
-"""The view of a crawl while it runs, on a terminal.
+"""Live view of a running crawl on a terminal.
 
 glide      numbers that move evenly
-lines      what can be said of it (`control.progress`), in words
-screen     as a picture of a terminal's size, with rates as bars
-display    how it is shown
+lines      progress (`control.progress`) as texts
+screen     a screen that fits the terminal, with rates as bars
+display    output: screen, lines or JSON
 """

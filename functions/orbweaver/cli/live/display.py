@@ -1,11 +1,11 @@
-"""The display of progress: a live screen on a terminal, lines or JSON elsewhere.
+"""Display of progress: a live screen on a terminal, lines or JSON elsewhere.
 
-With `--json` every line is one object: `step` (what is being done), `progress`, and at the end
-one `result`. Nothing else goes to the standard output then.
+With `--json` every line is an object: `step`, `progress`, and at the end one `result`. The standard
+output contains nothing else.
 
-The screen is the terminal's second one, as editors use it: nothing scrolls, each picture is written
-over the one before, and what was there comes back. What a crawl was like when it was left is then
-printed once, unless it has ended: then the summary says it.
+The screen uses the terminal's alternate buffer, as editors do, so nothing scrolls and the previous
+content returns. If the crawl has not ended when the screen closes, its last state is printed once.
+The summary shows it otherwise.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ if TYPE_CHECKING:
 
 
 class Display:
-    """Where a command tells how it goes; this one shows nothing."""
+    """Progress output of a command. This base class shows nothing."""
 
     def say(self, said: str) -> None:
-        """Tell what is being done."""
+        """Show a step."""
 
     def show(self, view: View) -> None:
-        """Show how a crawl goes; called as often as there is news."""
+        """Show the progress. Called on every update."""
 
     def close(self) -> None:
-        """Leave the terminal as a reader wants it."""
+        """Restore the terminal."""
 
 
 class Lines(Display):
-    """A line for each step, and one for the progress: often at first, then once a minute."""
+    """A line for each step, and progress lines: frequent at first, later once a minute."""
 
     every_ms = 3_000
-    # A log of a long crawl has a line for each tenth of its time until now.
+    # The interval is a tenth of the elapsed time, so logs of long crawls stay short.
     every_share, every_ms_max = 0.1, 60_000
 
     def __init__(self, out: TextIO) -> None:
@@ -50,57 +50,53 @@ class Lines(Display):
         self._shown_ms = -self.every_ms
 
     def _every_ms(self, view: View) -> float:
-        """Return the time from one line of progress to the next; a silent stack is news."""
+        """Return the time between progress lines; short while the stack does not answer."""
         if view.stale:
             return self.every_ms
         grown_ms = view.elapsed_s * 1000 * self.every_share
         return max(self.every_ms, min(grown_ms, self.every_ms_max))
 
     def _due(self, view: View) -> bool:
-        """Whether there is a reading, or none for long, and the last one shown is old enough."""
+        """Return True if a view is new, or stale, and the last line is old enough."""
         news = not view.age_ms or view.stale
         return news and view.now_ms - self._shown_ms >= self._every_ms(view)
 
     def say(self, said: str) -> None:
-        """See the base."""
         shown = text.visible(said) if self._out.isatty() else said
         print(shown, file=self._out, flush=True)
 
     def show(self, view: View) -> None:
-        """See the base."""
         if view.ended or self._due(view):
             self._shown_ms = view.now_ms
             self.say(words.line(view))
 
 
 class JsonDisplay(Lines):
-    """A JSON object for each step, and one for the progress every few seconds."""
+    """A JSON object for each step, and one for the progress every two seconds."""
 
     every_ms = 2_000
     every_share = 0.0
 
     def say(self, said: str) -> None:
-        """See the base."""
         self.put({"type": "step", "text": said})
 
     def show(self, view: View) -> None:
-        """See the base."""
         if self._due(view):
             self._shown_ms = view.now_ms
             self.put({"type": "progress", **status.as_json(view)})
 
     def put(self, body: Mapping[str, Any]) -> None:
-        """Write one object; ASCII, so that no byte of it steers a terminal."""
+        """Write one object. It is ASCII, so that it cannot control a terminal."""
         print(json.dumps(body, ensure_ascii=True), file=self._out, flush=True)
 
 
 class Panel(Display):
-    """A screen that is drawn anew in its place; `footer` says what Ctrl-C does."""
+    """A screen that is redrawn in place. `footer` describes the effect of Ctrl-C."""
 
     def __init__(self, out: TextIO, environment: Mapping[str, str], footer: str = "") -> None:
         from rich.console import Console
 
-        # It looks there for NO_COLOR, TERM, and the size where the terminal does not say it.
+        # Source of NO_COLOR, TERM, and of the size if the terminal does not report it.
         self._console: Console = Console(
             file=out, highlight=False, soft_wrap=True, _environ=environment
         )
@@ -110,14 +106,12 @@ class Panel(Display):
         self._glide = Glide()
 
     def say(self, said: str) -> None:
-        """See the base."""
         from rich.text import Text
 
         self.close()
         self._console.print(Text(text.clean(said), style="dim"))
 
     def show(self, view: View) -> None:
-        """See the base."""
         from rich.live import Live
         from rich.text import Text
 
@@ -138,7 +132,6 @@ class Panel(Display):
         self._live.update(Text("\n").join(lines), refresh=True)
 
     def close(self) -> None:
-        """See the base."""
         if self._live is None:
             return
         self._live.stop()

@@ -1,9 +1,9 @@
-"""Numbers that move on a screen as evenly as pages come in, though commits are in packs.
+"""Interpolate the numbers on the screen, because workers commit in packs.
 
 Rules
-- What is shown lies between the last two readings that differ in what has ended, and never beyond
-  the last one. It moves there in about the time that lay between them, so it lags by that much.
-- Nothing glides that is over or paused, nor after a silence: then the reading itself is shown.
+- Shown values are between the last two readings whose number of done URLs differs. They move in
+  about the time between these readings, so they lag by that time.
+- If the crawl has ended, is paused or was silent, the reading itself is shown.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from orbweaver.control.progress.spending import budgets_of
 from orbweaver.control.progress.status import WORKING, View
 from orbweaver.model.crawl import Counters
 
-# Readings further apart are shown as they are.
+# Readings further apart are not interpolated.
 SPAN_MS_MAX = 8_000
 EARLY = 0.75
 
 
 class Glide:
-    """Sees views in the order of time, and moves from one to the next."""
+    """Interpolates between successive views."""
 
     def __init__(self) -> None:
         self._from: Mapping[str, int] = {}
@@ -32,7 +32,7 @@ class Glide:
         self._span_ms = 0
 
     def show(self, view: View) -> View:
-        """Return the view as it is to be shown at its moment."""
+        """Return the view to show at its time."""
         now_ms, total = view.now_ms, view.total
         if view.crawl.state not in WORKING:
             self._to = None
@@ -44,7 +44,7 @@ class Glide:
             shown, apart_ms = self._at(now_ms), now_ms - self._began_ms
             glides = 0 < apart_ms <= SPAN_MS_MAX
             self._from, self._began_ms = (shown if glides else total), now_ms
-            # One that came early is no reason to hurry: the next is about as far as the others.
+            # After an early reading, the next one comes at about the usual distance.
             self._span_ms = max(apart_ms, round(self._span_ms * EARLY)) if glides else 0
         self._to, self._done = total, done
         return _with(view, self._at(now_ms))

@@ -1,4 +1,4 @@
-"""A crawl in words: the same in a line, in a list and on the screen."""
+"""A crawl's progress as texts, for a line, a list and the screen."""
 
 from __future__ import annotations
 
@@ -14,39 +14,38 @@ from orbweaver.model.crawl import Crawl, State, Stop
 from orbweaver.model.outcome import ANSWERED, Outcome, Reason, Refusal, short_of
 
 REASONS_SHOWN = 4
-# Why a crawl ended; a reason without words speaks for itself.
+# Text for each reason why a crawl ended.
 STOPS: Mapping[str, str] = {
     Stop.FINISHED: "",
     Stop.MAX_PAGES: "it reached --max-pages",
-    Stop.DURATION: "it ran as long as it may",
-    Stop.BYTES: "its bytes are used up",
-    Stop.DOLLARS: "its dollars are spent",
+    Stop.DURATION: "it reached its duration limit",
+    Stop.BYTES: "it reached its limit of bytes",
+    Stop.DOLLARS: "it reached its limit of dollars",
     Stop.CANCELLED: "it was cancelled",
-    Stop.NOTHING_NEW: "what is left brings next to nothing new",
+    Stop.NOTHING_NEW: "the links left bring next to nothing new",
 }
-# Queues are counted about right, so a moment of silence means nothing.
+# Depths of queues are approximate, so a short silence means nothing.
 IDLE_MS_MIN = 10_000
-# A retry or a host's rest takes about so long; more is worth a word.
+# A retry or a host's pause takes about this long. A longer silence is reported.
 QUIET_MS_MIN = 45_000
-# A limit that is used up so far can hold requests back, after so long without an outcome.
+# A limit used up to this share can delay requests. It is reported after this time without outcomes.
 HOLDING_SHARE, HOLDING_MS_MIN = 0.5, 5_000
 HOLDING_BUDGETS = ("bytes", "dollars")
 
 
 def heading(view: View) -> str:
-    """Say which crawl it is and how it stands."""
     return f"{view.crawl.id} · {state(view)}"
 
 
 def state(view: View) -> str:
-    """Say how a crawl stands, and why it ends or ended."""
+    """Return a crawl's state, and why it ends or ended."""
     crawl = view.crawl
     why = "" if crawl.stop is None else STOPS.get(crawl.stop, f"{crawl.stop} is used up")
     return f"{crawl.state}: {why}" if why else str(crawl.state)
 
 
 def rows(view: View) -> list[tuple[str, str]]:
-    """Say everything that is worth knowing of a view: label and words."""
+    """Return all facts of a view: label and text."""
     elapsed = text.clock(view.elapsed_s)
     found = [
         ("pages", pages(view)),
@@ -60,7 +59,7 @@ def rows(view: View) -> list[tuple[str, str]]:
         ("cost", cost(view)),
         ("units", "" if status.early(view) else spending.per_million(view.total)),
         ("limits", limits(view)),
-        ("goes on", sequel(view)),
+        ("continues", sequel(view)),
         *(("waiting", f"{row.site}: {row.words}") for row in view.hosts if row.waits),
         ("queue", queue(view)),
         ("dead", dead(view)),
@@ -70,7 +69,7 @@ def rows(view: View) -> list[tuple[str, str]]:
 
 
 def line(view: View) -> str:
-    """Say the same in one line, as far as it matters every few seconds."""
+    """Return the most important facts in one line."""
     parts = [text.clock(view.elapsed_s), pages(view)]
     if failed := view.reasons(Outcome.FAILED):
         parts.append(f"failed {view.of(Outcome.FAILED):,} ({counted(failed)})")
@@ -87,7 +86,7 @@ def line(view: View) -> str:
 
 
 def pages(view: View) -> str:
-    """Say how many pages there are, of how many known URLs, and how fast they come."""
+    """Count fetched pages, done and known URLs, and pages per second."""
     counters = view.reading.status.counters
     per_s = status.pages_per_s(view)
     return (
@@ -97,19 +96,18 @@ def pages(view: View) -> str:
 
 
 def left(view: View) -> str:
-    """Say how long it still takes, and why one thinks so; nothing from old numbers."""
+    """Return the forecast; empty if the view is stale."""
     return "" if view.stale or _only_waits(view) else view.forecast.words
 
 
 def _only_waits(view: View) -> bool:
-    """Whether all URLs left wait for a retry or an answer: the pace cannot predict their end."""
+    """Return True if all URLs left wait for a retry or response: the pace predicts nothing."""
     counters = view.reading.status.counters
     waits = counters.done + counters.retrying >= counters.claimed or view.quiet_ms >= SILENT_MS_MIN
     return bool(view.reading.waiting) and waits
 
 
 def rates(view: View) -> str:
-    """Say how fast URLs come to an outcome."""
     speeds = view.rates
     if view.ended:
         return f"{text.rate(speeds.mean)} URLs a second from start to end"
@@ -120,7 +118,6 @@ def rates(view: View) -> str:
 
 
 def read(view: View) -> str:
-    """Say how much was read."""
     size, fetched = view.of("bytes"), view.of(Outcome.FETCHED)
     if not size:
         return ""
@@ -128,20 +125,20 @@ def read(view: View) -> str:
 
 
 def ended(view: View) -> str:
-    """Count outcomes, where there is more than one."""
+    """Count outcomes, if there is more than one."""
     found = [f"{outcome} {view.of(outcome):,}" for outcome in Outcome if view.of(outcome)]
     return " · ".join(found) if len(found) > 1 else ""
 
 
 def counted(reasons: Mapping[str, int]) -> str:
-    """Write reasons with their numbers, most frequent first."""
+    """Format reasons with their numbers, most frequent first."""
     shown = [f"{reason} {number:,}" for reason, number in list(reasons.items())[:REASONS_SHOWN]]
     more = len(reasons) - REASONS_SHOWN
     return " · ".join(shown) + (f" · {more} more" if more > 0 else "")
 
 
 def reasons(view: View, outcome: str) -> str:
-    """Count the reasons of an outcome; of a robots.txt that could not be had, why."""
+    """Count the reasons of an outcome, with causes for an unreachable robots.txt."""
     named: dict[str, int] = {}
     for reason, number in view.reasons(outcome).items():
         causes = view.reasons(reason) if reason == Reason.ROBOTS_UNREACHABLE else {}
@@ -151,31 +148,31 @@ def reasons(view: View, outcome: str) -> str:
 
 
 def items(view: View) -> str:
-    """Say how many items there are, and which share of them is invalid."""
+    """Count items, and the share of invalid ones."""
     number, invalid = view.of("items"), view.of("items_invalid")
     share = f" ({100 * invalid / number:.1f} %)" if number and invalid else ""
     return f"{text.plural(number, 'item')}, {invalid:,} invalid{share}" if number else ""
 
 
 def left_out(view: View) -> str:
-    """Count the links that were left out, by why; `orbweaver report` says it at length."""
+    """Count omitted links by reason. `orbweaver report` gives details."""
     refused = view.reasons("refused").items()
     return counted({short_of(Refusal, why): number for why, number in refused})
 
 
 def _cause(why: str) -> str:
-    """Say what keeps a robots.txt from being had."""
+    """Return why a robots.txt could not be fetched."""
     return "answered with an error" if why == ANSWERED else short_of(Reason, why)
 
 
 def again(view: View) -> str:
-    """Say how often URLs were tried again, and how often they had to wait for their host."""
-    said = (("tried again", "retries"), ("waited for their turn", "deferrals"))
+    """Count retries, and delays because of busy hosts."""
+    said = (("retried", "retries"), ("deferred", "deferrals"))
     return " · ".join(f"{word} {view.of(key):,}" for word, key in said if view.of(key))
 
 
 def cost(view: View) -> str:
-    """Say what was spent, and what a thousand pages come to."""
+    """Return the cost, in total and per 1,000 pages."""
     spent, pages = prices.spent(view.total), view.of(Outcome.FETCHED)
     if spent is None:
         return ""
@@ -188,32 +185,32 @@ def cost(view: View) -> str:
 
 
 def limits(view: View) -> str:
-    """Say how much of each limit is used, and how many links wait to be asked for late."""
+    """Return the used part of each limit, and the number of late links."""
     said = " · ".join(budget.said for budget in view.budgets)
     number, exact = status.late_links(view)
     if number:
         links = text.plural(number, "late link")
         most = "" if exact else "at most "
-        said += f" · {most}{links} {'spared' if view.ended else 'waiting'}"
+        said += f" · {most}{links} {'not requested' if view.ended else 'waiting'}"
     return said
 
 
 def queue(view: View) -> str:
-    """Say what is on the queues; of a crawl that has ended nothing is, but for others' messages."""
+    """Count queued messages; empty for an ended crawl, as they belong to other crawls."""
     depths = view.reading.depths
     if depths is None or view.ended:
         return ""
     numbers = (depths.waiting, depths.in_work, depths.delayed)
-    pairs = zip(numbers, ("waiting", "in work", "delayed"), strict=True)
+    pairs = zip(numbers, ("waiting", "in flight", "delayed"), strict=True)
     words = " · ".join(f"{number:,} {word}" for number, word in pairs)
     if depths.in_work and not depths.waiting and depths.hidden_s:
-        # What a queue does not tell: which message, and since when.
-        words += f" (back within {text.roughly(depths.hidden_s)} where the worker died)"
+        # The queue does not reveal which message, and since when.
+        words += f" (redelivered within {text.roughly(depths.hidden_s)} if the worker died)"
     return words
 
 
 def sequel(view: View) -> str:
-    """Say which runs a run goes on from, and what these leave of its limit."""
+    """Return the runs that a run continues, and what remains of its limit."""
     crawl = view.crawl
     if not crawl.resumes:
         return ""
@@ -224,39 +221,41 @@ def sequel(view: View) -> str:
 
 
 def gone_on(crawl: Crawl) -> str:
-    """Say the same of a crawl that was just started."""
+    """Return the same for a crawl that has just started."""
     runs = crawl.resumes[0]
     if len(crawl.resumes) > 1:
         runs += f" and {len(crawl.resumes) - 1} before it"
     asked = text.plural(crawl.pages_carried, "URL")
     room = f"{crawl.pages_own:,} of the limit of {crawl.pages_max:,} are left"
-    return f"{runs}: {asked} of it are not requested again, {room}"
+    return f"{runs}: {asked} are not requested again, {room}"
 
 
 def dead(view: View) -> str:
-    """Say what lies on the dead-letter queue, and what shows it."""
+    """Count dead letters, with the command that lists them."""
     depths = view.reading.depths
     if depths is None or not depths.dead:
         return ""
-    return f"{text.plural(depths.dead, 'message')} that could not be done: `orbweaver dlq list`"
+    return (
+        f"{text.plural(depths.dead, 'message')} that could not be processed: `orbweaver dlq list`"
+    )
 
 
 def notices(view: View) -> list[tuple[str, str]]:
-    """Say what is out of the ordinary, and what helps: label and words."""
+    """Return warnings with their fixes: label and text."""
     found = []
     if view.stale and not view.ended:
         ago = text.roughly(view.age_ms / 1000)
         found.append(("stale", f"no answer from the stack; last seen {ago} ago"))
     found += [
-        ("robots", f"{row.site}/robots.txt could not be had: {row.no_robots}; it is asked again")
+        ("robots", f"{row.site}/robots.txt could not be fetched: {row.no_robots}; it is retried")
         for row in view.hosts
         if row.no_robots and row.queued != 0 and not view.ended
     ]
     if view.crawl.state is State.RUNNING:
         found += [("waiting", words) for words in view.reading.waiting]
     if view.crawl.state is State.PAUSED:
-        same = "" if view.reading.billed else "; so does the same `orbweaver crawl` again"
-        found.append(("paused", f"`orbweaver resume {view.crawl.id}` goes on{same}"))
+        same = "" if view.reading.billed else ", or run the same `orbweaver crawl` again"
+        found.append(("paused", f"continue with `orbweaver resume {view.crawl.id}`{same}"))
     if view.quiet_ms >= HOLDING_MS_MIN:
         found += [
             ("limit", f"the limit of {budget.name} holds requests back: {budget.words} used")
@@ -275,11 +274,11 @@ def notices(view: View) -> list[tuple[str, str]]:
 
 
 def _held(view: View) -> str:
-    """Say until when a message is held back whose worker died, where nothing else moves."""
+    """Return when the message of a dead worker becomes visible, if nothing else moves."""
     depths = view.reading.depths
     if depths is None or depths.waiting or not (depths.in_work and depths.hidden_s):
         return ""
     back_ms = view.reading.status.at_ms - view.quiet_ms + depths.hidden_s * 1000
     at = datetime.fromtimestamp(back_ms / 1000, tz=UTC)
     held = text.plural(depths.in_work, "message")
-    return f"; {held} in work: one whose worker died comes back at {at:%H:%M:%S} UTC, or so"
+    return f"; {held} in flight: if a worker died, redelivery is at about {at:%H:%M:%S} UTC"

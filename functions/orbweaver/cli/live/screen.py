@@ -1,10 +1,9 @@
-"""The live screen: blocks of lines that fit a terminal, whatever its size.
+"""The live screen: blocks of lines that fit any terminal.
 
-- No line is wider than the terminal, and there are never more lines than it has: so nothing
-  scrolls, and each picture covers the one before it.
+- Lines are never wider than the terminal, and never more than its rows, so nothing scrolls.
 - A block has several sizes, each with a rank. While the screen is too high, the block whose size
-  has the highest rank takes its next smaller one, and the least important blocks go first.
-- Colours only repeat what words and shapes say.
+  has the highest rank shrinks to its next size.
+- Colours only repeat the information of words and shapes.
 """
 
 from __future__ import annotations
@@ -25,13 +24,13 @@ from orbweaver.control.progress.status import View
 from orbweaver.model.crawl import State
 from orbweaver.model.outcome import Outcome
 
-# Beyond this a line is hard to follow with the eye.
+# Longer lines are hard to read.
 COLUMNS_MAX = 140
 LABEL_COLUMNS = 10
-# Bars, and what was not seen.
+# Bars, and the mark of a missing measurement.
 EIGHTHS, STEPS, UNSEEN = " ▁▂▃▄▅▆▇█", 8, "·"
 HOST_COLUMNS_MIN, HOST_COLUMNS_MAX = 18, 48
-# Where words may be broken: behind a semicolon, before a dot in the middle.
+# Places of line breaks: after a semicolon, before a middle dot.
 PARTS = re.compile("(?<=;) | (?=· )")
 STATES = {
     State.RUNNING: "bold green",
@@ -49,7 +48,7 @@ OUTCOMES = {
 STANDINGS = {HostStanding.OPEN: "", HostStanding.BLOCKED: "yellow", HostStanding.DOWN: "red"}
 
 
-# From when on a budget is nearly used up.
+# Share from which a budget is nearly used up.
 NEARLY = 0.9
 HEAD = ("host", "done", "queued", "failed", "paced at", "next request")
 # A rank, and lines.
@@ -58,18 +57,18 @@ Size: TypeAlias = tuple[int, tuple[Text, ...]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """Lines that belong together, in sizes: the largest first; behind the last there is nothing."""
+    """Lines in several sizes, largest first. After the last size the block disappears."""
 
     sizes: tuple[Size, ...]
 
 
 def draw(view: View, columns: int, lines: int | None = None, footer: str = "") -> list[Text]:
-    """Draw a view for a terminal of this size; None: as many lines as there are."""
+    """Draw a view for a terminal of this size. `lines` None means no limit."""
     columns = max(1, min(columns, COLUMNS_MAX))
     drawn: list[Text] = []
     for line in fit(_blocks(view, columns, footer), lines):
         if not line and not (drawn and drawn[-1]):
-            continue  # what stood between two gaps is not there
+            continue  # the block between two gaps is absent
         drawn.append(line if line.plain.isprintable() else Text(text.clean(line.plain)))
     for line in drawn:
         line.no_wrap = True
@@ -78,7 +77,7 @@ def draw(view: View, columns: int, lines: int | None = None, footer: str = "") -
 
 
 def fit(blocks: Sequence[Block], lines: int | None) -> list[Text]:
-    """Choose the size of each block so that all together have no more lines than that."""
+    """Choose the size of each block so that the total is at most `lines`."""
     left = [[*block.sizes, (0, ())] for block in blocks]
     if lines is not None:
         _shrink(left, lines)
@@ -92,7 +91,7 @@ def _shrink(left: list[list[Size]], lines: int) -> None:
         size = sizes.pop(0)
         room += len(size[1]) - len(sizes[0][1])
         given_up.append((sizes, size))
-    # The last step may have given more than was wanted: what fits in there comes back.
+    # The last step may free too much room. Blocks that fit come back.
     for sizes, size in reversed(given_up):
         more = len(size[1]) - len(sizes[0][1])
         if more <= room:
@@ -104,7 +103,7 @@ def _shrink(left: list[list[Size]], lines: int) -> None:
 
 
 def _blocks(view: View, columns: int, footer: str) -> list[Block]:
-    # The rank is what is given up first: 0 is the last to go.
+    # Blocks with the highest rank shrink first, rank 0 last.
     return [
         _block(0, _heading(view, columns)),
         _block(86, Text(_subtitle(view), style="dim")),
@@ -144,7 +143,7 @@ def _gap(rank: int) -> Block:
 
 
 def _row(rank: int, label: str, said: Text, columns: int) -> Block:
-    """Set words behind a label: over several lines, or cut to one."""
+    """Format a labelled text: wrapped, or truncated to one line."""
     if not said:
         return Block(sizes=())
     name = (label.ljust(LABEL_COLUMNS), "cyan")
@@ -152,7 +151,7 @@ def _row(rank: int, label: str, said: Text, columns: int) -> Block:
     if len(said) <= room:
         return _block(rank, Text.assemble(name, said))
     wrapped = _wrap(said.plain, room)
-    # What is wrapped is of one style.
+    # A wrapped text has one style.
     style = said.style or (said.spans[0].style if said.spans else "")
     indent = " " * LABEL_COLUMNS
     whole = [Text.assemble(name, (wrapped[0], style))]
@@ -161,7 +160,7 @@ def _row(rank: int, label: str, said: Text, columns: int) -> Block:
 
 
 def _wrap(said: str, room: int) -> list[str]:
-    """Break words where their parts end, and elsewhere only if a part is too long."""
+    """Wrap a text between its parts, and within a part only if it is too long."""
     lines: list[str] = []
     for part in PARTS.split(said):
         if lines and len(lines[-1]) + 1 + len(part) <= room:
@@ -190,7 +189,7 @@ def _subtitle(view: View) -> str:
 
 
 def _bar(view: View, columns: int) -> Text:
-    """Draw how much of what is known has come to which outcome."""
+    """Draw the share of known URLs by outcome as a bar."""
     counters = view.reading.status.counters
     known = max(counters.claimed, counters.done)
     share = counters.done / known if known else 0.0
@@ -241,7 +240,7 @@ def _limits(view: View) -> Text:
 
 
 def _hosts(view: View, columns: int) -> Block:
-    """Set hosts out in a table; fewer rows where there is no room, the busiest first."""
+    """Format hosts as a table. Without room it has fewer rows, busiest hosts first."""
     ordered = sorted(view.hosts, key=lambda row: (-(row.queued or 0), -(row.done or 0)))
     if not ordered:
         return Block(sizes=())
@@ -252,7 +251,7 @@ def _hosts(view: View, columns: int) -> Block:
         lines = _table(ordered[:number], columns, asked=asked)
         if more:
             lines.append(Text(f"and {text.plural(more, 'more host')}", "dim"))
-        # The first few rows are dearer than what comes after the table.
+        # The first rows are more important than the blocks after the table.
         sizes.append((30 if number == 1 else 65 if number <= 3 else 87, tuple(lines)))  # noqa: PLR2004
     return Block(sizes=tuple(sizes))
 
@@ -282,10 +281,10 @@ def _cells(row: HostRow, *, asked: bool) -> tuple[str, ...]:
 
 
 def sparkline(numbers: Sequence[float | None], columns: int, lines: int = 1) -> list[str]:
-    """Draw the last of some numbers, one a column, the newest at the right; top line first.
+    """Draw the last numbers as bars, one a column, newest on the right; top line first.
 
-    The highest fills the height. Zero is the lowest bar, and all that is more stands above it; what
-    was not measured is a dot on the ground: neither a zero nor a guess.
+    The highest number fills the height. Zero is the lowest bar, and larger numbers are higher. A
+    missing measurement is a dot on the bottom line.
     """
     shown = list(numbers)[-columns:] if columns > 0 else []
     highest = max((number for number in shown if number is not None), default=0.0)

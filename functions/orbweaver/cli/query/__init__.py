@@ -1,10 +1,10 @@
 """SQL over exports.
 
 command   query
-tables    which files are which tables
-duckdb    asked with DuckDB
+tables    tables and their files
+duckdb    execution with DuckDB
 cells     values as text and as JSON
-confined  asked from a browser: in a process of its own
-child     that process
-saved     queries that are there already
+confined  queries from a browser, in a separate process
+child     the process of such a query
+saved     built-in queries
 """

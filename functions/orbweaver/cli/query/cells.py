@@ -1,4 +1,4 @@
-"""Values of a result as text and as JSON, exactly."""
+"""Exact values of a result as text and as JSON."""
 
 from __future__ import annotations
 
@@ -14,12 +14,11 @@ NUMBERS = (int, float, Decimal)
 
 
 def is_number(value: object) -> bool:
-    """Whether a value is a number, or nothing."""
+    """Return True for a number or None."""
     return value is None or (isinstance(value, NUMBERS) and not isinstance(value, bool))
 
 
 def spelled(value: Any) -> str:
-    """Spell a value as text."""
     match value:
         case None:
             return ""
@@ -34,7 +33,7 @@ def spelled(value: Any) -> str:
 
 
 def as_json(value: Any) -> Any:
-    """Spell a value as JSON has it: decimals by their digits, moments in UTC to the millisecond."""
+    """Convert a value for JSON: decimals as strings, moments in UTC to the millisecond."""
     if value is None or isinstance(value, bool | int | str):
         return value
     for kind, spell in SPELLINGS:
@@ -48,7 +47,7 @@ def _moment(value: datetime) -> str:
     return value.isoformat(timespec=unit).removesuffix("+00:00") + "Z"
 
 
-# A datetime is a date as well.
+# datetime comes before date, because it is a subclass.
 SPELLINGS: tuple[tuple[Any, Callable[[Any], Any]], ...] = (
     (float, lambda value: value if math.isfinite(value) else str(value)),
     (datetime, _moment),
@@ -60,7 +59,7 @@ SPELLINGS: tuple[tuple[Any, Callable[[Any], Any]], ...] = (
 
 
 def distinct(names: Sequence[str]) -> Iterable[str]:
-    """Name columns by names that are each its own."""
+    """Make column names unique."""
     seen: dict[str, None] = {}
     for name in names:
         tries = itertools.chain((name,), (f"{name}_{number}" for number in itertools.count(2)))

@@ -1,14 +1,13 @@
-"""The process that asks one query of a browser, within bounds that the kernel enforces.
+"""Process that runs one query of a browser, within limits that the kernel enforces.
 
 Rules
-- It reads what is asked from its input, writes the answer to its output, and ends. What is wrong
-  with a query is its last word on the standard error, with status `REFUSED`.
-- The answer alone reaches that output: whatever a library prints there is discarded.
-- It has no environment, hence no credentials, and an empty folder to work in.
-- The kernel bounds its memory, address space, file size and wall clock. DuckDB bounds what it
-  counts of its own memory and what it writes to that folder, and is closed up as for every query
-  (cli/query/duckdb.py).
-- It gives way to its parent.
+- It reads the query from its input, writes the answer to its output, and ends. A query error goes
+  to the standard error, with exit status `REFUSED`.
+- Only the answer reaches the output. Output of libraries is discarded.
+- It has no environment, so no credentials, and works in an empty folder.
+- The kernel limits its memory, address space, file size and wall clock. DuckDB limits its own
+  memory and temporary files, and is locked down as for every query (cli/query/duckdb.py).
+- It has a lower priority than its parent.
 """
 
 from __future__ import annotations
@@ -41,39 +40,39 @@ REFUSED, NICE = 2, 10
 BOUNDS = QueryBounds(memory="192MB", spill="2GB", threads=2)
 DATA_BYTES = 448 * 2**20
 ADDRESS_BYTES = 3 * 2**30
-TOO_LARGE = "it takes more than the 512 MB of memory that a query may use: ask for less at once"
+TOO_LARGE = "the query needs more than its limit of 512 MB of memory: select less at once"
 FILE_BYTES = 2 * 2**30
 WALL_S, CSV_WALL_S = 30.0, 300.0
 ROWS_MAX, CELL_CHARS_MAX, ANSWER_CHARS_MAX = 1_000, 2_000, 4_000_000
 ROWS_AT_ONCE = 500
 STDOUT = 1
 PEAK = re.compile(r"^VmHWM:\s+(\d+) kB$", re.MULTILINE)
-# Also of a block that could not be read back for want of memory.
+# Includes blocks that could not be read back because memory was full.
 OUT_OF_MEMORY = re.compile(r"out of memory|not enough memory|bad allocation", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChildQuery:
-    """One query: its tables, the folder to work in, and as what the answer is wanted."""
+    """One query: its tables, its working folder, and the form of the answer."""
 
     sql: str
     sheets: Mapping[str, Sheet]
     folder: Path
-    # "names" of the tables that it refers to, "rows" as JSON, "csv".
+    # "names" of the referenced tables, "rows" as JSON, or "csv".
     form: str
 
     @property
     def wall_s(self) -> float:
-        """How long it may take."""
+        """Maximum duration."""
         return CSV_WALL_S if self.form == "csv" else WALL_S
 
 
 def main() -> None:
-    """Answer what is asked on the standard input."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a person's is the parent's to deal with
+    """Answer the query on the standard input."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C
     os.nice(NICE)
-    asked: ChildQuery = pickle.loads(sys.stdin.buffer.read())  # noqa: S301 - the parent has written it
-    # The parent ends it before that, unless it is gone.
+    asked: ChildQuery = pickle.loads(sys.stdin.buffer.read())  # noqa: S301 - written by the parent
+    # Fallback if the parent is gone.
     signal.setitimer(signal.ITIMER_REAL, asked.wall_s * 2)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_FSIZE, (FILE_BYTES, FILE_BYTES))
@@ -88,12 +87,12 @@ def main() -> None:
     except MemoryError:
         code = _refused(TOO_LARGE)
     sys.stderr.flush()
-    # At an orderly end DuckDB would count what it has not freed, on the standard error.
+    # At an orderly exit DuckDB would report unfreed memory on the standard error.
     os._exit(code)
 
 
 def _answer_alone() -> BinaryIO:
-    """Keep the standard output for the answer: what else is printed there goes nowhere."""
+    """Reserve the standard output for the answer, and discard other output."""
     out = os.dup(STDOUT)
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, STDOUT)
@@ -123,7 +122,7 @@ def _answer(asked: ChildQuery, out: BinaryIO) -> None:
 
 
 def _peak_bytes() -> int | None:
-    """Return the most memory that this process has held; None where the system has no /proc."""
+    """Return the peak memory of this process; None on systems without /proc."""
     # Not `ru_maxrss`, which includes the peak of the parent.
     with contextlib.suppress(OSError, LookupError):
         held = PEAK.findall(Path("/proc/self/status").read_text())
@@ -132,7 +131,7 @@ def _peak_bytes() -> int | None:
 
 
 def _as_rows(answer: Answer) -> dict[str, Any]:
-    """Take the first rows, as many as are shown, with each cell as it is shown."""
+    """Return the first rows, with each cell as it is shown."""
     rows: list[list[str | None]] = []
     numeric = [True] * len(answer.columns)
     room, more, long = ANSWER_CHARS_MAX, False, 0
@@ -154,14 +153,14 @@ def _as_rows(answer: Answer) -> dict[str, Any]:
 
 
 def shortened(cell: str) -> str:
-    """Cut a text that is too long to be shown, and say how long it is."""
+    """Truncate a long text and append its length."""
     if len(cell) <= CELL_CHARS_MAX:
         return cell
     return f"{cell[:CELL_CHARS_MAX]}… ({text.plural(len(cell), 'character')})"
 
 
 def _as_csv(answer: Answer, out: BinaryIO) -> None:
-    """Write all rows as exports do: no cell is a formula."""
+    """Write all rows as exports do: cells cannot be formulas."""
     out.write(BYTE_ORDER_MARK)
     out.write(_line(answer.columns))
     rows = iter(answer.rows)

@@ -1,8 +1,7 @@
-"""`query`: SQL over exports, in a folder or of a stack, with the tables that Athena has.
+"""`query`: SQL over exports in a folder or of a stack, with the tables of Athena.
 
-CSV and JSON are exact: of every value what it is, of every row all of it. A terminal
-gets control characters written out, a file gets them as they are. The table for people is cut to
-what a terminal shows, and nothing in it may steer one.
+CSV and JSON are exact and complete. On a terminal control characters are escaped; files contain
+them unchanged. The table format truncates cells and removes control characters.
 """
 
 from __future__ import annotations
@@ -35,10 +34,9 @@ CELL_CHARS_MAX = 80
 
 
 def query(arguments: Namespace, around: Surroundings) -> int:
-    """Ask exports, and show the result."""
     sql = _sql(arguments, around)
     if arguments.target and arguments.source:
-        raise UsageError("--from: a folder is no stack: leave out --target")
+        raise UsageError("--from: a folder is no stack: omit --target")
     with TemporaryDirectory(prefix="orbweaver-") as folder:
         place = Path(folder)
         known, taken = _tables(arguments, around, sql, place / "files")
@@ -52,7 +50,7 @@ def query(arguments: Namespace, around: Surroundings) -> int:
 
 
 def _sql(arguments: Namespace, around: Surroundings) -> str | None:
-    """Say what is asked; None for a list of what can be."""
+    """Return the query; None for --list."""
     given = [arguments.sql is not None, arguments.saved is not None, arguments.list]
     if sum(given) != 1:
         raise UsageError("orbweaver query: give one of SQL, --saved NAME and --list")
@@ -67,7 +65,7 @@ def _sql(arguments: Namespace, around: Surroundings) -> str | None:
 def _tables(
     arguments: Namespace, around: Surroundings, sql: str | None, folder: Path
 ) -> tuple[dict[str, Sheet], dict[str, Sheet]]:
-    """Find all tables, and those that are asked for, whose files are then there."""
+    """Return all tables, and the referenced ones with their files fetched."""
     if not arguments.target:
         source = arguments.source or OUT
         found = tables.exports_in(around.folder / source, source, arguments.day)
@@ -102,7 +100,7 @@ def _list(sheets: dict[str, Sheet], form: str, around: Surroundings) -> None:
         for sheet in sheets.values()
     ]
     titles = [(query.name, query.title) for query in saved().values()]
-    around.write("tables, their rows and columns (each has dt, too)")
+    around.write("tables, rows, columns (each table also has dt)")
     around.write(*text.table(rows, right=[1], indent=2), "", "saved queries")
     around.write(*text.table(titles, indent=2))
 
@@ -110,7 +108,7 @@ def _list(sheets: dict[str, Sheet], form: str, around: Surroundings) -> None:
 def _show(answer: Answer, arguments: Namespace, around: Surroundings) -> None:
     match arguments.format:
         case "csv":
-            # Not even of CSV does a terminal get control characters.
+            # A terminal gets no control characters, even in CSV.
             out: Any = SimpleNamespace(write=lambda line: around.out.write(shown(line, around.out)))
             writer = csv.writer(out, lineterminator="\n")
             writer.writerow(answer.columns)
@@ -138,20 +136,22 @@ def _show_table(answer: Answer, limit: int, around: Surroundings) -> None:
 
 
 _FROM = option(
-    "--from DIR", f"where exports are, or the folders that hold some ({OUT})", dest="source"
+    "--from DIR", f"folder with exports, or with folders of exports ({OUT})", dest="source"
 )
 COMMANDS = (
     command(
         "query",
-        "ask exports with SQL: those in a folder, or of a stack by --target",
+        "query exports with SQL, in a folder or of a stack (--target)",
         query,
-        option("sql SQL", "one SELECT; - reads it from the input", nargs="?"),
-        option("--saved NAME", "a query that is there already"),
+        option("sql SQL", "one SELECT; - reads it from the standard input", nargs="?"),
+        option("--saved NAME", "run a built-in query"),
         option("--list", "list tables and saved queries"),
         _FROM,
-        option("--day YYYY-MM-DD", "of this day only"),
-        option(f"--format {'|'.join(FORMATS)}", default=FORMATS[0]),
-        option("--limit N", f"at most so many rows (table: {ROWS_SHOWN})"),
+        option("--day YYYY-MM-DD", "only this day"),
+        option(
+            f"--format {'|'.join(FORMATS)}", f"output format ({FORMATS[0]})", default=FORMATS[0]
+        ),
+        option("--limit N", f"maximum number of rows (table: {ROWS_SHOWN})"),
         parents=(stack_options,),
     ),
 )

@@ -1,12 +1,12 @@
-"""SQL that was typed in a browser: tables of exports, asked in a process of its own.
+"""SQL from a browser over tables of exports, in a separate process.
 
 Rules
-- The text is taken for hostile: it is not even bound in the console's own process, but in one
-  without environment, of bounded memory, files and time (cli/query/child.py).
-- One query is at work at a time, and one that becomes a file, so that bounds are those of the
-  machine; further ones wait.
-- Of a stack's exports the files in question are fetched into a folder that lasts as long as the
-  console, and each is fetched once; 1 GB at most are of one query.
+- The query is untrusted. Even its parsing happens in a child process without environment, with
+  limited memory, files and time (cli/query/child.py).
+- One query and one CSV export run at a time, so that their limits bound the whole machine. Further
+  ones wait.
+- The files of a stack's exports are fetched once, into a folder that lasts as long as the console;
+  at most 1 GB per query.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ _STARTS = (
 
 @dataclass(slots=True, kw_only=True)
 class ExportTables:
-    """Tables of exports: in a folder of this machine, or of a stack where `files` is given."""
+    """Tables of exports in a folder of this machine, or of a stack if `files` is given."""
 
-    # Where exports are, and as what that is named.
+    # Folder of exports, and its name for messages.
     source: Path
     named: Path
-    # For files that are fetched, and for what does not fit into memory.
+    # For fetched files, and for data that does not fit into memory.
     folder: Path
     files: Files | None = None
     _turns: Mapping[str, asyncio.Lock] = field(
@@ -60,7 +60,7 @@ class ExportTables:
     _fetched: dict[tuple[str, str], int] = field(default_factory=dict)
 
     async def tables(self) -> dict[str, Any]:
-        """List tables with columns and sizes, and the queries that are saved."""
+        """List tables with columns and sizes, and saved queries."""
         try:
             sheets, why = await self._sheets(), None
         except UsageError as error:
@@ -75,13 +75,13 @@ class ExportTables:
         }
 
     async def ask(self, sql: str) -> dict[str, Any]:
-        """Ask, and return the first rows; raises Refused for what cannot be."""
+        """Run a query and return its first rows; raises Refused."""
         pieces = [piece async for piece in self._answered(sql, "rows")]
         found: dict[str, Any] = json.loads(b"".join(pieces))
         return found
 
     def csv(self, sql: str) -> AsyncIterator[bytes]:
-        """Ask, and return all rows as CSV, piece by piece; raises Refused."""
+        """Run a query and yield all rows as CSV; raises Refused."""
         return self._answered(sql, "csv")
 
     async def _answered(self, sql: str, form: str) -> AsyncIterator[bytes]:
@@ -106,7 +106,7 @@ class ExportTables:
     async def _brought(
         self, files: Files, sql: str, sheets: Mapping[str, Sheet]
     ) -> Mapping[str, Sheet]:
-        """Have the files of the tables that a query refers to here."""
+        """Fetch the files of the tables that a query references."""
         told = b"".join([piece async for piece in self._run(sql, _bare(sheets), "names")])
         taken = only(json.loads(told), sheets)
         if sum(self._fetched.values()) > KEPT_BYTES_MAX:
@@ -116,7 +116,7 @@ class ExportTables:
         return taken
 
     async def _run(self, sql: str, sheets: Mapping[str, Sheet], form: str) -> AsyncIterator[bytes]:
-        """Have the child answer; raises Refused with its last word, or for what ended it."""
+        """Run the child; raises Refused with its error, or with the limit that ended it."""
         with TemporaryDirectory(dir=self.folder, prefix="query-") as place:
             asked = ChildQuery(sql=sql, sheets=sheets, folder=Path(place), form=form)
             process = await asyncio.create_subprocess_exec(
@@ -133,12 +133,12 @@ class ExportTables:
             finally:
                 if process.returncode is None:
                     process.kill()
-                # It counts as ended once its pipes are, of which one may be full.
+                # The process ends only after its pipes are read, and one may be full.
                 await process.communicate()
 
 
 async def _heard(process: asyncio.subprocess.Process, asked: ChildQuery) -> AsyncIterator[bytes]:
-    """Hear the child until it has ended; raises Refused."""
+    """Yield the output of the child until it ends; raises Refused."""
     stdin, stdout, stderr = process.stdin, process.stdout, process.stderr
     if stdin is None or stdout is None or stderr is None:
         raise LookupError("a child has three pipes")
@@ -148,11 +148,11 @@ async def _heard(process: asyncio.subprocess.Process, asked: ChildQuery) -> Asyn
     until_s = loop.time() + asked.wall_s
     while True:
         try:
-            # Not around the whole loop: what is heard is handed on in between.
+            # The timeout excludes the time between yields.
             async with asyncio.timeout_at(until_s):
                 piece = await stdout.read(PIECE_BYTES)
         except TimeoutError as error:
-            slow = f"it takes longer than {asked.wall_s:g} s: ask less of it"
+            slow = f"the query takes longer than {asked.wall_s:g} s: select less"
             raise Refused(400, slow) from error
         if not piece:
             break
@@ -163,7 +163,7 @@ async def _heard(process: asyncio.subprocess.Process, asked: ChildQuery) -> Asyn
         raise Refused(400, said)
     if code:
         how = signal.Signals(-code).name if code < 0 else f"status {code}"
-        raise Refused(400, f"it takes more than a query may, and was ended ({how}): ask less of it")
+        raise Refused(400, f"the query exceeded a limit and was stopped ({how}): select less")
 
 
 def _bare(sheets: Mapping[str, Sheet]) -> dict[str, Sheet]:

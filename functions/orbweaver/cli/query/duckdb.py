@@ -1,11 +1,11 @@
 """DuckDB over the tables of exports, for SQL that may come from another person.
 
 Rules
-- One statement that reads (SELECT, WITH, VALUES, DESCRIBE, SHOW), and no other.
-- Before it runs, DuckDB is closed up for good: of all files it reads those of the tables, it
-  reaches no network, loads no extension and no variable of Python, and takes no settings.
-- Memory is bounded; what does not fit goes to a temporary folder, which is bounded as well.
-- Times are UTC, whatever the machine's clock says, as in Athena.
+- It accepts one statement that reads: SELECT, WITH, VALUES, DESCRIBE, SHOW.
+- Before the query DuckDB is locked down for good. It reads only the files of the tables, reaches no
+  network, loads no extension and no Python variable, and accepts no settings.
+- Memory is limited. Data that does not fit goes to a temporary folder, which is limited as well.
+- Times are UTC on every machine, as in Athena.
 
 Source: duckdb.org/docs/2.0/operations_manual/securing_duckdb/overview.
 """
@@ -31,7 +31,7 @@ from orbweaver.model.columns import Column, Type
 ROWS_AT_ONCE = 100
 INTERRUPTED_EVERY_S = 0.1
 CLOSED_UP = (
-    # DuckDB draws its bar on the standard output, where the answer goes.
+    # DuckDB draws the bar on the standard output, which is for the answer.
     "enable_progress_bar = false",
     "python_enable_replacements = false",
     "autoinstall_known_extensions = false",
@@ -54,11 +54,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryBounds:
-    """What a query may take of this machine."""
+    """Limits of a query on this machine."""
 
     memory: str = "1GB"
     spill: str = "20GB"
-    # None: as many as there are cores.
+    # None: number of cores.
     threads: int | None = None
 
 
@@ -67,17 +67,17 @@ USUAL = QueryBounds()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """A query's result: names of columns, and rows as they are read."""
+    """Result of a query: column names, and rows read on demand."""
 
     columns: tuple[str, ...]
     rows: Iterator[tuple[Any, ...]]
 
 
 def named_in(sql: str, sheets: Mapping[str, Sheet]) -> frozenset[str]:
-    """Name the tables that a query refers to; raises UsageError as `answering`."""
+    """Return the tables that a query references; raises UsageError as `answering`."""
     import duckdb
 
-    # To find them it binds the query, which may name files and addresses.
+    # DuckDB binds the query here, and the query may name files and addresses.
     with duckdb.connect(config={"enable_external_access": "false"}) as connection:
         try:
             _check(duckdb, connection, sql)
@@ -89,15 +89,15 @@ def named_in(sql: str, sheets: Mapping[str, Sheet]) -> frozenset[str]:
 
 
 def referred(sql: str, sheets: Mapping[str, Sheet]) -> dict[str, Sheet]:
-    """Leave tables that a query does not refer to without rows; raises UsageError as `answering`.
+    """Return the tables, with rows only if a query references them; raises UsageError.
 
-    Whatever the number of tables and files, those in question are opened, or fetched.
+    So the number of opened or fetched files does not depend on the number of tables.
     """
     return only(named_in(sql, sheets), sheets)
 
 
 def only(names: Collection[str], sheets: Mapping[str, Sheet]) -> dict[str, Sheet]:
-    """Leave all tables but those of these names without rows."""
+    """Return the tables, with rows only if they are named."""
     return {
         name: sheet if name in names else Sheet(name=name, columns=sheet.columns)
         for name, sheet in sheets.items()
@@ -108,7 +108,7 @@ def only(names: Collection[str], sheets: Mapping[str, Sheet]) -> dict[str, Sheet
 def answering(
     sql: str, sheets: Mapping[str, Sheet], folder: Path, bounds: QueryBounds = USUAL
 ) -> Iterator[Answer]:
-    """Ask; raises UsageError for what cannot be. `folder` is for what does not fit into memory."""
+    """Run a query; raises UsageError. `folder` takes data that does not fit into memory."""
     import duckdb
 
     config: dict[str, Any] = {"memory_limit": bounds.memory, "temp_directory": str(folder)}
@@ -125,7 +125,7 @@ def answering(
 
 
 def _interruptible(pool: ThreadPoolExecutor, connection: Any, act: Callable[[], T]) -> T:
-    """Work in the pool's one thread, so that Ctrl-C is heard: DuckDB may wait for its own."""
+    """Work in the pool's thread, so that Ctrl-C works while DuckDB waits for its threads."""
     handed_over = threading.Event()
 
     def work() -> T:
@@ -137,11 +137,11 @@ def _interruptible(pool: ThreadPoolExecutor, connection: Any, act: Callable[[], 
         handed_over.set()
         return future.result()
     except BaseException as error:
-        # It may come while the work is handed over, and break the pool's own locks (RuntimeError).
-        # What is handed over now comes after it.
+        # An interrupt during `submit` may break the pool's locks (RuntimeError). `after` runs after
+        # the work.
         handed_over.set()
         after = pool.submit(int)
-        # An interrupt that comes before DuckDB has begun is lost on it.
+        # DuckDB ignores an interrupt before it has started, so it is repeated.
         while not after.done():
             connection.interrupt()
             wait([after], INTERRUPTED_EVERY_S)
@@ -174,7 +174,7 @@ def _close_up(connection: Any, sheets: Mapping[str, Sheet], bounds: QueryBounds)
 
 
 def _view(sheet: Sheet) -> str:
-    """Write a table as what its files have in common, the day beside it."""
+    """Return the SELECT for a table: the common columns of its files, and the day."""
     columns = tuple(sheet.columns.values())
     if not sheet.pieces:
         return f"SELECT {_cells(columns, frozenset())}, CAST(NULL AS VARCHAR) AS {DAY} WHERE false"
@@ -184,7 +184,7 @@ def _view(sheet: Sheet) -> str:
 def _part(piece: Piece, columns: tuple[Column, ...]) -> str:
     had = frozenset(column.name for column in piece.columns)
     files = _texts([str(path) for path in piece.paths])
-    # Folders named like columns mean nothing: the files have both, and the day is known.
+    # Hive partitions are ignored: the files have these columns, and the day is known.
     return (
         f"SELECT {_cells(columns, had)}, {_text(piece.day)} AS {DAY}"  # noqa: S608 - all quoted
         f" FROM read_parquet({files}, hive_partitioning = false, union_by_name = true)"
@@ -217,7 +217,7 @@ def _rows(pool: ThreadPoolExecutor, connection: Any) -> Iterator[tuple[Any, ...]
 
 
 def _words(said: str, known: Mapping[str, Sheet]) -> str:
-    """Say what is wrong with a query, in the engine's words where there are no better ones."""
+    """Return the error of a query, in clearer words than DuckDB's if possible."""
     missing = MISSING.search(said)
     if missing is not None:
         near = difflib.get_close_matches(missing[1].casefold(), known, n=1)
@@ -225,6 +225,6 @@ def _words(said: str, known: Mapping[str, Sheet]) -> str:
         there = ", ".join(sorted(known))
         return f"there is no table {text.clean(missing[1])!r}:{hint} There are {there}"
     if CLOSED.search(said):
-        return "a query reads tables, and no files, addresses or extensions"
+        return "a query can read tables only, not files, addresses or extensions"
     lines = [text.clean(line.rstrip()) for line in said.splitlines()]
     return "\n".join(line for line in lines if line)

@@ -1,6 +1,6 @@
-"""Saved queries: the same in `orbweaver query`, in Athena and in the documentation.
+"""Saved queries, the same in `orbweaver query`, in Athena and in the documentation.
 
-They keep to what DuckDB and Athena (Trino) both read alike. A file's first line says what is asked.
+They use only syntax that DuckDB and Athena (Trino) share. The first line of a file is its title.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ COMMENT = "-- "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Saved:
-    """A query by its name, and what it asks."""
+    """A query with its name and title."""
 
     name: str
     title: str
@@ -26,7 +26,6 @@ class Saved:
 
 @cache
 def saved() -> Mapping[str, Saved]:
-    """Read all of them, by name."""
     found = {}
     for file in sorted(files(__package__ or "").joinpath(FOLDER).iterdir(), key=lambda it: it.name):
         if file.name.endswith(SUFFIX):

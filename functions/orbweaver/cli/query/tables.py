@@ -1,12 +1,12 @@
-"""Tables for queries: the files of the exports that they consist of.
+"""Tables for queries, and the files of exports that they consist of.
 
 Rules
-- Manifests say what there is, and nothing else does: what no manifest names is part of no export.
-- A crawl's rows of a day are read once, though several folders may have them: from the export that
-  was made last.
-- Tables are called as in Athena, and those of every deployment are there without any row as well.
-- Of a stack's exports only the files of the tables in question are fetched, and checked by their
-  SHA-256: DuckDB would need an extension from the network to read them where they lie.
+- Only files that a manifest lists are part of an export.
+- If several folders have a crawl's rows of a day, only the latest export counts.
+- Tables have the names that they have in Athena. The tables of every deployment exist even if
+  empty.
+- Only the files of the referenced tables of a stack's exports are fetched. Their SHA-256 is
+  checked. DuckDB would need an extension from the network to read them in place.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ FETCH_BYTES_MAX = 10_000_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Export:
-    """What one manifest says, and the folder that its paths begin at."""
+    """A manifest, and the folder that its paths are relative to."""
 
     folder: Path
     manifest: Manifest
@@ -39,7 +39,7 @@ class Export:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Piece:
-    """Files of one table and one export, which have the same columns."""
+    """Files of one table in one export. They have the same columns."""
 
     day: str
     columns: tuple[Column, ...]
@@ -48,13 +48,12 @@ class Piece:
 
     @property
     def paths(self) -> list[Path]:
-        """Where its files are."""
         return [self.folder / file.path for file in self.files]
 
 
 @dataclass(slots=True, kw_only=True)
 class Sheet:
-    """A table: its name for queries, its columns, and what it is made of, the oldest first."""
+    """A table: its query name, its columns, and its pieces, oldest first."""
 
     name: str
     columns: dict[str, Column] = field(default_factory=dict)
@@ -62,12 +61,11 @@ class Sheet:
 
     @property
     def rows(self) -> int:
-        """How many rows it has."""
         return sum(file.rows for piece in self.pieces for file in piece.files)
 
 
 def sheets_of(exports: Sequence[Export]) -> dict[str, Sheet]:
-    """Put tables together, by name; of equal rows those of the later export count."""
+    """Build tables by name. If exports overlap, the later one counts."""
     owners = {
         (file.table, export.manifest.day, file.crawl): place
         for place, export in enumerate(exports)
@@ -101,7 +99,7 @@ def _wanted(manifest: Manifest) -> Iterable[File]:
 
 
 def exports_in(folder: Path, shown: Path, day: str | None) -> list[Export]:
-    """Find the exports in a folder or the folders in it, the last made last; raises UsageError."""
+    """Find the exports in a folder and in its subfolders, latest last; raises UsageError."""
     roots = [folder, *sorted(path for path in folder.glob("*") if path.is_dir())]
     found = []
     for root in roots:
@@ -140,8 +138,8 @@ def _check_format(exports: Sequence[Export], where: str) -> None:
 
 
 async def exports_of(files: Files, folder: Path, day: str | None) -> list[Export]:
-    """Read the manifests of a stack; their files are to be fetched into a folder."""
-    # A day's own manifest comes behind those of single crawls, which are no newer.
+    """Read the manifests of a stack. `folder` is where their files will be fetched to."""
+    # A day's manifest comes after manifests of single crawls, because those are not newer.
     keys = sorted(await files.list(f"{PREFIX}{MANIFESTS}"), key=lambda key: (-key.count("/"), key))
     of_day = f"{PREFIX}{MANIFESTS}dt={day}"
     keys = [key for key in keys if day is None or key.startswith(of_day)]
@@ -153,7 +151,7 @@ async def exports_of(files: Files, folder: Path, day: str | None) -> list[Export
         raise UsageError(
             f"the stack has no exports{of} yet: it makes those of a day in the night after it."
             " For now `orbweaver export --crawl ID` writes a crawl's files on this machine, and"
-            " `orbweaver query` without --target asks them"
+            " `orbweaver query` without --target queries them"
         )
     _check_format(exports, "the stack")
     return exports
@@ -166,9 +164,9 @@ async def fetch(
     had: dict[tuple[str, str], int] | None = None,
     bytes_max: int | None = None,
 ) -> None:
-    """Fetch the files of tables; raises UsageError where that is too much, or one is another.
+    """Fetch the files of tables; raises UsageError if they are too large or have changed.
 
-    `had`: the bytes of those that were fetched before, by path and SHA-256; others are added.
+    `had`: sizes of files fetched before, by path and SHA-256. This function adds new ones.
     """
     wanted: Mapping[str, tuple[Path, File]] = {
         file.path: (piece.folder, file)
@@ -180,7 +178,7 @@ async def fetch(
     size = sum(file.bytes for _, file in wanted.values())
     if size > (FETCH_BYTES_MAX if bytes_max is None else bytes_max):
         raise UsageError(
-            f"{text.size(size)} would have to be fetched: choose a day by --day, or ask in Athena"
+            f"{text.size(size)} would have to be fetched: select a day with --day, or use Athena"
         )
     if wanted:
         say(f"fetching {text.plural(len(wanted), 'file')}, {text.size(size)}")
