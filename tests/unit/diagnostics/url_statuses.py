@@ -173,7 +173,7 @@ URL_STATUSES: dict[str, tuple[dict[str, Any], UrlStatus, list[str]]] = {
     "cancelled": (
         {"crawl": CANCELLED, "claim": CLAIM, "journey": replace(JOURNEY, gone=True)},
         UrlStatus.UNASKED,
-        ["not requested: the crawl was stopped first (skipped: cancelled, which leaves no"],
+        ["not requested: the crawl was cancelled first (skipped: cancelled, which leaves no"],
     ),
     "over, without a record": (
         {"crawl": OVER, "claim": CLAIM},
