@@ -77,7 +77,7 @@ class Site:
     failed_calls: FailedCalls
 
     def named(self, settings: Sequence[str]) -> dict[str, str]:
-        """Return values for settings that name parts of the stack."""
+        """Return the function settings that contain names of the stack's resources."""
         queues, tables = self.frontier, self.storage
         names = {
             "SEED_QUEUE_URL": queues.seeds.queue_url,

@@ -1,7 +1,7 @@
-"""Run the model for the page on scale: `python -m bench.scale`; figures and plots go into docs/.
+"""Run the model for the page on scale: `python -m bench.scale`. Figures and plots go into docs/.
 
-Same seed, same figures. All of it takes some minutes of one core; `--only` takes a part, and
-`--render` draws what is there anew.
+The same seed gives the same figures. All of it takes some minutes of one core. `--only` runs a
+part, and `--render` draws existing figures again.
 """
 
 from __future__ import annotations
@@ -18,13 +18,12 @@ from bench.scale.experiments import QUESTIONS
 from bench.scale.render import render
 
 DOCS = Path(__file__).parents[2] / "docs"
-# What is drawn over time.
+# Quantities that are drawn over time.
 COURSE = "course"
 FIGURES = DOCS / "scale" / "figures.json"
 
 
 def main() -> None:
-    """Do as the arguments ask."""
     parser = argparse.ArgumentParser(prog="python -m bench.scale", description=__doc__)
     parser.add_argument("--only", help=f"some of {','.join(QUESTIONS)}")
     parser.add_argument("--render", action="store_true", help="run nothing, draw anew")
@@ -48,7 +47,7 @@ def main() -> None:
 
 
 def _rounded(value: Any) -> Any:
-    """Figures to five places, so that the file stays small."""
+    """Round figures to five digits, so that the file stays small."""
     match value:
         case float():
             return float(f"{value:.5g}")

@@ -1,7 +1,7 @@
-"""The same scenario with the real worker, over memory adapters and the same hosts, web and queue.
+"""Run a scenario with the real worker, over memory adapters and the model's hosts, web and queue.
 
-Slower by an order of magnitude, so for small scenarios: it is what the model is held to. Tables and
-CPU take no time here.
+This is slower by an order of magnitude, so it is for small scenarios. The model is compared with
+it. Tables and CPU take no time here.
 """
 
 from __future__ import annotations
@@ -44,16 +44,15 @@ HTML = {"content-type": "text/html; charset=utf-8"}
 
 
 class _Loop:
-    """The event loop's time, as the model's parts want it."""
+    """The event loop's time, in the form of the model's parts."""
 
     @property
     def time_ms(self) -> int:
-        """Now."""
         return round(asyncio.get_running_loop().time() * 1000)
 
 
 class _Worker(process.WorkerProcess):
-    """A real worker that asks the model's web."""
+    """A real worker that requests the model's web."""
 
     model: Model
 
@@ -73,7 +72,7 @@ class _Worker(process.WorkerProcess):
 
 
 def counts_of(scenario: Scenario, monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
-    """Run a scenario; what was counted, with the moment of its end."""
+    """Run a scenario and return its counts, with the time of its end."""
     counts: Counter[str] = loop.run(_play(scenario, monkeypatch))
     return counts
 
@@ -81,7 +80,7 @@ def counts_of(scenario: Scenario, monkeypatch: pytest.MonkeyPatch) -> Counter[st
 async def _play(scenario: Scenario, monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     model = Model(scenario)
     books = model.books
-    # The model's web, queue and hosts live by the event loop's time from here on.
+    # From here on, the model's web, queue and hosts use the event loop's time.
     kernel = cast("Kernel", _Loop())
     model.queue._kernel = kernel
     table = Table(kernel, books)

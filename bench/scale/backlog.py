@@ -1,7 +1,7 @@
-"""Backlogs of hosts: `adapters/dynamodb/backlog.py` without DynamoDB, billed as there.
+"""Model backlogs of hosts: `adapters/dynamodb/backlog.py` without DynamoDB, billed equally.
 
-Nothing takes time here, so no two packs change what is out at once. What is out when is decided in
-`worker/succession.py`.
+Operations take no time here, so no two packs change the pack in flight at once.
+`worker/succession.py` decides which pack is in flight.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from bench.scale.books import Books, Sizes
     from orbweaver.frontier.backlog import Beginning, WaitingPack
 
-# What `!` holds beside its key: a place, its taker, a number, and an expiry.
+# Attributes of the item `!`: place, holder, number, expiry.
 MARKS_BYTES = 250
 
 
 class _Host:
-    """The packs that wait for a host, in order, and which of them is out."""
+    """The packs that wait for a host, in order, and the one in flight."""
 
     __slots__ = ("by", "edits", "out", "packs", "places", "sizes")
 
@@ -47,11 +47,10 @@ class Backlog:
 
     @property
     def waiting(self) -> int:
-        """How many packs wait, those that are out among them."""
+        """Number of waiting packs, including packs in flight."""
         return sum(len(host.places) for host in self._hosts.values())
 
     async def put(self, crawl: str, host: str, waiting: Sequence[WaitingPack]) -> None:
-        """See the port."""
         del crawl
         found = self._hosts.setdefault(host, _Host())
         for one in waiting:
@@ -63,7 +62,6 @@ class Backlog:
                 found.packs[one.place], found.sizes[one.place] = one, size
 
     async def look(self, crawl: str, host: str, own: str = "") -> Line:
-        """See the port."""
         del crawl
         found = self._hosts.setdefault(host, _Host())
         self._look(found)
@@ -74,15 +72,14 @@ class Backlog:
         return Line(edits=found.edits, out=out, by=found.by, first=waiting)
 
     async def begin(self, beginning: Beginning) -> bool:
-        """See the port; no pack is noted as sent while it begins with another."""
-        # What is out, and a look at what that hangs on, in a transaction.
+        """See the port. No pack is recorded as sent while another one begins."""
+        # The pack in flight and a check of its condition, in one transaction.
         self._write(4)
         found = self._hosts[beginning.host]
         found.out, found.by, found.edits = beginning.place, beginning.by, beginning.edits + 1
         return True
 
     async def get(self, crawl: str, host: str, place: str) -> WaitingPack | None:
-        """See the port."""
         del crawl
         found = self._hosts[host]
         self._books.read(
@@ -91,16 +88,14 @@ class Backlog:
         return found.packs.get(place)
 
     async def leave(self, crawl: str, host: str, place: str, by: str = "") -> None:
-        """See the port."""
         found = self._hosts.setdefault(host, _Host())
-        # What is not there is billed as well.
+        # Reads of missing items are billed, too.
         self._write(1)
         if found.out == place:
             found.out, found.by, found.edits = "", by, found.edits + 1
         await self.forget(crawl, host, place)
 
     async def forget(self, crawl: str, host: str, place: str) -> None:
-        """See the port."""
         del crawl
         found = self._hosts.setdefault(host, _Host())
         self._write(1)
@@ -108,11 +103,11 @@ class Backlog:
             del found.places[bisect_left(found.places, place)], found.sizes[place]
 
     async def standing(self, crawl: str, host: str, count_max: int) -> tuple[WaitingPack, ...]:
-        """See the port: no crawl here is given up."""
+        """See the port. No crawl here is cancelled."""
         raise NotImplementedError
 
     def _look(self, found: _Host) -> None:
-        """Read what is out, and the first places; those that are out and lie behind, once more."""
+        """Bill reads of the first places, and of packs in flight beyond these."""
         first = found.places[:PLACES_READ]
         size = sum(found.sizes[place] for place in first) + MARKS_BYTES
         self._books.read("packs", Stage.SEND, read_halves(size, consistent=True))

@@ -1,11 +1,11 @@
-"""What crawls cost in the model, which the estimate is held to: `python -m bench.scale.bills`.
+"""Compute costs of crawls in the model for the estimate: `python -m bench.scale.bills`.
 
-Figures go into `bills.json`, one for each run of `RUNS`; `--only` takes some. The same seed gives
-the same figures. All hosts of a run have as many pages, none is slow, dead or strict; the rest is
-as in docs/scale.md.
+Figures go into `bills.json`, one per run of `RUNS`; `--only` selects some. The same seed gives the
+same figures. All hosts of a run have equally many pages, and none is slow, dead or strict. All else
+is as in docs/scale.md.
 
-What is too large to be run in full is composed (`HOW`): of a run with fewer pages a host, and of
-what more pages did in smaller crawls.
+Runs that are too large are composed (`HOW`): a run with fewer pages per host, times the effect of
+more pages in smaller crawls.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 
 BILLS = Path(__file__).with_name("bills.json")
 SEED = 1
-# Until the last host is done, however long that takes.
+# Long enough for the last host to finish.
 MINUTES = 60.0 * 24 * 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class Run:
-    """A crawl: hosts, pages of each, and what it is crawled with."""
+    """A crawl: hosts, pages of each, and settings."""
 
     hosts: int
     host_pages: int
@@ -47,7 +47,7 @@ class Run:
 
     @property
     def name(self) -> str:
-        """What differs from the defaults, in words."""
+        """Settings that differ from the defaults, in words."""
         rest = (
             f"{self.workers} workers" * (self.workers != 50),
             f"delay {self.delay_ms} ms" * (self.delay_ms != 1_000),
@@ -59,7 +59,6 @@ class Run:
 
     @property
     def scenario(self) -> Scenario:
-        """The same for the model."""
         return Scenario(
             seed=self.seed,
             web=Web(
@@ -77,7 +76,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bill:
-    """What came of it: dollars a million pages, and rounds a page."""
+    """Result of a run: dollars per million pages, and requeues per page."""
 
     dollars: float
     lambda_dollars: float
@@ -109,8 +108,8 @@ def _run(hosts: int, host_pages: int, workers: int = 50) -> Run:
     return Run(hosts=hosts, host_pages=host_pages, workers=workers)
 
 
-# The grid: hosts and pages of each; a run with these is the whole of it. Of the others: with fewer
-# pages, and pairs of runs whose quotient says what more pages do.
+# The grid: hosts and pages of each. One run is the whole place, or a run with fewer
+# pages, and pairs of runs whose ratio shows the effect of more pages.
 PAGES = (1_500, 6_000, 20_000, 60_000)
 GRID = tuple((hosts, pages) for hosts in (1, 10, 100, 1_000, 10_000) for pages in PAGES)
 _FROM_150 = (_run(1_000, 1_500), _run(1_000, 150))
@@ -126,10 +125,10 @@ HOW: Mapping[tuple[int, int], tuple[Run, tuple[tuple[Run, Run], ...]]] = {
     (10_000, 20_000): (_run(10_000, 150), (_FROM_150, _TO_6000, _TO_20000)),
     (10_000, 60_000): (_run(10_000, 150), (_FROM_150, _TO_6000, _TO_20000)),
 }
-# What one host costs with more memory.
+# Cost of one host with more memory.
 MORE_MB = (512, 1_024)
-# Off the grid: what delay, batch, workers and memory do, and crawls of other sizes. Where one slow
-# host makes most of the bill, seeds are those whose hosts are about as slow as so many are.
+# Off the grid: effects of delay, batch, workers and memory, and other sizes. If one slow
+# host dominates the bill, the seed has hosts of about average speed.
 OTHERS = (
     *(Run(hosts=1, host_pages=pages, memory_mb=mb) for mb in MORE_MB for pages in PAGES),
     Run(hosts=3, host_pages=3_000, delay_ms=500, batch=20, workers=10, seed=7),
@@ -172,7 +171,7 @@ OTHERS = (
 
 
 def composed(hosts: int, host_pages: int) -> tuple[Run, tuple[tuple[Run, Run], ...]]:
-    """Say which runs a place of the grid is made of; one, if it was run in full."""
+    """Return the runs of a place of the grid: a run, and pairs whose ratios extend it."""
     return HOW.get((hosts, host_pages), (_run(hosts, host_pages), ()))
 
 
@@ -188,12 +187,11 @@ RUNS: Mapping[str, Run] = _runs()
 
 
 def known() -> dict[str, Bill]:
-    """Read the figures."""
     return {name: Bill(**bill) for name, bill in json.loads(BILLS.read_text()).items()}
 
 
 def modelled(bills: Mapping[str, Bill], hosts: int, host_pages: int) -> tuple[float, float]:
-    """Dollars a million pages, and requeues a page, of a place of the grid."""
+    """Return dollars per million pages and requeues per page of a place of the grid."""
     run, pairs = composed(hosts, host_pages)
     dollars = prod(bills[more.name].dollars / bills[few.name].dollars for more, few in pairs)
     requeues = prod(bills[more.name].requeues / bills[few.name].requeues for more, few in pairs)
@@ -202,7 +200,6 @@ def modelled(bills: Mapping[str, Bill], hosts: int, host_pages: int) -> tuple[fl
 
 
 def main() -> None:
-    """Do as the arguments ask."""
     parser = argparse.ArgumentParser(prog="python -m bench.scale.bills", description=__doc__)
     parser.add_argument("--only", action="append", metavar="NAME", help="this run; may be repeated")
     asked = parser.parse_args()

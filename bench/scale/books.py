@@ -1,7 +1,7 @@
-"""What a run used: billed units by term and stage, and by table and second; time, and events.
+"""Count the usage of a run: billed units, time and events.
 
-Sizes of what is stored are measured once, by the real codecs, on packs of pages as documentation
-sites have them; what is read and written when is that of the adapters (`adapters/dynamodb_*.py`).
+Sizes of stored data are measured once, with the real codecs and packs of documentation pages. Reads
+and writes are those of the adapters (`adapters/dynamodb`).
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from orbweaver.model.target import PACK_TARGETS_MAX, Target
 TABLES = ("urls", "pages", "hosts", "crawls", "packs")
 # A counter shard with the reasons, metrics and units of an ordinary crawl.
 SHARD_BYTES = 1_500
-# What a function logs: one document of metrics, and Lambda's own three lines.
+# Logs of a function: one document of metrics, and three lines of Lambda.
 LOG_BYTES = 1_900
-# What goes out of AWS: a request's head, and its share of handshakes.
+# Data out of AWS: a request's head, and its share of handshakes.
 REQUEST_BYTES = 900
-# One record in so many is larger than a KB: long titles, descriptions and addresses.
+# One record in this number is larger than a KB: long titles, descriptions and URLs.
 RECORDS_LONG = 20
 
 
 class Books:
-    """Counts, of one run."""
+    """Counts of one run."""
 
     def __init__(self) -> None:
         self.units = Units()
@@ -47,14 +47,13 @@ class Books:
         self.second = 0
 
     def forget(self) -> None:
-        """Begin anew: what was used so far is not this run's."""
+        """Discard all counts, because they belong to the time before this run."""
         self.units.clear()
         for table in TABLES:
             self.writes[table].clear()
             self.reads[table].clear()
 
     def write(self, table: str, stage: Stage, units: int) -> None:
-        """Count write units."""
         self.units[Term.WRITE, stage] += units
         self.writes[table][self.second] += units
 
@@ -64,28 +63,26 @@ class Books:
         self.reads[table][self.second] += halves
 
     def use(self, term: Term, stage: Stage, number: int) -> None:
-        """Count another term."""
         self.units[term, stage] += number
 
     def count(self, event: str, number: int = 1) -> None:
-        """Count an event."""
         self.counts[event] += number
 
     @property
     def dollars_a_million(self) -> dict[Term, float]:
-        """What a million ended URLs cost, by term."""
+        """Return dollars per million ended URLs, by term."""
         ended = max(1, self.counts["ended"])
         by_term = self.units.by_term
         return {term: dollars({term: by_term[term]}) / ended * 1e6 for term in by_term}
 
     def a_page(self, term: Term) -> float:
-        """How many units of a term an ended URL took."""
+        """Return units of a term per ended URL."""
         return self.units.by_term.get(term, 0) / max(1, self.counts["ended"])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sizes:
-    """Bytes of what is stored or sent: of a thing, and for each of its parts."""
+    """Bytes of stored or sent data: of one item, and of each of its parts."""
 
     pack: int
     target: int
@@ -93,23 +90,21 @@ class Sizes:
     record: int
     candidate: int
     again: int
-    # A pack that waits in a backlog, by how many URLs it has.
+    # A pack in a backlog, by number of URLs.
     waiting: tuple[int, ...]
 
     def journal_units(self, *, records: int, candidates: int, again: int) -> int:
-        """Write units of a pack's journal."""
         parts = self.record * records + self.candidate * candidates + self.again * again
         return write_units(self.journal + parts)
 
     def outgoing_chunks(self, targets: int, outgoing_packs: int) -> int:
-        """How many requests of SQS so many packs are, in batches of ten."""
+        """Return the number of SQS requests for these packs, in batches of ten."""
         batches = -(-outgoing_packs // 10)
         return max(batches, chunks(self.pack * outgoing_packs + self.target * targets))
 
 
 @cache
 def sizes() -> Sizes:
-    """Measure them."""
     empty = len(encode(Journal(at_ms=0, crawl="crawl-20261121-200000")))
     count = 20
     targets = tuple(map(_target, range(count)))
@@ -123,7 +118,7 @@ def sizes() -> Sizes:
     return Sizes(
         pack=180,
         target=(len(encode_message(pack)) - 180) // count,
-        # Key, digest of the crawl, and expiry beside it.
+        # Includes key, digest of the crawl, and expiry.
         journal=empty + 90,
         record=each(Journal(at_ms=0, records=records)),
         candidate=each(Journal(at_ms=0, candidates=targets)),
@@ -135,7 +130,7 @@ def sizes() -> Sizes:
 def _waiting(urls: int) -> int:
     targets = tuple(map(_target, range(urls)))
     pack = Pack(id="0" * 32, crawl="crawl-20261121-200000", at_ms=0, targets=targets)
-    # Beside the body: key, place, host, and two moments.
+    # In addition to the body: key, place, host, and two times.
     return len(zlib.compress(encode_message(replace(pack, place="0" * 56)).encode())) + 190
 
 

@@ -1,8 +1,7 @@
-"""What containers know of hosts' claims and hand on: `worker.host_claims`, by numbers.
+"""Model the knowledge of hosts' claims that containers share: `worker.host_claims`, as numbers.
 
-When it is read and written, how much a container holds and which hosts make room are decided as
-there. What a file and a container know is a part of a host's URLs that were found, and none more
-likely than another.
+Times of reads and writes, the size of a container's memory, and evictions follow the worker. Files
+and containers know a number of a host's found URLs, and each URL is equally likely.
 """
 
 from __future__ import annotations
@@ -22,9 +21,9 @@ if TYPE_CHECKING:
     from bench.scale.web import Host
     from orbweaver.frontier.messages import Pack
 
-# Assumed: what S3 takes for a GET and a PUT.
+# Assumed: duration of a GET and a PUT of S3.
 GET_MS, PUT_MS = 30, 60
-# Measured, of a whole CPU: a digest that is read and merged, and a link that is hashed and sought.
+# Measured on a whole CPU: reading and merging a digest, hashing and looking up a link.
 MERGED_CPU_MS, SOUGHT_CPU_MS = 0.00015, 0.004
 
 
@@ -42,7 +41,7 @@ class _Entry:
 
 
 class HostClaims:
-    """What a container knows."""
+    """Claims that a container knows."""
 
     def __init__(self, model: Model, container: Container) -> None:
         self._model = model
@@ -52,7 +51,7 @@ class HostClaims:
         self._held = 0.0
 
     def visit(self, host: Host, pack: Pack, until_ms: int, *, early: bool) -> Callable[[], None]:
-        """Begin a visit; what is returned is called whenever a request is about to be made."""
+        """Begin a visit, and return a function to call before each request."""
         kernel = self._model.kernel
         if not (self._used and pack.place and self._model.scenario.delay_ms):
             return _nothing
@@ -77,12 +76,11 @@ class HostClaims:
         return asking
 
     def of(self, host: Host) -> float:
-        """Say how many of a host's URLs it knows to be claimed."""
+        """Return the number of a host's URLs that are known to be claimed."""
         entry = self._entries.get(host.name)
         return 0.0 if entry is None else min(host.found, entry.known)
 
     def learn(self, host: Host, urls: float) -> None:
-        """Know that many more."""
         entry = self._entries.get(host.name)
         if entry is not None and self._room(DIGEST_BYTES * urls):
             entry.new += self._grow(entry, min(host.found, entry.known + urls))
@@ -97,7 +95,7 @@ class HostClaims:
             return
         await self._container.think(MERGED_CPU_MS * (stored + entry.known))
         if self._room(DIGEST_BYTES * max(0.0, stored - entry.known)):
-            # What was new here others may have come upon since.
+            # Others may have found the new URLs since.
             new = entry.new * (1 - stored / host.found)
             self._grow(entry, min(host.found, stored + new))
             entry.new = new
@@ -130,5 +128,4 @@ class HostClaims:
         return True
 
 
-def _nothing() -> None:
-    """Do as the name says."""
+def _nothing() -> None: ...

@@ -1,15 +1,14 @@
-"""Polite crawls on the emulated stack, beside the model of the same.
+"""Run polite crawls on the emulated stack, and compare them with the model.
 
     python -m bench.scale.emulated [--run 1x600] [--run 10x300]
 
-The deployed template, its functions and queues run on this machine, in real time. The sites are the
-model's: as many hosts, each on an address of the loopback, whose answers come as late and fail as
-often, with pages of as many links. Workers are as many as the emulator starts at once (two), with
-the batches and the memory that AWS gives them by default; rounds are short, and waiting costs
-nothing, as on every emulated stack, so the model is given these, too. What is paid for is what the
-stack's own meter has counted, at AWS's prices.
+The deployed template, its functions and queues run on this machine, in real time. Hosts are the
+model's, each on its own loopback address, with the same latencies, error rates and numbers of
+links. The emulator starts two workers at once. Batches and memory are the defaults of AWS. As on
+every emulated stack, rounds are short and waiting is free, so the model has these conditions, too.
+Costs are the counts of the stack's own meter at AWS's prices.
 
-A host that is asked once a second takes as many seconds as it has pages.
+A host with one request per second takes as many seconds as it has pages.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ if TYPE_CHECKING:
 
 WORKERS, PORT = 2, 4_777
 RUNS = ("1x600", "10x300")
-# Beside links: with them some 30 KB.
+# Without links; with them some 30 KB.
 BODY = "<p>" + "words of a page " * 1_700
 OK, ROBOTS = 200, "/robots.txt"
 
@@ -57,11 +56,11 @@ class Sites:
     total_ms: int
 
     async def answer(self, host: Host, request: web.BaseRequest) -> web.StreamResponse:
-        """Answer as the model does, and as late; the first page is always there."""
+        """Respond as the model does, with its latency. The first page always exists."""
         now_ms = round(time.monotonic() * 1000)
         answer, took_ms = self.model.ask(host, now_ms, 0, self.total_ms)
         if not isinstance(answer, Response):
-            await asyncio.sleep(2 * self.total_ms / 1000)  # longer than anybody waits
+            await asyncio.sleep(2 * self.total_ms / 1000)  # longer than any timeout
             return web.Response(status=OK)
         await asyncio.sleep(took_ms / 1000)
         if request.path == ROBOTS:
@@ -72,16 +71,16 @@ class Sites:
         return web.Response(text=self.page(host, number), content_type="text/html")
 
     def page(self, host: Host, number: int) -> str:
-        """Write a page: the same every time."""
+        """Write a page, the same each time."""
         random, plan = Random(number), self.model.plan
         linked = [random.randrange(host.pages) for _ in range(plan.links)]
-        # By these each page is found.
+        # These links reach each page.
         linked += [min(number + 1, host.pages - 1), *range(min(plan.links_everywhere, host.pages))]
         links = " ".join(f'<a href="/{one}">page {one}</a>' for one in linked)
         return f"<html><title>Page {number}</title><p>{links}</p>{BODY}</html>"
 
     async def serve(self, ready: threading.Event, seeds: list[str]) -> None:
-        """Serve each host at an address of its own."""
+        """Serve each host at its own address."""
         for at, host in enumerate(self.model.hosts.values()):
             host.found = host.pages
             runner = web.ServerRunner(web.Server(partial(self.answer, host)))
@@ -93,7 +92,7 @@ class Sites:
 
 
 def _command(folder: Path, *words: str) -> str:
-    """Run a command of ours in a folder; what it prints."""
+    """Run one of our commands in a folder and return its output."""
     program = str(Path(sys.executable).with_name("orbweaver"))
     done = subprocess.run(
         [program, *words, "--port", str(PORT)], cwd=folder, capture_output=True, text=True,
@@ -106,7 +105,7 @@ def _command(folder: Path, *words: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """What came of a crawl: requeues a page, minutes, and dollars a million pages."""
+    """Result of a crawl: requeues per page, minutes, and dollars per million pages."""
 
     requeues: float
     minutes: float
@@ -115,7 +114,7 @@ class Seen:
 
 
 def modelled(run: Run) -> Seen:
-    """Run the model with what holds on an emulated stack."""
+    """Run the model with the conditions of an emulated stack."""
     model = Model(run.scenario)
     model.settings = replace(model.settings, round_s=float(LOCAL_ROUND_S), waits_billed="no")
     result = model.run()
@@ -130,7 +129,7 @@ def modelled(run: Run) -> Seen:
 
 
 def emulated(run: Run) -> Seen:
-    """Crawl on the emulated stack, to the end."""
+    """Crawl on the emulated stack to the end."""
     scenario, settings = run.scenario, Settings()
     sites = Sites(
         model=Web(scenario.web, scenario.seed, scenario.minutes),
@@ -161,7 +160,6 @@ def emulated(run: Run) -> Seen:
 
 
 def main() -> None:
-    """Do as the arguments ask."""
     parser = argparse.ArgumentParser(prog="python -m bench.scale.emulated", description=__doc__)
     parser.add_argument("--run", action="append", metavar="HOSTSxPAGES", help="may be repeated")
     asked = parser.parse_args()

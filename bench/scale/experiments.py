@@ -1,4 +1,4 @@
-"""What the page on scale shows: one function a question, each with its scenarios."""
+"""Define the experiments of the page on scale: one function per question, with its scenarios."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ AS_IS = Changes()
 ROOM = Changes(room_before_slot=True)
 DELAYS_MS = (250, 1_000, 4_000, 15_000)
 HOSTS = (30, 300, 3_000)
-# Of a whole fleet of a thousand workers: a thousand would have to run for minutes.
+# A part of a fleet of a thousand workers, because a thousand would run for minutes.
 PART = 5
-# As many workers as there are, from the first second on: what is measured is not how they come. A
-# round is a minute, and the first of them does not count.
+# All workers run from the first second, because their start is not measured. A
+# round is a minute, and the first one does not count.
 SPRINT_MIN, FROM_MIN = 3.0, 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figures:
-    """What is kept of a run."""
+    """Figures of a run."""
 
     pages_a_minute: float
     ended: int
@@ -54,7 +54,7 @@ class Figures:
 
 
 def figures(scenario: Scenario, from_min: float = 0.0, to_min: float | None = None) -> Figures:
-    """Run a scenario; pages a minute are those between two moments."""
+    """Run a scenario. Pages per minute are those between two times."""
     gc.collect()
     gc.disable()
     try:
@@ -85,7 +85,7 @@ def _figures(result: Result, from_min: float, to_min: float) -> Figures:
         host_writes_most=result.host_writes_most,
         too_soon=result.too_soon,
         ended_twice=result.ended_twice,
-        # Of the time that packs were being visited: what they waited for slots.
+        # Share of visiting time that packs waited for slots.
         wait_share=waits["for slots"] / max(1, waits["visits"]),
         dollars={**dollars, "all": sum(dollars.values())},
         units={str(term): books.a_page(term) for term in Term},
@@ -98,7 +98,7 @@ def _figures(result: Result, from_min: float, to_min: float) -> Figures:
 
 
 def sprint(workers: int, batch_size: int, changes: Changes = AS_IS, **web: Any) -> Scenario:
-    """So many workers, a hundred hosts for each, from the first second on."""
+    """Return a scenario of workers with a hundred hosts each, which all start at once."""
     plan = Web(hosts=100 * workers, pages=6_000 * workers)
     return Scenario(
         web=replace(plan, **web),
@@ -110,7 +110,7 @@ def sprint(workers: int, batch_size: int, changes: Changes = AS_IS, **web: Any) 
 
 
 def growth(workers: tuple[int, ...] = (5, 20, 80)) -> dict[str, Figures]:
-    """Whether twice as many workers bring twice as many pages, at some sizes of batches."""
+    """Measure whether twice as many workers fetch twice as many pages, for several batch sizes."""
     found = {}
     for batch_size in (10, 40):
         for number in workers:
@@ -120,18 +120,18 @@ def growth(workers: tuple[int, ...] = (5, 20, 80)) -> dict[str, Figures]:
 
 
 def whole() -> dict[str, Figures]:
-    """Run a fifth of the whole fleet over a fifth of a hundred thousand hosts."""
+    """Run a fifth of the whole fleet over a fifth of its hosts, 20,000."""
     plan = replace(sprint(1_000 // PART, 40), known=0.2)
     return {"whole": figures(plan, FROM_MIN)}
 
 
 def grid(workers: int = 30) -> dict[str, Figures]:
-    """How many pages a minute so many hosts give at some delays, to a few workers."""
+    """Measure pages per minute of these hosts with several delays and few workers."""
     found = {}
     fleet = Fleet(workers_max=workers, workers_first=workers)
     for hosts in HOSTS:
         for delay_ms in DELAYS_MS:
-            # Enough for all minutes and all of it known: nothing is waited for but hosts.
+            # Enough known pages for all minutes, so that only hosts are waited for.
             pages = min(90_000, max(3 * hosts, hosts * 4 * 60_000 // delay_ms))
             plan = Scenario(
                 web=Web(hosts=hosts, pages=pages, zipf=0.0),
@@ -145,7 +145,7 @@ def grid(workers: int = 30) -> dict[str, Figures]:
 
 
 def course(workers: int = 50) -> dict[str, Figures]:
-    """What a crawl does over time, from its first seed on; part of a fleet, and of its growth."""
+    """Record a crawl over time from its first seed, with part of a fleet and its growth."""
     fleet = Fleet(workers_max=workers, workers_more_a_minute=3 * workers // 10)
     plan = Scenario(
         web=Web(hosts=100 * workers, pages=1_500 * workers), fleet=fleet, shards=6, minutes=12.0,
@@ -154,7 +154,7 @@ def course(workers: int = 50) -> dict[str, Figures]:
 
 
 def costs(sizes: tuple[int, ...] = (10_000, 30_000, 100_000)) -> dict[str, Figures]:
-    """What a million pages cost, by how many a crawl has; a hundred a host."""
+    """Measure the cost of a million pages by size of the crawl, with a hundred pages per host."""
     found = {}
     for pages in sizes:
         for batch_size in (10, 40):
@@ -169,7 +169,7 @@ def costs(sizes: tuple[int, ...] = (10_000, 30_000, 100_000)) -> dict[str, Figur
 
 
 def skew() -> dict[str, Figures]:
-    """What few hosts and one giant do."""
+    """Measure crawls of few hosts, and of one giant host."""
     shapes = {
         "one host": Web(hosts=1, pages=1_500),
         "ten hosts alike": Web(hosts=10, pages=6_000, zipf=0.0),
@@ -187,7 +187,7 @@ def skew() -> dict[str, Figures]:
 
 
 def crowd(workers: int = 15) -> dict[str, Figures]:
-    """What becomes of slots where a batch has more hosts than a container has requests at once."""
+    """Measure used slots if a batch has more hosts than a container has concurrent requests."""
     plan = sprint(workers, 40)
     wider = replace(plan.settings, fetch_concurrency=256)
     variants = {
@@ -199,7 +199,7 @@ def crowd(workers: int = 15) -> dict[str, Figures]:
 
 
 def books(workers: int = 50) -> dict[str, Figures]:
-    """How many commits a second the books of a crawl take, by their shards."""
+    """Measure commits per second by number of counter shards."""
     found = {}
     for changes, word in ((Changes(commit_each=True), "each"), (AS_IS, "together")):
         for shards in (1, 4):

@@ -1,7 +1,7 @@
-"""The `hosts` table as the containers see it: `adapters/dynamodb/hosts.py` without DynamoDB.
+"""Model the `hosts` table as containers see it: `adapters/dynamodb/hosts.py` without DynamoDB.
 
-What is decided is decided in `politeness/host_schedule.py`; what a container remembers of hosts,
-and what that saves, is as there. Reads are never stale.
+`politeness/host_schedule.py` makes the decisions. A container's memory of hosts and its effect are
+as in the adapter. Reads are never stale.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ if TYPE_CHECKING:
 
 LOOK_FRESH_MS = 5_000
 RESERVE_TRIES = 5
-# 4,096 in a container; a thousand containers have to fit into this process.
+# 4,096 in a container, but a thousand containers must fit into this process.
 HOSTS_MAX = 512
 
 
 class Table:
-    """All hosts' items."""
+    """Items of all hosts."""
 
     def __init__(self, kernel: Kernel, books: Books) -> None:
         self.kernel = kernel
         self.books = books
         self.items: dict[str, Host] = {}
-        # What is written to an item in a second; the most that any item has seen.
+        # Writes of an item in the current second; the maximum of any item.
         self.second = 0
         self.writes: Counter[str] = Counter()
         self.writes_most = 0
 
     def written(self, host: str) -> None:
-        """Note a write, in vain or not."""
+        """Count a write, whether it succeeds or not."""
         self.books.write("hosts", Stage.RESERVE, 1)
         second = self.kernel.time_ms // 1000
         if second != self.second:
@@ -57,7 +57,6 @@ class View:
         self._seen: dict[str, tuple[Host, int]] = {}
 
     async def look(self, host: str) -> Host:
-        """See the port."""
         now_ms = self._kernel.time_ms
         seen = self._seen.get(host)
         if seen is not None and now_ms - seen[1] < LOOK_FRESH_MS:
@@ -75,7 +74,6 @@ class View:
     async def reserve(
         self, host: str, wanted: int, spacing_ms: int, now_ms: int, until_ms: int
     ) -> Slots:
-        """See the port."""
         table = self._table
         state = await self.look(host)
         for _ in range(RESERVE_TRIES):
@@ -117,7 +115,6 @@ class View:
         return Slots(at_ms=(), return_at_ms=return_at_ms)
 
     async def block(self, host: str, until_ms: int, strikes: int, now_ms: int) -> None:
-        """See the port."""
         self._table.written(host)
         item = self._item(host)
         if until_ms > item.blocked_until_ms:
@@ -125,19 +122,16 @@ class View:
         self._write(item)
 
     async def fail(self, host: str, now_ms: int, chance: float, *, probe: bool) -> Host:
-        """See the port."""
         self._table.written(host)
         item = after_failure(self._item(host), now_ms, chance, probe=probe)
         self._write(item)
         return item
 
     async def recover(self, host: str) -> None:
-        """See the port."""
         self._table.written(host)
         self._write(replace(self._item(host), failures=0))
 
     async def probe(self, host: str, until_ms: int, now_ms: int) -> bool:
-        """See the port."""
         item = self._item(host)
         if not is_doubtful(item, now_ms):
             self._refresh(item)
@@ -147,16 +141,15 @@ class View:
         return True
 
     async def keep_robots(self, host: str, entry: RobotsEntry) -> None:
-        """See the port."""
         self._table.books.write("hosts", Stage.ROBOTS, 1)
         self._write(replace(self._item(host), robots=entry))
 
     async def cookies(self, crawl_id: str, site: str) -> str | None:
-        """See the port: no crawl here keeps any."""
+        """See the port. No crawl here stores cookies."""
         raise NotImplementedError
 
     async def keep_cookies(self, crawl_id: str, site: str, text: str, now_ms: int) -> None:
-        """See the port: no crawl here keeps any."""
+        """See the port. No crawl here stores cookies."""
         raise NotImplementedError
 
     def _item(self, host: str) -> Host:
@@ -167,7 +160,7 @@ class View:
         self._refresh(item)
 
     def _refresh(self, item: Host) -> Host:
-        """Take over what a write brought along."""
+        """Return the host as a write's response shows it."""
         seen = self._seen.get(item.name)
         self._keep(item if seen is None else later(item, seen[0]))
         return self._seen[item.name][0]
@@ -180,7 +173,7 @@ class View:
 def _as_seen(
     state: Host, item: Host, count: int, spacing_ms: int, now_ms: int, until_ms: int
 ) -> bool:
-    """Whether the condition of the update holds: AHEAD or BEHIND (dynamodb_hosts.py)."""
+    """Return whether the update's condition holds (adapters/dynamodb/hosts.py)."""
     if item.blocked_until_ms > now_ms:
         return False
     if state.tat_ms > now_ms:

@@ -1,6 +1,7 @@
-"""Coroutines in virtual time: a heap of moments, and nothing else.
+"""Run coroutines in virtual time: a heap of times, and nothing else.
 
-Ten times as fast as an event loop: nothing is cancelled here, nothing fails, nobody selects.
+This is ten times as fast as an event loop, because there is no cancellation, no failure and no
+selector.
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ PARKED = -1
 
 @coroutine
 def _suspended(at_ms: int) -> Generator[int, None, None]:
-    """Give way until a moment, or until somebody else says so."""
+    """Suspend until a time, or until another coroutine readies this one."""
     yield at_ms
 
 
 class Kernel:
-    """Runs coroutines; a `Clock` to the actors."""
+    """Runs coroutines. It is the `Clock` of the worker's parts."""
 
     def __init__(self) -> None:
         self.time_ms = 0
@@ -37,29 +38,27 @@ class Kernel:
         self._parked: set[Coroutine[Any, Any, Any]] = set()
 
     def now_ms(self) -> int:
-        """See the port `Clock`."""
         return self.time_ms
 
     async def sleep(self, seconds: float) -> None:
-        """See the port `Clock`."""
         await _suspended(self.time_ms + max(0, round(seconds * 1000)))
 
     async def until(self, at_ms: int) -> None:
-        """Wait for a moment."""
+        """Wait for a time."""
         if at_ms > self.time_ms:
             await _suspended(at_ms)
 
     async def parked(self) -> None:
-        """Wait until somebody readies us."""
+        """Wait until another coroutine readies this one."""
         await _suspended(PARKED)
 
     def ready(self, waiting: Coroutine[Any, Any, Any]) -> None:
-        """Have somebody go on who is parked, or begin."""
+        """Resume a parked coroutine, or start one."""
         self._parked.discard(waiting)
         self._ready.append(waiting)
 
     def run(self, until_ms: int) -> bool:
-        """Run until a moment; False if nothing is left to be done before it."""
+        """Run until a time. Return False if no work is left before it."""
         timers, ready = self._timers, self._ready
         while True:
             while ready:
@@ -88,7 +87,7 @@ class Kernel:
             heapq.heappush(self._timers, (at_ms, self._timers_set, waiting))
 
     def close(self) -> None:
-        """Drop whoever still waits, outermost first: a cycle of them is not for the collector."""
+        """Close waiting coroutines, outermost first, so that they leave no cycle."""
         for waiting in [timer[2] for timer in self._timers] + list(self._ready):
             waiting.close()
         for waiting in self._parked:
@@ -109,7 +108,6 @@ class Gate:
         self._waiting: deque[Coroutine[Any, Any, Any]] = deque()
 
     async def enter(self) -> None:
-        """Wait for a place."""
         if self._free:
             self._free -= 1
             return
@@ -118,7 +116,7 @@ class Gate:
         await self._kernel.parked()
 
     def leave(self) -> None:
-        """Give it to whoever has waited longest."""
+        """Pass the place to the coroutine that has waited longest."""
         if self._waiting:
             self._kernel.ready(self._waiting.popleft())
         else:
@@ -126,7 +124,7 @@ class Gate:
 
 
 class Group:
-    """Waits for all that were started in it."""
+    """Waits for all coroutines that it started."""
 
     __slots__ = ("_kernel", "_left", "_waiting")
 
@@ -136,7 +134,6 @@ class Group:
         self._waiting: Coroutine[Any, Any, Any] | None = None
 
     def start(self, work: Coroutine[Any, Any, None]) -> None:
-        """Begin something."""
         self._left += 1
         self._kernel.ready(self._counted(work))
 
@@ -148,7 +145,6 @@ class Group:
             self._kernel.ready(waiting)
 
     async def done(self) -> None:
-        """Wait for all of it."""
         if self._left:
             self._waiting = self._kernel.current
             await self._kernel.parked()

@@ -1,4 +1,4 @@
-"""One run: a crawl on a queue, a fleet that works on it, and what comes of that over time."""
+"""Run one model: a crawl on a queue, a fleet of workers, and samples over time."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ PAUSE_BASE_S, PAUSE_CAP_S = 0.025, 1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """The state of things at a moment, and what was done since the one before."""
+    """State at a time, and work since the previous sample."""
 
     at_ms: int
     ended: int
@@ -65,7 +65,7 @@ class Sample:
 
 @dataclass(slots=True, kw_only=True)
 class Result:
-    """What came of a run."""
+    """Result of a run."""
 
     scenario: Scenario
     books: Books
@@ -79,7 +79,7 @@ class Result:
     reasons: dict[str, int] = field(default_factory=dict)
 
     def pages_a_minute(self, from_min: float, to_min: float) -> float:
-        """How many URLs ended a minute, between two moments."""
+        """Return ended URLs per minute between two times."""
         inside = [s for s in self.samples if from_min * 60_000 <= s.at_ms <= to_min * 60_000]
         if len(inside) < 2:
             return 0.0
@@ -88,7 +88,7 @@ class Result:
 
 
 class Model:
-    """Everything of one run."""
+    """All parts of one run."""
 
     def __init__(self, scenario: Scenario) -> None:
         self.scenario = scenario
@@ -114,9 +114,9 @@ class Model:
         self.done = 0
         self.ended_twice = 0
         self.reasons: dict[str, int] = {}
-        # Packs whose messages may come once more, and whether they led to no more.
+        # Packs whose messages may return, and whether they have no successor.
         self.committed: dict[str, bool] = {}
-        # How many digests the file of a host holds.
+        # Number of digests in the file of a host.
         self.claim_files: dict[str, float] = {}
         self._journaled: set[str] = set()
         self._warm: list[Container] = []
@@ -126,7 +126,7 @@ class Model:
         self._samples: list[Sample] = []
 
     def run(self) -> Result:
-        """Run to the end, or as far as the scenario goes."""
+        """Run to the end, or up to the scenario's limit."""
         self.kernel.ready(self._play())
         self.kernel.ready(self._sampled())
         until_ms = round(self.scenario.minutes * 60_000)
@@ -145,29 +145,28 @@ class Model:
             reasons=dict(sorted(self.reasons.items())),
         )
 
-    # What visits tell
+    # Callbacks of visits
 
     def requested(self) -> None:
-        """Count a request to the web."""
         self.books.use(Term.SENT_BYTES, Stage.WEB, REQUEST_BYTES)
         self.books.count("requests")
 
     def ended(self, host: Host, target: Target, reason: str) -> None:
-        """Note how a URL ended; it does so once."""
+        """Record the end of a URL; each URL ends once."""
         place = int(target.url.rpartition("/")[2] or 0)
         if host.ended[place]:
             self.ended_twice += 1
         host.ended[place] = 1
         self.reasons[reason] = self.reasons.get(reason, 0) + 1
 
-    # The queue's beginning
+    # Start of the queue
 
     async def _play(self) -> None:
         await self.begin()
         await self._feed()
 
     async def begin(self) -> None:
-        """Put the seeds on the queue, or of each host as much as is known of it."""
+        """Queue the seeds, or the known part of each host."""
         targets: list[Target] = []
         for number, candidates in enumerate(self._batches()):
             targets = candidates
@@ -178,7 +177,7 @@ class Model:
             outgoing_packs = outbox(child_id("seeds", number), CRAWL, journal, ledger)
             await self.succession.send(self.crawl, ledger, outgoing_packs, NOWHERE)
         if self.scenario.known:
-            self.books.forget()  # it was found and claimed before
+            self.books.forget()  # found and claimed before the run
 
     def _batches(self) -> Iterator[list[Target]]:
         hosts = list(self.web.hosts.values())
@@ -186,7 +185,7 @@ class Model:
         batch: list[Target] = []
         depth = 0
         most = max(max(1, round(host.pages * known)) for host in hosts)
-        # 25 of each host in turn, so that the hosts are mixed on the queue as links mix them.
+        # 25 of each host in turn, so that hosts are mixed on the queue as links mix them.
         step = 25 if known else 1
         while depth < most:
             for host in hosts:
@@ -204,7 +203,7 @@ class Model:
     # The event source and the function
 
     async def _feed(self) -> None:
-        """Hand out batches to as many workers as there may be, until the queue is empty."""
+        """Give batches to workers, up to the fleet's maximum, until the queue is empty."""
         kernel, queue, fleet = self.kernel, self.queue, self.scenario.fleet
         while self.done < self.claimed or self._running or queue.visible or queue.delayed:
             queue.refresh()
@@ -246,7 +245,7 @@ class Model:
         self._running -= 1
 
     def recall(self, container: Container, packs: int) -> None:
-        """Read journal, ledger and strikes of each; what is not there is read as well."""
+        """Read journal, ledger and strikes of each pack; reads of missing items are billed."""
         self.books.read("packs", Stage.RECALL, 3 * 2 * packs)
         if self.kernel.time_ms - container.crawl_read_ms >= CRAWL_FRESH_MS:
             container.crawl_read_ms = self.kernel.time_ms
@@ -269,10 +268,10 @@ class Model:
                 return
             await self.kernel.until(self.kernel.time_ms + SAMPLE_MS)
 
-    # What settling costs
+    # Cost of settling
 
     def _claims(self, candidates: int, claimed: float, novelty: Novelty | None = None) -> None:
-        """Look links up, if that pays, and claim those that are free; some others were claimed."""
+        """Look links up if that pays, and claim free ones."""
         books, old = self.books, round(claimed)
         if novelty is None or novelty.look(CRAWL):
             books.read("urls", Stage.LOOKUP, candidates + old)
@@ -280,14 +279,14 @@ class Model:
                 novelty.note(CRAWL, candidates + old, old)
         else:
             novelty.note(CRAWL, candidates + old, old)
-            # Those are refused, at the price of a claim, and then read.
+            # These claims are refused and billed, and then read.
             books.write("urls", Stage.CLAIM, old)
             books.read("urls", Stage.CLAIM, 2 * old)
         books.write("urls", Stage.CLAIM, candidates)
 
     async def settle(self, visits: Sequence[Visit], round_: Round) -> bool:
-        """Carry packs' journals out, and be billed for it; whether one of them led to no more."""
-        # Of a pack that was visited twice, the journal that stands counts.
+        """Settle packs by their journals. Return whether one of them has no successor."""
+        # If a pack was visited twice, the stored journal counts.
         first = {visit.pack.id: visit for visit in visits if visit.pack.id not in self._journaled}
         visits = [*first.values()]
         if not visits:
@@ -324,7 +323,7 @@ class Model:
         return leaf
 
     async def copied(self, pack: Pack) -> bool:
-        """Deal with a message whose pack is committed; whether that led to no more."""
+        """Process a message of a committed pack. Return whether it has no successor."""
         await self.succession.tend(self.crawl, pack.id, standing_of(pack))
         return self.committed[pack.id]
 
@@ -344,7 +343,7 @@ class Model:
         return journal
 
     async def _commit(self, packs: Sequence[str]) -> None:
-        """Put ledgers and add to a shard, in a transaction; two of a shard do not go at once."""
+        """Write ledgers and a counter shard in one transaction, one at a time per shard."""
         self.books.count("commits", len(packs))
         self.books.count("transactions")
         shard = shard_of(packs[0], self.scenario.shards)
@@ -363,5 +362,5 @@ class Model:
         self._shards_free_ms[shard] = self.kernel.time_ms + took_ms
 
     def check(self) -> None:
-        """See whether the crawl is finished: its item and all shards are read for that."""
+        """Check whether the crawl is finished: read its item and all shards."""
         self.books.read("crawls", Stage.ANNOUNCE, 2 + 2 * self.scenario.shards)

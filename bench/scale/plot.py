@@ -1,4 +1,4 @@
-"""Lines over two axes as SVG that needs nothing and reads on light and dark."""
+"""Draw lines over two axes as a self-contained SVG for light and dark themes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LABEL_GAP = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """One line, in one of the colours; one without a name belongs to another one."""
+    """One line in one of the colours; a line without a name belongs to another one."""
 
     name: str
     hue: int
@@ -30,14 +30,14 @@ class Line:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Axis:
-    """One axis: its title, and whether it is one of powers."""
+    """An axis: its title, and whether its scale is logarithmic."""
 
     title: str
     powers: bool = False
 
 
 class _Scale:
-    """Where values lie between two ends of the picture."""
+    """Positions of values between two ends of the picture."""
 
     def __init__(self, axis: Axis, values: Sequence[float], begin: float, end: float) -> None:
         self.powers = axis.powers
@@ -56,13 +56,12 @@ class _Scale:
         return log10(max(value, 1e-9)) if self.powers else value
 
     def place(self, value: float) -> float:
-        """Where a value lies."""
         share = (self._of(value) - self._low) / ((self._high - self._low) or 1)
         return self._begin + min(max(share, 0.0), 1.0) * (self._end - self._begin)
 
 
 def svg(title: str, note: str, across: Axis, up: Axis, lines: Sequence[Line]) -> str:
-    """Draw lines; the same values make the same bytes."""
+    """Draw lines. The same values give the same bytes."""
     points = [point for line in lines for point in line.points]
     x = _Scale(across, [point[0] for point in points], LEFT, WIDTH - RIGHT)
     y = _Scale(up, [point[1] for point in points], HEIGHT - BOTTOM, TOP)
@@ -104,7 +103,7 @@ def svg(title: str, note: str, across: Axis, up: Axis, lines: Sequence[Line]) ->
 
 
 def _names(names: list[tuple[float, str, str]]) -> list[str]:
-    """Name lines at their right ends, none over another."""
+    """Place the names of lines at their right ends, without overlap."""
     parts, least = [], float(TOP)
     for at, name, colour in sorted(names):
         least = max(at + 4, least)

@@ -1,4 +1,4 @@
-"""SQS: what is delayed, what waits, what is in flight; oldest first, one crawl, one group."""
+"""Model SQS: delayed, visible and in-flight messages, oldest first, one crawl, one group."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Queue:
         self.in_flight_most = 0
 
     def send(self, outgoing_packs: Sequence[OutgoingPack]) -> None:
-        """Take packs, in batches of ten."""
+        """Accept packs, in batches of ten."""
         targets = sum(len(outgoing.pack.targets) for outgoing in outgoing_packs)
         requests = self._sizes.outgoing_chunks(targets, len(outgoing_packs))
         self._books.use(Term.SQS, Stage.SEND, requests)
@@ -48,14 +48,14 @@ class Queue:
                 self._visible.append((now_ms, outgoing.pack))
 
     def refresh(self) -> None:
-        """Show what is due."""
+        """Make due messages visible."""
         now_ms = self._kernel.time_ms
         while self._delayed and self._delayed[0][0] <= now_ms:
             due_ms, _, pack = heapq.heappop(self._delayed)
             self._visible.append((due_ms, pack))
 
     def receive(self, count: int) -> list[Pack]:
-        """Hand out a batch; the receives it takes, and the deletes that will follow, are billed."""
+        """Return a batch. Its receives and the later deletes are billed."""
         count = min(count, len(self._visible), IN_FLIGHT_MAX - self.in_flight)
         packs = [self._visible.popleft()[1] for _ in range(count)]
         self.in_flight += count
@@ -66,27 +66,27 @@ class Queue:
         return packs
 
     def delete(self, count: int) -> None:
-        """Forget messages that are done."""
+        """Delete processed messages."""
         self.in_flight -= count
 
     @property
     def visible(self) -> int:
-        """How many wait to be taken."""
+        """Number of visible messages."""
         return len(self._visible)
 
     @property
     def delayed(self) -> int:
-        """How many are held back."""
+        """Number of delayed messages."""
         return len(self._delayed)
 
     @property
     def oldest_ms(self) -> int:
-        """Since when the oldest that waits is there."""
+        """Time at which the oldest visible message became visible."""
         return self._visible[0][0]
 
     @property
     def next_ms(self) -> int | None:
-        """When the next one comes due."""
+        """Time at which the next message becomes visible."""
         return self._delayed[0][0] if self._delayed else None
 
 
@@ -97,6 +97,5 @@ class Port:
         self._queue = queue
 
     async def send(self, outgoing_packs: Sequence[OutgoingPack], *, express: bool) -> None:
-        """See the port `Queue`."""
         del express
         self._queue.send(outgoing_packs)

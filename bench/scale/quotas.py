@@ -1,4 +1,4 @@
-"""AWS's limits, as of November 2026, and how much of each a rate of pages takes.
+"""Define limits of AWS, as of November 2026, and the share of each that a rate of pages uses.
 
 Sources: docs.aws.amazon.com: lambda/latest/dg (gettingstarted-limits, services-sqs-scaling,
 scaling-behavior), AWSSimpleQueueService/…/quotas-queues, amazondynamodb/…/Limits and
@@ -20,9 +20,9 @@ LAMBDAS, MAPPING = 1_000, 1_000
 IN_FLIGHT = 120_000
 PUTS_A_PREFIX = 3_500
 LOG_CALLS = 5_000
-# A transaction holds an item for some milliseconds (assumed: 12), and another one is refused.
+# A transaction locks an item for some milliseconds (assumed: 12), and refuses others.
 TRANSACTIONS_AN_ITEM = 1_000 / 12
-# A transaction has a hundred actions, and the crawl's end closes all shards in one.
+# A transaction has a hundred actions, and the crawl's end closes all shards in one transaction.
 SHARDS_MOST = 98
 CRAWL_FRESH_S = 5
 SHARDS_DEFAULT = 16
@@ -30,7 +30,7 @@ SHARDS_DEFAULT = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
-    """What a rate of pages takes of a limit."""
+    """Use of a limit by a rate of pages."""
 
     what: str
     load: float
@@ -40,7 +40,6 @@ class Load:
 
     @property
     def share(self) -> float:
-        """How much of it."""
         return self.load / self.limit
 
 
@@ -53,7 +52,7 @@ def loads(
     shards: int,
     pages_shards: int,
 ) -> Iterator[Load]:
-    """List what a rate takes, by what a page took in the model."""
+    """Return the use of each limit by a rate, from the units of a page in the model."""
 
     def load(what: str, amount: float, limit: float, unit: str, remedy: str = "") -> Load:
         return Load(what=what, load=amount, limit=limit, unit=unit, remedy=remedy)

@@ -1,4 +1,4 @@
-"""Figures of runs as tables and plots: `docs/scale.md` between its marks, `docs/scale/*.svg`."""
+"""Write figures of runs as tables in `docs/scale.md` and plots in `docs/scale/*.svg`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SMOOTH = 6
 
 
 def render(figures: Figures, docs: Path) -> None:
-    """Draw what there are figures of, and write the tables into the page."""
+    """Draw available figures, and write the tables into the page."""
     page = docs / "scale.md"
     text = page.read_text()
     for name, rows in _tables(figures):
@@ -138,7 +138,7 @@ def _rate_rows(run: Mapping[str, Any]) -> list[list[str]]:
 
 
 def _quota_rows(run: Mapping[str, Any]) -> list[list[str]]:
-    """What a million pages a minute take, by what a page took of the whole fleet."""
+    """Return the use of limits by a million pages a minute."""
     rows = [["limit", "taken", "of", "share", "what to do"]]
     rate = run["pages_a_minute"] * PART
     found = loads(

@@ -1,4 +1,4 @@
-"""What is modelled: a crawl, a web, a fleet; and what is assumed of them."""
+"""Define scenarios: a crawl, a web, a fleet, and the assumptions about them."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from orbweaver.model.settings import Settings
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changes:
-    """Real decisions as they once were, or as they might be; none of them is how it is."""
+    """Decisions that differ from today's: earlier or possible ones. All are off by default."""
 
-    # A place among the requests of a container is taken before a slot of the host, not after.
+    # Take a place among a container's requests before a slot of the host, not after.
     room_before_slot: bool = False
-    # Every pack is committed by itself, as it once was.
+    # Commit every pack by itself, as earlier versions did.
     commit_each: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Web:
-    """Hosts and what they answer, with heavy tails."""
+    """Hosts and their responses, with heavy tails."""
 
     hosts: int = 1_000
     pages: int = 100_000
-    # Pages of hosts by Zipf's law with this exponent; 0: all alike. `giant` is one host's share.
+    # Pages of hosts by Zipf's law with this exponent; 0: all equal. `giant` is one host's share.
     zipf: float = 0.8
     giant: float = 0.0
     latency_ms: int = 250
@@ -42,7 +42,7 @@ class Web:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fleet:
-    """Workers and who feeds them (docs: services-sqs-scaling)."""
+    """Workers, and the event source that gives them messages (AWS docs: services-sqs-scaling)."""
 
     workers_max: int = 1_000
     workers_first: int = 5
@@ -54,8 +54,8 @@ class Fleet:
     # Assumed: CPU of a whole virtual CPU (1,769 MB), for a page with its request and for a pack.
     page_cpu_ms: float = 4.0
     pack_cpu_ms: float = 20.0
-    # Measured: 0.76 to 1.01 s of CPU until a worker of a compiled asset can take messages, which
-    # it does in the init phase, on a whole virtual CPU. Without bytecode it takes 1.9 to 2.4 s.
+    # Measured: a worker of a compiled asset takes 0.76 to 1.01 s of CPU to start, in the init
+    # phase on a whole virtual CPU. Without bytecode it takes 1.9 to 2.4 s.
     cold_start_ms: int = 900
     recall_ms: int = 10
     settle_ms: int = 80
@@ -73,13 +73,13 @@ class Scenario:
     changes: Changes = field(default_factory=Changes)
     delay_ms: int = 1_000
     shards: int = 16
-    # How much of each host is on the queue at the beginning; the rest is found by links.
+    # Share of each host that is queued at the start; links find the rest.
     known: float = 0.0
-    # When it is cut off, if it has not ended by then.
+    # Time limit of the run.
     minutes: float = 60.0
 
     def of_stack(self) -> Settings:
-        """Settings as the stack gives them to its worker."""
+        """Return the settings that the stack gives to its worker."""
         return replace(
             self.settings,
             waits_billed="yes",

@@ -1,6 +1,6 @@
-"""A pack's visit: what `worker.fetch_pack` and its handlers do, without bodies, in the same order.
+"""Model a pack's visit: the steps of `worker.fetch_pack` in the same order, without bodies.
 
-The pacer, the host's health, what an answer means, retries and the result are the real ones.
+Pacer, host health, verdicts on responses, retries and results are the real ones.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ CPU_FULL_MB = 1_769
 
 
 class Container:
-    """An execution environment: what it remembers, its CPU, its requests under way."""
+    """An execution environment: its memory, CPU and open requests."""
 
     def __init__(self, model: Model) -> None:
         self.model = model
@@ -64,16 +64,16 @@ class Container:
         self.novelty = Novelty()
 
     async def think(self, cpu_ms: float) -> None:
-        """Use the CPU, one after the other."""
+        """Use the CPU, one coroutine after the other."""
         kernel = self.model.kernel
         self.cpu_free_ms = max(self.cpu_free_ms, float(kernel.time_ms)) + cpu_ms * self.slower
         await kernel.until(round(self.cpu_free_ms))
 
 
 class Seen:
-    """How many URLs of each host a container knows to be claimed: `SeenUrls`, by numbers.
+    """Number of claimed URLs per host that a container knows: `SeenUrls`, as numbers.
 
-    What is known is not asked for again, so no URL is in both generations.
+    Known URLs are not looked up again, so no URL is in both generations.
     """
 
     def __init__(self, kernel: Kernel) -> None:
@@ -84,13 +84,11 @@ class Seen:
         self._since_ms = 0
 
     def of(self, host: Host) -> int:
-        """Say how many of a host's URLs it knows."""
         if self._kernel.time_ms - self._since_ms >= 2 * GENERATION_MS:
             return 0
         return min(host.found, self._newer[host.name] + self._older[host.name])
 
     def add(self, host: Host, urls: int) -> None:
-        """Remember that many more."""
         now_ms = self._kernel.time_ms
         age_ms = now_ms - self._since_ms
         if self._newer_urls >= GENERATION_URLS_MAX or age_ms >= GENERATION_MS:
@@ -102,7 +100,7 @@ class Seen:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Walk:
-    """One host's URLs of a pack that the visit has still to request."""
+    """URLs of one host in a pack that the visit still has to request."""
 
     host: Host
     queue: deque[Target]
@@ -112,7 +110,7 @@ class _Walk:
 
 
 class Visit:
-    """One pack's stay."""
+    """The visit of one pack."""
 
     def __init__(
         self, container: Container, pack: Pack, until_ms: int, *, early: bool = False
@@ -127,18 +125,18 @@ class Visit:
         self.recorded = 0
         self.body_bytes = 0
         self.links_read = 0.0
-        # What is learned of hosts' claims once the pack is committed, and links that were sought.
+        # Claims to learn once the pack is committed, and links that were looked up.
         self.learned: defaultdict[str, float] = defaultdict(float)
         self.sought = 0.0
         self._asking: Callable[[], None] = lambda: None
 
     @property
     def standing(self) -> PackPlace:
-        """Where the pack comes from."""
+        """Return the place of the pack."""
         return standing_of(self.pack)
 
     async def go(self) -> None:
-        """Bring every target to an outcome, or to coming back; all hosts at once."""
+        """Bring every target to an outcome or a return, for all hosts at once."""
         hosts: defaultdict[str, list[Target]] = defaultdict(list)
         for target in self.pack.targets:
             hosts[host_of(target.url)].append(target)
@@ -176,7 +174,7 @@ class Visit:
             await self._walk(host, targets, delay_ms)
 
     async def _robots(self, host: Host) -> RobotsEntry | int:
-        """What robots.txt says, or when to come back."""
+        """Return the robots.txt of a host, or the time to return."""
         kernel, view = self.model.kernel, self.container.view
         state = await view.look(host.name)
         if state.blocked_until_ms > kernel.time_ms:
@@ -198,7 +196,7 @@ class Visit:
         return entry
 
     async def _walk(self, host: Host, targets: list[Target], delay_ms: int) -> None:
-        """Request one host's targets in turn, each in its slot."""
+        """Request the targets of one host in turn, each in its slot."""
         container, kernel = self.container, self.model.kernel
         asking = container.asking.setdefault(host.name, Gate(kernel, 1))
         more = {"wait_limit": container.waiting_visits, "lined": not self.pack.place}
@@ -309,14 +307,14 @@ class Visit:
         self._end(host, target, str(verdict.reason))
 
     def _read(self, host: Host, target: Target, answer: Response | Failure) -> None:
-        """Take over a page's links; those that were known before may have to be looked up."""
+        """Process the links of a page; links that were known before may need a look-up."""
         web = self.model.web
         self.body_bytes += answer.received
         new = web.links_from(host)
         for place in new:
             url = f"{host.name}/{place}"
             self.result.link(Target(url=url, depth=target.depth + 1, referrer=target.url))
-        # Of those that are old, a container knows the part that it has seen itself, or was handed.
+        # A container knows the old links that it has seen itself or read from a file.
         seen = self.container.seen.of(host)
         known = max(seen, self.container.host_claims.of(host))
         old = max(0, min(host.found, web.plan.links) - len(new))

@@ -1,4 +1,4 @@
-"""The web: hosts of all sizes, what they answer and when; who asks too soon is noted."""
+"""Model the web: hosts of all sizes, their responses, latencies and early requests."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 SLOW_FACTOR = 20
 STRICT_SHARE = 0.02
 BYTES_A_MS = 2_000
-TIMEOUTS_SHARE = 0.1  # as many as that, beside answers of 500
-REFUSED_SHARE = 0.5  # of dead hosts: the rest lets us wait
+TIMEOUTS_SHARE = 0.1  # as a share of the responses of 500
+REFUSED_SHARE = 0.5  # of dead hosts; the others never respond
 NO_HEADERS: dict[str, str] = {}
 OK, MISSING, BUSY, BROKEN = 200, 404, 429, 500
 
 
 class Host:
-    """One host: its pages, which of them were found and have ended, and when it was asked."""
+    """One host: its pages, found and ended ones, and the time of its last request."""
 
     __slots__ = (
         "asked_at_ms", "asks", "base_ms", "dead_from_ms", "ended", "found", "name", "pages",
@@ -75,7 +75,7 @@ class Web:
     def ask(
         self, host: Host, now_ms: int, delay_ms: int, total_ms: int
     ) -> tuple[Response | Failure, int]:
-        """Ask a host: its answer, and how long that takes."""
+        """Request a host; return its response and its duration."""
         if now_ms - host.asked_at_ms < delay_ms:
             host.too_soon += 1
         host.asked_at_ms = now_ms

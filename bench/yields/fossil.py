@@ -118,7 +118,7 @@ def _short(name: str) -> str:
 
 
 def _truth(repository: Path, files: frozenset[str], aliases: dict[str, str]) -> Truth:
-    """Read the digests of files at all revisions, check-ins and tickets from the repository."""
+    """Read the digests of check-ins, tickets and all revisions of files from the repository."""
     with contextlib.closing(sqlite3.connect(repository)) as database:
         contents = database.execute(
             "SELECT uuid, name FROM mlink JOIN blob ON rid = fid JOIN filename USING (fnid)"

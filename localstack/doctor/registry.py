@@ -48,9 +48,9 @@ PROBES = (
 
 
 def checks(stack: own.Own) -> tuple[Check, ...]:
-    """Return all checks.
+    """Return all checks in order.
 
-    Those that need a stack are between deployment and removal of the doctor's own.
+    Checks that need a stack come between those that deploy and remove the doctor's own stack.
     """
     first, last = own.checks(stack)
     return (*account.CHECKS, first, account.PREPARED, *READING, *PROBES, last)

@@ -1,15 +1,15 @@
 """Choice of a command's stack, and its settings.
 
 Rules
-- `--port` names a stack on this machine, and `--target` names local or aws. Without both the order
-  is: the endpoint in the environment, a stack that runs on this machine, the AWS account of the
-  environment. If several run and none is named, a note reports the chosen one.
-- The region comes from `--region`, `AWS_REGION`, `AWS_DEFAULT_REGION` or the profile, in this
-  order. Both variables are set to it for every client. Without a region the command fails.
-- The names of a stack's resources are its outputs. Its limits are the variables of its worker, so
-  that records are read where that worker writes them.
-- A stack on this machine may crawl servers of this machine without a new deployment. It reaches
-  only servers that the seeds name (model/redacted_names.py), and never the emulator.
+- `--port` names a stack on this machine. Otherwise `--target` is `local` or `aws`. Without both,
+  the first of these is used: the endpoint in the environment, a stack that runs on this machine,
+  the AWS account of the environment. If several stacks run, a note reports the chosen one.
+- The region is the first of `--region`, `AWS_REGION`, `AWS_DEFAULT_REGION` and the profile's. The
+  command sets both variables to it, so that every client uses it. Without a region it fails.
+- The stack's outputs contain the names of its resources. The environment of its worker contains its
+  limits, so that commands read records where that worker writes them.
+- A stack on this machine can always crawl servers of this machine, without a new deployment. Of
+  these it reaches only servers that the seeds name (model/redacted_names.py), never the emulator.
 """
 
 from __future__ import annotations

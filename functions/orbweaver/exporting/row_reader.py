@@ -44,7 +44,7 @@ class RowReader:
     async def rows(
         self, scope: ExportScope, unit: Unit, progress: UnitProgress, cut: Cut
     ) -> AsyncGenerator[Row, None]:
-        """Yield all rows of a unit after its progress, in order."""
+        """Yield the rows of a unit in order, from the saved position on."""
         asked: deque[asyncio.Task[Row]] = deque()
         try:
             async with aclosing(self._records(scope, unit, progress, cut)) as records:

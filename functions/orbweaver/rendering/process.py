@@ -143,7 +143,7 @@ class BrowserProcess:
             shutil.rmtree(self.folder, ignore_errors=True)
 
     def _members(self) -> Iterator[tuple[int, bytes]]:
-        """Yield the processes of the group and those that name its folder, with their commands."""
+        """Yield processes of the browser: its process group, and commands with its folder."""
         name = os.fsencode(self.folder)
         for process in _processes():
             with contextlib.suppress(OSError, IndexError, ValueError):

@@ -439,9 +439,9 @@ class Holder:
         self._settings = settings
 
     async def hold(self, held: Sequence[tuple[Delivery, Held]]) -> list[str]:
-        """Send messages again, or move them to the dead letters.
+        """Put messages back on the queue for later, or move them to the dead letters.
 
-        Return the ids of failed messages.
+        Returns the ids of messages for which this failed.
         """
         failed: list[str] = []
         lanes: dict[bool, list[tuple[Delivery, WaitingMessage]]] = {}

@@ -398,5 +398,5 @@ def _free_s(outgoing: Sequence[OutgoingPack], hosts: Sequence[str]) -> dict[str,
 
 
 def _copy(pack_id: str) -> str:
-    """Return the name of a delivery that finds its pack committed, or gives it up."""
+    """Return the lease name of a delivery that only settles or gives up its pack."""
     return f"copy/{pack_id}"

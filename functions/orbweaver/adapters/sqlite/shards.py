@@ -46,7 +46,7 @@ def close_shard(
     rest: Counts,
     kept_s: int,
 ) -> None:
-    """Close a shard read in this transaction, and add the last counts."""
+    """Close a shard that this transaction has read, after adding the last counts to it."""
     total, commits = _sum(shard, rest), shard.commits
     write_shard(db, crawl, number, total, kept_s, commits=commits, closed=True)
 

@@ -128,7 +128,7 @@ def _decision(ruling: Ruling, target: str, agent: str) -> dict[str, Any]:
 
 
 def canonical(reference: str, base: str | None = None) -> str:
-    """Return the canonical URL; raises UsageError."""
+    """Return the canonical form of a typed URL. Raises UsageError if there is none."""
     try:
         return canonicalize(reference, base)
     except ValueError as error:
