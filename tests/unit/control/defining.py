@@ -1,4 +1,4 @@
-"""A definition with every key, and what does not fit in others."""
+"""A definition with every key, and a helper that lists the problems of a document."""
 
 from __future__ import annotations
 
@@ -60,7 +60,6 @@ DOCUMENT: dict[str, Any] = {
 
 
 def problems(document: object, lines: str | None = None) -> dict[str, str]:
-    """Name what does not fit, by key."""
     with pytest.raises(DefinitionError) as caught:
         parse(document, lines)
     return {problem.path: problem.text for problem in caught.value.problems}

@@ -1,4 +1,4 @@
-"""Starting and looking at crawls, over the memory adapters."""
+"""Starting and inspecting crawls, over the memory adapters."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from tests.memory.world import ShardItem, open_gate
 from tests.unit.control_stage import NOW_MS, PLAN, SEED, Killed, Stage, kill_at
 
 
-async def test_start_creates_the_crawl_and_sends_its_seeds() -> None:
-    """The definition stands before the seeds are sent, and says how many messages to await."""
+async def test_start_creates_crawl_and_sends_its_seeds() -> None:
+    """The crawl is created first and stores how many seed messages to expect."""
     stage = Stage()
     plan = CrawlSpec(seeds=tuple(f"{SEED}{place}" for place in range(150)))
     crawl = await stage.control.start(plan)
@@ -36,15 +36,13 @@ async def test_start_creates_the_crawl_and_sends_its_seeds() -> None:
     assert [mail.express for mail in stage.world.sent] == [False, False]
 
 
-async def test_an_express_crawl_goes_by_the_express_queue() -> None:
-    """Priority high sends the seeds past other crawls."""
+async def test_start_of_high_priority_crawl_uses_express_queue() -> None:
     stage = Stage()
     await stage.control.start(replace(PLAN, express=True))
     assert [mail.express for mail in stage.world.sent] == [True]
 
 
-async def test_a_plan_that_does_not_fit_leaves_nothing_behind() -> None:
-    """Nothing is created or sent for a seed that is no URL."""
+async def test_start_of_invalid_plan_creates_and_sends_nothing() -> None:
     stage = Stage()
     with pytest.raises(PlanError, match=r"'x' cannot be crawled"):
         await stage.control.start(CrawlSpec(seeds=(SEED, "x")))
@@ -53,8 +51,8 @@ async def test_a_plan_that_does_not_fit_leaves_nothing_behind() -> None:
 
 
 @pytest.mark.parametrize("moment", range(1, 7))
-async def test_a_start_that_died_is_completed_by_starting_again(moment: int) -> None:
-    """Wherever a start dies, the same start completes it with the same messages."""
+async def test_start_repeated_after_crash_completes_it(moment: int) -> None:
+    """The crash may come at any effect. The repeated start sends the same messages."""
     whole, stage = Stage(), Stage(gate=kill_at(moment))
     await whole.control.start(replace(PLAN, id="run-1"))
     with pytest.raises(Killed):
@@ -63,15 +61,14 @@ async def test_a_start_that_died_is_completed_by_starting_again(moment: int) -> 
     stage.clock.at_ms += 5_000
     crawl = await stage.control.start(replace(PLAN, id="run-1"))
     bodies = {mail.body for mail in stage.world.sent}
-    if moment > 3:  # it was created before it died, so it stands as it was
+    if moment > 3:  # created before the crash, so it keeps its state
         assert crawl.started_at_ms == NOW_MS
         assert bodies == {mail.body for mail in whole.world.sent}
     assert len(bodies) == 1
     assert {message.id for message in stage.sent()} == {whole.sent()[0].id}
 
 
-async def test_starting_again_what_has_begun_sends_nothing() -> None:
-    """Once the books say that the seeds were taken in, a repeated start is only an answer."""
+async def test_start_repeated_after_first_page_sends_nothing() -> None:
     stage = Stage()
     crawl = await stage.control.start(replace(PLAN, id="run-1"))
     stage.count(crawl, seeds=1)
@@ -82,8 +79,7 @@ async def test_starting_again_what_has_begun_sends_nothing() -> None:
 
 
 @pytest.mark.parametrize("other", [{"seeds": (f"{SEED}x",)}, {"delay_ms": 5}, {"name": "other"}])
-async def test_an_id_is_not_given_twice(other: dict[str, Any]) -> None:
-    """An id that belongs to a crawl with other seeds or options is refused."""
+async def test_start_with_taken_id_and_other_plan_is_refused(other: dict[str, Any]) -> None:
     stage = Stage()
     await stage.control.start(replace(PLAN, id="run-1"))
     with pytest.raises(Conflict, match="'run-1' belongs to a crawl with other seeds or options"):
@@ -91,8 +87,8 @@ async def test_an_id_is_not_given_twice(other: dict[str, Any]) -> None:
     assert len(stage.world.sent) == 1
 
 
-async def test_a_crawl_of_the_same_second_has_an_id_of_its_own() -> None:
-    """A short crawl may have ended by then, or its name may be another's; twice asked is one."""
+async def test_start_within_same_second_gets_another_id() -> None:
+    """The first crawl may have ended by then, or its name may belong to another crawl."""
     stage = Stage()
     first = await stage.control.start(PLAN)
     assert await stage.control.start(PLAN) == first
@@ -104,8 +100,8 @@ async def test_a_crawl_of_the_same_second_has_an_id_of_its_own() -> None:
     assert await stage.control.start(PLAN) == again
 
 
-async def test_two_starts_of_one_key_at_once_are_one_crawl() -> None:
-    """Whoever comes second finds the first one's crawl, at whichever effect they meet."""
+async def test_start_twice_at_once_with_one_key_creates_one_crawl() -> None:
+    """The second start may meet the first one at any of its effects."""
     stage = Stage()
 
     async def hand_over(_effect: str, _moment: Moment) -> None:
@@ -121,8 +117,8 @@ async def test_two_starts_of_one_key_at_once_are_one_crawl() -> None:
     assert len({message.id for message in stage.sent()}) == 1
 
 
-async def test_a_key_stands_for_one_plan() -> None:
-    """Under any name, and as long as the crawl is kept; another key is another crawl."""
+async def test_start_with_used_key_and_other_plan_is_refused() -> None:
+    """A key identifies one plan, whatever its name, for as long as the crawl is kept."""
     stage = Stage()
     crawl = await stage.control.start(PLAN, "order 1")
     stage.clock.at_ms += DAY_MS
@@ -134,8 +130,7 @@ async def test_a_key_stands_for_one_plan() -> None:
     assert (await stage.control.start(PLAN, "order 2")).id != crawl.id
 
 
-async def test_a_create_without_a_trace_is_a_conflict() -> None:
-    """A crawl that is taken and yet cannot be read is not started."""
+async def test_start_with_unreadable_existing_crawl_is_conflict() -> None:
     stage = Stage()
 
     async def forget(effect: str, moment: Moment) -> None:
@@ -148,8 +143,7 @@ async def test_a_create_without_a_trace_is_a_conflict() -> None:
         await stage.control.start(PLAN)
 
 
-async def test_a_crawl_is_found_by_id_name_or_age() -> None:
-    """An id means itself, a name its newest run, and nothing the newest run of all."""
+async def test_find_by_id_name_or_nothing_returns_newest_run() -> None:
     stage = Stage()
     ids = []
     for name in ("shop", "news", "shop"):
@@ -163,8 +157,7 @@ async def test_a_crawl_is_found_by_id_name_or_age() -> None:
     assert [crawl.id for crawl in await control.crawls()] == ids[::-1]
 
 
-async def test_an_unknown_crawl_is_answered_with_the_nearest_one() -> None:
-    """A mistyped id is not found, and the one that was meant is named."""
+async def test_find_of_unknown_crawl_suggests_nearest_name() -> None:
     stage = Stage()
     with pytest.raises(UnknownCrawl, match="no crawl yet"):
         await stage.control.find()
@@ -175,8 +168,7 @@ async def test_an_unknown_crawl_is_answered_with_the_nearest_one() -> None:
         await stage.control.find("bokshop")
 
 
-async def test_status_is_the_crawl_and_its_books() -> None:
-    """Counters are added up over all shards, and time stands still once the crawl has ended."""
+async def test_status_sums_counters_and_stops_clock_at_end() -> None:
     stage = Stage()
     crawl = await stage.control.start(PLAN)
     stage.world.shards[crawl.id, 3] = ShardItem(counts={"claimed": 2, "fetched": 1})
@@ -188,8 +180,7 @@ async def test_status_is_the_crawl_and_its_books() -> None:
     assert (await stage.control.status()).elapsed_ms == 2_000
 
 
-async def test_pages_are_read_over_all_days_of_a_crawl() -> None:
-    """Pages of other crawls are left out, and so are other outcomes and those beyond the limit."""
+async def test_pages_of_crawl_are_listed_over_all_days() -> None:
     stage = Stage()
     crawl = await stage.control.start(replace(PLAN, id="a"))
     mine = [stage.put("a", f"{SEED}{n}", NOW_MS + n * DAY_MS // 4) for n in range(12)]
@@ -204,8 +195,8 @@ async def test_pages_are_read_over_all_days_of_a_crawl() -> None:
     assert len([one async for one in control.pages(crawl, limit=0)]) == 0
 
 
-async def test_a_page_is_found_on_its_newest_day() -> None:
-    """The newest record of a URL wins, from whichever crawl; within a day all are shown."""
+async def test_page_lookup_returns_newest_day() -> None:
+    """The newest record of a URL counts, from any crawl. All records of that day are returned."""
     stage = Stage()
     for name in ("a", "b", "c"):
         await stage.control.start(replace(PLAN, id=name))
@@ -213,7 +204,7 @@ async def test_a_page_is_found_on_its_newest_day() -> None:
     stage.put("a", f"{SEED}x", NOW_MS)
     second = stage.put("b", f"{SEED}x", NOW_MS + DAY_MS)
     third = stage.put("c", f"{SEED}x", NOW_MS + DAY_MS + 5)
-    for number in range(50):  # neighbours in all shards, before and behind
+    for number in range(50):  # neighbours in all shards, before and after
         stage.put("b", f"{SEED}{number}", NOW_MS + DAY_MS)
     assert await stage.control.page("HTTPS://EXAMPLE.COM/x#y") == (third, second)
     only = await stage.control.find("b")
@@ -223,8 +214,8 @@ async def test_a_page_is_found_on_its_newest_day() -> None:
         await stage.control.page("x")
 
 
-async def test_a_page_is_found_under_each_crawls_own_url() -> None:
-    """A crawl that strips other parameters has another URL for the same page."""
+async def test_page_lookup_uses_canonical_url_of_each_crawl() -> None:
+    """Crawls may strip different parameters, so one page may have several URLs."""
     stage = Stage()
     url = f"{SEED}x?utm_id=1&ref=2"
     await stage.control.start(replace(PLAN, id="usual"))
@@ -238,8 +229,7 @@ async def test_a_page_is_found_under_each_crawls_own_url() -> None:
     assert set(await stage.control.page(longer)) == {usual, own}
 
 
-async def test_records_past_their_retention_are_not_looked_for() -> None:
-    """A crawl without an end is asked only for the days whose records are kept."""
+async def test_page_lookup_skips_days_past_retention() -> None:
     stage = Stage()
     stage.world.crawls["default"] = default_crawl(NOW_MS - 400 * DAY_MS)
     days: list[str] = []
@@ -253,11 +243,10 @@ async def test_records_past_their_retention_are_not_looked_for() -> None:
     assert len(days) == 31
 
 
-# --- hosts and what was left out ----------------------------------------------------------------
+# --- hosts and omitted links --------------------------------------------------------------------
 
 
-async def test_hosts_are_those_that_the_books_count_and_others_that_are_asked_for() -> None:
-    """In the order of the references, then those that were named; each once."""
+async def test_hosts_lists_counted_hosts_then_requested_ones() -> None:
     stage = Stage()
     other = "https://other.example"
     crawl = await stage.control.start(
@@ -276,8 +265,8 @@ async def test_hosts_are_those_that_the_books_count_and_others_that_are_asked_fo
         await stage.control.hosts("shop", ["a b"])
 
 
-async def test_hosts_of_a_crawl_of_an_older_version_are_named() -> None:
-    """Where the books count none, the first ones are shown without counts."""
+async def test_hosts_of_crawl_of_older_version_have_no_counts() -> None:
+    """Older versions did not count hosts, so the first ones are listed without counts."""
     stage = Stage()
     crawl = await stage.control.start(PLAN)
     stage.world.crawls[crawl.id] = replace(crawl, hosts_counted=())
@@ -285,8 +274,7 @@ async def test_hosts_of_a_crawl_of_an_older_version_are_named() -> None:
     assert (view.host, view.claimed) == ("https://example.com", None)
 
 
-async def test_a_report_says_what_was_left_out() -> None:
-    """Counts of the books, examples of records and of what workers kept."""
+async def test_report_of_omitted_links_has_counts_and_examples() -> None:
     stage = Stage()
     crawl = await stage.control.start(replace(PLAN, id="run-1"))
     counts = {"failed.dns": 2, "skipped.cancelled": 4, "refused.scope": 9}
@@ -311,8 +299,8 @@ async def test_a_report_says_what_was_left_out() -> None:
     assert report.crawl == crawl
 
 
-async def test_a_report_says_where_the_requests_went() -> None:
-    """By all records, or by so many as it may look at; then it says that there are more."""
+async def test_report_of_requests_reads_bounded_number_of_records() -> None:
+    """It reports if there are more records."""
     stage = Stage()
     crawl = await stage.control.start(replace(PLAN, id="run-1"))
     stage.count(crawl, claimed=30, nanodollars=3_000_000)
@@ -332,8 +320,8 @@ async def test_a_report_says_where_the_requests_went() -> None:
     assert not exact.unread
 
 
-async def test_a_run_knows_what_the_one_before_came_to() -> None:
-    """Where both are alike and the first one's claims do not hold any more; as of its start."""
+async def test_run_is_compared_with_comparable_run_before_it() -> None:
+    """Only an ended run with the same plan counts, as of the start of this run."""
     stage = Stage()
     plan = replace(PLAN, window_s=60)
     first = await stage.control.start(replace(plan, id="run-1"))
@@ -350,7 +338,7 @@ async def test_a_run_knows_what_the_one_before_came_to() -> None:
     assert third.pages_before is None  # run-2 has not ended
     del stage.world.crawls["run-2"]
     again = await stage.control.start(replace(plan, id="run-4"))
-    assert again.pages_before is None  # run-3 has not, either
+    assert again.pages_before is None  # run-3 has not ended either
     del stage.world.crawls["run-3"], stage.world.crawls["run-4"]
     compared = await stage.control.start(replace(plan, id="run-5"))
     assert compared.pages_before == 9

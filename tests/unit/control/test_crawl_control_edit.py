@@ -1,4 +1,4 @@
-"""Changing crawls while they run, over the memory adapters."""
+"""Editing crawls while they run, over the memory adapters."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ from tests.unit.stage import SITE, html
 from tests.unit.stage import Stage as Site
 
 
-async def test_an_edit_is_written() -> None:
-    """Limits, pace and patterns change, of a crawl that runs and of one that is paused."""
+async def test_edit_of_running_or_paused_crawl_is_stored() -> None:
     stage = Stage()
     crawl = await stage.control.start(replace(PLAN, pages_max=10))
     changes = {"limits": {"pages": 20}, "politeness": {"delay": "3s"}}
@@ -30,16 +29,14 @@ async def test_an_edit_is_written() -> None:
     assert (edited.state, edited.exclude, edited.edits) == (State.PAUSED, ("/x",), 2)
 
 
-async def test_an_edit_that_changes_nothing_writes_nothing() -> None:
-    """The same again is done already."""
+async def test_edit_without_change_writes_nothing() -> None:
     stage = Stage()
     crawl = await stage.control.start(PLAN)
     assert await stage.control.edit(crawl.id, {"limits": {"depth": crawl.depth_max}}) == crawl
     assert stage.world.crawls[crawl.id] == crawl
 
 
-async def test_what_does_not_fit_leaves_the_crawl_as_it_is() -> None:
-    """All or nothing: what would have fitted beside it is not written either."""
+async def test_edit_with_one_invalid_value_changes_nothing() -> None:
     stage = Stage()
     crawl = await stage.control.start(PLAN)
     with pytest.raises(DefinitionError, match="name: it cannot change"):
@@ -51,8 +48,7 @@ async def test_what_does_not_fit_leaves_the_crawl_as_it_is() -> None:
     ("state", "words"),
     [(State.STOPPING, "it ends when"), (State.FINISHED, "finished: start it again")],
 )
-async def test_what_has_ended_is_not_edited(state: State, words: str) -> None:
-    """A crawl that drains or has ended stays what it was; what can be done is said."""
+async def test_edit_of_draining_or_ended_crawl_is_refused(state: State, words: str) -> None:
     stage = Stage()
     crawl = await stage.control.start(PLAN)
     stage.world.crawls[crawl.id] = ended = replace(crawl, state=state)
@@ -63,8 +59,7 @@ async def test_what_has_ended_is_not_edited(state: State, words: str) -> None:
         await stage.control.edit("nobody", {"limits": {"depth": 1}})
 
 
-async def test_an_edit_undoes_nothing_that_came_in_between() -> None:
-    """A pause stays a pause, and another's edit of something else stays, too."""
+async def test_edit_keeps_concurrent_pause_and_other_edit() -> None:
     stage = Stage()
     crawl = await stage.control.start(PLAN)
     others = [
@@ -78,15 +73,14 @@ async def test_an_edit_undoes_nothing_that_came_in_between() -> None:
 
     stage.gate = interfere
     edited = await stage.control.edit(crawl.id, {"politeness": {"delay": 0}})
-    # The second one is gone with the first write; what it stands for was edited before.
+    # The first write removes the second key, whose value was edited before.
     assert not others
     assert edited.delay_ms == 0
     assert stage.world.crawls[crawl.id].delay_ms == 0
     assert stage.world.crawls[crawl.id].state is State.PAUSED
 
 
-async def test_a_crawl_that_ends_meanwhile_is_not_edited() -> None:
-    """Whoever comes too late is told so."""
+async def test_edit_of_crawl_that_ends_meanwhile_is_refused() -> None:
     stage = Stage()
     crawl = await stage.control.start(PLAN)
 
@@ -99,8 +93,7 @@ async def test_a_crawl_that_ends_meanwhile_is_not_edited() -> None:
         await stage.control.edit(crawl.id, {"limits": {"depth": 1}})
 
 
-async def test_edits_without_end_are_given_up() -> None:
-    """Where somebody else is always first, that is said, and nobody waits for ever."""
+async def test_edit_that_always_loses_race_gives_up() -> None:
     stage = Stage()
     crawl = await stage.control.start(PLAN)
     number = 0
@@ -116,8 +109,8 @@ async def test_edits_without_end_are_given_up() -> None:
         await stage.control.edit(crawl.id, {"limits": {"depth": 1}})
 
 
-async def test_a_lowered_budget_is_shared_as_the_books_stand() -> None:
-    """What each shard has claimed it keeps; what is left is shared."""
+async def test_edit_of_budget_shares_out_unclaimed_rest() -> None:
+    """Each shard keeps what it has claimed."""
     stage = Stage()
     crawl = await stage.control.start(PLAN)
     stage.world.shards[crawl.id, 3] = ShardItem(counts={"claimed": 50})
@@ -126,8 +119,7 @@ async def test_a_lowered_budget_is_shared_as_the_books_stand() -> None:
     assert sum(map(edited.shard_quota, range(edited.shards))) == 60
 
 
-async def test_the_same_start_is_the_same_crawl_after_an_edit() -> None:
-    """What was asked for is not changed by what became of it."""
+async def test_start_repeated_after_edit_finds_same_crawl() -> None:
     stage = Stage()
     plan = replace(PLAN, id="run-1")
     crawl = await stage.control.start(plan)
@@ -137,7 +129,7 @@ async def test_the_same_start_is_the_same_crawl_after_an_edit() -> None:
         await stage.control.start(replace(plan, delay_ms=0))
 
 
-# --- what workers make of it --------------------------------------------------------------------
+# --- effect on workers --------------------------------------------------------------------------
 
 SITE_PLAN = replace(
     PLAN, id="site-1", name="site", delay_ms=0, obey_robots=False, seeds=(f"{SITE}/",)
@@ -145,7 +137,7 @@ SITE_PLAN = replace(
 
 
 async def crawling(pages_max: int | None) -> tuple[Site, Control, Crawl]:
-    """Have a crawl read its first page, and stop there."""
+    """Run a crawl until it has read its first page."""
     site = Site()
     site.web.put(f"{SITE}/", html("/a", "/b", "/c"))
     site.web.put(f"{SITE}/a", html("/b", "/d", "/e"))
@@ -159,14 +151,14 @@ async def crawling(pages_max: int | None) -> tuple[Site, Control, Crawl]:
         settings=site.settings,
     )
     crawl = await control.start(replace(SITE_PLAN, pages_max=pages_max))
-    for _ in range(2):  # its seeds, its first page
+    for _ in range(2):  # the seeds and the first page
         for message in site.sent():
             assert await site.deliver(message) == []
     return site, control, crawl
 
 
-async def test_a_raised_budget_holds_for_what_is_found_from_then_on() -> None:
-    """A container that had seen the old one used up goes on, with the best of what waits."""
+async def test_raised_budget_applies_to_links_found_later() -> None:
+    """A container that saw the old budget used up continues with the best waiting links."""
     site, control, crawl = await crawling(pages_max=2)
     assert site.counts(crawl)["late_links"] == 2
     await control.edit(crawl.id, {"limits": {"pages": 4}})
@@ -179,10 +171,10 @@ async def test_a_raised_budget_holds_for_what_is_found_from_then_on() -> None:
     assert (ended.state, ended.stop) == (State.FINISHED, Stop.MAX_PAGES)
 
 
-# With a limit of its own it tries one of the three links, as it knows nothing of their kind.
+# Its own limit lets it try one of the three links, because it knows nothing about their kind.
 @pytest.mark.parametrize(("pages_max", "claimed"), [(20, 2), (None, 4)])
-async def test_a_lowered_budget_lets_nothing_more_in(pages_max: int | None, claimed: int) -> None:
-    """What was claimed stays and is asked for; nothing is claimed beyond it."""
+async def test_lowered_budget_admits_no_new_links(pages_max: int | None, claimed: int) -> None:
+    """Links claimed before the edit are still requested."""
     site, control, crawl = await crawling(pages_max=pages_max)
     assert site.counts(crawl)["claimed"] == claimed
     await control.edit(crawl.id, {"limits": {"pages": claimed - 1}})

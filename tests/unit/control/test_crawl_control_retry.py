@@ -1,4 +1,4 @@
-"""Asking again for what failed in a crawl, over the memory adapters and a small web."""
+"""Retrying the failed URLs of a crawl, over the memory adapters and a small site."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SMALL = CrawlSpec(
 
 
 async def crawled(plan: CrawlSpec = SMALL) -> tuple[Stage, Control]:
-    """Crawl a site at whose pages some links are broken, to the end."""
+    """Crawl a site with broken links to the end."""
     stage = Stage()
     stage.web.put(HOME, html("/a", "/busy", "/gone"))
     stage.web.put(f"{SITE}/a", html("/busy", "/late"))
@@ -40,7 +40,7 @@ async def crawled(plan: CrawlSpec = SMALL) -> tuple[Stage, Control]:
 
 
 def asked(stage: Stage, run: Crawl) -> dict[str, tuple[str, int, int]]:
-    """Say of each URL of a run how it ended, how deep it lay, and at which attempt."""
+    """Return outcome, depth and attempt of each URL of a run."""
     return {
         record.url.removeprefix(SITE): (str(record.reason), record.depth, record.attempt)
         for record in stage.world.pages.values()
@@ -48,8 +48,8 @@ def asked(stage: Stage, run: Crawl) -> dict[str, tuple[str, int, int]]:
     }
 
 
-async def test_what_failed_is_asked_for_again_and_nothing_else() -> None:
-    """Within the window, as deep as it lay, from the first attempt; its new links are followed."""
+async def test_retry_requests_failed_urls_and_follows_new_links() -> None:
+    """Failed URLs keep their depth and start again at the first attempt."""
     stage, control = await crawled()
     assert outcomes(stage.world)[f"{SITE}/busy"] == "failed.http_server_error"
     stage.web.put(f"{SITE}/busy", html("/a", "/new"))
@@ -70,8 +70,7 @@ async def test_what_failed_is_asked_for_again_and_nothing_else() -> None:
     assert [crawl.id for crawl, _ in stage.world.announced] == ["site-1", run.id]
 
 
-async def test_a_retry_is_retried() -> None:
-    """What fails again can be asked for again; a name means the newest run."""
+async def test_retry_of_retry_requests_failures_again() -> None:
     stage, control = await crawled()
     (first,) = await control.retry("site")
     await stage.drain()
@@ -87,8 +86,7 @@ async def test_a_retry_is_retried() -> None:
     assert (third.id, third.retry_of) == ("site-1-retry3", "site-1")
 
 
-async def test_a_retry_keeps_to_the_budget_of_a_run() -> None:
-    """Its seeds count: where the limit is used up, what they link to is left out."""
+async def test_retry_counts_seeds_against_page_limit() -> None:
     stage, control = await crawled(replace(SMALL, pages_max=5))
     stage.web.put(f"{SITE}/busy", html("/x", "/y", "/z"))
     (run,) = await control.retry("site")
@@ -97,8 +95,7 @@ async def test_a_retry_keeps_to_the_budget_of_a_run() -> None:
     assert stage.world.crawls[run.id].stop is Stop.MAX_PAGES
 
 
-async def test_where_nothing_failed_nothing_is_begun() -> None:
-    """No failure at all, or none of that kind: no run."""
+async def test_retry_without_matching_failures_starts_no_run() -> None:
     _, control = await crawled()
     assert await control.retry("site", reasons=["tls"]) == ()
     assert await control.retry("site", host="other.example") == ()
@@ -108,11 +105,11 @@ async def test_where_nothing_failed_nothing_is_begun() -> None:
         await control.retry("nobody")
 
 
-# --- again, and at once -------------------------------------------------------------------------
+# --- repeated and concurrent retries ------------------------------------------------------------
 
 
 async def failed(desk: Desk, *paths: str) -> Crawl:
-    """Have a crawl end at which some URLs failed."""
+    """Create an ended crawl in which some URLs failed."""
     crawl = await desk.control.start(replace(PLAN, id="run-1"))
     desk.world.sent.clear()
     for path in paths:
@@ -124,12 +121,12 @@ async def failed(desk: Desk, *paths: str) -> Crawl:
 
 
 def references(desk: Desk) -> list[str]:
-    """List what was sent as seeds, all of it."""
+    """List all seed references that were sent."""
     return sorted(url for seeds in desk.sent() for url in seeds.references)
 
 
-async def test_a_retry_that_is_repeated_finds_itself() -> None:
-    """As long as it has not ended it is the one; its seeds are sent again until they have come."""
+async def test_retry_repeated_finds_its_unfinished_run() -> None:
+    """Its seeds are sent again until they have arrived."""
     desk = Desk()
     await failed(desk, "a", "b")
     (run,) = await desk.control.retry("run-1")
@@ -153,8 +150,7 @@ async def test_a_retry_that_is_repeated_finds_itself() -> None:
     assert another.id == "run-1-retry2"
 
 
-async def test_what_is_being_retried_is_left_out_of_another_retry() -> None:
-    """A run for one host goes on; the next one takes the rest, and both are named."""
+async def test_retry_skips_urls_of_another_running_retry() -> None:
     desk = Desk()
     await failed(desk, "a")
     desk.put("run-1", "https://other.example/b", NOW_MS, outcome=Outcome.FAILED, reason=Reason.TLS)
@@ -166,8 +162,8 @@ async def test_what_is_being_retried_is_left_out_of_another_retry() -> None:
 
 
 @pytest.mark.parametrize("moment", range(1, 60))
-async def test_a_retry_that_died_is_completed_by_retrying(moment: int) -> None:
-    """Wherever it dies, the same command completes it: one run, and its seeds are on their way."""
+async def test_retry_repeated_after_crash_completes_one_run(moment: int) -> None:
+    """The crash may come at any effect."""
     desk = Desk()
     await failed(desk, "a", "b")
     desk.gate = kill_at(moment)
@@ -182,8 +178,7 @@ async def test_a_retry_that_died_is_completed_by_retrying(moment: int) -> None:
     assert len({seeds.id for seeds in desk.sent()}) == 1
 
 
-async def test_of_two_who_retry_at_once_one_does() -> None:
-    """Both are told the same run, and nothing is asked for by two."""
+async def test_retry_twice_at_once_starts_one_run() -> None:
     desk = Desk()
     await failed(desk, "a", "b")
 
@@ -196,8 +191,7 @@ async def test_of_two_who_retry_at_once_one_does() -> None:
     assert set(desk.world.crawls) == {"run-1", "run-1-retry1"}
 
 
-async def test_an_id_that_is_taken_is_passed_over() -> None:
-    """Whoever named a crawl like a retry keeps it; a list that is late does no harm."""
+async def test_retry_skips_run_id_that_another_crawl_has() -> None:
     desk = Desk()
     await failed(desk, "a")
     mine = replace(PLAN, id="run-1-retry1")
@@ -213,8 +207,7 @@ async def test_an_id_that_is_taken_is_passed_over() -> None:
     assert run.id == "run-1-retry2"
 
 
-async def test_another_retry_that_comes_first_keeps_what_it_has() -> None:
-    """It took the number, and none of our URLs: it is none of our runs, and ours gets the next."""
+async def test_retry_that_loses_its_number_takes_the_next() -> None:
     desk = Desk()
     ended = await failed(desk, "a", "b")
     theirs = replace(
@@ -234,8 +227,8 @@ async def test_another_retry_that_comes_first_keeps_what_it_has() -> None:
     assert run.id == "run-1-retry2"
 
 
-async def test_more_than_one_run_holds_are_several(monkeypatch: pytest.MonkeyPatch) -> None:
-    """All of them are begun and returned, and together they take every failure once."""
+async def test_retry_of_many_failures_starts_several_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Together the runs request every failure once."""
     monkeypatch.setattr(rerun, "SEEDS_MAX", 2)
     desk = Desk()
     await failed(desk, "a", "b", "c", "d", "e")
@@ -247,8 +240,7 @@ async def test_more_than_one_run_holds_are_several(monkeypatch: pytest.MonkeyPat
     assert {run.id for run in again} == {run.id for run in runs}
 
 
-async def test_a_sitemap_that_failed_is_read_as_one() -> None:
-    """The site that had no sitemap then has one now, and what it lists is found."""
+async def test_retry_of_failed_sitemap_reads_it_as_sitemap() -> None:
     sitemap = f"{SITE}/sitemap.xml"
     stage, control = await crawled(replace(SMALL, sitemap_urls=(sitemap,)))
     listed = f"<urlset><url><loc>{SITE}/listed</loc></url></urlset>".encode()

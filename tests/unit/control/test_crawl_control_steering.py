@@ -17,8 +17,7 @@ from tests.memory.world import Mail, open_gate
 from tests.unit.control_stage import NOW_MS, PLAN, SEED, Killed, Stage, kill_at
 
 
-async def test_pausing_and_resuming() -> None:
-    """Both may be repeated; a crawl that has ended can do neither."""
+async def test_pause_and_resume_may_be_repeated_until_crawl_ends() -> None:
     stage = Stage()
     crawl = await stage.control.start(PLAN)
     for _ in range(2):
@@ -31,8 +30,7 @@ async def test_pausing_and_resuming() -> None:
             await act(crawl.id)
 
 
-async def test_a_cancelled_crawl_does_not_go_on() -> None:
-    """Cancelling says why the crawl will end, may be repeated, and cannot be taken back."""
+async def test_cancel_may_be_repeated_and_not_undone() -> None:
     stage = Stage()
     crawl = await stage.control.start(PLAN)
     for _ in range(2):
@@ -43,8 +41,8 @@ async def test_a_cancelled_crawl_does_not_go_on() -> None:
         await stage.control.resume(crawl.id)
 
 
-async def test_a_crawl_without_an_end_is_not_cancelled() -> None:
-    """Bare URLs would be refused for good, so the crawl they belong to can only be paused."""
+async def test_cancel_of_crawl_without_end_is_refused() -> None:
+    """Its bare URLs would be refused for good, so it can only be paused."""
     stage = Stage()
     stage.world.crawls["default"] = default_crawl(NOW_MS)
     with pytest.raises(Conflict, match="can be paused, but not cancelled"):
@@ -55,7 +53,7 @@ async def test_a_crawl_without_an_end_is_not_cancelled() -> None:
 
 
 def park(stage: Stage, crawl: Crawl, packs: int) -> set[str]:
-    """Have packs and seeds of a crawl set aside, as workers do."""
+    """Park packs and seeds of a crawl, as workers do."""
     bodies = {}
     for place in range(packs):
         target = Target(url=f"{SEED}{place}", depth=1)
@@ -68,17 +66,17 @@ def park(stage: Stage, crawl: Crawl, packs: int) -> set[str]:
 
 
 def closes(mail: Mail) -> bool:
-    """Whether a message ends a cancelled crawl."""
+    """True if a message ends a cancelled crawl."""
     return isinstance(decode(mail.body), Close)
 
 
 @pytest.mark.parametrize(
     ("act", "state"), [(Control.resume, State.RUNNING), (Control.cancel, State.STOPPING)]
 )
-async def test_what_was_parked_is_sent_again_wherever_it_is_interrupted(
+async def test_resume_repeated_after_crash_sends_all_parked_packs(
     act: Callable[[Control, str], Awaitable[Crawl]], state: State
 ) -> None:
-    """At whichever moment the process dies, doing it again leaves nothing parked and loses none."""
+    """The crash may come at any effect."""
     for moment in range(1, 1_000):
         stage = Stage()
         crawl = await stage.control.start(PLAN)
@@ -101,8 +99,8 @@ async def test_what_was_parked_is_sent_again_wherever_it_is_interrupted(
     assert moment > 10
 
 
-async def test_what_a_newer_version_parked_waits_on_the_queue() -> None:
-    """It is sent byte for byte, held back as workers do, and no longer parked."""
+async def test_resume_sends_packs_of_newer_version_unchanged() -> None:
+    """They are delayed, as workers do, and no longer parked."""
     stage = Stage()
     crawl = await stage.control.start(PLAN)
     stage.count(crawl, seeds=1)
@@ -118,8 +116,8 @@ async def test_what_a_newer_version_parked_waits_on_the_queue() -> None:
 
 
 @pytest.mark.parametrize("which", ["by id", "by name", "the newest"])
-async def test_a_crawl_of_a_newer_version_is_not_steered(which: str) -> None:
-    """Nor is an older run of its name in its stead; a newer run of today's version is found."""
+async def test_crawl_of_newer_version_is_not_steered(which: str) -> None:
+    """An older run of its name is not used instead. A newer run of this version is found."""
     stage = Stage()
     first = await stage.control.start(PLAN)
     stage.clock.at_ms += 60_000
@@ -135,8 +133,8 @@ async def test_a_crawl_of_a_newer_version_is_not_steered(which: str) -> None:
         assert await stage.control.find(asked) == third
 
 
-async def test_many_parked_packs_are_sent_in_steps() -> None:
-    """Each step is forgotten as soon as it is sent, so that a crash repeats one step only."""
+async def test_resume_of_many_parked_packs_works_in_steps() -> None:
+    """Each step is deleted once it is sent, so a crash repeats one step at most."""
     stage = Stage()
     crawl = await stage.control.start(PLAN)
     stage.count(crawl, seeds=1)
@@ -155,10 +153,10 @@ async def test_many_parked_packs_are_sent_in_steps() -> None:
 
 
 @pytest.mark.parametrize("act", [Control.resume, Control.cancel])
-async def test_seeds_that_never_arrived_are_sent_too(
+async def test_resume_sends_seeds_that_never_arrived(
     act: Callable[[Control, str], Awaitable[Crawl]],
 ) -> None:
-    """A crawl whose start died before its seeds were sent could otherwise never end."""
+    """Otherwise a crawl whose start crashed before it sent the seeds could never end."""
     stage = Stage()
     crawl = await stage.control.start(PLAN)
     seeds = stage.world.sent.copy()

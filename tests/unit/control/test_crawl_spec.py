@@ -1,4 +1,4 @@
-"""What a person asks of a crawl, and the crawl that it becomes."""
+"""Plans, and the crawls they become."""
 
 from __future__ import annotations
 
@@ -20,8 +20,7 @@ NOW_MS = 1_795_251_600_000  # 2026-11-21 09:00:00 UTC
 SEED = "https://example.com/"
 
 
-def test_a_plan_of_one_seed_is_polite_by_default() -> None:
-    """A seed alone becomes a crawl of its host with the defaults that hurt nobody."""
+def test_plan_of_one_seed_has_polite_defaults() -> None:
     crawl = crawl_of(CrawlSpec(seeds=(SEED,)), NOW_MS)
     assert crawl.id == "example.com-20261121-090000"
     assert crawl.name == "example.com"
@@ -49,8 +48,7 @@ def test_a_plan_of_one_seed_is_polite_by_default() -> None:
         ({"express": True, "obey_robots": False}, {"express": True, "obey_robots": False}),
     ],
 )
-def test_options_reach_the_crawl(changes: dict[str, Any], expected: dict[str, Any]) -> None:
-    """Each option shows in the crawl, and those that follow from others do too."""
+def test_options_of_plan_reach_crawl(changes: dict[str, Any], expected: dict[str, Any]) -> None:
     crawl = crawl_of(replace(CrawlSpec(seeds=(SEED,)), **changes), NOW_MS)
     assert {key: getattr(crawl, key) for key in expected} == expected
 
@@ -66,25 +64,23 @@ def test_options_reach_the_crawl(changes: dict[str, Any], expected: dict[str, An
         (("ref",), True, "https://example.com/?utm_id=1&My_x=3"),
     ],
 )
-def test_parameters_are_taken_out_as_asked(
+def test_plan_strips_chosen_parameters_from_all_urls(
     strip: tuple[str, ...], seed: str, *, keep: bool
 ) -> None:
-    """A person's own beside the usual ones, or instead of them; all URLs of the crawl alike."""
     given = ("https://example.com/?utm_id=1&ref=2&My_x=3",)
     crawl = crawl_of(CrawlSpec(seeds=given, strip_parameters=strip, keep_parameters=keep), NOW_MS)
     assert crawl.seeds == (seed,)
     assert canonicalize(given[0], tracking=crawl.stripped) == seed
 
 
-def test_the_usual_parameters_are_not_stored() -> None:
-    """A crawl that strips the usual ones follows the list of whoever works for it."""
+def test_usual_parameters_are_not_stored_in_crawl() -> None:
+    """Such a crawl uses the list of the worker's version."""
     assert crawl_of(CrawlSpec(seeds=(SEED,)), NOW_MS).tracking is None
     usual = CrawlSpec(seeds=(SEED,), strip_parameters=("utm_*", "GCLID"))
     assert crawl_of(usual, NOW_MS).tracking is None
 
 
-def test_seeds_are_canonical_and_count_once() -> None:
-    """Spellings of one URL are one seed, in the order in which they came."""
+def test_seeds_are_canonical_and_counted_once() -> None:
     plan = CrawlSpec(
         seeds=("HTTPS://Example.com/b#x", "https://example.com:443/b", "https://a.org")
     )
@@ -92,8 +88,7 @@ def test_seeds_are_canonical_and_count_once() -> None:
 
 
 @pytest.mark.parametrize(("number", "messages"), [(1, 1), (100, 1), (101, 2), (250, 3)])
-def test_seed_messages_are_planned(number: int, messages: int) -> None:
-    """The crawl knows before anything is sent how many messages its seeds take."""
+def test_crawl_knows_number_of_seed_messages_before_sending(number: int, messages: int) -> None:
     plan = CrawlSpec(seeds=tuple(f"https://example.com/{place}" for place in range(number)))
     assert crawl_of(plan, NOW_MS).seeds_planned == messages
 
@@ -141,16 +136,16 @@ def test_seed_messages_are_planned(number: int, messages: int) -> None:
         ({"strip_parameters": ("a",) * 101}, "strip_parameters", "101 are too many: at most 100"),
     ],
 )
-def test_what_does_not_fit_is_named(changes: dict[str, Any], field: str, said: str) -> None:
-    """An error names the part of the plan, its value and what would fit."""
+def test_invalid_plan_error_names_part_value_and_fix(
+    changes: dict[str, Any], field: str, said: str
+) -> None:
     with pytest.raises(PlanError) as caught:
         crawl_of(replace(CrawlSpec(seeds=(SEED,)), **changes), NOW_MS)
     assert caught.value.field == field
     assert said in str(caught.value)
 
 
-def test_a_plan_may_name_sitemaps() -> None:
-    """A sitemap is a beginning like a seed; one that is a seed too is counted once."""
+def test_sitemap_of_plan_is_a_seed_and_counted_once() -> None:
     seed, sitemap = "https://example.com/", "https://example.com/s.xml"
     alone = crawl_of(CrawlSpec(sitemap_urls=("HTTPS://example.com/s.xml#x", sitemap)), NOW_MS)
     assert (alone.seeds, alone.sitemap_urls, alone.sitemaps) == ((), (sitemap,), True)
@@ -171,9 +166,7 @@ def test_a_plan_may_name_sitemaps() -> None:
         ("https://example.com/a.html?b=c.xml", Bodies.OFF, False),
     ],
 )
-def test_seed_that_names_xml_file_is_read_as_sitemap(
-    seed: str, bodies: Bodies, is_sitemap: bool
-) -> None:
+def test_seed_with_xml_name_is_read_as_sitemap(seed: str, bodies: Bodies, is_sitemap: bool) -> None:
     """A crawl that stores files takes the XML file itself."""
     crawl = crawl_of(CrawlSpec(seeds=(seed,), bodies=bodies), NOW_MS)
     assert (crawl.seeds, crawl.sitemap_urls) == (((), (seed,)) if is_sitemap else ((seed,), ()))
@@ -204,23 +197,21 @@ def test_crawl_of_list_over_size_limit_names_the_fix(
         (f"https://{'a' * 60}.{'b' * 60}.com/", f"{'a' * 60}.{'b' * 19}"),
     ],
 )
-def test_a_name_is_made_of_the_host(url: str, name: str) -> None:
-    """The default name fits, whatever host it is made of."""
+def test_default_name_is_valid_for_any_host(url: str, name: str) -> None:
     assert name_of(url) == name
     assert crawl_of(CrawlSpec(seeds=(url,)), NOW_MS).name == name
 
 
 @pytest.mark.parametrize("wanted", [True, False])
-def test_what_pages_wish_is_a_persons_choice(*, wanted: bool) -> None:
-    """Canonical pages only, and pages that ask not to be indexed left out: both if asked for."""
+def test_page_wishes_apply_only_if_plan_asks(*, wanted: bool) -> None:
+    """The wishes are rel=canonical and noindex."""
     plan = CrawlSpec(seeds=("https://example.com/",), canonical_only=wanted, noindex_skipped=wanted)
     crawl = crawl_of(plan, 0)
     assert (crawl.canonical_only, crawl.noindex_skipped) == (wanted, wanted)
 
 
 @pytest.mark.parametrize("pages", [None, 100_001])
-def test_only_a_crawl_that_learns_can_stop_when_nothing_new_comes(pages: int | None) -> None:
-    """Without a limit of pages, or with a large one, the wish is an error that says the fix."""
+def test_stop_without_new_content_needs_large_page_limit(pages: int | None) -> None:
     plan = CrawlSpec(seeds=("https://example.com/",), pages_max=pages, stop_when_nothing_new=True)
     (problem,) = problems_of(plan)
     assert problem.field == "stop_when_nothing_new"

@@ -1,4 +1,4 @@
-"""Cron expressions: what is read, what is refused, and when they come next."""
+"""Cron expressions: parsing, refusals and next times."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SATURDAY = "2026-11-21T09:00"
 
 
 def ms(moment: str) -> int:
-    """Read a moment in UTC."""
+    """Return milliseconds of a UTC time."""
     return round(datetime.fromisoformat(moment).replace(tzinfo=UTC).timestamp() * 1000)
 
 
@@ -40,7 +40,7 @@ def after(text: str, moment: str, zone: str | None = None, most: int = 2) -> lis
         ("0 12 ? * FRI#2 *", ["2026-12-11T12:00", "2027-01-08T12:00"]),
         ("0 12 L * ? *", ["2026-11-30T12:00", "2026-12-31T12:00"]),
         ("0 12 LW * ? *", ["2026-11-30T12:00", "2026-12-31T12:00"]),
-        # 2027-01-31 is a Sunday, 2027-02-28 as well, 2027-05-01 a Saturday.
+        # 2027-01-31 and 2027-02-28 are Sundays, 2027-05-01 is a Saturday.
         ("0 12 LW 1-2 ? 2027", ["2027-01-29T12:00", "2027-02-26T12:00"]),
         ("0 12 1W 5 ? 2027", ["2027-05-03T12:00"]),
         # 2027-01-02 is a Saturday.
@@ -55,8 +55,7 @@ def after(text: str, moment: str, zone: str | None = None, most: int = 2) -> lis
         ("*/30 0 ? * 2 *", ["2026-11-23T00:00", "2026-11-23T00:30"]),
     ],
 )
-def test_when_it_comes_next(text: str, expected: list[str]) -> None:
-    """Numbers, names, lists, ranges, steps, last days, nearest working days."""
+def test_next_times_of_expressions(text: str, expected: list[str]) -> None:
     assert after(text, SATURDAY) == expected
 
 
@@ -64,14 +63,16 @@ def test_when_it_comes_next(text: str, expected: list[str]) -> None:
     ("text", "moment", "expected"),
     [
         ("0 3 * * ? *", "2026-03-27T12:00", ["2026-03-28T02:00", "2026-03-29T01:00"]),
-        # Clocks go from 02:00 to 03:00: there is no 02:30 on that day.
+        # Clocks change from 02:00 to 03:00, so 02:30 does not exist on that day.
         ("30 2 * * ? *", "2026-03-27T12:00", ["2026-03-28T01:30", "2026-03-30T00:30"]),
-        # Clocks go from 03:00 back to 02:00: 02:30 comes twice, and counts once.
+        # Clocks change from 03:00 to 02:00, so 02:30 exists twice and counts once.
         ("30 2 * * ? *", "2026-10-24T12:00", ["2026-10-25T00:30", "2026-10-26T01:30"]),
     ],
 )
-def test_clocks_of_a_zone(text: str, moment: str, expected: list[str]) -> None:
-    """A time that is left out in spring is, and one that comes twice in autumn counts once."""
+def test_next_times_follow_clock_changes_of_zone(
+    text: str, moment: str, expected: list[str]
+) -> None:
+    """A time skipped in spring does not fire. A time repeated in autumn fires once."""
     assert after(text, moment, "Europe/Berlin") == expected
 
 
@@ -79,8 +80,7 @@ def test_clocks_of_a_zone(text: str, moment: str, expected: list[str]) -> None:
     ("text", "minutes"),
     [("0 3 * * ? *", 1440), ("0,50 * * * ? *", 10), ("0/7 * * * ? *", 4), ("58 23,0 * * ? *", 60)],
 )
-def test_the_shortest_gap(text: str, minutes: int) -> None:
-    """Also from the end of an hour to the next, and around midnight."""
+def test_shortest_gap_crosses_hours_and_midnight(text: str, minutes: int) -> None:
     assert parse(text).gap_minutes() == minutes
 
 
@@ -109,8 +109,7 @@ def test_the_shortest_gap(text: str, minutes: int) -> None:
         (f"{'0,' * 100}0 3 * * ? *", "it has 6 fields: give six"),
     ],
 )
-def test_what_is_none(text: str, said: str) -> None:
-    """The text says which field does not fit, and what would."""
+def test_invalid_expression_names_field_and_fix(text: str, said: str) -> None:
     with pytest.raises(CronError) as raised:
         parse(text)
     assert said in str(raised.value)

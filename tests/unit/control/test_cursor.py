@@ -1,4 +1,4 @@
-"""Cursors are opaque, and of one listing alone."""
+"""Cursors are opaque and belong to one listing."""
 
 from __future__ import annotations
 
@@ -19,8 +19,7 @@ PLACE = ("2026-11-21", 3, "site-1#00ff")
 ALPHABET = string.ascii_letters + string.digits + "-_"
 
 
-def test_a_place_comes_back() -> None:
-    """What was written is read, by the same listing, and fits into a URL as it is."""
+def test_cursor_is_read_back_and_fits_into_url() -> None:
     text = cursor.encode(LISTING, PLACE)
     assert cursor.decode(LISTING, text, PLACE) == PLACE
     assert cursor.decode(LISTING, None, PLACE) == PLACE
@@ -30,22 +29,20 @@ def test_a_place_comes_back() -> None:
 @pytest.mark.parametrize(
     "listing", [("pages", "site-2", "failed"), ("pages", "site-1", ""), ("pages",), ()]
 )
-def test_another_listing_does_not_take_it(listing: tuple[str, ...]) -> None:
-    """A place in one listing means nothing in another."""
+def test_cursor_of_other_listing_is_refused(listing: tuple[str, ...]) -> None:
     with pytest.raises(CursorError):
         cursor.decode(listing, cursor.encode(LISTING, PLACE), PLACE)
 
 
 @pytest.mark.parametrize("text", ["", "A", "AAAA", "=", "é", "a b", "A" * (CHARS_MAX + 1)])
-def test_what_is_no_cursor_is_refused(text: str) -> None:
-    """Nothing that was made up is read."""
+def test_made_up_cursor_is_refused(text: str) -> None:
     with pytest.raises(CursorError):
         cursor.decode(LISTING, text, PLACE)
 
 
 @given(place=st.integers(0, 10_000), sign=st.sampled_from(ALPHABET))
-def test_a_changed_cursor_is_refused(place: int, sign: str) -> None:
-    """No character may be another one, also not in the bits that base64 leaves over."""
+def test_changed_cursor_is_refused(place: int, sign: str) -> None:
+    """This includes the spare bits of base64."""
     text = cursor.encode(LISTING, PLACE)
     place %= len(text)
     changed = text[:place] + sign + text[place + 1 :]
@@ -55,8 +52,7 @@ def test_a_changed_cursor_is_refused(place: int, sign: str) -> None:
 
 
 @given(text=st.text(max_size=60))
-def test_any_text_is_refused_or_read(text: str) -> None:
-    """Whatever is sent, nothing else is raised."""
+def test_any_text_is_read_or_refused(text: str) -> None:
     with pytest.raises(CursorError):
         cursor.decode(LISTING, text, PLACE)
 
@@ -69,7 +65,7 @@ JSON = st.recursive(
 
 
 def forged(body: bytes) -> str:
-    """Make a cursor as whoever has read this code may: with the checksum that belongs to it."""
+    """Make a cursor with a valid checksum, as a reader of this code can."""
     raw = cursor._sum(LISTING, body) + body
     return base64.urlsafe_b64encode(raw).rstrip(b"=").decode()
 
@@ -81,8 +77,8 @@ def forged(body: bytes) -> str:
     | st.text(max_size=20).map(lambda text: json.dumps([text], separators=(",", ":")).encode())
     | st.sampled_from([b"[" * 700, b"5", b"{}", b"[NaN]", b"[1e999]", b"[" + b"9" * 600 + b"]"])
 )
-def test_a_forged_cursor_is_a_place_or_none(body: bytes) -> None:
-    """Whatever stands behind a right checksum: ASCII and whole numbers as expected, or refused."""
+def test_forged_cursor_is_refused_unless_its_types_fit(body: bytes) -> None:
+    """A valid checksum is not enough: the content must be ASCII and whole numbers."""
     for first in ((), ("",), (0,), (0, ""), PLACE):
         with suppress(CursorError):
             place = cursor.decode(LISTING, forged(body), first)
@@ -92,7 +88,6 @@ def test_a_forged_cursor_is_a_place_or_none(body: bytes) -> None:
 
 
 @given(raw=st.binary(max_size=80))
-def test_any_bytes_are_refused(raw: bytes) -> None:
-    """Base64 of anything is no cursor, with a checksum that does not fit."""
+def test_any_bytes_without_checksum_are_refused(raw: bytes) -> None:
     with pytest.raises(CursorError):
         cursor.decode(LISTING, base64.urlsafe_b64encode(raw).decode(), PLACE)

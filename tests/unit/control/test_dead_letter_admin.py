@@ -1,4 +1,4 @@
-"""Looking at dead letters, sending them back and throwing them away, on a world in memory."""
+"""Inspecting, redriving and purging dead letters, in memory."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ LIMIT = 1_000
 
 @dataclass
 class Graveyard:
-    """A world with dead letters, and whoever looks after them."""
+    """Dead letters in memory, and their admin."""
 
     world: World = field(default_factory=World)
     clock: ManualClock = field(default_factory=lambda: ManualClock(NOW_MS))
@@ -81,19 +81,17 @@ class Graveyard:
 
 
 def pack(name: str = "p1", *, crawl: str = "shop-1", failures: int = 0, urls: int = 1) -> Pack:
-    """Make a pack."""
     targets = tuple(Target(url=f"https://a.example/{n}", depth=1) for n in range(urls))
     return Pack(id=name, crawl=crawl, at_ms=NOW_MS, targets=targets, failures=failures)
 
 
 @pytest.fixture
 def yard() -> Graveyard:
-    """Give a world with two crawls."""
+    """Return a stage with two crawls."""
     return Graveyard()
 
 
-def test_looking_leaves_everything_as_it_was(yard: Graveyard) -> None:
-    """All are found, and all can be seen again at once."""
+def test_look_makes_letters_visible_again_at_once(yard: Graveyard) -> None:
     for number in range(95):
         yard.bury(f"{{{number}")
     found = asyncio.run(yard.undertaker.find(EVERYTHING, limit=LIMIT))
@@ -103,8 +101,9 @@ def test_looking_leaves_everything_as_it_was(yard: Graveyard) -> None:
 
 
 @pytest.mark.parametrize(("limit", "seen", "cut"), [(94, 94, True), (95, 95, False), (1, 1, True)])
-def test_looking_is_bounded(yard: Graveyard, limit: int, seen: int, *, cut: bool) -> None:
-    """No more than the limit are looked at, and it is said whether there are more."""
+def test_look_returns_limit_and_reports_more(
+    yard: Graveyard, limit: int, seen: int, *, cut: bool
+) -> None:
     for number in range(95):
         yard.bury(f"{{{number}")
     found = asyncio.run(yard.undertaker.find(EVERYTHING, limit=limit))
@@ -113,7 +112,7 @@ def test_looking_is_bounded(yard: Graveyard, limit: int, seen: int, *, cut: bool
 
 
 class Slow(MemoryDeadLetters):
-    """Takes letters, and is interrupted before it can say which."""
+    """A queue that is interrupted after it takes messages and before it returns them."""
 
     interrupted: asyncio.Task[object] | None = None
 
@@ -125,8 +124,7 @@ class Slow(MemoryDeadLetters):
         return taken
 
 
-def test_an_interrupted_look_puts_back_what_was_on_its_way(yard: Graveyard) -> None:
-    """What was taken while somebody pressed Ctrl-C is put back, too."""
+def test_look_interrupted_puts_back_taken_letters(yard: Graveyard) -> None:
     yard.bury("{")
     port = Slow(yard.world, clock=yard.clock)
 
@@ -140,8 +138,8 @@ def test_an_interrupted_look_puts_back_what_was_on_its_way(yard: Graveyard) -> N
     assert yard.visible() == 1
 
 
-def test_what_cannot_be_put_back_comes_back_by_itself(yard: Graveyard) -> None:
-    """A look is a look though putting back fails; the hold ends in time."""
+def test_look_succeeds_if_putting_back_fails(yard: Graveyard) -> None:
+    """The letters become visible again after the visibility timeout."""
     yard.bury("{")
 
     async def gate(effect: str, moment: Moment) -> None:
@@ -159,14 +157,14 @@ def test_what_cannot_be_put_back_comes_back_by_itself(yard: Graveyard) -> None:
 def redrive(
     yard: Graveyard, selection: DeadLetterSelection = EVERYTHING, *, malformed: bool = False
 ) -> object:
-    """Send letters back, fifty a second; (sent, skipped)."""
+    """Redrive letters at fifty a second. Returns (sent, skipped)."""
     going = yard.undertaker.redrive(selection, limit=LIMIT, rate_per_s=50, malformed=malformed)
     done = asyncio.run(going)
     return done.sent, dict(done.skipped)
 
 
-def test_each_goes_back_on_its_lane(yard: Graveyard) -> None:
-    """Packs and seeds of a crawl in a hurry go by express; packs have failed never."""
+def test_redrive_uses_lane_of_crawl_and_resets_failures(yard: Graveyard) -> None:
+    """Packs and seeds of a crawl of high priority use the express queue."""
     seeds = SeedsMessage(id="s1", crawl="fast-1", at_ms=1, references=("https://a.example/",))
     for message in (pack(failures=4), pack("p2", crawl="fast-1"), seeds):
         yard.bury(message, "failed 4 times")
@@ -181,8 +179,8 @@ def test_each_goes_back_on_its_lane(yard: Graveyard) -> None:
     assert yard.world.buried == []
 
 
-def test_what_would_come_straight_back_stays(yard: Graveyard) -> None:
-    """No message, no URL, no crawl: left where it is, and counted."""
+def test_redrive_skips_letters_that_would_fail_at_once(yard: Graveyard) -> None:
+    """These are no message, no URL, or have no crawl."""
     for body in ("{", "nothing", pack(crawl="gone")):
         yard.bury(body)
     assert redrive(yard) == (0, {"malformed": 2, UNKNOWN_CRAWL: 1})
@@ -190,8 +188,8 @@ def test_what_would_come_straight_back_stays(yard: Graveyard) -> None:
     assert yard.visible() == 3
 
 
-def test_letters_of_a_newer_version_stay(yard: Graveyard) -> None:
-    """Theirs are messages, and crawls, that this version cannot read; asked for, bodies go back."""
+def test_redrive_skips_letters_of_newer_version(yard: Graveyard) -> None:
+    """This version can read neither message nor crawl. Their bodies are sent if requested."""
     yard.bury('{"v":2,"crawl":"shop-1","at":1}')
     yard.bury(encode(SeedsMessage(id="s", crawl="fast-1", at_ms=1, references=("https://a/",))))
     yard.world.newer["fast-1"] = "stored by a newer version"
@@ -201,16 +199,15 @@ def test_letters_of_a_newer_version_stay(yard: Graveyard) -> None:
     assert [mail.body for mail in yard.world.sent] == ['{"v":2,"crawl":"shop-1","at":1}']
 
 
-def test_malformed_letters_are_sent_as_they_are_if_asked_for(yard: Graveyard) -> None:
-    """A worker of another version may understand what this one does not."""
+def test_redrive_sends_malformed_bodies_unchanged_if_asked(yard: Graveyard) -> None:
+    """A worker of another version may understand them."""
     yard.bury('{"v":2}')
     assert redrive(yard, malformed=True) == (1, {})
     assert [mail.body for mail in yard.world.sent] == ['{"v":2}']
     assert yard.world.buried == []
 
 
-def test_only_what_is_meant_goes_back(yard: Graveyard) -> None:
-    """The others are neither sent nor counted, and can be seen again."""
+def test_redrive_sends_only_selected_letters(yard: Graveyard) -> None:
     yard.bury(pack("p1"), "failed 4 times")
     yard.bury(pack("p2"), "crashed its worker 3 times")
     assert redrive(yard, DeadLetterSelection(reason="crashed")) == (1, {})
@@ -218,8 +215,7 @@ def test_only_what_is_meant_goes_back(yard: Graveyard) -> None:
     assert yard.visible() == 1
 
 
-def test_sending_back_is_paced(yard: Graveyard) -> None:
-    """So many a second, and whoever waits is told how far it is."""
+def test_redrive_is_paced_and_reports_progress(yard: Graveyard) -> None:
     for number in range(25):
         yard.bury(pack(f"p{number}"))
     told: list[int] = []
@@ -228,8 +224,7 @@ def test_sending_back_is_paced(yard: Graveyard) -> None:
     assert yard.clock.at_ms - NOW_MS == 5_000
 
 
-def test_a_letter_that_fails_again_is_not_sent_twice(yard: Graveyard) -> None:
-    """What is buried anew while letters are sent back is for another run."""
+def test_redrive_skips_letters_that_failed_since_start(yard: Graveyard) -> None:
     yard.bury('{"v":2}')
 
     async def gate(effect: str, moment: Moment) -> None:
@@ -242,8 +237,8 @@ def test_a_letter_that_fails_again_is_not_sent_twice(yard: Graveyard) -> None:
     assert yard.visible() == 1
 
 
-def test_nothing_is_lost_if_it_ends_in_between(yard: Graveyard) -> None:
-    """A letter is sent before it is deleted: who dies in between leaves a copy with the same id."""
+def test_redrive_crash_leaves_copy_with_same_id(yard: Graveyard) -> None:
+    """A letter is sent before it is deleted."""
     yard.bury(pack())
 
     async def gate(effect: str, moment: Moment) -> None:
@@ -260,8 +255,9 @@ def test_nothing_is_lost_if_it_ends_in_between(yard: Graveyard) -> None:
 
 
 @pytest.mark.parametrize(("strikes", "left"), [(3, 2), (2, 2), (1, 1)])
-def test_a_pack_without_a_chance_gets_one(yard: Graveyard, strikes: int, left: int) -> None:
-    """Who was struck as often as may be is tried once more, and stays a suspect."""
+def test_redrive_of_pack_with_most_strikes_leaves_one_attempt(
+    yard: Graveyard, strikes: int, left: int
+) -> None:
     yard.world.strikes["p1"] = strikes
     yard.bury(pack(), None)
     yard.bury(pack("p2", urls=2), None)
@@ -272,13 +268,11 @@ def test_a_pack_without_a_chance_gets_one(yard: Graveyard, strikes: int, left: i
 def purge(
     yard: Graveyard, selection: DeadLetterSelection, only: Sequence[str] | None = None
 ) -> object:
-    """Throw letters away."""
     ids = None if only is None else frozenset(only)
     return asyncio.run(yard.undertaker.purge(selection, limit=LIMIT, only=ids))
 
 
-def test_purge(yard: Graveyard) -> None:
-    """What is meant is gone, what is not is there; nothing is sent."""
+def test_purge_deletes_only_selected_letters(yard: Graveyard) -> None:
     kept = yard.bury(pack("p1"), "failed 4 times")
     yard.bury("{", "body is neither a URL nor valid JSON")
     assert purge(yard, DeadLetterSelection(reason="neither")) == (1, False)
@@ -288,8 +282,8 @@ def test_purge(yard: Graveyard) -> None:
     assert yard.world.buried == []
 
 
-def test_purge_takes_only_what_was_counted(yard: Graveyard) -> None:
-    """A letter that came after somebody was asked stays."""
+def test_purge_deletes_only_counted_letters(yard: Graveyard) -> None:
+    """A letter that arrived after the count stays."""
     counted = yard.bury("{1")
     late = yard.bury("{2")
     assert purge(yard, EVERYTHING, [counted.id]) == (1, False)
@@ -297,8 +291,7 @@ def test_purge_takes_only_what_was_counted(yard: Graveyard) -> None:
     assert yard.visible() == 1
 
 
-def test_what_was_dropped_as_a_seed_never_becomes_more(yard: Graveyard) -> None:
-    """A pack that came from the seed queue is no message ever after; seeds stay what they are."""
+def test_purge_tombstone_of_seed_queue_pack_stays_seed(yard: Graveyard) -> None:
     seeds = Loose(crawl="shop-1", references=("https://b.example/",))
     for body in (encode(pack()), encode(seeds)):
         mail = Mail(body=body, reason="why", at_ms=NOW_MS, source=MessageSource.SEEDS)

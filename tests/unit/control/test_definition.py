@@ -1,4 +1,4 @@
-"""The definition of a crawl: what keys become, what does not fit, and that the guide is true."""
+"""The definition of a crawl: how keys become a plan, and that the guide is correct."""
 
 from __future__ import annotations
 
@@ -87,26 +87,23 @@ PLAN = CrawlSpec(
 )
 
 
-# --- what fits ----------------------------------------------------------------------------------
+# --- valid definitions --------------------------------------------------------------------------
 
 
-def test_every_key_becomes_its_part_of_the_plan() -> None:
-    """A document that has every key, each with another value than the default."""
+def test_definition_with_every_key_becomes_plan() -> None:
     assert parse(DOCUMENT) == PLAN
     for field in fields(CrawlSpec):
-        # Of the run; given instead of cron; does not go with what is redacted.
+        # These belong to the run, replace cron, or exclude redaction.
         if field.name not in ("id", "every", "screenshots"):
             assert getattr(PLAN, field.name) != getattr(CrawlSpec(), field.name), field.name
 
 
-def test_a_plan_is_written_as_it_is_read() -> None:
-    """What is written reads as the same plan; what has no value is left out."""
+def test_plan_written_as_definition_reads_back() -> None:
     assert parse(document_of(PLAN)) == PLAN
     assert "name" not in document_of(CrawlSpec(seeds=(SEED,)))
 
 
-def test_the_least_is_one_seed() -> None:
-    """Everything else takes the default of a plan."""
+def test_definition_of_one_seed_has_defaults() -> None:
     assert parse({"seeds": [SEED]}) == CrawlSpec(seeds=(SEED,))
 
 
@@ -122,21 +119,18 @@ def test_the_least_is_one_seed() -> None:
         (100, 100_000),
     ],
 )
-def test_times_are_texts_or_seconds(value: object, delay_ms: int) -> None:
-    """As on the command line; plain numbers are seconds."""
+def test_durations_are_texts_or_seconds(value: object, delay_ms: int) -> None:
     plan = parse({"seeds": [SEED], "politeness": {"delay": value}})
     assert plan.delay_ms == delay_ms
 
 
-def test_duration_and_patterns_reach_the_crawl() -> None:
-    """What the plan asks for is in the crawl that it becomes."""
+def test_duration_and_patterns_reach_crawl() -> None:
     crawl = crawl_of(PLAN, 0)
     assert (crawl.duration_max_s, crawl.include, crawl.exclude) == (7_200, ("/a",), ("/b",))
     assert crawl_of(CrawlSpec(seeds=(SEED,)), 0).duration_max_s == WEEK_S
 
 
-def test_every_setting_reaches_the_worker() -> None:
-    """The stored form of a crawl, as JSON has it, brings back all that its plan asked for."""
+def test_every_setting_survives_stored_form() -> None:
     crawl = crawl_of(PLAN, 0)
     stored = json.loads(json.dumps(crawl_codec.to_fields(crawl)))
     assert crawl_codec.from_fields(stored) == crawl
@@ -146,7 +140,7 @@ def test_every_setting_reaches_the_worker() -> None:
 
 
 def test_every_setting_is_declared_once() -> None:
-    """No two have a key, an option or a field in common; an option says what it does."""
+    """No two settings share a key, an option or a field."""
     for names in (
         [one.key for one in SETTINGS],
         [one.name for one in SETTINGS],
@@ -156,8 +150,8 @@ def test_every_setting_is_declared_once() -> None:
     assert all(one.help for one in SETTINGS if one.flag)
 
 
-def test_seeds_may_stand_in_a_file() -> None:
-    """Comments and empty lines are passed over; a sign within a line is part of the URL."""
+def test_seeds_file_skips_comments_and_empty_lines() -> None:
+    """A # inside a line is part of the URL."""
     lines = "\ufeff# some\n\n  https://a.example/#x  \r\nhttps://b.example/\n  # no\n"
     assert lines_of(lines) == ("https://a.example/#x", "https://b.example/")
     document = {"seeds": [SEED], "seeds_file": "seeds.txt"}
@@ -173,7 +167,7 @@ def test_seeds_may_stand_in_a_file() -> None:
 
 
 def uncommented(*, examples: bool) -> dict[str, Any]:
-    """Read the starter with all keys that are comments, or with those that are no examples."""
+    """Return the starter with all commented keys active, or without the examples."""
     lines = []
     for line in STARTER.splitlines():
         named = re.match(r"# (\w+ = |\[\[)", line)
@@ -193,8 +187,7 @@ def paths(document: dict[str, Any]) -> list[str]:
     ]
 
 
-def test_the_guide_has_every_key_in_order() -> None:
-    """The table names all keys of the parser and no other, and options that there are."""
+def test_guide_table_has_every_key_in_order() -> None:
     keys = GUIDE.partition("## Patterns")[0]
     rows = re.findall(r"^\| `([a-z_.]+)` \|.*\| ([^|]*) \|$", keys, re.MULTILINE)
     assert [path for path, _ in rows] == [key.path for key in KEYS]
@@ -207,8 +200,7 @@ def test_the_guide_has_every_key_in_order() -> None:
         )
 
 
-def test_the_guide_has_words_and_bounds() -> None:
-    """What a setting takes is in its row: every word, and the least and most of a number."""
+def test_guide_table_has_words_and_bounds() -> None:
     keys = GUIDE.partition("## Patterns")[0]
     for one in SETTINGS:
         (row,) = re.findall(rf"^\| `{re.escape(one.key)}` \|.*$", keys, re.MULTILINE)
@@ -218,13 +210,11 @@ def test_the_guide_has_words_and_bounds() -> None:
             assert f"| {low} to {high:,}" in row, one.key
 
 
-def test_the_guide_shows_the_starter() -> None:
-    """The example is what `orbweaver init` writes, to the letter."""
+def test_guide_shows_starter_verbatim() -> None:
     assert f"```toml\n{STARTER}```\n" in GUIDE
 
 
-def test_the_starter_is_in_order() -> None:
-    """As written, and with every key that it names taken in."""
+def test_starter_is_valid_with_and_without_comments() -> None:
     assert parse(tomllib.loads(STARTER)) == CrawlSpec(seeds=(SEED,), pages_max=1_000)
     everything = uncommented(examples=True)
     assert paths(everything) == [key.path for key in KEYS]
@@ -235,8 +225,7 @@ def test_the_starter_is_in_order() -> None:
     parse(everything, "https://example.org/")
 
 
-def test_the_starter_shows_defaults() -> None:
-    """What it has as a comment, and is no example, is what holds without it."""
+def test_starter_shows_defaults_in_comments() -> None:
     defaults = replace(parse(uncommented(examples=False)), pages_max=None)
     assert defaults == CrawlSpec(seeds=(SEED,))
     assert (defaults.window_s, defaults.delay_ms) == (7 * DAY_S, 1_000)

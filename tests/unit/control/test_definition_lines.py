@@ -1,4 +1,4 @@
-"""Line numbers of keys: the places that `tomllib` does not give."""
+"""Line numbers of keys, which `tomllib` does not report."""
 
 from __future__ import annotations
 
@@ -73,8 +73,7 @@ fields = { a = { css = "x" }, b = [{ css = "y" },
         ("items[1].fields.b[1].css", 28),
     ],
 )
-def test_a_key_is_found_on_its_line(path: str, line: int) -> None:
-    """Whatever stands in comments, texts and brackets before it."""
+def test_key_is_found_on_its_line(path: str, line: int) -> None:
     assert tomllib.loads(DEFINITION)
     assert lines_of_keys(DEFINITION)[path] == line
 
@@ -83,14 +82,12 @@ def test_a_key_is_found_on_its_line(path: str, line: int) -> None:
     ("path", "line"),
     [("rules[1].delay", 17), ("items[1].match", 26), ("items[9].name", 20), ("scope.links", None)],
 )
-def test_what_is_missing_is_where_it_would_stand(path: str, line: int | None) -> None:
-    """A key that is not there is told of on the line of the table that lacks it."""
+def test_missing_key_has_line_of_its_table(path: str, line: int | None) -> None:
     assert line_of(path, lines_of_keys(DEFINITION)) == line
 
 
 @pytest.mark.parametrize("text", [DEFINITION, STARTER, "", "a.b.c = 1\r\n[a.d]\r\n"])
-def test_all_keys_are_found(text: str) -> None:
-    """What `tomllib` reads has a line, each and no other."""
+def test_lines_has_every_key_tomllib_reads(text: str) -> None:
     assert set(_paths(tomllib.loads(text))) == set(lines_of_keys(text))
 
 
@@ -105,8 +102,7 @@ values = st.recursive(
 
 @pytest.mark.thorough
 @given(st.dictionaries(names, values, max_size=5), st.sampled_from(["\n", "\n\n# [x] = {\n"]))
-def test_whatever_values_are_they_end_where_they_end(document: dict[str, Any], end: str) -> None:
-    """Signs within texts and tables within lists lead to no key that is not there."""
+def test_values_with_brackets_and_quotes_add_no_keys(document: dict[str, Any], end: str) -> None:
     text = "".join(f"{name} = {_written(value)}{end}" for name, value in document.items())
     assert tomllib.loads(text) == document
     lines = lines_of_keys(text)
@@ -125,8 +121,7 @@ def _written(value: Any) -> str:
             return json.dumps(value, ensure_ascii=False)
 
 
-def test_deep_and_long_texts_cost_little() -> None:
-    """Brackets in brackets give no line, and a long list is gone through once."""
+def test_lines_of_deep_or_long_text_takes_linear_time() -> None:
     assert lines_of_keys("a = " + "[" * 100_000 + "]" * 100_000) == {}
     begun = time.process_time()
     lines = lines_of_keys("seeds = [\n" + '"https://example.com/",\n' * 100_000 + "]\nname = 1\n")

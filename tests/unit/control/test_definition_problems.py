@@ -1,4 +1,4 @@
-"""What does not fit in a definition is named: all of it at once, with what would fit."""
+"""Problems of definitions: all are reported at once, each with a fix."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from orbweaver.control.definition import (
 )
 from tests.unit.control.defining import SEED, problems
 
-# --- what does not fit --------------------------------------------------------------------------
+# --- invalid definitions ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -41,8 +41,7 @@ from tests.unit.control.defining import SEED, problems
         ("a\nb" * 40, "there is no such key"),
     ],
 )
-def test_unknown_keys_are_named_with_the_nearest(key: str, said: str) -> None:
-    """A key that is mistyped, or stands in the wrong table, leads to the one that is meant."""
+def test_unknown_key_suggests_nearest(key: str, said: str) -> None:
     table, _, name = key.rpartition(".")
     document = {"seeds": [SEED], **({table: {name: 1}} if table else {name: 1})}
     with pytest.raises(DefinitionError) as caught:
@@ -60,8 +59,7 @@ def test_unknown_keys_are_named_with_the_nearest(key: str, said: str) -> None:
         ("zzz", "dedup, records, render, schedule, notify"),
     ],
 )
-def test_unknown_tables_are_named_with_the_nearest(table: str, said: str) -> None:
-    """A table that is mistyped is one problem, not one for each of its keys."""
+def test_unknown_table_is_one_problem_with_suggestion(table: str, said: str) -> None:
     with pytest.raises(DefinitionError) as caught:
         parse({"seeds": [SEED], table: {"a": 1, "b": 2}})
     (problem,) = caught.value.problems
@@ -136,8 +134,8 @@ def test_unknown_tables_are_named_with_the_nearest(table: str, said: str) -> Non
         ("notify.webhook", "secret", "not an absolute URL: give an https URL"),
     ],
 )
-def test_values_that_do_not_fit_are_named(path: str, value: object, said: str) -> None:
-    """The problem has the key, the value unless it may be a secret, and the fix."""
+def test_invalid_value_problem_has_key_value_and_fix(path: str, value: object, said: str) -> None:
+    """A value that may be a secret is left out."""
     table, _, name = path.rpartition(".")
     document: dict[str, Any] = {"seeds": [SEED]}
     document.update({table: {name: value}} if table else {name: value})
@@ -176,8 +174,7 @@ ONE = {"match": "/a", "depth": 1}
         ([{**ONE, "match": "a" * 900}] * 28, "rules", "25,200 characters are too many"),
     ],
 )
-def test_rules_that_do_not_fit_are_named(rules: object, path: str, said: str) -> None:
-    """The problem has the rule by its place, the key in it, the value and the fix."""
+def test_invalid_rule_problem_has_place_value_and_fix(rules: object, path: str, said: str) -> None:
     found = problems({"seeds": [SEED], "rules": rules})
     assert list(found) == [path]
     assert said in found[path]
@@ -187,8 +184,8 @@ def test_rules_that_do_not_fit_are_named(rules: object, path: str, said: str) ->
     ("records", "said"),
     [({"redact": ["email"]}, "cannot be redacted"), ({"bodies": "off"}, "stored beside bodies")],
 )
-def test_pictures_need_bodies_that_are_not_redacted(records: dict[str, Any], said: str) -> None:
-    """What is to be taken out of a page would stand in its picture."""
+def test_screenshots_with_redaction_are_refused(records: dict[str, Any], said: str) -> None:
+    """A screenshot would show the redacted text."""
     document = {"seeds": [SEED], "render": {"screenshot": True}}
     assert parse(document).screenshots
     found = problems({**document, "records": records})
@@ -218,15 +215,13 @@ SHOP = {"match": "/a", "mode": "auto"}
         ([{**SHOP, "match": "a" * 900}] * 28, "render.rules", "25,200 characters are too many"),
     ],
 )
-def test_rules_of_rendering_that_do_not_fit_are_named(rules: object, path: str, said: str) -> None:
-    """As any rule: by its place, the key in it, the value and the fix."""
+def test_invalid_render_rule_problem_has_place_and_fix(rules: object, path: str, said: str) -> None:
     found = problems({"seeds": [SEED], "render": {"rules": rules}})
     assert list(found) == [path]
     assert said in found[path]
 
 
-def test_all_problems_of_rules_are_found_at_once() -> None:
-    """What cannot be read and what does not fit, each under its own place."""
+def test_all_problems_of_rules_are_reported() -> None:
     rules = [{"depth": "x"}, {"match": "(", "delay": -1, "x": 1}, 5, {"match": "/a", "depth": -1}]
     assert list(problems({"seeds": [SEED], "rules": rules})) == [
         "rules[0].match",
@@ -239,8 +234,7 @@ def test_all_problems_of_rules_are_found_at_once() -> None:
     ]
 
 
-def test_all_problems_are_found_at_once() -> None:
-    """Unknown keys, wrong types and values that do not fit, of all tables together."""
+def test_all_problems_of_all_tables_are_reported() -> None:
     document = {
         "seeds": ["example.com", SEED, "x y"],
         "nmae": "x",
@@ -267,16 +261,15 @@ def test_all_problems_are_found_at_once() -> None:
     ]
 
 
-def test_many_bad_seeds_are_cut_short() -> None:
-    """Twenty are named, the rest counted."""
+def test_bad_seeds_beyond_twenty_are_only_counted() -> None:
     with pytest.raises(DefinitionError) as caught:
         parse({"seeds": [f"bad{place}" for place in range(50)]})
     assert len(caught.value.problems) == 21
     assert str(caught.value.problems[-1]) == "seeds: 30 more cannot be crawled"
 
 
-def test_hints_for_many_unknown_keys_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A hint compares a name with all keys, so the first problems alone get one."""
+def test_hints_for_unknown_keys_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hint compares a name with all keys, so only the first problems get one."""
     compared: list[str] = []
     nearest = difflib.get_close_matches
 
@@ -292,15 +285,13 @@ def test_hints_for_many_unknown_keys_are_bounded(monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize("document", [None, 5, "x", [], [{}]])
-def test_what_is_no_table_is_said_once(document: object) -> None:
-    """A document of another shape is one problem."""
+def test_document_without_table_is_one_problem(document: object) -> None:
     assert problems(document) == {"": NO_TABLE}
     assert "docs/definition.md" in NO_TABLE
     assert str(DefinitionProblem(path="", text="x")) == "x"
 
 
-def test_a_list_that_could_not_be_read_is_not_missed() -> None:
-    """What is wrong with seeds is said once, and not that there are none."""
+def test_unreadable_seeds_are_not_also_reported_missing() -> None:
     plan, found = read({"seeds": 5})
     assert [problem.path for problem in found] == ["seeds"]
     assert check(plan, found) == ()

@@ -1,4 +1,4 @@
-"""The schema of definitions knows every key that definitions are read by."""
+"""The JSON schema of definitions covers every key that the parser reads."""
 
 from __future__ import annotations
 
@@ -16,12 +16,11 @@ SCHEMA = schema_of_definition()
 
 
 def fits(document: Any) -> bool:
-    """Whether the schema takes a document."""
+    """True if the schema accepts a document."""
     return jsonschema_rs.is_valid(SCHEMA, document)
 
 
-def test_every_key_is_described() -> None:
-    """Whatever may be defined over HTTP has its place in the schema, and its type."""
+def test_schema_describes_every_key() -> None:
     paths = set()
     for name, schema in SCHEMA["properties"].items():
         inner = schema.get("properties")
@@ -30,8 +29,7 @@ def test_every_key_is_described() -> None:
     assert {key.path for key in KEYS} - paths == {"seeds_file"}
 
 
-def test_what_plans_are_written_as_fits() -> None:
-    """The document of a plan, with and without everything, is one by the schema."""
+def test_schema_accepts_documents_of_plans() -> None:
     full = CrawlSpec(
         name="shop",
         seeds=("https://example.com/",),
@@ -71,6 +69,5 @@ def test_what_plans_are_written_as_fits() -> None:
         {"schedule": {"overlap": "perhaps"}},
     ],
 )
-def test_what_is_no_definition_does_not_fit(document: Any) -> None:
-    """Keys that there are not, and values of another type."""
+def test_schema_refuses_unknown_keys_and_wrong_types(document: Any) -> None:
     assert not fits(document)

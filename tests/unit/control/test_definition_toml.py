@@ -1,4 +1,4 @@
-"""Definitions as TOML: what is written is read back as the same document."""
+"""Definitions as TOML: a written document reads back unchanged."""
 
 from __future__ import annotations
 
@@ -26,14 +26,12 @@ values = st.recursive(
 
 
 @given(st.dictionaries(texts, values, max_size=6))
-def test_what_is_written_is_read_back(document: dict[str, Any]) -> None:
-    """Tables, lists of tables and what is nested deeper, with any text for key and value."""
+def test_toml_of_document_reads_back_unchanged(document: dict[str, Any]) -> None:
     assert tomllib.loads(toml_of(document)) == document
 
 
 @given(st.dictionaries(texts, values, max_size=6))
-def test_document_in_reads_what_tomllib_reads(document: dict[str, Any]) -> None:
-    """No written document has a key that is refused as too long."""
+def test_document_in_written_toml_has_no_key_too_long(document: dict[str, Any]) -> None:
     assert document_in(toml_of(document)) == document
 
 
@@ -47,7 +45,6 @@ def test_document_in_reads_what_tomllib_reads(document: dict[str, Any]) -> None:
     ],
 )
 def test_toml_of_a_pattern_writes_a_literal_string(value: str, written: str) -> None:
-    """A regular expression reads as it was typed, unless it needs an escape."""
     assert toml_of({"a": value}) == f"a = {written}\n"
 
 
@@ -66,8 +63,7 @@ DOTTED = ".".join(["a"] * KEY_PARTS_MAX)
         'a = "# \\" \' # " # c',
     ],
 )
-def test_document_in_with_dots_that_are_no_long_key_reads(text: str) -> None:
-    """Texts and comments may hold anything."""
+def test_document_in_with_dots_outside_keys_reads(text: str) -> None:
     assert document_in(text) == tomllib.loads(text)
 
 
@@ -86,22 +82,21 @@ def test_document_in_with_dots_that_are_no_long_key_reads(text: str) -> None:
 def test_document_in_with_a_long_key_refuses_before_reading(
     text: str, place: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`tomllib` would take the square of its parts, or more."""
+    """`tomllib` needs time quadratic in the number of parts, or worse."""
     monkeypatch.setattr(tomllib, "loads", None)
     with pytest.raises(DefinitionError, match=f"more than {KEY_PARTS_MAX} parts .at {place}"):
         document_in(text)
 
 
-def test_document_in_with_unclosed_texts_reads_each_sign_once() -> None:
-    """Each opening of a text reaches to its end, however often one is opened."""
+def test_document_in_with_unclosed_texts_takes_linear_time() -> None:
     text = '"""' + '\\""" ' * 100_000
     assert sum(token.end() - token.start() for token in TOKENS.finditer(text)) <= len(text)
     with pytest.raises(ValueError, match="Expected"):
         document_in(text)
 
 
-def test_it_is_written_as_a_person_would() -> None:
-    """Values of no table first, long lists a line each, what is nested in line, no null."""
+def test_toml_of_document_is_readable() -> None:
+    """Plain values come first, long lists have a line per value, and null is left out."""
     seeds = [f"https://example.com/{number:040}" for number in range(2)]
     document = {
         "items": [{"name": "books", "fields": {"title": {"css": "h1"}, "price": ".p"}}],

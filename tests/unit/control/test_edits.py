@@ -1,4 +1,4 @@
-"""Changes to a crawl that runs: what may change, what may not, and how a budget is shared out."""
+"""Edits of a running crawl: allowed changes, refused changes and the shares of a budget."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CRAWL = crawl_of(PLAN, NOW_MS)
 
 
 def problems(changes: object, crawl: Crawl = CRAWL) -> list[str]:
-    """List what is wrong with changes."""
+    """List the problems of changes."""
     with pytest.raises(DefinitionError) as caught:
         amended(crawl, changes)
     return [str(problem) for problem in caught.value.problems]
@@ -40,16 +40,17 @@ def problems(changes: object, crawl: Crawl = CRAWL) -> list[str]:
         ({"limits": {"depth": 0, "duration": "2h"}}, {"depth_max": 0, "duration_max_s": 7_200}),
         ({"politeness": {"delay": "5s", "concurrency": 2}}, {"delay_ms": 5_000, "concurrency": 2}),
         ({"scope": {"include": ["/p"], "exclude": []}}, {"include": ("/p",), "exclude": ()}),
-        ({"scope": {"exclude": ["/a"]}}, {"exclude": ("/a",)}),  # a seed's, but it is on its way
+        (
+            {"scope": {"exclude": ["/a"]}},
+            {"exclude": ("/a",)},
+        ),  # belongs to a seed that is in flight
     ],
 )
-def test_what_may_change_changes(changes: dict[str, Any], fields: dict[str, Any]) -> None:
-    """Limits, pace and patterns become those that were given; nothing else changes."""
+def test_edit_changes_only_given_keys(changes: dict[str, Any], fields: dict[str, Any]) -> None:
     assert amended(CRAWL, changes) == replace(CRAWL, **fields)
 
 
-def test_limits_pace_patterns_and_rules_may_change() -> None:
-    """Those are all of the keys that say how far, how fast, and what is kept; and no others."""
+def test_editable_keys_are_limits_pace_patterns_and_rules() -> None:
     assert {path.partition(".")[0] for path in EDITABLE} == {
         "items",
         "limits",
@@ -65,8 +66,8 @@ def test_limits_pace_patterns_and_rules_may_change() -> None:
     assert {path for path in BY_PATH if path.startswith("limits.")} <= set(EDITABLE)
 
 
-def test_a_whole_definition_may_be_given() -> None:
-    """What is as it was is no change, whatever key it is; the seeds' order and spelling as well."""
+def test_whole_definition_counts_only_its_differences() -> None:
+    """Order and spelling of seeds are no difference."""
     document = document_of(replace(PLAN, delay_ms=250))
     document["seeds"] = ["https://example.com/b", "HTTPS://example.com/a"]
     document["schedule"] = {"every": "1h"}
@@ -93,21 +94,18 @@ def test_a_whole_definition_may_be_given() -> None:
         ([], "it is no table of keys"),
     ],
 )
-def test_what_may_not_change_is_refused(changes: object, words: str) -> None:
-    """Key and fix are said, and no value that may be a secret."""
+def test_edit_of_fixed_key_is_refused_without_secrets(changes: object, words: str) -> None:
     (problem,) = problems(changes)
     assert problem.startswith(words), problem
     assert "guess" not in problem
 
 
-def test_all_problems_are_found() -> None:
-    """Whoever gives three things that do not fit learns of three."""
+def test_all_problems_of_edit_are_reported() -> None:
     found = problems({"name": "x", "limits": {"pages": 0, "depth": "deep"}, "colour": "red"})
     assert len(found) == 4
 
 
-def test_a_crawl_without_an_end_gets_none() -> None:
-    """The crawl of bare URLs may be slowed down, but not be given a duration."""
+def test_crawl_without_end_accepts_pace_and_no_duration() -> None:
     crawl = default_crawl(NOW_MS)
     assert amended(crawl, {"politeness": {"delay": 3}}).delay_ms == 3_000
     assert problems({"limits": {"duration": "1h"}}, crawl) == [
@@ -115,15 +113,13 @@ def test_a_crawl_without_an_end_gets_none() -> None:
     ]
 
 
-def test_seeds_of_a_retry_are_its_own() -> None:
-    """The definition that it was started with first still is one of it."""
+def test_retry_accepts_definition_of_first_run() -> None:
     crawl = replace(CRAWL, seeds=("https://example.com/c",), retry_of="shop-1")
     document = document_of(replace(PLAN, pages_max=3))
     assert amended(crawl, document) == replace(crawl, pages_max=3)
 
 
-def test_differences_are_written_as_in_a_definition() -> None:
-    """Key, old and new value, of what may change."""
+def test_differences_have_key_old_and_new_value() -> None:
     crawl = amended(CRAWL, {"limits": {"pages": 3}, "politeness": {"delay": 3}})
     assert differences(CRAWL, crawl) == (
         ("limits.pages", 100, 3),
@@ -135,7 +131,7 @@ def test_differences_are_written_as_in_a_definition() -> None:
 
 
 def quotas(pages_max: int, was: Crawl, *claimed: int) -> tuple[int, ...]:
-    """Share a new budget out, so much being claimed on each shard."""
+    """Share a new budget among shards that have claimed this much."""
     counters = Counters.of(tuple(CounterShard(counts={"claimed": number}) for number in claimed))
     crawl = shared_out(replace(was, pages_max=pages_max), was, counters)
     return tuple(crawl.shard_quota(shard) for shard in range(crawl.shards))
@@ -144,33 +140,32 @@ def quotas(pages_max: int, was: Crawl, *claimed: int) -> tuple[int, ...]:
 @pytest.mark.parametrize(
     ("pages_max", "claimed", "expected"),
     [
-        (16, (3, 0, 0), (6, 5, 5)),  # raised: each shard its part
+        (16, (3, 0, 0), (6, 5, 5)),  # raised: each shard gets its part
         (10, (4, 3, 3), (4, 3, 3)),  # used up, then raised by nothing
-        (7, (1, 1, 1), (3, 2, 2)),  # lowered: what is left is shared
+        (7, (1, 1, 1), (3, 2, 2)),  # lowered: the unclaimed rest is shared
         (7, (3, 0, 2), (4, 1, 2)),
-        (5, (4, 3, 3), (4, 3, 3)),  # less than is claimed: nothing more
+        (5, (4, 3, 3), (4, 3, 3)),  # less than is claimed: no new links
     ],
 )
-def test_a_budget_is_shared_out_anew(
+def test_quotas_add_up_to_budget_or_claims(
     pages_max: int, claimed: tuple[int, ...], expected: tuple[int, ...]
 ) -> None:
-    """Quotas add up to the greater of the budget and what was claimed, and none is below that."""
+    """They add up to the greater of both, and no quota is below the shard's claims."""
     crawl = replace(CRAWL, pages_max=10, shards=3)
     shared = quotas(pages_max, crawl, *claimed)
     assert shared == expected
     assert sum(shared) == max(pages_max, sum(claimed))
 
 
-def test_a_raised_budget_takes_from_no_shard() -> None:
-    """Whoever still commits under the old quotas cannot exceed the new ones."""
+def test_raised_budget_lowers_no_quota() -> None:
+    """A commit under the old quotas cannot exceed the new ones."""
     crawl = replace(CRAWL, pages_max=10, shards=3)
     old = [crawl.shard_quota(shard) for shard in range(3)]
     new = quotas(11, crawl, 0, 0, 3)
     assert all(before <= after for before, after in zip(old, new, strict=True))
 
 
-def test_a_budget_is_edited_again_and_again() -> None:
-    """Lowered below what is claimed, then raised: only what is new is shared."""
+def test_budget_lowered_then_raised_shares_only_increase() -> None:
     crawl = replace(CRAWL, pages_max=10, shards=2)
     lowered = replace(crawl, pages_max=4, quotas=quotas(4, crawl, 5, 1))
     assert lowered.quotas == (5, 1)
@@ -178,7 +173,6 @@ def test_a_budget_is_edited_again_and_again() -> None:
     assert quotas(9, lowered, 5, 1) == (7, 2)
 
 
-def test_one_shard_keeps_an_exact_budget() -> None:
-    """The one shard of a crawl whose budget somebody asked for has it all."""
+def test_one_shard_has_whole_budget() -> None:
     assert quotas(250, CRAWL, 60) == (250,)
     assert quotas(50, CRAWL, 60) == (60,)

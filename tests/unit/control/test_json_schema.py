@@ -1,4 +1,4 @@
-"""Types as JSON: what a schema says and what is read are the same."""
+"""JSON schemas of types accept exactly the documents that the reader accepts."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ from orbweaver.control.json_schema import Fits, schema_of, schema_of_fields
 
 
 class Colour(StrEnum):
-    """A word."""
+    """An enumeration."""
 
     RED = "red"
     BLUE = "blue"
@@ -24,7 +24,7 @@ class Colour(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Inner:
-    """What lies within."""
+    """A nested class."""
 
     name: Annotated[str, Fits(says="a name", low=1, high=5, pattern="[a-z]+")]
 
@@ -34,7 +34,7 @@ Name = Annotated[str, Fits(low=2, example="ab")]
 
 @dataclass(frozen=True, kw_only=True)
 class Outer:
-    """All that there is."""
+    """A class with every kind of field."""
 
     number: Annotated[int, Fits(says="how many", low=0, high=9)]
     colour: Colour | None = None
@@ -50,20 +50,19 @@ class Outer:
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """What comes back."""
+    """A class of answers."""
 
     counts: Mapping[str, int]
     inner: Inner | None = None
 
 
 def whole(kind: type, *, answer: bool = False) -> dict[str, Any]:
-    """Make a schema that stands by itself."""
+    """Make a schema that has its own definitions."""
     parts: dict[str, Any] = {}
     return {**schema_of(kind, parts, answer=answer), "components": {"schemas": parts}}
 
 
-def test_a_class_is_described() -> None:
-    """Fields, their types, what fits and what they are for; no other fields."""
+def test_schema_of_class_describes_its_fields() -> None:
     parts: dict[str, Any] = {}
     assert schema_of(Outer, parts, answer=False) == {"$ref": "#/components/schemas/Outer"}
     outer = parts["Outer"]
@@ -87,8 +86,8 @@ def test_a_class_is_described() -> None:
     assert parts["Inner"]["properties"]["name"]["pattern"] == "^(?:[a-z]+)$"
 
 
-def test_an_answer_has_every_field() -> None:
-    """In an answer nothing is left out, and more may come some day."""
+def test_schema_of_answer_requires_every_field() -> None:
+    """It allows further fields, which later versions may add."""
     parts: dict[str, Any] = {}
     schema_of(Answer, parts, answer=True)
     assert parts["Answer"]["required"] == ["counts", "inner"]
@@ -99,8 +98,7 @@ def test_an_answer_has_every_field() -> None:
     }
 
 
-def test_fields_may_be_spelled_otherwise() -> None:
-    """A class in place, with another spelling of a field."""
+def test_schema_of_nested_class_uses_other_spelling() -> None:
     schema = schema_of_fields(Inner, name={"type": "string", "format": "date"})
     assert schema["properties"] == {"name": {"type": "string", "format": "date"}}
 
@@ -130,29 +128,26 @@ GOOD = st.fixed_dictionaries(
 
 
 @given(document=DOCUMENTS | GOOD | VALUES)
-def test_what_is_described_is_what_is_read(document: Any) -> None:
-    """A document is read if and only if it fits its schema."""
+def test_schema_accepts_what_reader_accepts(document: Any) -> None:
     described = jsonschema_rs.is_valid(whole(Outer), document)
     try:
         read(Outer, document)
         problems = 0
     except DefinitionError as error:
         problems = len(error.problems)
-    # What is checked elsewhere is taken as it is.
+    # other code checks these values
     checked_here = not isinstance(document, dict) or isinstance(document.get("counts", {}), dict)
     assert (problems == 0) == described or not checked_here
 
 
-def test_values_are_read() -> None:
-    """Objects become classes, lists tuples, words members."""
+def test_reader_makes_classes_tuples_and_members() -> None:
     document = {"number": 3, "colour": "red", "names": ["ab"], "inner": {"name": "x"}, "on": True}
     assert read(Outer, document) == Outer(
         number=3, colour=Colour.RED, names=("ab",), inner=Inner(name="x"), on=True
     )
 
 
-def test_every_problem_is_named() -> None:
-    """All that does not fit is found, with its place, what was given and the fix."""
+def test_reader_reports_every_problem_with_place_and_fix() -> None:
     document = {
         "number": "3",
         "colour": "green",
@@ -176,8 +171,8 @@ def test_every_problem_is_named() -> None:
     ]
 
 
-def test_secrets_are_not_repeated() -> None:
-    """What stood before an @ or behind a ? is not shown."""
+def test_problems_hide_secrets_of_urls() -> None:
+    """User information and query are hidden."""
     with pytest.raises(DefinitionError) as caught:
         read(Outer, {"number": "https://me:secret@example.com/?key=secret"})
     assert "secret" not in str(caught.value)
@@ -195,8 +190,7 @@ def test_secrets_are_not_repeated() -> None:
         ({"number": []}, "number: it is missing"),
     ],
 )
-def test_parameters_are_texts(texts: dict[str, list[str]], found: Outer | str) -> None:
-    """A text is read as what it spells, and as nothing else."""
+def test_parameters_are_read_from_text(texts: dict[str, list[str]], found: Outer | str) -> None:
     if isinstance(found, Outer):
         assert read_texts(Outer, texts) == found
         return
@@ -207,8 +201,7 @@ def test_parameters_are_texts(texts: dict[str, list[str]], found: Outer | str) -
 
 @example(text='""')
 @given(text=st.text(max_size=40) | st.text('{}[]",:0123456789.eE+-nulltrefas \\ud', max_size=40))
-def test_any_text_is_read_or_refused(text: str) -> None:
-    """Whatever is sent as JSON, nothing else is raised; and what is read can be written."""
+def test_any_json_is_refused_or_written_back(text: str) -> None:
     try:
         document = document_of(text)
     except DefinitionError:
@@ -231,14 +224,13 @@ def test_any_text_is_read_or_refused(text: str) -> None:
         ("", "the body is no valid JSON"),
     ],
 )
-def test_documents_that_mean_nothing(text: str, said: str) -> None:
-    """Keys that stand twice, numbers that are none, half characters and depth without end."""
+def test_ambiguous_documents_are_refused(text: str, said: str) -> None:
+    """Duplicate keys, NaN, lone surrogates and unlimited depth have no one meaning."""
     with pytest.raises(DefinitionError) as caught:
         document_of(text)
     assert str(caught.value) == said
 
 
-def test_nesting_that_is_allowed() -> None:
-    """As deep as documents may be."""
+def test_document_of_greatest_depth_is_read() -> None:
     assert document_of("[" * 20 + "]" * 20)
     assert document_of('"\\ud83d\\ude00"') == "😀"

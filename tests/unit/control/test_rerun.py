@@ -1,4 +1,4 @@
-"""Runs that ask again for what failed: which URLs, how deep, within which scope."""
+"""Retry runs: the URLs they request, their depth and their scope."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ CRAWL = replace(
 
 
 def record(path: str, reason: Reason = Reason.DNS, **fields: Any) -> PageRecord:
-    """Make the record of a URL, of one that failed if nothing else is said."""
+    """Make the record of a URL, failed by default."""
     known: dict[str, Any] = {"outcome": Outcome.FAILED, "depth": 2, "fetched_at": NOW_MS}
     url = path if "://" in path else f"{SITE}{path}"
     return PageRecord(crawl="shop-1", url=url, reason=reason, **{**known, **fields})
@@ -65,11 +65,11 @@ def seen(*records: PageRecord, crawl: Crawl = CRAWL, **selection: Any) -> Failur
 
 
 def run_of(*records: PageRecord, crawl: Crawl = CRAWL) -> Crawl:
-    """Make the run that asks again for what failed among records."""
+    """Make the retry run for the failures among records."""
     return rerun_of(crawl, seen(*records, crawl=crawl), "shop-1-retry1", NOW_MS + 90_000)
 
 
-# --- which --------------------------------------------------------------------------------------
+# --- selection ----------------------------------------------------------------------------------
 
 RECORDS = (
     record("/dns"),
@@ -95,10 +95,9 @@ RECORDS = (
         (("tls",), None, []),
     ],
 )
-def test_failures_are_chosen_by_reason_and_host(
+def test_failures_are_selected_by_reason_and_host(
     reasons: tuple[str, ...], host: str | None, paths: list[str]
 ) -> None:
-    """All that failed, or what did so for these reasons, on this host; nothing that did not."""
     found = seen(*RECORDS, reasons=reasons, host=host).depths
     wanted = [f"{SITE}{path}" for path in paths if path != "other"]
     assert [url for url in found if url.startswith(f"{SITE}/")] == wanted
@@ -108,32 +107,29 @@ def test_failures_are_chosen_by_reason_and_host(
 @pytest.mark.parametrize(
     ("word", "fix"), [("dsn", "did you mean dns"), ("robots", "robots_unreachable"), ("ok", "they")]
 )
-def test_a_reason_that_nothing_fails_for_is_refused(word: str, fix: str) -> None:
-    """The nearest is named, and all of them are."""
+def test_unknown_reason_is_refused_with_nearest(word: str, fix: str) -> None:
     with pytest.raises(RerunError, match=fix) as caught:
         RetrySelection.of([word])
     assert all(reason in str(caught.value) for reason in RETRIED)
 
 
-def test_what_has_succeeded_since_is_no_failure() -> None:
-    """A crawl without an end may fail at a URL, and get it days later."""
+def test_url_that_succeeded_later_is_no_failure() -> None:
+    """In a crawl without an end the success may come days later."""
     later = record("/dns", Reason.OK, outcome=Outcome.FETCHED)
     assert seen(record("/dns"), later).depths == {}
     assert list(seen(later, record("/dns")).depths) == [f"{SITE}/dns"]
 
 
-def test_there_is_an_end_to_failures(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So many that they are the crawl are not collected."""
+def test_failures_beyond_limit_are_not_collected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rerun, "FAILURES_MAX", 2)
     with pytest.raises(RerunError, match="choose some by --reason or --host"):
         seen(*(record(f"/{number}") for number in range(3)))
 
 
-# --- what it becomes ----------------------------------------------------------------------------
+# --- the run ------------------------------------------------------------------------------------
 
 
-def test_a_retry_is_a_run_of_the_same_work() -> None:
-    """Definition and name are those of the first run; what was of that run is not."""
+def test_retry_keeps_definition_and_name_of_first_run() -> None:
     run = run_of(record("/docs/x", depth=3), record("/docs/y", depth=1))
     assert run.seeds == (f"{SITE}/docs/x", f"{SITE}/docs/y")
     assert (run.seed_depths, run.seeds_planned, run.retry_of) == ((3, 1), 1, "shop-1")
@@ -151,7 +147,7 @@ def test_a_retry_is_a_run_of_the_same_work() -> None:
 
 
 def test_rerun_of_paused_crawl_has_no_pause() -> None:
-    """Its duration counts from its own start, and no earlier run is compared with it."""
+    """Its duration counts from its own start, and it is compared with no earlier run."""
     paused = replace(CRAWL, paused_ms=79_000, paused_at_ms=NOW_MS, pages_before=211)
     failures = Failures(crawl=paused, selection=RetrySelection())
     failures.see(record("/docs/x", depth=3))
@@ -160,14 +156,13 @@ def test_rerun_of_paused_crawl_has_no_pause() -> None:
     assert (run.paused_at_ms, run.pages_before) == (None, None)
 
 
-def test_a_retry_begins_behind_the_run_before_it() -> None:
-    """Its claims are newer than all of that run's, even by a clock that is slow."""
+def test_retry_starts_after_run_before_it() -> None:
+    """Its claims are newer than all of that run's claims, even if the clock is behind."""
     run = rerun_of(CRAWL, seen(record("/x")), "r", NOW_MS)
     assert run.started_at_ms == NOW_MS + 60_001
 
 
-def test_seeds_of_a_retry_are_as_deep_as_they_lay() -> None:
-    """The depth is kept, and claims of earlier runs do not hold; patterns and rules do."""
+def test_retry_seeds_keep_depth_and_ignore_old_claims() -> None:
     run = run_of(record("/docs/x", depth=3))
     again = admit_again(run, run.seeds[0], 3)
     assert again == Target(url=run.seeds[0], depth=3, modified_at_ms=run.started_at_ms)
@@ -175,8 +170,8 @@ def test_seeds_of_a_retry_are_as_deep_as_they_lay() -> None:
     assert admit_again(excluded, run.seeds[0], 3) is Refusal.EXCLUDE
 
 
-def test_the_scope_of_a_retry_is_that_of_the_first_run() -> None:
-    """Folders are those of the first seeds, and not of what failed; again and again."""
+def test_retry_scope_is_scope_of_first_run() -> None:
+    """Folders come from the first seeds, not from failed URLs, also in later retries."""
     run = run_of(record("/docs/deep/x"))
     second = run_of(record("/docs/y"), crawl=replace(run, state=State.FINISHED))
     for one in (run, second):
@@ -186,8 +181,7 @@ def test_the_scope_of_a_retry_is_that_of_the_first_run() -> None:
     assert second.retry_of == run.id
 
 
-def test_folders_that_seeds_led_to_stay_part_of_it() -> None:
-    """Below the folder to which a redirect widened the scope, a failure's links belong."""
+def test_retry_scope_includes_folders_seeds_redirected_to() -> None:
     led = {"outcome": Outcome.REDIRECTED, "depth": 0, "error": "https://www.example.com/docs/a"}
     failed = record("https://www.example.com/docs/x")
     run = run_of(record("/docs/a", Reason.WIDENED, **led), failed, record("/docs/y"))
@@ -201,8 +195,8 @@ def test_folders_that_seeds_led_to_stay_part_of_it() -> None:
     assert run_of(record("/docs/a", Reason.WIDENED, **cut), failed).roots == ()
 
 
-def test_secrets_go_to_the_first_run_s_own_origins_only() -> None:
-    """A host at which a link failed does not become one that may see them."""
+def test_retry_sends_secrets_to_first_origins_only() -> None:
+    """A host at which a link failed does not receive them."""
     elsewhere = "https://elsewhere.example"
     run = run_of(record(f"{elsewhere}/x"), crawl=replace(CRAWL, scope=Scope.ANY))
     assert run.anchors == (f"{SITE}/", "https://other.example/")
@@ -210,8 +204,8 @@ def test_secrets_go_to_the_first_run_s_own_origins_only() -> None:
     assert identity_of(run, elsewhere, "bot").headers == (("Accept-Language", "de"),)
 
 
-def test_a_crawl_of_sitemaps_alone_showed_nobody_a_secret() -> None:
-    """So its retries do not either, and their scope is measured by the sitemaps."""
+def test_retry_of_sitemap_only_crawl_sends_no_secret() -> None:
+    """Its scope follows from the sitemaps."""
     sitemap = f"{SITE}/docs/sitemap.xml"
     crawl = replace(crawl_of(replace(PLAN, seeds=(), sitemap_urls=(sitemap,)), NOW_MS))
     run = run_of(record("/docs/x"), crawl=crawl)
@@ -247,8 +241,8 @@ LED = {"outcome": Outcome.REDIRECTED, "depth": 0}
         ),
     ],
 )
-def test_what_was_to_be_a_sitemap_is_one_again(path: str, records: list[PageRecord]) -> None:
-    """Named by a person or a robots.txt, listed by an index, or where one of those led."""
+def test_failed_sitemap_is_sitemap_in_retry(path: str, records: list[PageRecord]) -> None:
+    """A plan, a robots.txt, an index or a redirect named it."""
     crawl = replace(CRAWL, sitemap_urls=(f"{SITE}/named.xml",))
     run = run_of(*records, crawl=crawl)
     assert run.sitemap_urls == (f"{SITE}{path}",)
@@ -273,20 +267,20 @@ def test_what_was_to_be_a_sitemap_is_one_again(path: str, records: list[PageReco
         ],
     ],
 )
-def test_what_was_a_page_is_one_again(records: list[PageRecord]) -> None:
-    """A seed, where a seed led, and what a sitemap listed."""
+def test_failed_page_is_page_in_retry(records: list[PageRecord]) -> None:
+    """A seed, its redirect or a sitemap named it."""
     run = run_of(*records)
     assert not run.sitemap_urls
     assert len(run.seeds) == 1
 
 
-# --- how many -----------------------------------------------------------------------------------
+# --- limits -------------------------------------------------------------------------------------
 
 
-def test_more_failures_than_one_item_holds_are_left_for_the_next(
+def test_failures_beyond_one_run_are_left_for_the_next(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A run takes as many as a crawl may have seeds, and as many bytes."""
+    """A run is limited by number of seeds and by bytes."""
     long = [record(f"/{number}/{'x' * 2_000}") for number in range(150)]
     run = run_of(*long)
     assert 120 < len(run.seeds) < 131
@@ -296,8 +290,7 @@ def test_more_failures_than_one_item_holds_are_left_for_the_next(
     assert len(run_of(*(record(f"/{number}") for number in range(9))).seeds) == 7
 
 
-def test_a_run_that_begins_at_many_places_leaves_some_room() -> None:
-    """However much its anchors take, some failures fit beside them."""
+def test_run_with_many_anchors_leaves_room_for_failures() -> None:
     crawl = replace(CRAWL, anchors=(f"{SITE}/{'x' * SEEDS_BYTES_MAX}/",))
     assert (
         10
@@ -306,8 +299,8 @@ def test_a_run_that_begins_at_many_places_leaves_some_room() -> None:
     )
 
 
-def test_retries_are_numbered() -> None:
-    """Those of a retry go on with the numbers of its first run; long ids stay within bounds."""
+def test_retries_are_numbered_within_id_length() -> None:
+    """A retry of a retry continues the numbers of the first run."""
     retry = replace(CRAWL, id="shop-1-retry4", retry_of="shop-1")
     assert base_of(CRAWL) == base_of(retry) == "shop-1"
     assert base_of(replace(CRAWL, id="my-retry4")) == "my-retry4"

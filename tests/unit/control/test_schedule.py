@@ -1,4 +1,4 @@
-"""Crawls that recur: expressions for AWS, the next times, and what a firing is told."""
+"""Recurring crawls: expressions for AWS, next times and the payload of a firing."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ NOW_MS = 1_795_251_600_000  # 2026-11-21 09:00:00 UTC
 
 
 def plan(**parts: Any) -> CrawlSpec:
-    """Make a plan with when it recurs."""
+    """Make a plan with a recurrence."""
     return CrawlSpec(seeds=(SEED,), **parts)
 
 
@@ -50,8 +50,8 @@ def plan(**parts: Any) -> CrawlSpec:
         ({"cron": "0 3 * * ? *", "timezone": "Europe/Berlin"}, "cron(0 3 * * ? *)"),
     ],
 )
-def test_expressions(parts: dict[str, str], expression: str) -> None:
-    """Rates in their largest unit, one of it without an s; and they are read back."""
+def test_expressions_of_rates_and_cron_read_back(parts: dict[str, str], expression: str) -> None:
+    """A rate uses its largest unit, without an s for one."""
     assert problems_of(plan(**parts)) == ()
     recurrence = recurrence_in(plan(**parts))
     assert recurrence is not None
@@ -61,13 +61,12 @@ def test_expressions(parts: dict[str, str], expression: str) -> None:
     assert recurrence_of(kept) == recurrence
 
 
-def test_most_crawls_do_not_recur() -> None:
-    """Whoever does not say when does not."""
+def test_plan_without_times_does_not_recur() -> None:
     assert recurrence_in(plan()) is None
 
 
-def test_what_somebody_else_made_is_no_recurrence_of_ours() -> None:
-    """A schedule that was edited by hand is listed all the same, without its next times."""
+def test_schedule_edited_by_hand_has_no_next_times() -> None:
+    """It is listed nevertheless."""
     kept = Scheduled(
         name="a", expression="at(2030-01-01T00:00:00)", timezone=None, first_ms=0, told=""
     )
@@ -96,8 +95,9 @@ def test_what_somebody_else_made_is_no_recurrence_of_ours() -> None:
         ({"every": "1h", "timezone": "UTC"}, "timezone", "is for cron alone"),
     ],
 )
-def test_what_does_not_fit(parts: dict[str, str], part: str, said: str) -> None:
-    """The part is named, with its value and the fix; too often is refused."""
+def test_invalid_recurrence_names_part_value_and_fix(
+    parts: dict[str, str], part: str, said: str
+) -> None:
     (problem,) = problems_of(plan(**parts))
     assert problem.field == part
     assert said in str(problem)
@@ -114,8 +114,8 @@ def test_what_does_not_fit(parts: dict[str, str], part: str, said: str) -> None:
         ("zzzz", "'zzzz' is no time zone: give one like Europe/Berlin"),
     ],
 )
-def test_zones_that_are_none(timezone: str, said: str) -> None:
-    """The nearest one is named; nothing outside of the list of zones is looked at."""
+def test_unknown_zone_suggests_nearest(timezone: str, said: str) -> None:
+    """Only the list of zones is read, no other file."""
     (problem,) = problems_of(plan(cron="0 3 * * ? *", timezone=timezone))
     assert problem.field == "timezone"
     assert said in str(problem)
@@ -145,26 +145,25 @@ def test_window_warning_compares_window_with_shortest_interval(
     assert (words or "") in (found or "")
 
 
-def test_without_a_list_of_zones_nothing_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A function may have none; AWS has judged the zone when the schedule was made."""
+def test_any_zone_is_accepted_without_list_of_zones(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A Lambda may have no list. AWS checked the zone when the schedule was created."""
     monkeypatch.setattr(schedule, "available_timezones", set)
     monkeypatch.setattr(schedule, "_zone", lambda _: None)
     assert list(problems_in(plan(cron="0 3 * * ? *", timezone="Europe/Berlin"))) == []
 
 
-def test_a_name_must_fit_a_schedule() -> None:
-    """Names of crawls may be longer than those of schedules."""
+def test_name_too_long_for_schedule_is_refused() -> None:
+    """Names of crawls may be longer than names of schedules."""
     long = "a" * 65
     assert problems_of(plan(name=long)) == ()
     (problem,) = problems_of(plan(name=long, every="1h"))
     assert (problem.field, "at most 64 characters" in str(problem)) == ("name", True)
 
 
-# --- when ---------------------------------------------------------------------------------------
+# --- next times ---------------------------------------------------------------------------------
 
 
-def test_a_rate_begins_after_its_time() -> None:
-    """The first firing is one interval from now, and the others go on from there."""
+def test_rate_fires_first_after_one_interval() -> None:
     recurrence = Recurrence(every_minutes=360)
     first_ms = recurrence.first_ms(NOW_MS)
     assert first_ms == NOW_MS + 6 * HOUR_MS
@@ -175,8 +174,7 @@ def test_a_rate_begins_after_its_time() -> None:
     assert recurrence.after(NOW_MS, None, 1) == ()
 
 
-def test_cron_goes_by_the_clocks_of_its_zone() -> None:
-    """It has no beginning of its own."""
+def test_cron_follows_clocks_of_its_zone() -> None:
     recurrence = Recurrence(cron="0 3 * * ? *", timezone="Europe/Berlin")
     assert recurrence.first_ms(NOW_MS) is None
     (next_ms,) = recurrence.after(NOW_MS, None, 1)
@@ -186,8 +184,8 @@ def test_cron_goes_by_the_clocks_of_its_zone() -> None:
 # --- firings ------------------------------------------------------------------------------------
 
 
-def test_a_firing_is_told_all_of_it() -> None:
-    """AWS puts the time in in one place, whatever is written in the definition."""
+def test_payload_has_time_placeholder_of_aws_once() -> None:
+    """No text of the definition may look like the placeholder."""
     definition = {"seeds": [SEED], "identity": {"user_agents": [f"me {DUE} é"]}}
     told = told_of(definition)
     assert told.count(DUE) == 1
@@ -204,8 +202,7 @@ def test_a_firing_is_told_all_of_it() -> None:
         (DUE, NOW_MS),
     ],
 )
-def test_when_a_firing_was_due(due: str, due_ms: int) -> None:
-    """Where nobody has put the time in, it is the minute in which the firing came."""
+def test_firing_without_time_was_due_in_its_minute(due: str, due_ms: int) -> None:
     assert firing_of({"definition": {}, "due": due}, NOW_MS + 59_999).due_ms == due_ms
 
 
@@ -213,14 +210,12 @@ def test_when_a_firing_was_due(due: str, due_ms: int) -> None:
     "event",
     [{}, {"definition": {}}, {"definition": 5, "due": DUE}, {"definition": {}, "due": "soon"}],
 )
-def test_what_is_no_firing(event: dict[str, Any]) -> None:
-    """Whatever else a function may be invoked with is refused."""
+def test_other_payloads_are_no_firing(event: dict[str, Any]) -> None:
     with pytest.raises(ScheduleError):
         firing_of(event, NOW_MS)
 
 
-def test_a_schedule_holds_so_much() -> None:
-    """What is too long is refused with what to do, and what just fits is taken."""
+def test_payload_over_size_limit_is_refused_with_fix() -> None:
     spare = INPUT_BYTES_MAX - len(told_of({"seeds": [""]}))
     assert len(told_of({"seeds": ["a" * spare]})) == INPUT_BYTES_MAX == 262_144
     with pytest.raises(ScheduleError, match="name a sitemap that lists the seeds"):

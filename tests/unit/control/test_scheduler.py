@@ -1,4 +1,4 @@
-"""Crawls that recur: put on a schedule, and started once by each firing."""
+"""Recurring crawls: schedules, and the one crawl that each firing starts."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ RUN = "example.com-20261121-090000"
 
 
 class Stage:
-    """A world with a timetable, and what fires what is on it."""
+    """A stage with a timetable that can fire its schedules."""
 
     def __init__(self, **settings: Any) -> None:
         self.world = World()
@@ -57,12 +57,11 @@ class Stage:
         self.starter = Starter(control=control, clock=self.clock, metrics=self.metrics)
 
     async def fire(self, name: str = "example.com", due: str = DUE_AT) -> dict[str, str]:
-        """Fire a schedule as AWS does, which puts the time in."""
+        """Fire a schedule with the time, as AWS does."""
         told = self.world.schedules[name].told.replace(DUE, due)
         return await self.starter.fire(json.loads(told))
 
     def end(self, crawl_id: str) -> None:
-        """Have a crawl come to its end."""
         crawl = self.world.crawls[crawl_id]
         at_ms = self.clock.now_ms()
         self.world.crawls[crawl_id] = replace(crawl, state=State.FINISHED, finished_at_ms=at_ms)
@@ -70,15 +69,14 @@ class Stage:
 
 @pytest.fixture
 def stage() -> Stage:
-    """Give a world where nothing recurs."""
+    """Return a stage without schedules."""
     return Stage()
 
 
 # --- the timetable ------------------------------------------------------------------------------
 
 
-async def test_what_is_put_fires_from_then_on(stage: Stage) -> None:
-    """The schedule is named after the crawl, and the next times are known."""
+async def test_put_schedule_has_name_of_crawl_and_next_times(stage: Stage) -> None:
     coming = await stage.timetable.put(PLAN)
     assert coming.scheduled.name == "example.com"
     assert coming.scheduled.expression == "rate(6 hours)"
@@ -89,8 +87,7 @@ async def test_what_is_put_fires_from_then_on(stage: Stage) -> None:
     assert (listed.scheduled, listed.next_ms[0]) == (coming.scheduled, NOW_MS + 12 * HOUR_MS)
 
 
-async def test_what_is_put_again_replaces_itself(stage: Stage) -> None:
-    """One name, one schedule; whatever the definition is now."""
+async def test_put_again_replaces_schedule(stage: Stage) -> None:
     await stage.timetable.put(PLAN)
     await stage.timetable.put(
         CrawlSpec(seeds=(SITE,), cron="0 3 * * ? *", timezone="Europe/Berlin")
@@ -101,8 +98,7 @@ async def test_what_is_put_again_replaces_itself(stage: Stage) -> None:
     assert "X-Key" not in listed.scheduled.told
 
 
-async def test_what_is_removed_is_gone(stage: Stage) -> None:
-    """A name that is not there is an error that lists those that are."""
+async def test_remove_of_unknown_schedule_lists_existing(stage: Stage) -> None:
     await stage.timetable.put(PLAN)
     with pytest.raises(ControlError, match=r"there is no schedule 'x'.*: example.com"):
         await stage.timetable.remove("x")
@@ -111,8 +107,7 @@ async def test_what_is_removed_is_gone(stage: Stage) -> None:
         await stage.timetable.remove("example.com")
 
 
-async def test_what_is_paused_does_not_come_until_it_is_resumed(stage: Stage) -> None:
-    """Its times go on from where they were; a name that is not there is an error."""
+async def test_paused_schedule_fires_again_after_resume(stage: Stage) -> None:
     put = await stage.timetable.put(PLAN)
     paused = await stage.timetable.pause("example.com")
     assert (paused.scheduled, paused.next_ms) == (replace(put.scheduled, paused=True), ())
@@ -138,15 +133,15 @@ async def test_what_is_paused_does_not_come_until_it_is_resumed(stage: Stage) ->
         ),
     ],
 )
-async def test_what_cannot_recur_is_refused(stage: Stage, plan: CrawlSpec, said: str) -> None:
-    """Nothing is put, and the words say what to do."""
+async def test_put_of_plan_that_cannot_recur_is_refused(
+    stage: Stage, plan: CrawlSpec, said: str
+) -> None:
     with pytest.raises(ControlError, match=said):
         await stage.timetable.put(plan)
     assert stage.world.schedules == {}
 
 
-async def test_a_plan_that_does_not_fit_is_refused(stage: Stage) -> None:
-    """As it would be if it were started."""
+async def test_put_of_invalid_plan_is_refused(stage: Stage) -> None:
     with pytest.raises(PlanError):
         await stage.timetable.put(replace(PLAN, every="1m"))
     with pytest.raises(PlanError, match="never comes"):
@@ -156,8 +151,7 @@ async def test_a_plan_that_does_not_fit_is_refused(stage: Stage) -> None:
 # --- firings ------------------------------------------------------------------------------------
 
 
-async def test_a_firing_starts_the_crawl_of_its_definition(stage: Stage) -> None:
-    """The run is named after the time it was due, not the time it came."""
+async def test_firing_starts_run_named_after_due_time(stage: Stage) -> None:
     await stage.timetable.put(replace(PLAN, pages_max=7))
     stage.clock.at_ms += 40_000
     assert await stage.fire() == {"crawl": RUN}
@@ -168,8 +162,8 @@ async def test_a_firing_starts_the_crawl_of_its_definition(stage: Stage) -> None
     assert stage.metrics.totals == {"SchedulesStarted": 1}
 
 
-async def test_a_firing_that_comes_twice_starts_one_crawl(stage: Stage) -> None:
-    """And it completes a start whose seeds were never sent, also while runs must not overlap."""
+async def test_firing_delivered_twice_starts_one_crawl(stage: Stage) -> None:
+    """The second delivery completes a start that sent no seeds, even if runs must not overlap."""
     await stage.timetable.put(PLAN)
     await stage.fire()
     stage.world.sent.clear()
@@ -183,8 +177,7 @@ async def test_a_firing_that_comes_twice_starts_one_crawl(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("state", [State.RUNNING, State.PAUSED, State.STOPPING])
-async def test_a_firing_is_passed_over_while_a_run_goes_on(stage: Stage, state: State) -> None:
-    """Whether it runs, waits or drains; the next firing after its end starts one."""
+async def test_firing_is_skipped_while_a_run_is_active(stage: Stage, state: State) -> None:
     await stage.timetable.put(PLAN)
     await stage.fire()
     stage.world.crawls[RUN] = replace(stage.world.crawls[RUN], state=state)
@@ -199,16 +192,15 @@ async def test_a_firing_is_passed_over_while_a_run_goes_on(stage: Stage, state: 
     assert await stage.fire(due="2026-11-21T15:00:00Z") == {"crawl": later}
 
 
-async def test_runs_may_overlap_where_that_is_asked_for(stage: Stage) -> None:
-    """Then every firing starts its run."""
+async def test_firing_starts_overlapping_run_if_allowed(stage: Stage) -> None:
     await stage.timetable.put(replace(PLAN, overlap=Overlap.ALLOW))
     await stage.fire()
     await stage.fire(due="2026-11-21T15:00:00Z")
     assert len(stage.world.crawls) == 2
 
 
-async def test_an_emulator_that_leaves_the_time_out_fires_all_the_same(stage: Stage) -> None:
-    """The minute in which it came stands for the time."""
+async def test_firing_without_time_uses_minute_of_arrival(stage: Stage) -> None:
+    """Emulators leave the time out."""
     await stage.timetable.put(PLAN)
     stage.clock.at_ms += 59_999
     assert await stage.fire(due=DUE) == {"crawl": RUN}
@@ -222,17 +214,15 @@ async def test_an_emulator_that_leaves_the_time_out_fires_all_the_same(stage: St
         ({"due": DUE_AT, "definition": {"seeds": [SITE], "of_tomorrow": 1}}, DefinitionError),
     ],
 )
-async def test_what_does_not_fit_is_raised(
+async def test_firing_with_invalid_payload_raises(
     stage: Stage, event: dict[str, Any], error: type[Exception]
 ) -> None:
-    """It ends where somebody looks, and starts nothing."""
     with pytest.raises(error):
         await stage.starter.fire(event)
     assert stage.world.crawls == {}
 
 
-async def test_a_run_of_other_work_is_not_taken_for_ours(stage: Stage) -> None:
-    """Somebody started another crawl under the very id."""
+async def test_firing_with_id_of_other_crawl_starts_nothing(stage: Stage) -> None:
     await stage.timetable.put(PLAN)
     stage.world.crawls[RUN] = Crawl(id=RUN, name="example.com", started_at_ms=0)
     with pytest.raises(Conflict):
@@ -242,8 +232,7 @@ async def test_a_run_of_other_work_is_not_taken_for_ours(stage: Stage) -> None:
 # --- webhooks -----------------------------------------------------------------------------------
 
 
-async def test_a_webhook_needs_a_stack_that_signs() -> None:
-    """The same refusal whoever starts the crawl; where there is a key it starts."""
+async def test_webhook_without_signing_key_is_refused() -> None:
     plan = replace(PLAN, webhook="https://example.com/hook")
     signing = Stage(webhook_secret="generate")
     await signing.timetable.put(plan)
@@ -256,8 +245,7 @@ async def test_a_webhook_needs_a_stack_that_signs() -> None:
     assert without.world.crawls == {}
 
 
-async def test_a_webhook_leads_where_the_stack_may_dial() -> None:
-    """An inner address is refused before anything is crawled, unless it is allowed."""
+async def test_webhook_to_inner_address_is_refused_unless_allowed() -> None:
     plan = replace(PLAN, webhook="http://127.0.0.1:9/hook")
     with pytest.raises(ControlError, match=r"must not be dialled: 127\.0\.0\.1 is loopback"):
         await Stage(webhook_secret="key").timetable.put(plan)

@@ -1,4 +1,4 @@
-"""The preview of a crawl: one request for its first page, and a verdict on each link there."""
+"""The preview of a crawl: one request for its first page, and a decision on each link."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ROBOTS = answer(200, b"User-agent: *\nDisallow: /private\nCrawl-delay: 2\n")
 
 @dataclass
 class Desk:
-    """A previewer, with a small web and the hosts that all crawls share."""
+    """A previewer, a small site and the shared host states."""
 
     clock: ManualClock = field(default_factory=lambda: ManualClock(NOW_MS))
     world: World = field(default_factory=World)
@@ -35,7 +35,7 @@ class Desk:
         self.web.put(f"{SITE}/robots.txt", ROBOTS)
 
     async def preview(self, **definition: Any) -> SeedPreview:
-        """Look at the first page of a definition."""
+        """Preview the first page of a definition."""
         previewer = SeedPreviewer(
             fetcher=self.web,
             reader=InPlaceReader(),
@@ -48,8 +48,7 @@ class Desk:
         return await previewer.preview(crawl_of(parse(document), NOW_MS))
 
 
-async def test_each_link_is_judged_and_its_rule_named() -> None:
-    """Taken, out of scope, excluded, not included, forbidden, no page by its name."""
+async def test_preview_names_decision_and_rule_of_each_link() -> None:
     desk = Desk()
     paths = ("/a", "/login", "/private/x", "/a/photo.zip", "https://elsewhere.example/")
     desk.web.put(f"{SITE}/", html(*paths, title="Shop"))
@@ -79,8 +78,7 @@ async def test_each_link_is_judged_and_its_rule_named() -> None:
     assert (found.title, found.status, found.robots) == ("Shop", 200, "no rule matches")
 
 
-async def test_it_asks_once_in_the_time_of_the_host() -> None:
-    """Robots.txt and the page, with the pause between that robots.txt asks for; nothing else."""
+async def test_preview_requests_page_and_robots_txt_with_delay() -> None:
     desk = Desk()
     desk.web.put(f"{SITE}/", html("/a", title="Shop"))
     await desk.preview()
@@ -103,8 +101,9 @@ async def test_it_asks_once_in_the_time_of_the_host() -> None:
         ({"scope": {"include": ["/b"]}}, "include", "scope.include: none"),
     ],
 )
-async def test_why_a_link_is_refused(definition: dict[str, Any], refused: str, rule: str) -> None:
-    """By the depth, a rule, or a pattern."""
+async def test_preview_names_depth_rule_or_pattern_of_refusal(
+    definition: dict[str, Any], refused: str, rule: str
+) -> None:
     desk = Desk()
     desk.web.put(f"{SITE}/", html("/a", title="Shop"))
     (link,) = (await desk.preview(**definition)).links
@@ -112,8 +111,8 @@ async def test_why_a_link_is_refused(definition: dict[str, Any], refused: str, r
     assert rule in link.rule
 
 
-async def test_redirects_are_followed_as_a_crawl_does() -> None:
-    """A seed may lead elsewhere; the page is judged from where it lies. A loop ends."""
+async def test_preview_follows_redirects_as_a_crawl() -> None:
+    """Links are judged from the final URL. A redirect loop ends."""
     desk = Desk()
     www = "https://www.example.com"
     desk.web.put(f"{SITE}/", answer(301, location=f"{www}/"))
@@ -136,8 +135,7 @@ async def test_redirects_are_followed_as_a_crawl_does() -> None:
         (answer(301, location="http://"), "it is not an http or https URL"),
     ],
 )
-async def test_why_there_is_no_page(given: Any, why: str) -> None:
-    """The answer's own reason is said, and no link shown."""
+async def test_preview_without_page_gives_reason_and_no_links(given: Any, why: str) -> None:
     desk = Desk()
     desk.web.put(f"{SITE}/", given)
     found = await desk.preview()
@@ -145,16 +143,14 @@ async def test_why_there_is_no_page(given: Any, why: str) -> None:
     assert not found.links
 
 
-async def test_what_robots_txt_forbids_is_not_asked_for() -> None:
-    """Its line is named."""
+async def test_preview_of_forbidden_page_names_line_of_robots_txt() -> None:
     desk = Desk()
     found = await desk.preview(seeds=[f"{SITE}/private/"])
     assert found.why == "robots.txt forbids it: line 2: Disallow: /private"
     assert desk.web.urls == [f"{SITE}/robots.txt"]
 
 
-async def test_a_host_that_asks_for_rest_gets_it() -> None:
-    """A 503 blocks the host for all crawls, and another preview does not ask."""
+async def test_preview_of_503_blocks_host_for_all_crawls() -> None:
     desk = Desk()
     desk.web.put(f"{SITE}/", answer(503, retry_after="600"))
     assert "503" in ((await desk.preview()).why or "")
@@ -164,8 +160,7 @@ async def test_a_host_that_asks_for_rest_gets_it() -> None:
     assert (await desk.hosts.look(SITE)).blocked_until_ms >= NOW_MS + 600_000
 
 
-async def test_of_many_links_some_are_shown_and_all_are_counted() -> None:
-    """A page of thousands is no page of thousands of rows."""
+async def test_preview_counts_all_links_and_shows_some() -> None:
     desk = Desk()
     desk.web.put(f"{SITE}/", html(*(f"/{number}" for number in range(1_000)), title="Shop"))
     found = await desk.preview()
@@ -173,8 +168,7 @@ async def test_of_many_links_some_are_shown_and_all_are_counted() -> None:
     assert found.counts == {"taken": 1_000}
 
 
-async def test_a_crawl_of_sitemaps_alone_has_no_first_page() -> None:
-    """Nothing is asked for."""
+async def test_preview_of_sitemap_only_crawl_requests_nothing() -> None:
     desk = Desk()
     found = await desk.preview(seeds=[], sitemaps=[f"{SITE}/sitemap.xml"])
     assert "sitemaps only" in (found.why or "")

@@ -1,4 +1,4 @@
-"""Webhooks: where they may lead, what is posted, and what an answer means."""
+"""Webhooks: allowed URLs, request bodies and the meaning of answers."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ CRAWL = Crawl(
         ("https://example.com/a@b?c=@", "https://example.com/a@b?c=@"),
     ],
 )
-def test_where_it_may_lead(text: str, url: str) -> None:
-    """Encrypted to any host, plain to inner addresses; parameters stay as they are."""
+def test_url_with_https_or_inner_http_is_accepted(text: str, url: str) -> None:
+    """Query parameters stay unchanged."""
     assert webhook_of(text) == url
 
 
@@ -74,8 +74,7 @@ def test_where_it_may_lead(text: str, url: str) -> None:
         (" HTTPS://secret:@example.com/", "give it without user and password"),
     ],
 )
-def test_where_it_may_not_lead(text: str, said: str) -> None:
-    """The text says the fix, and nothing of what may be a secret."""
+def test_url_refusal_has_fix_and_no_secret(text: str, said: str) -> None:
     with pytest.raises(WebhookError) as raised:
         webhook_of(text)
     assert said in str(raised.value)
@@ -96,21 +95,19 @@ def test_where_it_may_not_lead(text: str, said: str) -> None:
         ("http://[::1]/", "::1/128", None),
     ],
 )
-def test_a_stack_dials_what_it_allows(url: str, allowed: str, said: str | None) -> None:
-    """Addresses are judged when a crawl is to begin; names when they are dialled."""
+def test_url_to_address_not_allowed_is_refused(url: str, allowed: str, said: str | None) -> None:
+    """Addresses are checked when a crawl starts, host names when the sender connects."""
     why = refusal_of(url, signing=True, allowed=parse_allowed(allowed, frozenset({4566})))
     assert why is None if said is None else said in str(why)
 
 
-def test_a_stack_without_a_key_posts_nothing() -> None:
-    """The words say how to get one."""
+def test_webhook_without_signing_key_is_refused_with_fix() -> None:
     why = refusal_of("https://example.com/", signing=False, allowed=PUBLIC_ONLY)
     assert why is not None
     assert "-c webhook_secret=generate" in why
 
 
-def test_the_body_says_what_became_of_the_crawl() -> None:
-    """The same bytes every time, so that a repetition is one."""
+def test_body_of_crawl_is_always_the_same_bytes() -> None:
     body = body_of(CRAWL, {"fetched.ok": 2, "claimed": 3, "nanodollars": 8, "host.0.done": 3})
     assert json.loads(body) == {
         "event": "CrawlCompleted",
@@ -128,8 +125,8 @@ def test_the_body_says_what_became_of_the_crawl() -> None:
     assert b"hook" not in body
 
 
-def test_headers_sign_the_body_and_the_time() -> None:
-    """HMAC-SHA256 of the time, a dot and the body, in hexadecimal digits."""
+def test_headers_sign_time_and_body() -> None:
+    """HMAC-SHA256 of time, dot and body, in hexadecimal."""
     headers = dict(headers_of(KEY, 1_700_000_000, b"{}"))
     expected = hmac.new(KEY.encode(), b"1700000000.{}", hashlib.sha256).hexdigest()
     assert headers == {
@@ -141,20 +138,18 @@ def test_headers_sign_the_body_and_the_time() -> None:
 
 
 @pytest.mark.parametrize("key", ["", "short", "k" * 15])
-def test_a_key_that_could_be_guessed_signs_nothing(key: str) -> None:
-    """An empty secret would let everybody sign."""
+def test_short_key_signs_nothing(key: str) -> None:
     with pytest.raises(WebhookError, match="16 are the least"):
         signature_of(key, 0, b"")
 
 
-def test_what_is_shown_of_a_webhook() -> None:
-    """Its path and query may be secrets."""
+def test_shown_url_has_no_path_and_query() -> None:
+    """Both may be secrets."""
     assert shown("https://example.com:8443/secret?t=1") == "https://example.com:8443"
     assert "hook" not in repr(CRAWL)
 
 
 def answered(status: int) -> Response:
-    """Answer with a status."""
     return Response(status=status, headers={}, body=None)
 
 
@@ -175,10 +170,9 @@ def answered(status: int) -> Response:
         (Failure(reason=Reason.ADDRESS, detail="inner"), WebhookRefused, "address: inner"),
     ],
 )
-def test_what_an_answer_means(
+def test_answer_of_2xx_is_success_and_some_are_retried(
     answer: Response | Failure, kind: type[Delivery], said: str | None
 ) -> None:
-    """Only 2xx is taken for one; what will not change is not tried again."""
     delivery = delivery_of(answer)
     assert type(delivery) is kind
     if not isinstance(delivery, WebhookDelivered):

@@ -1,4 +1,4 @@
-"""The end of a crawl, posted to its webhook: what is sent, and what comes of a refusal."""
+"""The webhook of an ended crawl: its request, and the handling of refusals."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.memory.world import ShardItem
 NOW_MS = 1_795_251_600_500
 KEY = "a key of thirty-two characters.."
 URL = "https://receiver.example/secret-path?token=1"
-# The last three are the stack's own.
+# The last three belong to the stack itself.
 COUNTED = {
     "claimed": 2,
     "fetched": 2,
@@ -46,7 +46,7 @@ TAKEN = Response(status=204, headers={}, body=None)
 
 
 class Receiver:
-    """Notes what it is asked, and answers as told."""
+    """A server that records requests and returns given answers."""
 
     def __init__(self, answer: Response | Failure) -> None:
         self.answer = answer
@@ -58,7 +58,7 @@ class Receiver:
 
 
 class Stage:
-    """A finished crawl, and a notifier."""
+    """A finished crawl and its notifier."""
 
     def __init__(self, answer: Response | Failure = TAKEN) -> None:
         self.world = World(crawls={CRAWL.id: CRAWL}, secrets={"the-key": KEY})
@@ -76,12 +76,11 @@ class Stage:
         )
 
     async def notify(self, event: dict[str, Any] = EVENT) -> dict[str, str]:
-        """Hand an event over."""
+        """Deliver an event to the notifier."""
         return await self.notifier.notify(event)
 
 
-async def test_the_end_of_a_crawl_is_posted() -> None:
-    """One signed POST, with what the books say."""
+async def test_ended_crawl_sends_one_signed_post() -> None:
     stage = Stage()
     assert await stage.notify() == {"webhook": "delivered"}
     (request,) = stage.receiver.asked
@@ -100,8 +99,8 @@ async def test_the_end_of_a_crawl_is_posted() -> None:
     assert stage.metrics.totals == {"WebhooksDelivered": 1}
 
 
-async def test_an_event_that_comes_twice_is_posted_alike() -> None:
-    """The receiver knows it by its id: the body is the same to the byte."""
+async def test_event_delivered_twice_sends_same_body() -> None:
+    """The receiver recognizes the repeated event by its id."""
     stage = Stage()
     await stage.notify()
     await stage.notify()
@@ -110,8 +109,7 @@ async def test_an_event_that_comes_twice_is_posted_alike() -> None:
 
 
 @pytest.mark.parametrize("crawl", [None, replace(CRAWL, webhook=None)])
-async def test_who_asked_for_nothing_is_told_nothing(crawl: Crawl | None) -> None:
-    """A crawl without a webhook, or one that is gone, is no failure."""
+async def test_crawl_without_webhook_or_deleted_sends_nothing(crawl: Crawl | None) -> None:
     stage = Stage()
     stage.world.crawls.clear()
     if crawl is not None:
@@ -128,8 +126,8 @@ async def test_who_asked_for_nothing_is_told_nothing(crawl: Crawl | None) -> Non
         (Failure(reason=Reason.TIMEOUT, detail="slow"), "shop-1: timeout: slow"),
     ],
 )
-async def test_what_may_be_taken_later_is_raised(answer: Response | Failure, said: str) -> None:
-    """Lambda tries again then, and puts it aside in the end."""
+async def test_temporary_refusal_is_raised(answer: Response | Failure, said: str) -> None:
+    """Lambda retries the event and sends it to the dead-letter queue in the end."""
     stage = Stage(answer)
     with pytest.raises(NotDelivered, match=said):
         await stage.notify()
@@ -151,10 +149,10 @@ async def test_what_may_be_taken_later_is_raised(answer: Response | Failure, sai
         ),
     ],
 )
-async def test_what_is_refused_is_put_aside_at_once(
+async def test_permanent_refusal_becomes_dead_letter_at_once(
     answer: Response | Failure, reason: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """With the event and the reason, and not tried again; the log shows no more than the host."""
+    """It holds event and reason. The log shows only the host."""
     stage = Stage(answer)
     assert await stage.notify() == {"webhook": "refused"}
     (mail,) = stage.world.buried
@@ -163,8 +161,7 @@ async def test_what_is_refused_is_put_aside_at_once(
     assert "secret-path" not in caplog.text + str([vars(record) for record in caplog.records])
 
 
-async def test_a_key_that_is_gone_or_too_short_signs_nothing() -> None:
-    """Nothing is posted, and the failure is raised."""
+async def test_missing_or_short_key_sends_nothing_and_raises() -> None:
     stage = Stage()
     stage.world.secrets["the-key"] = "short"
     with pytest.raises(WebhookError):
@@ -175,8 +172,7 @@ async def test_a_key_that_is_gone_or_too_short_signs_nothing() -> None:
     assert stage.receiver.asked == []
 
 
-async def test_the_receiver_alone_is_named() -> None:
-    """Of what is not public the server is dialled that the definition names, and no other."""
+async def test_allowed_inner_address_is_the_receiver_only() -> None:
     stage = Stage()
     await stage.notify()
     assert stage.receiver.asked[0].named == {"https://receiver.example"}
