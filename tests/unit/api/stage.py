@@ -1,4 +1,4 @@
-"""The API over a world in memory; every answer is held against the document that it serves."""
+"""The API over memory adapters. Every answer is checked against the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ JSON = {"Content-Type": "application/json"}
 
 @dataclass(frozen=True, kw_only=True)
 class Reply:
-    """What came back."""
+    """An answer of the API."""
 
     status: int
     headers: Mapping[str, str]
@@ -52,13 +52,13 @@ class Reply:
 
     @property
     def paths(self) -> list[str]:
-        """Where the things are that do not fit."""
+        """Return the places of the problems."""
         return [flaw["path"] for flaw in self.body["problems"]]
 
 
 @dataclass
 class Stage:
-    """A world, and an API over it."""
+    """A stage with an API in front of it."""
 
     world: World = field(default_factory=World)
     clock: ManualClock = field(default_factory=lambda: ManualClock(NOW_MS))
@@ -106,17 +106,17 @@ class Stage:
         return Api(means)
 
     def begin(self, *crawls: Crawl) -> None:
-        """Have crawls in the world."""
+        """Create crawls."""
         self.world.crawls |= {crawl.id: crawl for crawl in crawls}
 
     def put(self, path: str, at_ms: int = NOW_MS, **fields: Any) -> None:
-        """Have a page record in the world."""
+        """Store a page record."""
         known = {"outcome": Outcome.FETCHED, "reason": Reason.OK, "depth": 0, "crawl": CRAWL.id}
         record = PageRecord(url=SITE + path, fetched_at=at_ms, **{**known, **fields})
         self.world.pages[page_key(record, 16)] = record
 
     def sent(self) -> list[Any]:
-        """List what is on the queue."""
+        """List the messages on the queue."""
         return [decode(mail.body) for mail in self.world.sent]
 
     async def ask(
@@ -127,18 +127,16 @@ class Stage:
         headers: Mapping[str, str] = JSON,
         **event: Any,
     ) -> Reply:
-        """Ask as API Gateway does, and hold the answer against the document."""
+        """Send a request as API Gateway does, and check the answer against the document."""
         request = {**event_of(method, target, body, headers), **event}
         raw = await self.api.answer(request)
         assert json.loads(json.dumps(raw)) == raw
         return checked(method, urlsplit(target).path, raw)
 
     async def get(self, target: str) -> Reply:
-        """Ask for something."""
         return await self.ask("GET", target, headers={})
 
     async def post(self, target: str, body: Any = None, **headers: str) -> Reply:
-        """Post something."""
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         return await self.ask("POST", target, body, {**JSON, **named})
 
@@ -163,7 +161,7 @@ def event_of(method: str, target: str, body: Any, headers: Mapping[str, str]) ->
 
 
 def operation_of(method: str, path: str, *, signed: bool = True) -> dict[str, Any] | None:
-    """Find what the document says of a request."""
+    """Find the operation of a request in the document."""
     for template, operations in document(signed=signed)["paths"].items():
         wanted, given = template.split("/"), path.split("/")
         fits = all(one in (other, "{id}") for one, other in zip(wanted, given, strict=False))
@@ -174,7 +172,7 @@ def operation_of(method: str, path: str, *, signed: bool = True) -> dict[str, An
 
 
 def checked(method: str, path: str, raw: Mapping[str, Any], *, signed: bool = True) -> Reply:
-    """Read an answer; it must be one that the document has."""
+    """Read an answer, which the document must describe."""
     components = document(signed=signed)["components"]
     headers = {name: values[0] for name, values in raw["multiValueHeaders"].items()}
     reply = Reply(status=raw["statusCode"], headers=headers, body=json.loads(raw["body"]))

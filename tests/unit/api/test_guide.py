@@ -1,4 +1,4 @@
-"""docs/api.md says what is true: its table is made here, and its commands are done as written."""
+"""docs/api.md is correct: its table matches the operations, and its commands work."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HEAD = "| operation | what it does | answers | refusals of its own |\n| --- | --
 
 
 def table() -> str:
-    """List the operations as the guide does."""
+    """Write the table of operations as the guide does."""
     rows = []
     for one in OPERATIONS:
         does = (one.act.__doc__ or "").rstrip(".") if one.act is not None else "Describe this API"
@@ -32,14 +32,14 @@ def table() -> str:
 
 
 def commands() -> list[list[str]]:
-    """List the calls in the guide, in their order, as words."""
+    """List the curl commands of the guide, in order, split into words."""
     blocks = re.findall(r"```sh\n(.*?)```", GUIDE.read_text(), re.DOTALL)
     lines = [line for block in blocks for line in block.replace("\\\n", "").splitlines()]
     return [shlex.split(line)[1:] for line in lines if line.startswith("api ")]
 
 
 def request_of(words: list[str], crawl_id: str) -> dict[str, Any]:
-    """Read a call of curl: method, target, body, headers."""
+    """Parse a curl command into method, target, body and headers."""
     found: dict[str, Any] = {"method": "GET", "body": None, "headers": {}}
     queries = []
     given = iter(words)
@@ -67,13 +67,11 @@ def request_of(words: list[str], crawl_id: str) -> dict[str, Any]:
     return found
 
 
-def test_the_table_is_true() -> None:
-    """Every operation is in the table, with its answers."""
+def test_guide_table_has_all_operations_and_answers() -> None:
     assert table() in GUIDE.read_text()
 
 
-async def test_the_commands_are_done_as_written() -> None:
-    """One after the other they have the effect that the guide tells of."""
+async def test_guide_commands_have_described_effect() -> None:
     stage = Stage()
     stage.world.files["seeds/shops.txt"] = f"# shops\n{SITE}/shop\n".encode()
     crawl_id, asked = "", set()
@@ -98,13 +96,11 @@ async def test_the_commands_are_done_as_written() -> None:
         f"{FILE_BYTES_MAX // 1_000_000} MB.",
     ],
 )
-def test_the_bounds_are_true(words: str) -> None:
-    """The guide names the bounds that hold."""
+def test_guide_names_real_bounds(words: str) -> None:
     assert words in " ".join(GUIDE.read_text().split())
 
 
-async def test_the_example_of_a_problem_is_true() -> None:
-    """What the guide shows is what comes back."""
+async def test_guide_example_of_problem_is_real_answer() -> None:
     (example,) = re.findall(r"```json\n(.*?)```", GUIDE.read_text(), re.DOTALL)
     reply = await Stage().post("/crawls", {"seeds": [SITE], "limits": {"page": 5}})
     assert reply.body == json.loads(example)

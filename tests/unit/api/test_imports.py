@@ -1,4 +1,4 @@
-"""What a function imports is what its cold start waits for."""
+"""Imports of the API's Lambda, which add to its cold start."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ ROUTING = "aws_lambda_powertools.event_handler"
     ("module", "imported"),
     [("handlers.worker", []), ("handlers.exporter", []), ("orbweaver.api.app", [ROUTING])],
 )
-def test_only_the_api_routes(module: str, imported: list[str]) -> None:
-    """The worker waits for nothing of the API, and nobody for pydantic."""
+def test_only_api_imports_router_and_nothing_imports_pydantic(
+    module: str, imported: list[str]
+) -> None:
     asked = [ROUTING, "orbweaver.api.app", "pydantic"]
     program = f"import sys, {module}; print(*[n for n in {asked!r} if n in sys.modules])"
     done = subprocess.run(

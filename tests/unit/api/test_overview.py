@@ -1,4 +1,4 @@
-"""What a console asks for beside single crawls: overview, check, preview of an edit, a host."""
+"""Console operations beside single crawls: overview, check, preview of an edit, host."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ENDED: dict[str, Any] = {"state": State.FINISHED, "stop": Stop.FINISHED}
 
 
 def runs(stage: Stage, names: int, each: int) -> None:
-    """Have runs of several names in the world; the oldest of each name still runs."""
+    """Create runs of several names. The oldest run of each name is still live."""
     for name in range(names):
         for run in range(each):
             started_ms = NOW_MS - (run * names + name) * 60_000
@@ -33,8 +33,8 @@ def runs(stage: Stage, names: int, each: int) -> None:
             stage.begin(crawl)
 
 
-async def test_an_overview_has_a_row_for_each_name_live_ones_first() -> None:
-    """Of a name the run that has not ended stands for all; ended names follow, the newest first."""
+async def test_overview_has_row_per_name_live_ones_first() -> None:
+    """A live run represents its name. Ended names follow, the newest first."""
     stage = Stage()
     runs(stage, 3, 4)
     ended = replace(CRAWL, id="e-1", name="e", **ENDED, finished_at_ms=NOW_MS)
@@ -46,7 +46,7 @@ async def test_an_overview_has_a_row_for_each_name_live_ones_first() -> None:
 
 
 async def test_overview_of_ended_retry_shows_run_before_it() -> None:
-    """A retry takes the row while it runs, or if it is the only run that is listed."""
+    """A retry takes the row while it runs, or if it is the only listed run."""
     stage = Stage()
     first = replace(CRAWL, id="e-1", name="e", **ENDED, finished_at_ms=NOW_MS)
     retry = replace(first, id="e-1-retry1", started_at_ms=NOW_MS + 9, retry_of="e-1")
@@ -59,8 +59,7 @@ async def test_overview_of_ended_retry_shows_run_before_it() -> None:
     assert [row["progress"]["crawl"]["id"] for row in body["crawls"]] == ["e-1-retry1"]
 
 
-async def test_an_overview_goes_on_where_it_ended() -> None:
-    """Page by page every run of a name is listed once, in one order."""
+async def test_overview_pages_list_every_run_once() -> None:
     stage = Stage()
     runs(stage, 2, 7)
     seen, target = [], "/overview?name=n1&limit=3"
@@ -87,8 +86,7 @@ async def test_an_overview_goes_on_where_it_ended() -> None:
         ("name=n", set()),
     ],
 )
-async def test_an_overview_is_filtered(query: str, found: set[str]) -> None:
-    """By the beginning of the name, by state, and by the day on which a run began."""
+async def test_overview_is_filtered_by_prefix_state_and_day(query: str, found: set[str]) -> None:
     stage = Stage()
     runs(stage, 2, 3)
     old = replace(CRAWL, id="old", name="old", state=State.PAUSED, started_at_ms=NOW_MS - DAY_MS)
@@ -98,7 +96,6 @@ async def test_an_overview_is_filtered(query: str, found: set[str]) -> None:
 
 
 async def test_overview_of_an_unknown_zone_is_refused() -> None:
-    """The detail names the parameter and shows a zone."""
     stage = Stage()
     stage.begin(CRAWL)
     reply = await stage.get("/overview?day=2026-11-20&zone=Mars/Base")
@@ -106,8 +103,7 @@ async def test_overview_of_an_unknown_zone_is_refused() -> None:
     assert reply.body["detail"] == "zone: 'Mars/Base' is no time zone: give one like Europe/Berlin"
 
 
-async def test_an_overview_counts_and_marks_what_gave_less() -> None:
-    """A row has the counts of its crawl, and by how much it came short of the run before."""
+async def test_overview_row_has_counts_and_drop_since_last_run() -> None:
     stage = Stage()
     ended = replace(CRAWL, **ENDED, finished_at_ms=NOW_MS, pages_before=100)
     stage.begin(ended)
@@ -117,16 +113,15 @@ async def test_an_overview_counts_and_marks_what_gave_less() -> None:
     assert row["less_percent"] == 75
 
 
-async def test_a_cursor_is_of_its_filter() -> None:
-    """A cursor of another listing is refused, as everywhere."""
+async def test_cursor_of_other_filter_is_refused() -> None:
     stage = Stage()
     runs(stage, 1, 3)
     cursor = (await stage.get("/overview?name=n0&limit=1")).body["next"]
     assert (await stage.get(f"/overview?limit=1&cursor={cursor}")).status == 400
 
 
-async def test_a_definition_is_checked_and_nothing_started() -> None:
-    """Problems stand beside their keys, with addresses that are never asked; none is no problem."""
+async def test_check_reports_problems_and_starts_nothing() -> None:
+    """It requests none of the addresses."""
     stage = Stage()
     seeds = [SITE, "http://169.254.169.254/", "nonsense"]
     wrong = {"seeds": seeds, "limits": {"page": 5}}
@@ -155,8 +150,7 @@ async def test_a_definition_is_checked_and_nothing_started() -> None:
         assert (await stage.post("/check", json.dumps(body))).status == 400
 
 
-async def test_an_edit_is_previewed_and_not_made() -> None:
-    """A preview names each key with what it was and becomes; the crawl stays as it is."""
+async def test_preview_of_edit_lists_changes_and_makes_none() -> None:
     stage = Stage()
     stage.begin(CRAWL)
     change = {"limits": {"pages": 5}, "politeness": {"delay": "3s"}}
@@ -170,8 +164,7 @@ async def test_an_edit_is_previewed_and_not_made() -> None:
     assert (await stage.post(f"/crawls/{CRAWL.id}/preview", change)).status == 409
 
 
-async def test_a_host_is_shown_with_its_crawls_and_the_line_that_decides() -> None:
-    """Pace, block, robots.txt as it is kept, the line that decides on a URL, crawls that began."""
+async def test_host_has_pace_robots_txt_line_and_crawls() -> None:
     stage = Stage()
     stage.begin(CRAWL, replace(CRAWL, id="other", seeds=("https://other.example/",)))
     stage.world.hosts[SITE] = Host(

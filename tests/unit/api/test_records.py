@@ -23,7 +23,7 @@ PAGES = 50
 
 @pytest.fixture
 def stage() -> Stage:
-    """Have a crawl with records of two days, and another crawl's."""
+    """Create a crawl with records of two days, and another crawl's records."""
     stage = Stage()
     stage.begin(CRAWL, replace(CRAWL, id="site-2"))
     stage.clock.at_ms = NOW_MS + DAY_MS
@@ -35,7 +35,7 @@ def stage() -> Stage:
 
 
 async def walk(stage: Stage, target: str) -> list[Reply]:
-    """Follow a listing from page to page."""
+    """Follow the cursors of a listing."""
     replies = [await stage.get(target)]
     while (following := replies[-1].body["next"]) is not None:
         replies.append(await stage.get(f"{target}&cursor={following}"))
@@ -43,8 +43,7 @@ async def walk(stage: Stage, target: str) -> list[Reply]:
 
 
 @pytest.mark.parametrize("limit", [1, 7, 50, 1_000])
-async def test_records_are_listed_in_pages(stage: Stage, limit: int) -> None:
-    """Each record of a crawl comes once, none of another's, never more than asked for."""
+async def test_records_are_listed_once_in_pages(stage: Stage, limit: int) -> None:
     replies = await walk(stage, f"/crawls/site-1/pages?limit={limit}")
     rows = [row for reply in replies for row in reply.body["pages"]]
     assert sorted(row["url"] for row in rows) == sorted(f"{SITE}/{n}" for n in range(PAGES))
@@ -53,16 +52,17 @@ async def test_records_are_listed_in_pages(stage: Stage, limit: int) -> None:
     assert rows[0]["fetched_at"].startswith("2026-11-21T09:00:00")
 
 
-async def test_records_are_chosen_by_outcome(stage: Stage) -> None:
-    """Only what ended so is listed."""
+async def test_records_are_filtered_by_outcome(stage: Stage) -> None:
     replies = await walk(stage, "/crawls/site-1/pages?outcome=failed&limit=3")
     rows = [row for reply in replies for row in reply.body["pages"]]
     assert len(rows) == PAGES / 5
     assert {row["reason"] for row in rows} == {"dns"}
 
 
-async def test_one_request_reads_so_much(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A page may be short or empty and have a next one: the work for it is bounded."""
+async def test_records_page_may_be_short_with_next_cursor(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The work per request is bounded."""
     monkeypatch.setattr(pages, "ROWS_READ_MAX", 4)
     monkeypatch.setattr(pages, "SHARDS_READ_MAX", 3)
     replies = await walk(stage, "/crawls/site-1/pages?outcome=failed&limit=100")
@@ -70,17 +70,15 @@ async def test_one_request_reads_so_much(stage: Stage, monkeypatch: pytest.Monke
     assert len(replies) > PAGES / 4
 
 
-async def test_one_request_reads_as_many_rows_as_it_may(
+async def test_records_request_reads_exactly_bounded_rows(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Neither one less nor one more than the bound."""
     monkeypatch.setattr(pages, "ROWS_READ_MAX", 4)
     reply = await stage.get("/crawls/site-1/pages?limit=100")
     assert len(reply.body["pages"]) == 4
 
 
-async def test_a_cursor_is_of_one_listing(stage: Stage) -> None:
-    """A cursor that was changed, cut, or made for another crawl or outcome is refused."""
+async def test_cursor_changed_or_of_other_listing_is_refused(stage: Stage) -> None:
     cursor = (await stage.get("/crawls/site-1/pages?limit=5")).body["next"]
     bad = [
         f"/crawls/site-2/pages?cursor={cursor}",
@@ -116,8 +114,7 @@ FORGED: tuple[object, ...] = (
 
 
 @pytest.mark.parametrize("place", FORGED)
-async def test_a_forged_cursor_is_refused(stage: Stage, place: Any) -> None:
-    """A made-up place with the right checksum is answered 400, with a problem that says so."""
+async def test_forged_cursor_is_answered_400(stage: Stage, place: Any) -> None:
     listings = {"/crawls": ("crawls", ""), "/crawls/site-1/pages": ("pages", "site-1", "")}
     for path, listing in listings.items():
         body = json.dumps(place, separators=(",", ":")).encode()
@@ -128,8 +125,7 @@ async def test_a_forged_cursor_is_refused(stage: Stage, place: Any) -> None:
         assert reply.body["detail"].startswith("cursor: it belongs to another listing")
 
 
-async def test_a_url_is_explained(stage: Stage) -> None:
-    """What is known of a URL comes as statements, with its record."""
+async def test_explanation_has_statements_and_record(stage: Stage) -> None:
     reply = await stage.get(f"/explain?url={SITE}/0&crawl=site-1")
     assert (reply.body["fate"], reply.body["crawl"]) == ("ended", "site-1")
     assert reply.body["record"]["reason"] == "dns"
@@ -145,15 +141,13 @@ async def test_a_url_is_explained(stage: Stage) -> None:
         (f"url={SITE}/0&crawl=site", 404, None),
     ],
 )
-async def test_urls_that_nobody_knows(
+async def test_explanation_of_unseen_url_exists_only_in_a_crawl(
     stage: Stage, query: str, status: int, fate: str | None
 ) -> None:
-    """A URL never seen has a fate too; a crawl that is not there has none."""
     reply = await stage.get(f"/explain?{query}")
     assert reply.status == status
     assert reply.body.get("fate") == fate
 
 
-async def test_without_a_crawl_nothing_is_explained() -> None:
-    """Where there is no crawl at all, that is what is not found."""
+async def test_explanation_without_any_crawl_is_404() -> None:
     assert (await Stage().get(f"/explain?url={SITE}")).status == 404

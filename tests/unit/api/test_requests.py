@@ -1,4 +1,4 @@
-"""What a request may hold, whichever operation it asks for (case 79)."""
+"""Validation of requests, the same for all operations (case 79)."""
 
 from __future__ import annotations
 
@@ -46,8 +46,7 @@ HOME = {"url": SITE}
         ({"url": SITE, "urls": [SITE]}, "give one of url, urls and s3"),
     ],
 )
-async def test_a_body_that_does_not_fit_is_refused(body: Any, detail: str) -> None:
-    """No JSON, a key twice or one that is not known: that is a problem, and nothing is sent."""
+async def test_body_that_is_invalid_is_refused(body: Any, detail: str) -> None:
     stage = Stage()
     reply = await stage.post("/seeds", body)
     assert (reply.status, reply.headers["Content-Type"]) == (400, "application/problem+json")
@@ -56,8 +55,7 @@ async def test_a_body_that_does_not_fit_is_refused(body: Any, detail: str) -> No
     assert stage.world.crawls == {}
 
 
-async def test_all_that_does_not_fit_is_found() -> None:
-    """A problem lists every key, not only the first."""
+async def test_problem_lists_every_invalid_key() -> None:
     stage = Stage()
     stage.begin(CRAWL)
     reply = await stage.post("/crawls/site-1/retry", {"reasons": ["dns", "dms"], "hosts": 1})
@@ -78,16 +76,15 @@ async def test_all_that_does_not_fit_is_found() -> None:
         ("", 415),
     ],
 )
-async def test_bodies_are_json(content_type: str, status: int) -> None:
-    """A body of another type is not read, whatever it holds."""
+async def test_body_of_other_type_is_refused(content_type: str, status: int) -> None:
     stage = Stage()
     reply = await stage.ask("POST", "/seeds", HOME, {"content-type": content_type})
     assert reply.status == status
     assert bool(stage.world.sent) == (status == 202)
 
 
-async def test_headers_may_be_missing() -> None:
-    """A request without any, as a caller of the function itself may make it, names no type."""
+async def test_request_without_headers_has_no_content_type() -> None:
+    """A direct caller of the Lambda may send none."""
     assert (await Stage().ask("POST", "/seeds", HOME, {})).status == 415
 
 
@@ -99,20 +96,19 @@ async def test_headers_may_be_missing() -> None:
         ("x" * BODY_BYTES_MAX, 400),
     ],
 )
-async def test_the_size_of_bodies_is_bounded(body: str, status: int) -> None:
-    """A body that is too large is not read; its size counts in bytes."""
+async def test_body_over_size_limit_is_refused(body: str, status: int) -> None:
+    """The size is counted in bytes."""
     assert (await Stage().post("/seeds", body)).status == status
 
 
-async def test_a_binary_body_is_read() -> None:
-    """The gateway may hand a body over in base64."""
+async def test_body_in_base64_is_read() -> None:
+    """API Gateway may encode a body in base64."""
     body = base64.b64encode(json.dumps(HOME).encode()).decode()
     assert (await Stage().ask("POST", "/seeds", body, JSON, isBase64Encoded=True)).status == 202
 
 
 @pytest.mark.parametrize("body", ["%%%", base64.b64encode(b"\xff").decode()])
-async def test_a_binary_body_that_is_no_text_is_refused(body: str) -> None:
-    """Bytes that are not UTF-8, or not base64, are the caller's mistake."""
+async def test_body_in_invalid_base64_or_utf8_is_refused(body: str) -> None:
     reply = await Stage().ask("POST", "/seeds", body, JSON, isBase64Encoded=True)
     assert (reply.status, reply.body["detail"]) == (400, "the body is not UTF-8 text")
 
@@ -135,8 +131,7 @@ async def test_a_binary_body_that_is_no_text_is_refused(body: str) -> None:
         ("/openapi.json?format=yaml", "format: there is no such field"),
     ],
 )
-async def test_parameters_that_do_not_fit_are_refused(target: str, detail: str) -> None:
-    """A query that says what nobody reads is a mistake, and said to be one."""
+async def test_unknown_or_invalid_parameters_are_refused(target: str, detail: str) -> None:
     stage = Stage()
     stage.begin(CRAWL)
     reply = await stage.get(target)
@@ -145,14 +140,12 @@ async def test_parameters_that_do_not_fit_are_refused(target: str, detail: str) 
 
 
 @pytest.mark.parametrize("key", ["", "x" * 256, "two words", "ü"])
-async def test_a_key_that_does_not_fit_is_refused(key: str) -> None:
-    """An idempotency key is one printable word."""
+async def test_invalid_idempotency_key_is_refused(key: str) -> None:
     reply = await Stage().ask("POST", "/seeds", HOME, {**JSON, "idempotency-key": key})
     assert (reply.status, reply.paths) == (400, ["idempotency_key"])
 
 
-async def test_what_takes_no_body_gets_none() -> None:
-    """A body where none is read is a misunderstanding."""
+async def test_body_of_operation_without_body_is_refused() -> None:
     stage = Stage()
     stage.begin(CRAWL)
     reply = await stage.post("/crawls/site-1/pause", {"for": "1h"})
@@ -166,8 +159,7 @@ async def test_what_takes_no_body_gets_none() -> None:
     ("method", "path"),
     [("GET", "/seeds"), ("POST", "/"), ("DELETE", "/crawls/site-1"), ("GET", "/crawls/a/b/c")],
 )
-async def test_there_are_no_other_routes(method: str, path: str) -> None:
-    """What the gateway does not route here is not found."""
+async def test_unknown_route_is_404(method: str, path: str) -> None:
     reply = await Stage().ask(method, path)
     assert (reply.status, reply.body["title"]) == (404, "Not found")
 
@@ -177,8 +169,8 @@ CRAWLS = [operation for operation in OPERATIONS if "{id}" in operation.path]
 
 @pytest.mark.parametrize("operation", CRAWLS, ids=lambda operation: operation.name)
 @pytest.mark.parametrize("crawl_id", ["nobody", "site", "site-1%23count%230", "Site-1", "x" * 129])
-async def test_a_crawl_that_is_not_there_is_not_found(operation: Any, crawl_id: str) -> None:
-    """Ids that are not known are 404, and so are names: a name may mean another run (case 80)."""
+async def test_unknown_crawl_id_or_name_is_404(operation: Any, crawl_id: str) -> None:
+    """A name is no id, because its newest run changes (case 80)."""
     stage = Stage()
     stage.begin(CRAWL)
     body = {"limits": {"depth": 1}} if operation.name in ("edit", "preview") else None
@@ -188,8 +180,7 @@ async def test_a_crawl_that_is_not_there_is_not_found(operation: Any, crawl_id: 
 
 
 @pytest.mark.parametrize("operation", CRAWLS, ids=lambda operation: operation.name)
-async def test_trouble_of_ours_is_worth_another_try(operation: Any) -> None:
-    """A table that is busy answers 503, and says when to come back."""
+async def test_throttled_table_is_503_with_retry_after(operation: Any) -> None:
     stage = Stage(gate=fail_on("crawls.get"))
     stage.begin(CRAWL)
     body = {"limits": {"depth": 1}} if operation.name in ("edit", "preview") else None
@@ -198,8 +189,8 @@ async def test_trouble_of_ours_is_worth_another_try(operation: Any) -> None:
     assert reply.body["detail"] == "try again: crawls.get"
 
 
-async def test_mistakes_of_ours_are_no_answers() -> None:
-    """What is not permitted, or not there, fails the function: the gateway answers in its place."""
+async def test_permanent_error_fails_the_function() -> None:
+    """API Gateway answers in its place."""
 
     async def denied(_effect: str, _moment: object) -> None:
         raise Permanent("AccessDenied")
@@ -211,14 +202,12 @@ async def test_mistakes_of_ours_are_no_answers() -> None:
 # --- the document -------------------------------------------------------------------------------
 
 
-async def test_the_document_is_served() -> None:
-    """GET /openapi.json gives the document as it is made."""
+async def test_openapi_json_returns_document() -> None:
     assert (await Stage().get("/openapi.json")).body == document()
 
 
 @pytest.mark.parametrize("signed", [True, False])
-def test_the_document_has_all_operations(*, signed: bool) -> None:
-    """Every operation is described, with all statuses that it may come to, and no other is."""
+def test_document_has_all_operations_and_statuses(*, signed: bool) -> None:
     told = document(signed=signed)
     described = {
         (method.upper(), path): operation
@@ -236,8 +225,7 @@ def test_the_document_has_all_operations(*, signed: bool) -> None:
 
 
 @pytest.mark.parametrize("signed", [True, False])
-def test_the_document_is_whole(*, signed: bool) -> None:
-    """Every reference leads somewhere, every schema is one, and signatures are said where asked."""
+def test_document_has_valid_references_and_schemas(*, signed: bool) -> None:
     told = document(signed=signed)
     text = json.dumps(told)
     for name in text.split('"$ref": "#/components/')[1:]:

@@ -1,4 +1,4 @@
-"""Items, texts and files of exports over HTTP."""
+"""Items, texts and export files over HTTP."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PAGES = 20
 
 @pytest.fixture
 def stage() -> Stage:
-    """Have a crawl of two days, and another one."""
+    """Create a crawl of two days, and another crawl."""
     stage = Stage()
     stage.begin(CRAWL, replace(CRAWL, id="site-2"))
     stage.clock.at_ms = NOW_MS + DAY_MS
@@ -32,7 +32,7 @@ def stage() -> Stage:
 
 
 async def walk(stage: Stage, target: str, what: str) -> list[list[Any]]:
-    """Follow a listing from page to page."""
+    """Follow the cursors of a listing."""
     replies: list[Reply] = [await stage.get(target)]
     while (following := replies[-1].body["next"]) is not None:
         mark = "&" if "?" in target else "?"
@@ -44,7 +44,7 @@ async def walk(stage: Stage, target: str, what: str) -> list[list[Any]]:
 
 
 def put_items(stage: Stage) -> None:
-    """Have a book and an invalid shelf on every other page."""
+    """Store a book and an invalid shelf on every other page."""
     for number in range(PAGES):
         book = Item(table="books", place=0, fields={"title": f"Book {number}", "price": 1.5})
         shelf = Item(table="shelves", place=0, problems=("name: missing",))
@@ -54,8 +54,8 @@ def put_items(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("limit", [1, 3, 1_000])
-async def test_items_are_listed_in_pages(stage: Stage, limit: int) -> None:
-    """Each item of a crawl comes once, none of another's; those of one URL stay together."""
+async def test_items_are_listed_once_in_pages(stage: Stage, limit: int) -> None:
+    """Items of one URL stay together."""
     put_items(stage)
     pages = await walk(stage, f"/crawls/site-1/items?limit={limit}", "items")
     rows = [row for page in pages for row in page]
@@ -67,8 +67,7 @@ async def test_items_are_listed_in_pages(stage: Stage, limit: int) -> None:
     assert books[0]["item"]["price"] == 1.5
 
 
-async def test_items_are_chosen_by_rule_and_validity(stage: Stage) -> None:
-    """Only what a rule found, only what fits, only what does not."""
+async def test_items_are_filtered_by_rule_and_validity(stage: Stage) -> None:
     put_items(stage)
     for words, rules in (
         ("rule=books", {"books"}),
@@ -82,8 +81,9 @@ async def test_items_are_chosen_by_rule_and_validity(stage: Stage) -> None:
     assert (await stage.get("/crawls/nothing/items")).status == 404
 
 
-async def test_an_answer_has_so_many_bytes(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where items are large, fewer of them come at once."""
+async def test_items_page_is_bounded_in_bytes(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
     put_items(stage)
     monkeypatch.setattr(pages, "ANSWER_BYTES_MAX", 100)
     found = await walk(stage, "/crawls/site-1/items?limit=1000", "items")
@@ -95,7 +95,7 @@ async def test_an_answer_has_so_many_bytes(stage: Stage, monkeypatch: pytest.Mon
 
 
 def put_text(stage: Stage, path: str, words: str, **changes: Any) -> None:
-    """Have a page with a main text, stored as workers store it."""
+    """Store a page with a main text, as workers do."""
     document = {"title": path, "language": "en", "text": words, "markdown": f"# {words}"}
     member = warc.conversion(SITE + path, NOW_MS, document, stored=False)
     key = f"bodies/site-1{path}.warc.gz"
@@ -105,8 +105,7 @@ def put_text(stage: Stage, path: str, words: str, **changes: Any) -> None:
 
 
 @pytest.mark.parametrize("limit", [1, 7, 100])
-async def test_texts_are_listed_in_pages(stage: Stage, limit: int) -> None:
-    """Each text comes once, as text and as Markdown, cut out of the file that it lies in."""
+async def test_texts_are_listed_once_in_both_formats(stage: Stage, limit: int) -> None:
     for number in range(PAGES):
         put_text(stage, f"/{number}", f"Words {number}")
         stage.put(f"/none/{number}")
@@ -118,8 +117,8 @@ async def test_texts_are_listed_in_pages(stage: Stage, limit: int) -> None:
     assert max(map(len, pages)) <= limit
 
 
-async def test_what_is_no_longer_there_is_said(stage: Stage) -> None:
-    """Retention, forgetting and size have words each; none is passed over."""
+async def test_missing_text_has_reason(stage: Stage) -> None:
+    """The reasons are retention, erasure and size."""
     put_text(stage, "/gone", "a")
     del stage.world.files["bodies/site-1/gone.warc.gz"]
     put_text(stage, "/nowhere", "a", body_key=None)
@@ -142,10 +141,9 @@ async def test_what_is_no_longer_there_is_said(stage: Stage) -> None:
     assert {(row["text"], row["markdown"]) for row in rows} == {(None, None)}
 
 
-async def test_texts_of_an_answer_have_so_many_bytes(
+async def test_texts_page_is_bounded_in_bytes(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What does not fit any more comes in the next answer; what just fits comes in this one."""
     one = "1" * 600_000
     monkeypatch.setattr(results, "ANSWER_BYTES_MAX", 2 * len(json.dumps([one, f"# {one}"])))
     for number in range(6):
@@ -163,7 +161,7 @@ async def test_texts_of_an_answer_have_so_many_bytes(
 def put_export(
     stage: Stage, day: str, *numbers: int, crawl: str | None = None, rows: int = 1
 ) -> None:
-    """Have an export of a day, of one crawl or of all."""
+    """Store an export of a day, of one crawl or of all."""
     files = tuple(
         File(
             path=f"pages/jsonl/dt={day}/{whose}/part-00-{number:05}.jsonl.gz",
@@ -182,12 +180,11 @@ def put_export(
 
 
 @pytest.mark.parametrize("limit", [1, 2, 500])
-async def test_files_of_exports_are_listed_in_pages(stage: Stage, limit: int) -> None:
-    """Each file of a crawl once, day by day, with what its manifest says and a link to it."""
+async def test_export_files_are_listed_by_day_with_links(stage: Stage, limit: int) -> None:
     put_export(stage, "2026-11-21", 0, 1, crawl="site-1")
-    put_export(stage, "2026-11-21", 0, 1, 2, rows=7)  # made later, it counts
+    put_export(stage, "2026-11-21", 0, 1, 2, rows=7)  # made later, so this one counts
     put_export(stage, "2026-11-22", 0)
-    put_export(stage, "2026-11-23", 0)  # a day that the crawl has not seen
+    put_export(stage, "2026-11-23", 0)  # a day on which the crawl did not run
     pages = await walk(stage, f"/crawls/site-1/exports?limit={limit}", "files")
     rows = [row for page in pages for row in page]
     assert [(row["day"], row["path"][-14:-9], row["rows"]) for row in rows] == [
@@ -201,10 +198,10 @@ async def test_files_of_exports_are_listed_in_pages(stage: Stage, limit: int) ->
     assert max(map(len, pages)) <= limit
 
 
-async def test_one_request_reads_so_many_days(
+async def test_exports_request_reads_bounded_days(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A crawl of many days takes several requests; what is no manifest is passed over."""
+    """Files that are no manifest are skipped."""
     monkeypatch.setattr(results, "DAYS_READ_MAX", 3)
     stage.clock.at_ms = NOW_MS + 9 * DAY_MS
     put_export(stage, "2026-11-21", 0)
@@ -214,8 +211,7 @@ async def test_one_request_reads_so_many_days(
     assert [len(page) for page in pages] == [1, 0, 0, 1]
 
 
-async def test_a_cursor_of_another_listing_is_refused(stage: Stage) -> None:
-    """By items, texts and exports alike."""
+async def test_cursor_of_other_listing_is_refused(stage: Stage) -> None:
     put_export(stage, "2026-11-21", 0, 1)
     following = (await stage.get("/crawls/site-1/exports?limit=1")).body["next"]
     for what in ("items", "texts", "pages"):

@@ -1,4 +1,4 @@
-"""Crawls over HTTP: the same actor as behind the command line, asked by id."""
+"""Crawls over HTTP, through the same control as the command line."""
 
 from __future__ import annotations
 
@@ -20,8 +20,7 @@ DEFINITION = {"seeds": [f"{SITE}/"], "limits": {"pages": 10}, "politeness": {"de
 # --- start --------------------------------------------------------------------------------------
 
 
-async def test_a_crawl_is_started() -> None:
-    """A definition becomes a crawl with its seeds on the queue; the answer says where it is."""
+async def test_start_sends_seeds_and_returns_location() -> None:
     stage = Stage()
     reply = await stage.post("/crawls", DEFINITION)
     crawl = stage.world.crawls["example.com-20261121-090000"]
@@ -52,10 +51,9 @@ async def test_a_crawl_is_started() -> None:
         ({"seeds": [SITE], "identity": {"headers": {"Cookie": "s3cret\n"}}}, ["identity.headers"]),
     ],
 )
-async def test_a_definition_that_does_not_fit_is_refused(
+async def test_start_of_invalid_definition_lists_problems(
     definition: dict[str, Any], paths: list[str]
 ) -> None:
-    """Problems are those of `orbweaver check`: every key, what was given and the fix."""
     stage = Stage()
     reply = await stage.post("/crawls", definition)
     assert (reply.status, reply.paths) == (400, paths)
@@ -64,14 +62,14 @@ async def test_a_definition_that_does_not_fit_is_refused(
     assert stage.world.sent == []
 
 
-async def test_a_crawl_that_recurs_is_not_begun() -> None:
-    """One run is not what a schedule asks for: that it would be left out is said."""
+async def test_start_of_recurring_definition_is_refused() -> None:
+    """A started run would ignore the schedule."""
     reply = await Stage().post("/crawls", {**DEFINITION, "schedule": {"every": "1d"}})
     assert (reply.status, "leave it out" in reply.body["detail"]) == (400, True)
 
 
-async def test_the_same_key_is_the_same_crawl() -> None:
-    """A key again finds the crawl, also after an edit and after its end (case 80)."""
+async def test_start_with_same_key_returns_same_crawl() -> None:
+    """This holds after an edit and after the end of the crawl (case 80)."""
     stage = Stage()
     first = await stage.post("/crawls", DEFINITION, idempotency_key="k1")
     stage.clock.at_ms += 60_000
@@ -86,8 +84,7 @@ async def test_the_same_key_is_the_same_crawl() -> None:
     assert other.body["id"] != first.body["id"]
 
 
-async def test_a_key_is_of_one_definition() -> None:
-    """A key that stands for something else is a conflict, not another crawl."""
+async def test_start_with_key_of_other_definition_is_conflict() -> None:
     stage = Stage()
     await stage.post("/crawls", DEFINITION, idempotency_key="k1")
     for changed in ({"seeds": ["https://other.example/"]}, {**DEFINITION, "name": "other"}):
@@ -96,8 +93,7 @@ async def test_a_key_is_of_one_definition() -> None:
     assert len(stage.world.crawls) == 1
 
 
-async def test_two_at_once_are_one_crawl() -> None:
-    """Of two requests with one key at the same time, one begins a crawl, the other finds it."""
+async def test_start_twice_at_once_creates_one_crawl() -> None:
     stage = Stage(gate=hand_over)
     replies = await asyncio.gather(
         *(
@@ -110,15 +106,14 @@ async def test_two_at_once_are_one_crawl() -> None:
     assert sorted(reply.status for reply in replies) == [200, 201]
     assert len({reply.body["id"] for reply in replies}) == 1
     assert len(stage.world.crawls) == 1
-    # Seeds that are sent twice are one message, by its id.
+    # Seeds that are sent twice have the same message id.
     assert len({seeds.id for seeds in stage.sent()}) == 1
 
 
-# --- look ---------------------------------------------------------------------------------------
+# --- read ---------------------------------------------------------------------------------------
 
 
-async def test_crawls_are_listed_in_pages() -> None:
-    """Newest first, so many a page, each of them once; a cursor is of one listing alone."""
+async def test_crawls_are_listed_newest_first_in_pages() -> None:
     stage = Stage()
     crawls = [
         replace(CRAWL, id=f"c{number}", started_at_ms=NOW_MS + number // 2 * 1000)
@@ -139,8 +134,7 @@ async def test_crawls_are_listed_in_pages() -> None:
     assert len((await stage.get("/crawls")).body["crawls"]) == 8
 
 
-async def test_a_crawl_is_shown() -> None:
-    """State, stop, counts, reasons, cost and time, from the books."""
+async def test_crawl_has_state_counts_cost_and_time() -> None:
     stage = Stage()
     ended = replace(
         CRAWL, state=State.FINISHED, stop=Stop.MAX_PAGES, finished_at_ms=NOW_MS + 61_500
@@ -169,8 +163,7 @@ async def test_a_crawl_is_shown() -> None:
     assert (body["units"], body["units_usd"]) == ({"write": 1_000}, 0.000625)
 
 
-async def test_hosts_are_shown() -> None:
-    """How a crawl does at the hosts that it began at, and at another one that is asked about."""
+async def test_hosts_are_seed_hosts_and_requested_ones() -> None:
     stage = Stage()
     stage.begin(CRAWL)
     body = (await stage.get("/crawls/site-1/hosts?host=other.example")).body
@@ -179,8 +172,7 @@ async def test_hosts_are_shown() -> None:
     assert (await stage.get("/crawls/site-1/hosts?host=%20")).status == 400
 
 
-async def test_what_was_left_out_is_reported() -> None:
-    """Reasons with their counts, their meaning and examples."""
+async def test_report_has_reasons_with_counts_and_examples() -> None:
     stage = Stage()
     stage.begin(CRAWL)
     stage.world.shards[CRAWL.id, 0] = ShardItem(counts={"failed.dns": 2, "refused.scope": 7})
@@ -192,8 +184,8 @@ async def test_what_was_left_out_is_reported() -> None:
     assert all(one["means"] for one in body["skipped"])
 
 
-async def test_requests_are_reported_by_kind() -> None:
-    """Of the first records; with patterns that would have left kinds out."""
+async def test_requests_are_counted_by_kind_with_patterns() -> None:
+    """A pattern would have excluded its kind."""
     stage = Stage()
     stage.begin(CRAWL)
     stage.world.shards[CRAWL.id, 0] = ShardItem(counts={"claimed": 20, "nanodollars": 10**9})
@@ -209,8 +201,7 @@ async def test_requests_are_reported_by_kind() -> None:
 # --- steer --------------------------------------------------------------------------------------
 
 
-async def test_a_crawl_is_steered() -> None:
-    """Pause, resume and cancel move it, and may be asked for again."""
+async def test_pause_resume_and_cancel_may_be_repeated() -> None:
     stage = Stage()
     stage.begin(CRAWL)
     for word, state in (("pause", "paused"), ("resume", "running"), ("cancel", "stopping")):
@@ -230,8 +221,7 @@ async def test_a_crawl_is_steered() -> None:
         (State.STOPPING, "resume"),
     ],
 )
-async def test_a_wrong_state_is_a_conflict(state: State, word: str) -> None:
-    """What a crawl's state does not allow is 409 and changes nothing."""
+async def test_action_in_wrong_state_is_409_and_changes_nothing(state: State, word: str) -> None:
     stage = Stage()
     stage.begin(replace(CRAWL, state=state))
     assert (await stage.post(f"/crawls/site-1/{word}")).status == 409
@@ -239,8 +229,7 @@ async def test_a_wrong_state_is_a_conflict(state: State, word: str) -> None:
     assert stage.world.sent == []
 
 
-async def test_a_crawl_is_edited() -> None:
-    """Limits, delay and patterns change; the definition's own words say what."""
+async def test_edit_changes_limits_delay_and_patterns() -> None:
     stage = Stage()
     stage.begin(CRAWL)
     changes = {"limits": {"depth": 3}, "politeness": {"delay": "5s"}, "scope": {"exclude": ["/x"]}}
@@ -261,8 +250,7 @@ async def test_a_crawl_is_edited() -> None:
         {"identity": {"headers": {"A": "b"}}},
     ],
 )
-async def test_what_cannot_change_is_refused(changes: Any) -> None:
-    """An edit that says nothing, or what a running crawl is made of, is a problem."""
+async def test_edit_that_is_empty_or_of_fixed_key_is_refused(changes: Any) -> None:
     stage = Stage()
     stage.begin(CRAWL)
     reply = await stage.ask("PATCH", "/crawls/site-1", changes, JSON)
@@ -270,16 +258,14 @@ async def test_what_cannot_change_is_refused(changes: Any) -> None:
     assert stage.world.crawls["site-1"] == CRAWL
 
 
-async def test_an_edit_comes_too_late() -> None:
-    """A crawl that is over is not edited."""
+async def test_edit_of_ended_crawl_is_refused() -> None:
     stage = Stage()
     stage.begin(replace(CRAWL, state=State.FINISHED))
     reply = await stage.ask("PATCH", "/crawls/site-1", {"limits": {"depth": 3}})
     assert reply.status == 409
 
 
-async def test_failures_are_asked_for_again() -> None:
-    """A retry begins a run of the same name with what failed, of some reasons or a host."""
+async def test_retry_starts_run_of_failures_by_reason_or_host() -> None:
     stage = Stage()
     stage.begin(replace(CRAWL, state=State.FINISHED, finished_at_ms=NOW_MS))
     stage.put("/ok")
@@ -295,8 +281,8 @@ async def test_failures_are_asked_for_again() -> None:
     assert {mail for run in whole.body["crawls"] for mail in [run["name"]]} == {"site"}
 
 
-async def test_a_crawl_of_a_newer_version_is_a_conflict() -> None:
-    """After a rollback it is neither shown nor steered; the answer says what to do."""
+async def test_crawl_of_newer_version_is_409_with_fix() -> None:
+    """Such crawls remain after a rollback."""
     stage = Stage()
     stage.world.crawls[CRAWL.id] = CRAWL
     stage.world.newer[CRAWL.id] = "stored by a newer version: the crawl of version 2"

@@ -1,4 +1,4 @@
-"""Seeds over HTTP: all of them or none, from a request or from a file (cases 56, 79 and 80)."""
+"""Seeds over HTTP, from a request or a file, taken completely or not at all (cases 56, 79 and 80)."""
 
 from __future__ import annotations
 
@@ -26,8 +26,7 @@ INNER = (
 )
 
 
-async def test_seeds_are_accepted() -> None:
-    """URLs of a live crawl go on its queue as seeds, and the answer says how many."""
+async def test_seeds_of_live_crawl_are_queued_and_counted() -> None:
     stage = Stage()
     stage.begin(replace(CRAWL, express=True))
     reply = await stage.post("/seeds", {"urls": [f"{SITE}/a", f"{SITE}/b"], "crawl": CRAWL.id})
@@ -39,16 +38,15 @@ async def test_seeds_are_accepted() -> None:
     assert not seeds.planned
 
 
-async def test_the_first_url_makes_the_default_crawl() -> None:
-    """A request without a crawl belongs to the default one."""
+async def test_seeds_without_crawl_create_default_crawl() -> None:
     stage = Stage()
     assert (await stage.post("/seeds", {"url": SITE})).body["crawl"] == "default"
     assert list(stage.world.crawls) == ["default"]
 
 
 @pytest.mark.parametrize("headers", [{}, {"idempotency_key": "mine"}])
-async def test_a_repeated_request_sends_the_same_seeds(headers: dict[str, str]) -> None:
-    """Ids follow from the request or from the caller's key, so a repetition is found out."""
+async def test_repeated_request_sends_same_seed_ids(headers: dict[str, str]) -> None:
+    """Ids follow from the request or from the idempotency key."""
     stage = Stage()
     for _ in range(2):
         await stage.post("/seeds", {"url": SITE}, **headers)
@@ -58,8 +56,7 @@ async def test_a_repeated_request_sends_the_same_seeds(headers: dict[str, str]) 
     assert stage.sent()[-1].id != one.id
 
 
-async def test_as_many_as_may_be() -> None:
-    """10,000 URLs are taken in one request, and one more is too many: none is."""
+async def test_request_of_10000_urls_is_accepted_and_more_refused() -> None:
     stage = Stage()
     urls = [f"{SITE}/{number}" for number in range(URLS_MAX)]
     assert (await stage.post("/seeds", {"urls": urls})).body["accepted"] == URLS_MAX
@@ -70,8 +67,7 @@ async def test_as_many_as_may_be() -> None:
     assert stage.world.sent == []
 
 
-async def test_one_bad_url_refuses_the_request() -> None:
-    """All URLs are taken or none, and each bad one is named with its place and its problem."""
+async def test_one_bad_url_refuses_request_and_is_named() -> None:
     stage = Stage()
     urls = [f"{SITE}/a", "nonsense", "file:///etc/passwd", "https://me:secret@"]
     reply = await stage.post("/seeds", {"urls": urls})
@@ -83,7 +79,7 @@ async def test_one_bad_url_refuses_the_request() -> None:
 
 @pytest.mark.parametrize("url", INNER)
 async def test_inner_addresses_are_refused(url: str) -> None:
-    """What must not be dialled is refused already here, in every spelling (case 56)."""
+    """The API refuses every spelling of an address that must not be dialled (case 56)."""
     stage = Stage()
     stage.world.files["seeds/x"] = f"{SITE}\n{url}\n".encode()
     bodies: tuple[Any, ...] = ({"url": url}, {"urls": [SITE, url]}, {"s3": "seeds/x"})
@@ -95,8 +91,8 @@ async def test_inner_addresses_are_refused(url: str) -> None:
     assert stage.world.crawls == {}
 
 
-async def test_allowed_addresses_are_taken() -> None:
-    """A stack on one machine crawls that machine, but for what is the stack's own."""
+async def test_inner_addresses_are_accepted_on_local_stack() -> None:
+    """The addresses of the stack itself are refused."""
     stage = Stage(settings=Settings(allow_addresses="127.0.0.0/8", closed_ports="4566"))
     for host in ("127.0.0.1", "localhost"):
         assert (await stage.post("/seeds", {"url": f"http://{host}:9/"})).status == 202
@@ -106,8 +102,7 @@ async def test_allowed_addresses_are_taken() -> None:
 
 
 @pytest.mark.parametrize("state", [State.STOPPING, State.FINISHED])
-async def test_a_crawl_that_is_over_takes_none(state: State) -> None:
-    """Seeds for a crawl that is over are a conflict: they would only be refused later."""
+async def test_seeds_for_ended_crawl_are_conflict(state: State) -> None:
     stage = Stage()
     stage.begin(replace(CRAWL, state=state))
     reply = await stage.post("/seeds", {"url": SITE, "crawl": CRAWL.id})
@@ -118,16 +113,14 @@ async def test_a_crawl_that_is_over_takes_none(state: State) -> None:
     assert stage.world.sent == []
 
 
-async def test_a_crawl_that_is_not_there_takes_none() -> None:
-    """Another stack's crawl is not found."""
+async def test_seeds_for_unknown_crawl_are_404() -> None:
     stage = Stage()
     reply = await stage.post("/seeds", {"url": SITE, "crawl": "nobody"})
     assert (reply.status, reply.body["detail"]) == (404, "there is no crawl 'nobody'")
     assert stage.world.sent == []
 
 
-async def test_trouble_of_ours_is_worth_another_try() -> None:
-    """A queue that is busy answers 503."""
+async def test_throttled_queue_is_503() -> None:
     reply = await Stage(gate=fail_on("queue.send")).post("/seeds", {"url": SITE})
     assert (reply.status, reply.body["detail"]) == (503, "try again: queue.send")
 
@@ -135,8 +128,8 @@ async def test_trouble_of_ours_is_worth_another_try() -> None:
 # --- files --------------------------------------------------------------------------------------
 
 
-async def test_a_file_of_seeds_is_read() -> None:
-    """A URL a line, comments and empty lines passed over; more than fit into a request."""
+async def test_seed_file_skips_comments_and_empty_lines() -> None:
+    """A file may hold more URLs than a request."""
     stage = Stage()
     lines = [f"{SITE}/{number}" for number in range(URLS_MAX + 1)]
     stage.world.files["seeds/many.txt"] = "\n".join(["# mine", "", *lines]).encode()
@@ -158,10 +151,9 @@ async def test_a_file_of_seeds_is_read() -> None:
         (b"#" * (FILE_BYTES_MAX + 1), 413, "10,000,001 bytes, and at most 10,000,000"),
     ],
 )
-async def test_a_file_that_does_not_fit_is_refused(
+async def test_seed_file_is_refused_completely_if_invalid_or_large(
     content: bytes | None, status: int, detail: str
 ) -> None:
-    """A file is taken whole or not at all, and is bounded in bytes and lines."""
     stage = Stage()
     if content is not None:
         stage.world.files["seeds/x"] = content
@@ -174,8 +166,7 @@ async def test_a_file_that_does_not_fit_is_refused(
 @pytest.mark.parametrize(
     "key", ["exports/x", "seeds/", "seeds/../exports/x", "/seeds/x", "s3://b/seeds/x", "seeds/a b"]
 )
-async def test_only_seeds_are_read(key: str) -> None:
-    """Nothing but what lies below seeds/ can be named."""
+async def test_seed_file_outside_seeds_folder_is_refused(key: str) -> None:
     stage = Stage()
     stage.world.files["exports/x"] = SITE.encode()
     assert (await stage.post("/seeds", {"s3": key})).status == 400
