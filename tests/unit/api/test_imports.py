@@ -14,9 +14,7 @@ ROUTING = "aws_lambda_powertools.event_handler"
     ("module", "imported"),
     [("handlers.worker", []), ("handlers.exporter", []), ("orbweaver.api.app", [ROUTING])],
 )
-def test_only_api_imports_router_and_nothing_imports_pydantic(
-    module: str, imported: list[str]
-) -> None:
+def test_only_api_imports_router_and_no_lambda_pydantic(module: str, imported: list[str]) -> None:
     asked = [ROUTING, "orbweaver.api.app", "pydantic"]
     program = f"import sys, {module}; print(*[n for n in {asked!r} if n in sys.modules])"
     done = subprocess.run(

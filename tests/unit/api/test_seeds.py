@@ -1,4 +1,4 @@
-"""Seeds over HTTP, from a request or a file, taken completely or not at all (cases 56, 79 and 80)."""
+"""Seeds over HTTP, from a request or a file: all or none are taken (cases 56, 79 and 80)."""
 
 from __future__ import annotations
 

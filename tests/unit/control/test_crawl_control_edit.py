@@ -59,7 +59,7 @@ async def test_edit_of_draining_or_ended_crawl_is_refused(state: State, words: s
         await stage.control.edit("nobody", {"limits": {"depth": 1}})
 
 
-async def test_edit_keeps_concurrent_pause_and_other_edit() -> None:
+async def test_edit_keeps_concurrent_pause() -> None:
     stage = Stage()
     crawl = await stage.control.start(PLAN)
     others = [
@@ -73,7 +73,7 @@ async def test_edit_keeps_concurrent_pause_and_other_edit() -> None:
 
     stage.gate = interfere
     edited = await stage.control.edit(crawl.id, {"politeness": {"delay": 0}})
-    # The first write removes the second key, whose value was edited before.
+    # Both concurrent writes have happened.
     assert not others
     assert edited.delay_ms == 0
     assert stage.world.crawls[crawl.id].delay_ms == 0

@@ -73,7 +73,7 @@ def closes(mail: Mail) -> bool:
 @pytest.mark.parametrize(
     ("act", "state"), [(Control.resume, State.RUNNING), (Control.cancel, State.STOPPING)]
 )
-async def test_resume_repeated_after_crash_sends_all_parked_packs(
+async def test_steering_repeated_after_crash_sends_parked_packs(
     act: Callable[[Control, str], Awaitable[Crawl]], state: State
 ) -> None:
     """The crash may come at any effect."""

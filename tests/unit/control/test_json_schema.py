@@ -98,7 +98,7 @@ def test_schema_of_answer_requires_every_field() -> None:
     }
 
 
-def test_schema_of_nested_class_uses_other_spelling() -> None:
+def test_schema_of_fields_uses_given_spelling() -> None:
     schema = schema_of_fields(Inner, name={"type": "string", "format": "date"})
     assert schema["properties"] == {"name": {"type": "string", "format": "date"}}
 

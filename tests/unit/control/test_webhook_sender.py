@@ -172,7 +172,7 @@ async def test_missing_or_short_key_sends_nothing_and_raises() -> None:
     assert stage.receiver.asked == []
 
 
-async def test_allowed_inner_address_is_the_receiver_only() -> None:
+async def test_post_allows_inner_address_of_receiver_only() -> None:
     stage = Stage()
     await stage.notify()
     assert stage.receiver.asked[0].named == {"https://receiver.example"}
