@@ -1,4 +1,4 @@
-"""The hosted console over a store of its own, handed what a gateway hands on."""
+"""The hosted console over its own store, called with events of an HTTP API."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ISSUER = "https://cognito-idp.eu-west-1.amazonaws.com/eu-west-1_Abc123"
 CLIENT, PAGES = "application-of-the-console", "https://orbweaver-1.auth.example.com"
 SIGN_IN = SignIn(issuer=ISSUER, client=CLIENT, pages=PAGES)
 WAITING = Depths(waiting=3, in_work=1, delayed=2, dead=4)
-# As the gateway writes them: all of them texts.
+# API Gateway sends all claims as text.
 CLAIMS = {
     "iss": ISSUER,
     "client_id": CLIENT,
@@ -40,14 +40,13 @@ LOOKING = CLAIMS | {"cognito:groups": "[look]"}
 
 
 class CountedStore(StorePorts):
-    """A store with queues that can be counted, as those of a stack are."""
+    """A store whose queues have settable depths, like those of a stack."""
 
     class depths:  # noqa: N801 - a port's name
-        """Queues that hold what is said here."""
+        """Queue depths that a test sets."""
 
         @staticmethod
         async def read() -> Depths:
-            """Count them."""
             return WAITING
 
 
@@ -58,7 +57,7 @@ def event_of(
     query: dict[str, Any] | None = None,
     body: Any = None,
 ) -> dict[str, Any]:
-    """Write a request as an HTTP API does (payload format 2.0)."""
+    """Make an event of an HTTP API (payload format 2.0)."""
     context: dict[str, Any] = {
         "requestId": "request",
         "stage": "$default",
@@ -81,26 +80,26 @@ def event_of(
 
 @dataclass
 class Hosting:
-    """An open store and the hosted console over it."""
+    """An open store and its hosted console."""
 
     ports: CountedStore
     clock: ManualClock
     console: HostedConsole
 
     async def ask(self, method: str, path: str, **given: Any) -> tuple[int, Any]:
-        """Ask as a gateway does; the status, and the document that is answered."""
+        """Send a request as API Gateway does. Returns the status and the document."""
         reply = await self.console.answer(event_of(method, path, **given))
         return reply["statusCode"], json.loads(reply["body"])
 
     async def begin(self, *paths: str) -> None:
-        """Have a run in the store, with the records of these paths."""
+        """Create a run with records of these paths."""
         await self.ports.crawls.create(replace(RUN))
         await self.ports.pages.store([record(path) for path in paths])
 
 
 @asynccontextmanager
 async def hosted(folder: Path) -> AsyncIterator[Hosting]:
-    """Have the hosted console of a new store."""
+    """Open the hosted console of a new store."""
     clock = ManualClock(NOW_MS)
     settings = Settings(console_issuer=ISSUER, console_client=CLIENT, console_pages=PAGES)
     ports = CountedStore(settings, folder, clock=clock)

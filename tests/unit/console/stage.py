@@ -1,4 +1,4 @@
-"""A console over a store of its own, asked over loopback."""
+"""A console over its own store, reached over loopback."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ RUN = replace(CRAWL, seeds=(f"{SITE}/",), seeds_planned=1, started_at_ms=NOW_MS 
 
 @dataclass
 class Stage:
-    """An open store, its console, and a client of it."""
+    """An open store, its console and a client."""
 
     ports: StorePorts
     clock: ManualClock
@@ -51,25 +51,23 @@ class Stage:
     async def ask(
         self, method: str, path: str, headers: dict[str, str] | None = None, **given: Any
     ) -> ClientResponse:
-        """Ask with the token, unless other headers are given; the path is sent as it is."""
+        """Send a request with the token, unless headers are given. The path is sent unchanged."""
         url = URL(f"{self.url.origin()}{path}", encoded=True)
         named = BEARER if headers is None else headers
         return await self.client.request(method, url, headers=named, **given)
 
     async def get(self, path: str) -> Any:
-        """Get a document."""
         reply = await self.ask("GET", path)
         assert reply.status == 200, await reply.text()
         return await reply.json()
 
     async def post(self, path: str, body: Any = None) -> Any:
-        """Post a document."""
         reply = await self.ask("POST", path, json=body)
         assert reply.status == 200, await reply.text()
         return await reply.json()
 
     async def begin(self, *paths: str, **fields: Any) -> None:
-        """Have a run in the store, with the records of these paths."""
+        """Create a run with records of these paths."""
         await self.ports.crawls.create(RUN)
         await self.ports.pages.store([record(path, **fields) for path in paths])
 

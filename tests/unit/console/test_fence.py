@@ -1,4 +1,4 @@
-"""The fence of the console: attempts to get through it, each of which is refused."""
+"""Access checks of the console: every listed attack is refused."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 PAUSE = ("POST", f"/api/crawls/{RUN.id}/pause")
 LIST = ("GET", "/api/crawls")
-# Names that a page elsewhere can have lead here, and ways to write one so that it looks like ours.
+# Host names that another site can resolve to this address, and spellings that look like ours.
 HOSTS = (
     *("evil.example", "evil.example:{port}", "127.0.0.1", "localhost", "127.0.0.1:1", "{port}"),
     *("127.0.0.1.evil.example:{port}", "localhost.evil.example:{port}", "0.0.0.0:{port}"),
@@ -42,19 +42,19 @@ ATTEMPTS = (
     + [({"Origin": origin, **BEARER}, 403) for origin in ORIGINS]
     + [({} if token is None else {"Authorization": token}, 401) for token in TOKENS]
     + [({"Sec-Fetch-Site": site, **BEARER}, 403) for site in SITES]
-    # A token anywhere but in its header is none.
+    # The token counts only in its header.
     + [({"Cookie": f"token={TOKEN}; orbweaver-console-token={TOKEN}"}, 401)]
 )
 
 
-def test_there_are_forty_attempts() -> None:
-    """As many as were promised."""
+def test_list_of_attempts_has_at_least_forty() -> None:
     assert len(ATTEMPTS) >= 40
 
 
 @pytest.mark.parametrize(("headers", "status"), ATTEMPTS, ids=str)
-async def test_an_attempt_is_refused(headers: dict[str, str], status: int, tmp_path: Path) -> None:
-    """Neither is anything shown nor anything changed, by the API's routes or the console's own."""
+async def test_attempt_is_refused_and_changes_nothing(
+    headers: dict[str, str], status: int, tmp_path: Path
+) -> None:
     async with opened(tmp_path) as stage:
         await stage.begin()
         port = {"port": stage.url.port, "stored": stage.stored_port}
@@ -72,8 +72,7 @@ async def test_an_attempt_is_refused(headers: dict[str, str], status: int, tmp_p
 OPEN = ("/download/{ticket}", "/sign-in.json")
 
 
-async def test_every_route_but_those_of_files_and_tickets_needs_the_token(tmp_path: Path) -> None:
-    """Whatever routes there are, and will be."""
+async def test_every_route_except_files_and_tickets_needs_token(tmp_path: Path) -> None:
     async with opened(tmp_path) as stage:
         server = ConsoleServer(api_of(stage.ports), stage.actions, fence_at(1, TOKEN), 2)
         routes = {
@@ -103,15 +102,14 @@ async def test_every_route_but_those_of_files_and_tickets_needs_the_token(tmp_pa
         "/app.js/",
     ],
 )
-async def test_only_its_own_files_are_served(path: str, tmp_path: Path) -> None:
-    """A path that is no file of the application is not found, however it is written."""
+async def test_only_files_of_application_are_served(path: str, tmp_path: Path) -> None:
     async with opened(tmp_path) as stage:
         reply = await stage.ask("GET", path, {})
         assert reply.status == 404
 
 
-async def test_who_has_the_token_is_answered_by_each_name_of_this_machine(tmp_path: Path) -> None:
-    """With an origin of that name, and with none."""
+async def test_token_is_accepted_with_each_name_of_this_machine(tmp_path: Path) -> None:
+    """Each name works with its own origin and without an origin."""
     async with opened(tmp_path) as stage:
         for name in ("127.0.0.1", "localhost", "[::1]"):
             host = f"{name}:{stage.url.port}"
@@ -120,8 +118,7 @@ async def test_who_has_the_token_is_answered_by_each_name_of_this_machine(tmp_pa
                 assert reply.status == 200
 
 
-async def test_every_answer_tells_the_browser_what_it_may_do(tmp_path: Path) -> None:
-    """Files, answers, refusals, what is not found alike; nothing inline, no frame, no sniffing."""
+async def test_every_answer_has_security_headers(tmp_path: Path) -> None:
     async with opened(tmp_path) as stage:
         for path, headers in (
             ("/", {}),
@@ -145,15 +142,15 @@ async def test_every_answer_tells_the_browser_what_it_may_do(tmp_path: Path) -> 
             assert reply.headers["Cross-Origin-Resource-Policy"] == "same-origin"
 
 
-def test_browsers_understand_who_may_show_stored_pages() -> None:
-    """A source that is an IPv6 address is none that a policy may name: browsers complain of it."""
+def test_policy_has_no_ipv6_source() -> None:
+    """A policy cannot name an IPv6 address, and browsers log an error for it."""
     policy = headers_of_stored(1)["Content-Security-Policy"]
     framing = policy.partition("frame-ancestors ")[2].split()
     assert framing == ["http://127.0.0.1:1", "http://localhost:1"]
 
 
-def test_no_policy_lets_anything_inline_run() -> None:
-    """Neither in the console nor in stored pages, which have no origin and no network."""
+def test_no_policy_allows_inline_scripts() -> None:
+    """Stored pages also have no origin and no network."""
     console = headers_of(frames="http://127.0.0.1:2")["Content-Security-Policy"]
     stored = headers_of_stored(1)["Content-Security-Policy"]
     assert "unsafe" not in console
@@ -163,16 +160,15 @@ def test_no_policy_lets_anything_inline_run() -> None:
     assert "'self'" not in stored
 
 
-def test_a_token_is_not_told() -> None:
-    """Not by the fence's own text, which may come into a log."""
+def test_token_is_not_in_repr_of_fence() -> None:
+    """The representation may appear in a log."""
     assert TOKEN not in repr(fence_at(1, TOKEN))
 
 
 # --- tickets ------------------------------------------------------------------------------------
 
 
-async def test_a_ticket_is_good_once_and_for_a_minute(tmp_path: Path) -> None:
-    """A second use, a late one and a guess find nothing; the page's own headers are those of it."""
+async def test_ticket_works_once_and_for_a_minute(tmp_path: Path) -> None:
     async with opened(tmp_path) as stage:
         await stage.begin("/")
         ticket = (await stage.post("/console/table", {"crawl": RUN.id}))["ticket"]
@@ -183,11 +179,10 @@ async def test_a_ticket_is_good_once_and_for_a_minute(tmp_path: Path) -> None:
         assert (await stage.ask("GET", f"/download/{late}", {})).status == 404
         other = (await stage.post("/console/table", {"crawl": RUN.id}))["ticket"]
         stored = URL(f"http://127.0.0.1:{stage.stored_port}/{other}")
-        assert (await stage.client.get(stored)).status == 404  # it is for a file
+        assert (await stage.client.get(stored)).status == 404  # a ticket for a file
 
 
-def test_tickets_are_few_and_unlike() -> None:
-    """The oldest are dropped, and none is given twice."""
+def test_tickets_are_bounded_in_number_and_unique() -> None:
     tickets = Tickets(lambda: 0)
     given = [tickets.give(number) for number in range(TICKETS_MAX + 5)]
     assert len(set(given)) == len(given)

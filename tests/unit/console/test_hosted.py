@@ -1,4 +1,4 @@
-"""The hosted console: what is open, what takes which group, and what it says of what it has not."""
+"""The hosted console: public files, groups of users, and features that it lacks."""
 
 from __future__ import annotations
 
@@ -41,8 +41,9 @@ ROUTES = [
 
 
 @pytest.mark.parametrize(("method", "path"), ROUTES)
-async def test_everything_but_files_takes_a_visitor(method: str, path: str, tmp_path: Path) -> None:
-    """Without claims nothing is answered, and nothing is told of what there is."""
+async def test_every_route_except_files_needs_a_visitor(
+    method: str, path: str, tmp_path: Path
+) -> None:
     async with hosted(tmp_path) as hosting:
         await hosting.begin("/")
         for claims in (None, {}, CLAIMS | {"exp": "1"}):
@@ -56,10 +57,8 @@ async def test_everything_but_files_takes_a_visitor(method: str, path: str, tmp_
 @pytest.mark.parametrize(
     ("method", "path"), [route for route in ROUTES if route[0] not in ("GET", "HEAD")]
 )
-async def test_to_change_anything_takes_the_group_steer(
-    method: str, path: str, tmp_path: Path
-) -> None:
-    """Who may look may send nothing but questions; nothing is begun, changed or ended."""
+async def test_change_needs_group_steer(method: str, path: str, tmp_path: Path) -> None:
+    """The group view may send only queries."""
     async with hosted(tmp_path) as hosting:
         await hosting.begin("/")
         status, told = await hosting.ask(method, path, claims=LOOKING, body={"seeds": [SITE]})
@@ -69,8 +68,7 @@ async def test_to_change_anything_takes_the_group_steer(
         assert [(crawl.id, crawl.state) for crawl in crawls] == [(RUN.id, State.RUNNING)]
 
 
-async def test_who_may_look_sees_what_a_command_says(tmp_path: Path) -> None:
-    """Numbers are those of `orbweaver status --json`, by the same code."""
+async def test_viewer_sees_numbers_of_status_command(tmp_path: Path) -> None:
     async with hosted(tmp_path) as hosting:
         await hosting.begin("/", "/a")
         control, ports = hosting.console.runs.control, hosting.ports
@@ -94,8 +92,8 @@ async def test_who_may_look_sees_what_a_command_says(tmp_path: Path) -> None:
         assert not about["user"]["steers"]
 
 
-async def test_who_may_steer_steers(tmp_path: Path) -> None:
-    """A run is paused and edited, and read anew at once; a crawl is defined and begun."""
+async def test_steering_visitor_pauses_edits_and_starts_crawls(tmp_path: Path) -> None:
+    """A change is visible in the next answer."""
     async with hosted(tmp_path) as hosting:
         await hosting.begin("/")
         await hosting.ask("GET", PULSE, claims=CLAIMS)
@@ -114,8 +112,7 @@ async def test_who_may_steer_steers(tmp_path: Path) -> None:
         assert (status, told["detail"]) == (400, "the body is no object")
 
 
-async def test_a_body_may_come_as_base64(tmp_path: Path) -> None:
-    """A gateway hands some on like that; what is no text at all is refused."""
+async def test_base64_body_is_read_and_invalid_text_refused(tmp_path: Path) -> None:
     async with hosted(tmp_path) as hosting:
         event = event_of("POST", "/console/definition", CLAIMS, body={})
         for body, status in ((base64.b64encode(b'{"toml": ""}').decode(), 200), ("?", 400)):
@@ -123,8 +120,8 @@ async def test_a_body_may_come_as_base64(tmp_path: Path) -> None:
             assert reply["statusCode"] == status
 
 
-async def test_a_site_is_mapped_and_two_runs_compared(tmp_path: Path) -> None:
-    """By who may look, of runs that a request has time to read; of no part of a larger one."""
+async def test_viewer_maps_site_and_compares_two_runs(tmp_path: Path) -> None:
+    """A run too large for one request is refused completely."""
     async with hosted(tmp_path) as hosting:
         await hosting.begin("/", "/a", "/a/b")
         section = {"crawl": RUN.id, "at": SITE}
@@ -146,8 +143,8 @@ async def test_a_site_is_mapped_and_two_runs_compared(tmp_path: Path) -> None:
             assert (status, "reads more" in told["detail"]) == (400, True)
 
 
-async def test_dead_letters_are_listed_without_their_bodies(tmp_path: Path) -> None:
-    """For who may steer, as a look hides them meanwhile; what is no URL is not quoted."""
+async def test_dead_letters_are_listed_without_bodies(tmp_path: Path) -> None:
+    """Only the group steer may list them, because listing hides them for a while."""
     async with hosted(tmp_path) as hosting:
         bury = hosting.ports.queue.bury
         await bury(json.dumps({"url": f"{SITE}/1"}), "failed 5 times")
@@ -155,7 +152,7 @@ async def test_dead_letters_are_listed_without_their_bodies(tmp_path: Path) -> N
         await bury('{"x": "a secret"}', "it is no message")
         status, told = await hosting.ask("GET", LETTERS, claims=LOOKING)
         assert (status, "takes the group `steer`" in told["detail"]) == (403, True)
-        for _ in range(2):  # what is looked at is put back
+        for _ in range(2):  # the listing makes the letters visible again
             status, told = await hosting.ask("GET", LETTERS, claims=CLAIMS)
             assert (status, told["letters"], told["cut"]) == (200, 3, False)
         assert {group["cause"]: group["hosts"] for group in told["groups"]} == {
@@ -171,16 +168,14 @@ async def test_dead_letters_are_listed_without_their_bodies(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("path", ELSEWHERE)
-async def test_what_it_has_not_it_says(path: str, tmp_path: Path) -> None:
-    """And who has."""
+async def test_missing_feature_is_named_with_alternative(path: str, tmp_path: Path) -> None:
     async with hosted(tmp_path) as hosting:
         for method in ("GET", "POST"):
             status, told = await hosting.ask(method, f"/console/{path}", claims=CLAIMS)
             assert (status, told["detail"]) == (404, NOT_HERE)
 
 
-async def test_its_own_files_are_open_and_no_others(tmp_path: Path) -> None:
-    """The same as on one's own machine, with the same policies and TLS alone."""
+async def test_only_files_of_application_are_public(tmp_path: Path) -> None:
     async with hosted(tmp_path) as hosting:
         for path, (body, kind) in static_files().items():
             reply = await hosting.console.answer(event_of("GET", path))
@@ -201,8 +196,7 @@ async def test_its_own_files_are_open_and_no_others(tmp_path: Path) -> None:
         assert status == 404
 
 
-async def test_where_to_sign_in_is_open(tmp_path: Path) -> None:
-    """It names the application and its pages, which are no secrets."""
+async def test_sign_in_configuration_is_public(tmp_path: Path) -> None:
     async with hosted(tmp_path) as hosting:
         found = await hosting.ask("GET", "/sign-in.json")
         assert found == (200, {"client": CLIENT, "pages": PAGES})
@@ -210,8 +204,7 @@ async def test_where_to_sign_in_is_open(tmp_path: Path) -> None:
         assert reply["headers"]["Cache-Control"] == "no-store"
 
 
-async def test_what_cannot_be_reached_is_said(tmp_path: Path) -> None:
-    """As unavailable, to be asked again: the page shows what it had."""
+async def test_unreachable_service_is_503(tmp_path: Path) -> None:
     async with hosted(tmp_path) as hosting:
         await hosting.begin("/")
 

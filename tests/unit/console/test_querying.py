@@ -1,4 +1,4 @@
-"""SQL that is typed in a browser: what it finds, and what it cannot do."""
+"""SQL typed in a browser: its answers and its limits."""
 
 from __future__ import annotations
 
@@ -24,31 +24,31 @@ from tests.unit.console.stage import opened
 if TYPE_CHECKING:
     from tests.unit.console.stage import Stage
 
-# ruff: noqa: S608 - queries are made of parts here, as anybody may type them
+# ruff: noqa: S608 - queries are built from parts here, because users may type any SQL
 
-# Of a child that asks one query, as docs/console.md promises.
+# The memory limit of a child for one query, as docs/console.md states.
 CHILD_KB_MAX = 500_000
 
 
 def children_kb() -> int:
-    """Return what the largest child that has ended held, in KB; of whatever test it was."""
+    """Return the peak memory of the largest ended child in KB, from any test."""
     return resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
 
 
 async def asked(stage: Stage, sql: str) -> Any:
-    """Ask; the answer."""
+    """Return the answer to a query."""
     return await stage.post("/console/query", {"sql": sql})
 
 
 async def refused(stage: Stage, sql: str) -> str:
-    """Ask what is refused; why."""
+    """Return the reason why a query is refused."""
     reply = await stage.ask("POST", "/console/query", json={"sql": sql})
     assert reply.status == 400
     return str((await reply.json())["detail"])
 
 
-async def test_exports_are_asked_with_sql(tmp_path: Path) -> None:
-    """Rows as they are shown, numbers known as such, nothing told from an empty text."""
+async def test_query_of_exports_returns_typed_rows(tmp_path: Path) -> None:
+    """Numbers are marked as numbers, and null differs from an empty text."""
     put(tmp_path / "out", made(USUAL))
     async with opened(tmp_path) as stage:
         told = await stage.get("/console/tables")
@@ -74,15 +74,13 @@ async def test_exports_are_asked_with_sql(tmp_path: Path) -> None:
 
 @pytest.mark.thorough
 async def test_every_saved_query_is_answered(tmp_path: Path) -> None:
-    """As it is offered."""
     put(tmp_path / "out", made(USUAL))
     async with opened(tmp_path) as stage:
         for one in (await stage.get("/console/tables"))["saved"]:
             assert (await asked(stage, one["sql"]))["columns"]
 
 
-async def test_without_exports_it_says_how_to_make_some(tmp_path: Path) -> None:
-    """As a word beside the queries, and as the answer to one."""
+async def test_query_without_exports_names_export_command(tmp_path: Path) -> None:
     async with opened(tmp_path) as stage:
         told = await stage.get("/console/tables")
         assert told["tables"] == []
@@ -90,8 +88,7 @@ async def test_without_exports_it_says_how_to_make_some(tmp_path: Path) -> None:
         assert "there are no exports in out" in await refused(stage, "SELECT 1")
 
 
-async def test_what_is_cut_is_said(tmp_path: Path) -> None:
-    """Rows beyond those that are shown, a long cell with its length, and how many are long."""
+async def test_truncated_rows_and_cells_are_reported(tmp_path: Path) -> None:
     put(tmp_path / "out", made(USUAL))
     async with opened(tmp_path) as stage:
         many = await asked(stage, f"SELECT range AS n FROM range({ROWS_MAX + 1})")
@@ -109,8 +106,8 @@ async def test_what_is_cut_is_said(tmp_path: Path) -> None:
         assert len(json.dumps(large)) < 5 * (CELL_CHARS_MAX + 100)
 
 
-async def test_an_answer_is_a_file_with_all_rows(tmp_path: Path) -> None:
-    """By a ticket, as exports write them: no cell is a formula, numbers stay as they are."""
+async def test_download_of_answer_has_all_rows_as_export(tmp_path: Path) -> None:
+    """No cell starts a formula, and numbers stay unchanged."""
     put(tmp_path / "out", made([(BOOKS, [book("=1+1", "-2.50")])]))
     async with opened(tmp_path) as stage:
         sql = (
@@ -130,8 +127,8 @@ async def test_an_answer_is_a_file_with_all_rows(tmp_path: Path) -> None:
         assert "syntax error" in (await reply.json())["detail"]
 
 
-async def test_a_file_that_cannot_be_ended_is_broken_off(tmp_path: Path) -> None:
-    """A browser is told of it by a connection that ends early, not by a file that looks whole."""
+async def test_download_that_fails_midway_closes_connection(tmp_path: Path) -> None:
+    """The browser reports an incomplete file."""
     put(tmp_path / "out", made(USUAL))
     async with opened(tmp_path) as stage:
         sql = "SELECT CASE WHEN range < 900000 THEN 1 ELSE CAST('x' AS INT) END FROM range(1000000)"
@@ -141,7 +138,7 @@ async def test_a_file_that_cannot_be_ended_is_broken_off(tmp_path: Path) -> None
             with pytest.raises(Exception, match=r".") as found:
                 await reply.read()
             assert type(found.value).__name__ in {"ClientPayloadError", "ClientConnectionError"}
-        else:  # it was known before the first row
+        else:  # this error is known before the first row
             assert reply.status == 400
 
 
@@ -149,7 +146,7 @@ async def test_a_file_that_cannot_be_ended_is_broken_off(tmp_path: Path) -> None
 
 
 def files_in(folder: Path) -> list[Path]:
-    """List files and folders, but for the store's own."""
+    """List files and folders, except those of the store."""
     return sorted(path for path in folder.rglob("*") if not path.name.startswith("store.db"))
 
 
@@ -180,8 +177,10 @@ def files_in(folder: Path) -> list[Path]:
         ("SELECT range(20000000) FROM range(5)", "limit of 512 MB"),
     ],
 )
-async def test_hostile_sql_gets_nowhere(sql: str, why: str, tmp_path: Path) -> None:
-    """No file, address, extension, setting or variable is reached, and memory is bounded."""
+async def test_hostile_sql_reaches_no_file_network_or_setting(
+    sql: str, why: str, tmp_path: Path
+) -> None:
+    """Memory is bounded too."""
     before_kb = children_kb()
     put(tmp_path / "out", made(USUAL))
     secret = tmp_path / "secret.txt"
@@ -209,10 +208,8 @@ async def test_hostile_sql_gets_nowhere(sql: str, why: str, tmp_path: Path) -> N
     ],
     ids=["brackets", "comment", "not", "sum", "with", "nul", "surrogate"],
 )
-async def test_sql_that_is_made_to_harm_its_reader_ends_a_child_at_most(
-    sql: str, tmp_path: Path
-) -> None:
-    """Depth and odd characters: an answer or a refusal; the next query is answered."""
+async def test_sql_that_crashes_parser_ends_one_child_at_most(sql: str, tmp_path: Path) -> None:
+    """The next query is answered."""
     put(tmp_path / "out", made(USUAL))
     async with opened(tmp_path) as stage:
         reply = await stage.ask("POST", "/console/query", json={"sql": sql})
@@ -223,7 +220,7 @@ async def test_sql_that_is_made_to_harm_its_reader_ends_a_child_at_most(
 async def test_query_with_output_of_a_library_answers_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Text that a library prints to the standard output is in no answer."""
+    """No answer contains text that a library prints to standard output."""
     put(tmp_path / "out", made(USUAL))
     prints = (
         "from orbweaver.cli.query import child; answer = child._answer;"
@@ -252,8 +249,9 @@ async def test_query_of_several_seconds_is_answered(tmp_path: Path) -> None:
     assert whole.decode("utf-8-sig").splitlines() == ["n", "0"]
 
 
-async def test_a_query_ends_in_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its process is gone, and the next one is answered."""
+async def test_query_over_time_limit_ends_with_its_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(child, "WALL_S", 0.5)
     put(tmp_path / "out", made(USUAL))
     async with opened(tmp_path) as stage:
@@ -264,8 +262,8 @@ async def test_a_query_ends_in_time(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         assert children() == []
 
 
-async def test_a_query_whose_asker_has_gone_leaves_no_process(tmp_path: Path) -> None:
-    """Nor a turn that is never given back."""
+async def test_query_of_closed_connection_ends_its_process(tmp_path: Path) -> None:
+    """Its turn is released too."""
     put(tmp_path / "out", made(USUAL))
     tables = ExportTables(source=tmp_path / "out", named=Path("out"), folder=tmp_path)
     pieces = tables.csv("SELECT repeat('x', 10000) FROM range(1000000)")
@@ -276,7 +274,7 @@ async def test_a_query_whose_asker_has_gone_leaves_no_process(tmp_path: Path) ->
 
 
 def children() -> list[str]:
-    """Name the processes that this one has started and that ask queries."""
+    """List the child processes that run queries."""
     found = []
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit():
@@ -290,8 +288,10 @@ def children() -> list[str]:
     return found
 
 
-async def test_a_child_has_no_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Hence no credentials."""
+async def test_query_process_has_no_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Credentials are in the environment."""
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "a secret")
     put(tmp_path / "out", made(USUAL))
     tables = ExportTables(source=tmp_path / "out", named=Path("out"), folder=tmp_path)
@@ -306,16 +306,16 @@ async def test_a_child_has_no_environment(tmp_path: Path, monkeypatch: pytest.Mo
 # --- exports of a stack -------------------------------------------------------------------------
 
 
-async def test_of_a_stack_the_files_in_question_are_fetched_once(
+async def test_query_of_stack_fetches_needed_files_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Those of the tables that a query names, however often they are asked; within a bound."""
+    """It fetches only the files of the named tables, up to a limit."""
     world = World()
     put_into(world, made(USUAL))
     fetched: list[str] = []
 
     class Counted:
-        """Files of a stack, with what was read."""
+        """Files of a stack that record reads."""
 
         async def list(self, prefix: str) -> list[str]:
             return [key for key in world.files if key.startswith(prefix)]
@@ -338,8 +338,7 @@ async def test_of_a_stack_the_files_in_question_are_fetched_once(
         await tables.ask("SELECT * FROM changes")
 
 
-async def test_queries_take_turns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """So that many tabs use no more of the machine than one."""
+async def test_queries_run_one_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     put(tmp_path / "out", made(USUAL))
     tables = ExportTables(source=tmp_path / "out", named=Path("out"), folder=tmp_path)
     at_once: list[int] = []

@@ -1,4 +1,4 @@
-"""What the console answers: crawls as they go, dead letters, tables, pages as they are stored."""
+"""Answers of the console: live crawls, dead letters, tables and stored pages."""
 
 from __future__ import annotations
 
@@ -50,11 +50,10 @@ if TYPE_CHECKING:
 PULSE = f"/console/crawls/{RUN.id}"
 
 
-# --- crawls as they go --------------------------------------------------------------------------
+# --- live crawls --------------------------------------------------------------------------------
 
 
-async def test_a_crawl_is_shown_as_status_shows_it(tmp_path: Path) -> None:
-    """The numbers are those of `orbweaver status --json`, by the same code."""
+async def test_crawl_has_numbers_of_status_command(tmp_path: Path) -> None:
     async with opened(tmp_path) as stage:
         await stage.begin("/", "/a")
         shown = (await stage.get(PULSE))["shown"]
@@ -63,8 +62,7 @@ async def test_a_crawl_is_shown_as_status_shows_it(tmp_path: Path) -> None:
         assert live == {"billed": False, "crawls": {RUN.id: shown}}
 
 
-async def test_tabs_share_a_reading(tmp_path: Path) -> None:
-    """However many ask, the store is read once in a while; a change is read at once."""
+async def test_tabs_share_one_reading_until_a_change(tmp_path: Path) -> None:
     async with opened(tmp_path) as stage:
         await stage.begin()
         for _ in range(5):
@@ -80,8 +78,7 @@ async def test_tabs_share_a_reading(tmp_path: Path) -> None:
         assert (await stage.get(PULSE))["settings"]["limits.pages"] == 7
 
 
-async def test_a_look_reads_the_crawl_once(tmp_path: Path) -> None:
-    """A poll of a run's screen, and a second one within the same second: one read of the crawl."""
+async def test_two_polls_within_a_second_read_crawl_once(tmp_path: Path) -> None:
     async with opened(tmp_path) as stage:
         await stage.begin()
         read: list[str] = []
@@ -97,8 +94,7 @@ async def test_a_look_reads_the_crawl_once(tmp_path: Path) -> None:
         assert read == [RUN.id]
 
 
-async def test_its_api_is_described_as_one_of_this_machine(tmp_path: Path) -> None:
-    """Requests to it bear the console's token and no signature of AWS, and it says so."""
+async def test_openapi_document_has_token_and_no_aws_signature(tmp_path: Path) -> None:
     async with opened(tmp_path) as stage:
         described = await stage.get("/api/openapi.json")
         assert described["security"] == [{"bearer": []}]
@@ -106,7 +102,7 @@ async def test_its_api_is_described_as_one_of_this_machine(tmp_path: Path) -> No
 
 
 def lists_counted(stage: Stage) -> list[None]:
-    """One entry for each time that the table of crawls is listed from now on."""
+    """Return a list that grows by one entry each time the table of crawls is listed."""
     listed: list[None] = []
     known = stage.ports.crawls.list
 
@@ -118,8 +114,8 @@ def lists_counted(stage: Stage) -> list[None]:
     return listed
 
 
-async def test_which_runs_there_are_is_read_seldom(tmp_path: Path) -> None:
-    """Polling a run lists the table of crawls once a minute; runs that are no retry are named."""
+async def test_list_of_runs_is_read_once_a_minute(tmp_path: Path) -> None:
+    """The list has no retries."""
     async with opened(tmp_path) as stage:
         await stage.begin()
         await stage.ports.crawls.create(replace(RUN, id="site-retry", retry_of=RUN.id))
@@ -133,8 +129,7 @@ async def test_which_runs_there_are_is_read_seldom(tmp_path: Path) -> None:
         assert len(listed) == 2
 
 
-async def test_what_was_before_the_first_look_is_told_by_records(tmp_path: Path) -> None:
-    """A run that nothing watched shows when its URLs were done."""
+async def test_history_before_first_look_comes_from_records(tmp_path: Path) -> None:
     async with opened(tmp_path) as stage:
         await stage.begin()
         times = [NOW_MS - 50_000, NOW_MS - 20_000]
@@ -146,8 +141,8 @@ async def test_what_was_before_the_first_look_is_told_by_records(tmp_path: Path)
         assert pulse["started_ms"] == RUN.started_at_ms
 
 
-def test_a_past_is_thinned_and_keeps_its_end() -> None:
-    """Of very many moments some are shown, in order, and the last count is the whole."""
+def test_history_of_many_records_is_thinned_and_keeps_end() -> None:
+    """The last count is the total."""
     found = past_of([*range(1_000, 0, -1), 5_000], 2_000)
     assert len(found) <= PAST_MAX + 1
     assert found == sorted(found)
@@ -155,8 +150,8 @@ def test_a_past_is_thinned_and_keeps_its_end() -> None:
     assert past_of([], 5) == []
 
 
-async def test_a_long_history_stays_small_and_whole() -> None:
-    """Of samples every second one goes when there are too many; first and last are kept."""
+async def test_history_of_many_samples_keeps_first_and_last() -> None:
+    """Every second sample is dropped when there are too many."""
     at_ms = 0
 
     async def look(_crawl: str) -> CrawlRead:
@@ -177,8 +172,7 @@ async def test_a_long_history_stays_small_and_whole() -> None:
     assert max(gaps) <= 4 * min(gaps)
 
 
-async def test_the_value_of_no_header_is_shown(tmp_path: Path) -> None:
-    """Settings that may hold secrets are left out."""
+async def test_header_values_are_hidden(tmp_path: Path) -> None:
     crawl = replace(RUN, headers=(("Cookie", "s3cret"),))
     assert "s3cret" not in str(settings_of(crawl))
     async with opened(tmp_path) as stage:
@@ -186,8 +180,7 @@ async def test_the_value_of_no_header_is_shown(tmp_path: Path) -> None:
         assert "s3cret" not in str(await stage.get(PULSE))
 
 
-async def test_a_store_out_of_reach_is_a_problem_and_not_an_end(tmp_path: Path) -> None:
-    """While it cannot be read the answer is 503 with the reason; afterwards all is as before."""
+async def test_unreachable_store_is_503_until_it_returns(tmp_path: Path) -> None:
     async with opened(tmp_path) as stage:
         await stage.begin()
         look = stage.actions.runs.watching._look
@@ -203,8 +196,7 @@ async def test_a_store_out_of_reach_is_a_problem_and_not_an_end(tmp_path: Path) 
         assert (await stage.get(PULSE))["shown"]["crawl"] == RUN.id
 
 
-async def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
-    """Bodies have just the keys that there are, with values of their kinds; crawls exist."""
+async def test_invalid_body_or_unknown_crawl_is_refused(tmp_path: Path) -> None:
     async with opened(tmp_path) as stage:
         await stage.begin()
         for path, body, status in (
@@ -224,11 +216,10 @@ async def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
         assert (await stage.ask("POST", "/console/table", data=b"\xff{")).status == 400
 
 
-# --- crawls that have not begun -----------------------------------------------------------------
+# --- definitions --------------------------------------------------------------------------------
 
 
-async def test_a_definition_goes_both_ways(tmp_path: Path) -> None:
-    """TOML is read with the lines of its keys, a document is written as TOML."""
+async def test_definition_converts_between_toml_and_document(tmp_path: Path) -> None:
     async with opened(tmp_path) as stage:
         toml = f'seeds = ["{SITE}"] # mine\n[limits]\npages = 5\n'
         read = await stage.post("/console/definition", {"toml": toml})
@@ -248,10 +239,10 @@ async def test_a_definition_goes_both_ways(tmp_path: Path) -> None:
         ("a = " + "[" * 5_000, None, "nested too deeply"),
     ],
 )
-async def test_a_text_that_is_no_toml_says_where(
+async def test_invalid_toml_reports_line(
     toml: str, line: int | None, why: str, tmp_path: Path
 ) -> None:
-    """Half a line is what is typed most of the time: no request fails for it."""
+    """An unfinished line is the usual case while a user types."""
     async with opened(tmp_path) as stage:
         broken = (await stage.post("/console/definition", {"toml": toml}))["broken"]
         assert broken["line"] == line
@@ -283,7 +274,7 @@ async def test_definition_that_costs_too_much_is_refused(body: str, tmp_path: Pa
 async def test_definition_is_read_beside_the_event_loop(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A large text takes seconds, for which other browsers would wait."""
+    """A large text takes seconds, and other browsers must not wait."""
     readers: set[str] = set()
     read = tomllib.loads
 
@@ -298,15 +289,14 @@ async def test_definition_is_read_beside_the_event_loop(
     assert readers == {"definition_0"}
 
 
-async def test_a_date_in_a_definition_is_a_value_that_does_not_fit(tmp_path: Path) -> None:
-    """TOML has values that JSON has not."""
+async def test_date_in_definition_is_a_problem(tmp_path: Path) -> None:
+    """JSON has no dates."""
     async with opened(tmp_path) as stage:
         read = await stage.post("/console/definition", {"toml": "name = 2026-01-02\n"})
         assert read["document"] == {"name": "2026-01-02"}
 
 
-async def test_the_preview_of_a_definition_is_refused_or_told(tmp_path: Path) -> None:
-    """What does not fit is a problem; an address that no crawl may ask is not asked."""
+async def test_preview_of_invalid_or_inner_address_is_refused(tmp_path: Path) -> None:
     async with opened(tmp_path) as stage:
         reply = await stage.ask("POST", "/console/preview", json={"document": {"seeds": []}})
         assert (reply.status, "seeds" in await reply.text()) == (400, True)
@@ -319,11 +309,8 @@ async def test_the_preview_of_a_definition_is_refused_or_told(tmp_path: Path) ->
 # --- whole runs ---------------------------------------------------------------------------------
 
 
-async def test_a_site_is_shown_by_its_sections(tmp_path: Path) -> None:
-    """The records of a run are read once for a while, however much of the map is looked at.
-
-    The map of one host begins at its sections; of several, at these.
-    """
+async def test_map_of_site_reads_records_once(tmp_path: Path) -> None:
+    """The map of one host starts with its sections, the map of several hosts with the hosts."""
     async with opened(tmp_path) as stage:
         await stage.begin("/", "/a/1", "/a/2")
         whole = await stage.get(f"/console/sections?crawl={RUN.id}")
@@ -354,7 +341,7 @@ EARLIER = replace(RUN, id="site-0", started_at_ms=RUN.started_at_ms - 60_000)
 
 
 async def kept_page(stage: Stage, run: Crawl, path: str, body: bytes, **fields: Any) -> None:
-    """Have a page of a run, with its body."""
+    """Store a page of a run with its body."""
     url, key = SITE + path, f"bodies/{run.id}{path}.warc.gz"
     member = warc.response(url, NOW_MS, status=200, headers={}, body=body, truncated=False)
     await stage.ports.files.put(key, member)
@@ -363,8 +350,7 @@ async def kept_page(stage: Stage, run: Crawl, path: str, body: bytes, **fields: 
     await stage.ports.pages.store([record(path, **{**known, **fields})])
 
 
-async def test_two_runs_are_compared_and_the_texts_of_a_page(tmp_path: Path) -> None:
-    """Counts by what became of pages, the pages of a kind, and words of the one that changed."""
+async def test_comparison_of_runs_has_counts_pages_and_text_diff(tmp_path: Path) -> None:
     async with opened(tmp_path) as stage:
         for run in (EARLIER, RUN):
             await stage.ports.crawls.create(run)
@@ -409,8 +395,7 @@ price = { css = ".price", type = "price" }
 """
 
 
-async def test_rules_are_tried_on_a_stored_page(tmp_path: Path) -> None:
-    """Values with their types, what is not as asked, and why a page has none."""
+async def test_rules_on_stored_page_show_values_and_problems(tmp_path: Path) -> None:
     async with opened(tmp_path) as stage:
         await stage.ports.crawls.create(RUN)
         await kept_page(stage, RUN, "/books/1", b"<h1>One</h1><p class=price>5.50 EUR</p>")
@@ -436,8 +421,8 @@ async def test_rules_are_tried_on_a_stored_page(tmp_path: Path) -> None:
         assert found["unread"] == {}
 
 
-async def test_coverage_is_of_some_pages_and_says_which_were_not_read(tmp_path: Path) -> None:
-    """At most fifty, of those that a rule is about and that are stored."""
+async def test_coverage_of_rules_samples_at_most_fifty_pages(tmp_path: Path) -> None:
+    """It lists stored pages of the rule's pattern, and counts the pages that it could not read."""
     async with opened(tmp_path) as stage:
         await stage.ports.crawls.create(RUN)
         for number in range(PAGES_MAX + 5):
@@ -457,10 +442,9 @@ async def test_coverage_is_of_some_pages_and_says_which_were_not_read(tmp_path: 
         ('[[items]]\nname = "a"\nmatch = "/"\nextractor = "f"\n', "items[0].extractor", 4),
     ],
 )
-async def test_rules_that_do_not_fit_say_where(
+async def test_invalid_rules_report_key_and_line(
     toml: str, path: str, line: int, tmp_path: Path
 ) -> None:
-    """With key and line, and no page is read."""
     async with opened(tmp_path) as stage:
         await stage.begin("/")
         body = {"crawl": RUN.id, "toml": toml, "url": f"{SITE}/"}
@@ -469,11 +453,10 @@ async def test_rules_that_do_not_fit_say_where(
         assert (path, line) in [(one["path"], one["line"]) for one in told["problems"]]
 
 
-# --- the store as a whole -----------------------------------------------------------------------
+# --- the store ----------------------------------------------------------------------------------
 
 
-async def test_queues_and_dollars_are_shown(tmp_path: Path) -> None:
-    """Messages of all queues, and what runs came to on the days on which they began."""
+async def test_stack_shows_queues_and_dollars_per_day(tmp_path: Path) -> None:
     async with opened(tmp_path) as stage:
         await stage.begin()
         await stage.ports.queue.bury(f'{{"url": "{SITE}/"}}', "odd")
@@ -489,7 +472,7 @@ async def test_queues_and_dollars_are_shown(tmp_path: Path) -> None:
 
 
 async def test_stack_by_the_days_of_a_zone_counts_local_days(tmp_path: Path) -> None:
-    """A zone that does not exist is refused."""
+    """An unknown zone is refused."""
     async with opened(tmp_path) as stage:
         await stage.begin()
         for zone, day in (("UTC", "2026-11-21"), ("Pacific/Honolulu", "2026-11-20")):
@@ -506,8 +489,7 @@ async def test_about_without_workers_is_idle_while_messages_are_queued(tmp_path:
         assert "No workers running" in (await stage.get("/console/about"))["idle"]
 
 
-async def test_a_store_has_no_switch(tmp_path: Path) -> None:
-    """Its workers are processes; it says so."""
+async def test_store_has_no_worker_switch(tmp_path: Path) -> None:
     async with opened(tmp_path) as stage:
         assert (await stage.get("/console/stack"))["workers"] is None
         reply = await stage.ask("POST", "/console/stack/workers", json={"on": False})
@@ -516,7 +498,7 @@ async def test_a_store_has_no_switch(tmp_path: Path) -> None:
 
 
 async def test_schedules_are_put_listed_and_removed(tmp_path: Path) -> None:
-    """With their next times and without their definitions, which may hold secrets."""
+    """The list has no definitions, because they may hold secrets."""
     async with opened(tmp_path) as stage:
         document = {"seeds": [f"{SITE}/"], "name": "nightly", "schedule": {"every": "6h"}}
         headers = {"identity": {"headers": {"Cookie": "s3cret"}}}
@@ -545,13 +527,13 @@ async def test_schedules_are_put_listed_and_removed(tmp_path: Path) -> None:
 
 
 async def bury(stage: Stage, *reasons: str) -> None:
-    """Have a dead letter for each reason."""
+    """Add a dead letter for each reason."""
     for number, reason in enumerate(reasons):
         await stage.ports.queue.bury(f'{{"url": "{SITE}/{number}"}}', reason)
 
 
-async def test_dead_letters_are_grouped_sent_back_and_thrown_away(tmp_path: Path) -> None:
-    """By exactly their cause; what came after the look is not thrown away with it."""
+async def test_dead_letters_are_grouped_redriven_and_purged(tmp_path: Path) -> None:
+    """A letter that arrived after the listing is not purged."""
     async with opened(tmp_path) as stage:
         await bury(stage, "failed 5 times", "failed 5 times", "odd", "oddly")
         found = await stage.get("/console/dead-letters")
@@ -578,8 +560,8 @@ async def test_dead_letters_are_grouped_sent_back_and_thrown_away(tmp_path: Path
 # --- tables and pages ---------------------------------------------------------------------------
 
 
-async def test_a_table_is_a_file_of_csv(tmp_path: Path) -> None:
-    """All pages of the run, as exports write them: no cell is a formula."""
+async def test_table_of_pages_downloads_as_csv_of_export(tmp_path: Path) -> None:
+    """No cell starts a formula."""
     async with opened(tmp_path) as stage:
         await stage.begin("/", "/a", title="=HYPERLINK(1)")
         ticket = (await stage.post("/console/table", {"crawl": RUN.id}))["ticket"]
@@ -613,7 +595,7 @@ ROW = {"url": f"{SITE}/a", "title": "A"}
 async def test_table_of_items_downloads_in_each_format(
     form: str, name: str, read: Any, tmp_path: Path
 ) -> None:
-    """The valid items of a rule, with the columns of an export."""
+    """Only valid items of a rule are included, with the columns of an export."""
     async with opened(tmp_path) as stage:
         await stage.ports.crawls.create(replace(RUN, items=(RULE,)))
         found = [
@@ -636,7 +618,7 @@ async def test_table_of_items_downloads_in_each_format(
 
 
 async def test_pulse_of_a_run_lists_its_latest_urls(tmp_path: Path) -> None:
-    """Newest first, of this run alone, and not without end."""
+    """The list is bounded and has the newest first."""
     async with opened(tmp_path) as stage:
         await stage.begin(*(f"/{place}" for place in range(LATEST_MAX + 3)))
         await stage.ports.pages.store([replace(record("/other"), crawl=f"{RUN.id}-b")])
@@ -645,8 +627,7 @@ async def test_pulse_of_a_run_lists_its_latest_urls(tmp_path: Path) -> None:
         assert [latest[0]["url"], latest[-1]["url"]] == [f"{SITE}/{LATEST_MAX + 2}", f"{SITE}/3"]
 
 
-async def test_schedule_shows_its_newest_run(tmp_path: Path) -> None:
-    """With its state and how many pages it has."""
+async def test_schedule_shows_state_and_pages_of_newest_run(tmp_path: Path) -> None:
     async with opened(tmp_path) as stage:
         await stage.begin()
         document = {"seeds": [f"{SITE}/"], "name": RUN.name, "schedule": {"every": "6h"}}
@@ -661,7 +642,7 @@ async def test_schedule_shows_its_newest_run(tmp_path: Path) -> None:
 
 
 async def kept(stage: Stage, body: bytes, tombstone: bytes = b"", **fields: Any) -> Any:
-    """Have a page in the store with its body; what is said when it is asked for as a frame."""
+    """Store a page with its body. Returns the answer to a request for its frame."""
     member = warc.response(f"{SITE}/", NOW_MS, status=200, headers={}, body=body, truncated=False)
     member = tombstone or member
     await stage.ports.files.put("bodies/one.warc.gz", member)
@@ -671,12 +652,12 @@ async def kept(stage: Stage, body: bytes, tombstone: bytes = b"", **fields: Any)
 
 
 async def shown(stage: Stage, ticket: str) -> Any:
-    """Ask for a page by its ticket, on the other port."""
+    """Request a page by its ticket, on the other port."""
     return await stage.client.get(URL(f"http://127.0.0.1:{stage.stored_port}/{ticket}"))
 
 
-async def test_a_stored_page_is_shown_once_where_nothing_of_it_runs(tmp_path: Path) -> None:
-    """On another port, in a sandbox, with its bytes as they were; a second time it is gone."""
+async def test_stored_page_is_served_once_in_a_sandbox(tmp_path: Path) -> None:
+    """It is served unchanged on another port."""
     body = b"<script>steal()</script><p onclick=x()>caf\xe9"
     async with opened(tmp_path) as stage:
         told = await kept(stage, body, charset="windows-1252")
@@ -690,8 +671,7 @@ async def test_a_stored_page_is_shown_once_where_nothing_of_it_runs(tmp_path: Pa
         assert (await shown(stage, told["ticket"])).status == 404
 
 
-async def test_the_picture_of_a_page_is_shown_the_same_way(tmp_path: Path) -> None:
-    """Within a page of ours; one without says so."""
+async def test_screenshot_is_served_inside_a_page_of_the_console(tmp_path: Path) -> None:
     async with opened(tmp_path) as stage:
         image = b"RIFF" + bytes(400)
         member = warc.picture(f"{SITE}/", NOW_MS, image)
@@ -707,10 +687,10 @@ async def test_the_picture_of_a_page_is_shown_the_same_way(tmp_path: Path) -> No
         assert told["ticket"]
 
 
-async def test_stored_pages_are_not_had_by_other_names_or_on_the_console_s_port(
+async def test_stored_page_is_refused_by_other_host_or_port(
     tmp_path: Path,
 ) -> None:
-    """A name that was led here, and the origin that has the token, show none."""
+    """DNS rebinding and the console's origin, which holds the token, cannot read it."""
     async with opened(tmp_path) as stage:
         ticket = (await kept(stage, b"<p>"))["ticket"]
         elsewhere = {"Host": f"evil.example:{stage.stored_port}"}
@@ -730,16 +710,17 @@ async def test_stored_pages_are_not_had_by_other_names_or_on_the_console_s_port(
         ({"content_type": None}, NO_TEXT),
     ],
 )
-async def test_why_a_page_is_not_shown(fields: dict[str, Any], why: str, tmp_path: Path) -> None:
-    """It says what is missing, and gives out no ticket."""
+async def test_missing_page_has_reason_and_no_ticket(
+    fields: dict[str, Any], why: str, tmp_path: Path
+) -> None:
     async with opened(tmp_path) as stage:
         assert await kept(stage, b"<p>", **fields) == {"ticket": None, "why": why}
         other = await stage.post("/console/frame", {"url": f"{SITE}/b", "crawl": RUN.id})
         assert (other["ticket"], "no record" in other["why"]) == (None, True)
 
 
-async def test_a_forgotten_page_is_not_shown(tmp_path: Path) -> None:
-    """Where its body lay is a tombstone."""
+async def test_erased_page_is_not_shown(tmp_path: Path) -> None:
+    """A tombstone replaces its body."""
     async with opened(tmp_path) as stage:
         told = await kept(stage, b"", warc.tombstone(200))
         assert told == {"ticket": None, "why": "its body was forgotten"}
@@ -757,10 +738,10 @@ async def test_a_forgotten_page_is_not_shown(tmp_path: Path) -> None:
         ("application/octet-stream", None, None),
     ],
 )
-def test_a_body_is_a_page_a_text_or_not_shown(
+def test_body_is_served_as_safe_type_or_refused(
     content_type: str, charset: str | None, as_what: str | None
 ) -> None:
-    """No header is made of what a site wrote, and nothing is shown that a browser would run."""
+    """No header is copied from the site."""
     assert shown_as(record("/", content_type=content_type, charset=charset)) == as_what
 
 
@@ -773,10 +754,10 @@ def test_a_body_is_a_page_a_text_or_not_shown(
         ({"resumes": ("site-0",)}, ("that site-0 left over",)),
     ],
 )
-async def test_a_run_that_asked_for_nothing_says_why(
+async def test_run_without_requests_explains_why(
     tmp_path: Path, made: dict[str, Any], said: tuple[str, ...]
 ) -> None:
-    """What to do about it, too; one that goes on says nothing of the kind."""
+    """It gives a fix. A live run has no such notice."""
     async with opened(tmp_path) as stage:
         ended: dict[str, Any] = {"state": State.FINISHED, "finished_at_ms": NOW_MS}
         await stage.ports.crawls.create(replace(RUN, stop=Stop.FINISHED, **ended, **made))

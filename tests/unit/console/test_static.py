@@ -1,4 +1,4 @@
-"""The files of the application: unchanged where they are others', small, and without inner HTML."""
+"""Static files of the console: vendored files are unchanged, scripts are small and safe."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.screens import BYTES_MAX, FOLDER, ROOT, THEMES, screens
 
 STATIC = Path(orbweaver.__file__).parent / "console" / "static"
 SCRIPTS = sorted(STATIC.glob("*.js"))
-# Files of others, as their packages have them; docs/console.md names these.
+# Vendored files as their packages contain them. docs/console.md lists them.
 VENDORED = {
     # htm 3.1.1, preact/standalone.module.js: htm, and Preact with its hooks
     "preact-htm.js": "72284e8e9079c87817145df1110f74e8a2aa040b2fc384922e18dfcb46fc1fd7",
@@ -25,12 +25,12 @@ SCRIPT_LINES_MAX = 200
 
 
 def pressed(*paths: Path) -> int:
-    """Say how many bytes files have, each compressed."""
+    """Return the total size of files in bytes, each compressed."""
     return sum(len(gzip.compress(path.read_bytes(), 9)) for path in paths)
 
 
-def test_files_of_others_are_as_they_were_published() -> None:
-    """By their digests, and no further file; the page of docs names version and digest."""
+def test_vendored_files_have_published_digests() -> None:
+    """docs/console.md names version and digest of each."""
     found = {
         path.name: hashlib.sha256(path.read_bytes()).hexdigest()
         for path in (STATIC / "vendor").iterdir()
@@ -40,16 +40,15 @@ def test_files_of_others_are_as_they_were_published() -> None:
     assert VENDORED["preact-htm.js"] in page
 
 
-def test_the_application_is_small() -> None:
-    """All scripts, those of others too, and the stylesheet, as a server would compress them."""
+def test_application_is_small_when_compressed() -> None:
     assert pressed(*SCRIPTS, *(STATIC / "vendor").glob("*.js")) <= SCRIPT_BYTES_MAX
     assert pressed(STATIC / "style.css") <= STYLE_BYTES_MAX
     long = {path.name for path in SCRIPTS if len(path.read_text().splitlines()) > SCRIPT_LINES_MAX}
     assert not long
 
 
-def test_pictures_of_docs_are_small_and_of_every_screen_in_both_themes() -> None:
-    """As `python -m tests.screens` makes them."""
+def test_screenshots_of_docs_are_small_and_complete() -> None:
+    """`python -m tests.screens` makes them, for every screen in both themes."""
     names = {f"{screen}-{theme}" for screen in screens("", "", "", "") for theme in THEMES}
     found = {path.stem: path.stat().st_size for path in FOLDER.iterdir()}
     assert found.keys() == names
@@ -60,8 +59,7 @@ def test_pictures_of_docs_are_small_and_of_every_screen_in_both_themes() -> None
     } == set()
 
 
-def test_nothing_makes_elements_of_texts() -> None:
-    """No script of ours names what would, nor what runs a text; no style or handler is inline."""
+def test_no_script_makes_elements_or_code_from_text() -> None:
     forbidden = re.compile(
         r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b|new Function|srcdoc"
         r"|dangerouslySetInnerHTML|DOMParser|createContextualFragment|javascript:"
@@ -72,16 +70,15 @@ def test_nothing_makes_elements_of_texts() -> None:
     assert not re.search(r"<style|\son\w+=|style=|<script(?![^>]*\ssrc=)", page)
 
 
-def test_addresses_of_sites_are_never_links() -> None:
-    """Every link is made by the console; a site's URL leads to its explanation."""
+def test_urls_of_sites_are_never_links() -> None:
+    """Every link is made by the console. A site's URL leads to its explanation."""
     for path in SCRIPTS:
         for target in re.findall(r"href=(\S+)", path.read_text()):
             ours = ('"#', '"/', "${`#/", "${link(")
             assert target.startswith(ours), (path.name, target)
 
 
-def test_every_import_is_a_file_that_is_served() -> None:
-    """A module that is named is there, and every module is named."""
+def test_every_import_is_served_and_every_module_imported() -> None:
     named = {
         found
         for path in (*SCRIPTS, STATIC / "index.html")

@@ -1,4 +1,4 @@
-"""The console's scripts are of the types that they say (JSDoc); nothing is compiled."""
+"""Type check of the console's scripts, by JSDoc. Nothing is compiled."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ CHECKER = PROJECT / "node_modules" / ".bin" / "tsc"
 
 
 @pytest.mark.skipif(not CHECKER.exists(), reason="`make setup` installs the type checker")
-def test_scripts_are_of_the_types_that_they_say() -> None:
-    """By TypeScript's checker, as strictly as it can."""
+def test_scripts_pass_type_checker() -> None:
+    """TypeScript checks them in its strictest mode."""
     done = subprocess.run(
         [CHECKER, "--project", PROJECT], capture_output=True, text=True, check=False
     )

@@ -1,4 +1,4 @@
-"""Who is answered by the hosted console: by claims that a gateway has verified, and by groups."""
+"""Users of the hosted console, from verified claims and groups."""
 
 from __future__ import annotations
 
@@ -15,12 +15,11 @@ from tests.unit.stage import NOW_MS
 
 
 def seen(claims: Any, sign_in: SignIn = SIGN_IN) -> Any:
-    """Read who asks with these claims."""
+    """Read the visitor from claims."""
     return user_of(event_of("GET", "/api/overview", claims), sign_in, NOW_MS)
 
 
-def test_a_visitor_has_a_name_a_right_and_an_end() -> None:
-    """As the token says."""
+def test_visitor_has_name_role_and_expiry_of_token() -> None:
     user = seen(CLAIMS)
     assert (user.name, user.steers) == ("alice", True)
     assert user.until_ms == NOW_MS // 1000 * 1000 + 3_600_000
@@ -50,8 +49,8 @@ UNKNOWN: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("claims", UNKNOWN.values(), ids=UNKNOWN)
-def test_a_token_that_does_not_fit_is_none(claims: dict[str, Any]) -> None:
-    """The gateway verifies all of it; the function refuses what a gateway would have let pass."""
+def test_invalid_claims_are_refused(claims: dict[str, Any]) -> None:
+    """API Gateway verifies tokens. The function checks them again."""
     with pytest.raises(Refused) as refused:
         seen(claims)
     assert refused.value.status == 401
@@ -61,8 +60,8 @@ def test_a_token_that_does_not_fit_is_none(claims: dict[str, Any]) -> None:
     "groups",
     [None, "", "[]", "[Look]", "[STEER]", "[looks]", "[steer,look]", "[steer]]", "x", 7, {}, [7]],
 )
-def test_a_user_of_no_group_may_nothing(groups: Any) -> None:
-    """Groups of other names are none of the two, however near."""
+def test_user_without_known_group_may_do_nothing(groups: Any) -> None:
+    """Similar names of groups do not count."""
     with pytest.raises(Refused) as refused:
         seen(CLAIMS | {"cognito:groups": groups})
     assert refused.value.status == 403
@@ -71,8 +70,8 @@ def test_a_user_of_no_group_may_nothing(groups: Any) -> None:
 @pytest.mark.parametrize(
     "authorizer", [None, {}, {"jwt": None}, {"jwt": {}}, {"lambda": CLAIMS}, 7]
 )
-def test_a_route_that_was_left_open_opens_nothing(authorizer: Any) -> None:
-    """Without what a verified token leaves behind, nobody is known."""
+def test_request_without_claims_has_no_visitor(authorizer: Any) -> None:
+    """A route without an authorizer must not grant access."""
     event = event_of("GET", "/api/overview")
     event["requestContext"]["authorizer"] = authorizer
     with pytest.raises(Refused) as refused:
@@ -81,8 +80,8 @@ def test_a_route_that_was_left_open_opens_nothing(authorizer: Any) -> None:
 
 
 @pytest.mark.parametrize("missing", ["issuer", "client"])
-def test_a_function_that_knows_no_issuer_knows_nobody(missing: str) -> None:
-    """A setting that is empty fits no claim, not even an empty one."""
+def test_function_without_issuer_knows_no_visitor(missing: str) -> None:
+    """An empty setting matches no claim, not even an empty one."""
     told = {"issuer": ISSUER, "client": CLIENT, "pages": "", missing: ""}
     claims = CLAIMS | {"iss": told["issuer"], "client_id": told["client"]}
     with pytest.raises(Refused):
@@ -90,8 +89,8 @@ def test_a_function_that_knows_no_issuer_knows_nobody(missing: str) -> None:
 
 
 @given(st.lists(st.text("abcdefghijklmnopqrstuvwxyz[],\"'", min_size=1), max_size=4))
-def test_no_name_of_a_group_is_taken_for_another(names: list[str]) -> None:
-    """A list that was written between brackets, with blanks, is read as it was."""
+def test_group_list_is_split_exactly(names: list[str]) -> None:
+    """API Gateway writes a list in brackets, separated by spaces."""
     assert groups_in(f"[{' '.join(names)}]") == names
     assert groups_in(names) == names
 
@@ -103,8 +102,7 @@ def test_no_name_of_a_group_is_taken_for_another(names: list[str]) -> None:
         min_size=1,
     )
 )
-def test_forged_claims_bring_nobody_in(forged: dict[str, Any]) -> None:
-    """Whatever stands in their place: they fit, or the request is refused with a reason."""
+def test_forged_claims_are_accepted_only_if_valid(forged: dict[str, Any]) -> None:
     claims = CLAIMS | forged
     try:
         user = seen(claims)

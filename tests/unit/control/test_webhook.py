@@ -95,7 +95,7 @@ def test_url_refusal_has_fix_and_no_secret(text: str, said: str) -> None:
         ("http://[::1]/", "::1/128", None),
     ],
 )
-def test_url_to_address_not_allowed_is_refused(url: str, allowed: str, said: str | None) -> None:
+def test_url_to_address_is_refused_unless_allowed(url: str, allowed: str, said: str | None) -> None:
     """Addresses are checked when a crawl starts, host names when the sender connects."""
     why = refusal_of(url, signing=True, allowed=parse_allowed(allowed, frozenset({4566})))
     assert why is None if said is None else said in str(why)

@@ -1,4 +1,4 @@
-"""Clients of a store and of a stack: how often they look, and what is refused on which."""
+"""Clients of a store and of a stack: poll intervals and refused functions."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 
 class Slept(Exception):
-    """A client waits, for so many seconds."""
+    """The client would sleep for this many seconds."""
 
 
 class Alarm:
-    """A clock that wakes its first sleeper at once."""
+    """A clock whose first sleeper wakes at once."""
 
     def now_ms(self) -> int:
         return NOW_MS
@@ -42,10 +42,9 @@ def on_stack(stage: Stage, environment: Mapping[str, str]) -> orbweaver.AsyncCli
 
 
 @pytest.mark.parametrize("options", [{}, {"store": STORE}])
-async def test_a_store_is_looked_at_as_often_as_by_a_command(
+async def test_client_of_store_polls_as_often_as_command(
     options: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whether it is named, or the usual one of this folder."""
     monkeypatch.chdir(tmp_path)
     async with orbweaver.AsyncClient(**options, workers=0) as client:
         assert is_store(tmp_path / STORE)
@@ -57,10 +56,10 @@ async def test_a_store_is_looked_at_as_often_as_by_a_command(
 
 
 @pytest.mark.parametrize(("environment", "poll_s"), [(LOCAL, LOCAL_POLL_S), ({}, AWS_POLL_S)])
-async def test_a_stack_is_looked_at_by_where_it_stands(
+async def test_client_of_stack_polls_by_location_until_end(
     environment: Mapping[str, str], poll_s: float
 ) -> None:
-    """An account of AWS less often than this machine; a crawl is waited for until it has ended."""
+    """A stack on AWS is polled less often than a local one."""
     stage = Stage(per_step=1)
     client = on_stack(stage, environment)
     begun = await client.start(SITE)
@@ -70,8 +69,7 @@ async def test_a_stack_is_looked_at_by_where_it_stands(
     assert stage.clock.at_ms - NOW_MS == (len(told) - 1) * poll_s * 1000
 
 
-async def test_pages_of_a_stack_call_no_hook() -> None:
-    """What is refused says where they are."""
+async def test_client_of_stack_with_page_hook_is_refused() -> None:
     client = on_stack(Stage(), LOCAL)
     begun = await client.start(SITE)
     with pytest.raises(ValueError, match="those of a stack are in `pages`"):

@@ -1,4 +1,4 @@
-"""The functions that a Python program may call: the results of a crawl, and clear mistakes."""
+"""The functions for Python programs: results of a crawl, and clear errors."""
 
 from __future__ import annotations
 
@@ -51,8 +51,7 @@ Sitemap: https://example.com/sitemap.xml
 # --- results ------------------------------------------------------------------------------------
 
 
-def test_a_page_is_what_a_worker_reads_of_it() -> None:
-    """Links, items and Markdown are those that a crawl with these rules records."""
+def test_page_has_links_items_and_markdown_of_worker() -> None:
     answer = Response(status=200, headers={"content-type": TYPE}, body=HTML)
     keeping = Keeping(bodies=Bodies.OFF, texts=True)
     rules = read_definition({"items": RULES})[0].items
@@ -86,13 +85,11 @@ def test_a_page_is_what_a_worker_reads_of_it() -> None:
         ("https://user:password@example.com/", ""),
     ],
 )
-def test_a_reference_is_the_url_of_a_crawl(reference: str, base: str | None) -> None:
-    """By the one function that makes URLs."""
+def test_url_of_reference_is_canonical(reference: str, base: str | None) -> None:
     assert orbweaver.canonicalize(reference, base) == canonicalize(reference, base)
 
 
-def test_a_robots_txt_is_read_as_in_a_crawl() -> None:
-    """However the URL is spelled; its parameters are those that are asked for."""
+def test_robots_txt_is_applied_as_in_a_crawl() -> None:
     robots, own = orbweaver.parse_robots(ROBOTS), parse_robots(ROBOTS)
     assert not robots.allows("orbweaver", "https://EXAMPLE.com/käse")
     assert not robots.allows("orbweaver", "https://example.com/?utm_source=x")
@@ -102,23 +99,21 @@ def test_a_robots_txt_is_read_as_in_a_crawl() -> None:
     assert orbweaver.parse_robots(b"").crawl_delay("orbweaver") is None
 
 
-def test_nothing_is_found_where_no_rule_applies() -> None:
-    """A rule is about the URLs in which its pattern is found."""
+def test_rule_of_other_urls_finds_no_items() -> None:
     assert orbweaver.extract(RULES, HTML, "https://example.com/about") == ()
 
 
 @pytest.mark.parametrize("body", [b"", b"\0\xff<a href", bytearray(b"<p>a"), memoryview(b"<p>a")])
-def test_no_body_is_a_mistake(body: Any) -> None:
-    """Whatever a server has sent, in any type that holds bytes."""
+def test_any_bytes_are_read_without_error(body: Any) -> None:
     assert orbweaver.parse_page(body, URL).links == ()
     assert orbweaver.parse_robots(body).allows("a", URL)
     assert orbweaver.extract(RULES, body, URL)[0].problems
     assert isinstance(orbweaver.to_markdown(body, URL), str)
 
 
-# --- mistakes -----------------------------------------------------------------------------------
+# --- errors -------------------------------------------------------------------------------------
 
-# A program without a type checker.
+# Arguments that a type checker would refuse.
 ANY: Any = orbweaver
 
 
@@ -144,8 +139,7 @@ ANY: Any = orbweaver
         (lambda: ANY.extract([{}], HTML, URL), ValueError, "items[0].match: there is none"),
     ],
 )
-def test_a_mistake_says_what_to_do(call: Any, error: type[Exception], words: str) -> None:
-    """Of a type that does not fit, or a value."""
+def test_error_of_wrong_argument_names_fix(call: Any, error: type[Exception], words: str) -> None:
     with pytest.raises(error) as raised:
         call()
     assert words in str(raised.value)
@@ -155,7 +149,7 @@ def test_a_mistake_says_what_to_do(call: Any, error: type[Exception], words: str
 def test_page_reader_meets_fault_returns_empty_page(
     function: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The readers log the traceback and raise nothing."""
+    """The readers log the traceback and raise no error."""
 
     def fault(*_given: object) -> None:
         raise KeyError("href")
@@ -170,8 +164,7 @@ def test_page_reader_meets_fault_returns_empty_page(
     assert logged == "page.unreadable"
 
 
-def test_all_that_is_wrong_in_rules_is_said_at_once() -> None:
-    """With the place of each, as in a crawl.toml."""
+def test_all_problems_of_rules_are_raised_at_once() -> None:
     wrong: list[dict[str, Any]] = [
         {"name": "a", "match": "(", "fields": {"b": "h1["}},
         {"name": "a", "match": "c"},
@@ -206,8 +199,7 @@ print(json.dumps({
 """
 
 
-def test_the_package_is_of_use_from_outside(tmp_path: Path) -> None:
-    """In another folder, with the package's path alone; nothing is imported before it is asked."""
+def test_package_works_from_outside_with_lazy_imports(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", OUTSIDE],
         cwd=tmp_path,
@@ -230,8 +222,7 @@ def test_the_package_is_of_use_from_outside(tmp_path: Path) -> None:
 
 
 @pytest.mark.thorough
-def test_a_function_of_the_stack_imports_none_of_it() -> None:
-    """The worker's imports do not grow by what Python programs are offered."""
+def test_lambda_imports_nothing_of_the_library() -> None:
     script = """
 import sys
 import orbweaver.app.container, orbweaver.worker.batch, handlers
@@ -247,8 +238,7 @@ print(*[name for name in sys.modules if name.startswith("orbweaver.library")], s
     assert done.stdout.strip() == ""
 
 
-def test_what_is_offered_is_typed_and_documented() -> None:
-    """The package says so to type checkers, and lists what it offers in one order."""
+def test_public_names_are_typed_documented_and_listed() -> None:
     assert (FUNCTIONS / "orbweaver" / "py.typed").is_file()
     assert orbweaver.__all__ == sorted(orbweaver.__all__)
     for name in orbweaver.__all__:
@@ -261,7 +251,6 @@ def test_what_is_offered_is_typed_and_documented() -> None:
             assert "return" in hints
 
 
-def test_other_names_are_none_of_the_package() -> None:
-    """A misspelt one is an error, as in any module."""
+def test_unknown_name_of_package_is_attribute_error() -> None:
     with pytest.raises(AttributeError, match="no attribute 'parse_pages'"):
         _ = ANY.parse_pages

@@ -1,4 +1,4 @@
-"""Rows of a crawl as lists, previews and frames."""
+"""Rows of a crawl as lists, previews and data frames."""
 
 from __future__ import annotations
 
@@ -28,12 +28,11 @@ ROWS: list[Row] = [
 
 
 def rows_of(rows: list[Row]) -> CrawlRows:
-    """Make rows of a crawl."""
     return CrawlRows(lambda: iter(rows), lambda: COLUMNS)
 
 
 def test_arrow_of_rows_has_types_of_exports() -> None:
-    """Values that a column cannot hold become null, as in exports."""
+    """Values of another type become null, as in exports."""
     found = arrow_of(ROWS, COLUMNS)
     types = {field.name: str(field.type) for field in found.schema if field.name != "sizes"}
     assert types == {
@@ -50,12 +49,11 @@ def test_arrow_of_rows_has_types_of_exports() -> None:
 
 
 def test_arrow_of_no_rows_has_all_columns() -> None:
-    """A script that selects a column works where a rule found nothing."""
+    """A script can select a column even if a rule found no items."""
     assert arrow_of([], COLUMNS).schema.names == [column.name for column in COLUMNS]
 
 
-def test_pandas_of_rows_has_numbers() -> None:
-    """A frame can be grouped and averaged without a conversion."""
+def test_pandas_of_rows_has_numeric_columns() -> None:
     pytest.importorskip("pandas")
     frame = pandas_of(ROWS, COLUMNS)
     assert [str(frame[name].dtype) for name in ("price", "stock")] == ["float64", "float64"]
@@ -75,7 +73,7 @@ def test_pandas_of_rows_has_numbers() -> None:
     ],
 )
 def test_repr_of_rows_shows_count_and_first_rows(rows: list[dict[str, Any]], said: str) -> None:
-    """The count is bounded, cells are cleaned and cut."""
+    """The count is bounded. Cells are cleaned and cut."""
     assert repr(rows_of(rows)).startswith(said)
     assert len(repr(rows_of(rows)).splitlines()) <= 12
     assert len(rows_of(rows)) == len(rows)
@@ -83,7 +81,7 @@ def test_repr_of_rows_shows_count_and_first_rows(rows: list[dict[str, Any]], sai
 
 
 def test_html_of_rows_escapes_cells() -> None:
-    """A page's title cannot run a script in a notebook."""
+    """A page's title must not run a script in a notebook."""
     found = rows_of([{"title": "<script>"}])._repr_html_()
     assert "<td>&lt;script&gt;</td>" in found
     assert "<script>" not in found

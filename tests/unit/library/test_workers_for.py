@@ -1,4 +1,4 @@
-"""How many processes a crawl gets on a store, by the command line and in a program."""
+"""Number of worker processes of a crawl on a store, from the command line and from a program."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ SMALL, LARGE = {"max_pages": ALONE_PAGES_MAX}, {"max_pages": ALONE_PAGES_MAX + 1
     ("pages_max", "number"),
     [(1, 1), (ALONE_PAGES_MAX, 1), (ALONE_PAGES_MAX + 1, CORES), (None, CORES)],
 )
-def test_a_crawl_with_a_small_limit_has_one(pages_max: int | None, number: int) -> None:
-    """It asks first for what one process has learned to be good."""
+def test_crawl_with_small_limit_has_one_worker(pages_max: int | None, number: int) -> None:
+    """Several workers would request pages before they share what they have learned."""
     assert workers_for(pages_max) == number
 
 
@@ -34,14 +34,14 @@ def test_a_crawl_with_a_small_limit_has_one(pages_max: int | None, number: int) 
         ({"extractors": {"one": len}}, 1),
     ],
 )
-def test_a_program_has_as_many(
+def test_program_has_same_workers_as_command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any], number: int
 ) -> None:
-    """By the limit among its options or in its definition; what it says comes first."""
+    """The program's own number takes precedence over the limit."""
     taken = []
 
     class Refused(Exception):
-        """The store is not opened."""
+        """Raised instead of opening the store."""
 
     def client(**given: Any) -> object:
         taken.append(given["workers"])
