@@ -1,4 +1,4 @@
-"""A folder with an export, at which queries are asked."""
+"""Fixture of a folder with an export for query tests."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ USAGE = 2
 
 
 class Desk(Stage):
-    """A stage where a line is split as a shell does."""
+    """A stage that splits a command line as a shell does."""
 
     def run(self, line: str) -> int:
         for stream in (self.out, self.err):
@@ -25,12 +25,12 @@ class Desk(Stage):
         return run(shlex.split(line), self.surroundings())
 
     def rows(self, sql: str, options: str = "") -> list[dict[str, Any]]:
-        """Ask, and read the answer."""
+        """Run a query and parse its output."""
         assert self.run(f"query {shlex.quote(sql)} --format json {options}") == 0, self.noted
         return self.objects()
 
     def refused(self, sql: str, options: str = "") -> str:
-        """Ask in vain; what is said."""
+        """Run a query that fails. Returns the error output."""
         assert self.run(f"query {shlex.quote(sql)} {options}") == USAGE
         assert not self.said
         return self.noted
@@ -38,6 +38,5 @@ class Desk(Stage):
 
 @pytest.fixture
 def desk(tmp_path: Path) -> Desk:
-    """Give a folder with the usual export."""
     put(tmp_path / "out" / CRAWL, made(USUAL))
     return Desk(tmp_path, machine=Machine(up_already=True))

@@ -1,4 +1,4 @@
-"""Exports to ask: files as the exporter leaves them, in a folder or in a world."""
+"""Exports for query tests: files as the exporter writes them, in a folder or in memory."""
 
 from __future__ import annotations
 
@@ -28,7 +28,6 @@ BOOKS = item_table(
 
 
 def page(name: str, **more: Any) -> dict[str, Any]:
-    """Make a row of a page."""
     given = {
         "crawl": CRAWL,
         "url": f"https://example.org/{name}",
@@ -44,7 +43,6 @@ def page(name: str, **more: Any) -> dict[str, Any]:
 
 
 def change(name: str, kind: str) -> dict[str, Any]:
-    """Make a row of a change."""
     return {
         "crawl": CRAWL,
         "url": f"https://example.org/{name}",
@@ -54,7 +52,6 @@ def change(name: str, kind: str) -> dict[str, Any]:
 
 
 def book(title: str, price: str | None, **more: Any) -> dict[str, Any]:
-    """Make a row of an item."""
     given = {"crawl": CRAWL, "url": "https://example.org/", "fetched_at": NOON_MS, "place": 0}
     return given | {"title": title, "price": price, "stock": 3, "tags": ["a", "b"]} | more
 
@@ -75,7 +72,7 @@ def made(
     of_day: bool = False,
     names: tuple[str, ...] = ("jsonl", "parquet"),
 ) -> dict[str, bytes]:
-    """Make an export of one crawl's day: path to file, its manifest among them."""
+    """Make the export of a crawl's day as path to file content, with its manifest."""
     files: dict[str, bytes] = {}
     listed: list[File] = []
     with TemporaryDirectory() as folder:
@@ -110,14 +107,13 @@ def made(
 
 
 def put(folder: Path, files: Mapping[str, bytes]) -> None:
-    """Write an export into a folder."""
     for path, body in files.items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_bytes(body)
 
 
 def put_into(world: World, files: Mapping[str, bytes]) -> None:
-    """Write an export into the bucket of a world."""
+    """Write an export into the bucket of a stage."""
     world.files.update({f"{PREFIX}{path}": body for path, body in files.items()})
 
 

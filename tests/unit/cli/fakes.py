@@ -1,7 +1,7 @@
-"""What the commands are tested in: a world in memory, and a machine that plays emulator and worker.
+"""Fakes for commands: AWS in memory, and a machine that simulates emulator and worker.
 
-The play goes on whenever somebody sleeps: each step ends some of the site's URLs. A crawl whose
-name has seen its seeds ends at once with nothing, as the dedup window has it.
+The simulation advances whenever a command sleeps: each step ends some URLs of the site. A second
+run of the same name ends at once without pages, because of the dedup window.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def at(port: int) -> dict[str, str]:
 
 @dataclass
 class Row:
-    """How one URL of the played site ends."""
+    """The outcome of a URL of the simulated site."""
 
     path: str
     outcome: Outcome = Outcome.FETCHED
@@ -89,7 +89,7 @@ class Row:
 
 @dataclass
 class Machine:
-    """A machine without emulator or CDK, which notes what was asked of it."""
+    """A machine without emulator or CDK that records calls."""
 
     up_already: bool = False
     deployed: Mapping[str, str] | None = field(default_factory=lambda: OUTPUTS)
@@ -220,7 +220,7 @@ class Machine:
 
 
 class Web:
-    """Answers by URL; everything else is refused."""
+    """A web that answers known URLs and refuses others."""
 
     def __init__(self, answers: Mapping[str, Response | Failure]) -> None:
         self.answers = answers
@@ -231,7 +231,7 @@ class Web:
 
 
 class Closing(io.StringIO):
-    """A pipe whose reader goes away after so many lines."""
+    """A pipe whose reader closes after some lines."""
 
     def __init__(self, lines: int) -> None:
         super().__init__()
@@ -245,7 +245,7 @@ class Closing(io.StringIO):
 
 
 class Terminal(io.StringIO):
-    """A stream that says it is a terminal."""
+    """A stream that is a terminal."""
 
     def isatty(self) -> bool:
         return True
@@ -253,7 +253,7 @@ class Terminal(io.StringIO):
 
 @dataclass
 class Stage:
-    """Surroundings for commands, and the play in them."""
+    """The environment of commands, and the simulation in it."""
 
     folder: Path = Path()
     machine: Machine = field(default_factory=Machine)
@@ -262,7 +262,7 @@ class Stage:
     per_step: int = 2
     environment: dict[str, str] = field(default_factory=dict)
     answers: dict[str, Response | Failure] = field(default_factory=dict)
-    # Why servers cannot be reached.
+    # Reasons why servers cannot be reached.
     unreached: dict[str, str] = field(default_factory=dict)
     interrupt_at: int | None = None
     stdin: io.StringIO | None = None
@@ -276,7 +276,7 @@ class Stage:
         self.clock = PlayClock(self)
 
     def run(self, line: str) -> int:
-        """Run one command line, split at its spaces; a crawl on the stack of this stage."""
+        """Run a command line, split at its spaces, on the stack of this stage."""
         words = line.split()
         if words[0] == "crawl" and not {"--store", "--target", "--port"} & {*words}:
             words += ["--target", "local"]
@@ -312,7 +312,7 @@ class Stage:
         )
 
     def make_store(self) -> None:
-        """Have the usual store in the folder, in which commands then work."""
+        """Create the default store in the folder, so that commands use it."""
         StorePorts(store_settings({}), self.folder / STORE).ending.close()
 
     async def reach(self, url: str) -> str | None:
@@ -333,10 +333,10 @@ class Stage:
         if moment is Moment.BEFORE:
             self.fault(effect)
 
-    # --- the play ---------------------------------------------------------------------------
+    # --- the simulation ---------------------------------------------------------------------
 
     def step(self) -> None:
-        """Have every running crawl come a step further."""
+        """Advance every running crawl by one step."""
         for crawl in list(self.world.crawls.values()):
             if crawl.state is State.RUNNING and not self.stuck:
                 self._advance(crawl)
@@ -391,7 +391,7 @@ class Stage:
 
 
 class PlayClock(ManualClock):
-    """A clock whose sleepers move the play, and may be interrupted."""
+    """A clock whose sleepers advance the simulation and may be interrupted."""
 
     def __init__(self, stage: Stage) -> None:
         super().__init__(NOW_MS)
@@ -408,7 +408,7 @@ class PlayClock(ManualClock):
 
 
 class Everything:
-    """All ports over the world of a stage."""
+    """All ports over the memory of a stage."""
 
     def __init__(self, stage: Stage, settings: Settings) -> None:
         world, gate = stage.world, stage.gate

@@ -1,4 +1,4 @@
-"""Scraping what `orbweaver metrics` shows, in the loop that serves it."""
+"""Scrape `orbweaver metrics` in the event loop that serves it."""
 
 from __future__ import annotations
 
@@ -20,21 +20,20 @@ Labels = frozenset[tuple[str, str]]
 
 
 class Told(io.StringIO):
-    """A stream that tells when something was written."""
+    """A stream that sets an event when something is written."""
 
     def __init__(self) -> None:
         super().__init__()
         self.written = asyncio.Event()
 
     def write(self, text: str) -> int:
-        """Take it."""
         self.written.set()
         return super().write(text)
 
 
 @contextlib.asynccontextmanager
 async def serving(stage: Stage, line: str = "metrics --listen 127.0.0.1:0") -> AsyncIterator[str]:
-    """Serve as the command does; where."""
+    """Serve as the command does. Yields the address."""
     stage.err = told = Told()
     task = asyncio.create_task(metrics.metrics(parse(line.split()), stage.surroundings()))
     ready = asyncio.create_task(told.written.wait())
@@ -52,7 +51,7 @@ async def serving(stage: Stage, line: str = "metrics --listen 127.0.0.1:0") -> A
 
 
 async def scraped(url: str, accept: str = OPENMETRICS) -> tuple[int, str, str]:
-    """Ask once: status, type and text."""
+    """Send one request. Returns status, content type and text."""
     async with (
         aiohttp.ClientSession() as client,
         client.get(url, headers={"accept": accept}) as answer,
@@ -61,7 +60,7 @@ async def scraped(url: str, accept: str = OPENMETRICS) -> tuple[int, str, str]:
 
 
 def samples(text: str) -> dict[tuple[str, Labels], float]:
-    """Read OpenMetrics by its strict parser."""
+    """Parse OpenMetrics with the strict parser."""
     return {
         (sample.name, frozenset(sample.labels.items())): sample.value
         for family in text_string_to_metric_families(text)  # type: ignore[no-untyped-call]

@@ -1,4 +1,4 @@
-"""Commands that ask why: hosts, report."""
+"""The commands `hosts` and `report`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ OTHER = "https://other.example"
 
 @pytest.fixture
 def stage(tmp_path: Path) -> Stage:
-    """Give a machine with a stack on which one crawl has begun."""
     stage = Stage(folder=tmp_path, machine=Machine(up_already=True))
     stage.run(f"start {SITE} {OTHER}/a --name shop --delay 250ms")
     return stage
@@ -28,8 +27,7 @@ def stage(tmp_path: Path) -> Stage:
 # --- hosts --------------------------------------------------------------------------------------
 
 
-def test_hosts(stage: Stage) -> None:
-    """A row each: counts, pace, and when they may be asked."""
+def test_hosts_shows_counts_pace_and_next_request_of_each(stage: Stage) -> None:
     counts = {"host.0.claimed": 1_200, "host.0.done": 200, "host.0.failed": 3, "host.1.claimed": 1}
     stage._counts(stage.world.crawls[ID]).update(counts)
     stage.world.hosts[SITE] = Host(name=SITE, tat_ms=NOW_MS + 95_000, failures=2)
@@ -47,8 +45,7 @@ def test_hosts(stage: Stage) -> None:
     assert stage.noted == f"-: not counted; {ID} counts only its first hosts\n"
 
 
-def test_hosts_for_machines(stage: Stage) -> None:
-    """One object a host, with moments and not with words."""
+def test_hosts_as_json_has_timestamps_and_no_texts(stage: Stage) -> None:
     assert stage.run("hosts --json") == 0
     first, second = stage.objects()
     assert (first["type"], first["crawl"], first["host"]) == ("host", ID, SITE)
@@ -56,8 +53,7 @@ def test_hosts_for_machines(stage: Stage) -> None:
     assert second["host"] == OTHER
 
 
-def test_what_is_no_host_is_refused(stage: Stage) -> None:
-    """With what would be one."""
+def test_hosts_with_invalid_host_is_refused_with_example(stage: Stage) -> None:
     assert stage.run("hosts shop --host https://") == 2
     assert "is no host: give one like example.com" in stage.noted
     assert stage.run("hosts nobody") == 2
@@ -68,15 +64,14 @@ def test_what_is_no_host_is_refused(stage: Stage) -> None:
 
 @pytest.fixture
 def ended(stage: Stage) -> Stage:
-    """Have the crawl end, with a failure and what it refused."""
+    """End the crawl, with a failure and some refused links."""
     stage.site += [Row("/x", Outcome.FAILED, Reason.DNS), Row("/y", Outcome.SKIPPED, Reason.ROBOTS)]
     stage.run("status shop --watch")
     stage.world.samples[ID] = {"scope": ("https://third.example/\x1b[31m?…",)}
     return stage
 
 
-def test_report(ended: Stage) -> None:
-    """By kind and reason: how often, what it means, and examples."""
+def test_report_shows_counts_meaning_and_examples_by_reason(ended: Stage) -> None:
     assert ended.run("report shop") == 0
     assert ended.said.splitlines() == [
         ID,
@@ -95,8 +90,7 @@ def test_report(ended: Stage) -> None:
     ]
 
 
-def test_report_says_what_may_be_done(stage: Stage) -> None:
-    """Where the meaning of a reason does not say it."""
+def test_report_adds_advice_where_meaning_has_none(stage: Stage) -> None:
     stage.site += [
         Row("/x", Outcome.FAILED, Reason.HTTP_CLIENT_ERROR),
         Row("/y", Outcome.SKIPPED, Reason.CONTENT_TYPE),
@@ -109,8 +103,8 @@ def test_report_says_what_may_be_done(stage: Stage) -> None:
     )
 
 
-def test_report_says_which_pages_need_scripts(ended: Stage) -> None:
-    """How many of how many, and what may be done: no crawl renders them."""
+def test_report_counts_pages_that_need_scripts(ended: Stage) -> None:
+    """It gives advice, because no crawl renders them."""
     counts = ended.world.shards[ID, 0].counts
     ended.world.shards[ID, 0] = ShardItem(counts={**counts, "needs_rendering": 1})
     assert ended.run("report shop") == 0
@@ -121,8 +115,8 @@ def test_report_says_which_pages_need_scripts(ended: Stage) -> None:
     assert ended.objects()[-1]["pages"] == pages
 
 
-def test_report_leaves_out_what_was_crawled_after_all(ended: Stage) -> None:
-    """A link that is too deep on one page may be near enough on another; that one counts."""
+def test_report_omits_links_that_were_crawled_anyway(ended: Stage) -> None:
+    """A link too deep on one page may be near enough on another page."""
     ended.world.samples[ID] = {"scope": (f"{SITE}/a", f"{SITE}/deep", f"{SITE}/b", "no url")}
     assert ended.run("report shop") == 0
     assert ended.said.splitlines()[2:6] == [
@@ -136,8 +130,7 @@ def test_report_leaves_out_what_was_crawled_after_all(ended: Stage) -> None:
     ]
 
 
-def test_report_of_a_run_that_found_nothing_new(stage: Stage) -> None:
-    """It says so as the crawl did, with what to do, and not that nothing was left out."""
+def test_report_of_run_without_new_pages_gives_advice(stage: Stage) -> None:
     stage._end(stage.world.crawls[ID], Stop.FINISHED)
     assert stage.run("report shop") == 0
     assert stage.said.startswith(f"{ID}: nothing new: every seed was crawled within the window of")
@@ -145,8 +138,7 @@ def test_report_of_a_run_that_found_nothing_new(stage: Stage) -> None:
     assert stage.objects()[0]["nothing_new"] is True
 
 
-def test_report_for_machines(ended: Stage) -> None:
-    """One object, with all reasons."""
+def test_report_as_json_is_one_object_with_all_reasons(ended: Stage) -> None:
     assert ended.run("report --json") == 0
     (told,) = ended.objects()
     assert (told["type"], told["crawl"]) == ("report", ID)
@@ -157,8 +149,8 @@ def test_report_for_machines(ended: Stage) -> None:
     ]
 
 
-def test_report_says_where_the_requests_went(stage: Stage) -> None:
-    """By kind, with an example whose values are hidden, and exclusions as they are typed."""
+def test_report_shows_requests_by_kind_and_exclusions(stage: Stage) -> None:
+    """Examples hide values of parameters."""
     log_in = Row("/", Outcome.FETCHED, Reason.NOINDEX, title="Log in", latency_ms=5, depth=1)
     stage.site += [replace(log_in, path=f"/log-in?to=it's-{at}") for at in range(30)]
     stage.site += [Row("/x/1", Outcome.FAILED, Reason.DNS, latency_ms=5)]
@@ -185,8 +177,7 @@ def test_report_says_where_the_requests_went(stage: Stage) -> None:
     assert "(estimate); of the first 10 records" in stage.said
 
 
-def test_report_sums_up_small_kinds(stage: Stage) -> None:
-    """Those with few requests are in the JSON alone."""
+def test_report_lists_small_kinds_in_json_only(stage: Stage) -> None:
     often = Row("/", title="T", latency_ms=5)
     stage.site += [replace(often, path=f"/often/{at}") for at in range(500)]
     stage.site += [replace(often, path=f"/{word}/1") for word in ("seldom", "hardly")]
@@ -195,7 +186,6 @@ def test_report_sums_up_small_kinds(stage: Stage) -> None:
     assert "  2 more, of 1 kind (--json)" in stage.said.splitlines()
 
 
-def test_a_crawl_that_has_left_nothing_out(stage: Stage) -> None:
-    """That is said, too."""
+def test_report_without_omitted_links_states_it(stage: Stage) -> None:
     assert stage.run("report shop") == 0
     assert stage.said == f"{ID} left nothing out\n"

@@ -1,4 +1,4 @@
-"""Commands about a crawl's work: edit, retry."""
+"""The commands `edit` and `retry`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ ID = "shop-20261121-090000"
 
 @pytest.fixture
 def stage(tmp_path: Path) -> Stage:
-    """Give a machine with a stack on which one crawl runs."""
     stage = Stage(folder=tmp_path, machine=Machine(up_already=True))
     stage.run(f"start {SITE} --name shop --max-pages 9")
     return stage
@@ -24,8 +23,8 @@ def stage(tmp_path: Path) -> Stage:
 # --- edit ---------------------------------------------------------------------------------------
 
 
-def test_edit_by_options(stage: Stage) -> None:
-    """What changed is said as it was and as it is, and when it takes hold."""
+def test_edit_by_options_shows_old_and_new_values(stage: Stage) -> None:
+    """It states when the change takes effect."""
     words = "--max-pages 5 --delay 2s --concurrency 3 --max-depth 4 --duration 2h --include /p"
     assert stage.run(f"edit shop {words}") == 0
     crawl = stage.world.crawls[ID]
@@ -38,8 +37,8 @@ def test_edit_by_options(stage: Stage) -> None:
     assert (stage.said, stage.noted) == ("", f"{ID} has these values already\n")
 
 
-def test_edit_by_a_definition(stage: Stage) -> None:
-    """A whole definition may be given, with seeds beside it; options come before it."""
+def test_edit_by_definition_accepts_seeds_and_options(stage: Stage) -> None:
+    """An option takes precedence over the definition."""
     (stage.folder / "seeds.txt").write_text(f"# all\n{SITE}\n")
     lines = ['name = "shop"', 'seeds_file = "seeds.txt"', "[politeness]", 'delay = "5s"']
     (stage.folder / "shop.toml").write_text("\n".join([*lines, "[limits]", 'pages = "broken"']))
@@ -68,8 +67,7 @@ def test_edit_by_a_definition(stage: Stage) -> None:
         ("edit nobody --delay 1s", "no crawl has the id or name 'nobody'"),
     ],
 )
-def test_what_does_not_fit_is_said(stage: Stage, line: str, words: str) -> None:
-    """Options are named as options, keys as keys, and the exit code is that of a mistake."""
+def test_edit_with_invalid_value_names_option_or_key(stage: Stage, line: str, words: str) -> None:
     definition = 'seeds = ["https://example.org/"]\nname = "shop"\nwindow = 3\n'
     (stage.folder / "shop.toml").write_text(definition)
     (stage.folder / "file.toml").write_text('seeds_file = "none.txt"\n')
@@ -81,8 +79,7 @@ def test_what_does_not_fit_is_said(stage: Stage, line: str, words: str) -> None:
     assert stage.world.crawls[ID] == before
 
 
-def test_what_has_ended_is_not_edited(stage: Stage) -> None:
-    """The state is said, and what can be done."""
+def test_edit_of_ended_crawl_names_state_and_alternative(stage: Stage) -> None:
     stage.run("status shop --watch")
     assert stage.world.crawls[ID].state is State.FINISHED
     assert stage.run("edit shop --delay 5s") == 2
@@ -96,7 +93,7 @@ RETRY = f"{ID}-retry1"
 
 @pytest.fixture
 def failed(stage: Stage) -> Stage:
-    """Have the crawl end, with two failures of different kinds."""
+    """End the crawl, with two failures of different kinds."""
     dns, gone = Reason.DNS, Reason.HTTP_CLIENT_ERROR
     stage.site += [Row("/x", Outcome.FAILED, dns), Row("/y", Outcome.FAILED, gone)]
     stage.run("status shop --watch")
@@ -104,8 +101,7 @@ def failed(stage: Stage) -> Stage:
     return stage
 
 
-def test_retry(failed: Stage) -> None:
-    """The new run is named, and how to watch it; again, it is the same one."""
+def test_retry_names_run_and_repeated_retry_same_run(failed: Stage) -> None:
     for which in ("shop", ID):
         assert failed.run(f"retry {which}") == 0
         assert failed.said == f"{RETRY}\n"
@@ -122,8 +118,7 @@ def test_retry(failed: Stage) -> None:
 
 
 @pytest.mark.parametrize("json", ["", " --json"])
-def test_retry_and_wait(failed: Stage, json: str) -> None:
-    """Its progress is shown until it ends, and then what became of it."""
+def test_retry_with_wait_shows_progress_and_summary(failed: Stage, json: str) -> None:
     assert failed.run(f"retry shop --wait{json}") == 0
     assert failed.world.crawls[RETRY].state is State.FINISHED
     if json:
@@ -133,8 +128,7 @@ def test_retry_and_wait(failed: Stage, json: str) -> None:
         assert f"{RETRY} finished in" in failed.said
 
 
-def test_where_nothing_failed_there_is_nothing_to_retry(failed: Stage) -> None:
-    """That is said, and no mistake."""
+def test_retry_without_failures_is_no_error(failed: Stage) -> None:
     assert failed.run("retry shop --reason tls --reason timeout --host example.com") == 0
     words = f"nothing failed in {ID} on example.com for tls or timeout: there is nothing to retry"
     assert (failed.said, failed.noted) == ("", f"{words}\n")
@@ -142,8 +136,8 @@ def test_where_nothing_failed_there_is_nothing_to_retry(failed: Stage) -> None:
     assert failed.objects() == [{"type": "result", "crawl": ID, "runs": []}]
 
 
-def test_a_retry_that_has_not_ended_is_not_begun_again(failed: Stage) -> None:
-    """By the crawl's id that run is named again; by the name it is the newest run itself."""
+def test_retry_by_crawl_id_finds_unfinished_run(failed: Stage) -> None:
+    """By name, the newest run is the unfinished retry itself."""
     assert failed.run("retry shop") == 0
     failed.clock.at_ms += 1000
     assert failed.run(f"retry {ID}") == 0
@@ -153,15 +147,14 @@ def test_a_retry_that_has_not_ended_is_not_begun_again(failed: Stage) -> None:
     assert f"{words} and has not ended: orbweaver status {RETRY}\n" in failed.noted
 
 
-def test_where_nothing_has_failed_yet_that_is_said(stage: Stage) -> None:
-    """A crawl that goes on may have failures later."""
+def test_retry_of_live_crawl_without_failures_states_it(stage: Stage) -> None:
+    """Such a crawl may have failures later."""
     assert stage.run("retry shop") == 0
     assert (
         stage.noted == f"nothing failed in {ID} so far: it has not ended: orbweaver status {ID}\n"
     )
 
 
-def test_a_mistyped_reason_is_named(failed: Stage) -> None:
-    """With the nearest one, and all that there are."""
+def test_retry_with_unknown_reason_suggests_nearest(failed: Stage) -> None:
     assert failed.run("retry shop --reason dsn") == 2
     assert "nothing fails for 'dsn': did you mean dns? They are redirect_invalid, " in failed.noted

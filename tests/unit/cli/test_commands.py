@@ -1,4 +1,4 @@
-"""How commands are registered: by their modules, and imported when they are typed."""
+"""Registration of commands by module. A module is imported when its command is typed."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ FUNCTIONS = Path(commands.__file__).parents[3]
 
 
 @pytest.mark.parametrize("name", commands.MODULES)
-def test_a_command_is_one_of_its_module(name: str) -> None:
-    """It has a help of one line, and what carries it out."""
+def test_command_belongs_to_module_and_has_one_line_help(name: str) -> None:
     command = commands.load(name)
     assert command.name == name
     assert command.help
@@ -27,8 +26,7 @@ def test_a_command_is_one_of_its_module(name: str) -> None:
     assert callable(command.run)
 
 
-def test_no_command_of_a_module_is_forgotten() -> None:
-    """All that modules have registered are in the list, each once."""
+def test_list_has_every_command_of_modules_once() -> None:
     folder = Path(commands.__file__).parent
     modules = {f"commands.{path.stem}" for path in folder.glob("[!_]*.py")}
     registered = [
@@ -39,8 +37,7 @@ def test_no_command_of_a_module_is_forgotten() -> None:
     assert sorted(registered) == sorted(commands.MODULES.items())
 
 
-def test_the_help_is_in_the_order_of_the_list() -> None:
-    """And has each command with its help."""
+def test_help_lists_commands_in_order() -> None:
     with pytest.raises(UsageError) as raised:
         arguments.parse([])
     shown = re.findall(r"^    ([a-z]+) ", str(raised.value), re.MULTILINE)
@@ -51,8 +48,7 @@ def test_the_help_is_in_the_order_of_the_list() -> None:
     ("words", "imported"),
     [(["local", "status"], {"steer"}), (["workers", "status"], {"workers"})],
 )
-def test_only_the_module_of_what_is_typed_is_imported(words: list[str], imported: set[str]) -> None:
-    """A command does not wait for the imports of the others."""
+def test_only_module_of_typed_command_is_imported(words: list[str], imported: set[str]) -> None:
     script = f"""
 import sys
 import orbweaver.cli.main

@@ -1,4 +1,4 @@
-"""`orbweaver console`: where it listens, what it is of, and how a browser is led to it."""
+"""`orbweaver console`: its address, its source of data, and how a browser opens it."""
 
 from __future__ import annotations
 
@@ -30,28 +30,26 @@ USAGE = 2
 
 @pytest.fixture
 def stage(tmp_path: Path) -> Stage:
-    """Give a folder with a store."""
     asyncio.run(StorePorts(Settings(), tmp_path / ".orbweaver").aclose())
     return Stage(folder=tmp_path)
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "10.0.0.1", "example.com", "[::]"])  # noqa: S104 - refused
-def test_it_listens_on_this_machine_alone(stage: Stage, host: str) -> None:
-    """Another address is refused, with the way to see the console from elsewhere."""
+def test_address_of_other_machine_is_refused(stage: Stage, host: str) -> None:
+    """The error describes how to use the console from elsewhere."""
     assert stage.run(f"console --no-open --listen {host}:8788") == USAGE
     assert "has no login" in stage.noted
     assert "ssh -L" in stage.noted
 
 
-def test_workers_are_of_a_store(tmp_path: Path) -> None:
-    """A stack has its own."""
+def test_workers_option_needs_a_store(tmp_path: Path) -> None:
     stage = Stage(folder=tmp_path, machine=Machine(up_already=True))
     assert stage.run("console --no-open --workers 1 --target local") == USAGE
     assert "a stack has its own" in stage.noted
 
 
-async def test_the_workers_of_a_stack_are_switched(tmp_path: Path) -> None:
-    """All queues', with the states that they say; one that is so already is left alone."""
+async def test_workers_of_stack_are_switched_on_all_queues(tmp_path: Path) -> None:
+    """A switch that is in that state already is left alone."""
     switches = [Source(id=name, queue=name, state="Enabled") for name in ("crawl", "seeds")]
     machine = Machine(up_already=True, switches=switches)
     stage = Stage(folder=tmp_path, machine=machine)
@@ -74,10 +72,10 @@ async def test_the_workers_of_a_stack_are_switched(tmp_path: Path) -> None:
         (None, None),
     ],
 )
-async def test_the_alarms_of_a_stack_are_listed(
+async def test_alarms_of_stack_are_listed_by_its_name(
     tmp_path: Path, raised: tuple[Alarm, ...] | None, shown: Any
 ) -> None:
-    """By the stack's name; what may not be read is told from none."""
+    """No permission to read alarms differs from no alarms."""
     machine = Machine(up_already=True, raised=raised)
     stage = Stage(folder=tmp_path, machine=machine)
     async with chosen(parse(["console", "--target", "local"]), stage.surroundings()) as session:
@@ -86,14 +84,13 @@ async def test_the_alarms_of_a_stack_are_listed(
         assert "alarms Orbweaver" in machine.asked
 
 
-async def test_a_store_has_no_alarms(stage: Stage) -> None:
-    """Nothing is asked for them."""
+async def test_store_has_no_alarms(stage: Stage) -> None:
     async with chosen(parse(["console"]), stage.surroundings()) as session:
         assert await console.Whereabouts(session=session).alarms() == []
 
 
 class Printed(io.StringIO):
-    """An output that tells when an address was written to it."""
+    """An output that sets an event when an address is written."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -106,7 +103,7 @@ class Printed(io.StringIO):
 
 
 async def served(stage: Stage, line: str, act: Callable[[str], None]) -> str:
-    """Have the command run until its address is written; what it noted."""
+    """Run the command until its address is written. Returns the recorded calls."""
     out, err = Printed(), io.StringIO()
     stage.out, stage.err = out, err
     arguments = parse(line.split())
@@ -122,8 +119,8 @@ async def served(stage: Stage, line: str, act: Callable[[str], None]) -> str:
     return err.getvalue()
 
 
-async def test_it_says_where_it_is_what_of_and_how_it_ends(stage: Stage) -> None:
-    """The address goes to the output, the rest beside it; each start has a token of its own."""
+async def test_start_prints_address_source_and_how_to_stop(stage: Stage) -> None:
+    """Only the address goes to standard output. Each start has a new token."""
     found: list[str] = []
     for _ in range(2):
         noted = await served(stage, "console --no-open --listen 127.0.0.1:0", found.append)
@@ -134,10 +131,10 @@ async def test_it_says_where_it_is_what_of_and_how_it_ends(stage: Stage) -> None
     assert all(url.startswith("http://127.0.0.1:") for url in found)
 
 
-async def test_a_browser_is_led_on_by_a_file_that_others_cannot_read(
+async def test_browser_is_opened_by_private_file(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The address is on no command line; the file goes with the command."""
+    """The address with the token is on no command line. The file is deleted at the end."""
     opened: list[Path] = []
 
     def show(address: str) -> bool:

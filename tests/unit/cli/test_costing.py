@@ -1,4 +1,4 @@
-"""Commands about money: cost, estimate, and a line in status."""
+"""The commands `cost` and `estimate`, and the cost in `status`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,6 @@ SPENT = 25_000 + 437.5 + 800_004
 
 @pytest.fixture
 def stage(tmp_path: Path) -> Stage:
-    """Give a machine with a stack on which a crawl of two pages has ended."""
     stage = Stage(folder=tmp_path, machine=Machine(up_already=True))
     stage.site = [Row("/"), Row("/b")]
     stage.run(f"crawl {SITE} --out first")
@@ -34,13 +33,12 @@ def stage(tmp_path: Path) -> Stage:
 
 
 def count(stage: Stage) -> None:
-    """Have units stand in the crawl's books."""
+    """Set counters of the crawl."""
     shard = next(item for (crawl, _), item in stage.world.shards.items() if crawl == RUN)
     shard.counts.update(COUNTED)
 
 
-def test_cost_by_term_and_by_stage(stage: Stage) -> None:
-    """What was used, a page's share, and what a million pages come to."""
+def test_cost_shows_terms_stages_and_price_per_page(stage: Stage) -> None:
     count(stage)
     assert stage.run("cost example.com") == 0
     lines = [" ".join(line.split()) for line in stage.said.splitlines()]
@@ -50,14 +48,13 @@ def test_cost_by_term_and_by_stage(stage: Stage) -> None:
     assert "GB-seconds 60 30 400.0020 $0.00080" in lines
     assert any(line.startswith("in all 412.720") for line in lines)
     assert "claim write units 9.3750 $0.000019" in lines
-    # What costs most comes first.
+    # The most expensive term comes first.
     assert lines.index("run GB-seconds 400.0020 $0.00080") < lines.index(
         "claim write units 9.3750 $0.000019"
     )
 
 
-def test_cost_for_machines(stage: Stage) -> None:
-    """One object, with the counters as they are."""
+def test_cost_as_json_has_counters(stage: Stage) -> None:
     count(stage)
     assert stage.run("cost example.com --json") == 0
     (body,) = stage.objects()
@@ -73,16 +70,14 @@ def test_cost_for_machines(stage: Stage) -> None:
     assert body["stages"]["commit"] == {"write": 10}
 
 
-def test_cost_of_a_crawl_that_nobody_counted(stage: Stage) -> None:
-    """There is nothing to show."""
+def test_cost_of_crawl_without_counters_states_it(stage: Stage) -> None:
     assert stage.run("cost example.com") == 1
     assert "no usage has been recorded" in stage.noted
     assert stage.run("status") == 0
     assert "units" not in stage.said
 
 
-def test_status_says_what_pages_cost(stage: Stage) -> None:
-    """In a line for people, in fields for machines."""
+def test_status_shows_cost_per_page(stage: Stage) -> None:
     count(stage)
     assert stage.run("status") == 0
     assert "$412.72 per million pages · 20.00 writes and 1.75 reads a page" in stage.said
@@ -92,20 +87,19 @@ def test_status_says_what_pages_cost(stage: Stage) -> None:
     assert body["units_dollars"] == pytest.approx(SPENT / 1e9)
 
 
-def test_units_before_the_first_page() -> None:
-    """There is no share of a page yet."""
+def test_cost_before_first_page_has_no_price_per_page() -> None:
     assert spending.per_million({"units.write.claim": 16}) == ""
 
 
-def test_status_names_one_cost() -> None:
-    """What was counted is the cost; the estimate that limits go by, only where nothing was."""
+def test_status_shows_counted_cost_over_estimate() -> None:
+    """The estimate that limits use appears only if no units are counted."""
     counted = {"fetched": 200, "units.write.claim": 16, "nanodollars": 5_000_000_000}
     assert words.cost(view_of(counted)).startswith("$0.000010 so far (estimate) · ")
     assert words.cost(view_of({"nanodollars": 5_000_000_000})) == "$5.00 so far (estimate)"
 
 
-def test_a_page_has_no_price_before_each_host_has_one() -> None:
-    """While robots.txt of thousands of hosts are read, dollars a page and times say nothing."""
+def test_price_per_page_is_hidden_until_each_host_has_one() -> None:
+    """While thousands of robots.txt files are read, price and duration mean little."""
     seeds = tuple(f"https://h{number}.example/" for number in range(5_000))
     counts = {"claimed": 5_000, "fetched": 300, "units.write.claim": 10_000_000}
     view = view_of(counts, seeds=seeds, hosts_counted=())
@@ -124,8 +118,8 @@ def test_a_page_has_no_price_before_each_host_has_one() -> None:
 # --- before the crawl -----------------------------------------------------------------------------
 
 
-def test_an_estimate_of_a_definition(stage: Stage) -> None:
-    """Units, dollars, and everything that they rest on; nothing is asked for."""
+def test_estimate_of_definition_shows_units_and_assumptions(stage: Stage) -> None:
+    """It requests nothing."""
     (stage.folder / "crawl.toml").write_text(
         'seeds = ["https://a.example/", "https://b.example/"]\n'
         "[limits]\npages = 50000\nduration = '1h'\ndollars = 0.01\n"
@@ -139,8 +133,7 @@ def test_an_estimate_of_a_definition(stage: Stage) -> None:
     assert "that exceeds its cost limit ($0.010)" in stage.said
 
 
-def test_an_estimate_for_machines(stage: Stage) -> None:
-    """With what options say about the site."""
+def test_estimate_as_json_uses_options_about_site(stage: Stage) -> None:
     (stage.folder / "my.toml").write_text(
         'seeds = ["https://a.example/"]\n[scope]\nlinks = "any"\n[politeness]\ndelay = 0\n'
     )
@@ -154,16 +147,14 @@ def test_an_estimate_for_machines(stage: Stage) -> None:
         assert word in said
 
 
-def test_an_estimate_without_a_limit(stage: Stage) -> None:
-    """Some number of pages has to be assumed."""
+def test_estimate_without_limit_assumes_page_count(stage: Stage) -> None:
     (stage.folder / "crawl.toml").write_text('seeds = ["https://a.example/"]\n')
     assert stage.run("estimate --hosts 5") == 0
     assert "10,000 pages on 5 hosts" in stage.said
     assert "it ends before" not in stage.said
 
 
-def test_an_estimate_for_a_stack(stage: Stage) -> None:
-    """Workers, batches and memory are as asked, as the folder's context has them, or by default."""
+def test_estimate_of_stack_uses_options_then_context(stage: Stage) -> None:
     (stage.folder / "crawl.toml").write_text('seeds = ["https://a.example/"]\n')
     line = "estimate --hosts 100 --pages 100000"
     assert stage.run(line) == 0
@@ -179,7 +170,7 @@ def test_an_estimate_for_a_stack(stage: Stage) -> None:
 
 
 def test_estimate_deployed_stack_reads_its_context(stage: Stage) -> None:
-    """With `--deployed` the settings of the stack come before those of the folder."""
+    """With `--deployed` the settings of the stack take precedence over those of the folder."""
     (stage.folder / "crawl.toml").write_text('seeds = ["https://a.example/"]\n')
     (stage.folder / "cdk.json").write_text('{"context": {"batch_size": 30}}')
     stage.machine.up_already = True
@@ -188,16 +179,14 @@ def test_estimate_deployed_stack_reads_its_context(stage: Stage) -> None:
     assert "7 workers at once (--workers), up to 30 messages each" in stage.said
 
 
-def test_estimate_defaults_are_those_of_the_stack() -> None:
-    """One source: what a deployment has by default is what an estimate assumes."""
+def test_estimate_defaults_equal_defaults_of_deployment() -> None:
     usual = Config()
     for key, value in STACK.items():
         assert getattr(usual, key) == value
 
 
 @pytest.mark.parametrize("written", ["", "[]", '{"context": {"batch_size": "many"}}'])
-def test_a_context_that_says_nothing(stage: Stage, written: str) -> None:
-    """What cannot be read there is by default."""
+def test_estimate_with_unreadable_context_uses_defaults(stage: Stage, written: str) -> None:
     (stage.folder / "crawl.toml").write_text('seeds = ["https://a.example/"]\n')
     (stage.folder / "cdk.json").write_text(written)
     assert stage.run("estimate") == 0

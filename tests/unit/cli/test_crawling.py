@@ -29,12 +29,11 @@ BROKEN = Row("/broken", Outcome.FAILED, Reason.HTTP_CLIENT_ERROR, bytes=None)
 
 @pytest.fixture
 def stage(tmp_path: Path) -> Stage:
-    """Give a machine on which nothing runs."""
     return Stage(folder=tmp_path)
 
 
 def rows(folder: Path) -> list[dict[str, object]]:
-    """Read the export of the last run as a reader does: by its manifest."""
+    """Read the export of the last run by its manifest."""
     manifest = max(folder.glob("manifests/dt=*/*.json"))
     files = json.loads(manifest.read_text())["files"]
     mine = [file for file in files if (file["table"], file["format"]) == ("pages", "jsonl")]
@@ -42,8 +41,8 @@ def rows(folder: Path) -> list[dict[str, object]]:
     return [json.loads(line) for line in b"".join(lines).splitlines()]
 
 
-def test_crawl_goes_from_nothing_to_files(stage: Stage) -> None:
-    """The emulator is started and stopped, the crawl shown, and its records lie in the folder."""
+def test_crawl_starts_emulator_and_exports_to_folder(stage: Stage) -> None:
+    """It stops the emulator at the end."""
     assert stage.run(f"crawl {SITE} --out data --delay 0") == 0
     assert stage.machine.asked == ["start 4566", "stop 4566"]
     assert {row["url"] for row in rows(stage.folder / "data")} == {
@@ -66,7 +65,7 @@ def test_crawl_goes_from_nothing_to_files(stage: Stage) -> None:
 
 @pytest.mark.parametrize("table", ["pages", "changes"])
 def test_parquet_folder_is_read_as_one_partitioned_table(stage: Stage, table: str) -> None:
-    """Readers reject a column that the names of folders repeat: pandas reads by `read_table`."""
+    """Readers such as `read_table` of pandas reject a column that folder names repeat."""
     assert stage.run(f"crawl {SITE} --out data --delay 0") == 0
     folder = stage.folder / "data" / table / "parquet"
     found = pq.read_table(folder).to_pylist()
@@ -76,8 +75,7 @@ def test_parquet_folder_is_read_as_one_partitioned_table(stage: Stage, table: st
         assert duckdb.connect().execute(read).fetchall() == [(RUN,)]
 
 
-def test_options_of_urls_reach_the_crawl(stage: Stage) -> None:
-    """Which links belong, and what their URLs do without."""
+def test_options_about_urls_reach_crawl(stage: Stage) -> None:
     options = "--scope domain --strip-parameter ref --strip-parameter=my_* --keep-parameters"
     assert stage.run(f"crawl {SITE}?utm_id=1&ref=2 {options}") == 0
     crawl = stage.world.crawls[RUN]
@@ -87,16 +85,16 @@ def test_options_of_urls_reach_the_crawl(stage: Stage) -> None:
     assert "--strip-parameter: 'a=b' is not a parameter's name" in stage.noted
 
 
-def test_a_running_emulator_is_used_and_left(stage: Stage) -> None:
-    """What this command did not start, it does not stop; files go below out/ by default."""
+def test_crawl_uses_running_emulator_and_leaves_it(stage: Stage) -> None:
+    """Files go below out/ by default."""
     stage.machine.up_already = True
     assert stage.run(f"crawl {SITE}") == 0
     assert stage.machine.asked == []
     assert len(rows(stage.folder / "out" / RUN)) == 3
 
 
-def test_crawling_again_at_once_fetches_nothing(stage: Stage) -> None:
-    """A second run says why there is nothing new, and leaves the first one's files alone."""
+def test_crawl_repeated_at_once_requests_nothing(stage: Stage) -> None:
+    """The second run explains why and keeps the first run's files."""
     stage.run(f"crawl {SITE} --out data")
     assert stage.run(f"crawl {SITE} --out data") == 0
     assert "nothing new: the seed was crawled within the window of 7 days;" in stage.said
@@ -108,8 +106,7 @@ def test_crawling_again_at_once_fetches_nothing(stage: Stage) -> None:
     assert len(rows(stage.folder / "data")) == 4
 
 
-def test_files_of_another_crawl_are_not_replaced(stage: Stage) -> None:
-    """A folder with another crawl's files is refused before anything is started."""
+def test_folder_with_files_of_another_crawl_is_refused(stage: Stage) -> None:
     stage.run(f"crawl {SITE} --out data")
     stage.machine.asked.clear()
     assert stage.run(f"crawl {SITE} --out data --name other") == 2
@@ -124,10 +121,10 @@ def test_files_of_another_crawl_are_not_replaced(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("out", ["--out sealed/data", "--out sealed", ""])
-def test_a_folder_that_cannot_be_written_to_starts_nothing(
+def test_folder_without_write_permission_starts_nothing(
     stage: Stage, out: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is tried before the crawl, the usual folder too, and said with what to do."""
+    """The default folder is checked too."""
     (stage.folder / "sealed").mkdir()
 
     def refused(_path: Path, _body: bytes) -> int:
@@ -142,8 +139,7 @@ def test_a_folder_that_cannot_be_written_to_starts_nothing(
     assert list((stage.folder / "sealed").iterdir()) == []
 
 
-def test_a_folder_below_a_file_starts_nothing(stage: Stage) -> None:
-    """A path through a file is no folder."""
+def test_folder_below_a_file_starts_nothing(stage: Stage) -> None:
     (stage.folder / "file").write_text("")
     assert stage.run(f"crawl {SITE} --out file/data") == 2
     assert "Not a directory: give another folder" in stage.noted
@@ -151,10 +147,10 @@ def test_a_folder_below_a_file_starts_nothing(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("where", ["out", "temporary"])
-def test_a_disk_that_fills_up_is_told_as_that(
+def test_full_disk_is_reported_with_command_to_resume(
     stage: Stage, where: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Not as a stack that cannot be reached; the records are kept, and what to run is said."""
+    """The error does not blame the stack, and the records are kept."""
     full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     def fill(*_: object, **__: object) -> None:
@@ -189,8 +185,9 @@ def test_a_disk_that_fills_up_is_told_as_that(
         (f"{SITE} --window 999d", "--window: 999d does not fit: give 0s to 366d"),
     ],
 )
-def test_what_cannot_be_crawled_starts_nothing(stage: Stage, options: str, said: str) -> None:
-    """A mistake in the plan is found before the emulator is started, and named by its option."""
+def test_invalid_plan_starts_nothing_and_names_option(
+    stage: Stage, options: str, said: str
+) -> None:
     assert stage.run(f"crawl {options}") == 2
     assert said in stage.noted
     assert stage.machine.asked == []
@@ -200,10 +197,7 @@ def test_what_cannot_be_crawled_starts_nothing(stage: Stage, options: str, said:
     ("threshold", "code"),
     [("", 0), ("--fail-above 0", 1), ("--fail-above 1", 0), ("--fail-above 20%", 1)],
 )
-def test_failures_above_the_threshold_are_an_exit_code(
-    stage: Stage, threshold: str, code: int
-) -> None:
-    """Only who asks for it gets an error for pages that failed."""
+def test_failures_above_threshold_set_exit_code(stage: Stage, threshold: str, code: int) -> None:
     stage.site = [Row("/"), Row("/a"), BROKEN, Row("/c")]
     assert stage.run(f"crawl {SITE} {threshold}") == code
     assert ("1 failures are above --fail-above" in stage.noted) == bool(code)
@@ -213,8 +207,8 @@ def test_failures_above_the_threshold_are_an_exit_code(
 NEVER = "robots.txt could not be fetched: connection refused"
 
 
-def test_nothing_fetched_is_no_success(stage: Stage) -> None:
-    """Whatever --fail-above says; why is said of the first URLs, in words."""
+def test_crawl_without_any_page_fails_with_reasons(stage: Stage) -> None:
+    """This does not depend on --fail-above."""
     stage.site = [Row("/", Outcome.SKIPPED, Reason.ROBOTS_UNREACHABLE, bytes=None, error=NEVER)]
     assert stage.run(f"crawl {SITE} --fail-above 100%") == 1
     assert stage.noted == f"nothing was fetched:\n  {SITE}/: {NEVER}\n"
@@ -224,8 +218,8 @@ def test_nothing_fetched_is_no_success(stage: Stage) -> None:
     assert (result["exit_code"], result["why"]) == (1, [f"  {SITE}/: {NEVER}"])
 
 
-def test_a_site_that_cannot_be_reached_starts_nothing(stage: Stage) -> None:
-    """It is said before the emulator is started; where one of two can be reached, it goes on."""
+def test_unreachable_site_starts_nothing(stage: Stage) -> None:
+    """If one of two sites can be reached, the crawl starts."""
     stage.unreached = {f"{SITE}/": "connection refused"}
     assert stage.run(f"crawl {SITE}") == 1
     assert stage.noted == f"{SITE}/ cannot be reached: connection refused\nnothing was crawled\n"
@@ -235,22 +229,22 @@ def test_a_site_that_cannot_be_reached_starts_nothing(stage: Stage) -> None:
     assert (result["exit_code"], stage.machine.asked) == (1, [])
     stage.machine.up_already = True
     assert stage.run(f"crawl {SITE}") == 1
-    stage.machine.function = {"ORBWEAVER_PROXY_SECRET": "proxies"}  # which may reach it
+    stage.machine.function = {"ORBWEAVER_PROXY_SECRET": "proxies"}  # may reach it
     assert stage.run(f"crawl {SITE}") == 0
     stage.machine.function = {}
     assert stage.run(f"crawl {SITE} https://other.example/ --name two") == 0
 
 
-def test_the_last_line_says_what_to_type_next(stage: Stage) -> None:
-    """A query of the very folder, which needs no emulator."""
+def test_last_line_is_query_of_the_folder(stage: Stage) -> None:
+    """The query needs no emulator."""
     assert stage.run(f"crawl {SITE} --out my_data") == 0
     last = stage.said.splitlines()[-1]
     assert last.startswith('next  orbweaver query --from my_data "SELECT ')
     assert stage.run("query --list --from my_data") == 0
 
 
-def test_json_is_one_object_a_line(stage: Stage) -> None:
-    """Steps, progress and one result at the end, and nothing else on the standard output."""
+def test_json_output_is_one_object_per_line(stage: Stage) -> None:
+    """Standard output has steps, progress and one result, and no other text."""
     stage.site = [Row("/"), BROKEN]
     stage.per_step = 1
     assert stage.run(f"crawl {SITE} --out data --json --fail-above 0") == 1
@@ -270,8 +264,8 @@ def test_json_is_one_object_a_line(stage: Stage) -> None:
     assert (result["exit_code"], result["nothing_new"]) == (1, False)
 
 
-def test_an_interrupted_crawl_is_paused_and_gone_on_with(stage: Stage) -> None:
-    """Ctrl-C stops the emulator that was started, and the same command goes on from there."""
+def test_interrupted_crawl_is_paused_and_resumed_by_same_command(stage: Stage) -> None:
+    """Ctrl-C also stops the emulator that the command started."""
     stage.per_step, stage.interrupt_at = 1, 2
     assert stage.run(f"crawl {SITE} --out data") == 130
     assert stage.machine.asked == ["start 4566", "stop 4566"]
@@ -289,8 +283,8 @@ def test_an_interrupted_crawl_is_paused_and_gone_on_with(stage: Stage) -> None:
     assert len(rows(stage.folder / "data")) == 3
 
 
-def test_a_crawl_whose_output_is_closed_is_paused(stage: Stage) -> None:
-    """`crawl … | head -2` leaves no site being asked: the crawl waits, and how to go on is said."""
+def test_crawl_with_closed_output_is_paused(stage: Stage) -> None:
+    """`crawl … | head -2` must not leave a crawl running. The hint names the way to resume."""
     stage.out = Closing(lines=2)
     with pytest.raises(BrokenPipeError):
         stage.run(f"crawl {SITE} --out data")
@@ -299,9 +293,7 @@ def test_a_crawl_whose_output_is_closed_is_paused(stage: Stage) -> None:
     assert stage.machine.asked == ["start 4566", "stop 4566"]
 
 
-def test_an_interrupted_crawl_that_cannot_be_paused_says_so(stage: Stage) -> None:
-    """A stack that does not answer any more does not keep the person waiting."""
-
+def test_interrupt_with_unreachable_stack_ends_soon(stage: Stage) -> None:
     def fault(effect: str) -> None:
         if effect == "crawls.move":
             raise Transient("gone")
@@ -312,9 +304,7 @@ def test_an_interrupted_crawl_that_cannot_be_paused_says_so(stage: Stage) -> Non
     assert stage.objects()[-1] == {"type": "result", "crawl": RUN, "interrupted": True}
 
 
-def test_an_interrupt_before_the_crawl_is_only_that(stage: Stage) -> None:
-    """While the emulator starts there is no crawl to speak of."""
-
+def test_interrupt_before_crawl_mentions_no_crawl(stage: Stage) -> None:
     def fault(_effect: str) -> None:
         raise KeyboardInterrupt
 
@@ -334,8 +324,8 @@ def test_unfinished_crawl_with_other_options_ends_before_a_new_run(stage: Stage)
     assert len(stage.world.crawls) == 2
 
 
-def test_a_crawl_that_stands_still_is_given_up(stage: Stage) -> None:
-    """Nothing on the queues for a minute, and no end: the person is not kept waiting for ever."""
+def test_crawl_without_progress_is_given_up_after_a_minute(stage: Stage) -> None:
+    """The queues are empty and the crawl has not ended."""
     stage.stuck = True
     stage.machine.queue = Depths(dead=2)
     assert stage.run(f"crawl {SITE}") == 1
@@ -350,8 +340,7 @@ def test_a_crawl_that_stands_still_is_given_up(stage: Stage) -> None:
     assert (stage.objects()[-1]["type"], stage.objects()[-1]["stalled"]) == ("result", True)
 
 
-def test_a_stack_that_fails_for_a_moment_is_asked_again(stage: Stage) -> None:
-    """One reading that fails is no reason to give up; many are."""
+def test_one_failed_reading_is_retried_and_many_end_command(stage: Stage) -> None:
     failures = 3
 
     def fault(effect: str) -> None:
@@ -367,8 +356,7 @@ def test_a_stack_that_fails_for_a_moment_is_asked_again(stage: Stage) -> None:
     assert "cannot reach the stack: throttled" in stage.noted
 
 
-def test_limits_of_the_stack_hold_for_what_is_read(stage: Stage) -> None:
-    """Records are exported from as many shards as the worker of this stack writes to."""
+def test_export_reads_as_many_shards_as_worker_writes(stage: Stage) -> None:
     stage.machine.function = {"ORBWEAVER_PAGES_SHARDS": "16", "ORBWEAVER_PART_ROWS_MAX": "2"}
     stage.run(f"crawl {SITE} --out data")
     folder = stage.folder / "data" / "pages" / "jsonl"
@@ -378,8 +366,7 @@ def test_limits_of_the_stack_hold_for_what_is_read(stage: Stage) -> None:
     ]
 
 
-def test_a_crawl_cancelled_by_somebody_else_ends(stage: Stage) -> None:
-    """The summary says that it did not come to its own end."""
+def test_crawl_cancelled_by_another_command_ends(stage: Stage) -> None:
     stage.per_step = 1
     stage.machine.up_already = True
 
@@ -394,7 +381,7 @@ def test_a_crawl_cancelled_by_somebody_else_ends(stage: Stage) -> None:
     assert "(it was cancelled): 1 page" in stage.said
 
 
-# --- formats, and functions of the user's own -----------------------------------------------------
+# --- formats and custom functions -----------------------------------------------------------------
 
 OWN = """seeds = ["https://example.com/"]
 [[items]]
@@ -405,27 +392,26 @@ fields = { title = {} }
 """
 
 
-def test_a_crawl_writes_the_formats_that_are_wanted(stage: Stage) -> None:
-    """As `export` does; each in a folder of its own."""
+def test_crawl_writes_requested_formats(stage: Stage) -> None:
+    """Each format has its own folder, as with `export`."""
     assert stage.run(f"crawl {SITE} --out data --format csv,jsonl") == 0
     folders = sorted(path.name for path in (stage.folder / "data" / "pages").iterdir())
     assert folders == ["csv", "jsonl"]
 
 
-def test_archives_without_bodies_are_refused(stage: Stage) -> None:
-    """A format that would be empty is a contradiction, found before anything is asked for."""
+def test_archive_format_without_bodies_is_refused(stage: Stage) -> None:
+    """The archive would be empty."""
     assert stage.run(f"crawl {SITE} --format warc --bodies off") == 2
     assert "--format: warc needs bodies, and this crawl stores none" in stage.noted
     assert stage.machine.asked == []
 
 
-def test_a_crawl_with_functions_of_ones_own(stage: Stage) -> None:
-    """The module is looked at, and deployed to the stack on this machine before the crawl."""
+def test_crawl_with_custom_functions_deploys_them_first(stage: Stage) -> None:
     (stage.folder / "own.toml").write_text(OWN)
     (stage.folder / "ext.py").write_text("def books(page, url):\n    return []\n")
     assert stage.run("crawl --config own.toml --extractor ext.py --out data") == 0
     assert stage.machine.contexts == [{"extractor": str(stage.folder / "ext.py")}]
-    assert stage.run("crawl --config own.toml --out other --name again") == 0  # it is kept
+    assert stage.run("crawl --config own.toml --out other --name again") == 0  # kept in the store
 
 
 @pytest.mark.parametrize(
@@ -446,10 +432,8 @@ def test_a_crawl_with_functions_of_ones_own(stage: Stage) -> None:
         ("start --config own.toml", "custom functions: orbweaver deploy -c extractor=FILE"),
     ],
 )
-def test_functions_that_are_not_there_are_found_before_the_crawl(
-    stage: Stage, line: str, said: str
-) -> None:
-    """A crawl that could only end in invalid items is not begun, and `check` knows it, too."""
+def test_missing_custom_functions_are_refused(stage: Stage, line: str, said: str) -> None:
+    """`check` refuses them too. Such a crawl would end in invalid items."""
     (stage.folder / "own.toml").write_text(OWN)
     (stage.folder / "recurs.toml").write_text(f"{OWN}[schedule]\nevery = '1d'\n")
     (stage.folder / "other.py").write_text("def films(page, url):\n    return []\n")

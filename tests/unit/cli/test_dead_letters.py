@@ -1,4 +1,4 @@
-"""dlq list, show, redrive, purge: what is said, and what is asked first."""
+"""The commands `dlq list`, `show`, `redrive` and `purge`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def buried(number: int, crawl: str = "default") -> Mail:
 
 @pytest.fixture
 def stage(tmp_path: Path) -> Stage:
-    """Give a stack with two packs that failed, and something that is no message."""
+    """Return a stack with two failed packs and a malformed message."""
     stage = Stage(folder=tmp_path, machine=Machine(up_already=True))
     stage.clock.at_ms = NOW_MS + 60_000
     stage.world.crawls["default"] = default_crawl(NOW_MS)
@@ -35,8 +35,7 @@ def stage(tmp_path: Path) -> Stage:
     return stage
 
 
-def test_list(stage: Stage) -> None:
-    """A line a cause, with its number, its span of time and an example."""
+def test_list_has_line_per_cause_with_count_and_example(stage: Stage) -> None:
     assert stage.run("dlq list") == 0
     head, first, second = stage.said.splitlines()
     assert head.split() == ["letters", "cause", "oldest", "newest", "for", "example"]
@@ -49,8 +48,7 @@ def test_list(stage: Stage) -> None:
     assert len(stage.world.buried) == 3
 
 
-def test_list_as_json(stage: Stage) -> None:
-    """One object a cause, and one for the whole."""
+def test_list_as_json_has_object_per_cause_and_total(stage: Stage) -> None:
     assert stage.run("dlq list --json") == 0
     first, second, result = stage.objects()
     assert first["cause"] == "failed too often"
@@ -65,8 +63,7 @@ def test_list_as_json(stage: Stage) -> None:
     assert result == {"type": "result", "letters": 3, "causes": 2, "cut": False}
 
 
-def test_list_of_some_or_none(stage: Stage) -> None:
-    """Filters narrow it, a limit is told, and none is none."""
+def test_list_with_filter_or_limit_states_it(stage: Stage) -> None:
     stage.run("dlq list --host a.example --limit 1 --json")
     assert stage.objects()[-1]["cut"] is True
     assert "only 1 were read" in stage.noted
@@ -76,8 +73,7 @@ def test_list_of_some_or_none(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("name", ["m-1", "p1"])
-def test_show(stage: Stage, name: str) -> None:
-    """One letter, named by its own id or its pack's: everything but secrets."""
+def test_show_by_own_or_pack_id_hides_secrets(stage: Stage, name: str) -> None:
     assert stage.run(f"dlq show {name}") == 0
     rows = {line.split()[0]: line.split(maxsplit=1)[1] for line in stage.said.splitlines()}
     assert rows == {
@@ -95,8 +91,8 @@ def test_show(stage: Stage, name: str) -> None:
     }
 
 
-def test_show_by_beginning_and_as_json(stage: Stage) -> None:
-    """All whose ids begin so are shown; none of them is an exit code."""
+def test_show_by_prefix_lists_all_matches(stage: Stage) -> None:
+    """No match sets the exit code."""
     assert stage.run("dlq show m- --json") == 0
     assert [found["id"] for found in stage.objects()] == ["m-1", "m-2"]
     assert stage.run("dlq show odd --json") == 0
@@ -108,8 +104,8 @@ def test_show_by_beginning_and_as_json(stage: Stage) -> None:
     assert "there is no dead letter 'nobody'" in stage.noted
 
 
-def test_show_is_short(stage: Stage) -> None:
-    """Of a message of many URLs the first are shown, and a time that is none is unknown."""
+def test_show_of_large_message_lists_first_urls(stage: Stage) -> None:
+    """An invalid time is shown as unknown."""
     references = tuple(f"https://a.example/{number}" for number in range(40))
     seeds = SeedsMessage(id="s1", crawl="news", at_ms=2**53 - 1, references=references)
     mail = Mail(body=encode(seeds), reason="unknown crawl 'news'", at_ms=2**52, id="many")
@@ -119,8 +115,7 @@ def test_show_is_short(stage: Stage) -> None:
     assert "unknown\n" in stage.said
 
 
-def test_redrive(stage: Stage) -> None:
-    """What can go on goes back; what cannot stays, with a word."""
+def test_redrive_reports_sent_and_skipped_letters(stage: Stage) -> None:
     assert stage.run("dlq redrive --all") == 0
     assert stage.said == "2 letters sent back\n"
     assert stage.noted == "1 left: can never succeed; --malformed sends them anyway\n"
@@ -132,8 +127,7 @@ def test_redrive(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("option", ["", " --json"])
-def test_redrive_says_how_far_it_is(stage: Stage, option: str) -> None:
-    """Every few seconds, while it is slow."""
+def test_redrive_reports_progress_every_few_seconds(stage: Stage, option: str) -> None:
     stage.world.buried += [buried(number) for number in range(3, 9)]
     assert stage.run(f"dlq redrive --host a.example --rate 1{option}") == 0
     if option:
@@ -156,10 +150,9 @@ def test_redrive_says_how_far_it_is(stage: Stage, option: str) -> None:
         ("dlq", "missing argument"),
     ],
 )
-def test_what_does_not_fit(
+def test_invalid_arguments_are_refused_with_fix(
     stage: Stage, line: str, fix: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Said with what would have fitted; nothing is done."""
     monkeypatch.setattr(sys, "stdin", io.StringIO())
     assert stage.run(line) == 2
     assert fix in stage.noted
@@ -170,10 +163,9 @@ def test_what_does_not_fit(
 @pytest.mark.parametrize(
     ("answer", "code", "left"), [("y\n", 0, 1), ("YES\n", 0, 1), ("n\n", 1, 3), ("", 1, 3)]
 )
-def test_purge_asks(
+def test_purge_asks_with_count_and_needs_a_yes(
     stage: Stage, answer: str, code: int, left: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It names the number, and only a yes is a yes."""
     monkeypatch.setattr(sys, "stdin", Terminal(answer))
     assert stage.run("dlq purge --host a.example") == code
     assert "delete 2 dead letters? (y/N)" in stage.noted
@@ -181,8 +173,7 @@ def test_purge_asks(
     assert ("2 dead letters deleted" in stage.said) is (code == 0)
 
 
-def test_purge_without_asking(stage: Stage) -> None:
-    """--yes asks nobody; when there is nothing, nobody is asked either."""
+def test_purge_with_yes_or_without_letters_does_not_ask(stage: Stage) -> None:
     assert stage.run("dlq purge --yes --json") == 0
     assert stage.objects() == [{"type": "result", "purged": 3}]
     assert stage.world.buried == []

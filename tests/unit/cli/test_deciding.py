@@ -1,4 +1,4 @@
-"""Commands that decide and print: url, robots."""
+"""The commands `url` and `robots`, which need no stack."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from tests.unit.cli.fakes import SITE, Stage
 
 @pytest.fixture
 def stage(tmp_path: Path) -> Stage:
-    """Give a machine on which nothing runs: none of this needs a stack."""
     return Stage(folder=tmp_path)
 
 
@@ -36,14 +35,16 @@ def stage(tmp_path: Path) -> Stage:
         ("url http://x --strip-parameter a=b", 2, "--strip-parameter: 'a=b' is not a parameter's"),
     ],
 )
-def test_url_shows_the_canonical_form(stage: Stage, line: str, code: int, said: str) -> None:
-    """References are resolved as a crawl does it; what is none is a usage error."""
+def test_url_resolves_reference_to_canonical_form(
+    stage: Stage, line: str, code: int, said: str
+) -> None:
+    """An invalid URL is a usage error."""
     assert stage.run(line) == code
     assert (stage.said + stage.noted).startswith(said)
 
 
-def test_url_names_the_rules_that_decide(stage: Stage) -> None:
-    """By a definition; what its rules say of a depth counts as well."""
+def test_url_names_rules_of_definition(stage: Stage) -> None:
+    """Rules about depth count too."""
     (stage.folder / "crawl.toml").write_text(
         'seeds = ["http://example.com/"]\n'
         '[[rules]]\nmatch = "/a"\ndepth = 0\npriority = "high"\n'
@@ -142,16 +143,17 @@ def test_url_names_the_rules_that_decide(stage: Stage) -> None:
         ),
     ],
 )
-def test_url_tells_the_rule(stage: Stage, line: str, expected: dict[str, object]) -> None:
-    """What was changed, whether a crawl of these seeds would follow it, and why."""
+def test_url_names_rule_of_scope_and_changes(
+    stage: Stage, line: str, expected: dict[str, object]
+) -> None:
     assert stage.run(f"url {line} --json") == 0
     body = stage.objects()[0]
     assert {key: body[key] for key in expected} == expected
     assert len(body["hash"]) == 32
 
 
-def test_url_decides_as_a_stack_of_this_machine_would(stage: Stage) -> None:
-    """It asks what seeds name of this machine; a stack on AWS never does."""
+def test_url_decides_as_local_stack_for_local_seeds(stage: Stage) -> None:
+    """A local stack may request addresses that its seeds name. A stack on AWS may not."""
     stage.machine.up_already = True
     stage.machine.function = {"ORBWEAVER_ALLOW_ADDRESSES": "127.0.0.0/8"}
     line = "url http://127.0.0.1:8800/a --seed http://127.0.0.1:8800/ --json"
@@ -164,8 +166,8 @@ def test_url_decides_as_a_stack_of_this_machine_would(stage: Stage) -> None:
     assert "omit --target aws" in stage.noted
 
 
-def test_url_for_people(stage: Stage) -> None:
-    """The canonical URL alone on the first line, so that a script can take it; then the reasons."""
+def test_url_prints_canonical_form_first_then_reasons(stage: Stage) -> None:
+    """Scripts can take the first line."""
     stage.run("url HTTP://u:p@example.com/a/a/a#x --seed http://example.com/")
     url, *lines = stage.said.splitlines()
     assert url == "http://example.com/a/a/a"
@@ -185,7 +187,7 @@ def test_url_for_people(stage: Stage) -> None:
 
 
 def answer(status: int, text: str = "") -> Response:
-    """Make the answer of a web server."""
+    """Make an answer of a web server."""
     return Response(status=status, headers={}, body=text.encode(), latency_ms=1)
 
 
@@ -221,25 +223,23 @@ RULES = "User-agent: *\nDisallow: /private\nCrawl-delay: 5\nSitemap: https://exa
         ("https://down.example/", answer(200), {"allowed": False}),
     ],
 )
-def test_robots_decides_as_a_crawl_would(
+def test_robots_prints_decision_and_line_of_crawl(
     stage: Stage, url: str, robots: Response, expected: dict[str, object]
 ) -> None:
-    """The verdict, the line that decides, and what else the file says."""
     stage.answers[f"{SITE}/robots.txt"] = robots
     assert stage.run(f"robots {url} --json") == 0
     body = stage.objects()[0]
     assert {key: body[key] for key in expected} == expected
 
 
-def test_robots_of_a_busy_host(stage: Stage) -> None:
-    """429 is not an answer about robots: nobody is let in for now."""
+def test_robots_of_busy_host_is_refusal(stage: Stage) -> None:
+    """429 is no answer about robots.txt, so the host refuses all for now."""
     stage.answers[f"{SITE}/robots.txt"] = answer(429)
     stage.run(f"robots {SITE}/")
     assert "allowed     no" in stage.said
 
 
-def test_robots_for_people(stage: Stage) -> None:
-    """Lines of label and word; the rule that decides is quoted."""
+def test_robots_quotes_deciding_rule(stage: Stage) -> None:
     stage.answers[f"{SITE}/robots.txt"] = answer(200, RULES)
     stage.run(f"robots {SITE}/private/x --user-agent me/1.0")
     assert "allowed        no" in stage.said

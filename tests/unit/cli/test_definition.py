@@ -1,4 +1,4 @@
-"""`init`, `check`, and `--config`: definitions on the command line, and options on top of them."""
+"""`init`, `check` and `--config`: definitions, and options that replace their keys."""
 
 from __future__ import annotations
 
@@ -59,20 +59,17 @@ record = true
 
 @pytest.fixture
 def stage(tmp_path: Path) -> Stage:
-    """Give a machine on which nothing runs."""
     return Stage(folder=tmp_path)
 
 
 def put(stage: Stage, text: str, name: str = "crawl.toml") -> None:
-    """Write a definition."""
     (stage.folder / name).write_text(text)
 
 
 # --- init ---------------------------------------------------------------------------------------
 
 
-def test_init_writes_what_check_takes(stage: Stage) -> None:
-    """From nothing to a definition that is in order; what is there is never written over."""
+def test_init_writes_valid_definition_and_never_overwrites(stage: Stage) -> None:
     assert stage.run("init") == 0
     assert (stage.folder / "crawl.toml").read_text() == STARTER
     assert "edit its seeds, then run `orbweaver check crawl.toml`" in stage.said
@@ -88,8 +85,7 @@ def test_init_writes_what_check_takes(stage: Stage) -> None:
 # --- check --------------------------------------------------------------------------------------
 
 
-def test_check_says_what_the_least_would_do(stage: Stage) -> None:
-    """Defaults are said as well: nobody has to know them."""
+def test_check_of_minimal_definition_shows_defaults(stage: Stage) -> None:
     put(stage, f'seeds = ["{SITE}"]')
     assert stage.run("check crawl.toml") == 0
     for words in (
@@ -114,8 +110,7 @@ def test_check_says_what_the_least_would_do(stage: Stage) -> None:
     assert "keeps     the bodies of whatever is fetched, HTML or not" in stage.said
 
 
-def test_check_says_what_a_whole_one_would_do(stage: Stage) -> None:
-    """Everything that was changed is said, and no secret."""
+def test_check_of_full_definition_shows_changes_and_no_secret(stage: Stage) -> None:
     put(stage, WHOLE)
     assert stage.run("check crawl.toml") == 0
     for words in (
@@ -144,22 +139,21 @@ def test_check_says_what_a_whole_one_would_do(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize(("seeds", "said"), [(5, "4\n"), (7, "4 and 2 more\n")])
-def test_check_shows_five_of_many(stage: Stage, seeds: int, said: str) -> None:
-    """The others are counted."""
+def test_check_shows_five_seeds_and_counts_the_rest(stage: Stage, seeds: int, said: str) -> None:
     put(stage, f"seeds = {[f'{SITE}/{number}' for number in range(seeds)]}")
     assert stage.run("check") == 0
     assert f"{SITE}/3, {SITE}/{said}" in stage.said
 
 
-def test_check_reads_the_usual_file(stage: Stage) -> None:
-    """Without a name it is the one that `init` writes and `extract` reads."""
+def test_check_without_name_reads_crawl_toml(stage: Stage) -> None:
+    """`init` writes this file and `extract` reads it."""
     assert stage.run("init") == 0
     assert stage.run("check") == 0
     assert "crawl.toml is valid" in stage.said
 
 
-def test_check_tells_seeds_that_only_this_machine_asks_for(stage: Stage) -> None:
-    """Its own servers by a store or a stack here; private networks and odd ports by none."""
+def test_check_marks_seeds_that_only_local_stacks_request(stage: Stage) -> None:
+    """A store or a local stack may request its own machine, but no private network or odd port."""
     put(stage, f'seeds = ["{SITE}/"]')
     assert stage.run("check") == 0
     assert "this machine only" not in stage.said
@@ -176,8 +170,8 @@ def test_check_tells_seeds_that_only_this_machine_asks_for(stage: Stage) -> None
     assert f"{SITE}:9/ (port 9 is not one of 80, 443, " in stage.said
 
 
-def test_check_names_what_is_odd_and_no_mistake(stage: Stage) -> None:
-    """A seed that is named twice counts once; a webhook by http is for stacks of this machine."""
+def test_check_notes_duplicate_seeds_and_http_webhooks(stage: Stage) -> None:
+    """A webhook over http works only with local stacks."""
     webhook = '[notify]\nwebhook = "http://127.0.0.1:9000/"\n'
     put(stage, f'seeds = ["{SITE}/", "{SITE}/b", "{SITE}/#a", "{SITE}/?utm_source=x"]\n{webhook}')
     assert stage.run("check") == 0
@@ -185,8 +179,8 @@ def test_check_names_what_is_odd_and_no_mistake(stage: Stage) -> None:
     assert "over http: only a stack on this machine accepts the crawl" in stage.said
 
 
-def test_check_knows_when_the_last_year_is_over(stage: Stage) -> None:
-    """A schedule that never fires again is a mistake; a run that is begun by hand is none."""
+def test_check_refuses_schedule_without_future_times(stage: Stage) -> None:
+    """A crawl that is started by hand has no such error."""
     put(stage, f'seeds = ["{SITE}/"]\n[schedule]\ncron = "0 3 * * ? 2020-2024"\n')
     assert stage.run("check") == 2
     said = "line 3: schedule.cron: '0 3 * * ? 2020-2024' never comes: its last year is 2024, which"
@@ -194,8 +188,7 @@ def test_check_knows_when_the_last_year_is_over(stage: Stage) -> None:
     assert stage.run("start --config crawl.toml") == 0
 
 
-def test_check_is_read_by_programs(stage: Stage) -> None:
-    """One object, with the definition as JSON and without what headers hold."""
+def test_check_as_json_has_definition_without_header_values(stage: Stage) -> None:
     put(stage, WHOLE)
     assert stage.run("check crawl.toml --json") == 0
     (line,) = stage.said.splitlines()
@@ -206,8 +199,7 @@ def test_check_is_read_by_programs(stage: Stage) -> None:
     assert "Bearer" not in line
 
 
-def test_check_names_all_that_is_wrong(stage: Stage) -> None:
-    """Keys, values, patterns and files together, and exit code 2."""
+def test_check_names_all_problems_with_exit_code_2(stage: Stage) -> None:
     put(stage, 'seeds = ["x"]\nseeds_file = "no.txt"\nnmae = 1\n[scope]\ninclude = ["("]\n')
     assert stage.run("check crawl.toml") == 2
     first, *others = stage.noted.splitlines()
@@ -240,10 +232,9 @@ def test_check_names_all_that_is_wrong(stage: Stage) -> None:
         ("a.toml", b"#" * 200, "a.toml has more than 100 B: give a smaller one"),
     ],
 )
-def test_what_cannot_be_read_is_named(
+def test_unreadable_file_is_named_with_reason_and_line(
     stage: Stage, monkeypatch: pytest.MonkeyPatch, name: str, content: bytes, said: str
 ) -> None:
-    """The file, why, and where in it."""
     if len(content) == 200:
         monkeypatch.setattr(init_check, "FILE_BYTES_MAX", 100)
     (stage.folder / name).write_bytes(content)
@@ -251,8 +242,7 @@ def test_what_cannot_be_read_is_named(
     assert said in stage.noted
 
 
-def test_a_definition_that_is_not_there(stage: Stage) -> None:
-    """Whoever has none is told how to get one."""
+def test_missing_definition_names_init(stage: Stage) -> None:
     assert stage.run("check mine.toml") == 2
     assert "there is no mine.toml: `orbweaver init mine.toml` creates one" in stage.noted
     (stage.folder / "folder").mkdir()
@@ -263,8 +253,7 @@ def test_a_definition_that_is_not_there(stage: Stage) -> None:
 # --- crawling by one ----------------------------------------------------------------------------
 
 
-def test_a_crawl_does_what_its_definition_says(stage: Stage) -> None:
-    """Seeds need not be typed; the crawl has every part of the file."""
+def test_crawl_with_definition_has_all_its_parts(stage: Stage) -> None:
     put(stage, WHOLE)
     assert stage.run("crawl --config crawl.toml") == 0
     crawl = stage.world.crawls[RUN]
@@ -276,8 +265,8 @@ def test_a_crawl_does_what_its_definition_says(stage: Stage) -> None:
     assert (crawl.canonical_only, crawl.noindex_skipped) == (True, True)
 
 
-def test_options_replace_what_the_definition_says(stage: Stage) -> None:
-    """Also where they are the default, or where the file is wrong; lists are replaced whole."""
+def test_options_replace_keys_of_definition(stage: Stage) -> None:
+    """This holds for default values and invalid keys. A list is replaced completely."""
     put(stage, WHOLE.replace("depth = 1", "depth = -1"))
     words = f"{SITE}/b --max-depth 20 --delay 1s --scope host --noindex record --priority normal"
     assert stage.run(f"crawl --config crawl.toml {words} --proxies yes --include /b") == 0
@@ -287,8 +276,7 @@ def test_options_replace_what_the_definition_says(stage: Stage) -> None:
     assert (crawl.noindex_skipped, crawl.express, crawl.proxied) == (False, False, True)
 
 
-def test_the_same_as_options(stage: Stage) -> None:
-    """Patterns and the duration have options of their own."""
+def test_patterns_and_duration_have_options(stage: Stage) -> None:
     words = r"--include /a --include \.html$ --exclude /x --duration 1h"
     assert stage.run(f"crawl {SITE} {words}") == 0
     crawl = stage.world.crawls[RUN]
@@ -305,24 +293,24 @@ def test_the_same_as_options(stage: Stage) -> None:
         ("--config no.toml", "there is no no.toml"),
     ],
 )
-def test_mistakes_are_named_where_they_were_made(stage: Stage, line: str, said: str) -> None:
-    """An option by its name, a key of the file by its path."""
+def test_problems_name_option_or_key_of_origin(stage: Stage, line: str, said: str) -> None:
     put(stage, WHOLE)
     assert stage.run(f"crawl --config crawl.toml {line}") == 2
     assert said in stage.noted
     assert stage.machine.asked == []
 
 
-def test_a_mistake_without_a_definition_is_named_by_its_option(stage: Stage) -> None:
-    """Patterns are checked before anything is started."""
+def test_problem_without_definition_names_option(stage: Stage) -> None:
     assert stage.run(f"crawl {SITE} --include (") == 2
     assert stage.noted.startswith("--include: '(' is not a regular expression")
     assert stage.run(f"crawl {SITE} --duration 8d") == 2
     assert stage.noted.splitlines()[-1].startswith("--duration: 8d does not fit")
 
 
-def test_seeds_come_from_a_file_or_the_input(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file lies beside the definition; the input is read once, by key or by option."""
+def test_seeds_come_from_file_or_standard_input(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file is relative to the definition. Standard input is read once, by key or by option."""
     (stage.folder / "jobs").mkdir()
     put(stage, 'seeds_file = "seeds.txt"\n[politeness]\ndelay = 0\n', "jobs/crawl.toml")
     (stage.folder / "jobs/seeds.txt").write_text(f"# mine\n\n{SITE}/1\n{SITE}/2\n")
@@ -339,8 +327,7 @@ def test_seeds_come_from_a_file_or_the_input(stage: Stage, monkeypatch: pytest.M
     assert found["three"] == (f"{SITE}/5", f"{SITE}/3", f"{SITE}/4")
 
 
-def test_start_takes_a_definition(stage: Stage) -> None:
-    """The id that is printed belongs to the crawl of the file."""
+def test_start_with_definition_prints_id_of_its_crawl(stage: Stage) -> None:
     stage.machine.up_already = True
     put(stage, json.dumps({"seeds": [SITE], "name": "site"}), "site.json")
     assert stage.run("start --config site.json") == 0

@@ -1,4 +1,4 @@
-"""`deliver`: exports that stand are put on the delivery queue."""
+"""`deliver`: existing exports go to the delivery queue."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MANIFEST = "exports/manifests/dt={}.json"
 
 @pytest.fixture
 def stage(tmp_path: Path) -> Stage:
-    """Give a machine with a stack that delivers, and exports of two days."""
+    """Return a stack that delivers, with exports of two days."""
     made = Stage(folder=tmp_path)
     made.machine.up_already = True
     made.machine.deployed = {**OUTPUTS, **QUEUE}
@@ -30,19 +30,18 @@ def stage(tmp_path: Path) -> Stage:
 
 
 def asked(stage: Stage) -> list[Asked]:
-    """List what was put on the queue."""
+    """List the messages on the delivery queue."""
     return [order_of(mail.body) for mail in stage.world.sent]
 
 
-def test_yesterday_is_delivered(stage: Stage) -> None:
-    """Without a day it is the one that was exported last night; every file is looked at."""
+def test_deliver_without_day_uses_yesterday(stage: Stage) -> None:
+    """It checks that every file exists."""
     assert stage.run("deliver") == 0
     assert asked(stage) == [DeliveryOrder(day="2026-11-20", again=True)]
     assert stage.said == f"queued for delivery: {MANIFEST.format('2026-11-20')}\n"
 
 
-def test_a_day_is_delivered(stage: Stage) -> None:
-    """The day that was asked for, in words for programs."""
+def test_deliver_of_day_as_json(stage: Stage) -> None:
     assert stage.run("deliver --day 2026-11-21 --json") == 0
     assert asked(stage) == [DeliveryOrder(day="2026-11-21", again=True)]
     assert json.loads(stage.said) == {
@@ -53,8 +52,7 @@ def test_a_day_is_delivered(stage: Stage) -> None:
     }
 
 
-def test_a_crawl_is_delivered(stage: Stage) -> None:
-    """All of its days of which there are exports, or the one that was asked for."""
+def test_deliver_of_crawl_covers_all_its_days_or_one(stage: Stage) -> None:
     crawl = Crawl(id="shop-1", name="shop", started_at_ms=NOW_MS - 2 * DAY_MS)
     stage.world.crawls[crawl.id] = crawl
     both = [DeliveryOrder(day=f"2026-11-{day}", crawl="shop-1", again=True) for day in (20, 21)]
@@ -69,22 +67,19 @@ def test_a_crawl_is_delivered(stage: Stage) -> None:
     assert asked(stage) == both[:1]
 
 
-def test_what_does_not_stand_is_not_delivered(stage: Stage) -> None:
-    """It is said where a manifest was looked for."""
+def test_deliver_of_missing_export_names_expected_manifest(stage: Stage) -> None:
     assert stage.run("deliver --day 2026-01-01") == 1
     assert "there is no export at exports/manifests/dt=2026-01-01.json" in stage.noted
     assert stage.world.sent == []
 
 
-def test_a_stack_that_delivers_to_nobody(stage: Stage) -> None:
-    """It says what to deploy with."""
+def test_deliver_on_stack_without_receivers_names_setting(stage: Stage) -> None:
     stage.machine.deployed = OUTPUTS
     assert stage.run("deliver") == 2
     assert "-c sftp_host" in stage.noted
 
 
-def test_a_store_delivers_nowhere(stage: Stage) -> None:
-    """It says what to copy instead; nothing is put on a queue."""
+def test_deliver_on_store_is_refused_with_copy_command(stage: Stage) -> None:
     stage.make_store()
     assert stage.run("deliver") == 2
     assert "copy the files of `orbweaver export`" in stage.noted

@@ -1,4 +1,4 @@
-"""What the demo compares: the export with the shop's own list."""
+"""The demo compares its export with the shop's own list of pages."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ SHOP = Expected(
 
 
 @pytest.mark.parametrize("fetched", [["/", "/a"], ["/a", "/quiet", "/"]])
-def test_the_export_is_what_the_shop_has(
+def test_export_has_each_page_of_shop_once(
     fetched: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Each page once; those that ask not to be indexed may be there or not."""
+    """Pages with noindex may be missing."""
     demo.compare(fetched, SHOP)
     assert "each of the shop's 2 pages, once" in capsys.readouterr().out
 
@@ -42,15 +42,14 @@ def test_the_export_is_what_the_shop_has(
         (["/", "/a", *map(str, range(20))], "20 too many: 0 1 10 11 12 13 14 15 16 17 …"),
     ],
 )
-def test_the_difference_is_said(fetched: list[str], said: str) -> None:
-    """What is missing, too many, or there twice is named."""
+def test_difference_names_missing_extra_and_duplicate_pages(fetched: list[str], said: str) -> None:
     with pytest.raises(demo.DemoError) as caught:
         demo.compare(fetched, SHOP)
     assert said in str(caught.value)
 
 
-def test_the_books_add_up(capsys: pytest.CaptureFixture[str]) -> None:
-    """As in the shop's own data, to the cent; or the two are shown."""
+def test_sums_of_export_equal_sums_of_shop(capsys: pytest.CaptureFixture[str]) -> None:
+    """They are equal to the cent, or both are shown."""
     one = {"price": "1.50", "price_currency": "EUR", "stock": 2, "rating": 5}
     two = {"price": "3", "price_currency": "JPY", "stock": 0, "rating": 1}
     truth = {"books": 2, "prices": {"EUR": "1.50", "JPY": "3.00"}, "stock": 2, "ratings": 6}
@@ -60,10 +59,10 @@ def test_the_books_add_up(capsys: pytest.CaptureFixture[str]) -> None:
         demo.compare_books([one], truth)
 
 
-def test_a_port_that_is_taken_is_left_alone(
+def test_demo_takes_free_port_if_its_port_is_used(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A demo beside what was kept of one before takes a free port, and says what that costs."""
+    """It warns about the consequence for stored data."""
     with socket.create_server(("127.0.0.1", 0)) as other:
         monkeypatch.setattr(demo, "PORT", other.getsockname()[1])
         assert demo.usual_port() == 0

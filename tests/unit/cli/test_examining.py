@@ -1,4 +1,4 @@
-"""`orbweaver doctor`: what it prints, where the report goes, and how it exits."""
+"""`orbweaver doctor`: output, report file and exit codes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ AWS = "doctor --target aws --region eu-west-1"
 
 
 class Kit:
-    """Stands for the checks: three of them, of which one fails unless told otherwise."""
+    """A replacement of the checks: three of them, of which one fails by default."""
 
     def __init__(self) -> None:
         self.asked: list[examine.Wanted] = []
@@ -36,7 +36,7 @@ class Kit:
 
 @pytest.fixture
 def kit(monkeypatch: pytest.MonkeyPatch) -> Kit:
-    """Put it in the place of the checks."""
+    """Replace the checks."""
     made = Kit()
     monkeypatch.setattr(examine, "examine", made)
     return made
@@ -44,12 +44,11 @@ def kit(monkeypatch: pytest.MonkeyPatch) -> Kit:
 
 @pytest.fixture
 def stage(tmp_path: Path) -> Stage:
-    """Give surroundings without a stack on this machine."""
+    """Return a stage without a local stack."""
     return Stage(folder=tmp_path)
 
 
-def test_failures_are_told_with_what_to_do(stage: Stage, kit: Kit) -> None:
-    """A line a check, then the counts and the advice; the exit code is 1."""
+def test_failed_check_has_advice_and_exit_code_1(stage: Stage, kit: Kit) -> None:
     assert stage.run(AWS) == 1
     lines = stage.said.splitlines()
     assert lines[0].split()[:2] == ["failed", "a.bad"]
@@ -61,8 +60,7 @@ def test_failures_are_told_with_what_to_do(stage: Stage, kit: Kit) -> None:
     assert asked.environment["AWS_REGION"] == "eu-west-1"
 
 
-def test_the_report_is_written(stage: Stage, kit: Kit, tmp_path: Path) -> None:
-    """As a file, and as one object with --json; nothing failed, so the exit code is 0."""
+def test_report_is_written_to_file_and_as_json(stage: Stage, kit: Kit, tmp_path: Path) -> None:
     kit.good = True
     assert stage.run(f"{AWS} --json --out report.json") == 0
     (told,) = stage.objects()
@@ -70,28 +68,25 @@ def test_the_report_is_written(stage: Stage, kit: Kit, tmp_path: Path) -> None:
     assert told["checks"][0]["result"] == "passed"
 
 
-def test_a_report_that_cannot_be_written(stage: Stage, kit: Kit) -> None:
-    """The error names the file, after the checks were shown."""
+def test_unwritable_report_file_is_named_after_checks(stage: Stage, kit: Kit) -> None:
     assert stage.run(f"{AWS} --out nowhere/report.json") == 1
     assert "report.json cannot be written" in stage.noted
 
 
-def test_credentials_that_are_not_accepted(stage: Stage, kit: Kit) -> None:
-    """AWS is not reached: exit code 3, and what to do."""
+def test_rejected_credentials_exit_with_3_and_advice(stage: Stage, kit: Kit) -> None:
     kit.reached = False
     assert stage.run(AWS) == 3
     assert "log in" in stage.noted
 
 
-def test_no_region(stage: Stage, kit: Kit) -> None:
-    """Without a region nothing is asked: exit code 3."""
+def test_missing_region_exits_with_3_without_checks(stage: Stage, kit: Kit) -> None:
     stage.machine.profile_region = None
     assert stage.run("doctor --target aws") == 3
     assert not kit.asked
 
 
 @pytest.mark.parametrize("words", ["--url https://example.org", "--full --url mailto:me"])
-def test_a_url_that_cannot_be_crawled(stage: Stage, kit: Kit, words: str) -> None:
-    """It needs --full, and must be one that a crawl takes: said before anything is deployed."""
+def test_url_option_needs_full_and_a_valid_url(stage: Stage, kit: Kit, words: str) -> None:
+    """Both are checked before anything is deployed."""
     assert stage.run(f"{AWS} {words}") == 2
     assert not kit.asked

@@ -1,4 +1,4 @@
-"""The command that explains."""
+"""The command `explain`."""
 
 from __future__ import annotations
 
@@ -15,15 +15,13 @@ RUN = "example.com-20261121-090000"
 
 @pytest.fixture
 def stage(tmp_path: Path) -> Stage:
-    """Give a machine with a stack on which one crawl has ended."""
     stage = Stage(folder=tmp_path, machine=Machine(up_already=True))
     stage.site = [Row("/", title="Home"), Row("/lost", Outcome.FAILED, Reason.HTTP_CLIENT_ERROR)]
     stage.run(f"crawl {SITE} --out first")
     return stage
 
 
-def test_people_read_the_verdict_first(stage: Stage) -> None:
-    """One sentence, then what is known, each label once."""
+def test_explanation_has_verdict_first_and_labels_once(stage: Stage) -> None:
     assert stage.run(f"explain {SITE}/lost") == 0
     first, *rest = stage.said.splitlines()
     assert first == f"failed: http_client_error ({Reason.HTTP_CLIENT_ERROR.means})"
@@ -35,8 +33,7 @@ def test_people_read_the_verdict_first(stage: Stage) -> None:
     assert stage.said.count("changed") == 1
 
 
-def test_machines_read_the_same(stage: Stage) -> None:
-    """One object: the fate, the refusal if any, every statement, and the record."""
+def test_explanation_as_json_has_all_statements_and_record(stage: Stage) -> None:
     assert stage.run(f"explain {SITE}/lost --json") == 0
     (body,) = stage.objects()
     assert (body["url"], body["crawl"], body["fate"]) == (f"{SITE}/lost", RUN, "ended")
@@ -50,8 +47,8 @@ def test_machines_read_the_same(stage: Stage) -> None:
     assert (body["fate"], body["url"]) == ("malformed", None)
 
 
-def test_robots_are_fetched_on_request(stage: Stage) -> None:
-    """Without a kept copy nobody is asked, unless the person wants it; the stack learns nothing."""
+def test_robots_txt_is_fetched_only_on_request(stage: Stage) -> None:
+    """The stack does not store it."""
     stage.answers[f"{SITE}/robots.txt"] = Response(
         status=200, headers={}, body=b"User-agent: *\nDisallow: /lost"
     )
@@ -65,8 +62,7 @@ def test_robots_are_fetched_on_request(stage: Stage) -> None:
     assert "unreachable, so nothing is allowed: refused, as of 2026-11-21" in stage.said
 
 
-def test_what_cannot_be_explained_is_a_usage_error(tmp_path: Path) -> None:
-    """No crawl at all, or none of that name."""
+def test_explanation_without_crawl_is_usage_error(tmp_path: Path) -> None:
     stage = Stage(folder=tmp_path, machine=Machine(up_already=True))
     assert stage.run(f"explain {SITE}") == 2
     assert "there is no crawl yet" in stage.noted

@@ -1,4 +1,4 @@
-"""`orbweaver metrics`: what is shown to Prometheus."""
+"""`orbweaver metrics`, for Prometheus."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ COUNTS = {
 
 
 def stage_with(*crawls: Crawl, counts: dict[str, int] | None = None) -> Stage:
-    """Put crawls there that have come so far."""
+    """Return a stage with crawls in these states."""
     queue = Depths(waiting=11, in_work=2, delayed=3, dead=1)
     stage = Stage(machine=Machine(up_already=True, queue=queue))
     for crawl in crawls:
@@ -54,12 +54,12 @@ def stage_with(*crawls: Crawl, counts: dict[str, int] | None = None) -> Stage:
 
 
 def key(name: str, **labels: str) -> tuple[str, frozenset[tuple[str, str]]]:
-    """Name a series."""
+    """Return the key of a series."""
     return name, frozenset(labels.items())
 
 
-async def test_a_crawl_in_openmetrics() -> None:
-    """Everything that its books say, as the strict parser reads it, and the queue."""
+async def test_crawl_is_exposed_as_valid_openmetrics() -> None:
+    """It covers all counters and the queue."""
     async with serving(stage_with(CRAWL)) as url:
         status, kind, text = await scraped(url)
     assert (status, kind.partition(";")[0]) == (200, "application/openmetrics-text")
@@ -92,8 +92,7 @@ async def test_a_crawl_in_openmetrics() -> None:
     assert not any("host" in name for name, _ in found)
 
 
-async def test_the_older_text() -> None:
-    """Whoever does not ask for OpenMetrics gets what every Prometheus reads."""
+async def test_request_without_openmetrics_gets_older_text_format() -> None:
     async with serving(stage_with(CRAWL)) as url:
         status, kind, text = await scraped(url, "*/*")
     assert (status, kind.partition(";")[0]) == (200, "text/plain")
@@ -101,8 +100,8 @@ async def test_the_older_text() -> None:
     assert "# EOF" not in text
 
 
-async def test_which_crawls_are_shown() -> None:
-    """Those that have not ended, or only just; or the one that is asked for."""
+async def test_live_and_recently_ended_crawls_are_exposed() -> None:
+    """An option selects one crawl."""
     ended = replace(CRAWL, state=State.FINISHED, stop=Stop.FINISHED)
     crawls = [
         CRAWL,
@@ -125,8 +124,7 @@ async def test_which_crawls_are_shown() -> None:
     assert await shown("--crawl old-1") == {"old-1"}
 
 
-async def test_series_have_a_bound() -> None:
-    """However many crawls run, and whatever is counted of them."""
+async def test_series_are_bounded() -> None:
     crawls = [replace(CRAWL, id=f"many-{place}") for place in range(CRAWLS_MAX + 7)]
     async with serving(stage_with(*crawls)) as url:
         _, _, text = await scraped(url)
@@ -134,8 +132,8 @@ async def test_series_have_a_bound() -> None:
     assert len(named) == CRAWLS_MAX
 
 
-async def test_scrapes_are_not_what_is_read() -> None:
-    """Many scrapers read once; numbers are new again after seconds, crawls after a minute."""
+async def test_scrapes_share_readings() -> None:
+    """Numbers are read again after seconds, the list of crawls after a minute."""
     stage = stage_with(CRAWL)
     read: list[str] = []
     stage.fault = read.append
@@ -155,7 +153,7 @@ async def test_scrapes_are_not_what_is_read() -> None:
         stage.clock.at_ms += LIST_MS
         _, _, text = await scraped(url)
         assert key("orbweaver_urls_claimed_total", crawl="new-1") in samples(text)
-        # One that is forgotten meanwhile is left out.
+        # A crawl that is erased meanwhile is left out.
         del stage.world.crawls["new-1"]
         stage.clock.at_ms += READ_MS
         status, _, text = await scraped(url)
@@ -163,8 +161,7 @@ async def test_scrapes_are_not_what_is_read() -> None:
         assert key("orbweaver_urls_claimed_total", crawl="new-1") not in samples(text)
 
 
-async def test_a_stack_that_does_not_answer_is_a_failed_scrape() -> None:
-    """No numbers of before; and new ones as soon as it answers again."""
+async def test_unreachable_stack_fails_scrape_until_it_answers() -> None:
     stage = stage_with(CRAWL)
 
     def fault(effect: str) -> None:
@@ -182,8 +179,7 @@ async def test_a_stack_that_does_not_answer_is_a_failed_scrape() -> None:
         assert status == 200
 
 
-async def test_queues_that_may_not_be_read_are_left_out() -> None:
-    """The rest is shown."""
+async def test_queues_without_permission_are_left_out() -> None:
     stage = stage_with(CRAWL)
     stage.machine.queue = None
     async with serving(stage) as url:
@@ -192,8 +188,7 @@ async def test_queues_that_may_not_be_read_are_left_out() -> None:
     assert "orbweaver_urls_claimed_total" in text
 
 
-async def test_nothing_else_is_served() -> None:
-    """One path; and nothing once the command has ended."""
+async def test_other_paths_are_404_and_server_ends_with_command() -> None:
     async with serving(stage_with(CRAWL)) as url:
         status, _, _ = await scraped(url.removesuffix("/metrics") + "/crawls")
         assert status == 404
@@ -201,8 +196,7 @@ async def test_nothing_else_is_served() -> None:
         await scraped(url)
 
 
-async def test_a_port_that_is_taken() -> None:
-    """It is said, and nothing is served."""
+async def test_used_port_is_an_error() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(UsageError, match=f"cannot listen on 127.0.0.1:{port}"):
@@ -223,8 +217,8 @@ async def test_a_port_that_is_taken() -> None:
         ("", None),
     ],
 )
-def test_where_to_listen(text: str, place: Any) -> None:
-    """A host and a port; without a host, this machine only."""
+def test_address_has_host_and_port_or_port_only(text: str, place: Any) -> None:
+    """The default host is this machine."""
     if place is not None:
         assert address(text) == place
         return

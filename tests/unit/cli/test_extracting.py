@@ -1,4 +1,4 @@
-"""The command `extract`: item rules tried on one page."""
+"""The command `extract`: item rules applied to one page."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ HTML = {"content-type": "text/html; charset=utf-8"}
 
 @pytest.fixture
 def stage(tmp_path: Path) -> Stage:
-    """Give a machine on which nothing runs, with a definition and a page."""
+    """Return a machine without a stack, with a definition and a page."""
     (tmp_path / "crawl.toml").write_text(DEFINITION)
     (tmp_path / "page.html").write_bytes(PAGE)
     return Stage(folder=tmp_path)
 
 
-def test_a_file_is_extracted_from(stage: Stage) -> None:
-    """By the rules that are about where it is from; an invalid item ends with 1."""
+def test_file_is_extracted_by_rules_of_its_url(stage: Stage) -> None:
+    """An invalid item sets exit code 1."""
     assert stage.run("extract page.html --url https://example.com/books/1/") == 1
     assert stage.said == (
         "https://example.com/books/1/\n"
@@ -58,8 +58,7 @@ def test_a_file_is_extracted_from(stage: Stage) -> None:
     )
 
 
-def test_programs_get_a_line_for_each_item(stage: Stage) -> None:
-    """As JSON, with URL, rule, place, fields and problems."""
+def test_json_output_has_line_per_item(stage: Stage) -> None:
     assert stage.run("extract page.html --url https://example.com/books/1/ --json") == 1
     rows = [json.loads(line) for line in stage.said.splitlines()]
     assert [(row["rule"], row["place"], bool(row["problems"])) for row in rows] == [
@@ -71,8 +70,7 @@ def test_programs_get_a_line_for_each_item(stage: Stage) -> None:
     assert rows[0]["url"] == "https://example.com/books/1/"
 
 
-def test_a_url_is_asked_for_as_a_crawl_would(stage: Stage) -> None:
-    """After robots.txt, and by way of redirects."""
+def test_url_is_requested_after_robots_txt_with_redirects(stage: Stage) -> None:
     stage.answers[f"{SITE}/robots.txt"] = Response(status=404, headers={}, body=None)
     stage.answers[f"{SITE}/old"] = Response(status=301, headers={"location": "/books/1"}, body=None)
     body = PAGE.replace(b"mailto:b@c.example", b"/b")
@@ -99,16 +97,16 @@ def test_a_url_is_asked_for_as_a_crawl_would(stage: Stage) -> None:
         ),
     ],
 )
-def test_what_is_no_page_is_said(stage: Stage, answer: Response | Failure, said: str) -> None:
-    """With the reason that a crawl would record."""
+def test_url_without_page_names_reason_of_crawl(
+    stage: Stage, answer: Response | Failure, said: str
+) -> None:
     stage.answers[f"{SITE}/robots.txt"] = Response(status=404, headers={}, body=None)
     stage.answers[f"{SITE}/books/1"] = answer
     assert stage.run(f"extract {SITE}/books/1") == 2
     assert said in stage.noted
 
 
-def test_robots_are_obeyed(stage: Stage) -> None:
-    """Unless the definition says otherwise."""
+def test_robots_txt_is_obeyed_unless_definition_disables_it(stage: Stage) -> None:
     robots = Response(status=200, headers={}, body=b"User-agent: *\nDisallow: /books/\n")
     stage.answers[f"{SITE}/robots.txt"] = robots
     assert stage.run(f"extract {SITE}/books/1") == 2
@@ -121,8 +119,8 @@ def test_robots_are_obeyed(stage: Stage) -> None:
     assert stage.run(f"extract {SITE}/books/1") == 1
 
 
-def test_a_page_that_no_rule_is_about(stage: Stage) -> None:
-    """The patterns that there are, and 1."""
+def test_page_without_matching_rule_lists_patterns(stage: Stage) -> None:
+    """The exit code is 1."""
     assert stage.run("extract page.html --url https://example.com/b/1/") == 1
     url = "https://example.com/b/1/"
     assert stage.said == f"no rule matches {url}: the rules are books (/books/), links (/books/)\n"
@@ -142,14 +140,12 @@ def test_a_page_that_no_rule_is_about(stage: Stage) -> None:
         ("extract ftp://x/", "'ftp://x/': not an http or https URL"),
     ],
 )
-def test_mistakes_are_named(stage: Stage, line: str, said: str) -> None:
-    """With the fix; nothing is asked for."""
+def test_errors_name_fix_and_request_nothing(stage: Stage, line: str, said: str) -> None:
     assert stage.run(line) == 2
     assert said in stage.noted
 
 
-def test_a_definition_without_items(stage: Stage) -> None:
-    """There is nothing to try."""
+def test_definition_without_items_is_refused(stage: Stage) -> None:
     (stage.folder / "crawl.toml").write_text('seeds = ["https://example.com/"]\n')
     assert stage.run("extract page.html --url https://example.com/") == 2
     assert "crawl.toml has no item rules: add [[items]]" in stage.noted
@@ -165,8 +161,8 @@ fields = { n = { type = "integer" } }
 """
 
 
-def test_functions_of_the_users_own(stage: Stage) -> None:
-    """From the file that an option names, or that cdk.json deploys; each mistake has its words."""
+def test_custom_functions_come_from_option_or_cdk_json(stage: Stage) -> None:
+    """Each error has its own text."""
     (stage.folder / "crawl.toml").write_text(CUSTOM)
     (stage.folder / "own.py").write_text(
         "import json\ndef mine(page, url):\n    yield {'n': len(page.tree.css('a'))}\n"
@@ -194,8 +190,7 @@ def test_functions_of_the_users_own(stage: Stage) -> None:
 TABLES = "items/example.com/books, items/example.com/links"
 
 
-def test_check_lists_the_rules(stage: Stage) -> None:
-    """A line for each, with its fields and their types, and the tables of the export."""
+def test_check_lists_rules_with_fields_and_tables(stage: Stage) -> None:
     assert stage.run("check crawl.toml") == 0
     rows = [line.strip() for line in stage.said.splitlines() if "books" in line or "links:" in line]
     assert rows == [

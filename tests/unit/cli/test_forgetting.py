@@ -1,4 +1,4 @@
-"""`orbweaver forget`: what it asks, what it says, and how it ends."""
+"""`orbweaver forget`: questions, output and exit codes."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from tests.unit.forgetting import ELSEWHERE, ENDED, OTHER, PATH, URL, everything
 
 @pytest.fixture
 def stage(tmp_path: Path) -> Stage:
-    """Return a stage with something to forget."""
+    """Return a stage with something to erase."""
     made = Stage()
     fill(made.world, tmp_path)
     return made
 
 
-def test_it_says_what_is_gone(stage: Stage) -> None:
-    """Counts by kind, what is out of reach, and how to keep it out; nothing is left of it."""
+def test_forget_reports_counts_and_what_it_cannot_reach(stage: Stage) -> None:
+    """It explains how to keep the URL out of later crawls."""
     assert stage.run(f"forget --url {URL} --yes") == 0
     assert traces_of(stage.world, PATH) == []
     lines = stage.said.splitlines()
@@ -41,8 +41,7 @@ def test_it_says_what_is_gone(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("what", [f"--url {URL}", "--host example.com", f"--crawl {ENDED.id}"])
-def test_a_dry_run_counts(stage: Stage, what: str) -> None:
-    """It counts tables and files, and changes nothing."""
+def test_dry_run_counts_and_changes_nothing(stage: Stage, what: str) -> None:
     before = everything(stage.world)
     assert stage.run(f"forget {what} --dry-run --json") == 0
     (told,) = stage.objects()
@@ -54,8 +53,7 @@ def test_a_dry_run_counts(stage: Stage, what: str) -> None:
     assert everything(stage.world) == before
 
 
-def test_as_json(stage: Stage) -> None:
-    """One object says what went, what is left, and what lies elsewhere."""
+def test_json_has_erased_remaining_and_external_data(stage: Stage) -> None:
     assert stage.run("forget --host example.com --yes --json") == 0
     (told,) = stage.objects()
     assert (told["type"], told["left"]) == ("result", [])
@@ -63,8 +61,8 @@ def test_as_json(stage: Stage) -> None:
     assert told["elsewhere"] == forget.ELSEWHERE
 
 
-def test_receivers_of_exports_are_told(stage: Stage) -> None:
-    """What was exported without it is announced, and nothing is by a dry run."""
+def test_receivers_are_notified_of_changed_exports(stage: Stage) -> None:
+    """A dry run notifies no receiver."""
     assert stage.run(f"forget --url {URL} --dry-run") == 0
     assert stage.world.exported == []
     assert stage.run(f"forget --url {URL} --yes") == 0
@@ -72,8 +70,7 @@ def test_receivers_of_exports_are_told(stage: Stage) -> None:
     assert all(key in stage.world.files for _, key in stage.world.exported)
 
 
-def test_somebody_has_to_say_so(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without --yes it asks; where nobody can be asked it does nothing."""
+def test_forget_needs_yes_or_an_answer(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     before = everything(stage.world)
     assert stage.run(f"forget --url {URL}") == 2
     assert "--yes" in stage.noted
@@ -89,8 +86,7 @@ def test_somebody_has_to_say_so(stage: Stage, monkeypatch: pytest.MonkeyPatch) -
     assert traces_of(stage.world, PATH) == []
 
 
-def test_refused_while_at_work(stage: Stage) -> None:
-    """A crawl at work with it is named, with what to do."""
+def test_forget_is_refused_while_a_crawl_uses_the_data(stage: Stage) -> None:
     stage.stuck = True
     stage.world.crawls[ENDED.id] = replace(ENDED, state=State.RUNNING, finished_at_ms=None)
     assert stage.run(f"forget --url {URL} --yes") == 2
@@ -106,14 +102,13 @@ def test_refused_while_at_work(stage: Stage) -> None:
         (f"forget --url {URL} --host example.org", "not allowed"),
     ],
 )
-def test_mistakes(stage: Stage, line: str, said: str) -> None:
-    """What is meant is one URL, one host or one crawl."""
+def test_forget_needs_exactly_one_url_host_or_crawl(stage: Stage, line: str, said: str) -> None:
     assert stage.run(line) == 2
     assert said in stage.noted
 
 
-def test_mentions_are_counted(stage: Stage) -> None:
-    """That other pages' bodies mention it is said, with the option that takes them too."""
+def test_mentions_in_other_bodies_are_counted(stage: Stage) -> None:
+    """The output names the option that erases them too."""
     segment = Segment(ENDED.id, NOW_MS, Random(5))
     body = f'<a href="{PATH}">Jane</a>'.encode()
     response = warc.response(OTHER, NOW_MS, status=200, headers={}, body=body, truncated=False)
@@ -132,8 +127,7 @@ def test_mentions_are_counted(stage: Stage) -> None:
     ("what", "named"),
     [(f"--url {URL}", ["first"]), ("--host example.com", ["first"]), (f"--crawl {ENDED.id}", [])],
 )
-def test_schedules_that_begin_with_it_are_named(stage: Stage, what: str, named: list[str]) -> None:
-    """A schedule that would ask for it again is named; a run is not begun by one."""
+def test_schedules_that_start_with_url_are_named(stage: Stage, what: str, named: list[str]) -> None:
     for name, told in (("first", URL), ("second", ELSEWHERE)):
         stage.world.schedules[name] = Scheduled(
             name=name,
@@ -148,8 +142,7 @@ def test_schedules_that_begin_with_it_are_named(stage: Stage, what: str, named: 
     assert ("exclude" in stage.noted) is (what.split(maxsplit=1)[0] != "--crawl")
 
 
-def test_what_is_left_is_said(stage: Stage) -> None:
-    """A file that cannot be read is named, and the command says by its end that not all is gone."""
+def test_unreadable_file_is_named_and_sets_exit_code(stage: Stage) -> None:
     stage.world.files["bodies/x/dt=2026-11-21/bad.warc.gz"] = b"no archive"
     assert stage.run("forget --host other.example --yes") == 1
     assert "left: bodies/x/dt=2026-11-21/bad.warc.gz cannot be read" in stage.noted

@@ -1,4 +1,4 @@
-"""Numbers on the screen between two readings that differ."""
+"""Smoothed numbers on the screen between two different readings."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.unit.cli.views import reading_of
 
 
 def shown(counts: list[int], *, apart_s: float = 1.0, **changes: object) -> list[int]:
-    """Have a crawl read once a second, and note how many pages are shown each time."""
+    """Read a crawl once a second. Returns the number of pages shown each time."""
     meter, glide = ProgressMeter(), Glide()
     found = []
     for second, fetched in enumerate(counts):
@@ -25,15 +25,14 @@ def shown(counts: list[int], *, apart_s: float = 1.0, **changes: object) -> list
     return found
 
 
-def test_one_page_a_second_moves_by_one() -> None:
-    """Five pages every five seconds are shown as one each second."""
+def test_five_pages_per_five_seconds_move_by_one() -> None:
     counts = [5 * (second // 5) for second in range(31)]
     moved = shown(counts)[10:]
     assert {later - one for one, later in pairwise(moved)} == {1}
 
 
-def test_other_counters_do_not_hold_it_up() -> None:
-    """Links that are claimed between two commits are shown, and pages move on as before."""
+def test_other_counters_do_not_stop_pages() -> None:
+    """Links are claimed between two commits."""
     meter, glide = ProgressMeter(), Glide()
     found = []
     for second in range(31):
@@ -43,15 +42,15 @@ def test_other_counters_do_not_hold_it_up() -> None:
     assert {later - one for one, later in pairwise(found[10:])} == {1}
 
 
-def test_a_commit_that_comes_early_is_no_hurry() -> None:
-    """After five seconds one more comes after one: it takes most of five to be shown."""
+def test_early_commit_is_spread_over_usual_interval() -> None:
+    """A commit after one second takes most of five seconds to be shown."""
     counts = [0, 5, 5, 5, 5, 5, 10, 11, 11, 11, 11]
     moved = shown(counts)
     assert max(later - one for one, later in pairwise(moved[6:])) <= 2
 
 
-def test_what_is_over_or_paused_is_shown_as_it_is() -> None:
-    """The last numbers are those of the books, and so are those after a silence."""
+def test_ended_or_paused_crawl_shows_exact_numbers() -> None:
+    """A crawl without news for a while shows them too."""
     meter, glide = ProgressMeter(), Glide()
     for second, fetched in ((0, 0), (5, 5), (10, 10)):
         glide.show(meter.see(reading_of({"claimed": 10, "fetched": fetched}, after_s=second)))
@@ -62,8 +61,7 @@ def test_what_is_over_or_paused_is_shown_as_it_is() -> None:
     assert shown([0, 40, 80], apart_s=apart_s) == [0, 40, 80]
 
 
-def test_between_readings_the_clock_moves_it() -> None:
-    """A view that has become older is further on its way, and never beyond what was read."""
+def test_number_moves_with_clock_and_never_exceeds_reading() -> None:
     meter, glide = ProgressMeter(), Glide()
     for second, fetched in ((0, 0), (4, 4), (8, 8)):
         view = meter.see(reading_of({"claimed": 10, "fetched": fetched}, after_s=second))

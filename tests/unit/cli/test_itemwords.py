@@ -1,4 +1,4 @@
-"""What is said of item rules and of items found."""
+"""Texts about item rules and items."""
 
 from __future__ import annotations
 
@@ -32,8 +32,7 @@ RULE = ItemRule(
         (replace(RULE, extractor="books"), "items of the function books"),
     ],
 )
-def test_a_rule_is_told_in_a_line(rule: ItemRule, what: str) -> None:
-    """Where it holds, what becomes an item, its fields; then the tables with all their columns."""
+def test_rule_is_described_in_a_line_and_tables_with_columns(rule: ItemRule, what: str) -> None:
     assert [*item_rules(replace(CRAWL, items=(rule,)))] == [
         (
             "items",
@@ -43,8 +42,7 @@ def test_a_rule_is_told_in_a_line(rule: ItemRule, what: str) -> None:
     ]
 
 
-def test_nothing_is_said_without_rules() -> None:
-    """No rules, no lines."""
+def test_crawl_without_rules_has_no_lines() -> None:
     assert [*item_rules(CRAWL)] == []
 
 
@@ -56,6 +54,5 @@ def test_nothing_is_said_without_rules() -> None:
         ({"items": 2_000, "items_invalid": 25}, "2,000 items, 25 invalid (1.2 %)"),
     ],
 )
-def test_items_are_counted_with_the_share_of_invalid_ones(total: dict[str, int], said: str) -> None:
-    """None found is nothing said; none invalid has no share."""
+def test_items_are_counted_with_share_of_invalid_ones(total: dict[str, int], said: str) -> None:
     assert lines.items(view_of(total)) == said

@@ -1,4 +1,4 @@
-"""Commands that look: status, pages, page, export."""
+"""The commands `status`, `pages`, `page` and `export`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,6 @@ EVIL = "\x1b[31mred\x1b[0m\n{}\u202e"
 
 @pytest.fixture
 def stage(tmp_path: Path) -> Stage:
-    """Give a machine with a stack on which one crawl has ended."""
     stage = Stage(folder=tmp_path, machine=Machine(up_already=True))
     stage.site = [
         Row("/", title="Home"),
@@ -38,8 +37,7 @@ def stage(tmp_path: Path) -> Stage:
 # --- status -------------------------------------------------------------------------------------
 
 
-def test_status_shows_how_a_crawl_stands(stage: Stage) -> None:
-    """Counts, reasons, waiting hosts and queues of the newest crawl, and the names of others."""
+def test_status_shows_newest_crawl_and_names_of_others(stage: Stage) -> None:
     stage.run(f"start {SITE} --name other")
     stage.world.hosts[SITE] = Host(name=SITE, blocked_until_ms=stage.clock.at_ms + 58_000)
     stage.machine.queue = Depths(waiting=12, in_work=3, delayed=1_234, dead=1)
@@ -55,16 +53,14 @@ def test_status_shows_how_a_crawl_stands(stage: Stage) -> None:
     assert "other crawls" not in stage.said
 
 
-def test_status_lists_only_some_of_many_crawls(stage: Stage) -> None:
-    """A long history is cut."""
+def test_status_truncates_list_of_crawls(stage: Stage) -> None:
     for number in range(12):
         stage.run(f"start {SITE} --name n{number}")
     stage.run("status")
     assert "  and 2 more" in stage.said
 
 
-def test_status_for_machines(stage: Stage) -> None:
-    """One object, with everything that people are shown."""
+def test_status_as_json_is_one_object(stage: Stage) -> None:
     assert stage.run("status example.com --json") == 0
     (body,) = stage.objects()
     assert (body["type"], body["crawl"], body["claimed"]) == ("status", RUN, 3)
@@ -72,30 +68,26 @@ def test_status_for_machines(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("form", ["", " --json"])
-def test_status_watches_to_the_end(stage: Stage, form: str) -> None:
-    """With --watch it stays until the crawl has ended, and sums it up."""
+def test_status_with_watch_stays_until_end_and_summarizes(stage: Stage, form: str) -> None:
     stage.run(f"start {SITE} --name other")
-    stage.machine.queue = None  # may not be read
+    stage.machine.queue = None  # no permission to read it
     assert stage.run(f"status --watch{form}") == 0
     assert "2 fetched, 3 of 3" in stage.said if not form else stage.objects()[-1]["done"] == 3
 
 
-def test_a_paused_crawl_says_how_it_goes_on(stage: Stage) -> None:
-    """The command that helps stands where the person looks."""
+def test_status_of_paused_crawl_names_resume(stage: Stage) -> None:
     stage.run(f"start {SITE} --name other")
     stage.run("pause other")
     stage.run("status")
     assert "paused  continue with `orbweaver resume other-20261121-090002`" in stage.said
 
 
-def test_an_unknown_crawl_is_a_usage_error(stage: Stage) -> None:
-    """The nearest id is named."""
+def test_unknown_crawl_is_usage_error_with_nearest_id(stage: Stage) -> None:
     assert stage.run("status exmple.com") == 2
     assert "no crawl has the id or name 'exmple.com': did you mean example.com?" in stage.noted
 
 
-def test_on_a_terminal_a_panel_is_drawn(stage: Stage) -> None:
-    """The panel is drawn in place and goes at the end; the summary stays."""
+def test_status_on_terminal_draws_panel_and_leaves_summary(stage: Stage) -> None:
     stage.out = Terminal()
     stage.environment["TERM"] = "xterm"
     stage.site = [Row("/"), *stage.site]
@@ -109,8 +101,7 @@ def test_on_a_terminal_a_panel_is_drawn(stage: Stage) -> None:
     assert "\x1b" not in stage.said
 
 
-def test_status_of_a_crawl_with_many_reasons(stage: Stage) -> None:
-    """The most frequent reasons are shown, the rest counted."""
+def test_status_shows_most_frequent_reasons_only(stage: Stage) -> None:
     reasons = [Reason.DNS, Reason.TLS, Reason.TIMEOUT, Reason.CONNECT, Reason.PROTOCOL, Reason.DNS]
     stage.site = [Row(f"/{n}", Outcome.FAILED, reason) for n, reason in enumerate(reasons)]
     stage.run(f"crawl {SITE} --window 0s --name other --json")
@@ -120,14 +111,14 @@ def test_status_of_a_crawl_with_many_reasons(stage: Stage) -> None:
     assert "dns 2 · connect 1 · protocol 1 · timeout 1 · 1 more" in stage.said
 
 
-# --- readers that have seen enough ---------------------------------------------------------------
+# --- closed outputs ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("form", ["", " --json", " --outcome fetched"])
-def test_a_listing_whose_reader_is_gone_ends_its_reading(
+def test_pages_with_closed_output_closes_its_reading(
     stage: Stage, form: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`pages | head -1` closes what it reads from, and nothing is left for the loop to close."""
+    """`pages | head -1` leaves no open generator to the event loop."""
     read_shard = MemoryPages.read_shard
 
     async def slow_to_close(pages: MemoryPages, *given: Any, **more: Any) -> AsyncIterator[Any]:
@@ -135,7 +126,7 @@ def test_a_listing_whose_reader_is_gone_ends_its_reading(
             async for row in read_shard(pages, *given, **more):
                 yield row
         finally:
-            await asyncio.sleep(0)  # as a connection takes its time
+            await asyncio.sleep(0)  # takes time, like a connection
 
     monkeypatch.setattr(MemoryPages, "read_shard", slow_to_close)
     stage.out = Closing(lines=1)
@@ -147,8 +138,8 @@ def test_a_listing_whose_reader_is_gone_ends_its_reading(
 # --- pages --------------------------------------------------------------------------------------
 
 
-def test_pages_are_listed_safely(stage: Stage) -> None:
-    """A line a page, whatever its title holds; the number goes beside it."""
+def test_pages_has_one_line_per_page_for_any_title(stage: Stage) -> None:
+    """The count goes to standard error."""
     assert stage.run(f"pages {RUN}") == 0
     assert len(stage.said.splitlines()) == 3
     assert f"fetched    ok                 200  {SITE}/evil red {{}}\n" in stage.said
@@ -175,8 +166,7 @@ def test_pages_are_listed_safely(stage: Stage) -> None:
         "export --crawl example.com --out terminal",
     ],
 )
-def test_no_command_steers_a_terminal(stage: Stage, command: str) -> None:
-    """Whatever pages, hosts and links are called, a terminal gets no control character."""
+def test_no_command_prints_control_characters(stage: Stage, command: str) -> None:
     stage.world.samples[RUN] = {"scope": ("https://third.example/\x1b[31m?…",)}
     stage.out, stage.err = Terminal(), Terminal()
     stage.run(command)
@@ -184,8 +174,7 @@ def test_no_command_steers_a_terminal(stage: Stage, command: str) -> None:
     assert not UNSAFE.search((stage.said + stage.noted).replace("\n", ""))
 
 
-def test_pages_of_one_outcome(stage: Stage) -> None:
-    """--outcome picks, --limit ends."""
+def test_pages_are_filtered_by_outcome_and_limit(stage: Stage) -> None:
     assert stage.run("pages example.com --outcome failed") == 0
     assert stage.said == f"failed     http_client_error  200  {SITE}/lost\n"
     assert stage.noted == f"1 failed page of {RUN}\n"
@@ -193,8 +182,8 @@ def test_pages_of_one_outcome(stage: Stage) -> None:
     assert len(stage.said.splitlines()) == 2
 
 
-def test_a_run_that_asked_for_nothing_leaves_its_name_to_the_one_before(stage: Stage) -> None:
-    """What came too soon found nothing new: pages and report are of the run before, and say so."""
+def test_run_without_requests_shows_pages_of_run_before(stage: Stage) -> None:
+    """`report` does too. Both state it."""
     stage.run(f"crawl {SITE}")
     empty = max(stage.world.crawls)
     assert empty != RUN
@@ -211,16 +200,14 @@ def test_a_run_that_asked_for_nothing_leaves_its_name_to_the_one_before(stage: S
     assert "the run before" not in stage.noted
 
 
-def test_pages_for_machines(stage: Stage) -> None:
-    """Lines as exports have them, in ASCII."""
+def test_pages_as_json_are_ascii_lines_like_exports(stage: Stage) -> None:
     stage.run(f"pages {RUN} --json")
     titles = {row["url"]: row["title"] for row in stage.objects()}
     assert titles[f"{SITE}/evil"] == EVIL
     assert stage.said.isascii()
 
 
-def test_a_page_is_shown_whole(stage: Stage) -> None:
-    """Every known field on a line of its own, safely; for machines as a row."""
+def test_page_shows_every_field_safely(stage: Stage) -> None:
     assert stage.run(f"page {SITE}/evil#x") == 0
     assert "outcome     fetched\n" in stage.said
     assert "title       red {}\n" in stage.said
@@ -241,14 +228,14 @@ def test_a_page_is_shown_whole(stage: Stage) -> None:
         (f"page {SITE} --crawl none", 2, "no crawl has the id or name 'none'"),
     ],
 )
-def test_a_page_that_is_not_there(stage: Stage, line: str, code: int, said: str) -> None:
-    """No record, no URL and no crawl are told apart."""
+def test_page_without_record_url_or_crawl_has_own_error(
+    stage: Stage, line: str, code: int, said: str
+) -> None:
     assert stage.run(line) == code
     assert said in stage.noted
 
 
-def test_several_records_of_a_day_are_shown(stage: Stage) -> None:
-    """Two crawls of one URL on one day are two blocks, the newest first."""
+def test_page_shows_all_records_of_a_day_newest_first(stage: Stage) -> None:
     stage.run(f"crawl {SITE} --window 0s --out second --name other")
     stage.run(f"page {SITE}/")
     first, second = stage.said.split("\n\n")
@@ -259,8 +246,8 @@ def test_several_records_of_a_day_are_shown(stage: Stage) -> None:
 # --- export -------------------------------------------------------------------------------------
 
 
-def test_export_of_a_crawl_and_of_a_day(stage: Stage) -> None:
-    """A crawl's records go below out/ID, a day's below out/; each is one export."""
+def test_export_of_crawl_or_day_has_own_folder(stage: Stage) -> None:
+    """A crawl's records go to out/ID, a day's records to out/."""
     assert stage.run(f"export --crawl {RUN}") == 0
     for name, suffix in (("jsonl", "jsonl.gz"), ("parquet", "parquet")):
         file = f"pages/{name}/dt=2026-11-21/{RUN}/part-00-00000.{suffix}"
@@ -275,15 +262,14 @@ def test_export_of_a_crawl_and_of_a_day(stage: Stage) -> None:
     assert "no records, so no files in out" in stage.said
 
 
-def test_an_export_replaces_the_files_of_a_crawl_whose_id_is_its_name(stage: Stage) -> None:
-    """The crawl `default` has no runs: its id is its name, without a moment behind."""
+def test_export_replaces_files_of_crawl_without_runs(stage: Stage) -> None:
+    """The id of the crawl `default` equals its name, without a time."""
     stage.world.crawls["default"] = replace(stage.world.crawls[RUN], id="default", name="default")
     for _ in range(2):
         assert stage.run("export --crawl default --day 2026-11-21 --out again") == 0
 
 
-def test_an_export_does_not_replace_another_ones_files(stage: Stage) -> None:
-    """All crawls' records of a day are not those of one crawl."""
+def test_export_never_replaces_files_of_another_export(stage: Stage) -> None:
     assert stage.run("export --out first") == 2
     assert f"holds files of the crawl {RUN} already" in stage.noted
     stage.run("export --out all")

@@ -1,4 +1,4 @@
-"""The machine's real side, with the emulator, CDK and AWS played."""
+"""The real machine behind commands, with fakes of the emulator, CDK and AWS."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SETTINGS = Settings(
 
 @dataclass
 class Emulated:
-    """An emulator as far as commands look at it."""
+    """A fake emulator with the interface that commands use."""
 
     port: int = 4566
     keep: bool = True
@@ -67,7 +67,7 @@ class Emulated:
 
 @dataclass
 class Played:
-    """What runs on the machine, and what was done to it; `folder` is for locks."""
+    """State of the fake machine, and calls to it. `folder` holds locks."""
 
     folder: Path
     running: list[Emulated] = field(default_factory=list)
@@ -104,7 +104,7 @@ class Played:
 
 @pytest.fixture
 def played(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Played:
-    """Put a play in the place of the emulator."""
+    """Replace the emulator with a fake."""
     played = Played(tmp_path)
     monkeypatch.setattr(layout, "INSTANCES", tmp_path)
     for name in ("find", "find_all", "start"):
@@ -114,7 +114,7 @@ def played(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Played:
 
 
 class Client:
-    """A client of SQS and Lambda that knows four queues and one function."""
+    """A client of SQS and Lambda with four queues and one function."""
 
     def __init__(self, *, denied: bool = False) -> None:
         self.denied = denied
@@ -139,10 +139,10 @@ class Client:
 
 
 @pytest.mark.parametrize("denied", [False, True])
-def test_queues_and_variables_are_read_if_they_may_be(
+def test_queues_and_variables_are_empty_without_permission(
     monkeypatch: pytest.MonkeyPatch, denied: bool
 ) -> None:
-    """Both lanes are counted together; a role that may not look sees nothing, and no error."""
+    """Both lanes are counted together."""
     opened: list[str] = []
 
     @contextlib.contextmanager
@@ -169,18 +169,18 @@ def test_queues_and_variables_are_read_if_they_may_be(
         ([5001, 5002], True, [5001, 5002]),
     ],
 )
-def test_the_local_stack_is_a_kept_one(
+def test_local_stack_is_found_without_emulators_of_tests(
     played: Played, ports: list[int], kept: bool, expected: list[int]
 ) -> None:
-    """A test's own emulator is nobody else's stack; the usual port comes first."""
+    """The default port comes first."""
     played.running = [Emulated(port=port, keep=kept) for port in ports]
     found = ThisMachine().local()
     assert list(found) == expected
     assert all(found[port]["AWS_ENDPOINT_URL"].endswith(f":{port}") for port in expected)
 
 
-def test_stacks_that_were_stopped_are_found_by_their_state(played: Played) -> None:
-    """Used last comes first; one that runs, and one that has kept nothing, is none."""
+def test_stopped_stacks_are_found_by_saved_state(played: Played) -> None:
+    """The last used comes first. Running and empty stacks are left out."""
     for age, (port, parts) in enumerate(
         {5001: ["state/x"], 5002: ["state/x"], 5003: ["state/x", guard.NOTE], 5004: []}.items()
     ):
@@ -195,9 +195,7 @@ def test_stacks_that_were_stopped_are_found_by_their_state(played: Played) -> No
     assert ThisMachine().stopped() == [5002, 5001]
 
 
-def test_outputs_that_cannot_be_asked_for_say_what_to_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The words of the local stack, and the command that helps."""
-
+def test_unreadable_outputs_name_command_to_run(monkeypatch: pytest.MonkeyPatch) -> None:
     def describe(*_: object) -> None:
         raise LocalStackError("Cannot reach AWS")
 
@@ -227,10 +225,10 @@ def test_outputs_that_cannot_be_asked_for_say_what_to_run(monkeypatch: pytest.Mo
         ("DELETE_FAILED", False, "its removal failed"),
     ],
 )
-def test_a_status_is_told_as_it_is(
+def test_stack_status_is_reported(
     monkeypatch: pytest.MonkeyPatch, status: str, there: bool, said: str
 ) -> None:
-    """A stack that is being updated goes on being read; what cannot be read says why."""
+    """A stack that is being updated can be read. Otherwise the error has the reason."""
     found = deployed.Described(name="Mine", status=status, description="", outputs={"Bucket": "b"})
     monkeypatch.setattr(deployed, "describe", lambda *_: found)
     told: list[str] = []
@@ -245,8 +243,7 @@ def test_a_status_is_told_as_it_is(
 
 
 @pytest.mark.parametrize("ends_with", [guard.DOWN, guard.STARTER])
-def test_a_running_emulator_is_used_and_left(played: Played, ends_with: str) -> None:
-    """It is brought up to date with what every local stack has, and not stopped."""
+def test_running_emulator_is_updated_and_left_running(played: Played, ends_with: str) -> None:
     played.running = [Emulated(ends_with=ends_with, directory=played.folder)]
     said: list[str] = []
     with ThisMachine().standing(4566, said.append) as stood:
@@ -257,8 +254,8 @@ def test_a_running_emulator_is_used_and_left(played: Played, ends_with: str) -> 
 
 
 @pytest.mark.parametrize("fault", [False, True])
-def test_what_was_started_is_stopped(played: Played, fault: bool) -> None:
-    """Whether the block ends well or the deployment fails; its state is kept."""
+def test_started_emulator_is_stopped_and_state_kept(played: Played, fault: bool) -> None:
+    """This also holds if the deployment fails."""
     played.fault = fault
     ending = (
         pytest.raises(StackUnreachable, match="cdk deploy") if fault else contextlib.nullcontext()
@@ -269,10 +266,9 @@ def test_what_was_started_is_stopped(played: Played, fault: bool) -> None:
     assert [(one.keep, one.stopped) for one in played.started] == [(True, True)]
 
 
-def test_what_a_killed_emulator_held_is_told(
+def test_killed_emulator_is_reported_until_it_starts_again(
     played: Played, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """On its own until it is started again, and then before anything else."""
     told = lost.Lost(since_s=0)
 
     def restarted(**options: Any) -> Emulated:
@@ -290,10 +286,10 @@ def test_what_a_killed_emulator_held_is_told(
     assert "since 1970-01-01 00:00:00 UTC is lost" in told.told(4566)
 
 
-def test_deploying_to_an_emulator_of_ours_keeps_its_fingerprint(
+def test_deployment_to_own_emulator_keeps_fingerprint(
     played: Played, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is brought up to date with what was given on top; any other place is left to CDK."""
+    """CDK handles all other targets."""
     calls: list[tuple[str, Mapping[str, str], Mapping[str, str]]] = []
 
     def deploy(environment: Mapping[str, str], context: Mapping[str, str], **_: Any) -> Any:
@@ -323,8 +319,9 @@ def test_deploying_to_an_emulator_of_ours_keeps_its_fingerprint(
     ]
 
 
-def test_the_local_stack_goes_up_and_down(played: Played, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Up gives what every local stack has; down stops one emulator, or all."""
+def test_local_up_and_down_deploy_and_stop_emulators(
+    played: Played, monkeypatch: pytest.MonkeyPatch
+) -> None:
     stopped: list[int] = []
 
     def up(
@@ -355,9 +352,9 @@ def test_the_local_stack_goes_up_and_down(played: Played, monkeypatch: pytest.Mo
     assert stopped == [4566, 5001, 5001]
 
 
-def test_emulators_are_listed(played: Played, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A line each: where it listens, whether it answers, its log; and its stacks' APIs."""
-
+def test_local_emulators_are_listed_with_log_and_apis(
+    played: Played, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def described(_: Mapping[str, str]) -> list[deployed.Described]:
         api = {"ApiUrl": "http://127.0.0.1:4566/restapis/x/v1/_user_request_/"}
         parts = {"status": "CREATE_COMPLETE", "description": ""}
@@ -373,10 +370,10 @@ def test_emulators_are_listed(played: Played, monkeypatch: pytest.MonkeyPatch) -
     ]
 
 
-async def test_connecting_speaks_to_the_chosen_place_alone(
+async def test_connection_ignores_aws_variables_of_environment(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """What else the environment says of AWS would lead the clients elsewhere."""
+    """They could send clients to another place."""
     endpoint = {"AWS_ENDPOINT_URL": "http://127.0.0.1:4566", "AWS_REGION": "us-east-1"}
     environment = {**endpoint, "NO_PROXY": "127.0.0.1"}
     monkeypatch.setattr(os, "environ", {"AWS_PROFILE": "mine", "AWS_REGION": "eu", "HOME": "/h"})
@@ -406,10 +403,10 @@ SERVICES = ("dynamodb", "sqs", "s3", "events", "scheduler", "glue")
         ({"AWS_PROFILE": "mine", "AWS_REGION": "eu-central-1"}, "eu-central-1"),
     ],
 )
-async def test_every_client_has_the_region_that_is_named(
+async def test_every_client_uses_named_region(
     variables: Mapping[str, str], expected: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """With only the variables that README names: those of the data plane, CDK's, and the CLI's."""
+    """The README's variables are enough for the data plane, CDK and the CLI."""
     config = tmp_path / "config"
     config.write_text("[profile mine]\nregion = ap-south-1\n")
     for name in [name for name in os.environ if name.startswith("AWS_")]:
@@ -426,16 +423,15 @@ async def test_every_client_has_the_region_that_is_named(
     assert ThisMachine().region(os.environ) == expected
 
 
-def test_a_profile_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is an error of its own, not a missing region."""
+def test_missing_profile_has_own_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_CONFIG_FILE", os.devnull)
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", os.devnull)
     with pytest.raises(StackUnreachable, match=r"profile.*absent"):
         ThisMachine().region({"AWS_PROFILE": "absent"})
 
 
-def test_a_module_of_the_users_own_is_kept_with_the_stack(tmp_path: Path) -> None:
-    """What was deployed can be deployed again when the file is gone or says something else."""
+def test_custom_module_is_stored_with_stack(tmp_path: Path) -> None:
+    """A redeployment works after the file is deleted or changed."""
     module = tmp_path / "ext.py"
     module.write_text("def a(page, url): ...")
     folder = tmp_path / "instance"

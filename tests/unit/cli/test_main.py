@@ -1,4 +1,4 @@
-"""The console script: streams, signals and the real surroundings."""
+"""The console script: streams, signals and real surroundings."""
 
 from __future__ import annotations
 
@@ -12,46 +12,45 @@ import pytest
 
 from orbweaver.cli import main
 
-NOBODY = "http://127.0.0.1:1/"  # tcpmux: nothing listens there
+NOBODY = "http://127.0.0.1:1/"  # tcpmux: no server listens there
 
 
 @pytest.fixture(autouse=True)
 def signals() -> Iterator[None]:
-    """Put back what a polite kill does."""
+    """Restore the handler of SIGTERM."""
     before = signal.getsignal(signal.SIGTERM)
     yield
     signal.signal(signal.SIGTERM, before)
 
 
-def test_the_console_script_runs_a_command(capsys: pytest.CaptureFixture[str]) -> None:
-    """Words in, an exit code and lines out."""
+def test_console_script_runs_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert main.main(["url", "HTTP://EXAMPLE.com"]) == 0
     assert capsys.readouterr().out.startswith("http://example.com/\n")
 
 
 @pytest.mark.parametrize(("words", "code"), [(["--version"], 0), ([], 2), (["url", "x"], 2)])
-def test_exit_codes(words: list[str], code: int, capsys: pytest.CaptureFixture[str]) -> None:
-    """Asking for the version is no mistake, asking for nothing is one."""
+def test_exit_code_of_version_is_0_and_of_no_command_2(
+    words: list[str], code: int, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main.main(words) == code
     assert bool(capsys.readouterr().err) == bool(code)
 
 
-def test_robots_are_asked_over_the_guarded_web(capsys: pytest.CaptureFixture[str]) -> None:
-    """A server on this machine may be asked about, and one that is not there is an answer."""
+def test_robots_uses_guarded_web(capsys: pytest.CaptureFixture[str]) -> None:
+    """A server on this machine may be requested. An unreachable server is an answer."""
     assert main.main(["robots", NOBODY]) == 0
     assert "unreachable, so nothing is allowed" in capsys.readouterr().out
 
 
-def test_a_polite_kill_is_an_interrupt() -> None:
-    """SIGTERM unwinds like Ctrl-C, so that what was started is stopped."""
+def test_sigterm_unwinds_like_ctrl_c() -> None:
+    """The command then stops what it started."""
     main.main(["url", NOBODY])
     with pytest.raises(KeyboardInterrupt):
         os.kill(os.getpid(), signal.SIGTERM)
 
 
 @pytest.mark.parametrize("unbuffered", ["", "1"])
-def test_a_reader_that_has_seen_enough_is_no_error(unbuffered: str) -> None:
-    """`orbweaver … | head` ends without a word, as a program does that SIGPIPE has ended."""
+def test_closed_output_ends_quietly_like_sigpipe(unbuffered: str) -> None:
     reader, writer = os.pipe()
     os.close(reader)
     more = {"PYTHONUNBUFFERED": unbuffered}
@@ -89,8 +88,8 @@ sys.exit(main.main([]))
 """
 
 
-def test_a_command_in_the_background_of_a_script_heeds_sigterm() -> None:
-    """Such commands ignore Ctrl-C, as shells start them so, and unwind when they are killed."""
+def test_background_command_of_script_unwinds_on_sigterm() -> None:
+    """Shells start such commands with SIGINT ignored."""
     ended = subprocess.run(
         ["/bin/sh", "-c", 'trap "" INT; exec "$@"', "sh", sys.executable, "-c", BACKGROUND],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},

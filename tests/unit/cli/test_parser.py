@@ -1,4 +1,4 @@
-"""What is typed, and what is said to somebody who mistypes it."""
+"""Command line options, and errors for wrong ones."""
 
 from __future__ import annotations
 
@@ -13,20 +13,18 @@ from orbweaver.model.crawl_settings import Bodies, RenderMode, Scope
 URL = "http://example.com/"
 
 
-def test_crawl_is_polite_by_default() -> None:
-    """Options that are left out change nothing."""
+def test_crawl_without_options_has_polite_defaults() -> None:
     given = parse(["crawl", URL])
     assert given.seeds == [URL]
     assert (given.seeds, given.fail_above) == ([URL], None)
-    # What is not given is left to the plan, or to the definition of the crawl.
+    # An option that is not given is left to the plan or the definition.
     assert {
         part: value for part, value in crawl_options.given(given).items() if part != "seeds"
     } == {}
     assert (given.json, given.out, given.port, given.store) == (False, None, None, None)
 
 
-def test_every_option_of_a_crawl_becomes_its_part_of_the_plan() -> None:
-    """A line with every setting that has an option, each turned from its default."""
+def test_every_option_of_crawl_reaches_plan() -> None:
     line = [
         *("--name", "site", "--sitemap", URL, "--priority", "high", "--scope", "any"),
         *("--include", "/a", "--include", "/b", "--exclude", "/c", "--no-sitemaps"),
@@ -87,30 +85,27 @@ def test_every_option_of_a_crawl_becomes_its_part_of_the_plan() -> None:
     assert parts.keys() - {"seeds"} == {one.name for one in SETTINGS if one.option}
 
 
-def test_words_of_a_definition_can_be_turned_back() -> None:
-    """What a definition has turned on is turned off by an option that takes a word."""
+def test_option_word_turns_key_of_definition_off() -> None:
     line = ["crawl", URL, "--priority", "normal", "--noindex", "record", "--proxies", "yes"]
     parts = {"seeds": (URL,), "express": False, "noindex_skipped": False, "proxied": True}
     assert crawl_options.given(parse(line)) == parts
 
 
 def test_options_may_stand_anywhere() -> None:
-    """Before, between and behind the URLs; with a space or an equals sign."""
+    """Before, between and after URLs, with a space or an equals sign."""
     given = parse(["crawl", "--delay", "0", URL, "--max-pages=1,000", f"{URL}b", "--json"])
     assert given.seeds == [URL, f"{URL}b"]
     assert (given.delay, given.max_pages, given.json) == (0, 1_000, True)
 
 
-def test_a_crawl_may_begin_with_sitemaps() -> None:
-    """Sitemaps are given by an option, with seeds or without; they may be passed over, too."""
+def test_crawl_accepts_sitemaps_with_or_without_seeds() -> None:
     given = parse(["crawl", "--sitemap", URL, "--sitemap", f"{URL}b"])
     assert (given.seeds, given.sitemap, given.no_sitemaps) == ([], [URL, f"{URL}b"], False)
     given = parse(["start", "--no-sitemaps", URL])
     assert (given.seeds, given.sitemap, given.no_sitemaps) == ([URL], [], True)
 
 
-def test_words_behind_two_hyphens_are_no_options() -> None:
-    """A reference that begins with a hyphen can still be asked about."""
+def test_words_after_two_hyphens_are_no_options() -> None:
     assert parse(["url", "--base", URL, "--", "--x"]).reference == "--x"
 
 
@@ -174,16 +169,14 @@ def test_words_behind_two_hyphens_are_no_options() -> None:
         ),
     ],
 )
-def test_mistakes_are_named_and_mended(line: str, said: str) -> None:
-    """An error names the option, its value and the fix, and the nearest name."""
+def test_error_names_option_value_fix_and_nearest(line: str, said: str) -> None:
     with pytest.raises(UsageError) as caught:
         parse(line.split())
     assert said in str(caught.value)
 
 
 @pytest.mark.parametrize("line", ["--help", "--version", "crawl --help", "local up -h"])
-def test_help_is_no_mistake(line: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Asking for help or the version ends well, on the standard output."""
+def test_help_and_version_exit_with_0(line: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:
         parse(line.split())
     assert not caught.value.code
@@ -191,7 +184,7 @@ def test_help_is_no_mistake(line: str, capsys: pytest.CaptureFixture[str]) -> No
 
 
 def test_context_values_are_pairs() -> None:
-    """Short options may be joined to their value, as cdk has it."""
+    """As with cdk, a short option may be joined to its value."""
     given = parse(["deploy", "-cremoval=destroy", "-c", "contact=me", "--yes"])
     assert given.context == [("removal", "destroy"), ("contact", "me")]
     assert given.yes

@@ -1,4 +1,4 @@
-"""`query`: SQL over exports, and nothing but that."""
+"""`query`: SQL over exports."""
 
 from __future__ import annotations
 
@@ -31,14 +31,13 @@ if TYPE_CHECKING:
 # --- answers ------------------------------------------------------------------------------------
 
 
-def test_pages_are_asked_in_the_usual_folder(desk: Desk) -> None:
-    """Where `crawl` and `export` leave them."""
+def test_query_reads_default_folder(desk: Desk) -> None:
     rows = desk.rows("SELECT outcome, count(*) AS pages FROM pages GROUP BY outcome ORDER BY 1")
     assert rows == [{"outcome": "failed", "pages": 1}, {"outcome": "fetched", "pages": 2}]
 
 
-def test_every_type_comes_through(desk: Desk) -> None:
-    """Decimals by their digits, moments in UTC, lists, nothing; and the day as a text."""
+def test_every_type_is_returned(desk: Desk) -> None:
+    """Decimals keep their digits, times are in UTC, the day is text."""
     sql = "SELECT * FROM items_books_example_books WHERE dt = '2026-11-21' ORDER BY title"
     assert desk.rows(sql) == [
         {
@@ -56,8 +55,7 @@ def test_every_type_comes_through(desk: Desk) -> None:
     ]
 
 
-def test_csv_is_exact(desk: Desk) -> None:
-    """As a reader of CSV takes it back, with whatever a page may have said."""
+def test_csv_is_exact_for_any_content(desk: Desk) -> None:
     title = 'a, "b"\n\x1b[31mc'
     put(desk.folder / "other", made([(BOOKS, [book(title, "1")])]))
     sql = (
@@ -70,8 +68,7 @@ def test_csv_is_exact(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("form", ["csv", "json"])
-def test_exact_forms_cannot_steer_a_terminal(desk: Desk, form: str) -> None:
-    """On a terminal control characters are written out; quotes and lines stay as CSV has them."""
+def test_csv_on_terminal_escapes_control_characters(desk: Desk, form: str) -> None:
     desk.out = Terminal()
     assert desk.run(f"query \"SELECT 'a,\x1b[2J\x7f\nb' AS t\" --format {form}") == 0
     assert (
@@ -83,8 +80,7 @@ def test_exact_forms_cannot_steer_a_terminal(desk: Desk, form: str) -> None:
     )
 
 
-def test_a_table_cannot_steer_a_terminal(desk: Desk) -> None:
-    """What came from the web is cleaned and cut; numbers stand right."""
+def test_table_on_terminal_is_cleaned_and_truncated(desk: Desk) -> None:
     put(desk.folder / "other", made([(PAGES, [page("a", title="x\x1b[31m" * 99, bytes=7)])]))
     assert desk.run("query 'SELECT title, bytes FROM pages' --from other") == 0
     head, row = desk.said.splitlines()
@@ -96,8 +92,8 @@ def test_a_table_cannot_steer_a_terminal(desk: Desk) -> None:
     assert desk.noted == "1 row\n"
 
 
-def test_a_table_is_cut_and_says_so(desk: Desk) -> None:
-    """After a hundred rows, or as many as are wanted."""
+def test_table_is_truncated_after_limit_and_says_so(desk: Desk) -> None:
+    """The default limit is 100 rows."""
     assert desk.run("query 'SELECT * FROM range(101) t(n)'") == 0
     assert len(desk.said.splitlines()) == 101
     assert desk.noted == "the first 100 rows; --limit shows more\n"
@@ -107,8 +103,8 @@ def test_a_table_is_cut_and_says_so(desk: Desk) -> None:
     assert len(desk.rows("SELECT * FROM range(2500) t(n)", "--limit 2")) == 2
 
 
-def test_values_are_spelled_one_way(desk: Desk) -> None:
-    """Also those that JSON has no word for, and columns of one name."""
+def test_values_without_json_form_have_one_spelling(desk: Desk) -> None:
+    """Columns of one name are included."""
     sql = """SELECT 1 AS a, 2 AS a, 'NaN'::DOUBLE AS n, TIMESTAMP '2026-01-02 03:04:05.000006' AS m,
              '\\xAB'::BLOB AS b, {'x': 1.5} AS s, TIMESTAMPTZ '2026-01-02 03:04:05.5+02' AS z,
              INTERVAL '1' DAY AS i"""
@@ -126,8 +122,8 @@ def test_values_are_spelled_one_way(desk: Desk) -> None:
     ]
 
 
-def test_sql_may_come_from_the_input(desk: Desk) -> None:
-    """Which is how a query that begins with a comment gets there."""
+def test_sql_is_read_from_standard_input(desk: Desk) -> None:
+    """A query that starts with a comment needs this."""
     around = desk.surroundings()
     object.__setattr__(
         around, "stdin", io.StringIO("-- how many\nSELECT count(*) AS n FROM pages;")
@@ -139,8 +135,7 @@ def test_sql_may_come_from_the_input(desk: Desk) -> None:
 # --- tables -------------------------------------------------------------------------------------
 
 
-def test_tables_of_every_deployment_are_there_without_rows(desk: Desk) -> None:
-    """With their columns, and the day."""
+def test_tables_without_exports_are_empty_with_columns(desk: Desk) -> None:
     for table in TABLES:
         if table.name in ("texts", "invalid_items"):
             assert desk.rows(f"TABLE {table.name}") == []
@@ -148,8 +143,7 @@ def test_tables_of_every_deployment_are_there_without_rows(desk: Desk) -> None:
             assert names == [*(column.name for column in table.columns), "dt"]
 
 
-def test_all_tables_are_listed(desk: Desk) -> None:
-    """With their rows, and the queries that are there already."""
+def test_list_shows_tables_with_rows_and_saved_queries(desk: Desk) -> None:
     assert desk.run("query --list") == 0
     lines = desk.said.splitlines()
     assert any(line.split()[:2] == ["pages", "3"] for line in lines)
@@ -163,8 +157,8 @@ def test_all_tables_are_listed(desk: Desk) -> None:
     assert {row["name"] for row in desk.rows("SHOW TABLES")} >= {"pages", "changes"}
 
 
-def test_a_folder_of_exports_is_asked_as_one(desk: Desk) -> None:
-    """And a crawl's day once, from the export that was made last."""
+def test_folder_of_exports_is_read_as_one_table(desk: Desk) -> None:
+    """A crawl's day counts once, from the newest export."""
     again = [page("", title="new"), page("z", title="new")]
     put(desk.folder / "out" / "again", made([(PAGES, again)], of_day=True))
     for place, name in enumerate((CRAWL, "again")):
@@ -182,8 +176,8 @@ def test_a_folder_of_exports_is_asked_as_one(desk: Desk) -> None:
     assert desk.rows("SELECT count(*) AS n FROM pages", "--day 2026-11-22") == [{"n": 1}]
 
 
-def test_columns_that_came_later_are_empty_before(desk: Desk) -> None:
-    """A rule may change from run to run, types and all."""
+def test_column_of_later_export_is_null_in_earlier_ones(desk: Desk) -> None:
+    """A rule and its types may change between runs."""
     changed = item_table(
         "books.example",
         "books",
@@ -199,15 +193,13 @@ def test_columns_that_came_later_are_empty_before(desk: Desk) -> None:
     ]
 
 
-def test_folders_that_look_like_columns_mean_nothing(desk: Desk) -> None:
-    """Not even where a person has called one so."""
+def test_folder_named_like_partition_adds_no_column(desk: Desk) -> None:
     put(desk.folder / "dt=yesterday" / "title=x", made(USUAL))
     rows = desk.rows("SELECT DISTINCT dt, crawl FROM pages", "--from dt=yesterday/title=x")
     assert rows == [{"dt": DAY, "crawl": CRAWL}]
 
 
-def test_a_quote_in_a_path_is_a_quote(desk: Desk) -> None:
-    """Paths are somebody's, too."""
+def test_quote_in_path_is_escaped(desk: Desk) -> None:
     put(desk.folder / "it's", made(USUAL))
     assert desk.run("""query "SELECT 1 FROM pages" --from "it's" """) == 0
 
@@ -216,8 +208,7 @@ def test_a_quote_in_a_path_is_a_quote(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(saved()))
-def test_saved_queries_run(desk: Desk, name: str) -> None:
-    """On what was exported today, whichever day that is, and on nothing."""
+def test_saved_queries_run_on_exports_of_any_day(desk: Desk, name: str) -> None:
     [(today,)] = duckdb.execute("SELECT CAST(current_date AS VARCHAR)").fetchall()
     put(desk.folder / "today", made(USUAL, day=today))
     assert desk.run(f"query --saved {name} --from today --format json") == 0
@@ -227,8 +218,8 @@ def test_saved_queries_run(desk: Desk, name: str) -> None:
     assert desk.objects() == []
 
 
-def test_saved_queries_say_what_they_ask() -> None:
-    """Each in its first line, which is a comment for both engines."""
+def test_saved_query_has_description_in_first_line() -> None:
+    """The line is a comment for both engines."""
     assert saved().keys() == {"outcomes", "hosts", "changes", "requests"}
     for query in saved().values():
         assert query.sql.startswith(f"-- {query.title}\nSELECT")
@@ -238,8 +229,7 @@ def test_saved_queries_say_what_they_ask() -> None:
 # --- a stack's exports --------------------------------------------------------------------------
 
 
-def test_a_stack_is_asked_by_fetching_what_is_asked_for(desk: Desk) -> None:
-    """The files of the tables in question, and no others."""
+def test_query_of_stack_fetches_files_of_named_tables(desk: Desk) -> None:
     put_into(desk.world, made(USUAL, of_day=True))
     desk.world.files = {
         key: body for key, body in desk.world.files.items() if "/changes/parquet/" not in key
@@ -251,8 +241,8 @@ def test_a_stack_is_asked_by_fetching_what_is_asked_for(desk: Desk) -> None:
     assert "items_books_example_books" in desk.said
 
 
-def test_a_stack_without_exports_says_so(desk: Desk) -> None:
-    """Of the day in question, if there is one; the way there is does not end here again."""
+def test_stack_without_exports_names_command(desk: Desk) -> None:
+    """It names the day if there is one."""
     refused = desk.refused("SELECT 1", "--target local")
     assert "no exports yet" in refused
     assert "`orbweaver query` without --target queries them" in refused
@@ -261,8 +251,8 @@ def test_a_stack_without_exports_says_so(desk: Desk) -> None:
     assert desk.rows("SELECT 1 AS n FROM pages LIMIT 1", f"--target local --day {DAY}")
 
 
-def test_a_changed_file_of_a_stack_is_an_error(desk: Desk) -> None:
-    """It is checked by its SHA-256."""
+def test_changed_file_of_stack_is_an_error(desk: Desk) -> None:
+    """Its SHA-256 differs."""
     put_into(desk.world, made(USUAL))
     for key in desk.world.files:
         if "/pages/parquet/" in key:
@@ -270,22 +260,24 @@ def test_a_changed_file_of_a_stack_is_an_error(desk: Desk) -> None:
     assert "being exported anew" in desk.refused("SELECT 1 FROM pages", "--target local")
 
 
-def test_too_much_is_not_fetched(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    """For that there is Athena."""
+def test_query_of_too_many_bytes_fetches_nothing(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Athena handles larger queries."""
     monkeypatch.setattr("orbweaver.cli.query.tables.FETCH_BYTES_MAX", 10)
     put_into(desk.world, made(USUAL))
     assert "use Athena" in desk.refused("SELECT 1 FROM pages", "--target local")
 
 
 def test_json_is_ascii(desk: Desk) -> None:
-    """So that no character of a page reaches a terminal raw."""
+    """No character of a page reaches a terminal unescaped."""
     assert desk.run("query \"SELECT 'ü\x1b' AS t\" --format json") == 0
     assert json.loads(desk.said) == {"t": "ü\x1b"}
     assert desk.said.isascii()
 
 
-def test_memory_is_bounded(desk: Desk) -> None:
-    """What does not fit goes to a folder, which goes with the query."""
+def test_memory_is_bounded_by_spilling_to_folder(desk: Desk) -> None:
+    """The folder is deleted after the query."""
     sql = "SELECT current_setting('memory_limit') AS m, current_setting('temp_directory') AS t"
     [found] = desk.rows(sql)
     assert found["m"] == "953.6 MiB"
@@ -295,8 +287,9 @@ def test_memory_is_bounded(desk: Desk) -> None:
 # --- interrupted --------------------------------------------------------------------------------
 
 
-def test_an_interrupted_query_ends_quietly(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ctrl-C before DuckDB is at work: one word, no traceback, the exit code of an interrupt."""
+def test_interrupt_before_query_ends_without_traceback(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
     interruptible, interrupted = duck._interruptible, threading.Event()
 
     def too_soon(pool: Any, connection: Any, act: Callable[[], Any]) -> Any:
@@ -322,11 +315,8 @@ def test_an_interrupted_query_ends_quietly(desk: Desk, monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize("breaks", [False, True])
-def test_an_interrupt_while_work_is_handed_over_ends_the_work(breaks: bool) -> None:
-    """Ctrl-C that comes when the thread has the work and its caller has no future of it yet.
-
-    It may break a lock of the pool's on its way.
-    """
+def test_interrupt_during_handover_cancels_work(breaks: bool) -> None:
+    """The thread has the work, the caller has no future yet. It may break a lock of the pool."""
     interrupted = threading.Event()
     handed_over: list[Any] = []
 

@@ -1,4 +1,4 @@
-"""`query`: what it refuses, and what it says of mistakes."""
+"""`query`: refused statements and error texts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from orbweaver.cli.main import run
 from tests.unit.cli.conftest import USAGE, Desk
 from tests.unit.cli.exports import CRAWL, USUAL, made, put
 
-# --- what a query may not -----------------------------------------------------------------------
+# --- refused statements -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -25,8 +25,7 @@ from tests.unit.cli.exports import CRAWL, USUAL, made, put
         "SELECT * FROM read_parquet('s3://bucket/a.parquet')",
     ],
 )
-def test_a_query_reads_no_files_and_no_network(desk: Desk, sql: str) -> None:
-    """But those of the tables that it names."""
+def test_query_reads_no_other_files_and_no_network(desk: Desk, sql: str) -> None:
     said = desk.refused(sql)
     assert "a query can read tables" in said or "there is no table '/etc/hostname'" in said
 
@@ -51,8 +50,7 @@ def test_a_query_reads_no_files_and_no_network(desk: Desk, sql: str) -> None:
         ("-- nothing", "none"),
     ],
 )
-def test_a_query_is_one_statement_that_reads(desk: Desk, sql: str, kind: str) -> None:
-    """Of whichever kind another one is, it is not carried out."""
+def test_query_is_one_reading_statement(desk: Desk, sql: str, kind: str) -> None:
     around = desk.surroundings()
     object.__setattr__(around, "stdin", io.StringIO(sql))
     assert run(["query", "-"], around) == USAGE
@@ -60,25 +58,23 @@ def test_a_query_is_one_statement_that_reads(desk: Desk, sql: str, kind: str) ->
     assert sorted(path.name for path in desk.folder.iterdir()) == ["out"]
 
 
-def test_settings_cannot_be_reached_from_a_select(desk: Desk) -> None:
-    """Where one is a function, the configuration is locked."""
+def test_settings_cannot_be_changed_by_a_select(desk: Desk) -> None:
     said = desk.refused("SELECT * FROM enable_logging(storage = 'file', storage_path = 'x')")
     assert "locked" in said
 
 
-def test_variables_of_the_program_are_no_tables(desk: Desk) -> None:
-    """DuckDB would look for one in Python."""
+def test_python_variables_are_no_tables(desk: Desk) -> None:
+    """DuckDB would read a data frame of that name."""
     assert "there is no table 'sheets'" in desk.refused("SELECT * FROM sheets")
 
 
-def test_memory_is_bounded(desk: Desk) -> None:
-    """What is too large is refused, and not somebody's machine brought down."""
+def test_query_over_memory_limit_is_refused(desk: Desk) -> None:
     desk.folder.joinpath("x").mkdir()
     said = desk.refused("SELECT length(string_agg(repeat('x', 1000000), '')) FROM range(3000)")
     assert "memory" in said.lower()
 
 
-# --- what is said of mistakes -------------------------------------------------------------------
+# --- errors -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -98,28 +94,24 @@ def test_memory_is_bounded(desk: Desk) -> None:
         ("query \"SELECT CAST('x' AS bigint) FROM pages\"", "Could not convert string"),
     ],
 )
-def test_mistakes_are_explained(desk: Desk, line: str, said: str) -> None:
-    """In words, on the standard error, with exit code 2."""
+def test_error_of_query_is_explained_with_exit_code_2(desk: Desk, line: str, said: str) -> None:
     assert desk.run(line) == USAGE
     assert said in desk.noted
     assert "Traceback" not in desk.noted
 
 
-def test_what_a_mistake_quotes_cannot_steer_a_terminal(desk: Desk) -> None:
-    """A query may have been copied from somewhere."""
+def test_error_with_quoted_query_is_cleaned(desk: Desk) -> None:
     assert "\x1b" not in desk.refused('SELECT * FROM "a\x1b[31mb"')
     assert "\x1b" not in desk.refused("SELECT '\x1b[31m' nope nope")
 
 
-def test_exports_without_parquet_cannot_be_asked(desk: Desk) -> None:
-    """The error says what to do."""
+def test_exports_without_parquet_are_refused_with_fix(desk: Desk) -> None:
     put(desk.folder / "lines", made(USUAL, names=("jsonl",)))
     assert "export with --format parquet" in desk.refused("SELECT 1", "--from lines")
 
 
 @pytest.mark.parametrize("harm", ["cut", "gone"])
-def test_a_file_that_is_not_the_exported_one_is_an_error(desk: Desk, harm: str) -> None:
-    """Rather than an answer that is a little wrong."""
+def test_changed_export_file_is_an_error(desk: Desk, harm: str) -> None:
     [file] = (desk.folder / "out" / CRAWL / "pages").rglob("*.parquet")
     if harm == "cut":
         file.write_bytes(file.read_bytes()[:-1])
@@ -128,7 +120,7 @@ def test_a_file_that_is_not_the_exported_one_is_an_error(desk: Desk, harm: str) 
     assert "is not the file that was exported" in desk.refused("SELECT 1 FROM pages")
 
 
-def test_what_is_no_manifest_is_passed_over(desk: Desk) -> None:
-    """Another version's, for one."""
+def test_unreadable_manifest_is_skipped(desk: Desk) -> None:
+    """Another version may have written it."""
     (desk.folder / "out" / CRAWL / "manifests" / "dt=2026-11-20.json").write_text("{}")
     assert desk.rows("SELECT count(*) AS n FROM pages") == [{"n": 3}]

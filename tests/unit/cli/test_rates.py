@@ -1,4 +1,4 @@
-"""How fast URLs come to an outcome, and the picture of it."""
+"""Rates of outcomes over time, and their sparkline."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ START_MS = 1_795_251_600_000
 
 
 def seen(*readings: tuple[float, int]) -> Rates:
-    """Have a history see readings: seconds after the start, and how many had ended."""
+    """Make a history of readings: seconds after the start, and ended URLs."""
     history, rates = RateHistory(), Rates(now=0, mean=0, peak=0)
     for after_s, done in readings:
         after_ms = round(after_s * 1000)
@@ -23,24 +23,24 @@ def seen(*readings: tuple[float, int]) -> Rates:
     ("readings", "now", "mean", "peak"),
     [
         ([(0, 0)], 0, 0, 0),
-        ([(10, 50)], 5, 5, 5),  # a single reading knows the whole time
-        ([(30, 0), (40, 50)], 5, 1.25, 5),  # nobody worked before
+        ([(10, 50)], 5, 5, 5),  # a single reading covers the whole run
+        ([(30, 0), (40, 50)], 5, 1.25, 5),  # no process worked before
         ([(s, 2 * s) for s in range(31)], 2, 2, 2),
         ([*((s, 10 * s) for s in range(21)), (60, 200), (70, 200)], 0, 200 / 70, 10),
         ([(10, 50), (5, 60)], 12, 12, 12),  # the clock was set back
-        ([(10, 50), (11, 40)], 0, 40 / 11, 5),  # nothing is ever undone
+        ([(10, 50), (11, 40)], 0, 40 / 11, 5),  # counts never fall
     ],
 )
-def test_rates_of_readings(
+def test_rates_have_now_mean_and_peak(
     readings: list[tuple[float, int]], now: float, mean: float, peak: float
 ) -> None:
-    """Now is of the last ten seconds, the mean of the whole run, the peak of the best bar."""
+    """Now covers the last ten seconds, the mean the whole run, the peak the best bar."""
     rates = seen(*readings)
     assert (rates.now, rates.mean, rates.peak) == pytest.approx((now, mean, peak))
 
 
-def test_bars_are_of_the_clock_and_leave_gaps() -> None:
-    """Five seconds each; what nobody watched is unknown, and what came then is in no bar."""
+def test_bars_follow_clock_and_leave_gaps() -> None:
+    """A bar covers five seconds. Time without readings is unknown."""
     rates = seen((0, 0), (2, 4), (7, 14), (11, 22), (60, 500), (66, 500), (70, 504))
     assert rates.bars[0] == pytest.approx(2)
     assert rates.bars[1:-1] == (None,) * 11
@@ -48,14 +48,12 @@ def test_bars_are_of_the_clock_and_leave_gaps() -> None:
 
 
 @pytest.mark.parametrize(("gap_ms", "bars"), [(GAP_MS, (2, 2, 2)), (GAP_MS + 1, (2, None, None))])
-def test_only_a_gap_has_no_bars(gap_ms: int, bars: tuple[float | None, ...]) -> None:
-    """Between readings that are no further apart than a gap, bars are known."""
+def test_readings_closer_than_a_gap_have_bars(gap_ms: int, bars: tuple[float | None, ...]) -> None:
     rates = seen((0, 0), (5, 10), (10, 20), (10 + gap_ms / 1000, 20 + 2 * gap_ms // 1000))
     assert rates.bars == pytest.approx(bars)
 
 
-def test_bars_are_bounded() -> None:
-    """A night of sleep, or a year, costs no more than the longest picture."""
+def test_bars_are_bounded_after_long_pause() -> None:
     rates = seen((0, 0), (5, 1), (10, 2), (10_000_000, 3), (10_000_005, 4), (10_000_010, 5))
     assert len(rates.bars) == BARS_MAX
     assert rates.bars[-1] == pytest.approx(0.2)
@@ -76,6 +74,7 @@ def test_bars_are_bounded() -> None:
         ([1, 2], -3, 0, []),
     ],
 )
-def test_sparkline(numbers: list[float | None], columns: int, lines: int, drawn: list[str]) -> None:
-    """Zero is the lowest bar, more stands above it, and what is unknown is a dot."""
+def test_sparkline_shows_zero_as_lowest_bar_and_unknown_as_dot(
+    numbers: list[float | None], columns: int, lines: int, drawn: list[str]
+) -> None:
     assert sparkline(numbers, columns, lines) == drawn

@@ -1,4 +1,4 @@
-"""What is said once a crawl has ended."""
+"""The summary of an ended crawl."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ ENDED = {"claimed": 3, "fetched": 3, "fetched.ok": 3}
 CUT = {"incomplete.text": 1, "incomplete.links": 2, "incomplete.pages": 2}
 
 
-def test_a_crawl_that_its_first_page_ends_says_so() -> None:
-    """With what to do on a site of one's own; links of further pages are no reason for it."""
+def test_crawl_ended_by_first_page_explains_it() -> None:
+    """It gives advice for one's own site. Omitted links of later pages are no reason."""
     counts = {"claimed": 1, "fetched": 1, "fetched.ok": 1, "refused.seed_nofollow": 14}
     lines = crawl_summary.lines(view_of(counts, state=State.FINISHED))
     (line,) = (line for line in lines if line.startswith("nofollow"))
@@ -22,8 +22,7 @@ def test_a_crawl_that_its_first_page_ends_says_so() -> None:
     assert not any(line.startswith("nofollow") for line in crawl_summary.lines(usual))
 
 
-def test_numbers_of_pages_stand_below_one_another() -> None:
-    """Outcomes are a table with the numbers on the right of their column."""
+def test_numbers_of_outcomes_are_right_aligned() -> None:
     counts = {"fetched": 1_233, "fetched.ok": 1_233, "failed": 1, "failed.timeout": 1}
     assert crawl_summary.outcomes(view_of(counts, state=State.FINISHED)) == [
         "outcome  pages  reasons",
@@ -33,7 +32,7 @@ def test_numbers_of_pages_stand_below_one_another() -> None:
 
 
 def test_summary_of_page_limit_lists_counted_urls() -> None:
-    """URLs that robots.txt or a rule refuses are done, and do not count."""
+    """URLs that robots.txt or a rule refuses do not count."""
     total = {"claimed": 62, "unspent": 2, "fetched": 57, "redirected": 3, "skipped": 2}
     view = view_of(total, state=State.FINISHED, stop=Stop.MAX_PAGES)
     (line,) = (line for line in crawl_summary.lines(view) if line.startswith("limit"))
@@ -43,8 +42,7 @@ def test_summary_of_page_limit_lists_counted_urls() -> None:
     )
 
 
-def test_pages_that_are_cut_are_summed_up() -> None:
-    """How many, by part, and where to read more; nothing of a crawl whose pages are whole."""
+def test_truncated_pages_are_summarized_by_part() -> None:
     view = view_of({**ENDED, **CUT}, state=State.FINISHED)
     (line,) = (line for line in crawl_summary.lines(view) if line.startswith("cut"))
     assert line == (
@@ -55,8 +53,7 @@ def test_pages_that_are_cut_are_summed_up() -> None:
     assert not any(line.startswith("cut") for line in crawl_summary.lines(whole))
 
 
-def test_machines_are_told_what_is_cut() -> None:
-    """By part, and in all."""
+def test_json_counts_truncated_pages_by_part() -> None:
     view = view_of({**ENDED, **CUT}, state=State.FINISHED)
     assert as_json(view)["incomplete"] == {"links": 2, "pages": 2, "text": 1}
     assert crawl_summary.result(view, None, 0)["incomplete"]["pages"] == 2

@@ -1,4 +1,4 @@
-"""`schedule put`, `list` and `remove`, from the command line to what is kept."""
+"""`schedule put`, `list` and `remove`."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ often        every 6h          UTC            2026-11-21 15:00 UTC
 
 @pytest.fixture
 def stage(tmp_path: Path) -> Stage:
-    """Give a machine on which a stack runs."""
+    """Return a machine with a running stack."""
     made = Stage(folder=tmp_path)
     made.machine.up_already = True
     return made
@@ -53,8 +53,8 @@ def put(stage: Stage, text: str) -> int:
     return stage.run("schedule put --config crawl.toml")
 
 
-def test_a_crawl_is_put_listed_and_removed(stage: Stage) -> None:
-    """The next times are on the clocks that count; nothing is started."""
+def test_schedule_is_put_listed_and_removed(stage: Stage) -> None:
+    """Times are local to its zone. No crawl starts."""
     assert put(stage, CRON) == 0
     assert stage.said == SAID_CRON
     assert "`orbweaver schedule remove example.com` removes it" in stage.noted
@@ -71,16 +71,14 @@ def test_a_crawl_is_put_listed_and_removed(stage: Stage) -> None:
     assert stage.world.crawls == {}
 
 
-def test_a_store_says_what_fires_its_schedules(stage: Stage) -> None:
-    """A person who puts a crawl on the schedule of a store is told to serve it."""
+def test_schedule_of_store_names_serve_command(stage: Stage) -> None:
     stage.make_store()
     assert put(stage, RATE) == 0
     assert "it fires only while `orbweaver serve` runs" in stage.noted
     assert not stage.world.schedules
 
 
-def test_a_schedule_is_paused_and_resumed(stage: Stage) -> None:
-    """It is listed as paused, and then with its next time again."""
+def test_schedule_is_paused_and_resumed(stage: Stage) -> None:
     assert put(stage, RATE) == 0
     assert stage.run("schedule pause often") == 0
     assert stage.said == "often is paused\n"
@@ -94,8 +92,7 @@ def test_a_schedule_is_paused_and_resumed(stage: Stage) -> None:
     assert "there is no schedule 'nobody'" in stage.noted
 
 
-def test_programs_are_told_the_same(stage: Stage) -> None:
-    """An object a line, in UTC, without what headers hold."""
+def test_schedule_as_json_is_in_utc_without_header_values(stage: Stage) -> None:
     (stage.folder / "crawl.toml").write_text(CRON)
     assert stage.run("schedule put --config crawl.toml --json") == 0
     (told,) = stage.objects()
@@ -117,8 +114,8 @@ def test_programs_are_told_the_same(stage: Stage) -> None:
     assert stage.said == ""
 
 
-def test_seeds_of_a_file_go_into_the_schedule(stage: Stage) -> None:
-    """Nobody can read the file when the schedule fires."""
+def test_seeds_of_file_are_stored_in_schedule(stage: Stage) -> None:
+    """The file is not available when the schedule fires."""
     (stage.folder / "seeds.txt").write_text(f"{SITE}/1\n{SITE}/2\n")
     assert put(stage, 'seeds_file = "seeds.txt"\n[schedule]\nevery = "1d"\n') == 0
     definition = json.loads(stage.world.schedules["example.com"].told)["definition"]
@@ -135,15 +132,14 @@ def test_seeds_of_a_file_go_into_the_schedule(stage: Stage) -> None:
         (RATE + '[notify]\nwebhook = "https://a.example/"', "-c webhook_secret=generate"),
     ],
 )
-def test_what_cannot_recur_is_refused(stage: Stage, text: str, said: str) -> None:
-    """Exit code 2, and nothing is put."""
+def test_plan_that_cannot_recur_exits_with_2(stage: Stage, text: str, said: str) -> None:
     assert put(stage, text) == 2
     assert said in stage.noted
     assert stage.world.schedules == {}
 
 
-def test_a_stack_says_by_its_outputs_that_it_signs(stage: Stage) -> None:
-    """Whoever may not look at its functions may start crawls with webhooks all the same."""
+def test_stack_outputs_show_that_it_signs_webhooks(stage: Stage) -> None:
+    """A user without permission to read the functions may start crawls with webhooks."""
     stage.machine.deployed = {**OUTPUTS, "WebhookSecret": "arn:of:it"}
     assert put(stage, RATE + '[notify]\nwebhook = "https://a.example/secret"') == 0
     assert "secret" not in stage.said + stage.noted
@@ -160,15 +156,12 @@ def test_a_stack_says_by_its_outputs_that_it_signs(stage: Stage) -> None:
         ("schedule list", 0, "there are no schedules: `orbweaver schedule put --config FILE`"),
     ],
 )
-def test_mistakes_are_answered(stage: Stage, line: str, code: int, said: str) -> None:
-    """Each with what would have fitted."""
+def test_errors_name_fix(stage: Stage, line: str, code: int, said: str) -> None:
     assert stage.run(line) == code
     assert said in stage.noted
 
 
-def test_a_stack_that_does_not_answer_is_said(stage: Stage) -> None:
-    """As with every other command."""
-
+def test_unreachable_stack_is_reported(stage: Stage) -> None:
     def fault(effect: str) -> None:
         if effect.startswith("schedules."):
             raise Transient("throttled")
@@ -178,8 +171,7 @@ def test_a_stack_that_does_not_answer_is_said(stage: Stage) -> None:
     assert "cannot reach the stack: throttled" in stage.noted
 
 
-def test_start_says_how_it_would_recur(stage: Stage) -> None:
-    """One run begins, and the hint names the file."""
+def test_start_of_recurring_definition_runs_once_with_hint(stage: Stage) -> None:
     (stage.folder / "crawl.toml").write_text(RATE)
     assert stage.run("start --config crawl.toml") == 0
     assert "to repeat it on a schedule: orbweaver schedule put --config crawl.toml" in stage.noted
@@ -187,8 +179,7 @@ def test_start_says_how_it_would_recur(stage: Stage) -> None:
     assert stage.world.schedules == {}
 
 
-def test_check_says_when_and_who_is_told(stage: Stage) -> None:
-    """Of the webhook no more than its host."""
+def test_check_shows_times_and_host_of_webhook(stage: Stage) -> None:
     (stage.folder / "crawl.toml").write_text(
         CRON + '[notify]\nwebhook = "https://a.example/secret?t=1"\n'
     )

@@ -1,4 +1,4 @@
-"""The live screen: exact pictures, and what is true of every one."""
+"""The live screen: exact pictures, and properties of all pictures."""
 
 from __future__ import annotations
 
@@ -74,15 +74,13 @@ def picture(view: View, columns: int, lines: int | None, footer: str = "") -> st
 # --- exact pictures -----------------------------------------------------------------------------
 
 
-def test_the_guide_shows_the_screen() -> None:
-    """The example in the guide is what a terminal of 80 by 24 shows."""
+def test_guide_shows_screen_of_80_by_24() -> None:
     drawn = picture(example(**BUDGETS), 80, 24, FOOTER)
     assert len(drawn.splitlines()) <= 24
     assert f"```text\n{drawn}```" in GUIDE.read_text()
 
 
-def test_the_guide_lists_what_machines_get() -> None:
-    """Every field, and every field of a host and of a budget."""
+def test_guide_lists_fields_of_json() -> None:
     listed = GUIDE.read_text().partition("crawl, name, state, stop ")[2].partition("```")[0]
     body = as_json(example(**BUDGETS))
     names = {*body, *body["hosts"][0], *body["budgets"][0], *body["queue"], *body["rate"]}
@@ -90,28 +88,26 @@ def test_the_guide_lists_what_machines_get() -> None:
     assert names <= known
 
 
-def test_what_is_important_is_left_on_a_small_terminal() -> None:
-    """Ten lines hold what is done, what is left, how fast, and where it goes wrong."""
+def test_small_terminal_keeps_important_lines() -> None:
+    """Ten lines show progress, rest, rate and failures."""
     assert picture(example(**BUDGETS), 80, 10, FOOTER) == SMALL
     larger = picture(example(**BUDGETS), 80, 20, FOOTER)
     assert FOOTER in larger
     assert "scope host" not in larger
 
 
-def test_a_crawl_that_has_just_begun() -> None:
-    """Nothing is known yet, and that is said."""
+def test_new_crawl_shows_unknown_values() -> None:
     assert picture(view_of({}, depths=None), 80, 24, FOOTER) == NEW
 
 
-def test_a_paused_crawl_of_a_stack_out_of_reach() -> None:
-    """How old the numbers are and what helps come before anything else."""
+def test_unreachable_stack_shows_age_of_numbers_first() -> None:
     view = replace(example(state=State.PAUSED, depths=Depths(dead=3)), age_ms=12_000)
     assert picture(view, 80, 7, FOOTER) == PAUSED
     assert picture(view, 80, 2, FOOTER).splitlines() == PAUSED.splitlines()[:2]
 
 
-def test_a_wide_terminal_shows_all_of_it() -> None:
-    """High bars, whole names, no broken lines; and never wider than an eye can follow."""
+def test_wide_terminal_shows_high_bars_and_whole_names() -> None:
+    """The screen has a greatest width."""
     drawn = picture(example(**BUDGETS), 300, 60, FOOTER)
     assert "http://old.example:8080    12" in drawn
     assert "one every 1 s; new links make it longer\n" in drawn
@@ -120,8 +116,7 @@ def test_a_wide_terminal_shows_all_of_it() -> None:
     assert len(bars) == 3
 
 
-def test_an_ended_crawl() -> None:
-    """No bars and no guess: from start to end."""
+def test_ended_crawl_shows_times_and_no_forecast() -> None:
     ended = {"state": State.FINISHED, "stop": Stop.CANCELLED, "finished_at_ms": NOW_MS + 240_000}
     drawn = picture(example(**ended), 80, None)
     assert "finished: it was cancelled · 4:00\n" in drawn
@@ -132,28 +127,26 @@ def test_an_ended_crawl() -> None:
     assert "  now\n" not in drawn
 
 
-def test_colours_only_repeat_what_is_said() -> None:
-    """Without styles the bar still tells done from not done, and outcomes have names."""
+def test_screen_without_colours_has_same_information() -> None:
     (bar,) = (line for line in draw(example(), 80, None) if "━" in line.plain)
     assert {span.style for span in bar.spans} >= {"green", "dim"}
     assert bar.plain.count("━") / bar.plain.count("─") == pytest.approx(745 / 787, abs=0.1)
 
 
-def test_words_are_wrapped_where_they_still_fit() -> None:
-    """A line takes the next part while both and the space between them fit, and no longer."""
+def test_words_wrap_where_they_no_longer_fit() -> None:
     said = "aaaa; bbbb; c; dddd; eeee"
     assert screen._wrap(said, 11) == ["aaaa; bbbb;", "c; dddd;", "eeee"]
     assert screen._wrap(said, 10) == ["aaaa;", "bbbb; c;", "dddd; eeee"]
 
 
-def test_a_bar_has_ten_cells_at_least() -> None:
-    """On a narrow terminal its words are cut, not the bar."""
+def test_bar_has_ten_cells_at_least() -> None:
+    """On a narrow terminal the text is cut instead."""
     bar = screen._bar(view_of({"claimed": 10, "fetched": 5}), 12).plain
     assert bar.startswith("━" * 5 + "─" * 5 + "  5 of 10")
 
 
-def test_what_shrinks_comes_back_where_it_fits() -> None:
-    """The least important goes first; what still fits after a large block has gone is restored."""
+def test_hidden_blocks_return_where_they_fit() -> None:
+    """The least important goes first. A smaller block returns after a large one is hidden."""
 
     def block(*sizes: tuple[int, int]) -> Block:
         return Block(sizes=tuple((rank, (Text(str(rank)),) * count) for rank, count in sizes))
@@ -166,8 +159,7 @@ def test_what_shrinks_comes_back_where_it_fits() -> None:
     assert fit(blocks, 0) == []
 
 
-def test_a_robots_txt_that_cannot_be_had_is_said_at_once() -> None:
-    """Before any attempt is the last, the screen says why nothing is asked for."""
+def test_unreachable_robots_txt_is_shown_at_first_attempt() -> None:
     entry = RobotsEntry(
         fetched_at_ms=NOW_MS + 1, verdict="unreachable", detail="connection refused"
     )
@@ -184,8 +176,7 @@ def test_a_robots_txt_that_cannot_be_had_is_said_at_once() -> None:
     assert "could not be had" not in picture(over, 120, None)
 
 
-def test_every_refusal_has_words() -> None:
-    """The screen has no name of a counter for a link that was left out."""
+def test_every_refusal_reason_has_text() -> None:
     assert all(refusal.short for refusal in Refusal)
 
 
@@ -228,7 +219,7 @@ CHANGES = st.fixed_dictionaries(
 )
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # a machine may be busy
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # the machine may be busy
 @given(
     readings=st.lists(st.tuples(COUNTS_OF_HOSTS, CHANGES), min_size=1, max_size=4),
     columns=st.integers(0, 220),
@@ -236,14 +227,14 @@ CHANGES = st.fixed_dictionaries(
     age_ms=st.integers(0, 10**7),
     footer=st.sampled_from(["", FOOTER]),
 )
-def test_every_screen_fits(
+def test_every_screen_fits_for_any_readings(
     readings: list[tuple[dict[str, int], dict[str, Any]]],
     columns: int,
     lines: int,
     age_ms: int,
     footer: str,
 ) -> None:
-    """Whatever is read, in whatever order: nothing raises, nothing is too wide or too high, nothing steers the terminal, and no guess is negative."""  # noqa: E501 - one sentence
+    """It has no control characters and no negative forecast."""
     meter = ProgressMeter()
     views = [meter.see(reading_of(counts, **changes)) for counts, changes in readings]
     view = replace(views[-1], age_ms=age_ms)

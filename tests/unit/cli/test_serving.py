@@ -1,4 +1,4 @@
-"""`serve`: which crawls and days are exported, and when."""
+"""`serve`: exports of crawls and days, and their times."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ DAY = "2026-11-{}"  # NOW_MS is 09:00 on the 21st
 
 
 class Desk:
-    """A crawl that began so long ago, and exports of days that may fail."""
+    """A crawl that started some time ago, and exports of days that may fail."""
 
     def __init__(self, folder: Path, days: float) -> None:
         self.stage, settings = Stage(folder), Settings()
@@ -56,15 +56,15 @@ class Desk:
             path.touch()
 
     async def after(self, passed_ms: int) -> list[str]:
-        """Look when time has passed; what is exported then."""
+        """Move the clock and check. Returns the new exports."""
         self.exported.clear()
         self.stage.clock.at_ms += passed_ms
         await self.daily.look()
         return list(self.exported)
 
 
-async def test_a_day_is_exported_once_it_is_over(tmp_path: Path) -> None:
-    """Two hours after its end, for what is stored late; and not again."""
+async def test_day_is_exported_once_two_hours_after_its_end(tmp_path: Path) -> None:
+    """The delay leaves time for records that are stored late."""
     desk = Desk(tmp_path, days=0)
     assert await desk.after(0) == []
     assert await desk.after(16 * HOUR_MS + HOUR_MS - 1) == []  # 01:59:59 of the next day
@@ -74,14 +74,12 @@ async def test_a_day_is_exported_once_it_is_over(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("days", "first"), [(2, 19), (100, 21 - DAYS_MAX)])
-async def test_days_that_were_missed_are_made_up(days: int, first: int, tmp_path: Path) -> None:
-    """From the first crawl on, and a week of them at most."""
+async def test_missed_days_are_exported_up_to_a_week(days: int, first: int, tmp_path: Path) -> None:
     missed = [DAY.format(day) for day in range(first, 21)]
     assert await Desk(tmp_path, days=days).after(0) == missed
 
 
-async def test_an_export_that_failed_is_tried_again(tmp_path: Path) -> None:
-    """Not at once, and until it comes about."""
+async def test_failed_export_is_retried_later(tmp_path: Path) -> None:
     desk = Desk(tmp_path, days=1)
     desk.fails = True
     assert await desk.after(0) == [DAY.format(20)]
@@ -127,5 +125,5 @@ async def test_ended_export_exports_each_ended_crawl_once(
     await desk.ended.look()
     assert desk.exported == exported
     desk.stage.clock.at_ms += LOOK_MS
-    await desk.ended.look()  # the export of this test leaves no file there: it failed
+    await desk.ended.look()  # the export in this test fails, so there is no file
     assert desk.exported == exported * 2

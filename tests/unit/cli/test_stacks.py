@@ -1,4 +1,4 @@
-"""Which stack a command speaks to, and what is learned of it."""
+"""The choice of a stack, and its settings."""
 
 from __future__ import annotations
 
@@ -34,10 +34,9 @@ OTHER = {"AWS_ENDPOINT_URL": "http://127.0.0.1:9999", **HERE}
         ("aws", True, OTHER, OTHER),
     ],
 )
-def test_the_target_is_chosen(
+def test_target_is_option_then_endpoint_then_local_then_aws(
     target: str | None, up: bool, environment: Mapping[str, str], expected: Mapping[str, str]
 ) -> None:
-    """The option decides, then an endpoint, then what runs here, then the account."""
     assert environment_of(target, Machine(up_already=up), environment) == expected
 
 
@@ -51,31 +50,28 @@ def test_the_target_is_chosen(
         (None, {"AWS_ENDPOINT_URL": "http://127.0.0.1:9999"}, None, "us-east-1"),
     ],
 )
-def test_the_region_is_chosen(
+def test_region_is_option_then_variables_then_profile(
     given: str | None, environment: Mapping[str, str], profile: str | None, expected: str
 ) -> None:
-    """The option, either variable, the profile; every client then finds it by either variable."""
+    """Every client then finds it in both variables."""
     machine = Machine(profile_region=profile)
     found = environment_of("aws", machine, environment, given)
     assert found == {**environment, "AWS_REGION": expected, "AWS_DEFAULT_REGION": expected}
 
 
-def test_a_missing_region_says_where_to_name_one() -> None:
-    """All places are named, with the profile that was looked at."""
+def test_missing_region_names_places_and_profile() -> None:
     with pytest.raises(StackUnreachable) as raised:
         environment_of("aws", Machine(profile_region=None), {"AWS_PROFILE": "me"})
     for place in ("--region", "AWS_REGION", "AWS_DEFAULT_REGION", "profile 'me'"):
         assert place in str(raised.value)
 
 
-def test_a_local_target_must_run() -> None:
-    """Where nothing runs, the message says what to run."""
+def test_local_target_that_does_not_run_names_command() -> None:
     with pytest.raises(StackUnreachable, match="orbweaver local up"):
         environment_of("local", Machine(), {})
 
 
-def test_a_port_names_one_of_several_stacks() -> None:
-    """It decides over an endpoint of the environment; one that does not run says what to do."""
+def test_port_selects_stack_over_endpoint_of_environment() -> None:
     machine = Machine(up_already=True, up_on=[4600, 4601])
     assert environment_of(None, machine, OTHER, port=4601) == at(4601)
     with pytest.raises(
@@ -84,8 +80,7 @@ def test_a_port_names_one_of_several_stacks() -> None:
         environment_of(None, machine, {}, port=4602)
 
 
-def test_one_of_several_stacks_is_named_when_it_is_taken() -> None:
-    """With two up it is said which was taken and how the other is named; with one nothing."""
+def test_choice_among_several_stacks_is_reported() -> None:
     said: list[str] = []
     machine = Machine(up_already=True, up_on=[4600, 4601])
     assert environment_of(None, machine, {}, note=said.append) == at(4600)
@@ -98,15 +93,15 @@ def test_one_of_several_stacks_is_named_when_it_is_taken() -> None:
 
 
 @pytest.mark.parametrize("target", [None, "local"])
-def test_a_stopped_stack_is_started_again_by_its_port(target: str | None) -> None:
-    """After `crawl --port 4600` its stack is stopped: the hint names the port."""
+def test_stopped_stack_is_named_with_its_port(target: str | None) -> None:
+    """After `crawl --port 4600` the hint must name the port."""
     machine = Machine(profile_region=None, kept=[4600, 4566])
     with pytest.raises(StackUnreachable, match=r"`orbweaver local up --port 4600`"):
         environment_of(target, machine, {})
 
 
-def test_the_export_line_works_in_a_fresh_shell(tmp_path: Path) -> None:
-    """A client that knows nothing else finds endpoint, region and credentials by it."""
+def test_export_line_is_enough_for_a_new_shell(tmp_path: Path) -> None:
+    """It sets endpoint, region and credentials."""
     line = export_line("http://127.0.0.1:4601")
     ask = (
         "import boto3; client = boto3.client('sqs');"
@@ -118,8 +113,7 @@ def test_the_export_line_works_in_a_fresh_shell(tmp_path: Path) -> None:
     assert said == "http://127.0.0.1:4601 us-east-1\n"
 
 
-def test_settings_are_the_outputs_and_the_workers_limits() -> None:
-    """Names come from the outputs, limits from the worker's variables; others are not ours."""
+def test_settings_come_from_outputs_and_worker_variables() -> None:
     function = {"ORBWEAVER_PAGES_SHARDS": "4", "ORBWEAVER_PAGES_TABLE": "old", "OTHER": "x"}
     settings = settings_of("Orbweaver", Machine(function=function), LOCAL)
     assert settings.pages_shards == 4
@@ -129,8 +123,8 @@ def test_settings_are_the_outputs_and_the_workers_limits() -> None:
     assert settings.export_queue_url == "the-ExportQueueUrl"
 
 
-def test_settings_do_without_what_may_not_be_read() -> None:
-    """A role that may not look at the worker gets the usual limits; so does an older stack."""
+def test_settings_without_permission_are_defaults() -> None:
+    """This also holds for an older stack."""
     outputs = {key: value for key, value in OUTPUTS.items() if key != "WorkerFunction"}
     assert settings_of("Orbweaver", Machine(deployed=outputs), LOCAL).pages_shards == 16
 
@@ -149,15 +143,13 @@ def test_settings_do_without_what_may_not_be_read() -> None:
         (Machine(broken=True), LOCAL, "Cannot reach it"),
     ],
 )
-def test_a_stack_that_cannot_be_used_says_what_to_do(
+def test_missing_old_or_silent_stack_has_own_error(
     machine: Machine, environment: Mapping[str, str], said: str
 ) -> None:
-    """No stack, an old stack and no answer are told apart."""
     with pytest.raises(StackUnreachable, match=said):
         settings_of("Orbweaver", machine, environment)
 
 
-def test_queues_are_idle_when_only_dead_letters_are_left() -> None:
-    """Dead letters do not move by themselves."""
+def test_queues_with_only_dead_letters_are_idle() -> None:
     assert Depths(dead=3).idle
     assert not Depths(delayed=1).idle

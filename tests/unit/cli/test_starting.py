@@ -20,12 +20,10 @@ BROKEN = Row("/broken", Outcome.FAILED, Reason.HTTP_CLIENT_ERROR, bytes=None)
 
 @pytest.fixture
 def stage(tmp_path: Path) -> Stage:
-    """Give a machine on which nothing runs."""
     return Stage(folder=tmp_path)
 
 
-def test_start_prints_the_id(stage: Stage) -> None:
-    """The id alone goes to the standard output, for scripts; the hint goes beside it."""
+def test_start_prints_id_alone_to_standard_output(stage: Stage) -> None:
     stage.machine.up_already = True
     assert stage.run(f"start {SITE} --priority high --max-pages 5") == 0
     assert stage.said == f"{RUN}\n"
@@ -35,8 +33,7 @@ def test_start_prints_the_id(stage: Stage) -> None:
     assert crawl.state is State.RUNNING
 
 
-def test_pages_that_lack_a_body_are_asked_for_again(stage: Stage) -> None:
-    """The run's id is said, and of how many pages; or that none lacks anything."""
+def test_start_for_missing_bodies_reports_run_and_pages(stage: Stage) -> None:
     stage.machine.up_already = True
     stage.site = [Row("/", title="Home")]
     stage.run(f"crawl {SITE} --out first --bodies off")
@@ -46,8 +43,8 @@ def test_pages_that_lack_a_body_are_asked_for_again(stage: Stage) -> None:
     assert "nothing to request" in stage.noted
 
 
-def test_a_second_run_of_the_same_second_is_another_one(stage: Stage) -> None:
-    """Where the first has ended: it takes the next id, and that is named when it is left."""
+def test_second_run_within_a_second_gets_next_id(stage: Stage) -> None:
+    """The first run has ended by then."""
     stage.machine.up_already = True
     assert stage.run(f"start {SITE} --wait --window 0s") == 0
     stage.clock.at_ms = stage.world.crawls[RUN].started_at_ms
@@ -57,8 +54,7 @@ def test_a_second_run_of_the_same_second_is_another_one(stage: Stage) -> None:
     assert f"{AFTER} continues: orbweaver status {AFTER} --watch" in stage.noted
 
 
-def test_start_waits_when_told_to(stage: Stage) -> None:
-    """With --wait the progress follows, and the exit code is the crawl's."""
+def test_start_with_wait_shows_progress_and_exit_code(stage: Stage) -> None:
     stage.machine.up_already = True
     stage.site = [BROKEN]
     assert stage.run(f"start {SITE} --wait --fail-above 0 --json") == 1
@@ -66,8 +62,7 @@ def test_start_waits_when_told_to(stage: Stage) -> None:
     assert "files" not in stage.objects()[-1]
 
 
-def test_an_interrupted_wait_leaves_the_crawl(stage: Stage) -> None:
-    """Ctrl-C ends the looking on, not what is looked at."""
+def test_interrupted_wait_leaves_crawl_running(stage: Stage) -> None:
     stage.machine.up_already, stage.interrupt_at = True, 1
     assert stage.run(f"start {SITE} --wait") == 130
     assert stage.world.crawls[RUN].state is State.RUNNING
@@ -81,8 +76,7 @@ def test_an_interrupted_wait_leaves_the_crawl(stage: Stage) -> None:
     assert "is stalled" in stage.noted
 
 
-def test_a_start_that_was_cut_short_can_be_completed(stage: Stage) -> None:
-    """The id of what may have begun is named, and starting it again sends the seeds."""
+def test_start_cut_short_names_id_and_repeated_start_completes(stage: Stage) -> None:
     stage.machine.up_already = True
 
     def fault(effect: str) -> None:
@@ -102,16 +96,13 @@ def test_a_start_that_was_cut_short_can_be_completed(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("line", [f"start {SITE}", "status", "pages x", "pause x", "export"])
-def test_without_a_stack_it_says_what_to_run(stage: Stage, line: str) -> None:
-    """Exit code 3, and the command that helps."""
+def test_start_without_stack_exits_with_3_and_names_command(stage: Stage, line: str) -> None:
     stage.machine.deployed = None
     assert stage.run(line) == 3
     assert "`orbweaver local up`" in stage.noted
 
 
-def test_an_emulator_that_does_not_start_is_not_a_traceback(stage: Stage) -> None:
-    """Whatever the local stack has to say is said, with exit code 3."""
-
+def test_emulator_that_does_not_start_exits_with_3(stage: Stage) -> None:
     def refuse(*_: object) -> None:
         raise StackUnreachable("Port 4566 is taken by another program")
 
@@ -120,8 +111,7 @@ def test_an_emulator_that_does_not_start_is_not_a_traceback(stage: Stage) -> Non
     assert stage.noted == "Port 4566 is taken by another program\n"
 
 
-def test_identity_reaches_the_crawl(stage: Stage) -> None:
-    """Who asks, with which headers and by way of whom is the crawl's; values are shown nowhere."""
+def test_identity_options_reach_crawl_and_stay_hidden(stage: Stage) -> None:
     stage.machine.up_already = True
     words = f"start {SITE} --user-agent one/1 --user-agent two/1 --proxies no".split()
     words += ["--header", "Cookie: a=s3cret; b=2", "--header", "x-key:s3cret"]
@@ -139,15 +129,14 @@ def test_identity_reaches_the_crawl(stage: Stage) -> None:
     ("header", "said"),
     [("s3cret", "a colon"), ("Host: s3cret", "--header: "), ("X: s3cret\nY: z", "line ends")],
 )
-def test_header_that_does_not_fit(stage: Stage, header: str, said: str) -> None:
-    """The error names the option and the fix, and not what was to be sent."""
+def test_invalid_header_error_hides_its_value(stage: Stage, header: str, said: str) -> None:
     assert run(["start", SITE, "--header", header], stage.surroundings()) == 2
     assert said in stage.noted
     assert "s3cret" not in stage.noted
 
 
-def test_the_same_key_is_the_same_crawl(stage: Stage) -> None:
-    """Started again a day later, the id is the same; with other options it is a conflict."""
+def test_start_with_same_key_is_same_crawl_or_conflict(stage: Stage) -> None:
+    """The same options give the same id a day later, other options a conflict."""
     stage.machine.up_already = True
     assert stage.run(f"start {SITE} --idempotency-key order-1") == 0
     first = stage.said
@@ -170,8 +159,7 @@ def test_the_same_key_is_the_same_crawl(stage: Stage) -> None:
         ("--idempotency-key=", "a key is 1 to 255 printable characters"),
     ],
 )
-def test_a_key_that_does_not_fit_is_refused(stage: Stage, options: str, words: str) -> None:
-    """The option is named, the key is not shown."""
+def test_invalid_key_is_refused_without_showing_it(stage: Stage, options: str, words: str) -> None:
     stage.machine.up_already = True
     assert stage.run(f"start {SITE} {options}") == 2
     assert stage.noted == f"--idempotency-key: {words}" + (

@@ -1,4 +1,4 @@
-"""Commands that change what runs: pause, resume, cancel; local, deploy, destroy."""
+"""The commands `pause`, `resume`, `cancel`, `local`, `deploy` and `destroy`."""
 
 from __future__ import annotations
 
@@ -13,14 +13,12 @@ from tests.unit.cli.fakes import LOCAL, OUTPUTS, SITE, Machine, Stage, Terminal
 
 @pytest.fixture
 def stage(tmp_path: Path) -> Stage:
-    """Give a machine with a stack on which one crawl has ended."""
     stage = Stage(folder=tmp_path, machine=Machine(up_already=True))
     stage.run(f"crawl {SITE}")
     return stage
 
 
-def test_pause_resume_cancel(stage: Stage) -> None:
-    """Each says how the crawl stands now, and what comes next."""
+def test_pause_resume_and_cancel_print_state_and_next_step(stage: Stage) -> None:
     stage.run(f"start {SITE} --name other")
     assert stage.run("pause other") == 0
     assert stage.said == "other-20261121-090002 is paused\n"
@@ -33,8 +31,7 @@ def test_pause_resume_cancel(stage: Stage) -> None:
     assert "is stopping: it ends when its queue is empty" in stage.noted
 
 
-def test_local_up_down_status(stage: Stage) -> None:
-    """The stack of this machine: its parts, and where it listens."""
+def test_local_up_down_and_status_show_parts_and_address(stage: Stage) -> None:
     stage.machine.asked.clear()
     assert stage.run("local up --fresh") == 0
     assert stage.said.splitlines()[-1] == (
@@ -64,8 +61,8 @@ def test_local_up_down_status(stage: Stage) -> None:
     ]
 
 
-def test_a_killed_emulator_is_told(stage: Stage) -> None:
-    """By `local status`, and by what cannot reach a stack; not by what can."""
+def test_killed_emulator_is_reported(stage: Stage) -> None:
+    """`local status` and commands that cannot reach a stack report it."""
     stage.machine.killed = ["the emulator on port 4566 was killed"]
     assert stage.run("local status") == 0
     assert stage.noted == "the emulator on port 4566 was killed\n"
@@ -77,8 +74,7 @@ def test_a_killed_emulator_is_told(stage: Stage) -> None:
     assert "was killed" in stage.noted
 
 
-def test_deploy_and_destroy(stage: Stage) -> None:
-    """To the account or emulator that the options name, with what is to be set about the stack."""
+def test_deploy_and_destroy_use_named_target_and_settings(stage: Stage) -> None:
     stage.machine.asked.clear()
     assert stage.run("deploy -c contact=me --stack Mine --yes") == 0
     assert "Bucket = the-Bucket" in stage.said
@@ -93,8 +89,8 @@ def test_deploy_and_destroy(stage: Stage) -> None:
     ]
 
 
-def test_deploying_says_where_before_it_acts(stage: Stage) -> None:
-    """A stack that runs on this machine is taken before the account, which is said first."""
+def test_deploy_prints_target_before_it_acts(stage: Stage) -> None:
+    """A running local stack takes precedence over the AWS account."""
     stage.machine.broken = True
     assert stage.run("deploy") == 0
     assert stage.noted.splitlines()[0] == (
@@ -112,10 +108,10 @@ def test_deploying_says_where_before_it_acts(stage: Stage) -> None:
         ("destroy --yes", "", 0, True),
     ],
 )
-def test_destroy_asks_on_this_machine_too(
+def test_destroy_of_local_stack_needs_yes(
     stage: Stage, line: str, stdin: str, code: int, removed: bool
 ) -> None:
-    """Without a terminal it wants --yes; on AWS it is CDK that asks."""
+    """On AWS, CDK asks."""
     stage.machine.asked.clear()
     stage.stdin = Terminal(stdin) if stdin else io.StringIO()
     assert stage.run(line) == code
@@ -124,15 +120,14 @@ def test_destroy_asks_on_this_machine_too(
 
 
 @pytest.mark.parametrize("line", ["deploy", "local up"])
-def test_a_file_of_the_context_is_named_from_where_one_stands(stage: Stage, line: str) -> None:
-    """Not from the folder of the project."""
+def test_file_of_context_is_relative_to_current_folder(stage: Stage, line: str) -> None:
     stage.machine.asked.clear()
     assert stage.run(f"{line} -c extractor=shop/extract.py") == 0
     assert str(stage.folder / "shop/extract.py") in stage.machine.asked[0]
 
 
-def test_a_second_stack_is_made_only_on_purpose(stage: Stage) -> None:
-    """A name that is mistyped makes none; --new does, and so does the first deployment."""
+def test_second_stack_needs_new_option(stage: Stage) -> None:
+    """A mistyped name must create no stack. The first deployment needs no option."""
     stage.machine.names = ["Mine", "Orbweaver"]
     for line in ("deploy --stack Mien", "deploy -c stack_name=Mien"):
         stage.machine.asked.clear()
@@ -151,8 +146,7 @@ def test_a_second_stack_is_made_only_on_purpose(stage: Stage) -> None:
     assert "name two stacks" in stage.noted
 
 
-def test_another_stack_is_spoken_to_by_its_name(stage: Stage) -> None:
-    """--stack names it, the environment says where."""
+def test_stack_option_selects_another_stack(stage: Stage) -> None:
     stage.environment["AWS_ENDPOINT_URL"] = "http://127.0.0.1:1"
     stage.machine.deployed = {**OUTPUTS, "CrawlsTable": "other"}
     stage.machine.asked.clear()
@@ -161,8 +155,7 @@ def test_another_stack_is_spoken_to_by_its_name(stage: Stage) -> None:
     assert stage.connected[-1][0].crawls_table == "other"
 
 
-def test_a_crawl_of_a_newer_version_is_said_to_be_one(stage: Stage) -> None:
-    """It says what to do, and not that the stack cannot be reached."""
+def test_crawl_of_newer_version_names_fix(stage: Stage) -> None:
     (crawl,) = stage.world.crawls
     stage.world.newer[crawl] = "stored by a newer version: the crawl of version 2"
     assert stage.run(f"status {crawl}") == 3

@@ -1,4 +1,4 @@
-"""The store of a command: what works on it, and what killed processes held."""
+"""The store as the place of a command: its processes, and messages of killed ones."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
 HOLD_S = 360
 
 
-async def test_a_store_that_can_only_be_read_is_looked_at(open_folder: Path) -> None:
-    """Crawls, queues and processes are; what changes a crawl names the folder and the remedy."""
+async def test_read_only_store_can_be_inspected(open_folder: Path) -> None:
+    """Commands that change a crawl name the folder and the fix."""
     async with opened_store(open_folder, {}) as ports:
         begun = await store_session(ports).control.start(CrawlSpec(seeds=("https://a.example/",)))
-        await store_session(ports).read(begun.id)  # imports what is needed, by the tests' user
+        await store_session(ports).read(begun.id)  # import before the tests' user loses access
     (open_folder / "store.db").chmod(0o644)
     with unwritable(open_folder):
         async with opened_store(open_folder, {}) as ports:
@@ -52,8 +52,8 @@ async def test_a_store_that_can_only_be_read_is_looked_at(open_folder: Path) -> 
                     pass
 
 
-async def test_a_store_that_may_not_be_entered_is_not_taken_for_none(open_folder: Path) -> None:
-    """Opening it says that this user may not; no stack is asked instead."""
+async def test_store_without_permission_is_reported(open_folder: Path) -> None:
+    """No stack is used instead."""
     folder = open_folder / ".orbweaver"
     folder.mkdir(0)
     with unwritable(open_folder):
@@ -65,8 +65,9 @@ async def test_a_store_that_may_not_be_entered_is_not_taken_for_none(open_folder
 
 
 @pytest.mark.parametrize("ended", [False, True])
-async def test_of_a_store_it_is_read_which_links_wait(tmp_path: Path, *, ended: bool) -> None:
-    """While a crawl is watched, not before it has ended."""
+async def test_waiting_links_of_store_are_read_while_watching(
+    tmp_path: Path, *, ended: bool
+) -> None:
     ports = StorePorts(Settings(), tmp_path)
     with ports.ending:
         session = store_session(ports)
@@ -87,7 +88,7 @@ async def test_of_a_store_it_is_read_which_links_wait(tmp_path: Path, *, ended: 
 
 
 async def test_store_names_retry_and_silent_request_of_running_crawl(tmp_path: Path) -> None:
-    """Messages of the queue say it; a request counts once a process works on it."""
+    """Queue messages show it. A request counts once a process works on it."""
     ports = StorePorts(Settings(), tmp_path)
     with ports.ending:
         session = store_session(ports)
@@ -115,14 +116,14 @@ async def test_store_names_retry_and_silent_request_of_running_crawl(tmp_path: P
 
 
 def late_pack(crawl: Crawl, *links: Target) -> WaitingPack:
-    """Have links wait."""
+    """Add waiting links."""
     place = place_at(BANDS_MAX, links, 1, "late")
     pack = Pack(id="late", crawl=crawl.id, at_ms=1, targets=links, place=place, late=True)
     return WaitingPack(place=place, body=encode(pack))
 
 
-def test_a_store_is_idle_once_no_process_works_on_it(tmp_path: Path) -> None:
-    """A living process is at work; this command may be one itself."""
+def test_store_without_living_process_is_idle(tmp_path: Path) -> None:
+    """This command may be such a process."""
     ports = StorePorts(Settings(), tmp_path)
     with ports.ending:
         place = StorePlace(ports=ports)
@@ -133,8 +134,8 @@ def test_a_store_is_idle_once_no_process_works_on_it(tmp_path: Path) -> None:
         assert not StorePlace(ports=ports, works=True).reclaimed()
 
 
-def test_what_a_killed_process_held_is_due_again(tmp_path: Path) -> None:
-    """Its messages wait for no hold to end; those of a living one stay held."""
+def test_messages_of_killed_process_are_due_at_once(tmp_path: Path) -> None:
+    """Messages of a living process stay in flight."""
     ports = StorePorts(Settings(), tmp_path)
     with ports.ending, StoreProcesses(tmp_path).taking_part() as alive:
         messages = SqliteMessages(ports.store, clock=ports.clock)
@@ -150,7 +151,7 @@ def test_what_a_killed_process_held_is_due_again(tmp_path: Path) -> None:
 async def test_pages_left_in_work_counts_uncommitted_pages_of_killed_processes(
     tmp_path: Path,
 ) -> None:
-    """Late packs hold links that nothing has claimed, so they do not count."""
+    """Late packs do not count, because no worker has claimed their links."""
     ports = StorePorts(Settings(), tmp_path)
     with ports.ending:
         begun = await store_session(ports).control.start(CrawlSpec(seeds=("https://a.example/",)))

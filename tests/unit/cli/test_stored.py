@@ -1,4 +1,4 @@
-"""`page URL --body`, `--text` and `--screenshot`."""
+"""`page URL` with `--body`, `--text` and `--screenshot`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BODY = "<p>läuft \x1b[31m\nzwei".encode()
 
 @pytest.fixture
 def stage(tmp_path: Path) -> Stage:
-    """Crawl the site, and store the body and text of its first page."""
+    """Crawl the site, and store body and text of its first page."""
     stage = Stage(tmp_path)
     stage.run(f"crawl {SITE}")
     (key, record), *_ = (
@@ -38,28 +38,25 @@ def stage(tmp_path: Path) -> Stage:
     return stage
 
 
-def test_a_body_is_written_as_it_came(stage: Stage) -> None:
-    """Into a pipe or a file it goes byte by byte."""
+def test_body_is_written_unchanged_to_pipe_or_file(stage: Stage) -> None:
     raw = io.BytesIO()
     stage.out = io.TextIOWrapper(raw, encoding="ascii")  # type: ignore[assignment]
     assert stage.run(f"page {SITE}/ --body") == 0
     assert raw.getvalue() == BODY
 
 
-def test_a_body_cannot_steer_a_terminal(stage: Stage) -> None:
-    """Where a person reads it, what could do more than be read is taken out."""
+def test_body_on_terminal_is_cleaned(stage: Stage) -> None:
     assert stage.run(f"page {SITE}/ --body") == 0
     assert stage.said == "<p>läuft \nzwei\n"
 
 
-def test_a_main_text_is_written_as_markdown(stage: Stage) -> None:
-    """With its lines, and without what could steer a terminal."""
+def test_main_text_is_written_as_clean_markdown(stage: Stage) -> None:
     assert stage.run(f"page {SITE}/ --text") == 0
     assert stage.said == "# läuft \n\nzwei\n"
 
 
-def test_a_main_text_that_is_cut_says_so(stage: Stage) -> None:
-    """Beside it, so that it may be piped; what is cut of something else is not said there."""
+def test_truncated_main_text_is_reported_on_standard_error(stage: Stage) -> None:
+    """Other truncated parts are not reported there."""
     (place,) = (k for k, record in stage.world.pages.items() if record.body_key)
     record = stage.world.pages[place]
     stage.world.pages[place] = replace(record, cut="text=1200 title=3")
@@ -72,8 +69,8 @@ def test_a_main_text_that_is_cut_says_so(stage: Stage) -> None:
     assert "cut" not in stage.noted
 
 
-def test_what_is_not_there_any_more_is_said(stage: Stage) -> None:
-    """Past its retention, forgotten, or never stored: each is told apart."""
+def test_missing_body_has_reason(stage: Stage) -> None:
+    """The reasons are retention, erasure and not stored."""
     (key,) = (key for key in stage.world.files if key.startswith("bodies/"))
     (place,) = (k for k, record in stage.world.pages.items() if record.body_key)
     record = stage.world.pages[place]
@@ -93,8 +90,8 @@ def test_what_is_not_there_any_more_is_said(stage: Stage) -> None:
     assert "no body of it is stored" in stage.noted
 
 
-def test_a_picture_is_written_to_a_file(stage: Stage, tmp_path: Path) -> None:
-    """Nothing is poured out; where there is none, it says what would store one."""
+def test_screenshot_is_written_to_file_only(stage: Stage, tmp_path: Path) -> None:
+    """If there is none, the error names the setting that stores one."""
     file = tmp_path / "page.webp"
     assert stage.run(f"page {SITE}/ --screenshot {file}") == 0
     assert file.read_bytes() == PICTURE

@@ -16,18 +16,18 @@ QUEUES = ("crawl", "express", "seeds")
 
 @pytest.fixture
 def stage(tmp_path: Path) -> Stage:
-    """Give a stack whose worker has three event sources, all of them on."""
+    """Return a stack whose worker has three enabled event sources."""
     sources = [Source(id=name, queue=name, state="Enabled") for name in QUEUES]
     return Stage(folder=tmp_path, machine=Machine(up_already=True, switches=sources))
 
 
 def states(stage: Stage) -> list[str]:
-    """Return how the sources are switched."""
+    """Return the states of the event sources."""
     return [source.state for source in stage.machine.switches]
 
 
 def test_all_sources_are_switched_off_and_on(stage: Stage) -> None:
-    """However many there are; the command waits until each has taken it, and says the way back."""
+    """The command waits for each and names the command that undoes it."""
     assert stage.run("workers off") == 0
     assert states(stage) == ["Disabled"] * 3
     assert stage.said.split() == ["crawl", "disabled", "express", "disabled", "seeds", "disabled"]
@@ -39,8 +39,8 @@ def test_all_sources_are_switched_off_and_on(stage: Stage) -> None:
     assert "Off again: `orbweaver workers off`" in stage.noted
 
 
-def test_the_renderer_is_switched_along(stage: Stage) -> None:
-    """It is a worker, too: off means that nothing is asked for."""
+def test_renderer_is_switched_with_workers(stage: Stage) -> None:
+    """Its requests must stop too."""
     stage.machine.switches.append(Source(id="render", queue="render", state="Enabled"))
     assert stage.run("workers off") == 0
     assert states(stage) == ["Disabled"] * 3 + ["Enabled"], "a stack that has none"
@@ -55,16 +55,15 @@ def test_the_renderer_is_switched_along(stage: Stage) -> None:
     assert states(stage) == ["Enabled"] * 4
 
 
-def test_what_is_switched_already_is_left(stage: Stage) -> None:
-    """The same command again changes nothing; status never does."""
+def test_repeated_switch_and_status_change_nothing(stage: Stage) -> None:
     stage.machine.asked.clear()
     assert stage.run("workers on") == 0
     assert stage.run("workers status") == 0
     assert not [word for word in stage.machine.asked if word.startswith("switch")]
 
 
-def test_a_store_has_no_workers_to_switch(tmp_path: Path) -> None:
-    """Its folder is no reason to ask for a region: it is said what stops its processes."""
+def test_store_has_no_worker_switch(tmp_path: Path) -> None:
+    """The error does not ask for a region. It explains how to stop the processes."""
     stage = Stage(folder=tmp_path)
     stage.make_store()
     for action in ("status", "off", "on"):
@@ -73,17 +72,15 @@ def test_a_store_has_no_workers_to_switch(tmp_path: Path) -> None:
         assert not stage.machine.asked
 
 
-def test_a_source_that_is_being_updated_is_asked_again(stage: Stage) -> None:
-    """It takes an update as soon as the one before has ended."""
+def test_source_that_is_being_updated_is_retried(stage: Stage) -> None:
     stage.machine.switches[1] = Source(id="express", queue="express", state="Updating")
     assert stage.run("workers off") == 0
     assert states(stage) == ["Disabled"] * 3
 
 
-def test_a_source_that_never_takes_it_is_named(
+def test_source_that_stays_busy_is_named_after_time_limit(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After a bounded time the command ends with what is left and what to run."""
     asked: list[bool] = []
 
     def refuse(*_: object, on: bool) -> bool:
@@ -96,8 +93,7 @@ def test_a_source_that_never_takes_it_is_named(
     assert asked == [False] * 3 * STEPS_MAX
 
 
-def test_a_stack_without_sources_says_what_to_run(stage: Stage) -> None:
-    """Neither an old stack nor a worker without sources is taken for one that is switched."""
+def test_stack_without_sources_names_command(stage: Stage) -> None:
     stage.machine.switches = []
     assert stage.run("workers off") == 3
     assert "has no event source: run `orbweaver deploy`" in stage.noted
@@ -108,8 +104,8 @@ def test_a_stack_without_sources_says_what_to_run(stage: Stage) -> None:
     assert "there is no stack" in stage.noted
 
 
-def test_commands_that_wait_for_workers_say_that_they_are_off(stage: Stage) -> None:
-    """A start, a look and a resume would otherwise wait for what never comes, without a word."""
+def test_waiting_commands_warn_that_workers_are_off(stage: Stage) -> None:
+    """They are `start`, `status` and `resume`, which would wait for ever."""
     off = "All workers are off. Switch them on with `orbweaver workers on`."
     assert stage.run("start https://example.com/ --name x") == 0
     assert off not in stage.noted

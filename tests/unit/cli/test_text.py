@@ -1,4 +1,4 @@
-"""Words and numbers for people; nothing that a page said may steer the terminal."""
+"""Texts and numbers for people. Content of pages must not control the terminal."""
 
 from __future__ import annotations
 
@@ -27,14 +27,13 @@ from orbweaver.cli import text
         ("\x1b unfinished", " unfinished"),
     ],
 )
-def test_control_characters_are_taken_out(dirty: str, clean: str) -> None:
-    """Escape sequences go whole, other controls by themselves, ends of lines become spaces."""
+def test_safe_removes_control_characters(dirty: str, clean: str) -> None:
+    """Escape sequences are removed completely. Line ends become spaces."""
     assert text.clean(dirty) == clean
 
 
 @given(st.text(st.characters(codec=None)))
-def test_whatever_comes_is_safe_to_print(raw: str) -> None:
-    """No control character survives, it can be encoded, and cleaning again changes nothing."""
+def test_safe_text_is_printable_and_stable(raw: str) -> None:
     cleaned = text.clean(raw)
     cleaned.encode()
     assert not any(ord(sign) < 0x20 or 0x7F <= ord(sign) < 0xA0 for sign in cleaned)
@@ -42,15 +41,14 @@ def test_whatever_comes_is_safe_to_print(raw: str) -> None:
 
 
 @given(st.text(st.characters(codec=None)))
-def test_what_a_terminal_gets_is_visible(raw: str) -> None:
-    """Only tabs and ends of lines are left of control characters, and safe text stays as it is."""
+def test_visible_text_keeps_tabs_and_line_ends_only(raw: str) -> None:
+    """Safe text stays unchanged."""
     shown = text.visible(raw)
     assert not text.UNSAFE.search(shown.replace("\t", "").replace("\n", ""))
     assert (shown == raw) == (not text.UNSAFE.search(raw.replace("\t", "").replace("\n", "")))
 
 
-def test_control_characters_are_written_out() -> None:
-    """As Python and most tools spell them."""
+def test_control_characters_are_escaped_as_in_python() -> None:
     assert (
         text.visible("a\x1b[2J\tb\r\n\x9b\u202e\ud800") == r"a\x1b[2J"
         "\tb"
@@ -71,8 +69,7 @@ def test_control_characters_are_written_out() -> None:
         (183_600, "2 d 03:00"),
     ],
 )
-def test_spans_of_time(seconds: float, shown: str) -> None:
-    """Elapsed time reads like a clock."""
+def test_elapsed_time_reads_like_a_clock(seconds: float, shown: str) -> None:
     assert text.clock(seconds) == shown
 
 
@@ -86,8 +83,7 @@ def test_spans_of_time(seconds: float, shown: str) -> None:
         (604_800, "7 days"),
     ],
 )
-def test_settings_of_time(seconds: int, shown: str) -> None:
-    """A setting reads in its largest whole unit."""
+def test_duration_setting_uses_largest_whole_unit(seconds: int, shown: str) -> None:
     assert text.span(seconds) == shown
 
 
@@ -95,13 +91,11 @@ def test_settings_of_time(seconds: int, shown: str) -> None:
     ("number", "shown"),
     [(0, "0 B"), (999, "999 B"), (1_000, "1.0 kB"), (2_500_000, "2.5 MB"), (3 * 10**13, "30.0 TB")],
 )
-def test_sizes(number: int, shown: str) -> None:
-    """Bytes read in decimal units."""
+def test_sizes_use_decimal_units(number: int, shown: str) -> None:
     assert text.size(number) == shown
 
 
-def test_rates_and_cuts() -> None:
-    """A rate has a decimal while it is small; what is too long ends in an ellipsis."""
+def test_small_rate_has_decimal_and_long_text_ellipsis() -> None:
     assert [text.rate(value) for value in (0, 9.96, 99.94, 1_234.5)] == [
         "0.0",
         "10.0",
@@ -112,8 +106,7 @@ def test_rates_and_cuts() -> None:
     assert text.cut("abc", 4) == "abc"
 
 
-def test_tables_are_set_out_in_columns() -> None:
-    """Numbers stand right, words left, and no line ends in spaces."""
+def test_table_aligns_numbers_right_without_trailing_spaces() -> None:
     rows = [("outcome", "pages"), ("fetched", "1,000"), ("x", "1")]
     assert text.table(rows, right=(1,)) == ["outcome  pages", "fetched  1,000", "x            1"]
     assert text.table([]) == []

@@ -1,4 +1,4 @@
-"""Values of options, as people type them."""
+"""Values of options."""
 
 from __future__ import annotations
 
@@ -27,22 +27,19 @@ from orbweaver.cli.option_types import Threshold
         (" 1s ", 1_000),
     ],
 )
-def test_durations(text: str, ms: int) -> None:
-    """A number with a unit is a duration, a plain one means seconds."""
+def test_duration_without_unit_is_in_seconds(text: str, ms: int) -> None:
     assert option_types.duration_ms(text) == ms
 
 
 @pytest.mark.parametrize(("text", "s"), [("0", 0), ("1ms", 1), ("1001ms", 2), ("7d", 604_800)])
-def test_windows_are_rounded_up(text: str, s: int) -> None:
-    """A window that is not 0 never becomes 0."""
+def test_window_above_0_is_rounded_up(text: str, s: int) -> None:
     assert option_types.duration_s(text) == s
 
 
 @pytest.mark.parametrize(
     ("text", "number"), [("0", 0), ("1000", 1000), ("1_000", 1000), ("1,000", 1000)]
 )
-def test_counts(text: str, number: int) -> None:
-    """Thousands may be set apart."""
+def test_count_may_have_thousands_separators(text: str, number: int) -> None:
     assert option_types.count(text) == number
 
 
@@ -55,10 +52,9 @@ def test_counts(text: str, number: int) -> None:
         ("0%", Threshold(number=0, percent=True), (1, 1_000), (0, 0)),
     ],
 )
-def test_thresholds(
+def test_threshold_is_a_count_or_a_share(
     text: str, threshold: Threshold, over: tuple[int, int], under: tuple[int, int]
 ) -> None:
-    """A number of failures or a share of all URLs: more than that is too many."""
     assert option_types.threshold(text) == threshold
     assert threshold.exceeded(*over)
     assert not threshold.exceeded(*under)
@@ -86,17 +82,15 @@ def test_thresholds(
         (option_types.one_of(["jsonl"]), "csv", "give jsonl"),
     ],
 )
-def test_what_does_not_fit_says_what_would(
+def test_invalid_value_error_has_value_and_fix(
     read: Callable[[str], Any], text: str, said: str
 ) -> None:
-    """Each error names the value and what would have fitted."""
     with pytest.raises(argparse.ArgumentTypeError) as caught:
         read(text)
     assert said in str(caught.value)
 
 
-def test_what_fits() -> None:
-    """Days, pairs and words pass through."""
+def test_days_pairs_and_words_are_accepted() -> None:
     assert option_types.day("2026-11-21") == "2026-11-21"
     assert option_types.pair("a=b=c") == ("a", "b=c")
     assert option_types.one_of(["host", "any"])("any") == "any"

@@ -1,4 +1,4 @@
-"""Watching a crawl: on a terminal, by the line, for machines; and a stack that does not answer."""
+"""Watching a crawl: on a terminal, as lines, as JSON, and while a stack does not answer."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ COLOUR = re.compile("\x1b\\[[0-9;]*3[0-7][0-9;]*m")
 
 @pytest.fixture
 def stage(tmp_path: Path) -> Stage:
-    """Give a terminal on which a crawl of some pages can be watched."""
+    """Return a terminal with a crawl of some pages."""
     stage = Stage(folder=tmp_path, machine=Machine(up_already=True))
     stage.site = [Row(f"/{number}") for number in range(40)]
     stage.out = Terminal()
     stage.environment = {"TERM": "xterm", "COLUMNS": "80", "LINES": "24"}
-    stage.run(f"start {SITE} --max-pages 1000")  # counted in one place, so read at one stroke
+    stage.run(f"start {SITE} --max-pages 1000")  # all counts in one shard, so one read returns them
     return stage
 
 
 def pictures(said: str) -> list[str]:
-    """Take a recording apart into what was drawn, without what moves the cursor."""
+    """Split a recording into pictures without cursor movements."""
     drawn = said.partition(SECOND_SCREEN)[2].rpartition(FIRST_SCREEN)[0].split("\x1b[H")
     return [re.sub("\x1b\\[[?0-9;]*[A-Za-z]", "", one).replace("\r", "") for one in drawn if one]
 
 
-def test_a_screen_is_drawn_over_the_one_before(stage: Stage) -> None:
-    """Each picture has the terminal's size and no line end behind it; then the summary stands."""
+def test_screens_are_drawn_over_each_other_then_summary(stage: Stage) -> None:
+    """Each picture has the terminal's size and no final line end."""
     assert stage.run("status --watch") == 0
     assert stage.said.count(SECOND_SCREEN) == stage.said.count(FIRST_SCREEN) == 1
     drawn = [one for one in pictures(stage.said) if one.strip()]
@@ -55,8 +55,7 @@ def test_a_screen_is_drawn_over_the_one_before(stage: Stage) -> None:
     assert COLOUR.search(stage.said)
 
 
-def test_without_colours(stage: Stage) -> None:
-    """NO_COLOR takes the colours, and nothing else."""
+def test_no_color_removes_only_colours(stage: Stage) -> None:
     stage.environment["NO_COLOR"] = "1"
     assert stage.run("status --watch") == 0
     assert not COLOUR.search(stage.said)
@@ -64,8 +63,8 @@ def test_without_colours(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("which", [RUN, ""])
-def test_an_interrupt_leaves_the_crawl_and_the_last_picture(stage: Stage, which: str) -> None:
-    """Ctrl-C ends the watching with 130, says that the crawl goes on, and how to come back."""
+def test_interrupt_leaves_crawl_and_last_picture(stage: Stage, which: str) -> None:
+    """The exit code is 130. The output states that the crawl continues and how to watch it."""
     stage.interrupt_at = 5
     assert stage.run(f"status {which} --watch") == 130
     assert stage.world.crawls[RUN].state is State.RUNNING
@@ -76,8 +75,8 @@ def test_an_interrupt_leaves_the_crawl_and_the_last_picture(stage: Stage, which:
     assert stage.noted == f"{which or 'the crawl'} continues: {again}\n"
 
 
-def test_crawl_says_that_an_interrupt_pauses(stage: Stage) -> None:
-    """The same screen, with what Ctrl-C does there; steps are told on the first screen."""
+def test_crawl_screen_says_that_interrupt_pauses(stage: Stage) -> None:
+    """The first screen shows the steps."""
     stage.interrupt_at = 3
     stage.machine.up_already = False
     assert stage.run(f"crawl {SITE} --name other") == 130
@@ -87,8 +86,7 @@ def test_crawl_says_that_an_interrupt_pauses(stage: Stage) -> None:
     assert rest.count(FIRST_SCREEN) == 1
 
 
-def test_a_stack_that_does_not_answer_for_a_while(stage: Stage) -> None:
-    """The last picture stays, with its age, until the stack is back."""
+def test_silent_stack_keeps_last_picture_with_its_age(stage: Stage) -> None:
     answers = iter([True] * 5 + [False] * 20 + [True] * 100)
 
     def fault(effect: str) -> None:
@@ -105,8 +103,10 @@ def test_a_stack_that_does_not_answer_for_a_while(stage: Stage) -> None:
     ("environment", "seconds"),
     [({"AWS_ENDPOINT_URL": "http://x"}, 60), ({}, 300)],
 )
-def test_a_stack_that_is_gone(stage: Stage, environment: dict[str, str], seconds: int) -> None:
-    """After a minute, or five for AWS, it is given up; the last picture stands above the error."""
+def test_silent_stack_is_given_up_after_time_limit(
+    stage: Stage, environment: dict[str, str], seconds: int
+) -> None:
+    """The limit is one minute, or five on AWS. The last picture stays above the error."""
     stage.machine.up_already = False
     stage.environment |= environment
     stage.machine.queue = None
@@ -126,8 +126,9 @@ def test_a_stack_that_is_gone(stage: Stage, environment: dict[str, str], seconds
     assert "last seen" in stage.said.rpartition(FIRST_SCREEN)[2]
 
 
-def test_a_reading_that_takes_long(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    """While a reading is on its way the age of the last one goes on."""
+def test_slow_reading_lets_age_of_last_one_grow(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(session, "TICK_S", 0.001)
     monkeypatch.setattr(session, "LOCAL_POLL_S", 0.001)
     depths = stage.machine.depths
@@ -148,8 +149,8 @@ def test_a_reading_that_takes_long(stage: Stage, monkeypatch: pytest.MonkeyPatch
     assert "no answer from the stack; last seen" in stage.said
 
 
-def test_lines_and_objects_of_a_crawl() -> None:
-    """Lines grow rarer, objects come every two seconds; old news only once they are very old."""
+def test_lines_grow_rarer_and_objects_come_every_2_seconds() -> None:
+    """Old numbers are repeated only once they are very old."""
     lines, objects = StringIO(), StringIO()
     plain, machine = Lines(lines), JsonDisplay(objects)
     view = example()
@@ -175,8 +176,7 @@ def test_lines_of_long_crawl_grow_rarer() -> None:
     assert 60 < len(out.getvalue().splitlines()) < 110
 
 
-def test_a_screen_that_was_never_drawn_is_closed() -> None:
-    """Closing twice, or before the first picture, does nothing."""
+def test_unused_screen_can_be_closed_twice() -> None:
     out = Terminal()
     panel = Panel(out, {"TERM": "xterm"})
     panel.close()
@@ -187,8 +187,7 @@ def test_a_screen_that_was_never_drawn_is_closed() -> None:
     assert out.getvalue() == said
 
 
-def test_a_summary_has_hosts_and_cost(stage: Stage) -> None:
-    """What the screen showed of several hosts, and what was spent, is in the summary, too."""
+def test_summary_has_hosts_and_cost(stage: Stage) -> None:
     stage.site = [Row("/"), Row("/a", Outcome.FAILED, Reason.DNS, bytes=None)]
     stage.run(f"start {SITE} https://b.example --name two")
     crawl = next(one for one in stage.world.crawls.values() if one.name == "two")

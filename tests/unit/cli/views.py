@@ -1,4 +1,4 @@
-"""Crawls as they are read at a moment, for tests of what is said and drawn of them."""
+"""Readings of crawls at a moment, for tests of texts and screens."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def reading_of(
     hosts: tuple[Host, ...] = (),
     **changes: Any,
 ) -> StatusReading:
-    """Read a crawl that has counted this, so long after its start."""
+    """Make a reading of a crawl with these counts, some time after its start."""
     crawl = replace(CRAWL, **changes)
     at_ms = NOW_MS + round(after_s * 1000)
     counters = Counters.of((CounterShard(counts=dict(counts)),))
@@ -41,12 +41,12 @@ def reading_of(
 
 
 def view_of(counts: Mapping[str, int], **given: Any) -> View:
-    """See it for the first time."""
+    """Make the first view of a reading."""
     return ProgressMeter().see(reading_of(counts, **given))
 
 
 def example(**changes: Any) -> View:
-    """Watch a crawl of three hosts for four minutes, 20 seconds of which nobody saw."""
+    """Watch a crawl of three hosts for four minutes, with a gap of 20 seconds."""
     meter = ProgressMeter()
     at_ms = NOW_MS + 240_000
     hosts = (
@@ -63,7 +63,7 @@ def example(**changes: Any) -> View:
 
 
 def _fetched(after_s: int) -> int:
-    """Three pages a second, less and more of them by turns."""
+    """Count about three pages a second, with variation."""
     return 3 * after_s - abs(after_s % 60 - 30) - abs(after_s % 46 - 23) // 2 + 41
 
 
