@@ -63,7 +63,7 @@ def test_list_as_json_has_object_per_cause_and_total(stage: Stage) -> None:
     assert result == {"type": "result", "letters": 3, "causes": 2, "cut": False}
 
 
-def test_list_with_filter_or_limit_states_it(stage: Stage) -> None:
+def test_list_reports_reached_limit_and_no_matches(stage: Stage) -> None:
     stage.run("dlq list --host a.example --limit 1 --json")
     assert stage.objects()[-1]["cut"] is True
     assert "only 1 were read" in stage.noted
@@ -92,7 +92,7 @@ def test_show_by_own_or_pack_id_hides_secrets(stage: Stage, name: str) -> None:
 
 
 def test_show_by_prefix_lists_all_matches(stage: Stage) -> None:
-    """No match sets the exit code."""
+    """Without a match the exit code is 1."""
     assert stage.run("dlq show m- --json") == 0
     assert [found["id"] for found in stage.objects()] == ["m-1", "m-2"]
     assert stage.run("dlq show odd --json") == 0

@@ -62,7 +62,7 @@ def test_sums_of_export_equal_sums_of_shop(capsys: pytest.CaptureFixture[str]) -
 def test_demo_takes_free_port_if_its_port_is_used(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """It warns about the consequence for stored data."""
+    """Data of a demo on another port is not kept."""
     with socket.create_server(("127.0.0.1", 0)) as other:
         monkeypatch.setattr(demo, "PORT", other.getsockname()[1])
         assert demo.usual_port() == 0

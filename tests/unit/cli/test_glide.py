@@ -43,7 +43,7 @@ def test_other_counters_do_not_stop_pages() -> None:
 
 
 def test_early_commit_is_spread_over_usual_interval() -> None:
-    """A commit after one second takes most of five seconds to be shown."""
+    """One page more after one second takes most of five seconds to appear."""
     counts = [0, 5, 5, 5, 5, 5, 10, 11, 11, 11, 11]
     moved = shown(counts)
     assert max(later - one for one, later in pairwise(moved[6:])) <= 2
