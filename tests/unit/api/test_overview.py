@@ -1,4 +1,4 @@
-"""Console operations beside single crawls: overview, check, preview of an edit, host."""
+"""Operations of the console: overview, check, preview of an edit, host."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ async def test_cursor_of_other_filter_is_refused() -> None:
 
 
 async def test_check_reports_problems_and_starts_nothing() -> None:
-    """It requests none of the addresses."""
+    """It requests no address."""
     stage = Stage()
     seeds = [SITE, "http://169.254.169.254/", "nonsense"]
     wrong = {"seeds": seeds, "limits": {"page": 5}}

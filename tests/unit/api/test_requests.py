@@ -46,7 +46,7 @@ HOME = {"url": SITE}
         ({"url": SITE, "urls": [SITE]}, "give one of url, urls and s3"),
     ],
 )
-async def test_body_that_is_invalid_is_refused(body: Any, detail: str) -> None:
+async def test_invalid_body_is_refused(body: Any, detail: str) -> None:
     stage = Stage()
     reply = await stage.post("/seeds", body)
     assert (reply.status, reply.headers["Content-Type"]) == (400, "application/problem+json")

@@ -250,7 +250,7 @@ async def test_edit_changes_limits_delay_and_patterns() -> None:
         {"identity": {"headers": {"A": "b"}}},
     ],
 )
-async def test_edit_that_is_empty_or_of_fixed_key_is_refused(changes: Any) -> None:
+async def test_empty_edit_or_edit_of_fixed_key_is_refused(changes: Any) -> None:
     stage = Stage()
     stage.begin(CRAWL)
     reply = await stage.ask("PATCH", "/crawls/site-1", changes, JSON)

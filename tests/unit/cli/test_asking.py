@@ -103,7 +103,7 @@ def test_report_adds_advice_where_meaning_has_none(stage: Stage) -> None:
     )
 
 
-def test_report_counts_pages_that_need_scripts(ended: Stage) -> None:
+def test_report_counts_pages_in_need_of_scripts(ended: Stage) -> None:
     """It gives advice, because no crawl renders them."""
     counts = ended.world.shards[ID, 0].counts
     ended.world.shards[ID, 0] = ShardItem(counts={**counts, "needs_rendering": 1})
@@ -115,7 +115,7 @@ def test_report_counts_pages_that_need_scripts(ended: Stage) -> None:
     assert ended.objects()[-1]["pages"] == pages
 
 
-def test_report_omits_links_that_were_crawled_anyway(ended: Stage) -> None:
+def test_report_omits_refused_links_crawled_later(ended: Stage) -> None:
     """A link too deep on one page may be near enough on another page."""
     ended.world.samples[ID] = {"scope": (f"{SITE}/a", f"{SITE}/deep", f"{SITE}/b", "no url")}
     assert ended.run("report shop") == 0

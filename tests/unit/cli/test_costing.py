@@ -170,7 +170,7 @@ def test_estimate_of_stack_uses_options_then_context(stage: Stage) -> None:
 
 
 def test_estimate_deployed_stack_reads_its_context(stage: Stage) -> None:
-    """With `--deployed` the settings of the stack take precedence over those of the folder."""
+    """The option `--deployed` gives the stack precedence over the folder."""
     (stage.folder / "crawl.toml").write_text('seeds = ["https://a.example/"]\n')
     (stage.folder / "cdk.json").write_text('{"context": {"batch_size": 30}}')
     stage.machine.up_already = True

@@ -185,7 +185,7 @@ def test_full_disk_is_reported_with_command_to_resume(
         (f"{SITE} --window 999d", "--window: 999d does not fit: give 0s to 366d"),
     ],
 )
-def test_invalid_plan_starts_nothing_and_names_option(
+def test_invalid_plan_names_option_before_emulator_starts(
     stage: Stage, options: str, said: str
 ) -> None:
     assert stage.run(f"crawl {options}") == 2
@@ -244,7 +244,7 @@ def test_last_line_is_query_of_the_folder(stage: Stage) -> None:
 
 
 def test_json_output_is_one_object_per_line(stage: Stage) -> None:
-    """Standard output has steps, progress and one result, and no other text."""
+    """Standard output has only steps, progress and one result."""
     stage.site = [Row("/"), BROKEN]
     stage.per_step = 1
     assert stage.run(f"crawl {SITE} --out data --json --fail-above 0") == 1

@@ -152,7 +152,7 @@ def test_check_without_name_reads_crawl_toml(stage: Stage) -> None:
     assert "crawl.toml is valid" in stage.said
 
 
-def test_check_marks_seeds_that_only_local_stacks_request(stage: Stage) -> None:
+def test_check_marks_seeds_for_local_stacks_only(stage: Stage) -> None:
     """A store or a local stack may request its own machine, but no private network or odd port."""
     put(stage, f'seeds = ["{SITE}/"]')
     assert stage.run("check") == 0

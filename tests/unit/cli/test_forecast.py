@@ -347,7 +347,7 @@ def test_limit_of_continued_run_counts_all_runs() -> None:
         (60, "exclude what shop-1 left out"),
     ],
 )
-def test_run_that_could_not_continue_gives_reason(carried: int, expected: str) -> None:
+def test_run_unable_to_continue_gives_reason(carried: int, expected: str) -> None:
     options = {**SEQUEL, "pages_carried": carried, "state": State.FINISHED}
     view = view_of({"refused.budget": 9}, **options)
     assert status.nothing_new(view)
@@ -403,7 +403,7 @@ def test_run_with_links_left_counts_them_and_names_command(
     ("received", "after_s", "held"),
     [(950_000, 70, True), (950_000, 62, False), (90_000, 70, False)],
 )
-def test_notice_names_limit_that_delays_requests(received: int, after_s: int, held: bool) -> None:
+def test_notice_names_limit_delaying_requests(received: int, after_s: int, held: bool) -> None:
     """A limit that is mostly used is the probable cause of seconds without an outcome."""
     meter = ProgressMeter()
     counts = {"claimed": 9, "fetched": 3, "received_bytes": received}

@@ -25,7 +25,7 @@ def stage(tmp_path: Path) -> Stage:
     return made
 
 
-def test_forget_reports_counts_and_what_it_cannot_reach(stage: Stage) -> None:
+def test_forget_reports_counts_and_copies_out_of_reach(stage: Stage) -> None:
     """It explains how to keep the URL out of later crawls."""
     assert stage.run(f"forget --url {URL} --yes") == 0
     assert traces_of(stage.world, PATH) == []
@@ -127,7 +127,7 @@ def test_mentions_in_other_bodies_are_counted(stage: Stage) -> None:
     ("what", "named"),
     [(f"--url {URL}", ["first"]), ("--host example.com", ["first"]), (f"--crawl {ENDED.id}", [])],
 )
-def test_schedules_that_start_with_url_are_named(stage: Stage, what: str, named: list[str]) -> None:
+def test_schedules_with_erased_seed_are_named(stage: Stage, what: str, named: list[str]) -> None:
     for name, told in (("first", URL), ("second", ELSEWHERE)):
         stage.world.schedules[name] = Scheduled(
             name=name,

@@ -43,7 +43,7 @@ def test_robots_uses_guarded_web(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_sigterm_unwinds_like_ctrl_c() -> None:
-    """The command then stops what it started."""
+    """The command stops its emulator before it ends."""
     main.main(["url", NOBODY])
     with pytest.raises(KeyboardInterrupt):
         os.kill(os.getpid(), signal.SIGTERM)

@@ -132,13 +132,13 @@ def test_seeds_of_file_are_stored_in_schedule(stage: Stage) -> None:
         (RATE + '[notify]\nwebhook = "https://a.example/"', "-c webhook_secret=generate"),
     ],
 )
-def test_plan_that_cannot_recur_exits_with_2(stage: Stage, text: str, said: str) -> None:
+def test_non_recurring_plan_exits_with_2(stage: Stage, text: str, said: str) -> None:
     assert put(stage, text) == 2
     assert said in stage.noted
     assert stage.world.schedules == {}
 
 
-def test_stack_outputs_show_that_it_signs_webhooks(stage: Stage) -> None:
+def test_stack_outputs_show_webhook_key(stage: Stage) -> None:
     """A user without permission to read the functions may start crawls with webhooks."""
     stage.machine.deployed = {**OUTPUTS, "WebhookSecret": "arn:of:it"}
     assert put(stage, RATE + '[notify]\nwebhook = "https://a.example/secret"') == 0

@@ -66,7 +66,7 @@ def test_missing_region_names_places_and_profile() -> None:
         assert place in str(raised.value)
 
 
-def test_local_target_that_does_not_run_names_command() -> None:
+def test_stopped_local_target_names_command() -> None:
     with pytest.raises(StackUnreachable, match="orbweaver local up"):
         environment_of("local", Machine(), {})
 

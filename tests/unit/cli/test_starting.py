@@ -102,7 +102,7 @@ def test_start_without_stack_exits_with_3_and_names_command(stage: Stage, line: 
     assert "`orbweaver local up`" in stage.noted
 
 
-def test_emulator_that_does_not_start_exits_with_3(stage: Stage) -> None:
+def test_failed_start_of_emulator_exits_with_3(stage: Stage) -> None:
     def refuse(*_: object) -> None:
         raise StackUnreachable("Port 4566 is taken by another program")
 

@@ -72,13 +72,13 @@ def test_store_has_no_worker_switch(tmp_path: Path) -> None:
         assert not stage.machine.asked
 
 
-def test_source_that_is_being_updated_is_retried(stage: Stage) -> None:
+def test_source_being_updated_is_retried(stage: Stage) -> None:
     stage.machine.switches[1] = Source(id="express", queue="express", state="Updating")
     assert stage.run("workers off") == 0
     assert states(stage) == ["Disabled"] * 3
 
 
-def test_source_that_stays_busy_is_named_after_time_limit(
+def test_busy_source_is_named_after_time_limit(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[bool] = []
@@ -104,8 +104,8 @@ def test_stack_without_sources_names_command(stage: Stage) -> None:
     assert "there is no stack" in stage.noted
 
 
-def test_waiting_commands_warn_that_workers_are_off(stage: Stage) -> None:
-    """They are `start`, `status` and `resume`, which would wait for ever."""
+def test_waiting_commands_warn_if_workers_are_off(stage: Stage) -> None:
+    """`start`, `status` and `resume` would wait without end."""
     off = "All workers are off. Switch them on with `orbweaver workers on`."
     assert stage.run("start https://example.com/ --name x") == 0
     assert off not in stage.noted

@@ -75,7 +75,7 @@ def test_interrupt_leaves_crawl_and_last_picture(stage: Stage, which: str) -> No
     assert stage.noted == f"{which or 'the crawl'} continues: {again}\n"
 
 
-def test_crawl_screen_says_that_interrupt_pauses(stage: Stage) -> None:
+def test_crawl_screen_has_hint_interrupt_pauses(stage: Stage) -> None:
     """The first screen shows the steps."""
     stage.interrupt_at = 3
     stage.machine.up_already = False

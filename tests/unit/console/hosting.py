@@ -40,7 +40,7 @@ LOOKING = CLAIMS | {"cognito:groups": "[look]"}
 
 
 class CountedStore(StorePorts):
-    """A store whose queues have settable depths, like those of a stack."""
+    """A store with queue depths, like a stack."""
 
     class depths:  # noqa: N801 - a port's name
         """Queue depths that a test sets."""

@@ -127,7 +127,7 @@ async def test_download_of_answer_has_all_rows_as_export(tmp_path: Path) -> None
         assert "syntax error" in (await reply.json())["detail"]
 
 
-async def test_download_that_fails_midway_closes_connection(tmp_path: Path) -> None:
+async def test_download_failing_midway_closes_connection(tmp_path: Path) -> None:
     """The browser reports an incomplete file."""
     put(tmp_path / "out", made(USUAL))
     async with opened(tmp_path) as stage:
@@ -146,7 +146,7 @@ async def test_download_that_fails_midway_closes_connection(tmp_path: Path) -> N
 
 
 def files_in(folder: Path) -> list[Path]:
-    """List files and folders, except those of the store."""
+    """List files and folders outside the store."""
     return sorted(path for path in folder.rglob("*") if not path.name.startswith("store.db"))
 
 
@@ -208,7 +208,7 @@ async def test_hostile_sql_reaches_no_file_network_or_setting(
     ],
     ids=["brackets", "comment", "not", "sum", "with", "nul", "surrogate"],
 )
-async def test_sql_that_crashes_parser_ends_one_child_at_most(sql: str, tmp_path: Path) -> None:
+async def test_sql_crashing_parser_ends_one_child_at_most(sql: str, tmp_path: Path) -> None:
     """The next query is answered."""
     put(tmp_path / "out", made(USUAL))
     async with opened(tmp_path) as stage:

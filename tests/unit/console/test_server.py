@@ -260,7 +260,7 @@ async def test_invalid_toml_reports_line(
     ],
     ids=["long key", "long text", "deep tables", "deep lists", "a key twice"],
 )
-async def test_definition_that_costs_too_much_is_refused(body: str, tmp_path: Path) -> None:
+async def test_definition_costing_too_much_is_refused(body: str, tmp_path: Path) -> None:
     """The request is at fault, and the log has no traceback."""
     async with opened(tmp_path) as stage:
         for path in ("/console/definition", "/console/preview", "/console/schedules"):

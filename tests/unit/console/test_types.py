@@ -1,4 +1,4 @@
-"""Type check of the console's scripts, by JSDoc. Nothing is compiled."""
+"""Type check of the console's scripts, by JSDoc and without a compiler."""
 
 from __future__ import annotations
 

@@ -143,7 +143,7 @@ async def test_start_with_unreadable_existing_crawl_is_conflict() -> None:
         await stage.control.start(PLAN)
 
 
-async def test_find_by_id_name_or_nothing_returns_newest_run() -> None:
+async def test_find_by_id_name_or_without_both_returns_newest() -> None:
     stage = Stage()
     ids = []
     for name in ("shop", "news", "shop"):

@@ -80,7 +80,7 @@ async def test_edit_keeps_concurrent_pause() -> None:
     assert stage.world.crawls[crawl.id].state is State.PAUSED
 
 
-async def test_edit_of_crawl_that_ends_meanwhile_is_refused() -> None:
+async def test_edit_of_crawl_ending_meanwhile_is_refused() -> None:
     stage = Stage()
     crawl = await stage.control.start(PLAN)
 
@@ -93,7 +93,7 @@ async def test_edit_of_crawl_that_ends_meanwhile_is_refused() -> None:
         await stage.control.edit(crawl.id, {"limits": {"depth": 1}})
 
 
-async def test_edit_that_always_loses_race_gives_up() -> None:
+async def test_edit_always_losing_race_gives_up() -> None:
     stage = Stage()
     crawl = await stage.control.start(PLAN)
     number = 0
@@ -110,7 +110,7 @@ async def test_edit_that_always_loses_race_gives_up() -> None:
 
 
 async def test_edit_of_budget_shares_out_unclaimed_rest() -> None:
-    """Each shard keeps what it has claimed."""
+    """Each shard keeps its claims."""
     stage = Stage()
     crawl = await stage.control.start(PLAN)
     stage.world.shards[crawl.id, 3] = ShardItem(counts={"claimed": 50})
@@ -171,7 +171,7 @@ async def test_raised_budget_applies_to_links_found_later() -> None:
     assert (ended.state, ended.stop) == (State.FINISHED, Stop.MAX_PAGES)
 
 
-# Its own limit lets it try one of the three links, because it knows nothing about their kind.
+# Its own limit lets it try one of the three links, because their kind is unknown.
 @pytest.mark.parametrize(("pages_max", "claimed"), [(20, 2), (None, 4)])
 async def test_lowered_budget_admits_no_new_links(pages_max: int | None, claimed: int) -> None:
     """Links claimed before the edit are still requested."""

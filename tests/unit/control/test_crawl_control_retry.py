@@ -191,7 +191,7 @@ async def test_retry_twice_at_once_starts_one_run() -> None:
     assert set(desk.world.crawls) == {"run-1", "run-1-retry1"}
 
 
-async def test_retry_skips_run_id_that_another_crawl_has() -> None:
+async def test_retry_skips_run_id_of_another_crawl() -> None:
     desk = Desk()
     await failed(desk, "a")
     mine = replace(PLAN, id="run-1-retry1")
@@ -207,7 +207,7 @@ async def test_retry_skips_run_id_that_another_crawl_has() -> None:
     assert run.id == "run-1-retry2"
 
 
-async def test_retry_that_loses_its_number_takes_the_next() -> None:
+async def test_retry_losing_its_number_takes_next() -> None:
     desk = Desk()
     ended = await failed(desk, "a", "b")
     theirs = replace(

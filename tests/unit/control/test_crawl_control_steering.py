@@ -153,7 +153,7 @@ async def test_resume_of_many_parked_packs_works_in_steps() -> None:
 
 
 @pytest.mark.parametrize("act", [Control.resume, Control.cancel])
-async def test_resume_sends_seeds_that_never_arrived(
+async def test_resume_sends_missing_seeds(
     act: Callable[[Control, str], Awaitable[Crawl]],
 ) -> None:
     """Otherwise a crawl whose start crashed before it sent the seeds could never end."""

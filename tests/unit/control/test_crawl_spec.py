@@ -211,7 +211,7 @@ def test_page_wishes_apply_only_if_plan_asks(*, wanted: bool) -> None:
 
 
 @pytest.mark.parametrize("pages", [None, 100_001])
-def test_stop_when_nothing_new_needs_page_limit(pages: int | None) -> None:
+def test_stop_without_news_needs_page_limit(pages: int | None) -> None:
     plan = CrawlSpec(seeds=("https://example.com/",), pages_max=pages, stop_when_nothing_new=True)
     (problem,) = problems_of(plan)
     assert problem.field == "stop_when_nothing_new"

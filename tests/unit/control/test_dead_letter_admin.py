@@ -179,7 +179,7 @@ def test_redrive_uses_lane_of_crawl_and_resets_failures(yard: Graveyard) -> None
     assert yard.world.buried == []
 
 
-def test_redrive_skips_letters_that_would_fail_at_once(yard: Graveyard) -> None:
+def test_redrive_skips_letters_sure_to_fail_again(yard: Graveyard) -> None:
     """These are no message, no URL, or have no crawl."""
     for body in ("{", "nothing", pack(crawl="gone")):
         yard.bury(body)
@@ -189,7 +189,7 @@ def test_redrive_skips_letters_that_would_fail_at_once(yard: Graveyard) -> None:
 
 
 def test_redrive_skips_letters_of_newer_version(yard: Graveyard) -> None:
-    """This version can read neither message nor crawl. Their bodies are sent if requested."""
+    """This version cannot read them. Their bodies are sent if requested."""
     yard.bury('{"v":2,"crawl":"shop-1","at":1}')
     yard.bury(encode(SeedsMessage(id="s", crawl="fast-1", at_ms=1, references=("https://a/",))))
     yard.world.newer["fast-1"] = "stored by a newer version"
@@ -224,7 +224,7 @@ def test_redrive_is_paced_and_reports_progress(yard: Graveyard) -> None:
     assert yard.clock.at_ms - NOW_MS == 5_000
 
 
-def test_redrive_skips_letters_that_failed_since_start(yard: Graveyard) -> None:
+def test_redrive_skips_letters_failed_since_start(yard: Graveyard) -> None:
     yard.bury('{"v":2}')
 
     async def gate(effect: str, moment: Moment) -> None:

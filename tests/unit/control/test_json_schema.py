@@ -128,7 +128,7 @@ GOOD = st.fixed_dictionaries(
 
 
 @given(document=DOCUMENTS | GOOD | VALUES)
-def test_schema_accepts_what_reader_accepts(document: Any) -> None:
+def test_schema_and_reader_accept_same_documents(document: Any) -> None:
     described = jsonschema_rs.is_valid(whole(Outer), document)
     try:
         read(Outer, document)

@@ -113,7 +113,7 @@ def test_unknown_reason_is_refused_with_nearest(word: str, fix: str) -> None:
     assert all(reason in str(caught.value) for reason in RETRIED)
 
 
-def test_url_that_succeeded_later_is_no_failure() -> None:
+def test_url_succeeding_later_is_no_failure() -> None:
     """In a crawl without an end the success may come days later."""
     later = record("/dns", Reason.OK, outcome=Outcome.FETCHED)
     assert seen(record("/dns"), later).depths == {}

@@ -115,7 +115,7 @@ def test_invalid_recurrence_names_part_value_and_fix(
     ],
 )
 def test_unknown_zone_suggests_nearest(timezone: str, said: str) -> None:
-    """Only the list of zones is read, no other file."""
+    """Only the list of zones is read."""
     (problem,) = problems_of(plan(cron="0 3 * * ? *", timezone=timezone))
     assert problem.field == "timezone"
     assert said in str(problem)

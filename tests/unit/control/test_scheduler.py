@@ -133,7 +133,7 @@ async def test_paused_schedule_fires_again_after_resume(stage: Stage) -> None:
         ),
     ],
 )
-async def test_put_of_plan_that_cannot_recur_is_refused(
+async def test_put_of_non_recurring_plan_is_refused(
     stage: Stage, plan: CrawlSpec, said: str
 ) -> None:
     with pytest.raises(ControlError, match=said):

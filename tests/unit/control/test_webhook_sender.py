@@ -161,7 +161,7 @@ async def test_permanent_refusal_becomes_dead_letter_at_once(
     assert "secret-path" not in caplog.text + str([vars(record) for record in caplog.records])
 
 
-async def test_missing_or_short_key_sends_nothing_and_raises() -> None:
+async def test_missing_or_short_key_raises_before_sending() -> None:
     stage = Stage()
     stage.world.secrets["the-key"] = "short"
     with pytest.raises(WebhookError):

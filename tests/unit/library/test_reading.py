@@ -222,7 +222,7 @@ def test_package_works_from_outside_with_lazy_imports(tmp_path: Path) -> None:
 
 
 @pytest.mark.thorough
-def test_lambda_imports_nothing_of_the_library() -> None:
+def test_lambda_imports_no_module_of_library() -> None:
     script = """
 import sys
 import orbweaver.app.container, orbweaver.worker.batch, handlers

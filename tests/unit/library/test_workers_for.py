@@ -19,7 +19,7 @@ SMALL, LARGE = {"max_pages": ALONE_PAGES_MAX}, {"max_pages": ALONE_PAGES_MAX + 1
     [(1, 1), (ALONE_PAGES_MAX, 1), (ALONE_PAGES_MAX + 1, CORES), (None, CORES)],
 )
 def test_crawl_with_small_limit_has_one_worker(pages_max: int | None, number: int) -> None:
-    """Several workers would request pages before they share what they have learned."""
+    """One process orders links better than several processes."""
     assert workers_for(pages_max) == number
 
 
