@@ -58,7 +58,7 @@ async def test_every_route_except_files_needs_a_visitor(
     ("method", "path"), [route for route in ROUTES if route[0] not in ("GET", "HEAD")]
 )
 async def test_change_needs_group_steer(method: str, path: str, tmp_path: Path) -> None:
-    """The group view may send only queries."""
+    """Users of the group look may send only queries."""
     async with hosted(tmp_path) as hosting:
         await hosting.begin("/")
         status, told = await hosting.ask(method, path, claims=LOOKING, body={"seeds": [SITE]})

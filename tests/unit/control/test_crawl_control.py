@@ -88,7 +88,7 @@ async def test_start_with_taken_id_and_other_plan_is_refused(other: dict[str, An
 
 
 async def test_start_within_same_second_gets_another_id() -> None:
-    """The first crawl may have ended by then, or its name may belong to another crawl."""
+    """The first crawl may have ended by then, or the options may differ."""
     stage = Stage()
     first = await stage.control.start(PLAN)
     assert await stage.control.start(PLAN) == first

@@ -285,7 +285,7 @@ def test_hints_for_unknown_keys_are_bounded(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.parametrize("document", [None, 5, "x", [], [{}]])
-def test_document_without_table_is_one_problem(document: object) -> None:
+def test_document_of_other_type_is_one_problem(document: object) -> None:
     assert problems(document) == {"": NO_TABLE}
     assert "docs/definition.md" in NO_TABLE
     assert str(DefinitionProblem(path="", text="x")) == "x"
