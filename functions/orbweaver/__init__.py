@@ -1,39 +1,39 @@
 """Orbweaver, a serverless web crawler.
 
-The way of one URL: a message on the queue -> `worker.batch` -> its host's robots.txt and slots
-(`politeness`) -> a request (`adapters.web`) -> what the answer means (`fetching`), what the page
-says (`parsing`), what rules find on it (`extraction`) -> links that belong to the crawl
-(`frontier`) -> claims, record, commit and the next messages (`worker.apply_journal`).
+The way of one URL: a message on the queue -> `worker.batch` -> robots.txt and a slot of its host
+(`politeness`) -> a request (`adapters.web`) -> a verdict on the response (`fetching`), the page
+(`parsing`) and its items (`extraction`) -> links within the crawl's scope (`frontier`) -> claims,
+record, commit and further messages (`worker.apply_journal`).
 
-Rooms, inner to outer. A room imports itself and the rooms above it in this list, never those
-below; each says at its door what it decides and in which order its modules are read.
+Rooms, inner to outer. A room imports itself and rooms above it in this list. The docstring of a
+room lists its modules in reading order.
 
-    model        values that every room speaks, settings, shared ports
+    model        shared values, settings, shared ports
     parsing      bytes to a page
     extraction   rules to typed items
-    fetching     what an answer means
-    rendering    pages whose scripts are run, by a browser without a network
-    politeness   when a host may be asked
-    frontier     the protocol's values and ports
-    budget       bytes, pages, dollars
+    fetching     verdicts on responses
+    rendering    scripts of pages, in a browser without a network
+    politeness   slots, delays and blocks of hosts
+    frontier     values and ports of the protocol
+    budget       limits of bytes, pages and dollars
     worker       the way of one URL, in order
-    exporting    a day into files
-    delivery     exports brought elsewhere
-    diagnostics  what is stored, in words for a person
-    control      a person's commands
+    exporting    files of a day or a crawl
+    delivery     exports sent to other places
+    diagnostics  stored data as texts for people
+    control      commands of people
     erasure      the right to erasure
     adapters     technologies: AWS, DynamoDB, SQLite, the web, this machine
     api          the HTTP API
-    app          wiring: settings and adapters become actors
+    app          wiring of settings and adapters to components
     console      crawls in a browser
     cli          the command line
-    library      functions and crawls for Python programs: `import orbweaver`
+    library      `import orbweaver` for Python programs
 
-A module is pure (no I/O, async, clock, chance, environment, logging) unless it is on the list of
-actors in `tests/unit/project/test_architecture.py`, which holds all of this.
+A module is pure (no I/O, async, clock, randomness, environment, logging) unless the list of actors
+in `tests/unit/project/test_architecture.py` names it. That test checks all of this.
 
-To a Python program the package offers the names of `__all__` (docs/python.md). They are imported
-when one is asked for: a function of the stack that imports a room imports nothing with it.
+`__all__` is the public interface (docs/python.md). A name is imported on first use, so that a
+function of the stack that imports one room does not import the others.
 """
 
 from typing import TYPE_CHECKING
