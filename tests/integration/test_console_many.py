@@ -104,7 +104,10 @@ async def _list(watch: Watch) -> None:
         "state": (f"{running} > 0 && {running} === {LISTED}", "state=running"),
         "day": (f"{LISTED} > 0", "day=2026-11-20"),
         "a name": (f"{TOLD} === '1 crawl'", "begins=shop-0007"),
-        "no run": ("document.body.innerText.includes('No run is like that')", "begins=none"),
+        "no run": (
+            "document.body.innerText.includes('No run matches these filters')",
+            "begins=none",
+        ),
         "all": (f"{LISTED} === {PAGE}", ""),
     }
     for name, (until, query) in shown.items():
@@ -126,7 +129,7 @@ async def _look_around(watch: Watch) -> None:
         f"report/{run}": "Kinds of URL",
         f"rules/{run}": "Rules",
         f"explain?url={site}%2F1&crawl={run}": "Timeline",
-        f"host?host={site}": "Crawls that began here",
+        f"host?host={site}": "Crawls with seeds here",
         "new": "Follow links to",
         "letters": "no dead letters",
         "schedules": "No schedules.",

@@ -358,7 +358,7 @@ def test_invalid_programs_explain_fix(
         orbweaver.crawl("http://127.0.0.1:9/", store=folder / "store", **options)
 
 
-# --- besides the workers ----------------------------------------------------------------------
+# --- services of serve ----------------------------------------------------------------------
 
 
 def test_schedule_fires_once_per_time(folder: Path) -> None:

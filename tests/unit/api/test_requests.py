@@ -32,7 +32,7 @@ HOME = {"url": SITE}
         ("[]", "give a JSON object"),
         ("null", "give a JSON object"),
         ('"https://example.com"', "give a JSON object"),
-        ('{"url": "https://a.example", "url": "https://b.example"}', "url: this key stands there"),
+        ('{"url": "https://a.example", "url": "https://b.example"}', "url: this key occurs twice"),
         ({"url": 5}, "url: 5 does not fit: give a text"),
         ({"url": True}, "url: true does not fit: give a text"),
         ({"url": ""}, "url: give at least 1 characters"),

@@ -68,7 +68,7 @@ def test_schema_of_class_describes_its_fields() -> None:
     outer = parts["Outer"]
     assert outer["required"] == ["number"]
     assert outer["additionalProperties"] is False
-    assert outer["description"] == "All that there is."
+    assert outer["description"] == "A class with every kind of field."
     properties = outer["properties"]
     assert properties["number"] == {
         "type": "integer",

@@ -36,7 +36,7 @@ function Row({ row, live, inner = false, open = false, toggle }) {
       ${odd && html`<div class="odd">⚠ ${odd}</div>`}</th>
     <td role="cell"><${State} state=${crawl.state} stop=${crawl.stop} /></td>
     <td role="cell" class="n" data-name="pages">${number(pagesOf(progress))}</td>
-    <td role="cell" class="n" data-name="done"><${Meter} part=${progress.done} whole=${progress.claimed} label="done of found" /><span class="share">${number(progress.done)} / ${number(progress.claimed)}</span></td>
+    <td role="cell" class="n" data-name="done"><${Meter} part=${progress.done} whole=${progress.claimed} label="done of found" /> ${number(progress.done)} / ${number(progress.claimed)}</td>
     <td role="cell" class="n" data-name="pages/s">${rate(progress.pages_per_s)}</td>
     <td role="cell" class=${failed ? "n warn" : "n"} data-name="failed">${number(failed)} <span class="muted">${percent(failed, progress.done)}</span></td>
     <td role="cell" class="n" data-name="cost">${dollars(progress.spent_usd)}</td>
