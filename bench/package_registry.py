@@ -65,7 +65,7 @@ def _package(number: int, url: str) -> dict[str, object]:
 
 
 def configure(folder: Path, url: str) -> Path:
-    """Write storage and configuration. Return the configuration file."""
+    """Write the stored packages and the configuration. Return the configuration file."""
     storage = folder / "storage"
     for number in range(PRODUCTS):
         place = storage / _name(number)

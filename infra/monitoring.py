@@ -71,7 +71,7 @@ class Monitoring(Construct):
         self._raise(watches_of_deliveries(dead_letters))
 
     def show(self) -> None:
-        """Add the dashboard, after all alarms. A frugal stack has none."""
+        """Add the dashboard, after all alarms. A frugal stack has no dashboard."""
         if self._thrifty:
             return
         cloudwatch.Dashboard(

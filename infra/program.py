@@ -229,7 +229,7 @@ def feed(
 ) -> lambda_.EventSourceMapping:
     """Connect a queue to a function.
 
-    The event source helper of the queue would widen the role.
+    This does not use the event source helper of the queue, which would widen the role.
     """
     window_s = batches.window_s
     source = lambda_.EventSourceMapping(

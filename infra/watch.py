@@ -325,7 +325,7 @@ def watches_of_renderer(config: Config, parts: Parts) -> list[Watch]:
 
 
 def watches_of_items(config: Config) -> list[Watch]:
-    """Return the alarm of a stack that extracts: a page template changed, or a rule is wrong."""
+    """Return the alarm for invalid items: a page template changed, or a rule is wrong."""
     return [
         Watch(
             name="InvalidItems",

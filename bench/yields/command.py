@@ -100,7 +100,7 @@ def _measured(
     results: dict[str, Any],
     setup: bool,
 ) -> Iterator[None]:
-    """Make and serve an application, and let all crawlers crawl it. Yields after each."""
+    """Serve an application and run all crawlers on it. Yields after each crawler."""
     with placed(application.name) as place:
         try:
             truth = application.made(place)

@@ -102,7 +102,7 @@ class Later:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spent:
-    """The limit is used up."""
+    """The limit is used up and will not be renewed."""
 
 
 Refused: TypeAlias = Later | Spent

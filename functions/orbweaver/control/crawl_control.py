@@ -234,7 +234,7 @@ class Control(Lookout):
         return await retrier.refetch(crawl, runs)
 
     async def lacking(self, crawl: Crawl) -> int:
-        """Estimate the number of earlier pages that lack a text or body that a crawl wants."""
+        """Estimate the pages of earlier runs without a text or body that a crawl stores."""
         runs = refetch.runs_of(crawl, await self._crawls.list(), self._settings.ledger_retention_s)
         if not any(refetch.wants_more(crawl, run) for run in runs):
             return 0

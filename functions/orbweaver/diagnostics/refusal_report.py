@@ -37,9 +37,9 @@ class Skipped:
     """One reason, with its count, meaning and examples.
 
     `kind` is an outcome or one of three others: `refused` for links that were never claimed,
-    `incomplete` for pages without the part that `reason` names, `needs_rendering` for pages that
-    are empty without scripts. `taken` counts examples of refused links that were requested after
-    all, because another page links them in a permitted way. They are not in `samples`.
+    `incomplete` for pages with an incomplete part, which `reason` names, `needs_rendering` for
+    pages that are empty without scripts. A refused link may be requested if another page links to
+    it in an accepted way. `taken` counts such examples, and `samples` omits them.
     """
 
     kind: str
@@ -112,9 +112,9 @@ class SparedKind:
 class Spared:
     """Links that wait while a crawl runs, and are spared once it has ended.
 
-    `links` counts distinct URLs that were never requested. It is an upper bound unless `exact`. The
-    `read` links that would be requested first are grouped in `kinds`: the largest `KINDS_NAMED`,
-    most links first.
+    `links` counts distinct URLs that were never requested. It is an upper bound unless `exact`.
+    `kinds` groups the first `read` of these links in request order: the `KINDS_NAMED` largest
+    groups, largest first.
     """
 
     links: int = 0

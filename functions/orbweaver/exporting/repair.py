@@ -42,7 +42,10 @@ class Repairer:
             await self.store.delete([scope.manifest])
 
     async def repair(self, scope: ExportScope, crawl: str | None) -> None:
-        """Check what a worker of an outdated run may have left of a crawl. None: of all crawls."""
+        """Repair what a worker of a run that no longer counts may have left behind.
+
+        `crawl` limits this to one crawl; None means all crawls.
+        """
         current = await self.runs.current(scope)
         body, manifest = await self.store.manifest(scope.manifest)
         if body is None:

@@ -31,7 +31,7 @@ DEPTH_DIGITS, AT_DIGITS = 6, 14
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitingPack:
-    """A waiting pack: its place in the order, its message, and the time when it is due.
+    """A waiting pack: its place among its host's packs, its message, and its due time.
 
     Places are ASCII strings of at most 100 characters, in lexical order. `sent_at_ms` is the time
     when it was last noted as sent (`Backlog.note_sent`), as read from a table.

@@ -75,7 +75,8 @@ class Queue(Protocol):
     ) -> None:
         """Move a message that can never succeed to the dead-letter queue.
 
-        It keeps its reason and its kind of queue, by which it is read from then on.
+        The message keeps its reason and the kind of its original queue. Readers parse it as a
+        message of that kind.
         """
 
 

@@ -2,7 +2,7 @@
 
 crawl         crawl, start
 init_check    init, check
-custom        custom extractor functions
+custom        functions of the user's own: extractors
 robots_url    robots, url
 extract       extract
 scrape        scrape
