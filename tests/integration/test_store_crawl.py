@@ -272,10 +272,10 @@ def test_one_store_is_shared_by_several_processes(folder: Path) -> None:
     [
         ("status --store elsewhere", "elsewhere holds no store"),
         ("crawl http://127.0.0.1:9/ --store a --target local", "give one of them"),
-        ("crawl http://127.0.0.1:9/ --target aws", "works on this machine"),
+        ("crawl http://127.0.0.1:9/ --target aws", "crawl runs on this machine only"),
         ("crawl http://127.0.0.1:9/", "nothing was crawled"),
         ("crawl http://127.0.0.1:9/ --workers 0", "give 1 or more"),
-        ("status --store .", "a folder of its own"),
+        ("status --store .", "give a separate folder"),
     ],
 )
 def test_invalid_commands_explain_fix(
