@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from pathlib import Path
 
-pytestmark = pytest.mark.thorough
+pytestmark = [pytest.mark.thorough, pytest.mark.slow]
 
 # CPU time of one callback on a free core. A page of 5,000 links took 1 s before it was split.
 HELD_S_MAX = 0.1

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tests.sites.graph import Graph
     from tests.sites.server import Asked
 
-pytestmark = pytest.mark.thorough
+pytestmark = [pytest.mark.thorough, pytest.mark.slow]
 
 STORE = Path(".orbweaver")
 PAGES = ("/", "/1", "/2", "/3", "/4", "/5")
