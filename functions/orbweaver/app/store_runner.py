@@ -302,8 +302,10 @@ def main() -> int:
         loop, ended, told = asyncio.get_running_loop(), asyncio.Event(), asyncio.Event()
 
         def wait() -> None:
+            # Not by `sys.stdin`: Python aborts at its exit if a thread holds the lock of that.
             with contextlib.suppress(OSError):
-                sys.stdin.buffer.read()
+                while os.read(sys.stdin.fileno(), 4_096):
+                    pass
             with contextlib.suppress(RuntimeError):  # the loop is closed
                 loop.call_soon_threadsafe(ended.set)
 
