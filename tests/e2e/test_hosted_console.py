@@ -170,7 +170,7 @@ async def _screens(tab: Tab, crawl: str) -> None:
         ("host", "Hosts"),
         ("letters", "Refresh"),
         ("stack", "does not show them"),
-        ("new", "A preview of its first page is shown by the console on a machine of your own."),
+        ("new", "To preview the first page, use a console on your own machine."),
         (f"map/{crawl}", "Section"),
         (f"changes?before={crawl}&after={crawl}", "the content is the same"),
         *(

@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 
 # Counted in a prepared container, plus a few. Raise a number here on purpose only.
 MODULES_MAX = {
-    "worker": 773,
-    "renderer": 793,
-    "api": 818,
+    "worker": 774,
+    "renderer": 794,
+    "api": 820,
     "exporter": 700,
-    "starter": 719,
+    "starter": 720,
     "notifier": 650,
     "delivery": 640,
-    "console": 838,
+    "console": 840,
 }
 # No function needs these before its first invocation. Each takes 5 ms to 100 ms.
 HEAVY = (
