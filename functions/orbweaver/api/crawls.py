@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Mapping
+from datetime import tzinfo
 from typing import Any
 
 from orbweaver.api.context import Means, Reply
@@ -47,7 +48,7 @@ from orbweaver.control.definition import check as definition_problems
 from orbweaver.control.edits import amended, differences
 from orbweaver.control.schedule import recurrence_in, window_warning
 from orbweaver.control.spec_checks import crawl_of
-from orbweaver.control.time_zone import day_in
+from orbweaver.control.time_zone import day_in, zone_or_utc
 from orbweaver.diagnostics.host_status import hosts_of, times_of
 from orbweaver.frontier.retrying import all_of
 from orbweaver.frontier.yield_drop import drop_percent
@@ -93,11 +94,11 @@ async def overview(means: Means, *, query: Overviewed) -> Reply:
     """List the newest run of each name, or all runs of one name, with their progress."""
     filters = (query.name, query.begins, query.state, query.day, query.zone)
     listing = ("overview", *(one or "" for one in filters))
-    crawls = await means.crawls.list()
     try:
-        fits = [crawl for crawl in crawls if _is_asked_for(crawl, query)]
+        zone = zone_or_utc(query.zone)
     except ValueError as error:
         raise Refused(400, f"zone: {error}") from error
+    fits = [crawl for crawl in await means.crawls.list() if _is_asked_for(crawl, query, zone)]
     fits.sort(key=_place)
     runs = Counter(crawl.name for crawl in fits)
     if query.name is None:
@@ -125,11 +126,11 @@ async def overview(means: Means, *, query: Overviewed) -> Reply:
     return Reply(status=200, body=OverviewList(crawls=tuple(rows), total=total, next=following))
 
 
-def _is_asked_for(crawl: Crawl, query: Overviewed) -> bool:
+def _is_asked_for(crawl: Crawl, query: Overviewed, zone: tzinfo) -> bool:
     return (
         query.name in (None, crawl.name)
         and query.state in (None, crawl.state)
-        and query.day in (None, day_in(crawl.started_at_ms, query.zone))
+        and (query.day is None or query.day == day_in(crawl.started_at_ms, zone))
         and (query.begins is None or crawl.name.startswith(query.begins))
     )
 

@@ -15,21 +15,33 @@ from orbweaver.api.problems import Refused
 from orbweaver.budget.prices import spent
 from orbweaver.control.definition import parse
 from orbweaver.control.scheduler import Coming, Timetable
-from orbweaver.control.time_zone import day_in
+from orbweaver.control.time_zone import day_in, zone_or_utc
 from orbweaver.frontier.retrying import all_of
 from orbweaver.frontier.yield_drop import pages_of
 from orbweaver.model.errors import ControlError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from datetime import tzinfo
 
     from orbweaver.app.ports import PortSet
     from orbweaver.console.runs import Where
     from orbweaver.control.crawl_control import Control
-    from orbweaver.model.crawl import Crawl
+    from orbweaver.model.crawl import Counts, Crawl
 
 RUNS_READ, READ_AT_ONCE, DAYS_SHOWN = 100, 16, 14
-SLOW_MS, ZONES_MAX = 60_000, 10
+SLOW_MS = 60_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Reading:
+    """Alarms and the newest runs with their totals, as read at a moment."""
+
+    at_ms: int
+    alarms: Any
+    # Start (ms since the epoch) and totals.
+    runs: list[tuple[int, Counts]]
+    runs_more: int
 
 
 @dataclass(slots=True, kw_only=True)
@@ -39,8 +51,7 @@ class Standing:
     ports: PortSet
     control: Control
     where: Where
-    # Time and content of the reading, by time zone.
-    _slow: dict[str | None, tuple[int, dict[str, Any]]] = field(default_factory=dict)
+    _slow: _Reading | None = field(default=None)
 
     async def read(self, zone: str | None = None) -> dict[str, Any]:
         """Return queues, workers, and dollars by the days of a time zone."""
@@ -62,33 +73,26 @@ class Standing:
         return {"workers": states}
 
     async def _read_seldom(self, zone: str | None) -> dict[str, Any]:
-        now_ms = self.ports.clock.now_ms()
-        known = self._slow.get(zone)
-        if known is None or now_ms - known[0] >= SLOW_MS:
-            read = {"spending": await self._sums(zone), "alarms": await self.where.alarms()}
-            if len(self._slow) >= ZONES_MAX:
-                self._slow.clear()
-            known = self._slow[zone] = (now_ms, read)
-        return known[1]
-
-    async def _sums(self, zone: str | None) -> dict[str, Any]:
         try:
-            day_in(0, zone)
+            clock = zone_or_utc(zone)
         except ValueError as error:
             raise Refused(400, f"zone: {error}") from error
+        now_ms = self.ports.clock.now_ms()
+        if self._slow is None or now_ms - self._slow.at_ms >= SLOW_MS:
+            self._slow = await self._reading(now_ms)
+        spending = {"days": _days(self._slow.runs, clock), "runs_more": self._slow.runs_more}
+        return {"spending": spending, "alarms": self._slow.alarms}
+
+    async def _reading(self, now_ms: int) -> _Reading:
         crawls = await self.control.crawls()
         newest = crawls[:RUNS_READ]
         counters = await all_of(map(self.ports.crawls.counters, newest), READ_AT_ONCE)
-        days: defaultdict[str, dict[str, float]] = defaultdict(
-            lambda: {"runs": 0, "pages": 0, "usd": 0.0}
-        )
-        for crawl, read in zip(newest, counters, strict=True):
-            day = days[day_in(crawl.started_at_ms, zone)]
-            day["runs"] += 1
-            day["pages"] += pages_of(read.total)
-            day["usd"] += spent(read.total) or 0.0
-        rows = [{"day": day, **sums} for day, sums in sorted(days.items(), reverse=True)]
-        return {"days": rows[:DAYS_SHOWN], "runs_more": len(crawls) - len(newest)}
+        runs = [
+            (crawl.started_at_ms, read.total) for crawl, read in zip(newest, counters, strict=True)
+        ]
+        alarms = await self.where.alarms()
+        more = len(crawls) - len(newest)
+        return _Reading(at_ms=now_ms, alarms=alarms, runs=runs, runs_more=more)
 
     # --- schedules --------------------------------------------------------------------------------
 
@@ -147,3 +151,17 @@ def told(coming: Coming) -> dict[str, Any]:
         "warning": coming.warning,
         "next_ms": list(coming.next_ms),
     }
+
+
+def _days(runs: list[tuple[int, Counts]], zone: tzinfo) -> list[dict[str, Any]]:
+    """Sum runs, pages and dollars by day of start, newest day first."""
+    days: defaultdict[str, dict[str, float]] = defaultdict(
+        lambda: {"runs": 0, "pages": 0, "usd": 0.0}
+    )
+    for started_at_ms, total in runs:
+        day = days[day_in(started_at_ms, zone)]
+        day["runs"] += 1
+        day["pages"] += pages_of(total)
+        day["usd"] += spent(total) or 0.0
+    rows = sorted(days.items(), reverse=True)[:DAYS_SHOWN]
+    return [{"day": day, **sums} for day, sums in rows]

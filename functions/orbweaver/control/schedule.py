@@ -75,7 +75,7 @@ class Recurrence:
     def after(self, at_ms: int, first_ms: int | None, most: int) -> tuple[int, ...]:
         """Return the next firings after a moment. `first_ms` is the start of a rate."""
         if self.cron is not None:
-            zone = _zone(self.timezone) if self.timezone else None
+            zone = zone_of(self.timezone) if self.timezone else None
             return tuple(islice(parse(self.cron).after(at_ms, zone), most))
         if self.every_minutes is None or first_ms is None:
             return ()
@@ -179,7 +179,7 @@ def _of_zone(timezone: str, cron: str | None) -> Iterator[str]:
     if cron is None:
         yield f"{timezone[:60]!r} is for cron alone: leave it out, or give cron"
         return
-    known = available_timezones() if not (ZONE.fullmatch(timezone) and _zone(timezone)) else None
+    known = available_timezones() if not (ZONE.fullmatch(timezone) and zone_of(timezone)) else None
     if known:  # without a list of zones, AWS validates the zone
         by_lower = {name.lower(): name for name in known}
         near = difflib.get_close_matches(timezone[:60].lower(), by_lower, n=1)
@@ -187,7 +187,8 @@ def _of_zone(timezone: str, cron: str | None) -> Iterator[str]:
         yield f"{timezone[:60]!r} is no time zone: {fix}"
 
 
-def _zone(timezone: str) -> ZoneInfo | None:
+def zone_of(timezone: str) -> ZoneInfo | None:
+    """Return a time zone, or None if the name is unknown."""
     try:
         return ZoneInfo(timezone)
     except (ZoneInfoNotFoundError, OSError, ValueError):  # a folder of zones is an OSError

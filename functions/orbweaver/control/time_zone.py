@@ -1,20 +1,21 @@
-"""Calendar days in a time zone."""
+"""Time zones by name, and calendar days in them."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from datetime import UTC, datetime, tzinfo
+
+from orbweaver.control.schedule import zone_of
 
 
-def day_in(at_ms: int, zone: str | None) -> str:
-    """Return the day of a moment, `YYYY-MM-DD`, in UTC by default; ValueError for no zone."""
-    clock = UTC if zone is None else _zone(zone)
-    return f"{datetime.fromtimestamp(at_ms / 1000, tz=clock):%Y-%m-%d}"
+def zone_or_utc(name: str | None) -> tzinfo:
+    """Return a time zone, UTC by default. Raises ValueError for an unknown name."""
+    if name is None:
+        return UTC
+    if (zone := zone_of(name)) is None:
+        raise ValueError(f"{name[:60]!r} is no time zone: give one like Europe/Berlin")
+    return zone
 
 
-def _zone(name: str) -> ZoneInfo:
-    try:
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, OSError, ValueError) as error:  # a folder of zones: OSError
-        text = f"{name[:60]!r} is no time zone: give one like Europe/Berlin"
-        raise ValueError(text) from error
+def day_in(at_ms: int, zone: tzinfo) -> str:
+    """Return the day of a moment, `YYYY-MM-DD`."""
+    return f"{datetime.fromtimestamp(at_ms / 1000, tz=zone):%Y-%m-%d}"

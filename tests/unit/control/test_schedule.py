@@ -148,7 +148,7 @@ def test_window_warning_compares_window_with_shortest_interval(
 def test_any_zone_is_accepted_without_list_of_zones(monkeypatch: pytest.MonkeyPatch) -> None:
     """A Lambda may have no list. AWS checked the zone when the schedule was created."""
     monkeypatch.setattr(schedule, "available_timezones", set)
-    monkeypatch.setattr(schedule, "_zone", lambda _: None)
+    monkeypatch.setattr(schedule, "zone_of", lambda _: None)
     assert list(problems_in(plan(cron="0 3 * * ? *", timezone="Europe/Berlin"))) == []
 
 
