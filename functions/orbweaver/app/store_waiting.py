@@ -10,6 +10,8 @@ from orbweaver.frontier.claims import Recalled
 from orbweaver.frontier.messages import Pack, decode
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from orbweaver.app.store_ports import StorePorts
 
 RETRIES_MAX, IN_WORK_MAX = 50, 20
@@ -17,34 +19,38 @@ RETRIES_MAX, IN_WORK_MAX = 50, 20
 
 async def pages_in_work(ports: StorePorts) -> Counter[str]:
     """Count the pages of uncommitted packs that processes hold, by crawl."""
-    found = map(decode, ports.messages.held_bodies())
-    packs = {one.id: one for one in found if isinstance(one, Pack) and not one.late}
-    known = await ports.packs.recall([*packs]) if packs else {}
     pages: Counter[str] = Counter()
-    for pack in packs.values():
-        if known.get(pack.id, Recalled()).ledger is None:
-            pages[pack.crawl] += len(pack.targets)
+    packs = await _uncommitted(ports, (body for body, _ in ports.messages.in_work_of()))
+    for pack in {pack.id: pack for pack in packs if pack is not None}.values():
+        pages[pack.crawl] += len(pack.targets)
     return pages
 
 
 async def queued_urls(ports: StorePorts, crawl_id: str) -> list[QueuedUrl]:
-    """Return the next retries of a crawl, and single URLs in flight.
-
-    Messages of committed packs are copies, and are ignored.
-    """
+    """Return the next retries of a crawl, and single URLs in flight."""
     found = [
         *((body, at_ms, False) for body, at_ms in ports.messages.retries_of(crawl_id, RETRIES_MAX)),
         *((body, at_ms, True) for body, at_ms in ports.messages.in_work_of(crawl_id, IN_WORK_MAX)),
     ]
-    packs = [(decode(body), at_ms, in_work) for body, at_ms, in_work in found]
-    ids = [pack.id for pack, _, _ in packs if isinstance(pack, Pack)]
-    known = await ports.packs.recall(ids) if ids else {}
+    packs = await _uncommitted(ports, (body for body, _, _ in found))
     return [
         QueuedUrl(target=target, at_ms=at_ms, in_work=in_work)
-        for pack, at_ms, in_work in packs
-        if isinstance(pack, Pack)
-        and not pack.late
-        and known.get(pack.id, Recalled()).ledger is None
-        and (not in_work or len(pack.targets) == 1)
+        for pack, (_, at_ms, in_work) in zip(packs, found, strict=True)
+        if pack is not None and (not in_work or len(pack.targets) == 1)
         for target in pack.targets
+    ]
+
+
+async def _uncommitted(ports: StorePorts, bodies: Iterable[str]) -> list[Pack | None]:
+    """Return each message's pack, or None if it is late, committed or the message has none.
+
+    A message of a committed pack is a copy.
+    """
+    messages = [decode(body) for body in bodies]
+    packs = [one if isinstance(one, Pack) and not one.late else None for one in messages]
+    ids = {pack.id for pack in packs if pack is not None}
+    known = await ports.packs.recall([*ids]) if ids else {}
+    return [
+        pack if pack is not None and known.get(pack.id, Recalled()).ledger is None else None
+        for pack in packs
     ]

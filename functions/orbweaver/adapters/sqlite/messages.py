@@ -311,23 +311,19 @@ class SqliteMessages:
         )
         return [(str(body), int(at_ms)) for body, at_ms in rows]
 
-    def in_work_of(self, group: str, most: int) -> list[tuple[str, int]]:
-        """Return bodies and start times (ms) of messages that processes hold."""
+    def in_work_of(self, group: str | None = None, most: int = -1) -> list[tuple[str, int]]:
+        """Return bodies and start times (ms) of messages that processes hold.
+
+        By default these are the messages of all groups, without a limit.
+        """
+        chosen, groups = ("", ()) if group is None else (" AND grp = ?", (group,))
         rows = self._store.rows(
-            "SELECT body, coalesce(first_taken_at, sent_at) AS since FROM messages"
-            " WHERE queue IN (?, ?) AND grp = ? AND due > ? AND holder IS NOT NULL"
+            "SELECT body, coalesce(first_taken_at, sent_at) AS since FROM messages"  # noqa: S608
+            f" WHERE queue IN (?, ?){chosen} AND due > ? AND holder IS NOT NULL"
             " ORDER BY since LIMIT ?",
-            (QueueName.CRAWL, QueueName.EXPRESS, group, self._clock.now_ms(), most),
+            (QueueName.CRAWL, QueueName.EXPRESS, *groups, self._clock.now_ms(), most),
         )
         return [(str(body), int(at_ms)) for body, at_ms in rows]
-
-    def held_bodies(self) -> list[str]:
-        """Read the bodies that processes hold, of all crawls."""
-        rows = self._store.rows(
-            "SELECT body FROM messages WHERE queue IN (?, ?) AND due > ? AND holder IS NOT NULL",
-            (QueueName.CRAWL, QueueName.EXPRESS, self._clock.now_ms()),
-        )
-        return [str(body) for (body,) in rows]
 
     def next_due_ms(self, queue: QueueName) -> int | None:
         """Return when a queue's next message can be taken, perhaps in the past.
