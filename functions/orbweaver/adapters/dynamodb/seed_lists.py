@@ -114,7 +114,7 @@ class SeedLists:
             )
             if (seeds, sitemaps) != chunk:
                 await self._put(crawl.id, place, (seeds, sitemaps), fields[DIGEST], expires_s)
-        version = max(crawl_codec.VERSION_LONG, version_of(crawl))
+        version = max(crawl_codec.VERSION_LONG, crawl_codec.version_of(crawl))
         erasures = fields.get(ERASURES, 0) + 1
         return {FIELD: version, "seeds": None, "sitemap_urls": None, ERASURES: erasures}
 
@@ -150,16 +150,21 @@ def version_of(crawl: Crawl) -> int:
 
 def _chunks(listed: Listed) -> Iterator[Listed]:
     """Cut a list into chunks that fit an item even where they cannot be compressed."""
-    for place, urls in enumerate(listed):
-        some, size = list[str](), 0
-        for url in urls:
-            some.append(url)
-            size += len(url.encode()) + 4
-            if size > BLOB_BYTES_MAX - 16 * 1024:
-                yield (tuple(some), ()) if place == 0 else ((), tuple(some))
-                some, size = [], 0
-        if some:
-            yield (tuple(some), ()) if place == 0 else ((), tuple(some))
+    seeds, sitemaps = listed
+    yield from ((some, ()) for some in _pieces(seeds))
+    yield from (((), some) for some in _pieces(sitemaps))
+
+
+def _pieces(urls: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    some, size = list[str](), 0
+    for url in urls:
+        some.append(url)
+        size += len(url.encode()) + 4
+        if size > BLOB_BYTES_MAX - 16 * 1024:
+            yield tuple(some)
+            some, size = [], 0
+    if some:
+        yield tuple(some)
 
 
 def _listed(blob: bytes) -> Listed:
