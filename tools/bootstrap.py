@@ -82,7 +82,7 @@ def run(command: Words, *, hint: str = "", **env: str) -> str:
 
 
 def fingerprint(*parts: bytes | str | Path) -> str:
-    """Hash parts. A path stands for its file's contents."""
+    """Hash parts. For a path, the file's contents are hashed."""
     digest = hashlib.sha256()
     for part in parts:
         data = part.read_bytes() if isinstance(part, Path) else part

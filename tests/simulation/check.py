@@ -114,7 +114,7 @@ def _dead_letters(plan: Scenario, cloud: Cloud) -> Iterator[Violation]:
 
 
 def _blamed(plan: Scenario, cloud: Cloud, message: object) -> bool:
-    """True for a poison page, or a page at which workers died so often that it looks like one."""
+    """True for a poison page, or a page that looks like one, because workers died at it."""
     if not isinstance(message, Pack) or len(message.targets) != 1:
         return False
     counts = cloud.trace.counts

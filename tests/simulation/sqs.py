@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 RECEIVE_MAX = 5
 BATCH = 10
-# A worker knows its own queues, which are unnamed here, and takes only seeds from others.
+# A worker's own queues are unnamed here. It takes only seeds from others.
 SEEDS = "seeds"
 # Fields that the previous release's bodies lack if they have default values (case 26).
 LATER_FIELDS = {"failures": 0, "from": [], "planned": False}

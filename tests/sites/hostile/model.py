@@ -66,7 +66,7 @@ Crawl = Literal["polite", "bold", "patient"]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Asked:
-    """A request, and all ports: `{name}` in a text stands for a place's port."""
+    """A request, and all ports: `{name}` in a text is replaced by a place's port."""
 
     heard: Heard
     ports: Mapping[str, int]

@@ -89,7 +89,7 @@ def test_invalid_price_is_rejected_with_reason(raw: str | float, said: str) -> N
 def test_currency_is_chosen_by_precedence(
     raw: str, beside: str | None, own: str | None, currency: str | None
 ) -> None:
-    """Order: a clear symbol, a currency given beside it, the field's own, the usual meaning."""
+    """Order: a clear symbol, a currency given with it, the field's own, the usual meaning."""
     field = Field(name="p", type=ValueKind.PRICE, currency=own)
     assert read(field, raw, currency=beside).currency == currency
 

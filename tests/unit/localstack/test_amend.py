@@ -30,8 +30,8 @@ def lend(_service: str) -> Iterator[CloudFormation]:
     yield CloudFormation()
 
 
-def test_amend_of_a_failed_stack_names_what_is_missing(tmp_path: Path) -> None:
-    """A stack that was rolled back ends in a sentence that says what helps."""
+def test_amend_of_failed_stack_names_missing_resources(tmp_path: Path) -> None:
+    """A rolled-back stack gives a sentence with the remedy."""
     worker = {"Type": "AWS::Lambda::Function", "Properties": {"RecursiveLoop": "Allow"}}
     (tmp_path / "some.json").write_text(json.dumps({"Resources": {"Worker": worker}}))
     stack = {"type": amend.STACK, "properties": {"templateFile": "some.json"}}

@@ -43,7 +43,7 @@ def always(_url: str) -> bool:
 
 @dataclass
 class Browser:
-    """A browser in which scripts add text to a page if `adds` says so."""
+    """A browser in which scripts add text to a page if `adds(url)` is true."""
 
     adds: Callable[[str], bool] = always
     fails: bool = False
