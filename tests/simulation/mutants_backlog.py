@@ -86,13 +86,13 @@ async def _nothing(*_: Any, **__: Any) -> None:
 
 
 async def _without_a_message(
-    self: Any, crawl: Any, found: Any, round_: Any, least_s: int = 0
+    self: Any, crawl: Any, found: Any, round_: Any, least_s: int = 0, *, again: bool = False
 ) -> None:
     """Take a pack whose message was not sent."""
     if round_ is not None and round_.goes_on(crawl.id):
         round_.take_on(self._outgoing(found).pack)
     else:
-        await _WHOLE_SEND(self, crawl, found, round_, least_s)
+        await _WHOLE_SEND(self, crawl, found, round_, least_s, again=again)
 
 
 async def _not_sent_again(self: Any, crawl: Any, host: str, beginner: Any) -> None:

@@ -46,8 +46,9 @@ async def _shared(self: Any, _crawl_id: str, kept: Any) -> Any:
 
 def _from_the_first(self: Any, member: bytes | None) -> Any:
     """Count offsets from the first page, as if the file began there."""
+    begin = vars(self).setdefault("_begin", self.size)
     span = _WHOLE_ADD(self, member)
-    return None if span is None else (span[0] - len(self._pieces[0]), span[1])
+    return None if span is None else (span[0] - begin, span[1])
 
 
 MUTANTS = mutants(

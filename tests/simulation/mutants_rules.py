@@ -85,7 +85,9 @@ def _mixed(pack_id: str, crawl: str, came_to: Any, ledger: Any) -> Any:
     )
 
 
-async def _asked_again(self: Any, crawl: Any, pack_id: str, came_to: Any, ledger: Any) -> None:
+async def _asked_again(
+    self: Any, crawl: Any, pack_id: str, came_to: Any, ledger: Any, *rest: Any
+) -> None:
     """Apply current rules to URLs claimed under earlier ones."""
 
     def of_now(sent: Any) -> Any:
@@ -96,7 +98,7 @@ async def _asked_again(self: Any, crawl: Any, pack_id: str, came_to: Any, ledger
         candidates=tuple(map(of_now, came_to.candidates)),
         again=tuple(replace(item, target=of_now(item.target)) for item in came_to.again),
     )
-    await _WHOLE_SEND(self, crawl, pack_id, now, ledger)
+    await _WHOLE_SEND(self, crawl, pack_id, now, ledger, *rest)
 
 
 _WHOLE_SEND = apply_journal.JournalApplier.__dict__["_send"]

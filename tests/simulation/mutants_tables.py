@@ -13,8 +13,10 @@ from orbweaver.frontier.claims import (
     OverBudget,
     Recalled,
 )
+from orbweaver.model.crawl import spent
 from orbweaver.model.page_record import page_key, shard_of
 from tests.memory import claims, pages, tables
+from tests.memory.budgets import settle
 from tests.memory.world import Claim, ShardItem
 from tests.simulation.mutant import cancelled, forced_in_bounds, mutants
 
@@ -111,8 +113,9 @@ def _refusal(self: Any, crawl: Any, ledger: Ledger, counts: Any) -> Any:
     if shard.closed:
         return Closed()
     quota = crawl.shard_quota(shard_of(ledger.pack, crawl.shards))
-    left = quota - shard.counts.get("claimed", 0)
-    return OverBudget(left=left) if counts.get("claimed", 0) > left else None
+    left = quota - spent(shard.counts)
+    wanted = counts.get("claimed", 0)
+    return OverBudget(left=max(0, left)) if wanted and wanted > left else None
 
 
 def _add(self: Any, crawl: Any, ledger: Ledger, counts: Any) -> None:
@@ -134,7 +137,8 @@ def _commit_without(*, ledger_check: bool = True, budget: bool = True) -> Callab
             if refused is not None and (budget or isinstance(refused, Closed)):
                 return refused
             _add(self, crawl, ledger, counts)
-            self._settle(crawl, settled)
+            for each in settled:
+                settle(self._world, crawl, each)
             self._world.ledgers[ledger.pack] = ledger
             self._world.commits.append((crawl.id, ledger, counts))
             return Committed()
@@ -166,7 +170,7 @@ async def _budget_looked_up_before(
 def _seal(*, state: bool) -> Callable[..., Any]:
     """Build a `MemoryCrawls.seal` that trusts the sum of shards read one by one, which is wrong."""
 
-    async def seal(self: Any, crawl: Any, _counters: Any, finished: Any) -> bool:
+    async def seal(self: Any, crawl: Any, _counters: Any, finished: Any, _rest: Any = None) -> bool:
         def transact() -> bool:
             standing = self._world.crawls[crawl.id].state
             if state and standing is not crawl.state:

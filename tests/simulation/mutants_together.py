@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from orbweaver.model.crawl import spent
 from orbweaver.model.page_record import shard_of
 from orbweaver.worker import group_commit, link_dedup
 from tests.memory import tables
@@ -27,7 +28,7 @@ def _together(
             total: Counter[str] = Counter()
             for _, counts in commits if every else commits[:1]:
                 total.update(counts)
-            left = crawl.shard_quota(number) - shard.counts.get("claimed", 0)
+            left = crawl.shard_quota(number) - spent(shard.counts)
             standing = any(ledger.pack in self._world.ledgers for ledger, _ in commits)
             over = total["claimed"] > max(0, left)
             if (ledgers and standing) or shard.closed or (budget and over):

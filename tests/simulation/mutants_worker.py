@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from tests.simulation.scenario import Scenario
 
 
-async def _send_before_commit(self: Any, crawl: Any, pack_id: str, journal: Any) -> Any:
+async def _send_before_commit(
+    self: Any, crawl: Any, pack_id: str, journal: Any, _place: Any = None, _round: Any = None
+) -> Any:
     claimer = apply_journal.claimer_of(crawl, pack_id, journal.at_ms)
     won = await self._frontier.claim(claimer, journal.candidates)
     places = tuple(place for place, target in enumerate(journal.candidates) if target.url in won)
@@ -32,10 +34,10 @@ async def _send_before_commit(self: Any, crawl: Any, pack_id: str, journal: Any)
     return await self._commit(crawl, pack_id, journal, won)
 
 
-async def _no_store(self: Any, crawl: Any, pack_id: str, journal: Any) -> Any:
+async def _no_store(self: Any, crawl: Any, pack_id: str, journal: Any, *rest: Any) -> Any:
     """Commit first, store afterwards."""
     unrecorded = replace(journal, records=())
-    ledger = await _WHOLE_APPLY(self, crawl, pack_id, unrecorded)
+    ledger = await _WHOLE_APPLY(self, crawl, pack_id, unrecorded, *rest)
     await self._pages.store(journal.records)
     return ledger
 
@@ -43,15 +45,17 @@ async def _no_store(self: Any, crawl: Any, pack_id: str, journal: Any) -> Any:
 _WHOLE_APPLY = apply_journal.JournalApplier.__dict__["apply"]
 
 
-async def _claimed_again(self: Any, crawl: Any, pack: str, journal: Any, ledger: Ledger) -> None:
+async def _claimed_again(
+    self: Any, crawl: Any, pack: str, journal: Any, ledger: Ledger, place: Any
+) -> None:
     """Claim without the known ledger, then find it."""
     claimer = apply_journal.claimer_of(crawl, pack, journal.at_ms)
     await self._frontier.claim(claimer, journal.candidates)
     if not ledger.sent:
-        await self._send(crawl, pack, journal, ledger)
+        await self._send(crawl, pack, journal, ledger, place)
 
 
-async def _no_resend(_self: Any, _crawl: Any, _pack: str, _journal: Any, _ledger: Any) -> None:
+async def _no_resend(*_: Any) -> None:
     await asyncio.sleep(0)
 
 
