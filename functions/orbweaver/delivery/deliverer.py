@@ -1,12 +1,6 @@
-"""Delivery of an existing export to its receivers.
+"""Deliver a finished export to its receivers (SFTP servers or S3 buckets).
 
-- Files and parts that exist at the receiver are not sent again. So a repeated order costs two
-  reads, and an interrupted one resumes (delivery/transfer.py).
-- When time is short, the order is sent again and the current message is done. The receiver keeps
-  what it has, so even a worker with little time makes progress.
-- A failure that may pass is retried at growing intervals for about a day. A permanent failure (an
-  unknown host key, a refused user key) goes to the dead-letter queue at once, with its reason.
-- Each receiver has its own orders, so a failing receiver does not delay the others.
+A message on the delivery queue is an order: one export, for one receiver or for all.
 """
 
 from __future__ import annotations
@@ -35,7 +29,7 @@ from orbweaver.model.ports import Clock, Files, Metrics
 if TYPE_CHECKING:
     from orbweaver.delivery.ports import Courier, Deliveries
 
-# Time left at the end of an invocation, to finish a window and send the order again.
+# Reserved at the end of an invocation, to finish the current write and requeue the order.
 RESERVE_MS = 60_000
 
 _log = logging.getLogger(__name__)
@@ -43,7 +37,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receiver:
-    """A receiver of exports in some formats. `courier` opens the connection to it."""
+    """A destination of exports, which accepts some formats. `courier` opens a connection to it."""
 
     formats: tuple[str, ...]
     courier: Callable[[], AbstractAsyncContextManager[Courier]]
@@ -51,7 +45,7 @@ class Receiver:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Taken:
-    """A message received for the `receives`-th time. `handle` belongs to this receive."""
+    """A message taken from the delivery queue. `handle` is only valid for this receive."""
 
     id: str
     body: str
@@ -61,7 +55,7 @@ class Taken:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deliverer:
-    """Carries out delivery orders."""
+    """Carries out the orders of the delivery queue."""
 
     files: Files
     receivers: Mapping[str, Receiver]
@@ -70,7 +64,7 @@ class Deliverer:
     metrics: Metrics
 
     async def run(self, taken: Taken, deadline_ms: int) -> tuple[str, ...]:
-        """Carry out one message's order. Return the message's id if it must come back."""
+        """Carry out the order in a message. Return its id if the queue must send it again."""
         try:
             order = order_of(taken.body)
         except OrderError as error:
@@ -78,6 +72,7 @@ class Deliverer:
         names = [*self.receivers] if order.to is None else [order.to]
         if not set(names) <= self.receivers.keys():
             return await self._dead_letter(taken, f"this stack delivers nothing to {order.to!r}")
+        # One order per receiver, so that a failing receiver does not delay the others.
         if len(names) > 1:
             for name in names:
                 await self.queue.send(spelled(replace(order, to=name)))
@@ -92,6 +87,7 @@ class Deliverer:
         told = {"receiver": name, "manifest": order.path, "receives": taken.receives}
         try:
             delivered = await self._deliver(order, self.receivers[name], deadline_ms)
+        # For example an unknown host key or a refused user key.
         except Permanent as error:
             _log.error("delivery.refused", extra={**told, "error": str(error)})
             return await self._dead_letter(taken, str(error))
@@ -106,6 +102,7 @@ class Deliverer:
         _log.info("delivery.ended", extra={**told, **ended})
         self.metrics.add(Metric.DELIVERED_FILES, delivered.files)
         self.metrics.add(Metric.DELIVERED_BYTES, delivered.bytes)
+        # The receiver keeps the files it has, so the next attempt continues from there.
         if delivered.how == UNFINISHED:
             await self.queue.send(taken.body)
         else:

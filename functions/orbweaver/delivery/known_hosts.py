@@ -1,15 +1,9 @@
-"""Configured host keys of a server, in OpenSSH's formats.
+"""Parse the configured SSH host keys of one server.
 
-The text may mix these, separated by lines or commas:
+Accepted, separated by lines or commas: fingerprints (`SHA256:…`), public keys (`ssh-ed25519 AAAA…`)
+and lines of `known_hosts`. Names, addresses and comments are ignored.
 
-    SHA256:…                     a fingerprint, as `ssh-keygen -l` or a server's operator gives it
-    ssh-ed25519 AAAA…            a key, as in a server's `ssh_host_ed25519_key.pub`
-    host ssh-ed25519 AAAA…       a line of `known_hosts`, as `ssh-keyscan` prints it
-
-Names, addresses and comments are ignored, because all keys belong to one server. Markers
-(`@revoked` and `@cert-authority`) have another meaning than "this is its key", and are rejected.
-
-Source: RFC 4251 5 (strings), RFC 4253 6.6 (keys), sshd(8) "SSH_KNOWN_HOSTS FILE FORMAT".
+Sources: RFC 4251 5 (strings), RFC 4253 6.6 (keys), sshd(8) "SSH_KNOWN_HOSTS FILE FORMAT".
 """
 
 from __future__ import annotations
@@ -22,6 +16,7 @@ from dataclasses import dataclass
 
 FINGERPRINT = re.compile(r"SHA256:([A-Za-z0-9+/]{43})=?")
 KEY = re.compile(r"(?P<type>[a-z][a-z0-9@.-]*)\s+(?P<blob>AAAA[A-Za-z0-9+/]+={0,2})")
+# `@revoked` and `@cert-authority` mean something else than "this is the server's key".
 MARKER = re.compile(r"(?:^|,)\s*@[a-z]", re.MULTILINE)
 LENGTH_BYTES = 4
 
@@ -32,12 +27,10 @@ class HostKeyError(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostKeys:
-    """Fingerprints of a server's keys. `types` are their key types, if all are known.
-
-    A server with several keys shows one of a requested type.
-    """
+    """Fingerprints of a server's keys. `types` is empty unless all key types are known."""
 
     fingerprints: frozenset[str]
+    # A server with several keys presents one of a requested type.
     types: tuple[str, ...] = ()
 
     def include(self, fingerprint: str) -> bool:
@@ -45,7 +38,7 @@ class HostKeys:
 
 
 def host_keys_of(text: str) -> HostKeys:
-    """Parse host keys. Raises HostKeyError for text without keys, or with markers."""
+    """Parse host keys. Raises HostKeyError if there is no key, or a marker such as `@revoked`."""
     fix = "give a line of `ssh-keyscan HOST`, or a fingerprint (SHA256:…)"
     lines = [line for line in text.splitlines() if not line.lstrip().startswith("#")]
     kept = "\n".join(lines)
@@ -60,11 +53,12 @@ def host_keys_of(text: str) -> HostKeys:
 
 
 def _key(kind: str, text: str) -> tuple[str, str]:
-    """Return type and fingerprint of a key. The blob also contains the type."""
+    """Return the type and the fingerprint of a public key."""
     try:
         blob = base64.b64decode(text, validate=True)
     except binascii.Error as error:
         raise HostKeyError(f"a {kind} key in it is not whole") from error
+    # The blob begins with the key's type, after its length.
     length = int.from_bytes(blob[:LENGTH_BYTES])
     if blob[LENGTH_BYTES : LENGTH_BYTES + length] != kind.encode():
         raise HostKeyError(f"a {kind} key in it is of another type, or not whole")

@@ -1,17 +1,8 @@
-"""Delivery plan: the files of an export to deliver, and the steps before them.
+"""Plan the delivery of an export: which files to send, and which to remove first.
 
-- The receiver holds, next to the files, one ledger per day: the SHA-256 of each file of this stack.
-  A file counts as delivered only if it has the right length *and* the ledger has the manifest's
-  SHA-256.
-- To keep the ledger true, a file whose content changes is removed first. Then the ledger gets the
-  new SHA-256, and the file is transferred. A worker that dies in between leaves a missing file,
-  never a wrong one.
-- Readers start from the manifest. It is withdrawn before any file it lists changes, and written
-  last. A day and its crawls may have several manifests over the same files.
-- Files of an earlier version of the export are removed if the ledger lists them, and only in the
-  delivered formats.
-- Any client with access may have written the receiver's ledger: paths that no export has are
-  ignored.
+The receiver stores, next to the files, one ledger per day: a JSON file with the SHA-256 of each
+delivered file. A file counts as delivered if it has the right length and the ledger has its
+SHA-256.
 """
 
 from __future__ import annotations
@@ -36,15 +27,15 @@ LEDGERS = "_delivered/"
 LEDGER_VERSION = 1
 SHA256 = re.compile("[0-9a-f]{64}")
 NAME = re.compile(r"[^/\\\x00-\x1f\x7f]+")
-# Receives of a message: after one, two, four … minutes, then hourly, for about a day. A server
-# under repair is usually back within hours, and more frequent retries would not help it.
+# A failed order is received again: after one, two, four … minutes, then hourly, for about a day. A
+# server under repair is usually back within hours, and more frequent retries would not help it.
 TRIES_MAX = 30
 RETRY_FIRST_S, RETRY_LAST_S = 60, 3_600
 ORDERS = 'it is no event of an export, and no {"day": "YYYY-MM-DD", "crawl": ID or null}'
 
 
 class OrderError(ValueError):
-    """A message is not a delivery order. The text shows the accepted forms."""
+    """The message is not a delivery order. The text shows the accepted forms."""
 
 
 # --- orders -------------------------------------------------------------------------------------
@@ -52,25 +43,23 @@ class OrderError(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeliveryOrder:
-    """Order to deliver an export to one receiver, or to all. `again` checks every file.
-
-    Without `again`, an existing manifest means that nothing needs to be done, because receivers may
-    move files away.
-    """
+    """Order to deliver an export to the receiver `to`, or to all receivers if None."""
 
     day: str
     crawl: str | None = None
     to: str | None = None
+    # Check every file. Otherwise an existing manifest ends the order, because receivers may move
+    # files away.
     again: bool = False
 
     @property
     def path(self) -> str:
-        """Path of the manifest below the exports' prefix."""
+        """Path of the manifest, relative to the prefix of all exports."""
         return manifest_path(self.day, self.crawl)
 
 
 def order_of(body: str) -> DeliveryOrder:
-    """Parse a message: an event of the bus, or an encoded order (`spelled`)."""
+    """Parse an order, or an event that reports a new export. Raises OrderError."""
     try:
         raw = json.loads(body)
         asked = raw.get("detail", raw)
@@ -90,15 +79,12 @@ def spelled(order: DeliveryOrder) -> str:
 
 
 def retry_s(receives: int) -> int:
-    """Return the delay before the next receive of a message, in seconds."""
+    """Return the delay in seconds before a message is received again."""
     return min(RETRY_LAST_S, RETRY_FIRST_S << min(receives, TRIES_MAX) - 1)
 
 
 def formats_of(text: str) -> tuple[str, ...]:
-    """Parse a comma-separated list of formats. An empty list means all.
-
-    Raises ValueError with the unknown name.
-    """
+    """Parse a comma-separated list of formats. An empty text means all. Raises ValueError."""
     found = tuple(dict.fromkeys(part for word in text.split(",") if (part := word.strip())))
     for name in found:
         if name not in FORMATS:
@@ -107,7 +93,7 @@ def formats_of(text: str) -> tuple[str, ...]:
 
 
 def shipped(manifest: Manifest, formats: Collection[str]) -> Manifest:
-    """Reduce a manifest to the files of the delivered formats."""
+    """Return a manifest with only the files of some formats. Raises ValueError for a bad path."""
     files = tuple(file for file in manifest.files if file.format in formats)
     if any(_place(file.path, manifest.day) is None for file in files):
         raise ValueError("the manifest names a file that no export has")
@@ -119,7 +105,7 @@ def shipped(manifest: Manifest, formats: Collection[str]) -> Manifest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remains:
-    """A file to remove, and the part of the content that replaces it."""
+    """A file to remove at the receiver. `sha256` is the ledger's entry for it."""
 
     path: str
     sha256: str | None = None
@@ -135,7 +121,8 @@ def encode_ledger(day: str, ledger: Mapping[str, str]) -> bytes:
 
 
 def decode_ledger(day: str, body: bytes | None) -> Mapping[str, str]:
-    """Decode a ledger. An invalid ledger is empty, and lines that fit no export are ignored."""
+    """Decode a ledger. An invalid one is empty, and paths that no export has are left out."""
+    # Any client with access to the receiver may have written the ledger.
     try:
         raw: dict[str, Any] = json.loads(body or b"")
         if raw["v"] != LEDGER_VERSION or raw["day"] != day:
@@ -155,24 +142,28 @@ def decode_ledger(day: str, body: bytes | None) -> Mapping[str, str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Steps:
-    """Steps before the files, in this order: remove manifests, remove files, write the ledger.
+    """Changes before files are sent, in order: remove manifests and files, write the ledger.
 
-    After these steps, a file of the right length has the manifest's content.
+    After them, a file of the right length has the content that the manifest lists.
     """
 
+    # Readers start from a manifest, so it is removed before any of its files, and written last.
     manifests: tuple[str, ...]
+    # A changed file is removed before the ledger is written. If the worker dies in between, the
+    # file is missing, and never has a wrong content.
     remains: tuple[Remains, ...]
     ledger: Mapping[str, str]
 
     @property
     def nothing(self) -> bool:
-        """Whether the files can be transferred at once."""
+        """True if the files can be sent at once."""
         return not self.remains
 
 
 def steps_of(manifest: Manifest, ledger: Mapping[str, str], formats: Collection[str]) -> Steps:
-    """Return the steps needed at the receiver before the files of a manifest."""
+    """Return the changes that the receiver needs before the files of a manifest are sent."""
     wanted = {file.path: file.sha256 for file in manifest.files}
+    # Files of an earlier version of the export. Other formats are left alone.
     surplus = {
         path
         for path in ledger.keys() - wanted.keys()
@@ -183,6 +174,7 @@ def steps_of(manifest: Manifest, ledger: Mapping[str, str], formats: Collection[
     changed = {path for path, sha256 in wanted.items() if ledger.get(path) != sha256}
     gone = sorted(surplus | changed)
     crawls = {place.crawl for path in gone if (place := _place(path, manifest.day))}
+    # A day and each of its crawls may have manifests that list the same files.
     named = {manifest.path, manifest_path(manifest.day)}
     named |= {manifest_path(manifest.day, crawl) for crawl in crawls}
     kept = {path: sha256 for path, sha256 in ledger.items() if path not in surplus}
@@ -194,7 +186,7 @@ def steps_of(manifest: Manifest, ledger: Mapping[str, str], formats: Collection[
 
 
 def _place(path: object, day: str) -> FilePlace | None:
-    """Parse an untrusted path. Return None if no export has such a path."""
+    """Parse an untrusted path. Return None if an export cannot have it."""
     if not isinstance(path, str) or not all(map(_is_name, path.split("/"))):
         return None
     place = place_of(path)
@@ -202,5 +194,5 @@ def _place(path: object, day: str) -> FilePlace | None:
 
 
 def _is_name(part: object) -> bool:
-    """Whether a text is a single name of a file or folder."""
+    """Whether a value is the name of one file or folder."""
     return isinstance(part, str) and part not in (".", "..") and bool(NAME.fullmatch(part))

@@ -1,4 +1,4 @@
-"""Ports for receivers of exports, and for the delivery queue."""
+"""Interfaces of receivers and of the delivery queue."""
 
 from __future__ import annotations
 
@@ -10,34 +10,31 @@ from orbweaver.exporting.manifest import File
 
 
 class Courier(Protocol):
-    """A receiver's folder or bucket. Paths are relative to it."""
+    """A connection to a receiver. Paths are relative to its folder or bucket."""
 
     async def read(self, path: str, bytes_max: int) -> bytes | None:
         """Read a small file, or return None if it is missing. Raises TooLarge above `bytes_max`."""
 
     async def sizes(self, paths: Sequence[str]) -> Mapping[str, int]:
-        """Return the lengths of existing files. Missing files are left out."""
+        """Return the lengths in bytes of the files that exist."""
 
     async def write(self, path: str, body: bytes) -> None:
         """Write a small file. Readers see the whole new file, the old one, or none."""
 
     async def bring(self, file: File, deadline_ms: int) -> bool:
-        """Transfer a file of the export, as atomically as `write`. False if time ran out.
-
-        Parts from earlier attempts are not transferred again.
-        """
+        """Send a file, as atomically as `write`, or resume it. Return False if time ran out."""
 
     async def remove(self, remains: Sequence[Remains]) -> None:
-        """Remove files and their parts. Missing ones are ignored."""
+        """Remove files and their partial uploads. Missing files are ignored."""
 
 
 class Deliveries(Protocol):
-    """The delivery queue."""
+    """The queue of delivery orders."""
 
     async def send(self, body: str) -> None: ...
 
     async def postpone(self, handle: str, seconds: int) -> None:
-        """Make a received message visible again after `seconds`."""
+        """Hide a received message for `seconds`, before it is received again."""
 
     async def bury(self, body: str, reason: str) -> None:
         """Send a message that can never succeed to the dead-letter queue."""

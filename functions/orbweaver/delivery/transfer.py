@@ -1,11 +1,7 @@
-"""Transfer of one export to one receiver.
+"""Send one export to one receiver.
 
-Order of effects: withdraw manifests that will be wrong, remove files that change or no longer
-belong to the export, write the new ledger, transfer the files, write the manifest. delivery/plan.py
-gives the reasons.
-
-If the export is rewritten during delivery, the transfer stops, because the new version has its own
-order. The manifest is checked every few seconds, and before it is written at the receiver.
+Order: remove outdated manifests, remove outdated files, write the ledger (the list of delivered
+files), send the files, write the manifest. delivery/plan.py gives the reasons.
 """
 
 from __future__ import annotations
@@ -30,19 +26,20 @@ from orbweaver.model.ports import Clock, Files
 if TYPE_CHECKING:
     from orbweaver.delivery.ports import Courier
 
-# Size of a manifest of a hundred thousand files.
+# Largest manifest or ledger: 100,000 files.
 STANDING_BYTES_MAX = 64 * 1024 * 1024
 # Parallel files: hides the server's latency and keeps memory small.
 AT_ONCE = 4
-LOOK_MS = 5_000
+LOOK_MS = 5_000  # between two checks whether the export was rewritten
 
+# STOOD: the receiver already had the export.
 DONE, STOOD, UNFINISHED = "delivered", "stood", "unfinished"
 GONE = "gone"  # the export was withdrawn or rewritten, and has a newer order
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delivered:
-    """Result of an order, with the number of files and bytes transferred."""
+    """Result of an order. `files` and `bytes` were sent in this attempt."""
 
     how: str
     files: int = 0
@@ -51,7 +48,7 @@ class Delivered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransferSource:
-    """The manifest of an export, as read at the start."""
+    """The stored export: the key of its manifest, and the manifest as read at the start."""
 
     files: Files
     key: str
@@ -63,11 +60,11 @@ class TransferSource:
 
 
 class _Changed(Exception):
-    """The export was rewritten meanwhile."""
+    """The export was rewritten during its delivery."""
 
 
 class Shipment:
-    """Transfer of one export to one receiver."""
+    """Sends one export to one receiver."""
 
     def __init__(
         self,
@@ -114,7 +111,7 @@ class Shipment:
         await self._write_ledger(steps.ledger)
 
     async def _transfer_all(self, missing: list[File]) -> bool:
-        """Transfer files, `AT_ONCE` at a time. Return False if time ran out."""
+        """Send files, `AT_ONCE` at a time. Return False if time ran out."""
         rest = iter(missing)
         results = await asyncio.gather(
             *(self._transfer_some(rest) for _ in range(AT_ONCE)), return_exceptions=True
@@ -125,7 +122,7 @@ class Shipment:
         return all(results)
 
     async def _transfer_some(self, rest: Iterator[File]) -> bool:
-        """Transfer files one by one. Return False if time ran out before the last."""
+        """Send files one by one. Return False if time ran out before the last."""
         for file in rest:
             if self._clock.now_ms() - self._looked_ms >= LOOK_MS:
                 await self._look()
@@ -138,20 +135,20 @@ class Shipment:
         return True
 
     async def _look(self) -> None:
-        """Raise `_Changed` if the export was rewritten."""
+        """Raise `_Changed` if the export was rewritten. The new version has its own order."""
         self._looked_ms = self._clock.now_ms()
         if not await self._source.stands():
             raise _Changed
 
     async def _confirm_ledger(self, steps: Steps) -> None:
-        """Make sure that the ledger has this export's files. Another order may have rewritten it.
+        """Add this export's files to the ledger if another order has overwritten it.
 
-        Files missing from that ledger are added. If it has another version of a file, both versions
-        are in doubt.
+        Raises Transient if the ledger has another version of a file. The manifest is removed then.
         """
         ledger = await self._ledger()
         ours = {file.path: file.sha256 for file in self._manifest.files}
         if any(ledger.get(path, sha256) != sha256 for path, sha256 in ours.items()):
+            # It is unknown which version of the file the receiver has.
             await self._courier.remove([Remains(path=self._manifest.path)])
             raise Transient("another version of the export was delivered meanwhile")
         if ledger.keys() >= ours.keys():

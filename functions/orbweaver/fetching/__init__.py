@@ -1,6 +1,6 @@
-"""Judge responses, and decide what a request carries: conditions, proxies, cookies.
+"""Interpret HTTP responses, and choose a request's condition, proxy and cookies.
 
-Decisions depend only on values. `adapters.web` sends the requests.
+This room does no I/O: `adapters.web` sends the requests.
 
     response_verdict  decides whether a response is read, followed, retried or final
     block_page        detects pages that block crawlers

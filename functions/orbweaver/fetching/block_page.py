@@ -1,11 +1,6 @@
 """Detect pages that block crawlers: challenges, captchas and block notices.
 
-`RULES` identifies such pages by a header value, or by a set of strings in the page that must all be
-present. Two precautions exclude articles *about* captchas and forms *with* one. The strings belong
-to the blocking software, not to the subject. And a page with status 200 is only tested if it has at
-most `LINKS_MAX` links, which articles rarely do.
-
-Strings are searched in the first `LOOK_BYTES`, in lower case.
+`RULES` match a header, or strings that the first `LOOK_BYTES` of the page contain in any case.
 """
 
 from __future__ import annotations
@@ -14,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 LOOK_BYTES = 65_536
+# Pages with status 200 and more links are not tested: an article about captchas has more.
 LINKS_MAX = 5
 # Statuses of responses that may be a block page.
 STATUSES = frozenset({401, 403, 405, 429, 503})
@@ -21,18 +17,16 @@ STATUSES = frozenset({401, 403, 405, 429, 503})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlockPageRule:
-    """One kind of block page: a header with one of these values, or all of these strings.
-
-    `plain` marks also occur in pages that are not blocked. They count only with an error status.
-    """
+    """Matches a header with one of these values, or a page with all of these strings."""
 
     name: str
     header: str | None = None
     values: tuple[str, ...] = ()
     marks: tuple[bytes, ...] = ()
-    plain: bool = False
+    plain: bool = False  # match only error statuses, because other pages contain the marks too
 
 
+# The strings belong to the blocking software, so that a form with a captcha does not match.
 RULES = (
     BlockPageRule(name="cloudflare challenge", header="cf-mitigated", values=("challenge",)),
     BlockPageRule(name="cloudflare challenge", marks=(b"_cf_chl_opt", b"<title>just a moment...")),
@@ -68,8 +62,8 @@ RULES = (
     BlockPageRule(name="recaptcha", marks=(b'class="g-recaptcha"',), plain=True),
     BlockPageRule(name="turnstile", marks=(b"challenges.cloudflare.com/turnstile",), plain=True),
 )
-# Each rule that is not plain has a mark that contains one of these, or one that begins a title.
-# Testing them first takes a third of the time.
+# Each rule with `plain=False` has a mark that contains one of these, or a mark that begins with
+# `<title>`. Testing them first takes a third of the time.
 _HINTS = (b"captcha", b"incap", b"_cf_chl_opt", b"gokuprops", b"kpsdk.", b"url was rejected")
 _TITLE = b"<title>"
 _TITLES = tuple(mark for rule in RULES for mark in rule.marks if mark.startswith(_TITLE))
@@ -79,7 +73,7 @@ _HEADERS = frozenset(rule.header for rule in RULES if rule.header is not None)
 def rule_of(
     status: int, headers: Mapping[str, str], body: bytes | None, *, links: int = 0
 ) -> BlockPageRule | None:
-    """Return the rule that a response matches. None if it blocks no crawler."""
+    """Return the rule that a response matches, or None. `links` is the page's number of links."""
     looks = b""
     if body and (status in STATUSES or links <= LINKS_MAX):
         looks = body[:LOOK_BYTES].lower()
@@ -100,7 +94,7 @@ def rule_of(
 
 
 def hinted(looks: bytes) -> bool:
-    """Whether a page in lower case may have all marks of a rule that is not plain."""
+    """Quick test whether a page in lower case may match a rule with `plain=False`."""
     if any(map(looks.__contains__, _HINTS)):
         return True
     at = looks.find(_TITLE)

@@ -1,12 +1,4 @@
-"""Request an earlier page only if it changed (RFC 9110, section 13).
-
-The request is conditional if the earlier record has a validator and the page's links are not
-needed. Links are not needed if the page had none or is at the crawl's depth limit. An unchanged
-page returns no body, so a crawl that needs its links would end early and silently. The request is
-unconditional if the crawl redacts, because an earlier run may have stored unredacted data. The same
-holds for items with other columns than the current rules, for a missing text that the crawl stores,
-and for retries.
-"""
+"""Request a page only if it changed since an earlier run (RFC 9110, section 13)."""
 
 from __future__ import annotations
 
@@ -22,16 +14,20 @@ from orbweaver.model.target import Target
 
 
 def condition_of(crawl: Crawl, target: Target, before: PageRecord | None) -> Condition | None:
-    """Return the condition of a request, or None."""
+    """Return the condition of a request, or None. `before` is the page's earlier record."""
+    # If the crawl redacts, the earlier record may contain unredacted data.
     if before is None or before.reason not in (Reason.OK, Reason.NOT_MODIFIED) or crawl.redacted:
         return None
+    # An unchanged page comes without a body, so its links cannot be read.
     if before.links != 0 and target.depth < crawl.depth_max:
         return None
-    # Resources that its scripts load may have changed even if the page has not.
+    # The page's scripts may load resources that have changed.
     if before.rendered or mode_of(crawl, target.url) is RenderMode.ALWAYS:
         return None
+    # A page without a stored text is requested again if the crawl stores texts.
     if crawl.retry_of is not None or (crawl.texts and before.text_offset is None):
         return None
+    # The earlier items need the columns of the current extraction rules.
     if not _have_columns(crawl, target, before):
         return None
     condition = Condition(
@@ -50,7 +46,7 @@ def _have_columns(crawl: Crawl, target: Target, before: PageRecord) -> bool:
 
 
 def still(record: PageRecord, before: PageRecord) -> PageRecord:
-    """Complete the record of an unchanged page from the earlier one. `bytes` is 0."""
+    """Copy the fields of the earlier record to the record of an unchanged page."""
     if record.outcome is not Outcome.UNCHANGED:
         return record
     return replace(
@@ -84,5 +80,5 @@ def still(record: PageRecord, before: PageRecord) -> PageRecord:
 
 
 def _untruncated(validator: str | None) -> str | None:
-    """Return a validator, unless its record may have truncated it."""
+    # A record stores the first HEADER_CHARS_MAX characters of a header.
     return validator if validator and len(validator) < HEADER_CHARS_MAX else None

@@ -1,17 +1,8 @@
-"""Store the cookies of a crawl by site: which are accepted, and which are sent (RFC 6265bis).
+"""Store a crawl's cookies, one jar for each site, and choose the cookies of a request.
 
-Rules
-- A cookie is valid for the host that set it, or for a domain that it names and the host belongs to.
-  A public suffix is not allowed, except for a host that is one itself. Each site has one jar,
-  because no cookie is valid for two sites.
-- `Secure` cookies are set and sent only over https, and http cannot replace them. The rules of
-  `__Secure-` and `__Host-` are enforced. Paths match whole segments.
-- `Max-Age` has priority over `Expires`. Both are limited to 400 days. `SameSite` and `HttpOnly` do
-  not matter to a crawler, which runs no scripts and sends no cross-site requests.
-- A jar is limited in number and size. Refused and evicted cookies are counted.
-- Values are secrets and are never shown.
-
-Sources: draft-ietf-httpbis-rfc6265bis, sections 5.5 to 5.8; dates as in RFC 6265, 5.1.1.
+`SameSite` and `HttpOnly` are ignored: a crawler sends no cross-site requests. Cookie values are
+secrets and must not be logged. Sources: draft-ietf-httpbis-rfc6265bis, sections 5.5 to 5.8, and RFC
+6265, 5.1.1 (dates).
 """
 
 from __future__ import annotations
@@ -31,8 +22,7 @@ JAR_CHARS_MAX = 32_768
 LINES_MAX = 50  # per response
 COOKIE_BYTES_MAX, ATTRIBUTE_BYTES_MAX = 4_096, 1_024
 LIFE_MS_MAX = 400 * 86_400_000
-# A cookie with only a later expiry is stored again once the expiry has moved by this fraction of
-# the remaining time (one tenth).
+# A jar is stored again if an expiry has moved by more than a tenth of the remaining time.
 LIFE_SHARE = 10
 
 _CONTROL = re.compile("[\x00-\x08\x0a-\x1f\x7f]")
@@ -43,39 +33,36 @@ _SECURE_PREFIX, _HOST_PREFIX = "__secure-", "__host-"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cookie:
-    """An accepted cookie. With `host_only` its domain is the name of one host."""
+    """A cookie that was accepted from a response."""
 
     name: str
     value: str = field(repr=False)
     domain: str
-    host_only: bool = True
+    host_only: bool = True  # `domain` is a host's name, and its subdomains do not get the cookie
     path: str = "/"
     secure: bool = False
     expires_at_ms: int | None = None
 
     @property
     def key(self) -> tuple[str, str, bool, str]:
-        """Identity of the cookie. A new one with the same key replaces it."""
+        """A new cookie with the same key replaces this one."""
         return self.name, self.domain, self.host_only, self.path
 
     def expired(self, now_ms: int) -> bool:
         return self.expires_at_ms is not None and self.expires_at_ms <= now_ms
 
 
-# In the order in which they were first set.
+# Sorted by the time at which a cookie was first set.
 Jar: TypeAlias = tuple[Cookie, ...]
 
 
 def jar_of(url: str) -> str:
-    """Return the site whose jar holds the cookies of a URL."""
+    """Return the site of a URL. Each site has one jar, because no cookie is valid for two sites."""
     return site_of(hostname_of(url))
 
 
 def taken(jar: Jar, lines: Iterable[bytes], url: str, now_ms: int) -> tuple[Jar, int]:
-    """Apply Set-Cookie values of a response.
-
-    Returns the new jar and the number of refused cookies.
-    """
+    """Apply Set-Cookie headers. Return the new jar, and the number of refused and evicted cookies."""
     kept = {one.key: one for one in jar if not one.expired(now_ms)}
     refused = 0
     for place, line in enumerate(lines):
@@ -109,14 +96,14 @@ def header_of(jar: Jar, url: str, now_ms: int) -> str | None:
 
 
 def beside(given: str, header: str) -> str:
-    """Join a user's Cookie header and a jar's. The user's cookies come first and win."""
+    """Join the user's Cookie header and the jar's. The user's value of a name wins."""
     names = {pair.partition("=")[0].strip() for pair in given.split(";")}
     pairs = [pair for pair in header.split("; ") if pair.partition("=")[0] not in names]
     return "; ".join([given, *pairs])
 
 
 def differs(jar: Jar, before: Jar, now_ms: int) -> bool:
-    """Whether a jar must be stored again. A small change of an expiry does not count."""
+    """Whether a jar must be stored again. A small change of an expiry is ignored."""
     if [_without_expiry(one) for one in jar] != [_without_expiry(one) for one in before]:
         return True
     return any(
@@ -154,7 +141,7 @@ def from_text(text: str) -> Jar:
 
 
 def parsed(line: bytes, url: str, now_ms: int) -> Cookie | None:
-    """Parse a Set-Cookie value of the response from a URL. Returns None if it is refused."""
+    """Parse a Set-Cookie header of a response from a URL. Return None if the cookie is refused."""
     try:
         text = line.decode()
     except UnicodeDecodeError:
@@ -186,7 +173,7 @@ def parsed(line: bytes, url: str, now_ms: int) -> Cookie | None:
 
 
 def _attributes(text: str) -> Mapping[str, str]:
-    """Parse attributes. The last of equal names counts, overlong values are ignored."""
+    """Parse a cookie's attributes. The last of equal names counts. Overlong values are ignored."""
     found: dict[str, str] = {}
     for part in text.split(";"):
         name, _, value = part.partition("=")
@@ -196,7 +183,7 @@ def _attributes(text: str) -> Mapping[str, str]:
 
 
 def _domain_of(named: str, host: str) -> str | None:
-    """Return the domain of a cookie. Empty: only its host. None: the cookie is refused."""
+    """Return the domain of a cookie, "" for the host alone, or None if the cookie is refused."""
     named = named.removeprefix(".")
     if not named:
         return ""
@@ -204,13 +191,14 @@ def _domain_of(named: str, host: str) -> str | None:
         domain = hostname_of(canonicalize(f"https://{named}/"))
     except ValueError:
         return None
+    # A public suffix (such as co.uk) may set cookies only for itself.
     if domain == host and (is_suffix(domain) or _is_address(host)):
         return ""
     return None if is_suffix(domain) or not _is_in_site_domain(host, domain) else domain
 
 
 def _satisfies_prefix(cookie: Cookie, path: str) -> bool:
-    """Whether a cookie satisfies the prefix of its name."""
+    """Whether a cookie satisfies the rules of the name prefixes `__Secure-` and `__Host-`."""
     name = (cookie.name or cookie.value).lower()
     if not cookie.name and name.startswith((_SECURE_PREFIX, _HOST_PREFIX)):
         return False
@@ -224,7 +212,7 @@ def _may_be_set(cookie: Cookie, url: str) -> bool:
 
 
 def _shadows_secure(cookie: Cookie, jar: Iterable[Cookie], url: str) -> bool:
-    """Whether a cookie set over http would shadow a secure one."""
+    """Whether a cookie set over http would replace or hide a `Secure` one."""
     return not url.startswith("https:") and any(
         one.secure
         and one.name == cookie.name
@@ -241,7 +229,8 @@ def _domain_matches(host: str, domain: str) -> bool:
 
 
 def _is_in_site_domain(host: str, domain: str) -> bool:
-    """Whether a host belongs to a domain of the same site. A public suffix may be between them."""
+    """Whether a host belongs to a domain of the same site."""
+    # A public suffix may be between the host and the domain.
     return _domain_matches(host, domain) and site_of(host) == site_of(domain)
 
 
@@ -281,7 +270,8 @@ _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct",
 
 
 def _expiry_ms(attributes: Mapping[str, str], now_ms: int) -> int | None:
-    """Return when a cookie expires. None: with the crawl."""
+    """Return when a cookie expires, in ms since the epoch. None: when the crawl ends."""
+    # Max-Age has priority over Expires. Both are limited to LIFE_MS_MAX (400 days).
     seconds = attributes.get("max-age", "")
     if _SECONDS.fullmatch(seconds):
         left_s = int(seconds)
@@ -291,7 +281,7 @@ def _expiry_ms(attributes: Mapping[str, str], now_ms: int) -> int | None:
 
 
 def moment_of(text: str) -> int | None:
-    """Parse a cookie date, in ms since the epoch. Returns None if it is invalid."""
+    """Parse a cookie's date as ms since the epoch. Return None if it is invalid."""
     time = day = month = year = None
     for token in _DELIMITER.split(text):
         if time is None and (found := _TIME.match(token)):

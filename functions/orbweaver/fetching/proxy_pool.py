@@ -1,18 +1,9 @@
-"""Select the proxy for a host, and avoid failing proxies for a time.
+"""Select the proxy of a host, and avoid failing proxies for a time.
 
-Rules
-- A host keeps its proxy while that proxy is healthy (rendezvous hashing over host names), so that a
-  host sees one of our addresses. If a proxy is added or removed, only its own hosts move.
-- A *broken* proxy (connection failed, or credentials refused) is quarantined immediately: 10 s,
-  doubled each time up to 10 minutes, reset by one response. Failures of requests that began before
-  the quarantine do not double it.
-- A host that a proxy did *not reach* (502, a refused CONNECT, a time-out) may be down itself. It
-  uses another proxy for a minute. After three such hosts in a row the proxy counts as broken.
-- If no proxy is usable, the result is the time at which the first quarantine ends.
-
-Each container learns the health itself, because proxies treat clients differently.
-
-Source: Thaler and Ravishankar, "Using name-based mappings to increase hit rates" (1998).
+A host keeps its proxy while that proxy is healthy (rendezvous hashing over host names), so that the
+host sees one of our addresses. Each container learns the proxies' health itself, because proxies
+treat clients differently. Source: Thaler and Ravishankar, "Using name-based mappings to increase
+hit rates" (1998).
 """
 
 from __future__ import annotations
@@ -27,23 +18,25 @@ from hashlib import blake2b
 from ada_url import URL
 
 PROXIES_MAX = 1_000
+# Doubled for each further failure, and reset by a response.
 QUARANTINE_MIN_MS = 10_000
 QUARANTINE_MAX_MS = 600_000
+# A host that a proxy did not reach uses another proxy for this time.
 AVOIDED_MS = 60_000
 AVOIDED_HOSTS_MAX = 1_000
-UNREACHED_HOSTS_MAX = 3
+UNREACHED_HOSTS_MAX = 3  # in a row, then the proxy counts as broken
 
 _PORTS = {"http:": "80", "https:": "443"}
 _ESCAPE = re.compile(rb"%([0-9A-Fa-f]{2})")
 
 
 class PoolError(ValueError):
-    """A text is not a list of proxies. The message contains entry and reason, never the content."""
+    """The text is not a list of proxies. The message has place and reason, never the content."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proxy:
-    """One proxy: its URL without credentials, its user, and the value of Proxy-Authorization."""
+    """A proxy. `url` has no credentials, and `authorization` is its Proxy-Authorization header."""
 
     url: str
     user: str = field(default="", repr=False)
@@ -51,13 +44,13 @@ class Proxy:
 
     @property
     def name(self) -> str:
-        """Its name in logs: host and port."""
+        """Host and port, for logs."""
         return self.url.partition("://")[2]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProxyHealth:
-    """Failures of a proxy. `unreached` are the hosts of the current series."""
+    """Failures of a proxy. `unreached` are the hosts of an unbroken series of failures."""
 
     strikes: int = 0
     until_ms: int = 0
@@ -65,7 +58,8 @@ class ProxyHealth:
     avoided: Mapping[str, int] = field(default_factory=dict)
 
     def usable(self, now_ms: int) -> bool:
-        """Whether it is not in quarantine. An overlong quarantine comes from a wrong clock."""
+        """Whether the proxy is not in quarantine."""
+        # A longer rest than QUARANTINE_MAX_MS comes from a wrong clock.
         return not 0 < self.until_ms - now_ms <= QUARANTINE_MAX_MS
 
 
@@ -81,17 +75,17 @@ _HEALTHY = ProxyHealth()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pool:
-    """Proxies, and the health of those with failures."""
+    """The proxies of a crawl, and the health of those with failures."""
 
     proxies: tuple[Proxy, ...]
     health: Mapping[Proxy, ProxyHealth] = field(default_factory=dict)
 
     def pick(self, host: str, now_ms: int) -> Proxy | Wait:
-        """Return the proxy for a host name."""
+        """Return the proxy of a host, or the end of the first quarantine if no proxy is usable."""
         usable = [proxy for proxy in self.proxies if self.of(proxy).usable(now_ms)]
         if not usable:
             return Wait(until_ms=min(self.of(proxy).until_ms for proxy in self.proxies))
-        # If all of them are avoided for this host, the one that failed the longest time ago.
+        # If the host must avoid all proxies, use the one whose failure is the oldest.
         return min(
             usable,
             key=lambda proxy: (self._avoided_ms(proxy, host, now_ms), _rank(proxy, host)),
@@ -101,7 +95,7 @@ class Pool:
         return self.health.get(proxy, _HEALTHY)
 
     def worked(self, proxy: Proxy, host: str, began_ms: int) -> Pool:
-        """Record a response by a proxy to a request that began at `began_ms`."""
+        """Record a response that came through a proxy."""
         health = self.of(proxy)
         if health is _HEALTHY or began_ms < health.until_ms:
             return self
@@ -109,8 +103,9 @@ class Pool:
         return self._with(proxy, ProxyHealth(avoided=avoided) if avoided else _HEALTHY)
 
     def broken(self, proxy: Proxy, began_ms: int, now_ms: int) -> Pool:
-        """Record that a proxy is unusable, found by a request that began at `began_ms`."""
+        """Quarantine a proxy that is unreachable or refused the credentials."""
         health = self.of(proxy)
+        # Requests that began before the quarantine do not double it.
         if proxy not in self.proxies or began_ms < health.until_ms:
             return self
         rest_ms = min(QUARANTINE_MAX_MS, QUARANTINE_MIN_MS << min(health.strikes, 16))
@@ -125,7 +120,7 @@ class Pool:
         )
 
     def unreached(self, proxy: Proxy, host: str, began_ms: int, now_ms: int) -> Pool:
-        """Record that a proxy did not reach a host. Either may be at fault."""
+        """Record that a proxy did not reach a host (502, refused CONNECT, timeout)."""
         health = self.of(proxy)
         if proxy not in self.proxies or began_ms < health.until_ms:
             return self
@@ -133,12 +128,13 @@ class Pool:
         if len(avoided) >= AVOIDED_HOSTS_MAX:
             avoided.pop(next(iter(avoided)))
         avoided[host] = now_ms + AVOIDED_MS
+        # The host may be down itself, so one failure does not quarantine the proxy.
         hosts = health.unreached | {host}
         noted = self._with(proxy, replace(health, unreached=hosts, avoided=avoided))
         return noted.broken(proxy, began_ms, now_ms) if len(hosts) >= UNREACHED_HOSTS_MAX else noted
 
     def replaced(self, proxies: tuple[Proxy, ...]) -> Pool:
-        """Replace the list of proxies. Remaining proxies keep their health."""
+        """Return a pool of other proxies. Proxies that are in both keep their health."""
         health = {proxy: self.health[proxy] for proxy in proxies if proxy in self.health}
         return Pool(proxies=proxies, health=health)
 
@@ -160,7 +156,7 @@ def parse_pool(text: str) -> tuple[Proxy, ...]:
 
 
 def _json(text: str) -> object:
-    # Outside of the handler, because a chained exception would carry the secret text.
+    # Return None instead of raising: a chained exception would contain the secret text.
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
@@ -200,5 +196,5 @@ def _unescaped(text: str) -> bytes:
 
 
 def _rank(proxy: Proxy, host: str) -> bytes:
-    # Without the password, so that hosts keep their proxies when it is rotated.
+    # Without the password, so that hosts keep their proxies when the password changes.
     return blake2b(f"{proxy.url} {proxy.user} {host}".encode(), digest_size=8).digest()

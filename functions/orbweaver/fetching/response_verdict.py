@@ -1,7 +1,6 @@
-"""Decide on a response: the page is read, redirects, is retried, or the URL ends.
+"""Decide what to do with a response: read the page, follow a redirect, retry, or end the URL.
 
-Source: RFC 9110 (status codes, Retry-After). `fetching/block_page.py` detects pages that block
-crawlers.
+Source: RFC 9110 (status codes, Retry-After).
 """
 
 from __future__ import annotations
@@ -39,21 +38,18 @@ class Read:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lead:
-    """A redirect. `location` is the header's value."""
+    """A redirect. `location` is the raw Location header."""
 
     location: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retry:
-    """A retry is worthwhile.
-
-    `block`: delay the whole host, by `retry_after_s` if the server sent it.
-    """
+    """The URL must be requested again."""
 
     reason: Reason
     error: str
-    block: bool = False
+    block: bool = False  # delay all requests to the host
     retry_after_s: float | None = None
 
 
@@ -78,10 +74,10 @@ def judge(
     any_type: bool = False,
     others_kept: bool = False,
 ) -> Verdict:
-    """Decide on the response to attempt number `attempt`.
+    """Decide what to do with the response to an attempt, counted from 1.
 
     `conditional`: the request had a condition. `any_type`: read bodies of any type, not only pages.
-    `others_kept`: other types count as fetched.
+    `others_kept`: bodies of other types count as fetched.
     """
     if conditional and isinstance(answer, Response) and answer.status == NOT_MODIFIED:
         return End(outcome=Outcome.UNCHANGED, reason=Reason.NOT_MODIFIED)
@@ -96,14 +92,14 @@ def judge(
 
 
 def exhausted(retry: Retry, attempt: int) -> End | None:
-    """Return the end of a URL without attempts left. Its host may still be delayed."""
+    """Return the end of a URL that has no attempts left, or None."""
     if attempt < retry.reason.attempts:
         return None
     return End(outcome=Outcome.FAILED, reason=retry.reason, error=retry.error)
 
 
 def retry_after_s(value: str | None, now_ms: int) -> float | None:
-    """Parse a Retry-After header (seconds or date) as seconds. Returns None if it is invalid."""
+    """Parse a Retry-After header (seconds or a date). Return None if it is missing or invalid."""
     if value is None:
         return None
     text = value.strip()
@@ -119,10 +115,7 @@ def retry_after_s(value: str | None, now_ms: int) -> float | None:
 
 
 def unless_kept_out(read: Read, answer: Response | Failure, links: int) -> Read | End:
-    """Return a page to be read, or its end if it blocks crawlers.
-
-    `links` is the page's number of links.
-    """
+    """Return `read`, or the URL's end if the page blocks crawlers. `links` is their number."""
     if not isinstance(answer, Response):
         return read
     rule = rule_of(answer.status, answer.headers, read.body, links=links)
@@ -130,12 +123,11 @@ def unless_kept_out(read: Read, answer: Response | Failure, links: int) -> Read 
 
 
 def bare(answer: Response | Failure) -> Response | Failure:
-    """Return a response without its body."""
     return replace(answer, body=None) if isinstance(answer, Response) else answer
 
 
 def bare_of_cookies(answer: Response, *, stored: bool) -> Response:
-    """Return a response without its cookies, so that no cookie is stored or read by others."""
+    """Remove cookies from a response. `stored`: keep the Set-Cookie header, to be stored."""
     if not answer.cookies and "set-cookie" not in answer.headers:
         return answer
     if stored:
@@ -199,7 +191,6 @@ def _judge_success(answer: Response, *, any_type: bool, others_kept: bool) -> Ve
 
 
 def failure_of(answer: Response | Failure) -> str:
-    """Describe the failure of an attempt in a few words."""
     return f"HTTP {answer.status}" if isinstance(answer, Response) else str(answer.reason)
 
 
