@@ -1,4 +1,4 @@
-"""Technologies: AWS, DynamoDB, SQLite, the web, this machine. Each implements ports of inner rooms.
+"""Implementations of the inner rooms' ports on AWS, DynamoDB, SQLite, HTTP and the local machine.
 
-An adapter raises the errors of `model.errors` alone; nothing above it sees a technology's own.
+An adapter raises only the errors of `model.errors`, and no errors of libraries.
 """

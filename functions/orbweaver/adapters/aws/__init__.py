@@ -1,7 +1,7 @@
 """Adapters for AWS services, except DynamoDB.
 
-clients           clients; AWS errors mapped to port errors
-sqs               pack queues
+clients           clients, and AWS errors mapped to port errors
+sqs               queues of packs (messages with up to 25 URLs)
 sqs_dead_letters  dead-letter queue
 sqs_orders        export queue
 sqs_deliveries    delivery queue

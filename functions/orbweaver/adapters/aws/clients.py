@@ -1,18 +1,8 @@
 """AWS clients of a container, and the mapping of AWS errors to port errors.
 
-- A container makes one session, and one client per service: a client takes about 20 ms to make.
-- The session is aiobotocore's own. aioboto3 and boto3 add nothing used here and took 50 ms to
-  import.
-- Timeouts are short and attempts are few, so an unknown outcome shows up while there is time left
-  to react. Every effect is idempotent.
-- Errors are classified by code, type or HTTP status, never by text. An unlisted error is
-  `Permanent`, because a retry would hide it.
-- If AWS accepts only part of a batch, the rest is sent again after a random pause, up to
-  `BATCH_TRIES` times (AWS Architecture Blog, "Exponential Backoff And Jitter", 2015).
-
-The region comes from `AWS_REGION`, `AWS_DEFAULT_REGION` or the profile, in this order. botocore
-alone ignores the first. botocore reads `AWS_ENDPOINT_URL`, the endpoint of an emulator, itself.
-Socket options (`tcp_keepalive`) are not set because aiobotocore 2.25 ignores them.
+A container has one session and one client per service, because a client takes 20 ms to make. The
+session is aiobotocore's: importing boto3 too would take 50 ms. Timeouts are short and attempts are
+few, so that time is left to react. All effects are idempotent.
 """
 
 from __future__ import annotations
@@ -50,9 +40,12 @@ CALL_TRIES = 3
 CONNECTIONS_MAX = 64
 ONE_GO_BYTES_MAX = 256 * 1024
 
-# Format of botocore: key in a profile, variables, no default, no conversion.
+# Format of botocore: key in a profile, variables, no default, no conversion. botocore alone ignores
+# AWS_REGION.
 REGION = ("region", ["AWS_REGION", "AWS_DEFAULT_REGION"], None, None)
 
+# If AWS accepts part of a batch, the rest is sent again after a random pause ("Exponential Backoff
+# And Jitter", AWS Architecture Blog, 2015).
 BATCH_TRIES = 8
 BACKOFF_BASE_S = 0.025
 BACKOFF_CAP_S = 1.0
@@ -60,6 +53,7 @@ BACKOFF_CAP_S = 1.0
 SERVER_ERROR_MIN = 500
 TOO_MANY_REQUESTS = 429
 
+# Other errors are permanent, because a retry would hide them.
 TRANSIENT_CODES = frozenset(
     {
         "BandwidthLimitExceeded",
@@ -112,7 +106,7 @@ TRANSIENT_TYPES: tuple[type[Exception], ...] = (
 
 
 class _HttpSession(AIOHTTPSession):
-    """HTTP connections of aiobotocore, with one set of certificate authorities for all clients."""
+    """aiobotocore's HTTP session, with one set of certificate authorities for all clients."""
 
     # Private attributes of aiobotocore 2.25, missing from its stubs.
     _connector_args: dict[str, Any]
@@ -137,11 +131,9 @@ class _HttpSession(AIOHTTPSession):
 
 
 def config(read_s: int = READ_S, *, validates: bool = False) -> AioConfig:
-    """Return a client's configuration. `read_s` is the read timeout in seconds.
-
-    `validates` checks parameters before each call. Only tests set it: it takes about a tenth of a
-    call's CPU time.
-    """
+    """Return a client's configuration. `validates` checks parameters, for tests."""
+    # Validation takes a tenth of a call's CPU time. `tcp_keepalive` is not set, because aiobotocore
+    # 2.25 ignores it.
     return AioConfig(
         http_session_cls=_HttpSession,
         connect_timeout=CONNECT_S,
@@ -164,7 +156,7 @@ class Aws:
     def __init__(
         self, session: AioSession | None = None, *watchers: Watcher, validates: bool = False
     ) -> None:
-        """Without a session, one is made from the environment. `watchers` observe every client."""
+        """By default, the session is made from the environment. `watchers` observe all clients."""
         self._session = session or AioSession(session_vars={"region": REGION})
         self._validates = validates
         self._stack = AsyncExitStack()
@@ -198,7 +190,7 @@ class Aws:
         return client
 
     def later(self, service: str) -> Any:
-        """Return a stand-in for a client that opens the client at the first call."""
+        """Return a proxy of the client, which opens the client at the first call."""
         return _LaterClient(self, service)
 
     async def close(self) -> None:
@@ -218,8 +210,6 @@ class Aws:
 
 
 class _LaterClient:
-    """A client's operations. The client opens at the first call."""
-
     def __init__(self, clients: Aws, service: str) -> None:
         self._clients = clients
         self._service = service
@@ -259,7 +249,7 @@ def code_of(error: boto.ClientError) -> str:
 
 
 async def call(client: Any, operation: str, **parameters: Any) -> dict[str, Any]:
-    """Call a method of a client and return the response. Raises port errors."""
+    """Call a method of a client. Raises port errors."""
     with translated(operation):
         answer: dict[str, Any] = await getattr(client, operation)(**parameters)
     return answer
@@ -272,10 +262,7 @@ async def pause(clock: Clock, random: Random, attempt: int) -> None:
 
 
 async def all_of(calls: Iterable[Awaitable[T]], limit: int) -> list[T]:
-    """Await all calls, `limit` at a time. The first error is raised after all have ended.
-
-    A redelivery then finds as much done as possible.
-    """
+    """Await all calls, `limit` at a time. The first error is raised after all have ended."""
     gate = asyncio.Semaphore(limit)
 
     async def one(awaitable: Awaitable[T]) -> T:

@@ -1,12 +1,8 @@
-"""Metrics of an invocation, written to standard output as one line of Embedded Metric Format.
+"""Metrics of an invocation, written to standard output in Embedded Metric Format (EMF).
 
-CloudWatch reads metrics from the line for the price of a log line; PutMetricData would add a call.
-`model/metrics.py` lists the metrics and their dimensions. For observed values, a line holds up to
-`VALUES_MAX`. Beyond that, every second value is kept, then every fourth, and so on, so the sample
-covers the whole invocation evenly. If metrics are not billed, the line has the same fields without
-`_aws`: CloudWatch creates no metrics, and log queries still work.
-
-Source: CloudWatch user guide, "Embedded metric format specification".
+CloudWatch reads them for the price of a log line. Without `billed`, the line has no `_aws`:
+CloudWatch creates no metrics, and log queries still work. Source: CloudWatch user guide, "Embedded
+metric format specification".
 """
 
 from __future__ import annotations
@@ -53,7 +49,7 @@ class EmfMetrics:
         self._failures[reason] += number
 
     def flush(self) -> None:
-        """Write the metrics and reset them. Called once at the end of an invocation."""
+        """Write the metrics as one line, and reset them."""
         if self._meter is not None and (spent := self._meter.dollars()):
             self.add(Metric.COST_DOLLARS, spent)
         if not (self._totals or self._samples):
@@ -81,7 +77,7 @@ class EmfMetrics:
 
 
 class _Sample:
-    """A sample of up to `VALUES_MAX` values, spread evenly over all values seen."""
+    """A sample of up to `VALUES_MAX` values, spread evenly over all observed values."""
 
     def __init__(self) -> None:
         self.values: list[float] = []

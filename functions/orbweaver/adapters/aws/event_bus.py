@@ -1,12 +1,7 @@
-"""The event bus: `CrawlCompleted` and `ExportCompleted`.
+"""Publish the events `CrawlCompleted` and `ExportCompleted` on EventBridge.
 
-The bus assigns each event a new id, so consumers detect repeats by `id` in the detail. For a crawl
-it is the crawl's id; for an export, the day, the crawl and the first characters of the manifest's
-SHA-256.
-
-All stacks of an account and region share the bus; `stack` in the detail names the sender.
-
-PutEvents answers 200 even for rejected events; `FailedEntryCount` counts them.
+All stacks of an account and region share the bus, and `stack` in the detail names the sender.
+EventBridge assigns each event a new id, so consumers detect repeats by `id` in the detail.
 """
 
 from __future__ import annotations
@@ -23,10 +18,10 @@ if TYPE_CHECKING:
 
 
 class BusEvents:
-    """Publishes events to a bus."""
+    """The events port."""
 
     def __init__(self, client: Any, *, bus: str, stack: str, bucket: str) -> None:
-        """`bucket` is the bucket that holds the exports."""
+        """`bucket` holds the exports."""
         self._client = client
         self._stack = stack
         self._bus = bus
@@ -36,7 +31,7 @@ class BusEvents:
         await self._put(COMPLETED, completed_detail(crawl, total))
 
     async def exported(self, manifest: Manifest, key: str) -> None:
-        from orbweaver.exporting.manifest import exported_detail  # workers publish no exports
+        from orbweaver.exporting.manifest import exported_detail  # not needed by workers
 
         await self._put(EXPORTED, exported_detail(manifest, key, self._bucket))
 
@@ -48,6 +43,6 @@ class BusEvents:
             "EventBusName": self._bus,
         }
         answer = await clients.call(self._client, "put_events", Entries=[entry])
-        if answer.get("FailedEntryCount"):
+        if answer.get("FailedEntryCount"):  # PutEvents answers 200 even if it rejects an event
             code = answer["Entries"][0].get("ErrorCode", "unknown")
             raise clients.error_of(code, 0, f"put_events: {code}")

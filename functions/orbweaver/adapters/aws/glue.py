@@ -1,10 +1,8 @@
-"""The AWS Glue catalogue of tables, which Athena reads.
+"""Tables of exports in the AWS Glue catalogue, which Athena reads.
 
-- A table is created, updated or left unchanged; registering an unchanged table writes nothing.
-- If two writers create or change a table at once, both succeed and one version remains.
-- A name that belongs to another Orbweaver table is not overwritten (exporting/glue_schema.py).
-
-Source: docs.aws.amazon.com/glue/latest/webapi/API_UpdateTable.html.
+An unchanged table is not written, and a table of another owner is not overwritten. If two writers
+register a table at once, both succeed and one version remains. Source:
+docs.aws.amazon.com/glue/latest/webapi/API_UpdateTable.html.
 """
 
 from __future__ import annotations
@@ -25,7 +23,6 @@ class GlueCatalogue:
     """The tables of a database. `root` is the exports' location: `s3://…/`."""
 
     def __init__(self, aws: Aws, *, database: str, root: str) -> None:
-        """The Glue client opens at first use."""
         self._clients = aws
         self._database = database
         self._root = root

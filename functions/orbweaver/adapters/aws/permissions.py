@@ -1,15 +1,7 @@
-"""IAM permissions of AWS requests: the actions and resources that a sender needs.
+"""IAM permissions that an AWS request needs: actions on resources.
 
-- A batch needs the permissions of its entries: SendMessageBatch needs `sqs:SendMessage`,
-  DeleteObjects needs `s3:DeleteObject` for each file. The same holds for transactions. A PartiQL
-  statement needs the permission of its verb.
-- HeadObject needs `s3:GetObject`. A copy also reads its source. A write that sets an ACL needs
-  `s3:PutObjectAcl`. S3 reports a missing file as missing only to senders that may list the bucket.
-- Glue checks the catalogue and the database as well as the table.
-- A resource is the last part of its ARN. A file is represented by its top folder, because roles
-  name no deeper ones.
-
-Source: docs.aws.amazon.com/service-authorization/latest/reference/.
+A resource is the last part of its ARN, and a file is represented by its top folder. Source:
+docs.aws.amazon.com/service-authorization/latest/reference/.
 """
 
 from __future__ import annotations
@@ -18,6 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
+# A batch needs the permission of its entries: SendMessageBatch needs `sqs:SendMessage`.
 ONE_OF_BATCH = re.compile("Batch$")
 STATEMENT = re.compile(r"\s*(\w+)\s+(?:INTO\s+|FROM\s+|.*\sFROM\s+)?\"?([\w.-]+)", re.IGNORECASE)
 TRANSACTED = {
@@ -109,7 +102,7 @@ def _file_permissions(operation: str, params: Mapping[str, Any]) -> Iterator[Per
             for one in params["Delete"]["Objects"]:
                 yield Permission("s3:DeleteObject", _file_resource(bucket, one["Key"]))
         case "CopyObject":
-            source = params["CopySource"]
+            source = params["CopySource"]  # a copy also reads its source
             yield Permission("s3:GetObject", _file_resource(source["Bucket"], source["Key"]))
             yield Permission("s3:PutObject", _file_resource(bucket, params["Key"]))
         case _:
@@ -126,6 +119,7 @@ def _file_resource(bucket: str, key: str) -> str:
 def _catalogue_permissions(operation: str, params: Mapping[str, Any]) -> Iterator[Permission]:
     database = params["DatabaseName"]
     table = params.get("Name") or params["TableInput"]["Name"]
+    # Glue checks the catalogue and the database as well as the table.
     for resource in ("catalog", f"database/{database}", f"table/{database}/{table}"):
         yield Permission(f"glue:{operation}", resource)
 

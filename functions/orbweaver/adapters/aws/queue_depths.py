@@ -1,4 +1,4 @@
-"""Approximate numbers of messages on a stack's queues, as SQS counts them.
+"""Approximate numbers of messages on a stack's queues.
 
 Source: docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_GetQueueAttributes.html.
 """

@@ -1,9 +1,7 @@
 """A log of the AWS permissions that a process needs, written by its clients during tests.
 
-- Each new permission is one JSON line with function, action and resource. It is appended in one
-  write, so several processes can share a file.
-- A permission is written before the request is sent, so denied requests are included.
-- Lines name tables, queues, buckets and similar resources, never keys or URLs.
+Each permission is one JSON line with function, action and resource, without keys and URLs. It is
+written before the request is sent, so denied requests are included.
 """
 
 from __future__ import annotations
@@ -21,7 +19,7 @@ ASKED = "orbweaver.recorded"
 
 
 class Recorder:
-    """Appends the permissions that clients need to a file."""
+    """Appends permissions to a file. Several processes can share it."""
 
     def __init__(self, path: str, function: str) -> None:
         self._path = path

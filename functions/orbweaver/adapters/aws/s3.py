@@ -1,4 +1,4 @@
-"""Files in an S3 bucket. A put is atomic: S3 shows the whole new file or none of it."""
+"""Files in an S3 bucket. A write is atomic for readers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ABSENT = frozenset({"NoSuchKey", "404"})
 
 
 class BucketFiles:
-    """A bucket that holds exports."""
+    """The `Files` port in a bucket."""
 
     def __init__(self, client: Any, *, bucket: str) -> None:
         self._client = client
@@ -52,7 +52,7 @@ class BucketFiles:
         return await self._read(key)
 
     async def _read(self, key: str) -> Print | None:
-        """Hash a file that was stored without a checksum, block by block."""
+        """Hash a file that was stored without a checksum."""
         digest, size = hashlib.sha256(), 0
         with clients.translated("get_object"):
             answer = await self._answer("get_object", key)
@@ -65,10 +65,7 @@ class BucketFiles:
         return Print(bytes=size, sha256=digest.hexdigest())
 
     async def link(self, key: str, seconds: int) -> str:
-        """See the port.
-
-        The link is signed with this container's credentials and expires with them.
-        """
+        # Signed with this container's credentials, so the link expires with them at the latest.
         given = {"Bucket": self._bucket, "Key": key}
         signed = self._client.generate_presigned_url("get_object", given, ExpiresIn=seconds)
         return str(await signed)
@@ -109,7 +106,6 @@ class BucketFiles:
         return await self._listed("CommonPrefixes", "Prefix", Prefix=prefix, Delimiter="/")
 
     async def _listed(self, entries: str, name: str, **parameters: str) -> tuple[str, ...]:
-        """List one field of all entries of a kind, sorted."""
         found: list[str] = []
         parameters["Bucket"] = self._bucket
         while True:

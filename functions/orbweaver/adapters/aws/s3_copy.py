@@ -1,13 +1,7 @@
-"""Copies of exports in another bucket, in any region or account, made by S3 itself.
+"""Copy exports to another bucket, in any region or account. S3 itself makes the copies.
 
-- An object is stored whole or not at all, so no copy needs to be resumed.
-- S3 computes a SHA-256 of the copy, which must equal the manifest's. A file that is being rewritten
-  differs; its copy is removed and tried again later.
-- The owner of the target bucket gets full control, in any account. A bucket with ACLs disabled
-  accepts this ACL too.
-- One copy can take 5 GB; export files are far smaller.
-
-Source: Amazon S3 API reference, CopyObject; user guide, "Controlling ownership of objects".
+A copy is stored whole or not at all, and may have 5 GB. Sources: Amazon S3 API reference,
+CopyObject. User guide, "Controlling ownership of objects".
 """
 
 from __future__ import annotations
@@ -26,14 +20,15 @@ from orbweaver.model.errors import Transient
 from orbweaver.model.ports import Clock
 
 AT_ONCE = 16
+# The owner of the target bucket gets full control. Buckets without ACLs accept this ACL too.
 OWNED = {"ACL": "bucket-owner-full-control"}
 
 
 class BucketCourier:
-    """Copies files from one bucket to another."""
+    """The `Courier` port for a bucket."""
 
     def __init__(self, client: Any, *, source: str, target: str, prefix: str, clock: Clock) -> None:
-        """Keys keep their names: files below `prefix` in `source` go below `prefix` in `target`."""
+        """Files with `prefix` in `source` get the same keys in `target`."""
         self._client = client
         self._source = source
         self._target = target
@@ -63,6 +58,7 @@ class BucketCourier:
             return False
         key = self._prefix + file.path
         if await self._copied(key) != file.sha256:
+            # The export is being rewritten. The copy is made again later.
             await self._there.delete([key])
             raise Transient(f"{file.path} is not what its manifest says: it is being made anew")
         return True

@@ -1,11 +1,7 @@
-"""Schedules of one EventBridge Scheduler group, which all invoke the same function.
+"""Schedules in one group of EventBridge Scheduler, which invoke the same function.
 
-- A group's list contains only names, so each schedule is read separately.
-- An update replaces the whole schedule; a missing one is created. If two writers put a schedule at
-  once, both succeed and one version remains.
-- A failed invocation is retried for an hour, then sent to a dead-letter queue.
-
-Source: docs.aws.amazon.com/scheduler/latest/APIReference/API_UpdateSchedule.html.
+If two writers put a schedule at once, both succeed and one version remains. Source:
+docs.aws.amazon.com/scheduler/latest/APIReference/API_UpdateSchedule.html.
 """
 
 from __future__ import annotations
@@ -22,6 +18,7 @@ from orbweaver.control.schedule import Scheduled
 
 ABSENT, TAKEN = "ResourceNotFoundException", "ConflictException"
 READS_AT_ONCE = 8
+# A failed invocation is retried for an hour, then sent to the dead-letter queue.
 RETRIES = 10
 EVENT_S_MAX = 3_600
 OFF = {"Mode": "OFF"}
@@ -39,10 +36,9 @@ class ScheduleTarget:
 
 
 class GroupSchedules:
-    """The schedules of a group."""
+    """The schedules port."""
 
     def __init__(self, aws: Aws, *, target: ScheduleTarget) -> None:
-        """The client opens at first use."""
         self._clients = aws
         self._target = target
 
@@ -65,6 +61,7 @@ class GroupSchedules:
             if not answer.get("NextToken"):
                 break
             more = {"NextToken": answer["NextToken"]}
+        # The list contains names only.
         found = await clients.all_of((self._read(name) for name in sorted(names)), READS_AT_ONCE)
         return tuple(one for one in found if one is not None)
 

@@ -1,6 +1,6 @@
 """Secrets in AWS Secrets Manager.
 
-Errors never contain a secret; they contain the operation and AWS's error code.
+Errors contain the operation and AWS's error code, never a secret.
 """
 
 from __future__ import annotations
@@ -11,17 +11,13 @@ from orbweaver.model.errors import Permanent
 
 
 class ManagedSecrets:
-    """Reads secrets."""
+    """The `Secrets` port."""
 
     def __init__(self, aws: Aws) -> None:
-        """The client opens at first use."""
         self._clients = aws
 
     async def read(self, name: str) -> str:
-        """Return the current text of a secret, by name or ARN.
-
-        Raises `Permanent` if it is missing.
-        """
+        """Return the text of a secret, by name or ARN. Raises `Permanent` if it is missing."""
         client = await self._clients.client("secretsmanager")
         answer = await clients.call(client, "get_secret_value", SecretId=name)
         text = answer.get("SecretString")

@@ -1,15 +1,6 @@
-"""The pack queue, its express and render lanes, and the dead-letter queue, on SQS.
+"""Send packs (messages with up to 25 URLs) and other messages to SQS queues.
 
-- A batch holds at most 10 messages and 1 MiB of encoded bytes.
-- SendMessageBatch answers 200 even if it accepted only some messages. The others are sent again, up
-  to `BATCH_TRIES` times. A message that fails by the sender's fault raises after all others are
-  sent.
-- `MessageGroupId` makes a standard queue fair, so one large crawl does not delay the others. It is
-  the crawl's id, or a hash of an id that SQS rejects.
-- A message sent to the dead-letter queue keeps its body. Its attributes hold the reason and the
-  source. Without a source it is read as seeds (sqs_dead_letters).
-
-Source: Amazon SQS API reference, SendMessageBatch; developer guide, "Amazon SQS fair queues".
+Sources: Amazon SQS API reference, SendMessageBatch. Developer guide, "Amazon SQS fair queues".
 """
 
 from __future__ import annotations
@@ -35,15 +26,15 @@ if TYPE_CHECKING:
     from orbweaver.model.ports import Clock
 
 BATCH_ENTRIES_MAX = 10
-# SQS allows 1 MiB; the rest is room for what SQS counts in addition to bodies.
+# SQS allows 1 MiB, which includes more than the bodies.
 BATCH_BYTES_MAX = 900 * 1024
 MESSAGE_BYTES_MAX = 1024 * 1024
 BATCHES_AT_ONCE = 8
 DELAY_S_MAX = 900
-# Upper bound of the bytes that the attribute of a held message adds.
+# Upper bound of the bytes that the attribute `since_ms` adds.
 SINCE_BYTES = 64
 REASON_CHARS_MAX = 256
-# Codes for a message that was deleted, or became visible again, in the meantime.
+# Errors for a message that was deleted or became visible again.
 NOT_IN_FLIGHT = frozenset(
     {
         "AWS.SimpleQueueService.MessageNotInflight",
@@ -55,31 +46,29 @@ NOT_IN_FLIGHT = frozenset(
 
 # Valid MessageGroupId: letters, digits and punctuation of ASCII.
 GROUP_ID = re.compile(r"[!-~]{1,128}")
-# Characters that XML 1.0 forbids; SQS rejects them in bodies and attributes. A class of the allowed
-# characters takes ten times as long to compile.
+# SQS rejects characters that XML 1.0 forbids. A pattern of the allowed characters would take ten
+# times as long to compile.
 NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mail:
-    """A message to send, with its fairness group.
-
-    `since_ms` is the time since which a message waits for a newer version.
-    """
+    """A message to send. `group` makes the queue fair, so that one crawl does not delay others."""
 
     body: str
     group: str
     delay_s: int = 0
-    since_ms: int | None = None
+    since_ms: int | None = (
+        None  # when the message began to wait for a newer version of the software
+    )
 
     @property
     def bytes(self) -> int:
-        """Size of the encoded body. Bodies that the stack writes are ASCII."""
         return len(self.body) if self.body.isascii() else len(self.body.encode())
 
 
 class SqsQueue:
-    """The pack queue, its lanes and the dead-letter queue. `render_url` may be empty."""
+    """The crawl queue, the express and render queues, and the dead-letter queue."""
 
     def __init__(
         self,
@@ -172,7 +161,7 @@ class SqsQueue:
 async def send_all(
     client: Any, url: str, mails: Iterable[Mail], *, clock: Clock, random: Random
 ) -> None:
-    """Send messages in batches, several at once. Returns when SQS has accepted all."""
+    """Send messages in batches, several at once. Return when SQS has accepted all."""
     batches = (_send_batch(client, url, batch, clock, random) for batch in _batches(mails))
     await clients.all_of(batches, BATCHES_AT_ONCE)
 
@@ -184,7 +173,7 @@ async def bury(
     told = {"reason": NOT_XML.sub("\ufffd", reason)[:REASON_CHARS_MAX] or "unknown"}
     if source is not None:
         told["source"] = source.value
-    # Attributes count towards the size limit; a body that leaves too little room goes without.
+    # Attributes count towards the size limit. A body that leaves too little room is sent without.
     spare_bytes = MESSAGE_BYTES_MAX - len(body.encode())
     if spare_bytes < sum(len(f"{name}String{text}".encode()) for name, text in told.items()):
         told = {}
@@ -209,6 +198,7 @@ async def _send_batch(
         answer = await clients.call(
             client, "send_message_batch", QueueUrl=url, Entries=list(entries.values())
         )
+        # SendMessageBatch answers 200 even if it accepted only some messages.
         failed = {entry["Id"]: entry for entry in answer.get("Failed", ())}
         entries = {key: entry for key, entry in entries.items() if key in failed}
         for key, entry in failed.items():
@@ -232,7 +222,7 @@ def _entry(key: str, mail: Mail) -> dict[str, Any]:
         "DelaySeconds": mail.delay_s,
         "MessageGroupId": mail.group,
     }
-    # Without room for the attribute, the message waits without a time limit.
+    # If there is no room for the attribute, the message waits without a time limit.
     if mail.since_ms is not None and mail.bytes <= MESSAGE_BYTES_MAX - SINCE_BYTES:
         since = {"DataType": "Number", "StringValue": str(mail.since_ms)}
         entry["MessageAttributes"] = {SINCE: since}
@@ -240,7 +230,6 @@ def _entry(key: str, mail: Mail) -> dict[str, Any]:
 
 
 def _batches(mails: Iterable[Mail]) -> Iterator[list[Mail]]:
-    """Split messages into batches that SQS accepts."""
     batch: list[Mail] = []
     batch_bytes = 0
     for mail in mails:

@@ -1,17 +1,6 @@
-"""The dead-letter queue on SQS, for an operator's commands. Works for any other queue too.
+"""Dead letters (messages that failed too often) on SQS, for an operator's commands.
 
-- A receive asks for at most 10 messages and may return fewer, or none, though the queue has more.
-  Only several empty long polls in a row, which ask every server, mean that it is empty.
-- Looking at a message receives it: the message is hidden for a while, then put back by a visibility
-  timeout of 0. The dead-letter queue has no dead-letter queue itself, so looking never moves a
-  message.
-- A message that is visible again cannot be put back, and need not be.
-- A dead letter is parsed by the queue it came from. For a message that SQS moved, SQS names that
-  queue in an attribute that no sender can set. The sender's own attributes are ignored then. A
-  message that a worker sent has its source beside its reason. A message without either is read as
-  seeds.
-
-Source: Amazon SQS developer guide, "Short and long polling", "Visibility timeout"; API reference,
+Sources: Amazon SQS developer guide, "Short and long polling", "Visibility timeout". API reference,
 ReceiveMessage, ChangeMessageVisibilityBatch, DeleteMessageBatch.
 """
 
@@ -28,17 +17,17 @@ from orbweaver.model.errors import Transient
 
 BATCH_ENTRIES_MAX = 10
 CALLS_AT_ONCE = 4
+# SQS may return no message though the queue has some. Only several empty long polls mean that it is
+# empty.
 EMPTY_ROUNDS = 3
 WAIT_S = 1
+# The queue from which SQS moved a message. Senders cannot set it.
 MOVED_FROM = "DeadLetterQueueSourceArn"
 HIDDEN = ("ApproximateNumberOfMessagesDelayed", "ApproximateNumberOfMessagesNotVisible")
 
 
 class SqsDeadLetters:
-    """The dead-letter queue, or a queue whose messages all have one `source`.
-
-    `resend` sends bodies unchanged to the seed queue or to the pack queue.
-    """
+    """The dead-letter queue, or any other queue whose messages come from one `source`."""
 
     def __init__(
         self,
@@ -69,6 +58,7 @@ class SqsDeadLetters:
         return ()
 
     async def put_back(self, letters: Sequence[DeadLetter]) -> None:
+        # Failures do not matter: such a message is visible already.
         await self._batches("change_message_visibility_batch", letters, VisibilityTimeout=0)
 
     async def delete(self, letters: Sequence[DeadLetter]) -> None:
@@ -87,7 +77,6 @@ class SqsDeadLetters:
         await clients.all_of(sends, CALLS_AT_ONCE)
 
     async def hidden(self) -> int:
-        """See the port `Lane`."""
         answer = await clients.call(
             self._client, "get_queue_attributes", QueueUrl=self._url, AttributeNames=list(HIDDEN)
         )
@@ -157,6 +146,7 @@ def _worker_attributes(message: dict[str, Any]) -> dict[str, str]:
 def _source_of(
     system: dict[str, str], told: dict[str, str], pack_queues: AbstractSet[str]
 ) -> MessageSource:
+    # A message without any source is read as seeds.
     own = told.get("source") == MessageSource.PACKS
     if moved_from := system.get(MOVED_FROM):
         own = moved_from.rpartition(":")[2] in pack_queues

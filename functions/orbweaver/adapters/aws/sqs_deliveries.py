@@ -1,8 +1,4 @@
-"""The delivery queue and its dead-letter queue.
-
-A postponed message stays the same message, so SQS keeps counting its receives. Postponing sets its
-visibility timeout, for at most 12 hours after its receive.
-"""
+"""The delivery queue on SQS, and its dead-letter queue."""
 
 from __future__ import annotations
 
@@ -24,6 +20,7 @@ class SqsDeliveries:
         await clients.call(client, "send_message", QueueUrl=self._queue_url, MessageBody=body)
 
     async def postpone(self, handle: str, seconds: int) -> None:
+        # The message stays the same, so SQS counts its receives. SQS allows 12 hours.
         await clients.call(
             await self._clients.client("sqs"),
             "change_message_visibility",

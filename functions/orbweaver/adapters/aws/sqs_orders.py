@@ -20,6 +20,6 @@ class SqsOrders:
         self._queue_url = queue_url
 
     async def send(self, bodies: Sequence[tuple[str, str]]) -> None:
-        # Fairness groups keep a crawl with many units from delaying the others.
+        # Groups make the queue fair, so that a large crawl does not delay others.
         mails = (Mail(body=body, group=group_of(group)) for body, group in bodies)
         await send_all(self._client, self._queue_url, mails, clock=self._clock, random=self._random)

@@ -1,20 +1,8 @@
-"""Billed units of a DynamoDB request, from its parameters and its answer.
+"""Billed units of a DynamoDB request, from its parameters and its response.
 
-- An answer contains the consumed capacity if the request asked for it. AWS's figure is final.
-  Emulators report some operations by other rules, never too high, so the larger of their figure and
-  ours counts.
-- Rules exist only for operations that the stack uses.
-- Our rules (budget/billing_units.py) cannot see the size of an item that was neither sent nor
-  returned. So these are lower bounds: an update that returns no attributes, a put over a larger
-  item, a delete, a failed condition on an item that is not returned, and a query or read of some
-  attributes. For a filtered query, the items it skipped are assumed to be as large as those it
-  returned.
-- A request that a condition refused is billed. A cancelled transaction counts as if it had
-  succeeded, which is an upper bound after a conflict. So does a request whose answer was lost. A
-  throttled request costs nothing.
-
-Source: Amazon DynamoDB developer guide, "Read and write operations", "Transactions: capacity"; API
-reference, ConsumedCapacity.
+The size of an item is unknown if it is not sent or returned, so some results are lower bounds (for
+example of deletes). Sources: Amazon DynamoDB developer guide, "Read and
+write operations", "Transactions: capacity". API reference, ConsumedCapacity.
 """
 
 from __future__ import annotations
@@ -38,6 +26,7 @@ Fields: TypeAlias = "Mapping[str, Any]"
 Used: TypeAlias = "dict[tuple[str, Term], int]"
 """By table and term."""
 
+# Requests that a condition refused are billed. Throttled requests are free.
 BILLED_ERRORS = frozenset({"ConditionalCheckFailedException", "TransactionCanceledException"})
 # Result codes of single statements in a batch that are billed.
 BILLED_CODES = frozenset({"None", "ConditionalCheckFailed", "DuplicateItem"})
@@ -46,7 +35,7 @@ TABLE = re.compile(r"INTO\s+\"?([\w.-]+)", re.IGNORECASE)
 
 
 def used(operation: str, asked: Fields, answer: Fields, *, final: bool) -> Used:
-    """Return the billed units of a request. `final` means that a figure in the answer is exact."""
+    """Return the billed units of a request. `final`: the response's consumed capacity is exact."""
     rule = RULES.get(operation)
     error = answer.get("Error", {}).get("Code")
     if rule is None or (error is not None and error not in BILLED_ERRORS):
@@ -54,6 +43,7 @@ def used(operation: str, asked: Fields, answer: Fields, *, final: bool) -> Used:
     told = _reported_units(operation, answer)
     if told and final:
         return told
+    # Emulators report some operations by other rules, never too high.
     found = rule(asked, answer)
     for key, number in told.items():
         found[key] = max(found.get(key, 0), number)
@@ -61,7 +51,7 @@ def used(operation: str, asked: Fields, answer: Fields, *, final: bool) -> Used:
 
 
 def _reported_units(operation: str, answer: Fields) -> Used:
-    """Return the consumed capacity that the answer reports."""
+    """Return the consumed capacity that the response reports."""
     capacities = answer.get("ConsumedCapacity") or ()
     if isinstance(capacities, dict):
         capacities = (capacities,)
@@ -79,7 +69,6 @@ def _reported_units(operation: str, answer: Fields) -> Used:
 
 
 def table_name(name: str) -> str:
-    """Return the table's name from a name or an ARN."""
     return name.rpartition("table/")[2]
 
 
@@ -96,7 +85,6 @@ def _size(fields: Fields, answer: Fields) -> int:
 
 
 def _set_bytes(expression: str, fields: Fields) -> int:
-    """Return the size of the values and names in an update expression, without its condition's."""
     names = fields.get("ExpressionAttributeNames") or {}
     values = fields.get("ExpressionAttributeValues") or {}
     size = values_bytes(value for name, value in values.items() if name in expression)
@@ -112,9 +100,9 @@ def _write(asked: Fields, answer: Fields) -> Used:
 
 
 def _read(asked: Fields, answer: Fields) -> Used:
-    """Units of reading one item, or all items that a query or a scan returns."""
     size = sum(map(item_bytes, answer.get("Items") or [answer.get("Item") or {}]))
     found, seen = answer.get("Count") or 0, answer.get("ScannedCount") or 0
+    # Items that a filter skipped are assumed to have the same size.
     if found:
         size = size * max(found, seen) // found
     halves = read_halves(size, consistent=bool(asked.get("ConsistentRead")))
@@ -152,6 +140,7 @@ def _batched(request: Fields) -> int:
 def _transact_write(asked: Fields, answer: Fields) -> Used:
     units: Used = defaultdict(int)
     actions = asked["TransactItems"]
+    # A cancelled transaction, or one without a response, counts as if it had succeeded.
     reasons = answer.get("CancellationReasons") or [{}] * len(actions)
     for action, reason in zip(actions, reasons, strict=False):
         (one,) = action.values()
@@ -161,7 +150,6 @@ def _transact_write(asked: Fields, answer: Fields) -> Used:
 
 
 def _batch_insert(asked: Fields, answer: Fields) -> Used:
-    """Units of a batch of PartiQL INSERTs: names are in the statement, values in the parameters."""
     units: Used = defaultdict(int)
     statements = asked["Statements"]
     results = answer.get("Responses") or [{}] * len(statements)
@@ -176,7 +164,7 @@ def _batch_insert(asked: Fields, answer: Fields) -> Used:
 
 @lru_cache(maxsize=256)
 def _parsed(statement: str) -> tuple[str, int]:
-    """Return a statement's table, and the bytes of the names it writes."""
+    """Return a statement's table, and the size of the names in it."""
     found = TABLE.search(statement)
     names_bytes = sum(map(text_bytes, NAMES.findall(statement)))
     return found[1] if found else "", names_bytes

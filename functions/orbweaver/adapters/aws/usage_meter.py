@@ -1,15 +1,8 @@
-"""The usage meter: AWS units of a container, counted at its clients.
+"""Count the AWS units that a container uses, at its clients, for the crawl of the running task.
 
-- Each request counts for the crawl that the running task works for, set by `of`. Usage that belongs
-  to no crawl (a batch's recall, container time) is charged to the next crawl that commits.
-- `booking` includes a crawl's usage so far in the commit of a pack; a failed commit puts it back.
-  Later usage, which includes that commit itself, goes into the container's next commit. Usage after
-  the last commit appears in no crawl's counters.
-- Time is handler time, plus the container's start with its first invocation, multiplied by memory.
-- The SQS requests that Lambda makes are estimated: it receives and deletes ten messages at a time.
-- Bytes sent to websites include requests and acknowledgements, but not connection set-up.
-
-A request that the client repeated internally counts once. The modules usage_* name the sources.
+Usage of no crawl (such as container time) is charged to the next crawl that commits. The usage of a
+commit itself is charged to the next commit. A request that the client repeats counts once. The
+modules usage_* name the sources.
 """
 
 from __future__ import annotations
@@ -34,13 +27,13 @@ ASKED = "orbweaver.asked"
 ROBOTS = "#robots"
 BACKLOG = "backlog#"
 AWS_HOSTS = ".amazonaws.com"
-# Crawls whose usage a container holds; usage of older ones belongs to no crawl.
+# Crawls whose usage a container keeps apart. Usage of older ones then belongs to no crawl.
 CRAWLS_MAX = 64
 BATCH_MESSAGES = 10
 SERVER_ERROR_MIN = 500
 # Bytes that CloudWatch adds per log line, and bytes of Lambda's own lines START, END and REPORT.
 LINE_BYTES, PLATFORM_BYTES = 26, 370
-# Bytes of a request without URL and crawl headers; one acknowledging packet covers two packets.
+# Bytes of a request without URL and crawl headers, and of a packet that acknowledges two packets.
 HEAD_BYTES, ACK_BYTES, ACKED_BYTES = 180, 52, 2 * 1448
 
 READS, WRITES = "read", "write"
@@ -59,7 +52,7 @@ STAGES: Mapping[tuple[str, str], Stage] = {
     ("crawls", "UpdateItem"): Stage.RESERVE,
     ("crawls", WRITES): Stage.CRAWL,
 }
-# Stages of requests to the packs table that may concern backlogs.
+# Stages of requests to the packs table that may concern waiting packs (backlogs).
 OF_PACKS = frozenset({Stage.RECALL, Stage.JOURNAL, Stage.SENT})
 
 _crawl: ContextVar[str | None] = ContextVar("orbweaver.meter.crawl", default=None)
@@ -124,7 +117,6 @@ class UsageMeter:
         pot.use(term, stage, number)
 
     def _evict_oldest(self) -> None:
-        """Move the oldest crawl's usage to the usage of no crawl."""
         oldest = next(crawl for crawl in self._pots if crawl is not None)
         self._pots[None].update(self._pots.pop(oldest))
 
@@ -145,6 +137,7 @@ class UsageMeter:
         self.use(Term.INVOCATIONS, Stage.RUN, 1)
         self.use(Term.LOG_BYTES, Stage.RUN, PLATFORM_BYTES)
         if bodies:
+            # Estimate of Lambda's requests: it receives and deletes ten messages at a time.
             requests = -(-len(bodies) // BATCH_MESSAGES)
             received = max(requests, chunks(sum(map(text_bytes, bodies))))
             self.use(Term.SQS, Stage.RECEIVE, received + requests)
@@ -155,7 +148,6 @@ class UsageMeter:
             self._mark_s = None
 
     def _count_elapsed(self) -> None:
-        """Count the time since the last call, for no crawl."""
         if self._mark_s is None:
             return
         now_s = self._clock_s()
@@ -163,7 +155,7 @@ class UsageMeter:
         self._mark_s = now_s
 
     def _take(self, milliseconds: int) -> None:
-        """Count time multiplied by the function's memory, for no crawl."""
+        """Count time multiplied by the function's memory."""
         if mb_ms := milliseconds * self._memory_mb:
             self._total.use(self._time_term, Stage.RUN, mb_ms)
             self._pots[None].use(self._time_term, Stage.RUN, mb_ms)
@@ -177,12 +169,11 @@ class UsageMeter:
         return Units(self._total)
 
     def dollars(self) -> float:
-        """Return the cost of this invocation so far."""
         return dollars(self.total.by_term)
 
     @contextmanager
     def booking(self, crawl: str) -> Iterator[Counts]:
-        """Yield the counts that a crawl should book. An exception puts them back."""
+        """Yield the counts for a crawl's next commit. An exception puts them back."""
         self._count_elapsed()
         nobodys, self._pots[None] = self._pots[None], Units()
         used = self._pots.pop(crawl, Units())
@@ -223,7 +214,7 @@ class UsageMeter:
             self._count(context, parsed, final=AWS_HOSTS in http_response.url)
 
     def _after_call_error(self, context: dict[str, Any], **_: Any) -> None:
-        """Count a request without an answer as carried out."""
+        # A request without a response counts as carried out.
         self._count(context, {}, final=False)
 
     def _count(self, context: dict[str, Any], answer: dict[str, Any], *, final: bool) -> None:
@@ -256,7 +247,6 @@ class UsageMeter:
 
 
 def _is_robots(params: Mapping[str, Any]) -> bool:
-    """Whether a request concerns only a robots.txt, which is stored next to its host's item."""
     key = (params.get("Key") or params.get("Item") or {}).get("host")
     return key is not None and str(key.get("S", "")).endswith(ROBOTS)
 
@@ -278,7 +268,7 @@ def _with_stage(used: tuple[Term, int], stage: Stage) -> tuple[Term, Stage, int]
 
 
 class MeteredFetcher:
-    """Fetcher that counts the bytes sent."""
+    """A fetcher that counts the bytes sent to websites, without connection set-up."""
 
     def __init__(self, fetcher: Fetcher, meter: UsageMeter) -> None:
         self._fetcher = fetcher
@@ -295,7 +285,7 @@ class MeteredFetcher:
 
 
 class MeteredStream:
-    """Log stream that counts its lines."""
+    """A log stream that counts the bytes of its lines."""
 
     def __init__(self, stream: TextIO, meter: UsageMeter) -> None:
         self._stream = stream

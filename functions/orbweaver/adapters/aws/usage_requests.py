@@ -1,10 +1,7 @@
-"""Billed units of requests to SQS, S3 and EventBridge: requests, and blocks of 64 KB.
+"""Billed units of requests to SQS, S3 and EventBridge.
 
-- SQS bills one request for each started 64 KB of all its messages together, in either direction.
-- S3 has two prices: one for PUT, COPY, POST and LIST, one for GET and all others. Deletes are free.
-- EventBridge bills one event for each started 64 KB of its detail and names.
-
-Source: pricing pages of Amazon SQS, Amazon S3 and Amazon EventBridge.
+SQS and EventBridge bill one unit for each started 64 KB. Sources: pricing pages of Amazon SQS,
+Amazon S3 and Amazon EventBridge.
 """
 
 from __future__ import annotations
@@ -15,6 +12,7 @@ from typing import Any
 from orbweaver.budget.billing_units import Term, chunks, text_bytes
 
 S3_FREE = frozenset({"DeleteObject", "DeleteObjects", "DeleteBucket", "AbortMultipartUpload"})
+# S3 has two prices: one for these, and one for GET and all others.
 S3_PUTS = ("Put", "Copy", "Post", "List", "Create", "Upload", "Complete")
 
 

@@ -2,10 +2,10 @@
 
 table       codec, batches, transactions
 claims      the `urls` table
-packs       the `packs` table
+packs       the `packs` table (messages with up to 25 URLs)
 backlog     packs that wait for their hosts, in `packs`
-journal     journal items in `packs`
-ledger      ledger items in `packs`
+journal     redo logs of packs, in `packs`
+ledger      commit records of packs, in `packs`
 pages       the `pages` table
 crawls      the `crawls` table
 seed_lists  long seed lists in `crawls`

@@ -1,12 +1,7 @@
-"""Packs that wait for their hosts, in the `packs` table.
+"""Packs (batches of up to 25 URLs) that wait for their host, in the `packs` table.
 
-Items of a host's backlog, `backlog#<crawl>#<hash of the host>`:
-- `!`, sorted before all places: the place in flight and its name. `edits` counts changes.
-- one item per place: the waiting pack, until it leaves the backlog. If several packs are in flight
-  at a time, `sent` is the time of the last send.
-
-When the last place is left, `!` remains and names no host. A write to `!` requires that it is
-unchanged since the read, or that it names the place being left.
+Key: `backlog#<crawl>#<hash of the host>`. Sort key: `!` for the item with the place of the pack in
+flight, or the place of a waiting pack. `!` is written only if it is unchanged since the read.
 """
 
 from __future__ import annotations
@@ -32,15 +27,15 @@ if TYPE_CHECKING:
     from orbweaver.model.ports import Clock
 
 BACKLOG = "backlog#"
-OUT = "!"
-# Longer than the retention of any crawl that could be resumed.
+OUT = "!"  # sorts before all places
+# Longer than any crawl that could be resumed is stored.
 WAITING_KEPT_S = 365 * 86_400
-# Places per read: one that is done, one in flight, and the first waiting one.
+# Packs per read: a done one, one in flight, and the first waiting one.
 PLACES_READ = 3
 
 
 class DynamoBacklog:
-    """Packs that wait for their hosts."""
+    """The backlog port."""
 
     def __init__(self, dynamo: Dynamo, *, clock: Clock, packs_table: str) -> None:
         self._dynamo = dynamo
@@ -167,7 +162,7 @@ class DynamoBacklog:
         return True
 
     def _line_put(self, beginning: Beginning) -> Item:
-        """Return a transaction's Put of the place in flight, conditional on the item as read."""
+        """Return a Put of the pack in flight, on condition that the item is as read."""
         fields = {
             "k": backlog_key(beginning.crawl, beginning.host),
             "part": OUT,
@@ -191,12 +186,11 @@ def backlog_key(crawl: str, host: str) -> str:
 
 
 def expires_s(clock: Clock) -> int:
-    """Return the expiry of an item written now."""
     return clock.now_ms() // 1000 + WAITING_KEPT_S
 
 
 async def is_out(dynamo: Dynamo, packs_table: str, key: str, place: str) -> bool:
-    """Return whether a place is in flight, or was when it left."""
+    """Whether a pack is in flight, or was the last one before the backlog became empty."""
     answer = await dynamo.call(
         "get_item",
         TableName=packs_table,
@@ -211,7 +205,7 @@ def _by_part(items: Sequence[Item]) -> dict[str, dict[str, Any]]:
 
 
 def _without_empty(texts: Mapping[str, str]) -> dict[str, str]:
-    """Drop empty texts, which old versions of DynamoDB reject."""
+    # Old versions of DynamoDB reject empty texts.
     return {name: text for name, text in texts.items() if text}
 
 

@@ -1,11 +1,8 @@
-"""Budget states of crawls in the `crawls` table, and grants of packs in `packs`.
+"""Used amounts of crawls' limits, and the URLs that packs (batches of URLs) have counted per host.
 
-crawls  <crawl>#allowance#<part>   used, reserved, taken_at, expires_at (that of the crawl)
+crawls  <crawl>#allowance#<part>   used, reserved, taken_at, expires_at
         <crawl>#host#<hash>        pages: number of counted URLs of a host
 packs   <pack> / counted#<hash>    urls: the pack's counted URLs, so that each counts once
-
-A reservation is one conditional update. After a lost answer it may be made twice, which reduces the
-rest and never adds to it. A commit settles reservations in its transaction.
 """
 
 from __future__ import annotations
@@ -31,12 +28,12 @@ from orbweaver.model.url import url_hash
 if TYPE_CHECKING:
     from orbweaver.model.ports import Clock
 
-# Attempts to count when the host's count changes meanwhile.
+# Attempts to count pages of a host while other workers count too.
 COUNT_TRIES = 10
 
 
 class DynamoBudgets:
-    """Used amounts of crawls' limits."""
+    """The budgets port."""
 
     def __init__(
         self,
@@ -76,7 +73,7 @@ class DynamoBudgets:
             return
 
     async def settle(self, crawl: Crawl, settled: Sequence[Settlement]) -> None:
-        # A transaction's token keeps a retrying client from applying it twice.
+        # The transaction's token prevents that a retry of the client applies it twice.
         await self._dynamo.transact([settling(self._crawls, crawl, each) for each in settled])
 
     async def count(
@@ -118,7 +115,7 @@ class DynamoBudgets:
         return counted
 
     def _grant_put(self, grant: dict[str, Any], counted: list[str], new: list[str]) -> Item:
-        """Return a transaction's Put of counted URLs, conditional on no other delivery's write."""
+        """Return a Put of counted URLs that fails if another worker has written it."""
         expires_at = self._clock.now_ms() // 1000 + self._retention_s
         fields = {**grant, "urls": [*counted, *new], "expires_at": expires_at}
         put: Item = {
@@ -135,7 +132,7 @@ class DynamoBudgets:
 
 
 def settling(table: str, crawl: Crawl, settlement: Settlement) -> Item:
-    """Return a transaction's Update that releases the reserved amount that was not spent."""
+    """Return an Update that gives back the part of a reservation that was not spent."""
     back = settlement.spent - settlement.reserved
     return {
         "Update": {
@@ -163,6 +160,7 @@ def _budget_state(item: Item) -> BudgetState:
 
 
 def _reservation(taking: Taking) -> dict[str, Any]:
+    # If the response is lost, the client may reserve twice. That only reduces the rest.
     values = {
         ":amount": taking.amount,
         ":at": taking.at_ms,
@@ -192,7 +190,7 @@ def _reservation(taking: Taking) -> dict[str, Any]:
 def _host_count_update(
     table: str, crawl: Crawl, host: str, count: int, limit: int, expires_at: int | None
 ) -> Item:
-    """Return a transaction's Update that counts pages of a host within its limit."""
+    """Return an Update that counts pages of a host within its limit."""
     update = "ADD #pages :count"
     values = {":count": count, ":room": limit - count}
     if expires_at is not None:
@@ -203,7 +201,7 @@ def _host_count_update(
             "TableName": table,
             "Key": to_item({"k": f"{crawl.id}#host#{url_hash(host)}"}),
             "UpdateExpression": update,
-            # First count, or enough room. A call never asks for more than the limit.
+            # First count, or enough left. `count` is never above the limit.
             "ConditionExpression": "attribute_not_exists(#pages) OR #pages <= :room",
             "ExpressionAttributeValues": to_item(values),
             "ReturnValuesOnConditionCheckFailure": "ALL_OLD",

@@ -1,22 +1,8 @@
-"""Claims in the `urls` table: one item per URL and crawl name, written conditionally.
+"""Claims in the `urls` table: records that make a URL belong to one pack (batch of URLs).
 
-- A claim holds for a claimer if it is neither expired nor stale at the claimer's time. TTL deletes
-  days late, so reads and conditions compare both.
-- A pack can win its own claim again, so a redelivery continues, and a write with an unknown outcome
-  can be repeated.
-- A failed condition costs as much as a write, ten times a read. So a claimer first reads which URLs
-  can be claimed (`known`), or has learned that almost all can (frontier/seen_urls.py). This read
-  may be a moment old. It can report a URL as held whose claim was just released or has just
-  expired; the link was found a moment too early. In the opposite case the condition decides.
-- URLs without a known claim are inserted in batches, and only refused ones are read. A lapsed claim
-  is replaced one by one, under the condition that it is the claim that was read.
-- A claim that replaces a lapsed one keeps it (`was`); releasing the claim restores it, because it
-  may still hold for an earlier run.
-- An abandoned claim (`unasked`) holds within its run, so nothing counts twice there, and does not
-  exist for other runs. Another run's claim keeps it as well, unless it keeps a claim that holds for
-  all runs.
-
-Source: DynamoDB developer guide, "Working with expired items and time to live".
+A claim is valid until it expires or becomes stale. TTL deletes items days late, so reads and
+conditions compare the times. A claim that replaces an expired one keeps it as `was`, and a release
+restores it. Source: DynamoDB developer guide, "Working with expired items and time to live".
 """
 
 from __future__ import annotations
@@ -34,16 +20,17 @@ from orbweaver.model.url import url_hash
 
 WRITES_AT_ONCE = 32
 
-# Attempts to replace a claim that changes between read and write.
+# Attempts to write a claim that other workers change.
 TAKE_OVER_TRIES = 5
 ABSENT = "attribute_not_exists(#pack)"
 AS_READ = "#pack = :pack AND #at = :at"
-# Fields that a claim keeps of the claim it replaced.
+# Fields of a replaced claim that are kept in `was`. `unasked` is set if the URL was never
+# requested: the claim then holds within its run only.
 KEPT = ("crawl", "pack", "depth", "at", "expires_at", "unasked")
 
 
 class DynamoFrontier:
-    """Claims of URLs."""
+    """The frontier port: claims of URLs."""
 
     def __init__(self, dynamo: Dynamo, *, urls_table: str) -> None:
         self._dynamo = dynamo
@@ -52,6 +39,8 @@ class DynamoFrontier:
     async def known(
         self, claimer: Claimer, urls: Sequence[str], modified: Mapping[str, int] = NOTHING
     ) -> Known:
+        # A failed conditional write costs ten times a read, so claims are read first. The read may
+        # be slightly old: the condition decides.
         read = await self._read(claimer.name, urls)
         others = {url: claim for url, claim in read.items() if claim["pack"] != claimer.pack}
         held = frozenset(
@@ -68,16 +57,17 @@ class DynamoFrontier:
 
     async def claim(self, claimer: Claimer, targets: Sequence[Target]) -> frozenset[str]:
         wanted = {target.url: target for target in targets}
-        # A URL with an earlier claim would refuse the insert, at the price of a write.
+        # The insert of a URL with an earlier claim would fail, and still cost a write.
         fresh = [target for target in wanted.values() if target.prior is None]
         inserted = await self._dynamo.insert_many(
             self._table, [_item(claimer, target) for target in fresh]
         )
         new = {target.url for target, done in zip(fresh, inserted, strict=True) if done}
-        # An older read might miss the item that just refused the insert.
+        # Consistent, because another read might miss the item that made the insert fail.
         refused = [target.url for target in fresh if target.url not in new]
         claims = await self._read(claimer.name, refused, consistent=True)
         claims |= await self._read(claimer.name, [*wanted.keys() - {one.url for one in fresh}])
+        # A pack wins its own claim again, so that a repeated message or write continues.
         own = {url for url, claim in claims.items() if claim["pack"] == claimer.pack}
         # The condition decides on lapsed claims and on claims made since the read.
         open_ = [target for url, target in wanted.items() if url not in own | new]
@@ -145,7 +135,7 @@ class DynamoFrontier:
         raise Transient(f"{target.url} is claimed again and again")
 
     async def _mark(self, crawl: Crawl, url: str, *, former: bool = False) -> None:
-        """Mark a run's claim as abandoned. With `former`, mark a claim that was replaced."""
+        """Mark a run's claim as abandoned, or with `former` a claim that was replaced."""
         within = "#was." if former else ""
         try:
             await self._dynamo.call(
@@ -163,11 +153,8 @@ class DynamoFrontier:
                 await self._mark(crawl, url, former=True)
 
     async def _give_back(self, pack: str, claim: dict[str, Any]) -> None:
-        """Remove a pack's claim, whether it is current or kept by the claim that replaced it.
-
-        Either state may have become the other since the read. A later claim of the same pack is
-        kept.
-        """
+        """Remove a pack's claim, which may be current or kept in `was`."""
+        # Other workers may replace or restore it meanwhile. A later claim of the same pack is kept.
         at_ms = (claim if claim["pack"] == pack else claim.get("was", claim))["at"]
         for _ in range(TAKE_OVER_TRIES):
             try:
@@ -182,7 +169,6 @@ class DynamoFrontier:
         raise Transient(f"{claim['k']} is claimed again and again")
 
     async def _remove_former(self, claim: dict[str, Any]) -> None:
-        """Remove the claim that a claim replaced, so that releasing leaves none."""
         await self._dynamo.call(
             "update_item",
             TableName=self._table,
@@ -249,7 +235,7 @@ def _key(name: str, url: str) -> str:
 
 
 def _holds(claim: Mapping[str, Any], claimer: Claimer, modified_at_ms: int | None) -> bool:
-    """Whether another pack's claim is neither expired nor stale, even if TTL is late."""
+    """Whether another pack's claim is valid: not expired and not stale."""
     seen = _seen_by(claimer, claim)
     if seen is None:
         return False
@@ -259,7 +245,7 @@ def _holds(claim: Mapping[str, Any], claimer: Claimer, modified_at_ms: int | Non
 
 
 def _seen_by(claimer: Claimer, claim: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Return the claim that a claimer sees. Claims abandoned by other runs are skipped."""
+    """Return the valid claim for a claimer. Claims that other runs abandoned are skipped."""
     seen: Mapping[str, Any] | None = claim
     while seen is not None and seen.get("unasked") and seen.get("crawl") != claimer.crawl:
         seen = seen.get("was")
@@ -267,5 +253,4 @@ def _seen_by(claimer: Claimer, claim: Mapping[str, Any]) -> Mapping[str, Any] | 
 
 
 def _stale_before_ms(claimer: Claimer, modified_at_ms: int | None) -> int:
-    """Return the time before which claims are stale, from the window and the URL's last change."""
     return max(claimer.stale_before_ms, modified_at_ms or 0)

@@ -1,11 +1,10 @@
-"""Stored form of a crawl's counters: one item per shard in the `crawls` table.
+"""Counters of a crawl: one item per shard in the `crawls` table.
 
 k            <crawl id>#count#<shard>
 n.<key>      one number per count (`n.claimed`, `n.fetched.ok`), which only grows
-u.<code>     the same for billed units; short, because there are many and each KB costs every commit
-commits      number of commits, which serves as the version
-closed       present once the crawl is sealed; refuses all commits
-expires_at   that of the crawl
+u.<code>     the same for billed units. Short names, because each KB costs every commit
+commits      number of commits, used as version
+closed       present once the crawl has ended. Commits are refused
 """
 
 from __future__ import annotations
@@ -28,7 +27,6 @@ def shard_key(crawl_id: str, number: int) -> Item:
 
 
 def shard(item: Item) -> CounterShard:
-    """Decode a shard. An empty item is a shard without counts."""
     fields = from_item(item)
     keys = {_key_of(name): count for name, count in fields.items()}
     counts = {key: count for key, count in keys.items() if key is not None}
@@ -60,9 +58,9 @@ def add_counts(
     *,
     unspent: int = 0,
 ) -> Item:
-    """Return a transaction's Update that adds counts to an open shard within its quota.
+    """Return an Update that adds counts to an open shard within its quota of claims.
 
-    `unspent` is the part of the claims that is known to be given back; it never decreases.
+    `unspent` is the number of claims that will be given back. It never decreases.
     """
     names: dict[str, str] = {}
     values: dict[str, Any] = {":one": 1}
@@ -77,7 +75,7 @@ def add_counts(
     if claimed:
         names["#claimed"] = CLAIMED
         values[":room"] = quota - claimed
-        # An absent count is 0; a claim above the whole quota must not pass by that.
+        # An absent count is 0. More claims than the quota must still fail.
         absent = "attribute_not_exists(#claimed) OR " if claimed <= quota else ""
         condition += f" AND ({absent}#claimed <= :room)"
     expires_at = crawl.deletable_s(kept_s)
@@ -105,7 +103,7 @@ def close_shard(
     rest: Counts,
     kept_s: int = CRAWL_KEPT_S,
 ) -> Item:
-    """Return a transaction's Update that closes an unchanged shard and adds the last counts."""
+    """Return an Update that closes an unchanged shard and adds the last counts."""
     update = assign({"closed": True, "expires_at": crawl.deletable_s(kept_s)})
     update["ConditionExpression"] = "attribute_not_exists(#closed) AND "
     if seen.commits:

@@ -1,11 +1,7 @@
 """Crawls in the `crawls` table: one item per crawl, next to its counter shards.
 
-If the answer to a write is lost, the client repeats it, and the condition fails because of the
-first write. So each write leaves a nonce: a writer that finds its own nonce has succeeded. In a
-transaction the client's request token has the same effect.
-
-Sealing is one transaction over the crawl and all shards, so at most 99 shards. A shard closes only
-if it has taken no commit since it was read, so the balanced counters are the final ones.
+If the response to a write is lost, the client repeats it, and the condition fails. So each write
+stores a nonce: a writer that finds its own nonce has succeeded.
 """
 
 from __future__ import annotations
@@ -41,16 +37,16 @@ if TYPE_CHECKING:
     from orbweaver.model.ports import Clock
 
 
-# Item of example URLs, `<id>#samples`: a list of URLs per reason.
+# Example URLs: item `<id>#samples`, with a list of URLs per reason.
 SAMPLE_PREFIX = "s."
-# Item of kind counts, `<id>#kinds`: a number per key.
+# Counts of URLs by kind (a group of similar URLs): item `<id>#kinds`, with a number per key.
 KIND_PREFIX = "c."
 # DynamoDB limits an expression to 4 KB.
 COUNTS_AT_ONCE = 100
 
 
 class DynamoCrawls:
-    """Definitions, states and counters of crawls."""
+    """The crawls port."""
 
     def __init__(
         self,
@@ -71,7 +67,7 @@ class DynamoCrawls:
     async def create(self, crawl: Crawl) -> bool:
         beside: dict[str, Any] | None = {}
         if is_long(crawl):
-            # A taken id is noticed before the list is written.
+            # Check the id before the seed list is written.
             taken = await self.get(crawl.id) is not None
             beside = None if taken else await self._seed_lists.write(crawl, self._kept_s)
         if beside is None:
@@ -92,7 +88,7 @@ class DynamoCrawls:
             "get_item", TableName=self._table, Key=to_item({"k": crawl_id}), ConsistentRead=True
         )
         fields = from_item(answer.get("Item", {}))
-        # Other items of the table have no state.
+        # Other items of the table have no `state`.
         if "state" not in fields or not self._kept(fields):
             return None
         with readable():
@@ -105,7 +101,7 @@ class DynamoCrawls:
         return (await self._scan())[1]
 
     async def _scan(self) -> tuple[tuple[Crawl, ...], tuple[Unreadable, ...]]:
-        """Return the kept crawls and the unreadable ones, newest first."""
+        """Return the stored crawls, newest first, and the crawls of a newer version."""
         pages = self._dynamo.pages(
             "scan",
             TableName=self._table,
@@ -130,6 +126,8 @@ class DynamoCrawls:
     async def seal(
         self, crawl: Crawl, counters: Counters, finished: Crawl, rest: Counts = NOTHING
     ) -> bool:
+        # One transaction over the crawl and at most 99 shards. A shard closes only if it has no new
+        # commit, so the counters that were read are the final ones.
         finish = assign(
             {
                 "state": finished.state,
@@ -259,12 +257,11 @@ class DynamoCrawls:
         )
 
     def _kept(self, fields: Mapping[str, Any]) -> bool:
-        """Whether a crawl's retention has not ended. TTL may delete it later."""
+        # TTL deletes items days late.
         expires_at: int | None = fields.get("expires_at")
         return expires_at is None or expires_at > self._clock.now_ms() // 1000
 
     def _is_listed(self, fields: Mapping[str, Any]) -> bool:
-        """Whether a crawl is listed. A forgotten crawl keeps only its end."""
         return self._kept(fields) and not fields.get("forgotten")
 
     def _nonce(self) -> str:

@@ -1,13 +1,7 @@
-"""Reads and deletes over all items of all tables, for erasure.
+"""Find and delete all stored data about URLs, hosts and crawls in all tables.
 
-- An item is removed or stripped only if it is unchanged since the read.
-- Chunks of a journal whose head names another journal belong to no pack. They can be removed an
-  hour after they were written, when their writer is gone.
-- An item of a newer version may contain erased data, so the search ends with StoredNewer.
-- A crawl's item stays, without its seeds and samples, until no copy of its messages can be left. It
-  marks the crawl as finished, so late copies end there.
-
-The sibling modules describe the items.
+An item is changed only if it is unchanged since the read. An item of a newer version raises
+StoredNewer, because it may contain data that must be erased.
 """
 
 from __future__ import annotations
@@ -36,17 +30,18 @@ from orbweaver.model.ports import Clock
 from orbweaver.model.version import FIELD
 
 WRITES_AT_ONCE = 16
+# Chunks of a journal without a head item belong to no pack. After this time their writer is gone.
 STRAY_AFTER_S = 3_600
 PARKED = "parked#"
 SAMPLE_PREFIX = "s."
-# After this time, a host that asked to slow down is requested as usual again
+# A host with an error or a 429 in this time is kept, so that it is not requested too fast
 # (politeness/host_schedule.py).
 QUIET_MS = 30 * 60_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableNames:
-    """Names of all tables."""
+    """Names of the DynamoDB tables."""
 
     urls: str
     pages: str
@@ -56,7 +51,7 @@ class TableNames:
 
 
 class DynamoTraces:
-    """See the port."""
+    """The traces port: all stored data about URLs."""
 
     def __init__(
         self, dynamo: Dynamo, *, clock: Clock, tables: TableNames, ledger_retention_s: int
@@ -164,7 +159,7 @@ class DynamoTraces:
         parts = [fields["part"] for fields in await self._journal_items(trace.pack)]
         if trace.stray:
             parts = [part for part in parts if part.startswith(f"{JOURNAL}.{trace.key}.")]
-        # The head last: after a crash, it leads to the remaining chunks.
+        # The head item last, so that the remaining chunks are found after a crash.
         parts.sort(key=lambda part: part == JOURNAL)
         for some in (parts[:-1], parts[-1:]):
             keys = (to_item({"k": trace.pack, "part": part}) for part in some)
@@ -213,7 +208,7 @@ class DynamoTraces:
         return True
 
     async def put_samples(self, crawl_id: str, samples: dict[str, Sequence[str]]) -> None:
-        # Attributes are numbered because expressions do not accept reasons as names.
+        # Attributes are numbered, because reasons are not valid names in expressions.
         places = range(len(samples))
         await self._dynamo.call(
             "update_item",
@@ -237,6 +232,7 @@ class DynamoTraces:
         async for item in scan(self._dynamo, table):
             if item["k"]["S"].startswith(f"{crawl.id}#"):
                 await self._dynamo.delete_many(table, [{"k": item["k"]}])
+        # The finished crawl remains until all copies of its messages are gone, so that they end.
         stone = {
             "k": crawl.id,
             "id": crawl.id,
@@ -272,7 +268,7 @@ class DynamoTraces:
     async def remove_host(self, host: str, now_ms: int) -> bool:
         table = self._tables.hosts
         await self._dynamo.delete_many(table, [to_item({"host": robots_key(host)})])
-        # An absent slot equals a past slot, so the host gets no earlier request.
+        # Only past times are removed, so the host gets no earlier request.
         past = ("tat", "line", "blocked_until", "struck_at", "failed_at")
         limits = {f":{name}": now_ms for name in ("tat", "line", "blocked_until")}
         limits |= {f":{name}": now_ms - QUIET_MS for name in ("struck_at", "failed_at")}

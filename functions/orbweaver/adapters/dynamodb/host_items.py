@@ -1,4 +1,4 @@
-"""Encoding of items in the `hosts` table: hosts, robots.txt, cookies."""
+"""Encoding of items in the `hosts` table: hosts, robots.txt files, cookies."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from orbweaver.adapters.dynamodb.table import BLOB_BYTES_MAX, assign, to_item
 from orbweaver.politeness.host_schedule import Host, RobotsEntry
 
 ROBOTS_BYTES_MAX = 512 * 1024
-COOKIES = "cookies#"
+COOKIES = "cookies#"  # no host name begins with it
 
 
 def robots_key(host: str) -> str:
@@ -19,12 +19,11 @@ def robots_key(host: str) -> str:
 
 
 def cookies_key(crawl_id: str, site: str) -> str:
-    """Return the key of a site's cookies in a crawl. No host name begins with this prefix."""
     return f"{COOKIES}{crawl_id}#{site}"
 
 
 def cookies_of_key(key: str) -> tuple[str, str] | None:
-    """Return crawl and site of a cookies key, or None for other keys."""
+    """Return the crawl and the site of a cookies key, or None for other keys."""
     if not key.startswith(COOKIES):
         return None
     crawl_id, _, site = key.removeprefix(COOKIES).partition("#")
@@ -32,7 +31,7 @@ def cookies_of_key(key: str) -> tuple[str, str] | None:
 
 
 def later(found: Host, known: Host) -> Host:
-    """Merge two reads of a host. An eventually consistent read may be the older one."""
+    """Merge two reads of a host, because the newer read may be eventually consistent."""
     latest = known if known.blocked_until_ms > found.blocked_until_ms else found
     robots = max(
         (entry for entry in (known.robots, found.robots) if entry),
@@ -76,10 +75,7 @@ def robots_of_item(fields: Mapping[str, Any] | None) -> RobotsEntry | None:
 
 
 def compress(body: bytes) -> bytes:
-    """Compress a robots.txt.
-
-    A body too large for an item is cut at a line end, as RFC 9309 allows.
-    """
+    """Compress a robots.txt. A large one is truncated at the end of a line, as RFC 9309 allows."""
     body = body[:ROBOTS_BYTES_MAX]
     while len(blob := zlib.compress(body)) > BLOB_BYTES_MAX:
         body = body[: len(body) // 2].rpartition(b"\n")[0]
@@ -87,7 +83,7 @@ def compress(body: bytes) -> bytes:
 
 
 def if_as_seen(table: str, state: Host, fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return parameters of an update that fails if the host's health has changed."""
+    """Return an update that fails if the host's failures or block have changed."""
     update = assign(fields)
     values, conditions = {}, []
     for name, seen in (("failures", state.failures), ("blocked_until", state.blocked_until_ms)):

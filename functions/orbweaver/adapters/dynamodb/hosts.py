@@ -1,21 +1,8 @@
-"""Hosts in the `hosts` table: slots by conditional update, blocks, robots.txt.
+"""Hosts in the `hosts` table: times of the next requests, blocks, robots.txt files and cookies.
 
-Items
-- `<host>`: `tat`, `line`, `blocked_until`, `strikes`, `struck_at`, `failures`, `failed_at`. It is
-  small, so a reservation costs one write unit.
-- `<host>#robots`: the fetched robots.txt, compressed. In the first item it would multiply the price
-  of every reservation.
-- `cookies#<crawl>#<site>`: a site's cookies in a crawl that keeps cookies.
-
-A reservation has two forms, because update expressions have no maximum (GCRA, see
-politeness/host_schedule.py):
-
-    tat is ahead    SET tat = tat + n x spacing   IF now < tat <= the last start n slots allow
-    tat is behind   SET tat = now + n x spacing   IF tat is absent or <= now
-
-Both also require that the host is not blocked. The form and n are chosen from this container's last
-view. A wrong guess costs one failed write, which returns the item. `tat` only grows, so a horizon
-seen full stays full and costs no request. Slots follow from the `tat` that the update returns.
+- `<host>`: `tat` (time of the next free request), `line`, `blocked_until`, `strikes`, `struck_at`,
+  `failures`, `failed_at`. The item is small, so a reservation costs one write unit.
+- `<host>#robots`: the robots.txt, compressed. `cookies#<crawl>#<site>`: a site's cookies.
 """
 
 from __future__ import annotations
@@ -60,17 +47,19 @@ NEVER_MS = -1_000_000
 RESERVE_TRIES = 5
 HOST_KEPT_S = 30 * 86_400
 COOKIES_KEPT_S = 8 * 86_400  # a crawl lasts seven days at most
-# Cache limits of a container: hosts, and bytes of robots.txt.
+# Cache of a container: hosts, and bytes of robots.txt files.
 HOSTS_MAX = 4_096
 ROBOTS_BYTES_KEPT_MAX = 32 * 1024 * 1024
 
+# Two forms of a reservation, because update expressions have no maximum (GCRA, see
+# politeness/host_schedule.py). A wrong guess costs one failed write, which returns the item.
 NOT_BLOCKED = "(attribute_not_exists(#blocked_until) OR #blocked_until <= :now)"
 AHEAD = f"#tat > :now AND #tat <= :latest AND {NOT_BLOCKED}"
 BEHIND = f"(attribute_not_exists(#tat) OR #tat <= :now) AND {NOT_BLOCKED}"
 
 
 class DynamoHosts:
-    """Hosts: slots, blocks, robots.txt, cookies."""
+    """The hosts port."""
 
     def __init__(self, dynamo: Dynamo, *, clock: Clock, hosts_table: str) -> None:
         self._dynamo = dynamo
@@ -80,7 +69,7 @@ class DynamoHosts:
 
     async def look(self, host: str) -> Host:
         state, read_at_ms = self._seen.get(host)
-        # If the clock was set back, a read does not stay fresh longer.
+        # Not negative, in case that the clock was set back.
         if state is not None and 0 <= self._clock.now_ms() - read_at_ms < LOOK_FRESH_MS:
             return state
         keys = [to_item({"host": key}) for key in (host, robots_key(host))]
@@ -135,7 +124,7 @@ class DynamoHosts:
         until_ms: int,
         line_ms: int | None,
     ) -> dict[str, Any]:
-        """Return parameters of the update that reserves `count` slots."""
+        """Return the update that reserves the times of `count` requests."""
         values = {":now": now_ms, ":expires_at": now_ms // 1000 + HOST_KEPT_S}
         if state.tat_ms > now_ms:
             update, condition = "SET #tat = #tat + :step", AHEAD
@@ -161,7 +150,7 @@ class DynamoHosts:
     def _line_up(
         self, state: Host, wanted: int, spacing_ms: int, now_ms: int, until_ms: int
     ) -> Slots:
-        """Return no slots, and a place in the waiting line as this container sees it."""
+        """Reserve no request, and return when to ask again."""
         busy_until_ms = max(state.tat_ms, state.blocked_until_ms)
         return_at_ms, line_ms = turn(
             state.line_ms, busy_until_ms, wanted, spacing_ms, now_ms, until_ms
@@ -207,10 +196,7 @@ class DynamoHosts:
         await self._update_if(host, "#failures > :failures", assign({"failures": 0}))
 
     async def _update_if(self, host: str, condition: str, update: Mapping[str, Any]) -> None:
-        """Update a host under a condition.
-
-        Afterwards the cache holds the current item either way.
-        """
+        """Update a host under a condition, and cache its current item."""
         state = self._seen.get(host)[0] or Host(name=host)
         try:
             answer = await self._dynamo.call(
@@ -296,7 +282,7 @@ class _Seen:
             self._forget(next(iter(self._hosts)))
 
     def update(self, state: Host) -> None:
-        """Store what a write returned and keep the read time, because robots.txt was not read."""
+        """Replace a host and keep its read time, because its robots.txt was not read."""
         _, read_at_ms = self.get(state.name)
         self.put(state, read_at_ms)
 

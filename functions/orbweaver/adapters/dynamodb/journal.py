@@ -1,9 +1,7 @@
-"""Stored form of a journal in the `packs` table: a head item, perhaps with chunks.
+"""Journals (redo logs of packs) in the `packs` table: a head item, and chunks of long journals.
 
-A journal too large for one item is first written in chunks under its digest. So two deliveries with
-different journals do not mix their chunks. The head item, put if absent, selects one digest. Chunks
-of the other journal are never read and expire. `v` is the journal's version, checked before
-decoding.
+Chunks are written first, with the journal's digest in their keys. The head item names one digest,
+so chunks of two different journals of a pack do not mix.
 """
 
 from __future__ import annotations
@@ -26,7 +24,7 @@ PUTS_AT_ONCE = 4
 async def write_blob(
     dynamo: Dynamo, table: str, pack_id: str, blob: bytes, *, version: int, expires_s: int
 ) -> dict[str, Any]:
-    """Return the head item's fields for a blob, after writing chunks if needed."""
+    """Write the chunks of a long journal. Return the fields of the head item."""
     if len(blob) <= BLOB_BYTES_MAX:
         return {FIELD: version, "blob": blob}
     digest = blake2b(blob, digest_size=16).hexdigest()
@@ -41,7 +39,7 @@ async def write_blob(
         )
         for place, start in enumerate(starts)
     ]
-    # Separate puts: a batch would be a request of up to 12 MB, too large for the client's timeout.
+    # Separate puts, because a batch of up to 12 MB would exceed the client's timeout.
     await all_of(
         (dynamo.call("put_item", TableName=table, Item=item) for item in items), PUTS_AT_ONCE
     )

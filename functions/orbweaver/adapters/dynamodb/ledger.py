@@ -1,4 +1,4 @@
-"""Stored form of a pack's ledger."""
+"""Ledgers (commit records of packs) in the `packs` table."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ LEDGER = "ledger"
 
 
 def fields_of(ledger: Ledger) -> dict[str, Any]:
-    """Encode a ledger. An empty list of children is None."""
     return {"k": ledger.pack, "part": LEDGER, **to_fields(ledger)}
 
 

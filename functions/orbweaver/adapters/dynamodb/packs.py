@@ -1,17 +1,8 @@
-"""Journals, ledgers and parked packs in the `packs` table.
+"""State of packs (queue messages with up to 25 URLs) in the `packs` table.
 
-Items of a pack
-- `journal`: the pack's result, put if absent (journal.py).
-- `ledger`: put once, in one transaction with its counts (counters.py).
-- `parked#<crawl>` / pack id: the message of a paused crawl, put on condition that the crawl *is*
-  paused.
-
-The ledger is the first action of its transaction, and is checked first if DynamoDB refuses it: a
-committed pack stays committed, whatever happens to the crawl. If only the shard's refusal is
-reported, the ledger is read once more, because DynamoDB may omit reasons.
-
-Items are deleted only after they expire, and an expired item that still exists counts. A ledger
-outlives every copy of its message, so a readable one is valid.
+- `<pack>` / `journal`: the redo log, written once (journal.py).
+- `<pack>` / `ledger`: the commit record, written once with the counts (counters.py).
+- `parked#<crawl>` / pack id: the message of a paused crawl.
 """
 
 from __future__ import annotations
@@ -57,7 +48,7 @@ if TYPE_CHECKING:
     from orbweaver.model.ports import Clock
 
 STRIKES = "strikes"
-# Longer than the retention of any crawl that could be resumed.
+# Longer than any crawl that could be resumed is stored.
 PARKED_KEPT_S = 365 * 86_400
 
 
@@ -66,7 +57,7 @@ def _no_usage(_crawl: str) -> AbstractContextManager[Counts]:
 
 
 class DynamoPacks:
-    """Journals, ledgers, and commits with counters."""
+    """The packs port."""
 
     def __init__(
         self,
@@ -85,7 +76,7 @@ class DynamoPacks:
         self._crawls = crawls_table
         self._retention_s = ledger_retention_s
         self._crawl_kept_s = crawl_retention_s
-        # The crawl's AWS usage to include in the commit. An exception puts it back.
+        # Yields the crawl's AWS usage for the commit. An exception puts it back.
         self._booking = booking
 
     async def recall(self, pack_ids: Sequence[str]) -> Mapping[str, Recalled]:
@@ -145,6 +136,8 @@ class DynamoPacks:
                     update = add_counts(self._crawls, crawl, number, total, kept_s, unspent=unspent)
                     await self._dynamo.transact([put, update, *settlings])
             except Cancelled as cancelled:
+                # A committed pack stays committed, whatever happened to the crawl. DynamoDB may omit
+                # reasons, so the ledger is read.
                 standing = cancelled.items.get(0) or await self._read_ledger(ledger.pack)
                 if standing:
                     return AlreadyCommitted(ledger=dynamodb_ledger.read(standing))
@@ -155,7 +148,7 @@ class DynamoPacks:
                 given_back = counters.counts.get(UNSPENT, 0)
                 if given_back <= unspent or left < counts.get("claimed", 0):
                     return OverBudget(left=max(0, left))
-                unspent = given_back  # not yet included in the condition
+                unspent = given_back  # try again with the claims that were given back
             else:
                 return Committed()
 
@@ -201,7 +194,7 @@ class DynamoPacks:
                 TableName=self._packs,
                 Key=to_item({"k": pack_id, "part": LEDGER}),
                 UpdateExpression="SET #sent = :yes",
-                # An expired and deleted ledger stays deleted.
+                # Do not create a ledger that has expired.
                 ConditionExpression="attribute_exists(#k)",
                 ExpressionAttributeValues=to_item({":yes": True}),
             )
@@ -257,7 +250,6 @@ class DynamoPacks:
         return item
 
     def _ledger_put(self, ledger: Ledger) -> Item:
-        """Return a transaction's Put of a ledger if absent."""
         fields = {**dynamodb_ledger.fields_of(ledger), "expires_at": self._expires_s()}
         return {"Put": self._if_absent(fields)}
 

@@ -1,8 +1,7 @@
-"""Page records in the `pages` table: one item per URL and crawl, partitioned by day.
+"""Page records in the `pages` table: one item per URL and crawl, partitioned by day and shard.
 
-A record's key follows from the record, so storing it again changes nothing. A day is read shard by
-shard in key order, without an index. A record past its retention is not read, even before TTL
-deletes it.
+A key follows from its record, so storing a record twice changes nothing. Records past their
+retention are not returned.
 """
 
 from __future__ import annotations
@@ -20,13 +19,13 @@ from orbweaver.model.version import NewerVersion
 if TYPE_CHECKING:
     from orbweaver.model.ports import Clock
 
-FIRST = " "  # sorts before every key; LAST sorts after every key
+FIRST = " "  # before every key. LAST is after every key
 LAST = "\U0010ffff"
 SHARDS_AT_ONCE = 16
 
 
 class DynamoPages:
-    """Page records."""
+    """The pages port."""
 
     def __init__(
         self, dynamo: Dynamo, *, clock: Clock, pages_table: str, retention_s: int, shards: int
@@ -42,7 +41,7 @@ class DynamoPages:
         return self._shards
 
     async def store(self, records: Sequence[PageRecord]) -> None:
-        # A batch with a repeated key is refused; the last record counts.
+        # DynamoDB rejects a batch with a repeated key. The last record counts.
         items = {page_key(record, self._shards): record for record in records}
         await self._dynamo.put_many(
             self._table,
@@ -75,7 +74,7 @@ class DynamoPages:
             if item["expires_at"] > now_s:
                 try:
                     records[item["url"]] = from_fields(item)
-                except NewerVersion:  # treated as absent: the URL is requested in full
+                except NewerVersion:  # as without a record, the URL is requested in full
                     records.pop(item.get("url", ""), None)
         return records
 
@@ -116,7 +115,7 @@ class DynamoPages:
         return tuple(sorted({crawl for crawls in found for crawl in crawls}))
 
     async def _crawls_in(self, day: str, shard: int) -> list[str]:
-        """Read each crawl's first key, then skip to the key after its last."""
+        # Read the first key of each crawl, then skip the rest of the crawl.
         crawls: list[str] = []
         after = FIRST
         while True:

@@ -1,8 +1,7 @@
-"""Scans of whole tables, in parallel segments.
+"""Scan whole tables, in parallel segments with strong consistency.
 
-A strongly consistent scan costs one read unit per 4 KB, about $0.03 per GB, whatever it looks for.
-
-Source: Amazon DynamoDB developer guide, "Parallel scan".
+A scan costs one read unit per 4 KB, about $0.03 per GB. Source: Amazon DynamoDB developer guide,
+"Parallel scan".
 """
 
 from __future__ import annotations

@@ -1,10 +1,7 @@
-"""Long seed lists: chunks in items of their own, because an item holds at most 400 KB.
+"""Long seed lists in chunks, because an item holds at most 400 KB.
 
-- A chunk holds some of the seeds and sitemaps, compressed. The creator writes all chunks before the
-  item that counts them. A chunk names the digest of its list, so two creators of one id with
-  different lists do not mix them: the second one finds the id taken.
-- An erasure writes each chunk again without what it erases, so a crash leaves no other copy.
-- A list changes only by an erasure, which the item counts, so each container reads a list once.
+The chunks are written before the crawl's item, which has their number and the list's digest. A list
+changes only by an erasure, so a container caches it.
 """
 
 from __future__ import annotations
@@ -30,7 +27,7 @@ from orbweaver.model.crawl_settings import WEEK_S
 from orbweaver.model.errors import Permanent
 from orbweaver.model.version import FIELD
 
-# Longer lists get items of their own.
+# Longer lists are stored in chunks.
 INLINE_BYTES_MAX = 256 * 1024
 CALLS_AT_ONCE = 8
 LISTS_KEPT = 8
@@ -50,10 +47,10 @@ class SeedLists:
     _known: dict[tuple[Any, ...], Listed] = field(default_factory=dict)
 
     async def write(self, crawl: Crawl, kept_s: int) -> dict[str, Any] | None:
-        """Write the list of a new crawl; the item's fields for it, or None if the id is taken."""
+        """Write a new crawl's list. Return fields for its item, or None if the id is taken."""
         chunks = list(_chunks((crawl.seeds, crawl.sitemap_urls)))
         digest = blake2b(json.dumps(chunks).encode(), digest_size=16).hexdigest()
-        # An edit may let the crawl run for a week: the list must not expire before its crawl.
+        # An edit may extend the crawl to a week, and the list must not expire before its crawl.
         expires_s = replace(crawl, duration_max_s=WEEK_S).deletable_s(kept_s)
         calls = (
             self._put(crawl.id, place, chunk, digest, expires_s)
@@ -79,12 +76,13 @@ class SeedLists:
             "put_item",
             TableName=self.table,
             Item=to_item(chunk_item),
+            # Fails if another crawl with this id has another list.
             ConditionExpression="attribute_not_exists(#k) OR #digest = :digest",
             ExpressionAttributeValues=to_item({":digest": digest}),
         )
 
     async def read(self, fields: Mapping[str, Any]) -> Crawl:
-        """Read a crawl with its list; raises NewerVersion."""
+        """Return a crawl with its list. Raises NewerVersion."""
         crawl = crawl_codec.from_fields(dict(fields))
         if DIGEST not in fields:
             return crawl
@@ -99,7 +97,7 @@ class SeedLists:
         return replace(crawl, seeds=listed[0], sitemap_urls=listed[1])
 
     async def erase(self, crawl: Crawl) -> dict[str, Any]:
-        """Remove URLs from a stored list that the crawl has lost; the item's fields for it."""
+        """Remove URLs that `crawl` has lost from the stored list. Return fields for its item."""
         answer = await self.dynamo.call(
             "get_item", TableName=self.table, Key=to_item({"k": crawl.id}), ConsistentRead=True
         )
@@ -138,23 +136,22 @@ class SeedLists:
 
 
 def is_long(crawl: Crawl) -> bool:
-    """Return True if the seeds and sitemaps of a crawl need chunks."""
     return sum(map(len, (*crawl.seeds, *crawl.sitemap_urls))) > INLINE_BYTES_MAX
 
 
 def version_of(crawl: Crawl) -> int:
-    """Return the lowest version that reads a crawl as this table stores it."""
+    """Return the lowest format version that can read a crawl as this table stores it."""
     lowest = crawl_codec.version_of(crawl)
     return max(crawl_codec.VERSION_LONG, lowest) if is_long(crawl) else lowest
 
 
 def _chunks(listed: Listed) -> Iterator[Listed]:
-    """Cut a list into chunks that fit an item even where they cannot be compressed."""
     seeds, sitemaps = listed
     yield from ((some, ()) for some in _pieces(seeds))
     yield from (((), some) for some in _pieces(sitemaps))
 
 
+# The pieces fit into an item even if they cannot be compressed.
 def _pieces(urls: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
     some, size = list[str](), 0
     for url in urls:

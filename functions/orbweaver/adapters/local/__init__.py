@@ -1,12 +1,12 @@
-"""Adapters for the local machine: clock, folders, the reader's child process, SFTP.
+"""Adapters for the local machine: clock, folders, page reading in a child process, SFTP.
 
 clock              the time
 folder             files in a folder
 journal_blob       journal encoding, in a thread if long
-reader             page reading, in place or in a child
+reader             page reading, in the worker or in a child process
 turns              turns at the child, by host
 reader_child       the child process
-reader_wire        messages between reader and child
+reader_wire        messages between worker and child
 secrets            secrets from the environment or a folder
 custom_extractors  the user's extractor functions
 sftp               files on an SFTP server

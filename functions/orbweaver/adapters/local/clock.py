@@ -1,9 +1,7 @@
-"""The machine's clock.
+"""The machine's clock, and a clock that ignores later settings of it.
 
-A local crawl uses one clock for slots, records and deadlines. A person or a time service may set
-the machine's clock during the crawl. `SteadyClock` reads the clock once and adds the elapsed time,
-including the machine's sleep. It reports jumps of the machine's clock.
-A store may set the time of the process to its own (adapters/sqlite/timekeeping.py).
+A person or a time service may set the machine's clock during a crawl. A local crawl needs one
+steady time for delays, records and deadlines.
 """
 
 from __future__ import annotations
@@ -16,7 +14,7 @@ from dataclasses import dataclass
 from functools import cache
 
 JUMP_MS_MIN = 5_000
-# Includes the machine's sleep, where the system has such a clock.
+# Includes the time that the machine sleeps, if the system has such a clock.
 _STEADY = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 _log = logging.getLogger(__name__)
@@ -38,10 +36,7 @@ def _passed_ms() -> int:
 
 @dataclass(slots=True)
 class _Epoch:
-    """The time of a process less the time since the start of the machine.
-
-    `jumped_ms` is the difference to the machine's clock that was reported last.
-    """
+    """The process's time minus the time since boot. `jumped_ms` is the last reported jump."""
 
     ahead_ms: int
     jumped_ms: int = 0
@@ -50,15 +45,11 @@ class _Epoch:
 
 @cache
 def _epoch() -> _Epoch:
-    """Return the epoch of this process, which begins with its first call."""
     return _Epoch(SystemClock().now_ms() - _passed_ms())
 
 
 class SteadyClock(SystemClock):
-    """Wall-clock time that ignores later settings of the machine's clock.
-
-    All instances of a process share one start.
-    """
+    """Time of the start plus elapsed time. All instances in a process share the start."""
 
     def __init__(
         self,
@@ -75,11 +66,11 @@ class SteadyClock(SystemClock):
 
     @property
     def wall_ahead_ms(self) -> int:
-        """The machine's clock less the time since the start of the machine."""
+        """The machine's clock minus the time since boot."""
         return self._wall_ms() - self._passed_ms()
 
     def follow(self, ahead_ms: int) -> None:
-        """Go on so far ahead of the time since the start of the machine, in all of the process."""
+        """Set all clocks of the process to `ahead_ms` plus the time since boot."""
         self._epoch.ahead_ms, self._epoch.jumped_ms = ahead_ms, 0
 
     def now_ms(self) -> int:

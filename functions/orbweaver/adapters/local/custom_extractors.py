@@ -1,8 +1,6 @@
-"""The user's extractor functions, in a module deployed with the worker.
+"""Load the user's extractor functions from a module that is deployed with the worker.
 
-- The container that needs the module imports it once. If the import fails, every function of the
-  module fails with the same message: the crawl continues, and items are invalid with that reason.
-- Extractors are functions defined in the module itself whose names do not begin with an underscore.
+All functions of the module are extractors if their names do not begin with an underscore.
 """
 
 from __future__ import annotations
@@ -19,16 +17,16 @@ if TYPE_CHECKING:
     from orbweaver.extraction.extract import Extractor
     from orbweaver.parsing.page import Page
 
-# Name of the deployed module, whatever the user's file is called.
+# Name of the deployed module. The user's file may have another name.
 MODULE = "orbweaver_extractor"
 
 
 class ExtractorError(Exception):
-    """A module cannot be imported. The text contains the reason."""
+    """The module cannot be imported. The text is the reason."""
 
 
 def deployed(module: str) -> Mapping[str, Extractor]:
-    """Return a module's functions. `module` is a module name, or a file on a store."""
+    """Return the functions of a module's name or file. If it is broken, every function fails."""
     if not module:
         return {}
     if module.endswith(".py"):
@@ -67,7 +65,7 @@ def functions_of(module: ModuleType) -> Mapping[str, Extractor]:
 
 
 class _BrokenModule(Mapping[str, "Extractor"]):
-    """Extractors of a broken module: every name exists, and every function fails."""
+    """A module that cannot be imported: every function exists and fails. The crawl goes on."""
 
     def __init__(self, why: str) -> None:
         self._why = why

@@ -1,7 +1,7 @@
-"""Files in a local folder, for exports on one machine.
+"""Files in a local folder.
 
-A file is written to a temporary path and renamed, so readers see the whole file or none. Keys are
-paths below the folder; a key that leads outside is refused.
+A key is a path relative to the folder. A file is written to a temporary path and renamed, so that
+readers see the whole file or none.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from orbweaver.model.errors import Permanent, PortError, Transient, check_cut, c
 from orbweaver.model.ports import Print
 
 PARTIAL = ".partial"
-# File system errors that pass by themselves or once there is space.
+# Errors that end by themselves, or when there is space.
 TRANSIENT_ERRORS = frozenset(
     {
         errno.EAGAIN,
@@ -40,19 +40,17 @@ class FolderError(PortError):
     """The file system failed. The cause is the OSError."""
 
 
-class _TransientFolderError(FolderError, Transient):
-    """May succeed later, for example once there is space."""
+class _TransientFolderError(FolderError, Transient): ...
 
 
-class _PermanentFolderError(FolderError, Permanent):
-    """Will not succeed later."""
+class _PermanentFolderError(FolderError, Permanent): ...
 
 
 class FolderFiles:
-    """A folder that holds exports."""
+    """The `Files` port in a local folder."""
 
     def __init__(self, folder: Path, *, durable: bool = False) -> None:
-        """A write survives a power failure once it returns, if `durable` is set."""
+        """`durable`: a write that returned survives a power failure."""
         self._folder = folder
         self._durable = durable
 
@@ -73,8 +71,7 @@ class FolderFiles:
         return await asyncio.to_thread(self._cut, key, offset, length)
 
     async def link(self, key: str, seconds: int) -> str:
-        """See the port. Links to a folder do not expire."""
-        del seconds
+        del seconds  # these links do not expire
         return self._path(key).absolute().as_uri()
 
     async def list(self, prefix: str) -> tuple[str, ...]:
@@ -164,7 +161,6 @@ class FolderFiles:
                 self._prune(path.parent)
 
     def _prune(self, folder: Path) -> None:
-        """Remove empty folders, as a bucket has none."""
         while folder != self._folder and folder.is_relative_to(self._folder):
             try:
                 folder.rmdir()

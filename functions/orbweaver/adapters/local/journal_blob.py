@@ -1,4 +1,4 @@
-"""Encodes journals, in a thread if they are long."""
+"""Encode journals (the redo logs of workers), in a thread if they are long."""
 
 from __future__ import annotations
 
@@ -12,5 +12,5 @@ if TYPE_CHECKING:
 
 
 async def encoded(journal: Journal) -> bytes:
-    """Encode a journal. 5,000 links of 200 characters take 60 ms, mostly for compression."""
+    # 5,000 links of 200 characters take 60 ms, mostly for compression.
     return await asyncio.to_thread(encode, journal) if is_long(journal) else encode(journal)

@@ -1,19 +1,8 @@
-"""Page readers: in place, or in a child process with a budget.
+"""Read pages: light pages in the worker's event loop, others in one child process with a budget.
 
-- Light pages (`worker/page_reading.py`) are read in place on the event loop, long ones in two
-  steps.
-- All others go to the container's one child (`adapters/local/reader_child.py`), started on demand.
-  It reads one page at a time. Hosts take turns, so a host delays the others by at most one page.
-  Waiting pages are limited in bytes and time.
-- The kernel enforces the budget: CPU seconds, address space, and wall-clock time for pages that
-  sleep. After a page kills the child, a new child reads the next page. Results found before the
-  death count.
-- The child reads any page suspected of having killed its worker, however light it is.
-- If the child timed out, or died of something other than its own resource use, the page is read
-  once more. A busy machine may be the cause. After that the page is costly.
-- The child has no credentials, and cannot read those in its parent's environment or memory. The
-  parent decodes only known types from it. The child ends with its parent, whose end closes its
-  input.
+The kernel limits the child's CPU time, memory and wall-clock time. The child reads one page at a
+time, and hosts take turns. Results that it sent before its death count. The child has no AWS
+credentials, and the worker decodes only known types from it, because pages are untrusted.
 """
 
 from __future__ import annotations
@@ -66,28 +55,28 @@ from orbweaver.worker.page_reading import (
 if TYPE_CHECKING:
     from orbweaver.extraction.extract import Extractor
 
-# Enough for a page of 1 s of CPU on a busy machine.
+# Enough on a busy machine for a page that needs 1 s of CPU.
 WALL_S = 15.0
 ATTEMPTS_MAX = 2
 STDERR = 2
 PR_SET_DUMPABLE = 4
-# After the child has closed its end.
-ENDING_S = 2.0
-# Default limit of waiting bodies.
+ENDING_S = 2.0  # for the exit of the child, after it closed its socket
+# Bodies of waiting pages.
 WAITING_BYTES_MAX = 64 * 1024 * 1024
 _CREDENTIALS = frozenset({"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"})
 _STARTS = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]);"
     " from orbweaver.adapters.local.reader_child import main; main(sys.argv[2])"
 )
-# Only the page can cause these signals.
+# Only the page can cause these signals. A busy machine may cause other deaths, so the page is then
+# read once more.
 _CRASHES = frozenset(
     {signal.SIGABRT, signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE, signal.SIGPROF}
 )
 
 
 class ReaderError(RuntimeError):
-    """A fault of Orbweaver in the child. The text is the child's traceback."""
+    """A bug of Orbweaver in the child. The text is the child's traceback."""
 
     def __init__(self, trace: str | None, type_and_place: str) -> None:
         """`type_and_place` describes the child's exception."""
@@ -96,7 +85,7 @@ class ReaderError(RuntimeError):
 
 
 class InPlaceReader:
-    """Reads all pages in place."""
+    """Reads all pages in the worker."""
 
     def __init__(self, extractors: Mapping[str, Extractor] | None = None) -> None:
         self._extractors = extractors
@@ -106,10 +95,10 @@ class InPlaceReader:
 
 
 class FunctionReader:
-    """Calls functions of the running program if rules name any, one page at a time."""
+    """Reads pages with extractor functions of the running program, one at a time in a thread."""
 
     def __init__(self, others: BudgetReader, functions: Mapping[str, Extractor]) -> None:
-        """`others` reads pages without such rules. `functions` are keyed by name."""
+        """`others` reads pages that need no function. `functions` are keyed by name."""
         self._others = others
         self._functions = functions
         self._turn = asyncio.Lock()
@@ -122,7 +111,7 @@ class FunctionReader:
 
 
 class BudgetReader:
-    """Reads light pages in place and others in a child. One per container."""
+    """Reads light pages in the worker and others in a child. A container has one."""
 
     def __init__(
         self,
@@ -145,12 +134,12 @@ class BudgetReader:
 
     async def read(self, job: ReadingJob, host: str, until_ms: int) -> Read:
         if (
-            not job.apart
+            not job.apart  # suspected of having killed its worker
             and self._in_place(job)
             and (found := await _read_in_steps(job)) is not None
         ):
             return found
-        # A page larger than the limit is read when no other page waits.
+        # If no page waits, a page is read even if it is larger than the limit.
         if self._waiting_bytes and self._waiting_bytes + len(job.body) > self._waiting_bytes_max:
             return ReaderBusy()
         self._waiting_bytes += len(job.body)
@@ -163,7 +152,7 @@ class BudgetReader:
 
     @property
     def child_id(self) -> int | None:
-        """Return the child's process id, or None without a child."""
+        """Process id of the child, or None if no child runs."""
         return None if self._child is None else self._child.process.pid
 
     def close(self) -> None:
@@ -172,7 +161,7 @@ class BudgetReader:
             child.end()
 
     async def _apart(self, job: ReadingJob) -> Read:
-        """Read an answer in the child, a second time if its death may not be the page's fault."""
+        """Read a page in the child."""
         for attempt in range(1, ATTEMPTS_MAX + 1):
             child = self._running_child()
             end: ReadingEnd | None = None
@@ -210,10 +199,7 @@ class BudgetReader:
 
 
 async def _read_in_steps(job: ReadingJob) -> PageReading | None:
-    """Read a light page in steps that let other tasks run.
-
-    None if the page is not light after all.
-    """
+    """Read a light page in steps that let other tasks run. Return None if it is not light."""
     prepared: Prepared | None = None
     if job.html:
         prepared = prepared_of(job)
@@ -235,11 +221,9 @@ async def _read_in_steps(job: ReadingJob) -> PageReading | None:
 
 
 def hide_process() -> None:
-    """Hide this process's environment and memory from its user's other processes (prctl(2)).
-
-    The child's environment has no credentials, but the child could read its parent's in
-    `/proc/PID/environ`. Once a process is not dumpable, the kernel gives these files to root.
-    """
+    """Hide this process's environment and memory from its user's other processes (prctl(2))."""
+    # The child could read its parent's environment in `/proc/PID/environ`. If a process is not
+    # dumpable, these files belong to root.
     library = ctypes.CDLL(None, use_errno=True)
     if library.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0):
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_DUMPABLE)")
@@ -269,7 +253,7 @@ class Child:
         self.reading = PageReading()
 
     async def serve(self, job: ReadingJob) -> ReadingEnd | None:
-        """Send an answer to be read. Return None if the child died."""
+        """Send a page to the child and wait for the results. Return None if the child died."""
         self.reading = PageReading(left=ReadingStage.LINKS if job.html else ReadingStage.KEEPING)
         loop = asyncio.get_running_loop()
         bare = replace(job.answer, body=None, headers=dict(job.answer.headers))
@@ -284,7 +268,7 @@ class Child:
         return said
 
     def broken_off(self, why: str) -> PageReading | Costly:
-        """Return the results found before the child died."""
+        """Return the results that the child found before it died."""
         why = f"reading its {self.reading.left}: {why}"
         if self.reading.page is None:
             return Costly(why=why)

@@ -1,13 +1,7 @@
-"""The process that reads costly pages one by one, each within a budget.
+"""Child process that reads pages one by one, each within a budget of CPU time and memory.
 
-- CPU: Python code is interrupted after `SOFT_S` seconds and the process lives on. At `CPU_S` the
-  kernel kills a process that is still inside a library.
-- Memory: the address space grows by at most `MEMORY_BYTES` per page. Beyond that, libraries fail or
-  end the process.
-- Wall clock: ends the process if the parent is gone or the page's extractor sleeps.
-- If a page leaves more than `KEPT_BYTES_MAX` in memory, the process retires, so later pages have
-  their full budget.
-- The process runs at low priority: fetching and answering come before costly pages.
+Python code is interrupted after `SOFT_S` CPU seconds. At `CPU_S` the kernel kills a process that is
+still inside a library. The address space may grow by `MEMORY_BYTES` per page.
 """
 
 from __future__ import annotations
@@ -35,20 +29,21 @@ if TYPE_CHECKING:
     from orbweaver.extraction.extract import Extractor
 
 SOFT_S = 0.6
-WALL_S = 20.0
-NICE = 10
+WALL_S = 20.0  # if the parent is gone, or the page's extractor sleeps
+NICE = 10  # requests come before costly pages
+# The process ends after a page that leaves more in memory, so that later pages have their budget.
 KEPT_BYTES_MAX = 100 * 1024 * 1024
 TRACE_CHARS_MAX = 4_000
-# Limit of the address space before any page.
+# Limit of the address space outside of a page.
 FREE = resource.getrlimit(resource.RLIMIT_AS)
 
 
 class ReadingSpent(BaseException):
-    """A page's CPU time is used up. No error handler may catch this."""
+    """The page has used its CPU time. A BaseException, so that no error handler catches it."""
 
 
 def main(extractor: str) -> None:
-    """Read pages until the parent closes its end."""
+    """Read pages until the parent closes its end of the socket."""
     channel = socket.socket(fileno=os.dup(0))
     with Path(os.devnull).open("rb") as nothing:
         os.dup2(nothing.fileno(), 0)
@@ -108,12 +103,10 @@ def _read(
 
 
 def lacks_memory(error: BaseException) -> bool:
-    """Whether an error, or one that caused it, means that memory ran out.
-
-    lexbor fails for no other reason. If memory runs out in its callbacks, it raises another error.
-    """
+    """Whether an error or one of its causes means that memory ran out."""
     cause: BaseException | None = error
     while cause is not None:
+        # lexbor fails only for this reason. A MemoryError in its callbacks raises another error.
         if isinstance(cause, MemoryError | SelectolaxError):
             return True
         cause = cause.__cause__ or cause.__context__
@@ -147,7 +140,7 @@ def _raise_spent(_number: int, _frame: Any) -> None:
 
 
 def _prepare(job: ReadingJob) -> None:
-    """Import the modules that a job needs, so the page does not pay for them."""
+    """Import the modules that a page needs, so that its budget does not pay for them."""
     if job.items:
         importlib.import_module("orbweaver.extraction.extract")
     if job.keeping.texts:
@@ -160,7 +153,7 @@ def _address_bytes() -> int:
 
 
 def _receive_job(channel: socket.socket) -> ReadingJob | None:
-    """Receive a job and its body. Return None if the parent is gone."""
+    """Receive a page to read. Return None if the parent is gone."""
     said = _receive_part(channel)
     body = None if said is None else _receive_part(channel)
     if said is None or body is None:

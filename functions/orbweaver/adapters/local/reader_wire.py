@@ -1,7 +1,7 @@
-"""Messages between a reader and its child: length-prefixed values over a socket.
+"""Messages between a worker and its child process: length-prefixed pickles over a socket.
 
-The parent sends a job without its body, then the body. The child sends readings, then a
-`ReadingEnd`. The child processes untrusted input, so the parent decodes only types in `_ALLOWED`.
+The worker sends a job without its body, then the body. The child sends `PageReading`s, then a
+`ReadingEnd`.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ LENGTH = struct.Struct(">Q")
 PIECE_BYTES = 262_144
 SAID_BYTES_MAX = 64 * 1024 * 1024
 
+# The child processes untrusted pages.
 _ALLOWED = frozenset(
     {
         ("orbweaver.worker.page_reading", "PageReading"),
@@ -32,13 +33,12 @@ _ALLOWED = frozenset(
 class ReadingEnd:
     """The child has finished a page. `why` is the reason if it did not complete.
 
-    `fault` is the type and place of an exception that caused it, with the traceback in `why`.
-    `retires`: the child ends now, and the next page needs a new one.
+    `fault` is the type and place of an exception, with the traceback in `why`.
     """
 
     why: str | None = None
     fault: str | None = None
-    retires: bool = False
+    retires: bool = False  # the child exits now, and the next page needs a new one
 
 
 def packed(value: Any) -> bytes:
@@ -46,7 +46,7 @@ def packed(value: Any) -> bytes:
 
 
 def heard(said: bytes) -> Any:
-    """Decode a value from the child. Raises UnpicklingError for other types."""
+    """Decode a value from the child. Raises UnpicklingError for types other than `_ALLOWED`."""
     return _SafeUnpickler(io.BytesIO(said)).load()
 
 
@@ -56,8 +56,6 @@ def told(said: bytes) -> Any:
 
 
 class _SafeUnpickler(pickle.Unpickler):
-    """Unpickles only the types that a child may send."""
-
     def find_class(self, module: str, name: str) -> Any:
         if (module, name) not in _ALLOWED:
             raise pickle.UnpicklingError(f"{module}.{name} is nothing that a reader says")

@@ -1,6 +1,6 @@
-"""Secrets on this machine: environment variables, and files in a folder.
+"""Secrets on this machine, from environment variables and files.
 
-A name is a file's name in the folder, or `env:NAME` for a variable. Errors never contain a secret.
+A name is `env:NAME` for a variable, or the name of a file. Errors never contain a secret.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ VARIABLE = "env:"
 
 
 class LocalSecrets:
-    """Reads secrets."""
+    """The `Secrets` port. Files are read from one folder."""
 
     def __init__(self, folder: Path, environment: Mapping[str, str]) -> None:
         self._folder = folder

@@ -1,20 +1,8 @@
-"""Files on an SFTP server: published whole under their names, resumed after a break.
+"""Deliver files over SFTP, resume after a break, and publish each file whole.
 
-- A file grows as `<name>.<beginning of its SHA-256>.part`. It is renamed when complete, and flushed
-  to disk if the server offers `fsync`. So a part always holds a prefix of that content, never of
-  another version.
-- Windows are written one after another; the next starts when the server has acknowledged all of the
-  previous one. Requests within a window may overtake each other, so only whole windows are trusted.
-  A file resumes at the start of the window that its end is in. The last trusted bytes are read back
-  and compared, because a server that crashed may have lost them.
-- Parts are never truncated. Two couriers of one file write the same bytes to the same places, so
-  both are right. A part that is too long is removed.
-- Before the rename, the SHA-256 of all bytes read from the bucket is compared: an export rewritten
-  meanwhile is not delivered as the old one.
-- The rename replaces the file atomically (`posix-rename@openssh.com`). On a server without it, the
-  old file is removed first. Readers may miss the file for a moment, but never see half of it.
-
-Sources: draft-ietf-secsh-filexfer-02 (SFTP 3), OpenSSH's PROTOCOL (its extensions), asyncssh 2.24.
+A file is sent as `<name>.<start of its SHA-256>.part`, in windows that the server acknowledges one
+by one. When complete, the part is renamed. Sources: draft-ietf-secsh-filexfer-02 (SFTP 3),
+OpenSSH's PROTOCOL (its extensions), asyncssh 2.24.
 """
 
 from __future__ import annotations
@@ -34,14 +22,16 @@ from orbweaver.exporting.manifest import File
 from orbweaver.model.errors import Transient, check_size
 from orbweaver.model.ports import Clock, Files
 
-# Parts resume at multiples of this. Do not change it: parts written with another size would be
-# misread.
+# A part resumes at the start of its last window: requests within a window may overtake each other.
+# Do not change this, because parts written with another size would be misread.
 WINDOW_BYTES = 4 * 1024 * 1024
+# Read back before resuming, because a server that crashed may have lost bytes.
 COMPARED_BYTES = 64 * 1024
 AT_ONCE = 16
 DIGITS = 16
+# Parts are never truncated, so two writers of one part write the same bytes to the same places.
 GROWING = asyncssh.FXF_WRITE | asyncssh.FXF_CREAT
-# Timeout of a window; equals a minimum rate of 35 KB/s.
+# Timeout of a window. It equals a minimum rate of 35 KB/s.
 OPERATION_S = 120
 
 T = TypeVar("T")
@@ -50,15 +40,12 @@ ABSENT = (asyncssh.SFTPNoSuchFile, asyncssh.SFTPNoSuchPath)
 
 
 class SftpCourier:
-    """A folder on an SFTP server."""
+    """The `Courier` port for a folder on an SFTP server."""
 
     def __init__(
         self, sftp: asyncssh.SFTPClient, *, files: Files, prefix: str, folder: str, clock: Clock
     ) -> None:
-        """Deliver files below `prefix` in `files` to `folder`.
-
-        A relative `folder` starts at the login's folder.
-        """
+        """Deliver files with `prefix` to `folder`, which may be relative to the login folder."""
         self._sftp = sftp
         self._files = files
         self._prefix = prefix
@@ -123,7 +110,7 @@ class SftpCourier:
         try:
             await _with_timeout(self._sftp.rmdir(folder))
         except ABSENT:
-            return True  # and its parent may be empty
+            return True  # so that its parent is checked too
         except asyncssh.SFTPError:
             return False  # it is not empty, or the server refuses
         return True
@@ -138,6 +125,7 @@ class SftpCourier:
                 if not await self._write_windows(remote, file, start, digest, deadline_ms):
                     return False
                 await _flush(remote)
+            # The export may have been rewritten during the transfer.
             if digest.hexdigest() != file.sha256:
                 await self._unlink(part)
                 raise Transient(f"{file.path} is not what its manifest says: it is being made anew")
@@ -147,7 +135,7 @@ class SftpCourier:
     # --- growing a file ---------------------------------------------------------------------
 
     async def _begun(self, part: str, file: File) -> tuple[int, hashlib._Hash]:
-        """Find where a file resumes, and hash the bytes before it from the bucket."""
+        """Return where to resume a part, and the hash of the bytes before."""
         size = await self._size(part)
         if size is not None and size > file.bytes:
             await self._unlink(part)
@@ -163,7 +151,7 @@ class SftpCourier:
         return start, digest
 
     async def _goes_on(self, part: str, start: int, expected: bytes) -> bool:
-        """Whether a part has the expected bytes there and can be continued."""
+        """Whether a part ends with the expected bytes at `start` and can be continued."""
         try:
             async with self._opened(part, asyncssh.FXF_READ) as file:
                 if await _read(file, len(expected), start - len(expected)) != expected:
@@ -171,7 +159,7 @@ class SftpCourier:
             async with self._opened(part, GROWING):
                 return True
         except (*ABSENT, asyncssh.SFTPFailure, asyncssh.SFTPOpUnsupported):
-            # Servers in front of object stores only write a file once, from start to end.
+            # Servers in front of object stores can only write a file once, from start to end.
             return False
 
     async def _write_windows(
@@ -182,11 +170,7 @@ class SftpCourier:
         digest: hashlib._Hash,
         deadline_ms: int,
     ) -> bool:
-        """Write a file's windows from `start`. Return False if time runs out before the last.
-
-        At least two windows are written, because the first may have been there already. So repeated
-        calls always complete.
-        """
+        """Write a file's windows from `start`. Return False if time ran out before the last."""
         ahead = await self._window(file, start)
         for offset in range(start, file.bytes, WINDOW_BYTES):
             window, following = ahead, offset + WINDOW_BYTES
@@ -195,6 +179,7 @@ class SftpCourier:
                 self._window(file, following),
                 self._put(remote, window, offset, (file.path, file.bytes)),
             )
+            # At least two windows, because the first may have existed. So repeated calls complete.
             if start < offset < file.bytes - WINDOW_BYTES and self._clock.now_ms() >= deadline_ms:
                 return False
         return True
@@ -214,7 +199,7 @@ class SftpCourier:
             raise Transient(f"bringing {path}: {why}; {done}") from error
 
     async def _refusal_reason(self, folder: str, wanted: int) -> str:
-        """Return why a server refused a write. SFTP 3 has no code for a full disk."""
+        # SFTP 3 has no code for a full disk.
         try:
             disk = await _with_timeout(self._sftp.statvfs(folder))
         except asyncssh.Error:
@@ -242,7 +227,7 @@ class SftpCourier:
         try:
             await _with_timeout(self._rename(part, final))
         except ABSENT:
-            # Another courier was faster, or an earlier attempt's rename did succeed.
+            # Another worker was faster, or an earlier attempt's rename did succeed.
             if await self._size(final) != size:
                 raise
 
@@ -250,6 +235,7 @@ class SftpCourier:
         try:
             await self._sftp.posix_rename(part, final)
         except asyncssh.SFTPOpUnsupported:
+            # Without `posix-rename@openssh.com`, readers may miss the file for a moment.
             await self._unlink(final)
             await self._sftp.rename(part, final)
 
@@ -292,7 +278,6 @@ async def _read(file: asyncssh.SFTPClientFile, length: int, offset: int) -> byte
 
 
 async def _flush(file: asyncssh.SFTPClientFile) -> None:
-    """Ask the server to flush a file to disk, if it supports that."""
     try:
         await _with_timeout(file.fsync())
     except asyncssh.SFTPOpUnsupported:
@@ -305,6 +290,5 @@ async def _with_timeout(act: Awaitable[T]) -> T:
 
 
 async def _for_each(act: Callable[[T], Awaitable[None]], things: Sequence[T]) -> None:
-    """Apply a function to all things, `AT_ONCE` at a time. The server answers one after another."""
     for start in range(0, len(things), AT_ONCE):
         await asyncio.gather(*(act(thing) for thing in things[start : start + AT_ONCE]))

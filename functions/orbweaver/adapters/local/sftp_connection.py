@@ -1,16 +1,8 @@
-"""The SSH connection to the configured server, and the meaning of its failures.
+"""Connect to an SFTP server by SSH, and map its errors to `Permanent` or `Transient`.
 
-- The socket is made here, so the connection uses exactly the address that was checked, and only
-  allowed addresses. The operator chooses the port.
-- The server must show a configured host key before anything is sent to it, even a user name: the
-  key is checked before authentication. If whole keys are configured, their types are requested
-  first.
-- The secret's key is the only way to authenticate: no agent, no password, no file of this machine,
-  no configuration of its user. No error contains the secret.
-- A refused host key or user key is `Permanent`, because a repetition would look like an attack. Any
-  failure on the way is `Transient`.
-
-Sources: RFC 4253 8 (the host key comes first), RFC 4252 (authentication), asyncssh 2.24.
+The host key is checked before the user name is sent. The secret's key is the only way to
+authenticate: no agent, password or file of this machine. Sources: RFC 4253 8 (the host key comes
+first), RFC 4252 (authentication), asyncssh 2.24.
 """
 
 from __future__ import annotations
@@ -28,10 +20,10 @@ from orbweaver.delivery.known_hosts import HostKeys
 from orbweaver.model.address_policy import Allowed, verdict
 from orbweaver.model.errors import Permanent, Transient
 
-# always allowed by the address check, because the operator chooses the server's port
+# Passed to the address check instead of the server's port, which the operator chose.
 ANY_PORT = 443
 RESOLVE_S, CONNECT_S, LOGIN_S, CLOSE_S = 10, 15, 30, 5
-# A server that is silent for this long is gone. TCP would wait for a quarter of an hour.
+# A server that does not answer 3 keepalives is gone. TCP would wait for a quarter of an hour.
 KEEPALIVE_S, KEEPALIVES_MAX = 15, 3
 # RSA keys sign with SHA-2. The type in the key itself means SHA-1, which is not accepted.
 RSA = ("rsa-sha2-512", "rsa-sha2-256")
@@ -55,7 +47,7 @@ class Server:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class SftpIdentity:
-    """A private key and its passphrase. Hidden in representations."""
+    """A private key and its passphrase, hidden from repr()."""
 
     key: str
     passphrase: str | None = None
@@ -84,7 +76,7 @@ class SftpIdentity:
 
 
 class _Client(asyncssh.SSHClient):
-    """Checks the host key, and keeps an unknown one for the error message."""
+    """Checks the host key. `shown` is the server's key, for the error message."""
 
     def __init__(self, keys: HostKeys) -> None:
         self._keys = keys
@@ -93,7 +85,6 @@ class _Client(asyncssh.SSHClient):
     def validate_host_public_key(
         self, host: str, addr: str, port: int, key: asyncssh.SSHKey
     ) -> bool:
-        """Whether the server's key is a configured one."""
         del host, addr, port  # the socket is already connected to this server
         fingerprint = key.get_fingerprint("sha256")
         self.shown = f"{key.get_algorithm()} {fingerprint}"
@@ -111,6 +102,7 @@ async def connected(
     try:
         with translated(f"connecting to {server}"):
             connection = await _open_connection(server, key, client, sock)
+    # Refused keys are permanent, because a retry would look like an attack.
     except asyncssh.HostKeyNotVerifiable:
         sock.close()
         raise Permanent(
@@ -134,8 +126,7 @@ async def connected(
 async def _open_connection(
     server: Server, key: asyncssh.SSHKey, client: _Client, sock: socket.socket
 ) -> asyncssh.SSHClientConnection:
-    # Other types follow the configured ones, so that an error can name the key of a server that has
-    # none of these.
+    # Types of other keys follow, so that an error can name the server's key if none matches.
     written = [signed for kind in server.keys.types for signed in SIGNED_BY.get(kind, (kind,))]
     return await asyncssh.connect(
         sock=sock,
@@ -159,7 +150,7 @@ async def _open_connection(
 
 
 async def _dial(server: Server, allowed: Allowed) -> socket.socket:
-    """Connect to the server. All its addresses must be allowed ones."""
+    """Connect to the server. Raises Permanent if one of its addresses is not allowed."""
     loop = asyncio.get_running_loop()
     try:
         async with asyncio.timeout(RESOLVE_S):

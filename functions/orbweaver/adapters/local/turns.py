@@ -1,4 +1,4 @@
-"""Turns at one resource: waiting tasks are served by host, in rotation."""
+"""Turns at one resource, which hosts use in rotation."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Ticket: TypeAlias = "asyncio.Future[None]"
 
 
 class Turns:
-    """One holder at a time. Hosts rotate, and tasks of one host keep their order."""
+    """A lock that serves waiting hosts in rotation, and the tasks of one host in order."""
 
     def __init__(self) -> None:
         self._taken = False

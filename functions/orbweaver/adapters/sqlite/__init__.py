@@ -7,14 +7,14 @@ messages      queues in the `messages` table
 processes     processes that work on a store
 queue         sending to queues
 receiving     receiving from queues
-dead_letters  dead letters, for an operator's commands
-packs         journals, ledgers, parked packs
+dead_letters  messages that failed too often
+packs         journals, ledgers and set-aside packs (messages with up to 25 URLs)
 backlog       packs that wait for their hosts
 shards        counters of crawls
 crawls        crawls
-claims        claims
+claims        claims of URLs by packs
 pages         page records
-hosts         slots, blocks, robots.txt, cookies
+hosts         leases, blocks, robots.txt, cookies
 budgets       use of limits
 schedules     schedules
 metrics       counters of services

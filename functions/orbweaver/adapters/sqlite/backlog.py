@@ -1,4 +1,7 @@
-"""Packs that wait for their hosts, in one table for all crawls, and the pack in flight per host."""
+"""Packs (batches of up to 25 URLs) that wait for their host, and the pack in flight per host.
+
+In a crawl with a delay, one pack of each host is queued or processed at a time.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +16,9 @@ if TYPE_CHECKING:
     from orbweaver.adapters.sqlite.store import SqliteStore
     from orbweaver.model.ports import Clock
 
-# Longer than the retention of any crawl that could be resumed.
+# Longer than any crawl that could be resumed is stored.
 WAITING_KEPT_S = 365 * 86_400
-# The time of a pack's last send matters for one minute.
+# The time at which a pack was last sent is used for one minute only.
 SENDING_KEPT_S = 86_400
 _WAITING = (
     "SELECT place, body, due, ifnull(at, 0)"
@@ -24,7 +27,7 @@ _WAITING = (
 
 
 class SqliteBacklog:
-    """Packs that wait for their hosts."""
+    """The backlog port: one table for the packs of all crawls."""
 
     def __init__(self, store: SqliteStore, *, clock: Clock) -> None:
         self._store = store
@@ -99,7 +102,7 @@ class SqliteBacklog:
 
 
 def read_line(db: sqlite3.Connection, crawl: str, host: str) -> tuple[str, str, int]:
-    """Return the place in flight, its name, and the number of changes."""
+    """Return the place of the pack in flight, its starter's name, and the count of changes."""
     found: tuple[str, str, int] | None = db.execute(
         "SELECT out, name, edits FROM lines WHERE crawl = ? AND host = ?", (crawl, host)
     ).fetchone()

@@ -1,4 +1,4 @@
-"""Used amounts of crawls' limits, and the host pages that each pack has counted."""
+"""Used amounts of crawls' limits, and the pages of each host that a pack has counted."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class SqliteBudgets:
-    """Used amounts of crawls' limits."""
+    """The budgets port."""
 
     def __init__(
         self,
@@ -92,7 +92,7 @@ class SqliteBudgets:
 
 
 def settle(db: sqlite3.Connection, crawl: Crawl, settlement: Settlement) -> None:
-    """Release the reserved amount that was not spent."""
+    """Return the part of a reservation that was not spent."""
     back = settlement.spent - settlement.reserved
     db.execute(
         "UPDATE budgets SET used = used + ?, reserved = reserved - ? WHERE crawl = ? AND part = ?",

@@ -1,7 +1,7 @@
-"""Claims: rows found by a hash of name and URL, then matched by both.
+"""Claims: the records that make a URL belong to one pack (batch of URLs) of a crawl.
 
-The rules are those of DynamoDB (adapters/dynamodb/claims.py). One transaction decides on each slice
-of a call's URLs, so no claim changes between read and write.
+The rules are the same as on DynamoDB (adapters/dynamodb/claims.py). One transaction reads and
+writes the claims of up to one slice of URLs.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from orbweaver.model.crawl import Crawl
     from orbweaver.model.target import Target
 
-# The URL identifies the row; more bytes would only enlarge the index.
+# Length of the hash in the index. The URL is compared too, so a short hash is enough.
 KEY_BYTES = 4
 FIND = (
     "SELECT n, crawl, pack, depth, at, expires, unasked, was FROM claims"
@@ -44,13 +44,12 @@ class ClaimRow:
     depth: int
     at: int
     expires: int
-    # The URL was not requested and will not be. The claim holds only within its run.
+    # The URL will never be requested by this run. Other runs may claim it.
     unasked: bool = False
     was: ClaimRow | None = None
 
     @classmethod
     def of(cls, row: Sequence[Any]) -> Self:
-        """Decode the columns of a row."""
         crawl, pack, depth, at, expires, unasked, was = row
         return cls(
             crawl=crawl,
@@ -70,7 +69,7 @@ class ClaimRow:
 
 
 class SqliteFrontier:
-    """Claims of URLs."""
+    """The frontier port: claims of URLs."""
 
     def __init__(self, store: SqliteStore) -> None:
         self._store = store
@@ -196,7 +195,7 @@ def _key(name: str, url: str) -> int:
 
 
 def _seen_by(claimer: Claimer, claim: ClaimRow) -> ClaimRow | None:
-    """Return the claim that a claimer sees. Claims abandoned by other runs are skipped."""
+    """Return the valid claim for a claimer. Claims that other runs abandoned are skipped."""
     seen: ClaimRow | None = claim
     while seen is not None and seen.unasked and seen.crawl != claimer.crawl:
         seen = seen.was
@@ -204,6 +203,6 @@ def _seen_by(claimer: Claimer, claim: ClaimRow) -> ClaimRow | None:
 
 
 def _holds(seen: ClaimRow, claimer: Claimer, modified_at_ms: int | None) -> bool:
-    """Whether another pack's claim has neither expired nor become stale."""
+    """Whether another pack's claim is valid: not expired and not stale."""
     stale_before_ms = max(claimer.stale_before_ms, modified_at_ms or 0)
     return seen.expires > claimer.at_ms // 1000 and seen.at >= stale_before_ms

@@ -1,7 +1,7 @@
 """Definitions, states and counters of crawls.
 
-A crawl is one row: its fields as JSON, and separate columns for conditions. Fields of other
-releases are kept when the row is written.
+A crawl is one row: its fields as JSON, and separate columns for conditions. A write keeps fields of
+other releases.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from orbweaver.adapters.sqlite.store import SqliteStore
     from orbweaver.model.ports import Clock
 
-# Crawls with fields of this length are kept in memory: a screen reads its crawl every 0.2 s.
+# Decoded crawls with many seeds are cached, because a live screen reads its crawl every 0.2 s.
 LONG_CHARS, LONG_KEPT = 100_000, 2
 LIVE = (State.RUNNING, State.PAUSED)
 
 
 class SqliteCrawls:
-    """Definitions, states and counters of crawls."""
+    """The crawls port."""
 
     def __init__(self, store: SqliteStore, *, clock: Clock, crawl_retention_s: int) -> None:
         self._store = store
@@ -63,7 +63,6 @@ class SqliteCrawls:
             return self._read(row[0])
 
     def _read(self, text: str) -> Crawl:
-        """Read a crawl; raises NewerVersion. One with a long seed list is read once per change."""
         for known, crawl in self._long:
             if known == text:
                 return crawl
@@ -79,7 +78,7 @@ class SqliteCrawls:
         return self._all()[1]
 
     def _all(self) -> tuple[tuple[Crawl, ...], tuple[Unreadable, ...]]:
-        """Return the kept crawls and the unreadable ones, newest first."""
+        """Return the crawls, newest first, and the crawls of a newer version."""
         rows = self._store.rows(
             "SELECT fields FROM crawls WHERE NOT forgotten AND (expires IS NULL OR expires > ?)"
             " ORDER BY started_at_ms DESC, id",
@@ -185,7 +184,7 @@ class SqliteCrawls:
 
 
 def read_fields(db: sqlite3.Connection, crawl_id: str) -> dict[str, Any] | None:
-    """Return a crawl's stored fields, whatever their version, or None if it does not exist."""
+    """Return a crawl's stored fields, of any version, or None if it does not exist."""
     row = db.execute("SELECT fields FROM crawls WHERE id = ?", (crawl_id,)).fetchone()
     return None if row is None else json.loads(row[0])
 

@@ -1,4 +1,4 @@
-"""The dead-letter queue for an operator's commands. Works for any other queue too."""
+"""Dead letters (messages that failed too often) for an operator's commands."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from orbweaver.adapters.sqlite.messages import Outgoing, QueueName, SqliteMessag
 from orbweaver.frontier.dead_letters import DeadLetter
 from orbweaver.frontier.messages import MessageSource
 
-# Queues to which messages are sent back unchanged.
+# The queue to which a dead letter is sent again.
 _HOMES = {MessageSource.PACKS: QueueName.CRAWL, MessageSource.SEEDS: QueueName.SEEDS}
 _PACK_QUEUES = (MessageSource.PACKS, QueueName.CRAWL, QueueName.EXPRESS)
 
 
 class SqliteDeadLetters:
-    """The dead-letter queue, or a queue whose messages all have one `source`."""
+    """The dead-letter queue, or any other queue whose messages come from one `source`."""
 
     def __init__(
         self,
@@ -42,7 +42,6 @@ class SqliteDeadLetters:
         self._messages.send(_HOMES[source], [Outgoing(body=body) for body in bodies])
 
     async def hidden(self) -> int:
-        """See the port `Lane`."""
         depth = self._messages.depth(self._queue)
         return depth.held + depth.delayed + depth.copies
 

@@ -1,7 +1,7 @@
-"""Reads and deletes over all rows of the tables, for erasure.
+"""Find and delete all stored data about URLs, hosts and crawls.
 
-A row is removed or stripped only if it is unchanged since the read. A row of a newer version may
-contain erased data, so the search ends with StoredNewer.
+A row is changed only if it is unchanged since the read. A row of a newer version raises
+StoredNewer, because it may contain data that must be erased.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ if TYPE_CHECKING:
     from orbweaver.model.ports import Clock
 
 ROWS_AT_ONCE = 500
-# After this time, a host that asked to slow down is requested as usual again
+# A host with an error or a 429 in this time is kept, so that it is not requested too fast
 # (politeness/host_schedule.py).
 QUIET_MS = 30 * 60_000
-# Tables whose rows belong to a crawl, in addition to the crawl's own table.
+# Tables whose rows belong to a crawl, in addition to `crawls`.
 OF_CRAWLS = ("shards", "samples", "kinds", "budgets", "host_pages")
 
 
 class SqliteTraces:
-    """All stored data about URLs."""
+    """The traces port: all stored data about URLs."""
 
     def __init__(self, store: SqliteStore, *, clock: Clock, ledger_retention_s: int) -> None:
         self._store = store
@@ -81,7 +81,6 @@ class SqliteTraces:
     # --- packs ------------------------------------------------------------------------------
 
     async def journals(self) -> AsyncIterator[JournalTrace]:
-        """See the port. A journal is one row, so no journal is incomplete."""
         for number, pack, version, blob in self._scan("journals", "pack, v, blob"):
             yield JournalTrace(key=number, pack=pack, journal=read_journal(version, blob))
 
@@ -172,7 +171,7 @@ class SqliteTraces:
         return left is None
 
     def _scan(self, table: str, columns: str, key: str = "n") -> Iterator[tuple[Any, ...]]:
-        """Yield a table's rows with their numbers, in short reads of `ROWS_AT_ONCE` rows."""
+        """Yield a table's rows with their keys, in short reads of `ROWS_AT_ONCE` rows."""
         behind = -1
         while True:
             rows = self._store.rows(
@@ -187,5 +186,4 @@ class SqliteTraces:
 
 
 def _read(claims: Sequence[ClaimTrace]) -> list[tuple[Any, ...]]:
-    """Return claims with the values they had when read."""
     return [(claim.key, claim.pack, claim.at_ms) for claim in claims]

@@ -1,8 +1,6 @@
-"""Hosts: slots, blocks, robots.txt, cookies.
+"""Hosts: times of the next requests, blocks, robots.txt files and cookies.
 
-A reservation reads and writes a host in one transaction and applies `politeness/host_schedule.py`
-to it. Bodies of robots.txt are cached by fetch time, because each pack reads them and they change
-once a day.
+A reservation of request times is one transaction. It applies `politeness/host_schedule.py`.
 """
 
 from __future__ import annotations
@@ -28,14 +26,14 @@ if TYPE_CHECKING:
 HOST_KEPT_S = 30 * 86_400
 COOKIES_KEPT_S = 8 * 86_400  # a crawl lasts seven days at most
 ROBOTS_BYTES_MAX = 512 * 1024
-# Cache limits of a process: hosts with a robots.txt, and their bytes in total.
+# Cache of robots.txt in a process: each pack reads it, and it changes once a day.
 ROBOTS_KEPT_MAX = 4_096
 ROBOTS_BYTES_KEPT_MAX = 32 * 1024 * 1024
 COLUMNS = "tat, line, blocked_until, strikes, struck_at, failures, failed_at"
 
 
 class SqliteHosts:
-    """Hosts: slots, blocks, robots.txt, cookies."""
+    """The hosts port."""
 
     def __init__(self, store: SqliteStore) -> None:
         self._store = store

@@ -1,15 +1,8 @@
-"""Queues in the `messages` table: messages are sent, taken for a while, deleted, or dead-lettered.
+"""Queues in the `messages` table, with the rules of SQS.
 
-- A taken message is hidden until its hold ends. Each further take increases its count. A handle
-  belongs to one take, and has no effect once another reader has taken the message.
-- A message taken as often as its queue allows moves to the dead-letter queue, and keeps the name of
-  its queue.
-- Groups take turns, so a crawl with many messages does not delay others. Within a group, the
-  message due for longest comes first.
-- Processes that share a queue hold equal numbers of its messages, as far as there are enough. A
-  process with its full share leaves the rest to the others, which look within `LEFT_MS`. Any
-  process takes a message left for longer.
-- No message is deleted for its age: a machine that is switched off for a month loses no URL.
+A taken message is hidden for a time, and each take increases its count. After too many takes it
+moves to the dead-letter queue. Groups of messages (one per crawl) take turns, so that a large crawl
+does not delay others. A message never expires: a machine that is off for a month loses no URL.
 """
 
 from __future__ import annotations
@@ -42,7 +35,7 @@ class QueueName(StrEnum):
     FAILED_EVENTS = "failed-events"
 
 
-# Dead-letter queues. Queues without one have no limit on takes.
+# Dead-letter queues. Messages of other queues can be taken without a limit.
 DEAD = {
     QueueName.CRAWL: QueueName.DEAD_LETTERS,
     QueueName.EXPRESS: QueueName.DEAD_LETTERS,
@@ -53,35 +46,28 @@ DEAD = {
 }
 
 
-# Longer than any delay or hold.
+# Longer than any delay, and than any time for which a taken message is hidden.
 AHEAD_MS_MAX = 3_600_000
-# Longer than an idle process waits between two looks.
+# A process takes a message beyond its share after this time. Idle processes look more often.
 LEFT_MS = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sharing:
-    """How processes share a queue: their number, this one included, and the most that one may hold.
+    """How processes share a queue, so that each holds an equal number of messages."""
 
-    The processes are counted only if there are messages to share.
-    """
-
-    processes: Callable[[], int]
-    held_max: int
+    processes: Callable[[], int]  # with this one. Called only if there are messages
+    held_max: int  # by one process
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outgoing:
-    """A message to send. Only dead letters have `source` and `reason`.
-
-    `held`: the sending process already works on it, and the message becomes due if that process
-    dies.
-    """
+    """A message to send. Only dead letters have `source` (a queue) and `reason`."""
 
     body: str
     group: str = ""
     delay_s: float = 0
-    held: bool = False
+    held: bool = False  # this process already works on it. It becomes due if the process dies
     reason: str | None = None
     source: str | None = None
     since_ms: int | None = None
@@ -89,7 +75,7 @@ class Outgoing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TakenMessage:
-    """A message as taken, for the `receives`-th time."""
+    """A message taken for the `receives`-th time. `handle` is valid until the next take."""
 
     id: str
     handle: str
@@ -105,10 +91,9 @@ class TakenMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueDepth:
-    """Numbers of messages that are available, held by a reader, and not yet due.
+    """Numbers of messages that are available (`waiting`), taken (`held`), and not yet due.
 
-    `copies` are messages of packs that a process works on without having received them. They become
-    due if the process dies.
+    `copies` are messages that their sender already processes. They become due if that process dies.
     """
 
     waiting: int = 0
@@ -121,13 +106,13 @@ class SqliteMessages:
     """All queues of a store."""
 
     def __init__(self, store: SqliteStore, *, clock: Clock, receive_max: int | None = None) -> None:
-        """`receive_max` is how often a message may be taken."""
+        """`receive_max` is the maximum number of takes of a message."""
         self._store = store
         self._clock = clock
         self._receive_max = receive_max
-        # This process, recorded with messages it takes and sends, so others can detect its death.
+        # Id of this process, stored with its messages, so that others can return them if it dies.
         self.holder: str | None = None
-        # The group of each queue that had the last turn.
+        # The last group of each queue from which a message was taken.
         self._last: dict[QueueName, str] = {}
 
     def send(self, queue: QueueName, outgoing: Iterable[Outgoing]) -> None:
@@ -158,7 +143,7 @@ class SqliteMessages:
             )
 
     def bring_near(self) -> None:
-        """Make messages due that are more than `AHEAD_MS_MAX` ahead. The clock was set back."""
+        """Make messages due that are over `AHEAD_MS_MAX` ahead, because the clock was set back."""
         now_ms = self._clock.now_ms()
         with self._store.writing() as db:
             far_ms = now_ms + AHEAD_MS_MAX
@@ -187,11 +172,9 @@ class SqliteMessages:
         return tuple(_message(self._store.id, row) for row in taken)
 
     def _share(self, queue: QueueName, now_ms: int, sharing: Sharing) -> int:
-        """Return how many more messages this process may hold: an equal part of all available ones.
-
-        The share is read before messages are taken, so a call that takes none needs no write lock.
-        Two processes that look at once each take the share that is fair without the other.
-        """
+        """Return the number of messages that this process may still take."""
+        # Read before the take's transaction, so that a call without a share needs no write lock. If
+        # two processes read at once, each takes the share that is fair without the other.
         processes = sharing.processes()
         enough = processes * sharing.held_max
         waiting = self._due_up_to(queue, now_ms, enough)
@@ -220,7 +203,6 @@ class SqliteMessages:
         return counted
 
     def _dead_letter_exhausted(self, db: sqlite3.Connection, queue: QueueName, now_ms: int) -> None:
-        """Dead-letter messages that were taken too often and are no longer held."""
         dead = DEAD.get(queue)
         if dead is None or self._receive_max is None:
             return
@@ -253,34 +235,28 @@ class SqliteMessages:
         return [number for number, _ in turns[:count_max]]
 
     def delete(self, handles: Iterable[str]) -> None:
-        """Delete messages, each by the handle of its last take."""
+        """Delete messages. A message that was taken again since then stays."""
         taken = [_parse_handle(handle) for handle in handles]
         if taken:
             with self._store.writing() as db:
                 db.executemany("DELETE FROM messages WHERE n = ? AND takes = ?", taken)
 
     def show(self, handles: Iterable[str], after_s: float = 0) -> None:
-        """Make messages due after `after_s` seconds, whatever their holds.
-
-        Lapsed handles have no effect.
-        """
+        """Make messages visible after `after_s` seconds, unless they were taken again."""
         due_ms = self._clock.now_ms() + round(after_s * 1000)
         taken = [(due_ms, *_parse_handle(handle)) for handle in handles]
-        if taken:  # usually none failed, and the write lock is not needed
+        if taken:  # usually empty, and then no write lock is needed
             with self._store.writing() as db:
                 db.executemany(
                     "UPDATE messages SET due = ?, holder = NULL WHERE n = ? AND takes = ?", taken
                 )
 
     def take_back(self, holder: str) -> int:
-        """Make the messages of an ended process due now. Return their number.
-
-        A message that the process received counts as taken, because it may have caused the death.
-        That alone does not dead-letter it. A message that the process sent and already worked on
-        counts as not received.
-        """
+        """Make all messages of a dead process due. Return their number."""
         now_ms = self._clock.now_ms()
         with self._store.writing() as db:
+            # A received message may have caused the death, so the take counts. All deaths together
+            # count as one take, so they alone do not make it a dead letter.
             return db.execute(
                 "UPDATE messages SET due = ?, deaths = deaths + (takes > 0), holder = NULL"
                 " WHERE holder = ? AND due > ?",
@@ -303,7 +279,7 @@ class SqliteMessages:
         )
 
     def retries_of(self, group: str, most: int) -> list[tuple[str, int]]:
-        """Return bodies and due times (ms) of messages with retries that are not yet due."""
+        """Return bodies and due times (ms) of messages that will retry URLs later."""
         rows = self._store.rows(
             "SELECT body, due FROM messages WHERE queue IN (?, ?) AND grp = ? AND due > ?"
             " AND holder IS NULL AND body LIKE '%\"failed\":%' ORDER BY due LIMIT ?",
@@ -312,10 +288,7 @@ class SqliteMessages:
         return [(str(body), int(at_ms)) for body, at_ms in rows]
 
     def in_work_of(self, group: str | None = None, most: int = -1) -> list[tuple[str, int]]:
-        """Return bodies and start times (ms) of messages that processes hold.
-
-        By default these are the messages of all groups, without a limit.
-        """
+        """Return bodies and start times (ms) of messages that processes hold, by group or all."""
         chosen, groups = ("", ()) if group is None else (" AND grp = ?", (group,))
         rows = self._store.rows(
             "SELECT body, coalesce(first_taken_at, sent_at) AS since FROM messages"  # noqa: S608
@@ -326,10 +299,7 @@ class SqliteMessages:
         return [(str(body), int(at_ms)) for body, at_ms in rows]
 
     def next_due_ms(self, queue: QueueName) -> int | None:
-        """Return when a queue's next message can be taken, perhaps in the past.
-
-        None if it is empty.
-        """
+        """Return when the next message can be taken, or None if the queue is empty."""
         with self._store.reading() as db:
             firsts = [
                 db.execute(
@@ -399,7 +369,7 @@ def _parse_handle(handle: str) -> tuple[int, int]:
 
 
 def _without_surrogates(text: str) -> str:
-    """Replace lone surrogates. Text from the web can contain them, UTF-8 cannot."""
+    # Text from the web can contain lone surrogates, but UTF-8 cannot.
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class MetricSum:
-    """A metric's number of values and their sum."""
+    """The number of a metric's values, and their sum."""
 
     number: int = 0
     total: float = 0
 
 
 class SqliteMetrics:
-    """Metrics of a service."""
+    """The metrics port of one service."""
 
     def __init__(self, store: SqliteStore, service: Service) -> None:
         self._store = store
@@ -34,14 +34,13 @@ class SqliteMetrics:
         self._add(metric, value)
 
     def observe(self, metric: Metric, value: float) -> None:
-        """See the port. The number of values and their sum are kept."""
         self._add(metric, value)
 
     def fail(self, reason: Reason, number: int) -> None:
         self._add(field_of(reason), number)
 
     def flush(self) -> None:
-        """Add the counts since the last flush to the store."""
+        """Add the values since the last flush to the store."""
         if not self._sums:
             return
         rows = [

@@ -1,6 +1,7 @@
-"""Journals, ledgers, strikes and parked packs, and commits with counters.
+"""State of packs (queue messages with up to 25 URLs): redo logs, commit records and failures.
 
-A commit is one transaction: the ledger, the counts of a shard, and the settled reservations.
+A commit is one transaction: the commit record (ledger), the crawl's counts, and the amounts of its
+limits.
 """
 
 from __future__ import annotations
@@ -36,13 +37,13 @@ if TYPE_CHECKING:
     from orbweaver.adapters.sqlite.store import SqliteStore
     from orbweaver.model.ports import Clock
 
-# Longer than the retention of any crawl that could be resumed.
+# Packs of paused crawls. Longer than any crawl that could be resumed is stored.
 PARKED_KEPT_S = 365 * 86_400
 LEDGER_COLUMNS = (FIELD, "children", "surplus", "sent")
 
 
 class SqlitePacks:
-    """Journals, ledgers, and commits with counters."""
+    """The packs port."""
 
     def __init__(
         self,
@@ -183,7 +184,7 @@ class SqlitePacks:
 
 
 def _recall(db: sqlite3.Connection, pack_id: str) -> Recalled | None:
-    """Read what is stored about a pack. `newer` names an item of a newer version."""
+    """Read everything stored about a pack. `newer` names an item of a newer version."""
     recalled: Recalled | None = None
     row = db.execute("SELECT strikes FROM strikes WHERE pack = ?", (pack_id,)).fetchone()
     if row is not None:

@@ -1,7 +1,7 @@
-"""Page records by day and shard, in key order. Rows are appended and found by an index.
+"""Page records, sorted by day, shard and key.
 
-A record is JSON, compressed if that is shorter. Its key follows from the record, so storing it
-again changes nothing. A record past its retention is not read, even before it is deleted.
+A key follows from its record, so storing a record twice changes nothing. Records past their
+retention are not returned.
 """
 
 from __future__ import annotations
@@ -20,15 +20,14 @@ if TYPE_CHECKING:
     from orbweaver.model.ports import Clock
     from orbweaver.model.target import Prior
 
-# All sort keys are between these two.
+# All keys are between these two.
 FIRST, LAST = " ", "\U0010ffff"
 ROWS_AT_ONCE = 256
-# Records searched for the newest of one crawl.
-NEWEST_MAX = 2_000
+NEWEST_MAX = 2_000  # records searched by `newest`
 
 
 class SqlitePages:
-    """Page records."""
+    """The pages port."""
 
     def __init__(self, store: SqliteStore, *, clock: Clock, retention_s: int, shards: int) -> None:
         self._store = store
@@ -69,7 +68,7 @@ class SqlitePages:
                 if row is not None:
                     try:
                         records[url] = from_fields(fields_in(row[0]))
-                    except NewerVersion:  # treated as absent: the URL is requested in full
+                    except NewerVersion:  # as without a record, the URL is requested in full
                         records.pop(url, None)
         return records
 
@@ -96,13 +95,13 @@ class SqlitePages:
             behind = rows[-1][0]
 
     def stored_after(self, behind: int, crawl: str) -> Iterator[tuple[int, PageRecord]]:
-        """Yield a crawl's records with their numbers, in stored order, after number `behind`."""
+        """Yield a crawl's records with their row numbers, in stored order."""
         while True:
             rows = self._store.rows(
                 "SELECT n, k, fields FROM pages WHERE n > ? ORDER BY n LIMIT ?",
                 (behind, ROWS_AT_ONCE),
             )
-            for behind, key, packed in rows:  # noqa: PLR1704 - the next ones come behind it
+            for behind, key, packed in rows:  # noqa: PLR1704 - the next read starts there
                 if key.startswith(f"{crawl}#"):
                     with readable():
                         yield behind, from_fields(fields_in(packed))
@@ -154,7 +153,6 @@ def _packed(record: PageRecord) -> bytes | str:
 
 
 def fields_in(packed: bytes | str) -> dict[str, Any]:
-    """Decode the fields of a stored record."""
     text = zlib.decompress(packed) if isinstance(packed, bytes) else packed
     fields: dict[str, Any] = json.loads(text)
     return fields

@@ -1,7 +1,7 @@
-"""The processes that work on a store: which are alive, and which have ended.
+"""Processes that work on a store: which are alive, and which have died.
 
-Each process locks a file of its own, and the kernel releases the lock however the process ends. So
-process ids cannot be confused, and no timeout declares a sleeping process dead.
+Each process locks a file of its own, and the kernel releases the lock when the process ends. So
+reused process ids do no harm, and no timeout declares a sleeping process dead.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ FOLDER = "processes"
 
 
 class StoreProcesses:
-    """The processes of a store. `own` is this process's id if it takes part."""
+    """The processes of a store. `own` is the id of this process while it is registered."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder / FOLDER
@@ -34,7 +34,7 @@ class StoreProcesses:
         number = os.open(begun, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(number, fcntl.LOCK_EX)
-            begun.rename(path)  # a file with this name has always been locked
+            begun.rename(path)  # so that the file is locked as soon as others see it
             self.own = own
             yield own
         finally:
@@ -43,7 +43,7 @@ class StoreProcesses:
             os.close(number)
 
     def ended(self) -> Iterator[str]:
-        """Yield ids of processes that died, each to one caller, and forget them."""
+        """Yield the id of each process that died, to one caller only."""
         for path in self._files():
             with _opened(path) as number:
                 if number is not None and _try_lock(number):

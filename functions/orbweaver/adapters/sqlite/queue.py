@@ -1,4 +1,4 @@
-"""Sending to queues: packs and seeds, export orders, deliveries, events."""
+"""Send messages to queues: packs (batches of URLs), seeds, export orders, deliveries, events."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 DELAY_S_MAX = 900
 REASON_CHARS_MAX = 256
-# As on SQS, a reason cannot contain characters outside XML 1.0 or lone surrogates.
+# Replaced in a reason as on SQS: characters outside XML 1.0, and lone surrogates.
 _CONTROLS = {code: "\ufffd" for code in range(32) if chr(code) not in "\t\n\r"}
 _UNSOUND = {**_CONTROLS, 0xFFFE: "\ufffd", 0xFFFF: "\ufffd"}
 
 
 class SqliteQueue:
-    """The pack queue, its express lane and the dead-letter queue."""
+    """The crawl queue, its express queue and its dead-letter queue."""
 
     def __init__(self, messages: SqliteMessages) -> None:
         self._messages = messages
@@ -60,7 +60,7 @@ class SqliteQueue:
         self._messages.send(_lane(express=express), some)
 
     async def retry_soon(self, receipts: Sequence[Receipt], delay_s: int) -> None:
-        """Do nothing: a store returns failed messages within seconds and has no receipts."""
+        """Do nothing: a store returns failed messages within seconds."""
 
     async def bury(
         self, body: str, reason: str, source: MessageSource = MessageSource.PACKS
@@ -69,7 +69,7 @@ class SqliteQueue:
 
 
 class SqliteOrders:
-    """The export queue."""
+    """The queue of exports to make."""
 
     def __init__(self, messages: SqliteMessages) -> None:
         self._messages = messages
@@ -96,7 +96,7 @@ class SqliteDeliveries:
 
 
 class SqliteEvents:
-    """Events as messages in the format of AWS's event bus, which a runner receives."""
+    """The events port. Events are messages in the format of AWS's event bus."""
 
     def __init__(self, messages: SqliteMessages, *, stack: str) -> None:
         self._messages = messages
@@ -106,7 +106,7 @@ class SqliteEvents:
         self._put(COMPLETED, completed_detail(crawl, total))
 
     async def exported(self, manifest: Manifest, key: str) -> None:
-        from orbweaver.exporting.manifest import exported_detail  # workers publish no exports
+        from orbweaver.exporting.manifest import exported_detail  # not needed by workers
 
         self._put(EXPORTED, exported_detail(manifest, key, ""))
 

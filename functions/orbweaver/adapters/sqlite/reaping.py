@@ -1,10 +1,7 @@
-"""Deletion of expired rows, a few at a time.
+"""Delete expired rows, a few at a time.
 
-- Each call reads the next rows of a table and deletes expired ones. So no index of times must be
-  written with every row, and no call takes long.
-- A pack's ledger, journal and other items stay while a message may be a copy of the message they
-  answer. They can go when all waiting, held or dead messages were sent after they were written.
-  Queues keep messages without a time limit (messages.py), so the rows' age alone is not enough.
+Each call checks the next rows of each table, so no index of expiry times is needed and no call
+takes long.
 """
 
 from __future__ import annotations
@@ -17,7 +14,7 @@ if TYPE_CHECKING:
     from orbweaver.model.ports import Clock
 
 ROWS_AT_ONCE = 1_000
-# Tables and the keys that order their rows.
+# Tables and their primary keys.
 TABLES = {
     "claims": ("n",),
     "pages": ("n",),
@@ -53,7 +50,7 @@ class SqliteReaper:
         self._behind: dict[str, tuple[object, ...]] = {}
 
     async def reap(self, rows_max: int = ROWS_AT_ONCE) -> int:
-        """Check `rows_max` rows of each table. Return how many were deleted."""
+        """Check `rows_max` rows of each table. Return the number of deleted rows."""
         now_s = self._clock.now_ms() // 1000
         return sum(self._look(table, now_s, rows_max) for table in TABLES)
 
@@ -71,15 +68,16 @@ class SqliteReaper:
         if not expired:
             return 0
         with self._store.writing() as db:
+            # Queues keep messages without a limit. A pack's rows must stay while a repeated message
+            # of the pack may exist: until all stored messages are newer than the rows.
             if table in OF_PACKS:
                 now_s = min(now_s, self._oldest_s(db, now_s) + self._ledgers_kept_s - 1)
             return db.executemany(
-                # A row rewritten since the read has another expiry.
+                # `expires` is checked again, because the row may have been rewritten.
                 f"DELETE FROM {table} WHERE expires <= ? AND ({names}) = ({marks})",  # noqa: S608
                 [(now_s, *row[1:]) for row in expired],
             ).rowcount
 
     def _oldest_s(self, db: sqlite3.Connection, now_s: int) -> int:
-        """Return when the oldest message was sent."""
         (oldest_ms,) = db.execute("SELECT min(sent_at) FROM messages").fetchone()
         return now_s if oldest_ms is None else int(oldest_ms) // 1000

@@ -1,8 +1,6 @@
-"""Receiving from a queue: messages for an actor, acknowledged one by one.
+"""Receive messages from a queue, and acknowledge them one by one.
 
-A reader takes messages for `hold_s` seconds, deletes those that succeed and makes failed ones
-visible. Lambda does the same with a batch and its partial response. If the reader dies, its
-messages become visible when the hold ends.
+If the reader dies, its messages become visible again when their `hold_s` ends.
 """
 
 from __future__ import annotations
@@ -22,8 +20,7 @@ if TYPE_CHECKING:
     from orbweaver.model.ports import Clock
     from orbweaver.worker.pack import Delivery
 
-# Seconds between two looks of a waiting reader.
-LOOK_S = 0.1
+LOOK_S = 0.1  # between two reads while waiting
 
 
 class SqliteInbox:
@@ -37,10 +34,7 @@ class SqliteInbox:
     async def receive(
         self, count_max: int, hold_s: float, wait_s: float = 0, sharing: Sharing | None = None
     ) -> tuple[TakenMessage, ...]:
-        """Take messages and hide them for `hold_s` seconds. Wait up to `wait_s` for the first.
-
-        With `sharing`, messages that belong to other processes' shares are left.
-        """
+        """Take messages and hide them for `hold_s` seconds. Wait up to `wait_s` for the first."""
         until_ms = self._clock.now_ms() + round(wait_s * 1000)
         while True:
             taken = self._messages.take(self.queue, count_max, hold_s, sharing)
@@ -54,13 +48,12 @@ class SqliteInbox:
         self._messages.delete(message.handle for message in taken)
 
     async def show(self, taken: Sequence[TakenMessage], after_s: float = 0) -> None:
-        """Make messages visible after `after_s` seconds."""
         self._messages.show((message.handle for message in taken), after_s)
 
     async def settle(
         self, taken: Sequence[TakenMessage], failed: Collection[str], after_s: float = 0
     ) -> None:
-        """Apply a partial batch response: the messages named in `failed` become visible again."""
+        """Acknowledge messages, except those with an id in `failed`, which become visible again."""
         await self.delete([message for message in taken if message.id not in failed])
         await self.show([message for message in taken if message.id in failed], after_s)
 
@@ -68,10 +61,6 @@ class SqliteInbox:
         return self._messages.depth(self.queue)
 
     def next_due_ms(self) -> int | None:
-        """Return when the next message can be taken, perhaps in the past.
-
-        None if the queue is empty.
-        """
         return self._messages.next_due_ms(self.queue)
 
 

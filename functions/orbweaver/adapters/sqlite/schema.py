@@ -1,46 +1,42 @@
-"""Table definitions of the embedded store, in the version that this release reads and writes.
+"""Table definitions of the embedded store.
 
-- Values used in conditions and sort orders have columns. Other values are JSON or blobs in the
-  formats of their rooms (journals, crawls, page records), each with its own version.
-- A table with wide rows has a rowid and an index of its narrow key, so rows are appended. A random
-  key in the row itself would touch a page of the file per row. A table with narrow rows is ordered
-  by its key.
-- `expires` is in epoch seconds. Expired rows are deleted later (reaping.py).
-
-Source: sqlite.org/withoutrowid.html, sqlite.org/queryplanner.html.
+Values in conditions and sort orders have columns. Other values are JSON or blobs with versions of
+their own. Tables with wide rows have a rowid, so that rows are appended and a random key touches
+only an index. Sources: sqlite.org/withoutrowid.html, sqlite.org/queryplanner.html.
 """
 
 from __future__ import annotations
 
-# Version of the whole layout. It changes when an earlier release would misread the data.
+# It changes if an earlier release would misread the data.
 VERSION = 1
-# "OrbW": marks a file as an Orbweaver store.
+# "OrbW": marks the file as an Orbweaver store.
 APPLICATION_ID = 0x4F726257
 
-# Additions since the first release of this version, made when an older store is opened.
+# Added since the first release of this version. They are created when an older store is opened.
 PAUSED = "ALTER TABLE schedules ADD COLUMN paused INTEGER NOT NULL DEFAULT 0"
 BACKLOG = (
     """CREATE TABLE IF NOT EXISTS backlog (
         crawl TEXT NOT NULL, host TEXT NOT NULL, place TEXT NOT NULL, body BLOB NOT NULL,
         due INTEGER NOT NULL, expires INTEGER NOT NULL,
         PRIMARY KEY (crawl, host, place))""",
-    # The place in flight and its name; `edits` counts changes.
+    # The pack in flight of each host (`out`), and its starter (`name`). `edits` counts changes.
     """CREATE TABLE IF NOT EXISTS lines (
         crawl TEXT NOT NULL, host TEXT NOT NULL, out TEXT NOT NULL, name TEXT NOT NULL,
         edits INTEGER NOT NULL, expires INTEGER NOT NULL, PRIMARY KEY (crawl, host))
         WITHOUT ROWID""",
 )
-# When waiting packs were last sent, if several are in flight at a time.
+# Last time that a waiting pack was sent, if a host may have several packs in flight.
 SENDINGS = """CREATE TABLE IF NOT EXISTS sendings (
         crawl TEXT NOT NULL, host TEXT NOT NULL, place TEXT NOT NULL, at INTEGER NOT NULL,
         expires INTEGER NOT NULL, PRIMARY KEY (crawl, host, place)) WITHOUT ROWID"""
+# Counts of a crawl's URLs by kind (a group of similar URLs).
 KINDS = """CREATE TABLE IF NOT EXISTS kinds (
         crawl TEXT NOT NULL, k TEXT NOT NULL, n INTEGER NOT NULL, expires INTEGER,
         PRIMARY KEY (crawl, k)) WITHOUT ROWID"""
 TABLES = (
-    # The store's id, which prefixes the ids of its messages.
+    # The store's id, which begins the ids of its messages.
     "CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
-    # `k` is a short hash of name and URL. It finds one or two claims, which the URL distinguishes.
+    # `k` is a short hash of name and URL, which few claims share.
     """CREATE TABLE claims (
         n INTEGER PRIMARY KEY, k INTEGER NOT NULL, url TEXT NOT NULL, name TEXT NOT NULL,
         crawl TEXT NOT NULL, pack TEXT NOT NULL, depth INTEGER NOT NULL, at INTEGER NOT NULL,
@@ -97,9 +93,8 @@ TABLES = (
     """CREATE TABLE cookies (
         crawl TEXT NOT NULL, site TEXT NOT NULL, jar TEXT NOT NULL, expires INTEGER NOT NULL,
         PRIMARY KEY (crawl, site))""",
-    # `due` is when a message can be taken; `takes` distinguishes its takes. `holder` is the process
-    # that took it last, or that sent it and already works on it. `deaths` counts processes that
-    # died holding it.
+    # `due` is when a message can be taken, and `takes` counts its takes. `holder` is the process
+    # that took it last, or that sent it and already works on it. `deaths` counts dead holders.
     """CREATE TABLE messages (
         n INTEGER PRIMARY KEY AUTOINCREMENT, queue TEXT NOT NULL, grp TEXT NOT NULL,
         due INTEGER NOT NULL, body TEXT NOT NULL, sent_at INTEGER NOT NULL,

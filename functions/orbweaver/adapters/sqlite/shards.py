@@ -1,4 +1,4 @@
-"""Counter shards of crawls: counts as JSON, with the number of commits as version."""
+"""Counters of crawls, in shards: counts as JSON, with the number of commits as version."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ COLUMNS = "commits, closed, counts"
 
 
 def read_shard(db: sqlite3.Connection, crawl_id: str, number: int) -> CounterShard:
-    """Read a shard. An absent shard has no counts."""
     row = db.execute(
         f"SELECT {COLUMNS} FROM shards WHERE crawl = ? AND number = ?",  # noqa: S608 - constant
         (crawl_id, number),
@@ -34,7 +33,7 @@ def add_counts(
     counts: Counts,
     kept_s: int,
 ) -> None:
-    """Add counts to a shard read in this transaction, as one more commit."""
+    """Add counts to a shard that was read in this transaction."""
     write_shard(db, crawl, number, _sum(shard, counts), kept_s, commits=shard.commits + 1)
 
 
@@ -46,7 +45,7 @@ def close_shard(
     rest: Counts,
     kept_s: int,
 ) -> None:
-    """Close a shard that this transaction has read, after adding the last counts to it."""
+    """Close a shard that was read in this transaction, after adding the last counts."""
     total, commits = _sum(shard, rest), shard.commits
     write_shard(db, crawl, number, total, kept_s, commits=commits, closed=True)
 

@@ -1,25 +1,8 @@
-"""The file of the embedded store: opening, creating, short transactions.
+"""The SQLite file of the embedded store: opening, creating, transactions, errors.
 
-- A connection belongs to one process and one event loop. Its operations take tens of microseconds
-  and run in the loop, because a thread would cost more than it saves
-  (docs/adr/0020-embedded-store.md).
-- A write transaction holds the write lock from its start (`BEGIN IMMEDIATE`), so its reads are
-  current when it writes. No transaction stays open across an `await`.
-- A commit survives a killed process. A power failure may lose the last commits, but only whole ones
-  (`synchronous=NORMAL`; `durable` sets `FULL`).
-- The write-ahead log is copied into the file after `CHECKPOINT_PAGES`. A page written several times
-  between two checkpoints is copied once.
-- The file and its companions are readable by this user only, whatever the folder's mode and the
-  umask: they contain cookies and secrets. Opening a store of an earlier release tightens its files'
-  modes.
-- A store has no triggers or views. One that has some was changed by another program.
-- Errors are classified by SQLite's codes, never by text, and name a remedy.
-- A store that this user cannot write can be read. While a process writes it, SQLite reads through
-  that process's companion files. Otherwise SQLite treats the file as immutable, and every read
-  verifies that it did not change.
-
-Source: sqlite.org/wal.html (section 5, "Read-Only Databases"),
-sqlite.org/pragma.html#pragma_synchronous, sqlite.org/rescode.html.
+Operations take tens of microseconds and run in the event loop, because a thread would cost more
+(docs/adr/0020-embedded-store.md). No transaction stays open across an `await`. Sources:
+sqlite.org/wal.html, sqlite.org/pragma.html#pragma_synchronous, sqlite.org/rescode.html.
 """
 
 from __future__ import annotations
@@ -49,6 +32,7 @@ from orbweaver.model.version import NEWER
 BUSY_S = 30.0
 PAGE_BYTES = 4096
 CACHE_KB = 64 * 1024
+# The write-ahead log is copied after this size. A page with several writes is copied once.
 CHECKPOINT_PAGES = 32_768
 STATEMENTS_KEPT = 256
 OPEN_PAUSE_S = 0.02
@@ -57,7 +41,7 @@ SQLITE_MIN = (3, 24, 0)
 
 
 class StoreBusy(StoreError, Transient):
-    """May work later: another process holds the lock, or the disk is full."""
+    """Another process holds the lock, or the disk is full. May work later."""
 
 
 class StoreUnusable(StoreError, Permanent):
@@ -65,15 +49,15 @@ class StoreUnusable(StoreError, Permanent):
 
 
 class SqliteStore:
-    """One SQLite file, as opened by this process."""
+    """One SQLite file, opened by this process for one event loop."""
 
     def __init__(self, connection: sqlite3.Connection, path: Path, *, writes: bool = True) -> None:
-        """`connection` is open. Use `open` to make a store."""
         self._db = connection
         self.path = path
         self.id = ""
         self.writes = writes
-        # State of a file that is treated as immutable.
+        # Modification time and size of a file that is opened as immutable: this user cannot write
+        # it, and it is not open elsewhere.
         self._frozen: tuple[int, int] | None = None
 
     @classmethod
@@ -82,9 +66,8 @@ class SqliteStore:
     ) -> Self:
         """Open a store, or create it if the file is missing. Raises PortError with a remedy.
 
-        With `durable`, a commit also survives a power failure. `busy_s` is how long a write waits
-        for writes of other processes. Without `writes`, the file may be one that this user cannot
-        write.
+        `durable`: a commit also survives a power failure. `busy_s`: how long a write waits for
+        other processes. `writes=False` also opens a file that this user cannot write.
         """
         if sqlite3.sqlite_version_info < SQLITE_MIN:
             raise StoreUnusable(f"SQLite {sqlite3.sqlite_version} is too old: use 3.24 or newer")
@@ -138,17 +121,16 @@ class SqliteStore:
         return store
 
     def close(self) -> None:
-        """Close the file. The last process to close it copies the write-ahead log into it."""
         self._db.close()
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
-        """Run the block as one transaction, all or nothing. The block must not await."""
+        """Run the block as one transaction. The block must not await."""
         if not self.writes:
             raise StoreUnusable(_unwritable(self.path))
         db = self._db
         try:
-            db.execute("BEGIN IMMEDIATE")
+            db.execute("BEGIN IMMEDIATE")  # takes the write lock, so that reads stay valid
             try:
                 yield db
                 db.execute("COMMIT")
@@ -174,12 +156,10 @@ class SqliteStore:
             raise StoreBusy(f"{self.path}: it was written while it was read: repeat the command")
 
     def rows(self, statement: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        """Return all rows of one statement."""
         with self.reading() as db:
             return db.execute(statement, parameters).fetchall()
 
     def row(self, statement: str, parameters: Sequence[Any] = ()) -> tuple[Any, ...] | None:
-        """Return the first row of one statement."""
         with self.reading() as db, closing(db.execute(statement, parameters)) as cursor:
             found: tuple[Any, ...] | None = cursor.fetchone()
             return found
@@ -190,10 +170,11 @@ class SqliteStore:
         if not tables:
             db.execute(f"PRAGMA page_size = {PAGE_BYTES}")
         self._enable_wal(until_s)
+        # A commit survives a killed process. With NORMAL, a power failure may lose the last ones.
         db.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
         db.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
         db.execute(f"PRAGMA journal_size_limit = {CHECKPOINT_PAGES * PAGE_BYTES}")
-        # Overwrites deleted content in pages that are written anyway, so it costs no extra write.
+        # Overwrite deleted content in pages that are written anyway.
         db.execute("PRAGMA secure_delete = FAST")
         if not tables:
             self._make()
@@ -201,7 +182,6 @@ class SqliteStore:
         self._add()
 
     def _add(self) -> None:
-        """Add tables and columns that a store of an earlier release lacks."""
         lacks: list[str] = []
         if not self.rows("SELECT 1 FROM sqlite_master WHERE name = 'lines'"):
             lacks += BACKLOG
@@ -222,8 +202,7 @@ class SqliteStore:
         self._check()
 
     def _count_tables(self) -> int:
-        """Return the number of tables, 0 for a new file."""
-        # In this order, because another process may be writing both at this moment.
+        # In this order, because another process may be writing both now.
         (tables,) = self._db.execute("SELECT count(*) FROM sqlite_master").fetchone()
         (application,) = self._db.execute("PRAGMA application_id").fetchone()
         if application != APPLICATION_ID and tables:
@@ -231,7 +210,7 @@ class SqliteStore:
         return int(tables)
 
     def _enable_wal(self, until_s: float) -> None:
-        """Switch to a write-ahead log. If two processes start at once, they take turns."""
+        """Switch to a write-ahead log. Retry if another process does the same."""
         mode = None
         while mode is None:
             try:
@@ -257,6 +236,7 @@ class SqliteStore:
             db.execute(f"PRAGMA user_version = {VERSION}")
 
     def _check(self) -> None:
+        # A store has no triggers or views.
         foreign = "SELECT type, name FROM sqlite_master WHERE type IN ('trigger', 'view')"
         for kind, name in self._db.execute(foreign):
             raise StoreUnusable(
@@ -288,21 +268,19 @@ def _connected(path: Path, mode: str, busy_s: float) -> sqlite3.Connection:
 
 
 def _is_writable(path: Path) -> bool:
-    """Whether this user can write the file, its companions and its folder. True if none exists."""
+    """Whether this user can write the file, its companions and its folder, if they exist."""
     files = [path.with_name(f"{path.name}{end}") for end in ("", "-wal", "-shm")]
     there = [file for file in files if _has_access(file, os.F_OK)]
     return not there or all(_has_access(one, os.W_OK) for one in (path.parent, *there))
 
 
 def _keep_private(path: Path) -> None:
-    """Create the file if it is missing, and remove other users' permissions.
-
-    SQLite gives its log and index the mode of the file.
-    """
+    """Create the file if it is missing, and remove other users' permissions."""
+    # SQLite gives its log and index the mode of the file.
     with suppress(OSError):  # SQLite raises its own error later
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
     for file in (path.with_name(f"{path.name}{end}") for end in ("", "-wal", "-shm")):
-        # files of another user cannot be tightened
+        # only the owner can change the mode
         with suppress(FileNotFoundError, PermissionError):
             if (mode := file.stat().st_mode) & 0o077:
                 file.chmod(mode & 0o700)
@@ -329,10 +307,10 @@ def _size(path: Path, end: str) -> int:
     return beside.stat().st_size if beside.exists() else 0
 
 
-# SQLite's codes if companion files of the log are missing and it may not create them.
+# SQLite's errors if the files of the log are missing and cannot be created.
 _FILES_LACK = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
 
-# By primary error code: whether it can pass, and the remedy.
+# Port error and remedy by primary error code.
 _REMEDIES: dict[int, tuple[type[PortError], str]] = {
     sqlite3.SQLITE_BUSY: (
         StoreBusy,
@@ -362,7 +340,7 @@ _REMEDIES: dict[int, tuple[type[PortError], str]] = {
 
 
 def _raise(error: sqlite3.DatabaseError, path: Path) -> NoReturn:
-    """Raise the port error for an error of SQLite. An error that we caused is raised unchanged."""
+    """Raise the port error for an error of SQLite. Errors in our SQL are raised unchanged."""
     kind, remedy = _REMEDIES.get(error.sqlite_errorcode & 0xFF, (None, ""))
     if kind is None:
         raise error

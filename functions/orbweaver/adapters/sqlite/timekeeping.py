@@ -1,12 +1,8 @@
-"""The time of a store: all its processes share it, though an operator sets the clock.
+"""The time of a store, which its processes share even if the machine's clock is set.
 
-Rules
-- A store keeps how far its time is ahead of the time since the machine was started. Processes use
-  that until the machine is started again, so a jump of the clock changes no slot and no expiry.
-- When no crawl is unfinished and no other process works on the store, the store takes the time of
-  the clock. Times of slots, messages, claims and expiry move by the same difference.
-- After a start of the machine the difference is unknown. Slots and messages that are too far ahead
-  are taken anew (politeness/host_schedule.py, messages.py).
+The store records its time minus the time since boot, so that a jump of the clock changes no request
+time or expiry. When no crawl is unfinished and no other process works on the store, the store
+adopts the clock's time and moves all stored times by the difference.
 """
 
 from __future__ import annotations
@@ -26,9 +22,9 @@ if TYPE_CHECKING:
     from orbweaver.adapters.sqlite.store import SqliteStore
 
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
-# Retentions are days: a lesser jump leaves the times of expiry as they are.
+# A smaller jump does not move expiry times, because retentions are days.
 EXPIRY_MS_MIN = 86_400_000
-# Columns in milliseconds; 0 and NULL mean that there is no such time.
+# Columns in milliseconds. 0 and NULL mean that there is no time.
 TIMES = {
     "messages": ("due", "sent_at", "first_taken_at", "since_ms"),
     "backlog": ("due",),
@@ -42,7 +38,7 @@ UNFINISHED = "SELECT 1 FROM crawls WHERE state != ? AND id != ? AND NOT forgotte
 
 
 def boot_id() -> str:
-    """Return the id of this start of the machine; empty where the system has none."""
+    """Return the id of the machine's last boot, "" if the system has none."""
     try:
         return BOOT_ID.read_text().strip()
     except OSError:
@@ -52,7 +48,7 @@ def boot_id() -> str:
 def keep_time(
     store: SqliteStore, clock: SteadyClock, others: Callable[[], int], boot: str | None = None
 ) -> bool:
-    """Make a clock follow the store, or the store the clock; return True if the store's time moved.
+    """Adjust the clock to the store, or the store to the clock. Return True if stored times moved.
 
     `others` counts the other processes that work on the store.
     """
@@ -60,6 +56,8 @@ def keep_time(
     if not boot:
         return False
     ahead_ms = _kept(store, boot)
+    # After a boot the difference is unknown. Request times and messages that are too far ahead are
+    # then corrected (politeness/host_schedule.py, messages.py).
     if ahead_ms is None:
         if store.writes:
             with store.writing() as db:
@@ -94,7 +92,7 @@ def _move(db: sqlite3.Connection, by_ms: int, now_ms: int) -> None:
     for table, columns in TIMES.items():
         moved = ", ".join(f"{name} = {name} + ({name} > 0) * {by_ms:d}" for name in columns)
         db.execute(f"UPDATE {table} SET {moved}")  # noqa: S608 - our own names
-    # A schedule that was fired later than now would not be due again before that.
+    # A schedule whose last run is in the future would not run before that time.
     db.execute("UPDATE schedules SET fired_ms = min(fired_ms, ?)", (now_ms,))
     if abs(by_ms) >= EXPIRY_MS_MIN:
         for table in TABLES:

@@ -1,13 +1,13 @@
-"""HTTP over aiohttp: checked addresses, bounded answers, failures returned as values.
+"""HTTP client on aiohttp that checks addresses, limits sizes and returns failures as values.
 
 client          one request
-address_guard   checks of dialled addresses
+address_guard   checks of addresses before connecting
 reach           reachability check of a server
 pool            reuse of connections
 pooled_request  requests on pooled connections
 wire            limits on received bytes
-framing         repair of heads before parsing
-headers         request and answer headers
+framing         repair of response heads before parsing
+headers         request and response headers
 body            body reading and its limits
 large_bodies    limit on concurrent large bodies
 decompression   bounded decoding of content codings

@@ -1,21 +1,7 @@
-"""The address check: no socket is made for an address that `model.address_policy` refuses.
+"""Refuse connections to addresses that the crawl may not reach, such as private networks.
 
-aiohttp calls the resolver for names only, never for literal addresses. It always calls the socket
-factory, with the address to dial. Private addresses are allowed per request, while requests share
-DNS answers. So three places check:
-
-- The resolver refuses a host if *any* of its addresses is refused for all requests. A mixed answer
-  is an attack or a mistake, and the dialled address would be chance.
-- Of the resolved or literal addresses, each request dials those that its `Permit` allows. The
-  permit is a context variable; without one, only the public web is allowed. The socket factory
-  checks the address again.
-- A pooled connection is checked by its peer before another request uses it (`pooled_request`). That
-  request may belong to another crawl.
-
-For a name in this machine's hosts file, all allowed addresses are used: resolvers return one family
-only, and the server may listen on the other. At most `DIALLED_MAX` addresses are dialled, of both
-families. So a name with a hundred addresses does not cost a hundred connections. Proxies use all
-kinds of ports, which their operator chose: with `any_port`, only addresses are checked.
+The resolver checks all addresses of a name, the socket factory checks the address that it connects
+to, and a pooled connection is checked again before its next request (`pooled_request`).
 """
 
 from __future__ import annotations
@@ -39,14 +25,14 @@ if TYPE_CHECKING:
 
 
 _WEB = 443  # a port that is always allowed
-DIALLED_MAX = 4
+DIALLED_MAX = 4  # a name with a hundred addresses must not cost a hundred connections
 V4 = 4
 NAMES_FILE = Path("/etc/hosts")
 NAMES_CHARS_MAX = 1_000_000
 
 
 class AddressRefusedError(OSError):
-    """An address is not allowed. An OSError, because aiohttp's connector lets those pass."""
+    """An address is not allowed. An OSError, because aiohttp's connector passes those on."""
 
     def __init__(self, why: str) -> None:
         super().__init__(why)  # no errno, because no system call failed
@@ -55,14 +41,11 @@ class AddressRefusedError(OSError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Permit:
-    """The addresses that one request may dial.
-
-    `named` None allows all that any request may dial.
-    """
+    """The addresses that one request may connect to."""
 
     allowed: Allowed = PUBLIC_ONLY
-    named: Named | None = NONE_NAMED
-    any_port: bool = False
+    named: Named | None = NONE_NAMED  # None: every address that any request may connect to
+    any_port: bool = False  # for proxies: their operator chose the port
 
     def refusal(self, address: str, port: int) -> str | None:
         """Return why an address and port are refused, or None."""
@@ -70,11 +53,12 @@ class Permit:
 
 
 _DEFAULT = Permit()
+# Private addresses are allowed per request, but requests share DNS answers.
 _permit: ContextVar[Permit] = ContextVar("permit", default=_DEFAULT)
 
 
 class Permits:
-    """Makes the permits of a fetcher's requests."""
+    """Makes the permits of one fetcher's requests."""
 
     def __init__(self, allowed: Allowed, *, any_port: bool = False) -> None:
         self._any_port = any_port
@@ -83,13 +67,13 @@ class Permits:
         self._of = lru_cache(maxsize=64)(self._make)
 
     def of(self, origins: frozenset[str]) -> Permit:
-        """Return the permit of a request. `origins` are the seeds' origins of its crawl."""
+        """Return the permit of a request. `origins` are the origins of its crawl's seeds."""
         if self._any_port or not self._allowed.networks:
             return self.widest  # the same for all requests
         return self._of(origins)
 
     def grant(self, origins: frozenset[str]) -> Permit:
-        """Apply a request's permit to everything this task dials from now on."""
+        """Apply a request's permit to all later connections of the current task."""
         permit = self.of(origins)
         _permit.set(permit)
         return permit
@@ -100,7 +84,7 @@ class Permits:
 
 @cache
 def names_here() -> dict[str, tuple[Address, ...]]:
-    """Return the names in this machine's hosts file. Read once."""
+    """Return the names in this machine's hosts file. The file is read once."""
     try:
         with NAMES_FILE.open(encoding="utf-8", errors="replace") as file:
             return parse_names(file.read(NAMES_CHARS_MAX))
@@ -109,7 +93,7 @@ def names_here() -> dict[str, tuple[Address, ...]]:
 
 
 class GuardedResolver(AbstractResolver):
-    """A resolver that refuses hosts with a refused address, within `resolve_s` seconds."""
+    """A resolver that refuses a host if any address is refused, within `resolve_s` seconds."""
 
     def __init__(self, inner: AbstractResolver, widest: Permit, resolve_s: float) -> None:
         self._inner = inner
@@ -119,7 +103,7 @@ class GuardedResolver(AbstractResolver):
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
     ) -> list[ResolveResult]:
-        """Resolve a host. Raises AddressRefusedError if it is refused, else OSError on failure."""
+        """Resolve a host. Raises AddressRefusedError if it is refused, and OSError on failure."""
         own = self._hosts_file_entries(host, port, family)
         try:
             async with asyncio.timeout(self._resolve_s):
@@ -128,17 +112,18 @@ class GuardedResolver(AbstractResolver):
             raise OSError(None, f"no DNS answer within {self._resolve_s:g} s") from error
         except UnicodeError as error:  # a label is empty or longer than 63 bytes
             raise OSError(None, "not a name that DNS can hold") from error
+        # A mix of allowed and refused addresses is an attack or a mistake.
         for one in found:
             why = self._widest.refusal(one["host"], port)
             if why is not None:
                 raise AddressRefusedError(why)
+        # Resolvers return one family only, and the server may listen on the other.
         known = {one["host"] for one in found}
         return [*found, *(one for one in own if one["host"] not in known)]
 
     def _hosts_file_entries(
         self, host: str, port: int, family: socket.AddressFamily
     ) -> list[ResolveResult]:
-        """Return the allowed addresses of a host in this machine's hosts file."""
         book = names_here().get(host.lower(), ())
         families = [socket.AF_INET if one.version == V4 else socket.AF_INET6 for one in book]
         return [
@@ -159,23 +144,21 @@ class GuardedResolver(AbstractResolver):
 
 
 def dialled_of(found: Sequence[ResolveResult]) -> list[ResolveResult]:
-    """Choose the addresses that this task's request dials, at most `DIALLED_MAX`.
-
-    The order is kept, and both families are included if present. Raises AddressRefusedError if all
-    are refused.
-    """
+    """Choose up to `DIALLED_MAX` allowed addresses. Raises AddressRefusedError if none is left."""
     permit = _permit.get()
     whys = [permit.refusal(one["host"], one["port"]) for one in found]
     if found and None not in whys:
         raise AddressRefusedError(next(filter(None, whys)))
     found = [one for one, why in zip(found, whys, strict=True) if why is None]
     kept: list[ResolveResult] = []
+    # Both families are included, in the resolver's order.
     for is_v6 in (True, False):
         kept += [one for one in found if (":" in one["host"]) is is_v6][: DIALLED_MAX // 2]
     kept += [one for one in found if one not in kept][: DIALLED_MAX - len(kept)]
     return [one for one in found if one in kept]
 
 
+# aiohttp calls the resolver for names only, but the socket factory always.
 def guarded_socket(addr_info: AddrInfoType) -> socket.socket:
     """Make a socket for an address. Raises AddressRefusedError if it is refused."""
     family, kind, protocol, _, (host, port, *_) = addr_info
@@ -186,10 +169,10 @@ def guarded_socket(addr_info: AddrInfoType) -> socket.socket:
 
 
 def check_peer(transport: asyncio.BaseTransport | None, permit: Permit) -> None:
-    """Check the peer of an open connection. Raises AddressRefusedError if it is refused."""
+    """Raise AddressRefusedError if an open connection leads to a refused address."""
     peer = transport.get_extra_info("peername") if transport is not None else None
     if peer is None:
-        return  # closed, which its user will notice
+        return  # closed: sending will fail
     why = permit.refusal(str(peer[0]), int(peer[1]))
     if why is not None:
         raise AddressRefusedError(why)

@@ -1,17 +1,7 @@
-"""Body reading: which bodies are read, how far, how fast, and how the others are discarded.
+"""Read the body of a response within limits on size, rate and time.
 
-- A body is read only of a 2xx answer with an accepted or meaningless content type. Its first bytes
-  then decide the type (`parsing/sniffing.py`); a body that is no page is not read further.
-- A large body needs a place (`large_bodies`).
-- A body is truncated at its limit in decoded bytes, and the connection is closed. If the crawl has
-  a byte limit, a body that fills its reservation first asks for more.
-- An encoded body that ends early is kept and marked as truncated if the server marked its end. If
-  the end of the connection was the end of the body, it is a dropped connection. An unencoded body
-  is kept in that case too, and marked if the end may have been an accident (`wire`).
-- A body slower than `rate_bytes_min` per second on average is given up after `rate_after_s`. The
-  idle limit alone would let a server hold a request for its total time.
-- The rest of an unread answer is drained if it is small, to keep the connection. Otherwise the
-  connection is closed.
+A body is read if the status is 2xx and the content type is accepted, missing or vague. It is
+truncated at the limit in decoded bytes, and the connection is closed.
 """
 
 from __future__ import annotations
@@ -35,12 +25,12 @@ DRAIN_BYTES_MAX = 65_536
 
 
 class TooSlowError(TimeoutError):
-    """A body arrives too slowly."""
+    """The body arrives too slowly."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rate:
-    """The slowest acceptable rate of a body."""
+    """The slowest acceptable rate of a body, on average. It is enforced after `after_s`."""
 
     bytes_min: int = 100  # bytes on the wire per second
     after_s: float = 10.0
@@ -48,7 +38,7 @@ class Rate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Body:
-    """The decoded bytes of a body, None if they are not wanted, and whether it is truncated."""
+    """A decoded body. `data` is None if the body is not wanted."""
 
     data: bytes | None = None
     truncated: bool = False
@@ -62,7 +52,7 @@ async def read(
     rate: Rate,
     large: LargeBody,
 ) -> Body:
-    """Read a body up to its limit. A large body waits for a place."""
+    """Read a body up to its limit. A large body waits for its turn (`large_bodies`)."""
     coded = codings_of(headers.get("content-encoding"), headers.get("transfer-encoding"))
     content, most = answer.content, request.body_bytes_max
     if not coded and content.is_eof() and content.total_bytes <= room_of(request):
@@ -70,12 +60,13 @@ async def read(
     decoding = Decoding(coded, most, halts_at=min(SMALL_BYTES, room_of(request)))
     clock = asyncio.get_running_loop().time
     began_s, size = clock(), 0
-    # A body read in the hope for a page is left once it turns out to be none.
+    # Stop reading once the first bytes show that the body is not a page.
     sniffed = HTML_TYPES.isdisjoint(request.accept) or ANY_TYPE in request.accept
     while chunk := await content.readany():
         deadline.heard()
         size += len(chunk)
         taken_s = clock() - began_s
+        # With the idle limit alone, a server could hold a request for its total time.
         if taken_s > rate.after_s and size < rate.bytes_min * taken_s:
             text = f"{size} bytes of the body within {taken_s:.0f} s are too few"
             raise TooSlowError(text)
@@ -90,6 +81,8 @@ async def read(
                 answer.close()
                 return Body(data=head, truncated=True)
     body = decoding.body
+    # An encoded body that ends early is kept as truncated if its end was marked. Otherwise the
+    # connection was dropped.
     if not decoding.complete:
         if not framed(headers):
             raise DroppedError("the connection was closed within the body")
@@ -101,13 +94,14 @@ async def read(
 async def _fed(
     decoding: Decoding, chunk: bytes, request: Request, large: LargeBody, deadline: Deadline
 ) -> tuple[bool, float]:
-    """Decode a chunk, waiting for a place if the body is large. Also return the seconds waited."""
+    """Decode a chunk. Return whether to read on, and the seconds waited for permission."""
     goes_on = decoding.feed(chunk)
     if not decoding.halted and not _fills_room(decoding, request):
         return goes_on, 0.0
     clock = asyncio.get_running_loop().time
     began_s = clock()
     deadline.hold()  # the server is not idle: its bytes are not being read
+    # If the crawl has a byte limit, the body asks for more bytes than it reserved.
     while decoding.halted or _fills_room(decoding, request):
         if request.room is not None:
             await request.room.grow(decoding.size)
@@ -133,15 +127,15 @@ async def drain(
     *,
     keep: bool = False,
 ) -> Body:
-    """Drain the rest of an answer if it is small, or close the connection.
+    """Read and drop the rest of a small response to keep the connection, else close it.
 
-    `keep` returns the drained body for inspection; an interruption is no failure then.
+    `keep` returns the bytes that arrived, up to `bytes_max`.
     """
     coded = codings_of(headers.get("content-encoding"), headers.get("transfer-encoding"))
     kept: Decoding | None = None
     until = asyncio.get_running_loop().time() + drain_s
     until = min(until, deadline.until_s)
-    deadline.release()  # the head has arrived, so the answer is valid whatever happens to the rest
+    deadline.release()  # the head has arrived, so a failure of the rest does not matter
     little = framed(headers) and (answer.content_length or 0) <= bytes_max
     left = bytes_max if little else 0
     try:
@@ -163,11 +157,11 @@ def _fills_room(decoding: Decoding, request: Request) -> bool:
 
 
 def room_of(request: Request) -> int:
-    """Return how many decoded bytes a body may have before its reader asks for more."""
+    """Return the number of decoded bytes that the crawl has reserved for the body."""
     most = request.body_bytes_max
     return most if request.room is None else min(most, request.room.bytes_max)
 
 
 def framed(headers: Mapping[str, str]) -> bool:
-    """Whether a body's end is marked. Otherwise it ends with the connection."""
+    """Whether the head marks the end of the body. Otherwise the body ends with the connection."""
     return "content-length" in headers or "transfer-encoding" in headers

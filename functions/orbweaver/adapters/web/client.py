@@ -1,17 +1,7 @@
-"""HTTP client over aiohttp: one GET or POST, whose failure is a value.
+"""HTTP client on aiohttp: sends one GET or POST and returns a response or a failure.
 
-- A container has one client. The first fetch makes its session in the running loop, and later
-  invocations reuse it. A session ends with its loop, and another loop gets another session.
-- The client does not follow redirects or keep cookies (`worker/cookies.py` keeps those that a crawl
-  wants). It ignores proxies and `.netrc` of the environment.
-- A fetcher dials either targets or proxies, never both.
-- Every address is checked by `address_guard` with the request's permit. Certificates are always
-  verified.
-- An answer that may belong to another request is requested again, within the same time (`pool`).
-- All bytes of an answer count against its limits (`wire`).
-- `body` reads bodies, `deadline` enforces time limits.
-- `latency_ms` is the time from sending the request to the head of the answer. It shows how busy the
-  server is, not how busy the worker is.
+It follows no redirects, stores no cookies, ignores proxy variables and `.netrc`, and always
+verifies certificates. One container has one client, whose session is reused by later invocations.
 """
 
 from __future__ import annotations
@@ -62,7 +52,7 @@ if TYPE_CHECKING:
 DNS_CACHE_S = 60
 _BODILESS = frozenset({204, 304})
 _UNREADABLE = frozenset({Reason.PROTOCOL, Reason.HEADERS_TOO_LARGE})
-LEFT_S_MIN = 0.5  # minimum for an answer that is requested again
+LEFT_S_MIN = 0.5  # minimum time for a request that is sent again
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +71,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """An answer, or the error and how far the request had come."""
+    """A response or failure, with the error and how far the request got."""
 
     answer: Response | Failure
     error: Exception | None = None
@@ -90,7 +80,7 @@ class Asked:
 
 
 class HttpFetcher:
-    """The `Fetcher` port. Tasks of one loop can share it, and loops can use it in turn."""
+    """The `Fetcher` port. Tasks of one event loop can share it."""
 
     def __init__(
         self,
@@ -102,11 +92,10 @@ class HttpFetcher:
         dials_proxies: bool = False,
         large: LargeBodies | None = None,
     ) -> None:
-        """`allowed` are addresses that may be dialled in addition to the public web.
+        """`allowed` are addresses that may be reached in addition to the public web.
 
-        aiohttp's default resolver is aiodns if that is installed. `tls` must verify certificates.
-        Without it, the first https URL makes a context that all use. `large` are the places for
-        large bodies, perhaps shared with another fetcher; by default as many as connections.
+        `tls` must verify certificates. By default, the first https URL creates a shared context.
+        `large` limits concurrent large bodies, and can be shared with another fetcher.
         """
         if tls is not None and not (tls.verify_mode == ssl.CERT_REQUIRED and tls.check_hostname):
             raise ValueError("a TLS context that does not verify certificates and host names")
@@ -124,21 +113,18 @@ class HttpFetcher:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     async def fetch(self, request: Request) -> Response | Failure:
-        """Send one request. Redirects are not followed."""
         return (await self.ask(request)).answer
 
     async def ask(self, request: Request, proxy: Proxy | None = None) -> Asked:
-        """Send a request, through a proxy if this fetcher dials proxies.
-
-        An uncertain answer is requested again, on a new connection.
-        """
+        """Send a request, through `proxy` if this fetcher connects to proxies only."""
         until_s = time.monotonic() + request.total_s
         asked, attempt = await self._try(request, proxy)
         if request.answered is not None:
             request.answered()
         if await _is_certain(asked, attempt, request):
             return asked
-        assert self._session is not None and attempt.key is not None  # noqa: S101, PT018 - it asked
+        # Send the request again on a new connection, within the same time.
+        assert self._session is not None and attempt.key is not None  # noqa: S101, PT018 - set by _try
         cast("ConnectionPool", self._session.connector).distrust(attempt.key)
         left_s = max(LEFT_S_MIN, until_s - time.monotonic())
         again, attempt = await self._try(replace(request, total_s=left_s), proxy)
@@ -185,7 +171,7 @@ class HttpFetcher:
         return f"{what} within {request.total_s:g} s"
 
     async def refusal(self, origin: URL, named: frozenset[str]) -> Failure | None:
-        """Return the refusal of a target that a proxy dials, as if it were dialled from here."""
+        """Return a failure if this fetcher may not connect to a target that a proxy will reach."""
         await self._session_here()
         guard, host, port = self._guard, origin.raw_host or "", origin.port or 0
         assert guard is not None  # noqa: S101 - made with the session
@@ -230,6 +216,7 @@ class HttpFetcher:
             middlewares=(attempt,),
             ssl=self._tls or True,
         ) as answer:
+            # From sending the request to the head of the response, so that it measures the server.
             latency_ms = _ms_since(attempt.sent_s or time.monotonic())
             headers, headers_cut = heads.answered(answer.raw_headers)
             if attempt.reused and not bodies.framed(headers) and answer.status not in _BODILESS:
@@ -260,7 +247,6 @@ class HttpFetcher:
         )
 
     async def _session_here(self) -> aiohttp.ClientSession:
-        """Return the running loop's session, made if needed."""
         loop = asyncio.get_running_loop()
         if self._session is not None and self._loop is loop:
             return self._session
@@ -268,16 +254,13 @@ class HttpFetcher:
         self._loop, self._lifetime = loop, self._live()
         self._session = session = await anext(self._lifetime)  # does not suspend
         if past is not None and past_loop is not None and past_loop.is_closed():
-            # Usually done already, at the end of that loop. A loop that is still open does it when
-            # it runs again, because `past` has no owner now.
+            # Usually closed already, when its loop ended. A loop that is still open closes `past`
+            # when it runs again.
             await past.aclose()
         return session
 
     async def _live(self) -> AsyncGenerator[aiohttp.ClientSession, None]:
-        """Hold a session open.
-
-        An async generator, because a loop closes its generators at its end.
-        """
+        # An event loop closes its async generators when it ends, and so the session.
         limits = self._limits
         resolver = GuardedResolver(self._resolver(), self._permits.widest, limits.resolve_s)
         self._guard = resolver
@@ -309,7 +292,8 @@ class HttpFetcher:
 
 
 async def _is_certain(asked: Asked, attempt: Attempt, request: Request) -> bool:
-    """Whether an answer belongs to its request. A POST is never repeated."""
+    """Whether the response certainly belongs to this request."""
+    # A POST is never sent twice.
     if request.body is not None or not attempt.reused:
         return True
     if isinstance(asked.answer, Failure):

@@ -1,13 +1,7 @@
-"""Deadlines of requests, all checked by one timer.
+"""Deadlines of requests, all checked by one timer every `TICK_S` seconds.
 
-Separate timers per request and limit, reset by all received data, took a thirtieth of a page's CPU
-time. Limits of seconds do not need that precision.
-
-- A request ends within its total time, and within `idle_s` after the last activity: after it is
-  sent, its head must arrive within that time, then each piece of its body. No idle limit applies
-  before that, while it waits for a connection or makes one.
-- All deadlines are checked every `TICK_S`, so a request may end that much later.
-- A task past its deadline is cancelled, which becomes a TimeoutError, as with `asyncio.timeout`.
+A request has a total time, and `idle_s` seconds from sending to the head and between pieces of the
+body. A task past its deadline is cancelled, which raises TimeoutError, as with `asyncio.timeout`.
 """
 
 from __future__ import annotations
@@ -16,6 +10,7 @@ import asyncio
 from types import TracebackType
 from typing import Self
 
+# Separate timers per request, reset by all received data, took 1/30 of a page's CPU time.
 TICK_S = 0.1
 
 
@@ -29,11 +24,9 @@ class Deadlines:
         self._timer: asyncio.TimerHandle | None = None
 
     def within(self, total_s: float) -> Deadline:
-        """Return a deadline of `total_s` seconds for the running task."""
         return Deadline(self, total_s)
 
     def add(self, one: Deadline) -> None:
-        """Start checking a deadline. Called in the running loop."""
         self._all.add(one)
         if self._timer is None or self._loop is not one.loop:
             self._loop = one.loop
@@ -52,7 +45,7 @@ class Deadlines:
 
 
 class Deadline:
-    """One request's deadline, used as a context manager."""
+    """Context manager with the deadline of one request. It raises TimeoutError at its exit."""
 
     __slots__ = ("_cancelling", "_deadlines", "_heard_s", "_task", "expired", "loop", "until_s")
 
@@ -74,7 +67,6 @@ class Deadline:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
     ) -> None:
-        """Stop checking. Raises TimeoutError if the deadline passed."""
         self._deadlines.discard(self)
         if self.expired:
             ours = self._task.uncancel() <= self._cancelling
@@ -86,14 +78,13 @@ class Deadline:
         self._heard_s = self.loop.time()
 
     def hold(self) -> None:
-        """Suspend the idle limit until the next activity, because incoming data is left unread."""
+        """Suspend the idle limit until the next data, while incoming data is left unread."""
         self._heard_s = None
 
     def release(self) -> None:
         self._deadlines.discard(self)
 
     def is_over(self, now_s: float, idle_s: float) -> bool:
-        """Whether the total time or the idle time has passed."""
         silent = self._heard_s is not None and now_s >= self._heard_s + idle_s
         return silent or now_s >= self.until_s
 

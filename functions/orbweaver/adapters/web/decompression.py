@@ -1,23 +1,7 @@
-"""Incremental decoding of content codings, with all sizes bounded.
+"""Decode content codings (gzip, deflate, br, zstd) piece by piece, with all sizes limited.
 
-aiohttp can decode too. But it accepts an encoded body that ends early as complete, and does not
-decode nested codings. It lets a zstd frame request a window of 128 MiB.
-
-- Decoding halts where a body must wait for room, and continues from there.
-- A stage outputs at most `PIECE_BYTES` at a time, and the next stage consumes it before more is
-  made. So memory does not depend on the decoded size.
-- The decoded body is truncated at its limit. A stage that consumes or produces far more than that
-  without the body growing is a bomb: `CodingError`.
-- Codings are decoded in the reverse order of their listing (RFC 9110 section 8.4), at most
-  `CODINGS_MAX` of them. `deflate` is zlib's format, or raw deflate from servers that got it wrong.
-- An unknown name (`none`, `utf-8`, `binary`) is ignored, as browsers do, because the bytes are
-  nearly always not encoded. `compress` data is detected by its first bytes. Decoding it is a
-  `CodingError`; the crawler never asks for it.
-- gzip members and zstd frames can follow one another. Other bytes after the end of an encoded
-  stream are ignored, except that brotli's library rejects them. zstd windows are limited to 8 MiB
-  (RFC 9659).
-- A wrong checksum is a `CodingError`. A stream that ends early is reported as incomplete, and its
-  decoded part is kept.
+aiohttp's decoder accepts truncated bodies as complete, does not decode nested codings, and lets
+zstd use windows of 128 MiB. Source: RFC 9110 section 8.4.
 """
 
 from __future__ import annotations
@@ -29,10 +13,10 @@ from functools import partial
 from types import ModuleType
 from typing import Any, Protocol
 
-PIECE_BYTES = 65_536
+PIECE_BYTES = 65_536  # output of a decoder at a time, so that memory stays bounded
 CODINGS_MAX = 3
 MEMBERS_MAX = 1_000  # each costs a new decoder; real bodies have one or a few
-ZSTD_WINDOW_LOG_MAX = 23
+ZSTD_WINDOW_LOG_MAX = 23  # 8 MiB (RFC 9659)
 GZIP_BEGINS = frozenset({0x1F})
 ZSTD_BEGINS = frozenset({0x28, *range(0x50, 0x60)})  # frames, and skippable frames
 COMPRESS_BEGINS = b"\x1f\x9d"
@@ -59,7 +43,7 @@ _ERRORS: tuple[type[Exception], ...] = (
 
 
 class CodingError(Exception):
-    """A body cannot be decoded. The text contains the reason."""
+    """The body cannot be decoded. The text is the reason."""
 
 
 class _Stage(Protocol):
@@ -67,12 +51,11 @@ class _Stage(Protocol):
 
     complete: bool
 
-    def feed(self, data: bytes) -> Iterator[bytes]:
-        """Consume encoded bytes and yield decoded pieces."""
+    def feed(self, data: bytes) -> Iterator[bytes]: ...
 
 
 class _Members:
-    """A stream of members, each with its own decoder."""
+    """Decodes gzip members or zstd frames that follow one another. Ignores bytes after them."""
 
     def __init__(self, make: Callable[[], Any], begins: frozenset[int]) -> None:
         self._make = make
@@ -115,7 +98,7 @@ class _Members:
 
 
 class _Deflate:
-    """One zlib stream, or raw deflate if the first byte cannot be zlib's."""
+    """Decodes a zlib stream, or raw deflate, which some servers send by mistake."""
 
     def __init__(self) -> None:
         self._decoder: Any = None
@@ -137,8 +120,6 @@ class _Deflate:
 
 
 class _Brotli:
-    """One brotli stream."""
-
     def __init__(self, brotli: ModuleType) -> None:
         self._decoder = brotli.Decompressor()
         self.complete = True
@@ -156,7 +137,7 @@ class _Brotli:
 
 
 class _Compress:
-    """A body labelled `compress`: passed through unless it really is compressed that way."""
+    """Passes a body labelled `compress` through, unless it really is compressed: CodingError."""
 
     def __init__(self) -> None:
         self._begun = False
@@ -190,25 +171,20 @@ _CODINGS = frozenset({*_STAGES, "br", "zstd"})
 
 
 def codings_of(*headers: str | None) -> tuple[str, ...]:
-    """Return the codings in these header values, in the order they were applied.
-
-    Unknown names are ignored.
-    """
+    """Return the known codings in these headers, in the order in which they were applied."""
     listed = ",".join(filter(None, headers)).lower()
     if not listed:
         return ()
+    # Ignore unknown names (`none`, `utf-8`), as browsers do: such bodies are rarely encoded.
     names = (name.strip().removeprefix("x-") for name in listed.split(","))
     return tuple(name for name in names if name in _CODINGS)
 
 
 class Decoding:
-    """A body being decoded. `body` is the output so far, never above the limit."""
+    """A body being decoded. The output is truncated at `bytes_max`."""
 
     def __init__(self, codings: Iterable[str], bytes_max: int, halts_at: int | None = None) -> None:
-        """`codings` are in the order they were applied.
-
-        `halts_at` is the first halt, in decoded bytes.
-        """
+        """`codings` are in the order in which they were applied. `halts_at` pauses decoding."""
         names = tuple(codings)
         if unknown := [name for name in names if name not in _STAGES]:
             raise CodingError(f"unknown coding {unknown[0][:40]!r}")
@@ -216,21 +192,17 @@ class Decoding:
             raise CodingError(f"more than {CODINGS_MAX} codings")
         self._stages = [_STAGES[name]() for name in reversed(names)]
         self._bytes_max = bytes_max
-        # Encoding can lengthen a body slightly. Twice its size is too much.
+        # Encoding can lengthen a body slightly. Twice the size is a decompression bomb.
         self._stage_bytes_max = 2 * bytes_max + PIECE_BYTES
         self._stage_bytes = [0] * (len(names) + 1)
-        # One growing buffer: many small ones, of many bodies at once, fragment the heap when they
-        # are joined, and double a worker's memory.
+        # One growing buffer. Many small ones would fragment the heap and double a worker's memory.
         self._kept = bytearray()
         self._bytes = 0
         self._halts_at = bytes_max if halts_at is None else halts_at
         self._left: Iterator[bytes] = iter(())
 
     def feed(self, chunk: bytes) -> bool:
-        """Decode a received chunk. Return False once the body is truncated.
-
-        After a halt, `go_on` decodes the rest of the chunk, before the next call.
-        """
+        """Decode a chunk. Return False if the body is truncated. After a halt, call `go_on`."""
         if not self._stages:
             return self._keep(chunk)
         pieces = self._counted(0, iter((chunk,) if chunk else ()))
@@ -241,14 +213,11 @@ class Decoding:
 
     @property
     def halted(self) -> bool:
-        """Whether decoding halted and there may be more."""
+        """Whether decoding paused and more output may follow."""
         return self._bytes > self._halts_at and not self.cut
 
     def go_on(self, halts_at: int | None = None) -> bool:
-        """Continue decoding up to `halts_at`, or to the end if it is None.
-
-        Returns as `feed` does.
-        """
+        """Continue decoding up to `halts_at`, or to the end if it is None. Return as `feed`."""
         self._halts_at = self._bytes_max if halts_at is None else halts_at
         return self._decode()
 
@@ -275,11 +244,9 @@ class Decoding:
 
     @property
     def body(self) -> bytes:
-        """The decoded bytes, up to the limit."""
         return bytes(self._kept)
 
     def head(self, size: int) -> bytes:
-        """Return up to `size` bytes from the start."""
         return bytes(self._kept[:size])
 
     @property

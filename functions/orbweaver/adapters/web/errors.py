@@ -1,8 +1,8 @@
-"""Mapping of the HTTP client's errors to reasons.
+"""Map the HTTP client's exceptions to reasons.
 
-Two details of aiohttp 3.14: a response it cannot parse is raised as a ClientResponseError with
-status 400 *that no server sent*. The parser's own error is two causes down. An error in an
-established TLS connection (a late request for a client certificate) is a plain ClientOSError.
+aiohttp 3.14 raises a response that it cannot parse as ClientResponseError with a status 400 that no
+server sent. The parser's own error is two causes down. An error in an established TLS connection
+(such as a late request for a client certificate) is a plain ClientOSError.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ DETAIL_CHARS_MAX = 200
 
 
 class DroppedError(aiohttp.ClientError):
-    """The connection ended before the answer did."""
+    """The connection ended before the response did."""
 
 
 class SurplusError(aiohttp.ClientError):
-    """An answer may belong to another request."""
+    """The response may belong to another request."""
 
 
 # The first match is the reason.
@@ -94,7 +94,7 @@ def detail_of(error: BaseException) -> str:
         case _ if _hung_up_on_handshake(error):
             text = "the server closed the connection within the TLS handshake"
         case aiohttp.ClientHttpProxyError():
-            # the proxy's own words are left out
+            # without the proxy's own text
             text = f"the proxy answered {error.status} to CONNECT"
         case aiohttp.ClientConnectorError():
             text = words_of(error.os_error)
@@ -117,7 +117,7 @@ def words_of(error: OSError) -> str:
 
 
 def _hung_up_on_handshake(error: BaseException) -> bool:
-    """Whether a server closed the connection in the TLS handshake: a reset without errno."""
+    # asyncio reports it as a reset without errno.
     return (
         isinstance(error, aiohttp.ClientConnectorError)
         and isinstance(error.os_error, ConnectionResetError)
@@ -126,7 +126,7 @@ def _hung_up_on_handshake(error: BaseException) -> bool:
 
 
 def _is_unknown_name(cause: BaseException) -> bool:
-    """Whether DNS reports that a name does not exist or has no address: NXDOMAIN or no data."""
+    """Whether DNS reports that a name does not exist or has no address."""
     match cause:
         case socket.gaierror(errno=code):
             return code in {socket.EAI_NONAME, socket.EAI_NODATA}

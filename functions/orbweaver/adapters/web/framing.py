@@ -1,19 +1,9 @@
-"""Repair of an answer's head before aiohttp parses it.
+"""Repair the head of a response before aiohttp parses it.
 
-The parser rejects heads that RFC 9112 section 6.3 lets a client accept, which would lose the page.
-
-- A `Content-Length` repeated in several lines or as a list is passed on once if all values are
-  equal. Different values are passed on unchanged, and the parser rejects them.
-- `Transfer-Encoding: chunked` overrides `Content-Length`, which is removed. Such an answer may be
-  an attempt at smuggling, so its connection is not reused (`doubtful`).
-- Spaces between a name and its colon are removed, as section 5.1 requires of a proxy. For the two
-  names above, the answer is also `doubtful`.
-- Pieces end where a head ends. So the parser has returned a head before it sees the bytes that
-  follow, and errors after an answer cannot spoil the answer.
-
-The first line passes through unchanged, even in parts, so the parser rejects a bad head at once.
-Other lines are held back until their name is known, and lines with the two names until the head
-ends.
+The parser rejects heads that a client may accept: repeated equal Content-Length values, both
+Content-Length and chunked coding, and spaces before a colon (RFC 9112, sections 5.1 and 6.3). Lines
+with these two headers are held back until the head ends. The first line passes through unchanged,
+so that the parser rejects a bad head at once.
 """
 
 from __future__ import annotations
@@ -33,7 +23,7 @@ _SPACES = b" \t\r\n"
 
 
 class HeadFraming:
-    """The heads of one answer, including interim ones."""
+    """Repairs the heads of one response. `doubtful`: do not reuse the connection."""
 
     __slots__ = ("_begun", "_held", "_line", "_start", "doubtful")
 
@@ -47,6 +37,7 @@ class HeadFraming:
     def feed(self, data: bytes) -> tuple[bytes, bytes]:
         """Consume bytes. Return those for the parser, up to a head's end, and those after it."""
         if self._start and not (self._begun or self._line or self._held):
+            # The parser gets later bytes separately, so an error in them does not lose the head.
             end = _END.search(data)
             if end is not None:
                 head = data[: end.end()]
@@ -83,7 +74,6 @@ class HeadFraming:
         return b"".join(given), b""
 
     def _without_spaces(self, line: bytes) -> bytes:
-        """Remove spaces before the colon of a header."""
         found = _SPACED.match(line) if self._start and self._begun else None
         if found is None:
             return line
@@ -102,7 +92,7 @@ class HeadFraming:
         given.append(line)
 
     def _merge_held(self) -> Iterator[bytes]:
-        """Yield the held lines, merged to one statement of the length."""
+        """Yield the held lines, with one Content-Length at most."""
         held, self._held = self._held, []
         lengths: list[bytes] = []
         codings: list[bytes] = []
@@ -114,11 +104,11 @@ class HeadFraming:
             (lengths if found[1].lower() == _LENGTH else codings).append(found[2])
         chunked = any(b"chunked" in coding.lower() for coding in codings)
         values = {value.strip(_SPACES) for value in b",".join(lengths).split(b",")}
-        if lengths and chunked:
+        if lengths and chunked:  # chunked wins. It may be an attempt at request smuggling.
             self.doubtful = True
         elif lengths and len(values) == 1 and _NUMBER.fullmatch(value := values.pop()):
             yield b"Content-Length: %s\r\n" % value
-        else:
+        else:  # different lengths: the parser rejects the head
             yield from held
             return
         yield from (line for line in held if line[: len(_CODING)].lower() == _CODING)

@@ -1,10 +1,8 @@
-"""Headers of requests, and the headers kept from answers.
+"""Headers of requests, and the headers kept from responses.
 
-- The crawler's own headers replace those of the crawl.
-- A plain request through a proxy goes to the proxy itself, so it contains the proxy's credentials.
-  For a tunnel, only CONNECT contains them. The target never receives them.
-- An answer's header is kept as one line: the first value of a name, or all values of a list header.
-  Values that are not UTF-8 are also kept as bytes (`model/http_headers.py`).
+Proxy credentials go to the proxy only: with CONNECT, or with a plain request, which the proxy
+forwards without them. A response header is kept as one line. Values that are not UTF-8 are also
+kept as bytes (`model/http_headers.py`).
 """
 
 from __future__ import annotations
@@ -41,15 +39,14 @@ LISTS = frozenset(
         "x-robots-tag",
     }
 )
-# An agent's name applies to its own line only. Lines without a name apply to `robots`, which means
-# all.
+# An agent's name applies to its own line only. A line without a name applies to all (`robots`).
 ROBOTS_TAG = "x-robots-tag"
 
 
 def asking(
     request: Request, url: URL, proxy: Proxy | None
 ) -> CIMultiDict[str] | CIMultiDictProxy[str]:
-    """Return a request's headers. A plain request to a proxy contains the proxy's credentials."""
+    """Return a request's headers. They replace equal headers of the crawl."""
     said = _common_headers(request.headers, request.user_agent, request.accept)
     authorization = proxy.authorization if proxy is not None and url.scheme == "http" else None
     if request.condition is None and not authorization:
@@ -79,23 +76,22 @@ def connecting(request: Request, proxy: Proxy | None) -> dict[str, str] | None:
 
 
 def wanted(status: int, headers: dict[str, str], accept: frozenset[str]) -> bool:
-    """Whether an answer's body should be read."""
+    """Whether the body of a response must be read."""
     if not SUCCESS_MIN <= status < REDIRECT_MIN:
         return False
     kind = declared_in(headers)
     if not kind or ANY_TYPE in accept or kind in accept:
         return True
-    # It may still be a page, which its first bytes will show.
+    # The first bytes will show whether it is a page.
     return kind in VAGUE and not HTML_TYPES.isdisjoint(accept)
 
 
 def telling(status: int, headers: dict[str, str], accept: frozenset[str]) -> bool:
-    """Whether an error's body may show more than its status: that crawlers are blocked."""
+    """Whether the body of an error response may show that the site blocks crawlers."""
     return status in STATUSES and declared_in(headers) in accept & HTML_TYPES
 
 
 def _conditions(condition: Condition | None) -> dict[str, str]:
-    """Return the headers of a conditional request (RFC 9110, section 13.1)."""
     if condition is None:
         return {}
     headers = {"If-None-Match": condition.etag, "If-Modified-Since": condition.last_modified}
@@ -103,16 +99,15 @@ def _conditions(condition: Condition | None) -> dict[str, str]:
 
 
 def _accept(accept: frozenset[str]) -> str:
-    """Return an Accept header. It ends with `*/*`, because some servers answer 406 without it."""
+    # Some servers answer 406 without `*/*`.
     named = sorted(accept - {ANY_TYPE})
     return ", ".join((*named, f"{ANY_TYPE};q=0.1" if named else ANY_TYPE))
 
 
 def answered(raw: Iterable[tuple[bytes, bytes]]) -> tuple[dict[str, str], int]:
-    """Return an answer's headers, and how many lines were dropped.
+    """Return the headers of a response, and the number of dropped lines.
 
-    A name keeps its first line, a list header all lines. Repeated equal lines do not count as
-    dropped, and cookies do not either: `cookies` returns them.
+    A name keeps its first line, a list header all lines. Equal lines and cookies are not counted.
     """
     headers: dict[str, str] = {}
     left, cut = HEADERS_CHARS_MAX, 0

@@ -1,10 +1,7 @@
-"""Memory limit for bodies: only a few large bodies are read at the same time.
+"""Limit the memory of bodies: only a few large bodies are read at the same time.
 
-- The first `SMALL_BYTES` of a body are read on any connection. More requires one of a few places.
-  Until then the rest stays unread, so its server waits.
-- The bodies of one host can take all places but one, so that other hosts' pages get through.
-- The longest waiting request is next. A request whose time ends while it waits has not failed: the
-  delay was ours, and it is made again later.
+A body needs a place after its first `SMALL_BYTES`. Until then the rest stays unread. The request
+that has waited the longest gets the next place.
 """
 
 from __future__ import annotations
@@ -15,12 +12,12 @@ from typing import Self
 from weakref import WeakValueDictionary
 
 SMALL_BYTES = 256 * 1024
-# Delay before a request that got no place in time is made again.
+# Delay before a request that got no place in time is sent again. It does not count as failed.
 LATER_S = 5.0
 
 
 class LargeBodies:
-    """Places for large bodies, per event loop. A loop that has ended holds none."""
+    """Places for large bodies, per event loop."""
 
     def __init__(self, places: int) -> None:
         self._count = places
@@ -30,18 +27,19 @@ class LargeBodies:
         self._hosts: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
 
     def of(self, host: str) -> LargeBody:
-        """Return the place of one request to a host, not yet taken."""
+        """Return the place of one request to a host. The request must still `take` it."""
         if (loop := asyncio.get_running_loop()) is not self._loop:
             self._loop, self._places = loop, asyncio.Semaphore(self._count)
             self._hosts = WeakValueDictionary()
         known = self._hosts.get(host)
         if known is None:
+            # One place is left for other hosts.
             known = self._hosts[host] = asyncio.Semaphore(max(1, self._count - 1))
         return LargeBody(known, self._places)
 
 
 class LargeBody:
-    """One request's place, taken on demand and released at the end of the block."""
+    """The place of one request, released when the context manager exits."""
 
     __slots__ = ("_host_places", "_places", "_taken", "taken", "waits")
 
@@ -50,7 +48,7 @@ class LargeBody:
         self._places = places
         self._taken = AsyncExitStack()
         self.taken = False
-        # Whether it waits, or waited when it was cancelled.
+        # True while waiting, and if cancelled while waiting.
         self.waits = False
 
     async def __aenter__(self) -> Self:
@@ -60,7 +58,6 @@ class LargeBody:
         await self._taken.aclose()
 
     async def take(self) -> None:
-        """Wait for the place."""
         self.waits = True
         # The host's own limit first: waiting here blocks no other host.
         await self._taken.enter_async_context(self._host_places)

@@ -1,18 +1,9 @@
-"""The connection pool: which connections are reused, and which answers are certain.
+"""Connection pool that detects responses to other requests.
 
-HTTP/1.1 does not number answers. If a server sends an unrequested answer just after the next
-request, the client takes it for that request's answer. The real answer follows once the server has
-made it.
-
-- A connection is reused only after `quiet_s` seconds without a byte after its last answer.
-- An answer on a reused connection becomes certain after the same silence. It is uncertain if more
-  bytes arrive, or if the server resets the connection, because it left the request unread then. An
-  answer that ends with the connection is never certain.
-- The first answer on a new connection is certain without waiting.
-- A crawl without a delay does not wait, because that would cost most of its speed. Its answers are
-  uncertain only if surplus bytes are present when they end.
-- An origin that sent surplus bytes gets a new connection for each later request.
-- `quiet_s` is the latency of the origin's slowest answer, within bounds. One slow answer decays.
+HTTP/1.1 does not number responses. If a server sends an extra response, the client takes it for the
+response to its next request. So a connection is reused only after `quiet_s` seconds without data. A
+response on a reused connection is certain after the same silence, if no more data arrives and the
+server does not reset the connection. A crawl without a delay skips both waits.
 """
 
 from __future__ import annotations
@@ -37,7 +28,7 @@ if TYPE_CHECKING:
     from aiohttp.connector import AddrInfoType
 
 QUIET_S_MIN, QUIET_S_MAX = 0.2, 0.4
-SLOWEST_KEPT = 0.9
+SLOWEST_KEPT = 0.9  # decay of an origin's slowest latency, per response
 ORIGINS_MAX = 10_000
 
 _log = logging.getLogger(__name__)
@@ -51,18 +42,17 @@ class Origins:
         self._distrusted: dict[ConnectionKey, None] = {}
 
     def quiet_s(self, key: ConnectionKey, latency_s: float) -> float:
-        """Return the seconds of silence required after an answer with this latency."""
+        """Return the seconds of silence required after a response with this latency."""
         slowest_s = max(latency_s, self._slowest_s.pop(key, 0.0) * SLOWEST_KEPT)
         self._slowest_s[key] = slowest_s
         _bound(self._slowest_s)
         return min(max(slowest_s, QUIET_S_MIN), QUIET_S_MAX)
 
     def is_distrusted(self, key: ConnectionKey) -> bool:
-        """Whether an origin sent surplus bytes."""
+        """Whether an origin sent surplus bytes, and so gets a new connection per request."""
         return key in self._distrusted
 
     def distrust(self, key: ConnectionKey) -> None:
-        """Stop reusing connections to an origin."""
         if key not in self._distrusted:
             scheme = "https" if key.is_ssl else "http"
             fields = {"origin": f"{scheme}://{key.host}:{key.port}"}
@@ -72,7 +62,7 @@ class Origins:
 
 
 class ConnectionPool(aiohttp.TCPConnector):
-    """Pool of counted connections to allowed addresses of hosts."""
+    """Connector that counts bytes and connects to allowed addresses only."""
 
     def __init__(self, origins: Origins, *, keepalive_s: float, **options: Any) -> None:
         super().__init__(keepalive_timeout=keepalive_s, **options)
@@ -136,10 +126,8 @@ class ConnectionPool(aiohttp.TCPConnector):
     async def _wrap_create_connection(
         self, *args: Any, addr_infos: list[AddrInfoType], **kwargs: Any
     ) -> tuple[asyncio.Transport, ResponseHandler]:
-        """Dial each address of a host once. aiohttp would try the remaining ones again.
-
-        Raises the TLS error of an earlier address rather than a connection error of a later one.
-        """
+        # Try each address once: aiohttp would try the remaining ones again. Report the TLS error of
+        # an earlier address, not the connection error of a later one.
         req: aiohttp.ClientRequest = kwargs["req"]
         try:
             return await super()._wrap_create_connection(*args, addr_infos=addr_infos, **kwargs)

@@ -1,20 +1,8 @@
-"""Requests that check their connection, which aiohttp's pool does not.
+"""Requests that check a pooled connection before they use it.
 
-aiohttp 3.14 repeats a GET by itself when a connection breaks, whether new or reused. It also hands
-out a pooled connection without checking whether data arrived meanwhile. This module corrects both.
-
-- A pooled connection that is closed, or received data since its last answer, is skipped before a
-  byte is sent: the data would be taken for the answer to another URL.
-- If a *reused* connection breaks before the first byte of an answer, the request is sent once more.
-  After a freeze all pooled connections may be dead. The repeat uses a new connection. So a server
-  that closes connections because of the request receives it only twice.
-- An answer on a reused connection that is uncertain (`pool`), or that cannot be parsed, is
-  requested again on a new connection.
-- A pooled connection to an address that the request must not reach is not used.
-- A *new* connection that breaks is a failure, because a repeat would request the host outside its
-  slot.
-- A parser error within a body is raised at once. aiohttp reports it only to the head's reader, and
-  lets the body's reader wait for its timeout.
+aiohttp 3.14 repeats a GET when a connection breaks, whether new or reused. It also reuses a
+connection without checking whether data arrived meanwhile. Here only a *reused* connection that
+breaks before the response allows one repeat, because a repeat is an extra request to the host.
 """
 
 from __future__ import annotations
@@ -43,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class _Use:
-    """Current use of a connection: the body being read on it, if any."""
+    """The current use of a connection: the body being read, if any, and the request's permit."""
 
     content: aiohttp.StreamReader | None = None
     permit: Permit | None = None
@@ -67,7 +55,7 @@ class AwareRequest(aiohttp.ClientRequest):
     paced = True
 
     async def send(self, conn: Connection) -> aiohttp.ClientResponse:
-        """Send the request, unless the pooled connection cannot be trusted."""
+        """Send the request. A pooled connection with unread data or a closed one is skipped."""
         protocol = conn.protocol
         assert protocol is not None  # noqa: S101 - set until the connection is released
         self.protocol, use = protocol, _uses.get(protocol)
@@ -76,6 +64,7 @@ class AwareRequest(aiohttp.ClientRequest):
             use = _uses[protocol] = _Use()
             if protocol.closed is not None:
                 protocol.closed.add_done_callback(partial(_pass_error_on, protocol, use))
+        # Unread data would be taken for another URL's response. A repeat needs a new connection.
         elif self.repeated or protocol.should_close or _readable(protocol.transport):
             if isinstance(protocol, CountingHandler) and _has_surplus(protocol.transport):
                 protocol.surplus = True
@@ -88,7 +77,7 @@ class AwareRequest(aiohttp.ClientRequest):
             protocol.paced = self.paced
             self.certain = protocol.certain
         self.use, use.content = use, None
-        self.repeated = self.reused  # from here on the server may have seen it
+        self.repeated = self.reused  # from here on the server may have received it
         self.sent_s = time.monotonic()
         if self.deadline is not None:
             self.deadline.heard()
@@ -96,7 +85,7 @@ class AwareRequest(aiohttp.ClientRequest):
 
 
 class Attempt:
-    """One request with its repeats. A middleware, so it sees every connection used."""
+    """aiohttp middleware that repeats one request, and records the connection it used."""
 
     def __init__(self, deadline: Deadline, permit: Permit, *, paced: bool = True) -> None:
         self._deadline = deadline
@@ -108,7 +97,6 @@ class Attempt:
     async def __call__(
         self, request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
     ) -> aiohttp.ClientResponse:
-        """Send a request, and again if a reused connection turns out to be dead."""
         assert isinstance(request, AwareRequest)  # noqa: S101 - the session makes no others
         self._request = request
         request.deadline, request.permit = self._deadline, self._permit
@@ -121,12 +109,12 @@ class Attempt:
             except aiohttp.ClientConnectionError as error:
                 if isinstance(error.__cause__, AddressRefusedError):
                     raise
+                # After a freeze of the container all pooled connections may be dead.
                 if not request.reused or _answer_began(error):
                     raise DroppedError(_disconnect_detail(error)) from error
 
     @property
     def reused(self) -> bool:
-        """Whether the connection had carried a request before."""
         return self._request is not None and self._request.reused
 
     @property
@@ -135,7 +123,7 @@ class Attempt:
         return self._request.connection_key if self._request else None
 
     async def is_certain(self) -> bool:
-        """Wait until it is known whether the answer belongs to the request."""
+        """Wait until it is known whether the response belongs to the request."""
         certain = self._request.certain if self._request else None
         return certain is None or not self.reused or await asyncio.shield(certain)
 
@@ -146,19 +134,19 @@ class Attempt:
 
     @property
     def received(self) -> int:
-        """Received bytes on the wire: the body, and excess bytes other than the body."""
+        """Bytes received on the wire: the body, and excess bytes other than the body."""
         protocol = self._request.protocol if self._request else None
         beside = protocol.beside if isinstance(protocol, CountingHandler) else 0
         return beside + (self._content.total_bytes if self._content else 0)
 
     @property
     def ragged(self) -> bool:
-        """Whether the connection's end leaves open if the answer is complete."""
+        """Whether the connection ended in a way that leaves open if the response is complete."""
         protocol = self._request.protocol if self._request else None
         return isinstance(protocol, CountingHandler) and protocol.ragged
 
     def watch(self, content: aiohttp.StreamReader) -> None:
-        """Count the body, and raise parser errors within it to its reader."""
+        """Count the bytes of the body, and raise parser errors to its reader."""
         self._deadline.heard()
         self._content, request = content, self._request
         if request is None or request.protocol is None or request.use is None:
@@ -170,7 +158,7 @@ class Attempt:
 
 
 def _pass_error_on(protocol: ResponseHandler, use: _Use, closed: asyncio.Future[None]) -> None:
-    """Pass a parser's error to the body's reader when a connection closes."""
+    """Raise a parser's error to the body's reader. aiohttp would let the reader time out."""
     if not closed.cancelled():
         closed.exception()  # retrieved, because asyncio reports unretrieved exceptions
     content, error = use.content, protocol.exception()
@@ -203,7 +191,7 @@ def _has_surplus(transport: asyncio.Transport | None) -> bool:
 
 
 def _answer_began(error: aiohttp.ClientConnectionError) -> bool:
-    """Whether part of the head arrived. aiohttp then stores it in place of the message."""
+    # If part of the head arrived, aiohttp stores it in place of the message.
     return isinstance(error, aiohttp.ServerDisconnectedError) and not isinstance(error.message, str)
 
 

@@ -1,16 +1,8 @@
-"""Requests through a stack's proxies.
+"""Send requests through the proxies of a stack.
 
-- A request meant for proxies goes through one or is not sent. Without a usable proxy the host is
-  requested later, and no attempt is counted. No code path falls back to a direct request.
-- Both ends are checked. A proxy is dialled like any host, but on any port, because its operator
-  chose it. A target is checked before its name is sent to a proxy, whether literal or resolved
-  here. The address that the proxy then dials is beyond our control.
-- https uses a tunnel (CONNECT), and the target's certificate is verified here.
-- Credentials are sent only to their proxy: with CONNECT, and with each plain request, where the
-  proxy removes them. URLs never contain them, so errors cannot show them.
-- A broken proxy never reached the host, so another proxy is used at once, within the same time.
-- The list is read again every two minutes, or sooner in doubt. A list that cannot be read stays in
-  use for `HELD_MS`. A list that is deleted or invalid is dropped at once.
+A request meant for a proxy is never sent directly. Without a usable proxy it is sent later, and no
+attempt is counted. Targets are checked before a proxy receives their names, but the proxy chooses
+the address. https uses a tunnel (CONNECT), and the target's certificate is verified here.
 """
 
 from __future__ import annotations
@@ -31,30 +23,31 @@ from orbweaver.model.outcome import Reason
 from orbweaver.model.ports import Clock, Secrets
 from orbweaver.model.url import hostname_of
 
-FRESH_MS = 120_000
-DOUBTFUL_MS = 30_000
-HELD_MS = 900_000  # how long an unreadable list stays in use
+FRESH_MS = 120_000  # between two reads of the list
+DOUBTFUL_MS = 30_000  # instead of FRESH_MS, if the list could not be read or a proxy failed
+# Time that a list stays in use while it cannot be read. A deleted or invalid list is dropped.
+HELD_MS = 900_000
 TRIES_MAX = 3
 LATER_S_MIN = 1.0
 JUDGED_MS = 60_000
 JUDGED_MAX = 2_000
 
 _AUTHENTICATE = 407
-# For plain requests, these come from a proxy, or from a target behind a gateway.
+# Statuses of a proxy, or of a target's gateway.
 _GATEWAY = frozenset({502, 504})
 
 _log = logging.getLogger(__name__)
 
 
 class Trouble(Enum):
-    """The party that may have caused a missing answer."""
+    """The party that may have caused a missing response."""
 
     BROKEN = "broken"  # the proxy
     UNREACHED = "unreached"  # the proxy or the target
 
 
 class Proxies:
-    """The proxies of a container: the list from a secret, and the health of each."""
+    """The proxies of a container: a list from a secret, and the health of each proxy."""
 
     def __init__(self, *, secrets: Secrets, name: str, clock: Clock) -> None:
         """`name` is the secret's name. The list is read at first use."""
@@ -68,7 +61,7 @@ class Proxies:
         self._fresh_ms = 0
 
     async def pick(self, host: str) -> Proxy | Wait:
-        """Choose the proxy for a host name. Returns Wait if none can be used."""
+        """Return the proxy of a host, or Wait if no proxy is usable."""
         async with self._lock:
             now_ms = self._clock.now_ms()
             if self._tried_ms is None or not 0 <= now_ms - self._tried_ms < self._fresh_ms:
@@ -91,7 +84,7 @@ class Proxies:
                 self._pool = self._pool.unreached(proxy, host, began_ms, now_ms)
         after = self._pool.of(proxy)
         if after.strikes > before.strikes:
-            # Its credentials may have been changed.
+            # The proxy's credentials may have been changed, so the list is read again soon.
             self._fresh_ms = min(self._fresh_ms, DOUBTFUL_MS)
             rest_s = (after.until_ms - now_ms) / 1000
             fields = {"proxy": proxy.name, "strikes": after.strikes, "rest_s": rest_s}
@@ -118,17 +111,15 @@ class ProxyingFetcher:
     def __init__(
         self, *, direct: HttpFetcher, dialler: HttpFetcher, proxies: Proxies, clock: Clock
     ) -> None:
-        """`direct` dials targets, `dialler` dials only proxies."""
+        """`direct` connects to targets, `dialler` to proxies only."""
         self._direct = direct
         self._dialler = dialler
         self._proxies = proxies
         self._clock = clock
-        # Allowed pairs of target origin and named origins, with the time until which they are
-        # valid.
+        # Checked pairs of target origin and seeds' origins, and the end of their validity.
         self._judged: dict[tuple[URL, frozenset[str]], int] = {}
 
     async def fetch(self, request: Request) -> Response | Failure:
-        """Send one request. Redirects are not followed."""
         if request.direct:
             return await self._direct.fetch(request)
         refusal = await self._judge(URL(request.url, encoded=True).origin(), request.named)
@@ -141,12 +132,13 @@ class ProxyingFetcher:
             began_ms = self._clock.now_ms()
             if isinstance(proxy, Wait):
                 return _later((proxy.until_ms - began_ms) / 1000)
-            left_s = round((deadline_ms - began_ms) / 1000, 1)  # people read it too
+            left_s = round((deadline_ms - began_ms) / 1000, 1)  # appears in error messages
             if left_s <= 0:
                 break
             asked = await self._dialler.ask(replace(request, total_s=left_s), proxy)
             trouble = trouble_of(asked, proxy)
             self._proxies.note(proxy, host, trouble, began_ms)
+            # A broken proxy never reached the host, so another one is tried at once.
             if trouble is not Trouble.BROKEN:
                 return asked.answer
         return _later(LATER_S_MIN)
@@ -168,7 +160,7 @@ class ProxyingFetcher:
 
 
 def trouble_of(asked: Asked, proxy: Proxy) -> Trouble | None:
-    """Return who caused a missing answer, or None if the result does not concern a proxy."""
+    """Return the cause of a missing response, or None if proxies are not involved."""
     if isinstance(asked.answer, Response):
         if asked.answer.status == _AUTHENTICATE:
             return Trouble.BROKEN  # only a proxy uses this status

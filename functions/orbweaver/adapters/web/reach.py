@@ -1,7 +1,7 @@
-"""A reachability check of a server before a crawl begins, without a request.
+"""Check before a crawl whether a server can be reached.
 
-The address is resolved, checked and dialled as for a request (`address_guard`), with TLS for https
-URLs. Then the connection is closed. The server receives no request, so no slot of its host is used.
+The check connects to the server, with TLS for https, and closes the connection. It sends no HTTP
+request, so the politeness delay does not apply.
 """
 
 from __future__ import annotations
@@ -78,10 +78,7 @@ def _family(address: str) -> socket.AddressFamily:
 
 
 async def _dial(origin: URL, found: list[ResolveResult], connect_s: float) -> str | None:
-    """Try the addresses in order. If all fail, return the most informative error.
-
-    A certificate error informs most, a refused connection least.
-    """
+    """Try the addresses in order. If all fail, return the most informative error."""
     errors: list[tuple[int, str]] = []
     for one in found:
         try:
@@ -90,6 +87,7 @@ async def _dial(origin: URL, found: list[ResolveResult], connect_s: float) -> st
         except TimeoutError:
             errors.append((1, f"not connected within {connect_s:g} s"))
         except OSError as error:
+            # A certificate error informs most, a refused connection least.
             rank = 0 if isinstance(error, ssl.SSLError) else 1
             rank = 2 if isinstance(error, ConnectionRefusedError) else rank
             errors.append((rank, one_line(words_of(error)) or "the connection was closed"))
@@ -99,7 +97,6 @@ async def _dial(origin: URL, found: list[ResolveResult], connect_s: float) -> st
 
 
 async def _connect(origin: URL, one: ResolveResult) -> None:
-    """Connect to an address, with TLS for https, and close. Raises OSError."""
     tls = tls_context() if origin.scheme == "https" else None
     address = (one["host"], one["port"])
     with guarded_socket((_family(one["host"]), socket.SOCK_STREAM, 0, "", address)) as dialled:

@@ -8,14 +8,13 @@ from orbweaver.model.ports import Fetcher, Metrics
 
 
 class TimedFetcher:
-    """Records the latency of answers."""
+    """Records the latency of responses. Failures are counted elsewhere, by reason."""
 
     def __init__(self, fetcher: Fetcher, metrics: Metrics) -> None:
         self._fetcher = fetcher
         self._metrics = metrics
 
     async def fetch(self, request: Request) -> Response | Failure:
-        """See the port. Requests without an answer are counted elsewhere, by reason."""
         answer = await self._fetcher.fetch(request)
         if isinstance(answer, Response):
             self._metrics.observe(Metric.FETCH_MS, answer.latency_ms)

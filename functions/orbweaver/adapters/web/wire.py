@@ -1,20 +1,7 @@
-"""Connections that limit the received bytes of an answer, in addition to its body's limits.
+"""Connections that limit the bytes of a response other than its body, before they are parsed.
 
-The parser is fast, but its output is expensive: an interim answer of 16 bytes, or a chunk of one
-byte, costs as much as the head of a page. A server that sent nothing else kept a worker busy for a
-request's total time. So all bytes count before they are parsed.
-
-- Up to the end of the head: at most `HEAD_BYTES_MAX`, including headers, blank lines and up to
-  `INTERIM_MAX` interim answers (1xx).
-- After that, bytes that are not body (chunk sizes, extensions, ends, trailers): at most
-  `FRAMING_BYTES_MAX` plus an eighth of the body.
-- Bytes that belong to no request are surplus. They end the connection unread, and make the last
-  answer on it uncertain (`pool`).
-- The parser receives slices, so limits are noticed early. It receives each head separately
-  (`framing`), so bytes after an answer end the connection but not the answer.
-- A connection that is reset, or ends without TLS's `close_notify`, may have been cut: it is
-  `ragged`, and a body that ends with it may be incomplete (RFC 9112 section 8).
-- Bytes other than the body count as received if they exceed the usual size of a head.
+Parsing is expensive: an interim response of 16 bytes or a chunk of one byte costs as much as the
+head of a page. A server that sent only these kept a worker busy for a request's total time.
 """
 
 from __future__ import annotations
@@ -37,34 +24,35 @@ if TYPE_CHECKING:
     from aiohttp import StreamReader
     from aiohttp.http import RawResponseMessage
 
-HEAD_BYTES_MAX = 256 * 1024
-# Of one header, or the first line: policies and cookies of large sites have up to 20 KB.
+HEAD_BYTES_MAX = 256 * 1024  # headers, blank lines and interim responses (1xx)
+# Longest header or first line. Policies and cookies of large sites have up to 20 KB.
 LINE_BYTES_MAX = 32 * 1024
 INTERIM_MAX = 1_000
+# Framing after the head (chunk sizes, trailers): at most this size plus an eighth of the body.
 FRAMING_BYTES_MAX = 128 * 1024
 FRAMING_SHARE = 8
 HEAD_SLICE, BODY_SLICE = 16 * 1024, 64 * 1024
-# Size of a usual head, which does not count as received.
+# Size of a usual head. It does not count as received.
 USUAL_BYTES = 64 * 1024
 FINAL_MIN = 200
 
 
 class HeadFloodError(HttpProcessingError):
-    """An answer's head does not end."""
+    """The head of the response does not end."""
 
 
 class FramingFloodError(HttpProcessingError):
-    """An answer consists almost only of framing."""
+    """The response consists almost only of chunk sizes and other framing."""
 
 
 class CountingHandler(ResponseHandler):
-    """One connection."""
+    """One connection to a server."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(loop)
         self.requests = 0
         self.surplus = False
-        # Whether slots pace the host, which leaves time to wait for surplus bytes.
+        # Whether requests to the host have a delay, in which surplus bytes can arrive.
         self.paced = True
         self.on_surplus: Callable[[], None] | None = None
         self._reset()
@@ -75,7 +63,7 @@ class CountingHandler(ResponseHandler):
         self._reset()
 
     def _reset(self) -> None:
-        # Whether the answer belongs to the request. The pool resolves it.
+        # Resolved with whether the response belongs to the request (`pool`).
         self.certain: asyncio.Future[bool] = self._loop.create_future()
         self._begun_s = self._loop.time()
         self.latency_s = 0.0
@@ -86,6 +74,8 @@ class CountingHandler(ResponseHandler):
         self._body: StreamReader | None = None
         self._more = False
         self._framing = HeadFraming()
+        # The connection was reset, or ended without TLS's `close_notify`. A body that ends with it
+        # may be incomplete (RFC 9112 section 8).
         self.ragged = False
 
     @property
@@ -112,7 +102,6 @@ class CountingHandler(ResponseHandler):
         super().feed_data(data, size)
 
     def data_received(self, data: bytes) -> None:
-        """Parse received data within the limits."""
         if isinstance(self._exception, HttpProcessingError):
             self.doubt()
             return  # a failed parser would report a less exact error
@@ -156,17 +145,16 @@ class CountingHandler(ResponseHandler):
         return True
 
     def set_exception(self, exc: BaseException, exc_cause: BaseException = _NO_CAUSE) -> None:
-        """Keep the cause, which determines the reason, even if nothing waits for a head."""
+        # The cause determines the reason of the failure.
         if isinstance(exc, HttpProcessingError) and exc_cause is not _NO_CAUSE:
             exc.__cause__ = exc_cause
         super().set_exception(exc, exc_cause)
 
     def eof_received(self) -> None:
-        """Record whether the end of a TLS connection was announced."""
         secured = self.transport.get_extra_info("ssl_object") if self.transport else None
         if secured is not None:
             try:
-                # All data was read. Only the announced end can be left.
+                # All data was read. Only `close_notify` can follow.
                 self.ragged = bool(secured.read(1))
             except ssl.SSLZeroReturnError:
                 pass
@@ -175,18 +163,17 @@ class CountingHandler(ResponseHandler):
         super().eof_received()
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        """Parse the held bytes of an incomplete head."""
         self.ragged = self.ragged or exc is not None
         rest = b"" if self._headed else self._framing.rest()
         if rest and self._parser is not None and self._exception is None:
             super().data_received(rest)
         super().connection_lost(exc)
         if not self.certain.done():
-            # After a reset, the server left something unread, perhaps the request.
+            # A server that resets the connection may not have read the request.
             self.certain.set_result(exc is None or self.requests == 1)
 
     def doubt(self) -> None:
-        """Record that the connection has surplus bytes, and end it."""
+        """Record that the connection has bytes that belong to no request, and close it."""
         self.surplus = True
         if not self.certain.done():
             self.certain.set_result(False)
@@ -195,20 +182,20 @@ class CountingHandler(ResponseHandler):
             self.on_surplus()
 
     def _doubt_if_more(self) -> None:
-        """Doubt an answer if the parser holds the start of another one after it."""
         if not self.answered or self.surplus or self._parser is None:
             return
+        # The parser may hold the start of another response.
         failed = isinstance(self._exception, HttpProcessingError)
         if failed or self._parser.feed_eof() is not None:
             self.doubt()
 
     @property
     def answered(self) -> bool:
-        """Whether the whole answer has arrived."""
+        """Whether the whole response has arrived."""
         return self._headed and (self._body is None or self._body.is_eof())
 
     def _end_if_over_limit(self) -> bool:
-        """End the connection if a limit is exceeded, and return whether it did."""
+        """Close the connection if a limit is exceeded, and return whether it was."""
         error: HttpProcessingError | None = None
         if not self._headed:
             if self._interim > INTERIM_MAX:
