@@ -53,7 +53,6 @@ def host_keys_of(text: str) -> HostKeys:
 
 
 def _key(kind: str, text: str) -> tuple[str, str]:
-    """Return the type and the fingerprint of a public key."""
     try:
         blob = base64.b64decode(text, validate=True)
     except binascii.Error as error:

@@ -79,7 +79,6 @@ def spelled(order: DeliveryOrder) -> str:
 
 
 def retry_s(receives: int) -> int:
-    """Return the delay in seconds before a message is received again."""
     return min(RETRY_LAST_S, RETRY_FIRST_S << min(receives, TRIES_MAX) - 1)
 
 

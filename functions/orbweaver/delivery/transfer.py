@@ -122,7 +122,6 @@ class Shipment:
         return all(results)
 
     async def _transfer_some(self, rest: Iterator[File]) -> bool:
-        """Send files one by one. Return False if time ran out before the last."""
         for file in rest:
             if self._clock.now_ms() - self._looked_ms >= LOOK_MS:
                 await self._look()

@@ -24,7 +24,8 @@ def condition_of(crawl: Crawl, target: Target, before: PageRecord | None) -> Con
     # The page's scripts may load resources that have changed.
     if before.rendered or mode_of(crawl, target.url) is RenderMode.ALWAYS:
         return None
-    # A page without a stored text is requested again if the crawl stores texts.
+    # A run that retries failed URLs requests pages in full. So does a crawl that stores texts, if
+    # the earlier record has none.
     if crawl.retry_of is not None or (crawl.texts and before.text_offset is None):
         return None
     # The earlier items need the columns of the current extraction rules.

@@ -62,7 +62,7 @@ def jar_of(url: str) -> str:
 
 
 def taken(jar: Jar, lines: Iterable[bytes], url: str, now_ms: int) -> tuple[Jar, int]:
-    """Apply Set-Cookie headers. Return the new jar, and the number of refused and evicted cookies."""
+    """Apply Set-Cookie headers. Return the jar, and the number of refused and evicted cookies."""
     kept = {one.key: one for one in jar if not one.expired(now_ms)}
     refused = 0
     for place, line in enumerate(lines):

@@ -95,7 +95,6 @@ class Pool:
         return self.health.get(proxy, _HEALTHY)
 
     def worked(self, proxy: Proxy, host: str, began_ms: int) -> Pool:
-        """Record a response that came through a proxy."""
         health = self.of(proxy)
         if health is _HEALTHY or began_ms < health.until_ms:
             return self

@@ -115,7 +115,7 @@ def retry_after_s(value: str | None, now_ms: int) -> float | None:
 
 
 def unless_kept_out(read: Read, answer: Response | Failure, links: int) -> Read | End:
-    """Return `read`, or the URL's end if the page blocks crawlers. `links` is their number."""
+    """Return `read`, or an End if the page blocks crawlers. `links`: number of its links."""
     if not isinstance(answer, Response):
         return read
     rule = rule_of(answer.status, answer.headers, read.body, links=links)
@@ -127,7 +127,7 @@ def bare(answer: Response | Failure) -> Response | Failure:
 
 
 def bare_of_cookies(answer: Response, *, stored: bool) -> Response:
-    """Remove cookies from a response. `stored`: keep the Set-Cookie header, to be stored."""
+    """Remove cookies from a response. `stored`: its Set-Cookie header may be stored."""
     if not answer.cookies and "set-cookie" not in answer.headers:
         return answer
     if stored:

@@ -165,7 +165,6 @@ class Aws:
         self._opening = asyncio.Lock()
 
     async def client(self, service: str) -> Any:
-        """Return the one client of a service."""
         if service not in self._clients:
             async with self._opening:
                 if service not in self._clients:  # another task may have opened it

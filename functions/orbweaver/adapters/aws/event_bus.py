@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class BusEvents:
-    """The events port."""
+    """Implements `Events` on EventBridge."""
 
     def __init__(self, client: Any, *, bus: str, stack: str, bucket: str) -> None:
         """`bucket` holds the exports."""

@@ -1,7 +1,7 @@
 """IAM permissions that an AWS request needs: actions on resources.
 
-A resource is the last part of its ARN, and a file is represented by its top folder. Source:
-docs.aws.amazon.com/service-authorization/latest/reference/.
+A resource is the last part of its ARN. A file is represented by its top folder, because roles name
+no deeper folders. Source: docs.aws.amazon.com/service-authorization/latest/reference/.
 """
 
 from __future__ import annotations

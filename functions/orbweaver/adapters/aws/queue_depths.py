@@ -42,7 +42,6 @@ class QueueDepths:
 
 
 def depths_of(lanes: Sequence[Mapping[str, str]], dead: Mapping[str, str]) -> Depths:
-    """Sum the counts of the workers' queues. `dead` are the counts of the dead-letter queue."""
     counts = [tuple(int(found.get(name, 0)) for name in COUNTS) for found in lanes]
     waiting, in_work, delayed, _ = (sum(numbers) for numbers in zip(*counts, strict=True))
     return Depths(

@@ -27,7 +27,6 @@ class Recorder:
         self._written: set[Permission] = set()
 
     def watch(self, client: Any) -> None:
-        """Record the requests of a client from now on."""
         service = client.meta.service_model.service_id.hyphenize()
         events = client.meta.events
         events.register_last(f"provide-client-params.{service}", self._before_call)

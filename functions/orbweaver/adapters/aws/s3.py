@@ -20,7 +20,7 @@ ABSENT = frozenset({"NoSuchKey", "404"})
 
 
 class BucketFiles:
-    """The `Files` port in a bucket."""
+    """Implements `Files` in an S3 bucket."""
 
     def __init__(self, client: Any, *, bucket: str) -> None:
         self._client = client

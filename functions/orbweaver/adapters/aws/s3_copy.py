@@ -25,7 +25,7 @@ OWNED = {"ACL": "bucket-owner-full-control"}
 
 
 class BucketCourier:
-    """The `Courier` port for a bucket."""
+    """Implements `Courier` for an S3 bucket."""
 
     def __init__(self, client: Any, *, source: str, target: str, prefix: str, clock: Clock) -> None:
         """Files with `prefix` in `source` get the same keys in `target`."""
@@ -67,7 +67,6 @@ class BucketCourier:
         await self._there.delete([self._prefix + one.path for one in remains])
 
     async def _copied(self, key: str) -> str | None:
-        """Copy a file and return the SHA-256 of the copy."""
         answer = await self._copy(key)
         known = answer.get("CopyObjectResult", {}).get("ChecksumSHA256")
         if known is not None:

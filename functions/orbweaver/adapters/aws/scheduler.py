@@ -36,7 +36,7 @@ class ScheduleTarget:
 
 
 class GroupSchedules:
-    """The schedules port."""
+    """Implements `Schedules` on EventBridge Scheduler."""
 
     def __init__(self, aws: Aws, *, target: ScheduleTarget) -> None:
         self._clients = aws

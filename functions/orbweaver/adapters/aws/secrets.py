@@ -11,7 +11,7 @@ from orbweaver.model.errors import Permanent
 
 
 class ManagedSecrets:
-    """The `Secrets` port."""
+    """Implements `Secrets` on AWS Secrets Manager."""
 
     def __init__(self, aws: Aws) -> None:
         self._clients = aws

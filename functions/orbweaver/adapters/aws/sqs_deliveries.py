@@ -20,7 +20,7 @@ class SqsDeliveries:
         await clients.call(client, "send_message", QueueUrl=self._queue_url, MessageBody=body)
 
     async def postpone(self, handle: str, seconds: int) -> None:
-        # The message stays the same, so SQS counts its receives. SQS allows 12 hours.
+        # The message stays the same, so SQS counts its receives. The limit is 12 hours.
         await clients.call(
             await self._clients.client("sqs"),
             "change_message_visibility",

@@ -1,8 +1,8 @@
 """Billed units of a DynamoDB request, from its parameters and its response.
 
 The size of an item is unknown if it is not sent or returned, so some results are lower bounds (for
-example of deletes). Sources: Amazon DynamoDB developer guide, "Read and
-write operations", "Transactions: capacity". API reference, ConsumedCapacity.
+example of deletes). Sources: Amazon DynamoDB developer guide, "Read and write operations",
+"Transactions: capacity". API reference, ConsumedCapacity.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from orbweaver.budget.billing_units import (
 
 Fields: TypeAlias = "Mapping[str, Any]"
 Used: TypeAlias = "dict[tuple[str, Term], int]"
-"""By table and term."""
+"""Number of units by table and billing unit."""
 
 # Requests that a condition refused are billed. Throttled requests are free.
 BILLED_ERRORS = frozenset({"ConditionalCheckFailedException", "TransactionCanceledException"})
@@ -51,7 +51,6 @@ def used(operation: str, asked: Fields, answer: Fields, *, final: bool) -> Used:
 
 
 def _reported_units(operation: str, answer: Fields) -> Used:
-    """Return the consumed capacity that the response reports."""
     capacities = answer.get("ConsumedCapacity") or ()
     if isinstance(capacities, dict):
         capacities = (capacities,)

@@ -1,4 +1,4 @@
-"""Count the AWS units that a container uses, at its clients, for the crawl of the running task.
+"""Count the billed AWS units of a container by crawl, with hooks in its AWS clients.
 
 Usage of no crawl (such as container time) is charged to the next crawl that commits. The usage of a
 commit itself is charged to the next commit. A request that the client repeats counts once. The
@@ -86,7 +86,7 @@ class UsageMeter:
 
     @contextmanager
     def of(self, crawl: str | None, stage: Stage | None = None) -> Iterator[None]:
-        """Attribute usage in this context to a crawl, and to a stage if given."""
+        """Attribute usage in this context to a crawl, and to a stage (kind of work) if given."""
         before = _crawl.set(crawl)
         at = _stage.set(stage)
         try:
@@ -155,7 +155,6 @@ class UsageMeter:
         self._mark_s = now_s
 
     def _take(self, milliseconds: int) -> None:
-        """Count time multiplied by the function's memory."""
         if mb_ms := milliseconds * self._memory_mb:
             self._total.use(self._time_term, Stage.RUN, mb_ms)
             self._pots[None].use(self._time_term, Stage.RUN, mb_ms)
@@ -187,7 +186,6 @@ class UsageMeter:
     # --- hooks in clients -----------------------------------------------------------------------
 
     def watch(self, client: Any) -> None:
-        """Count the requests of a client from now on."""
         service = client.meta.service_model.service_id.hyphenize()
         note = self._before_dynamodb_call if service == "dynamodb" else self._before_call
         events = client.meta.events

@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 
 BACKLOG = "backlog#"
 OUT = "!"  # sorts before all places
-# Longer than any crawl that could be resumed is stored.
+# Exceeds the retention of every crawl that can be resumed.
 WAITING_KEPT_S = 365 * 86_400
 # Packs per read: a done one, one in flight, and the first waiting one.
 PLACES_READ = 3
 
 
 class DynamoBacklog:
-    """The backlog port."""
+    """Implements `Backlog` on DynamoDB."""
 
     def __init__(self, dynamo: Dynamo, *, clock: Clock, packs_table: str) -> None:
         self._dynamo = dynamo
@@ -190,7 +190,7 @@ def expires_s(clock: Clock) -> int:
 
 
 async def is_out(dynamo: Dynamo, packs_table: str, key: str, place: str) -> bool:
-    """Whether a pack is in flight, or was the last one before the backlog became empty."""
+    """Whether a pack is recorded as in flight."""
     answer = await dynamo.call(
         "get_item",
         TableName=packs_table,

@@ -33,7 +33,7 @@ COUNT_TRIES = 10
 
 
 class DynamoBudgets:
-    """The budgets port."""
+    """Implements `Budgets` on DynamoDB."""
 
     def __init__(
         self,
@@ -190,7 +190,6 @@ def _reservation(taking: Taking) -> dict[str, Any]:
 def _host_count_update(
     table: str, crawl: Crawl, host: str, count: int, limit: int, expires_at: int | None
 ) -> Item:
-    """Return an Update that counts pages of a host within its limit."""
     update = "ADD #pages :count"
     values = {":count": count, ":room": limit - count}
     if expires_at is not None:

@@ -1,8 +1,8 @@
 """Claims in the `urls` table: records that make a URL belong to one pack (batch of URLs).
 
-A claim is valid until it expires or becomes stale. TTL deletes items days late, so reads and
-conditions compare the times. A claim that replaces an expired one keeps it as `was`, and a release
-restores it. Source: DynamoDB developer guide, "Working with expired items and time to live".
+A claim lapses when it expires, or when it is stale: older than the dedup window or than the page's
+last change. TTL deletes items days late, so times are compared. A claim that replaces a lapsed one
+keeps it as `was`. Source: DynamoDB developer guide, "Working with expired items and time to live".
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ KEPT = ("crawl", "pack", "depth", "at", "expires_at", "unasked")
 
 
 class DynamoFrontier:
-    """The frontier port: claims of URLs."""
+    """Implements `Frontier` on DynamoDB."""
 
     def __init__(self, dynamo: Dynamo, *, urls_table: str) -> None:
         self._dynamo = dynamo
@@ -104,7 +104,6 @@ class DynamoFrontier:
     async def _read(
         self, name: str, urls: Sequence[str], *, consistent: bool = False
     ) -> dict[str, dict[str, Any]]:
-        """Read claims as a mapping of URL to fields."""
         by_key = {_key(name, url): url for url in urls}
         items = await self._dynamo.get_many(
             self._table,

@@ -46,7 +46,7 @@ COUNTS_AT_ONCE = 100
 
 
 class DynamoCrawls:
-    """The crawls port."""
+    """Implements `Crawls` on DynamoDB."""
 
     def __init__(
         self,
@@ -101,7 +101,7 @@ class DynamoCrawls:
         return (await self._scan())[1]
 
     async def _scan(self) -> tuple[tuple[Crawl, ...], tuple[Unreadable, ...]]:
-        """Return the stored crawls, newest first, and the crawls of a newer version."""
+        """Return the crawls, newest first, and the crawls that are stored in a newer format."""
         pages = self._dynamo.pages(
             "scan",
             TableName=self._table,

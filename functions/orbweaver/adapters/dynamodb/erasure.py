@@ -51,7 +51,7 @@ class TableNames:
 
 
 class DynamoTraces:
-    """The traces port: all stored data about URLs."""
+    """Implements `Traces` on DynamoDB."""
 
     def __init__(
         self, dynamo: Dynamo, *, clock: Clock, tables: TableNames, ledger_retention_s: int

@@ -23,7 +23,7 @@ def cookies_key(crawl_id: str, site: str) -> str:
 
 
 def cookies_of_key(key: str) -> tuple[str, str] | None:
-    """Return the crawl and the site of a cookies key, or None for other keys."""
+    """Return the crawl and the site of a cookies key. Other keys return None."""
     if not key.startswith(COOKIES):
         return None
     crawl_id, _, site = key.removeprefix(COOKIES).partition("#")
@@ -31,7 +31,7 @@ def cookies_of_key(key: str) -> tuple[str, str] | None:
 
 
 def later(found: Host, known: Host) -> Host:
-    """Merge two reads of a host, because the newer read may be eventually consistent."""
+    """Merge two reads of a host, because the later read may return older data."""
     latest = known if known.blocked_until_ms > found.blocked_until_ms else found
     robots = max(
         (entry for entry in (known.robots, found.robots) if entry),

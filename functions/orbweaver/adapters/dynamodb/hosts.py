@@ -1,7 +1,7 @@
 """Hosts in the `hosts` table: times of the next requests, blocks, robots.txt files and cookies.
 
-- `<host>`: `tat` (time of the next free request), `line`, `blocked_until`, `strikes`, `struck_at`,
-  `failures`, `failed_at`. The item is small, so a reservation costs one write unit.
+- `<host>`: `tat` (when the next request may start), `line`, `blocked_until`, `strikes`,
+  `struck_at`, `failures`, `failed_at`. The item is small, so a reservation costs one write unit.
 - `<host>#robots`: the robots.txt, compressed. `cookies#<crawl>#<site>`: a site's cookies.
 """
 
@@ -59,7 +59,7 @@ BEHIND = f"(attribute_not_exists(#tat) OR #tat <= :now) AND {NOT_BLOCKED}"
 
 
 class DynamoHosts:
-    """The hosts port."""
+    """Implements `Hosts` on DynamoDB."""
 
     def __init__(self, dynamo: Dynamo, *, clock: Clock, hosts_table: str) -> None:
         self._dynamo = dynamo

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from orbweaver.model.ports import Clock
 
 STRIKES = "strikes"
-# Longer than any crawl that could be resumed is stored.
+# Exceeds the retention of every crawl that can be resumed.
 PARKED_KEPT_S = 365 * 86_400
 
 
@@ -57,7 +57,7 @@ def _no_usage(_crawl: str) -> AbstractContextManager[Counts]:
 
 
 class DynamoPacks:
-    """The packs port."""
+    """Implements `Packs` on DynamoDB."""
 
     def __init__(
         self,
@@ -98,7 +98,6 @@ class DynamoPacks:
         return recalled
 
     async def _part(self, item: Item, fields: Mapping[str, Any]) -> dict[str, Any]:
-        """Decode an item of a pack. Raises StoredNewer for a newer version."""
         if fields["part"] == LEDGER:
             return {"ledger": dynamodb_ledger.read(item)}
         if fields["part"] == STRIKES:
@@ -136,8 +135,8 @@ class DynamoPacks:
                     update = add_counts(self._crawls, crawl, number, total, kept_s, unspent=unspent)
                     await self._dynamo.transact([put, update, *settlings])
             except Cancelled as cancelled:
-                # A committed pack stays committed, whatever happened to the crawl. DynamoDB may omit
-                # reasons, so the ledger is read.
+                # A committed pack stays committed, whatever happened to the crawl. DynamoDB may
+                # omit reasons, so the ledger is read.
                 standing = cancelled.items.get(0) or await self._read_ledger(ledger.pack)
                 if standing:
                     return AlreadyCommitted(ledger=dynamodb_ledger.read(standing))

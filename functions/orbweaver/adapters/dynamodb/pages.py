@@ -25,7 +25,7 @@ SHARDS_AT_ONCE = 16
 
 
 class DynamoPages:
-    """The pages port."""
+    """Implements `Pages` and `History` on DynamoDB."""
 
     def __init__(
         self, dynamo: Dynamo, *, clock: Clock, pages_table: str, retention_s: int, shards: int

@@ -119,7 +119,6 @@ class SeedLists:
     async def _fetch(
         self, crawl_id: str, fields: Mapping[str, Any]
     ) -> list[tuple[Listed, int | None]]:
-        """Read the chunks of a list, and when each expires."""
         calls = (
             self.dynamo.call(
                 "get_item",

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from orbweaver.model.ports import Clock
 
 Item: TypeAlias = dict[str, Any]
-"""An item as DynamoDB spells it: attribute name to {type: value}."""
+"""An item in DynamoDB's format: attribute name to {type: value}."""
 
 GET_KEYS_MAX = 100
 WRITES_MAX = 25
@@ -248,7 +248,6 @@ def marshal(value: Any) -> Item:
 
 
 def unmarshal(attribute: Mapping[str, Any]) -> Any:
-    """Decode an attribute. Lists and tuples become lists."""
     ((kind, value),) = attribute.items()
     match kind:
         case "N":
@@ -274,7 +273,7 @@ def from_item(item: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def assign(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an update that sets fields, and removes those that are None."""
+    """Return an update that sets fields. A field that is None is removed."""
     kept = [name for name, value in fields.items() if value is not None]
     gone = [name for name, value in fields.items() if value is None]
     update = "SET " + ", ".join(f"#{name} = :{name}" for name in kept)

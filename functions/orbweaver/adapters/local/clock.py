@@ -70,7 +70,7 @@ class SteadyClock(SystemClock):
         return self._wall_ms() - self._passed_ms()
 
     def follow(self, ahead_ms: int) -> None:
-        """Set all clocks of the process to `ahead_ms` plus the time since boot."""
+        """Set all steady clocks of the process to `ahead_ms` plus the time since boot."""
         self._epoch.ahead_ms, self._epoch.jumped_ms = ahead_ms, 0
 
     def now_ms(self) -> int:

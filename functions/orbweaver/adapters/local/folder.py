@@ -47,7 +47,7 @@ class _PermanentFolderError(FolderError, Permanent): ...
 
 
 class FolderFiles:
-    """The `Files` port in a local folder."""
+    """Implements `Files` in a local folder."""
 
     def __init__(self, folder: Path, *, durable: bool = False) -> None:
         """`durable`: a write that returned survives a power failure."""

@@ -161,7 +161,6 @@ class BudgetReader:
             child.end()
 
     async def _apart(self, job: ReadingJob) -> Read:
-        """Read a page in the child."""
         for attempt in range(1, ATTEMPTS_MAX + 1):
             child = self._running_child()
             end: ReadingEnd | None = None

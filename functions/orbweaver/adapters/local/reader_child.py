@@ -153,7 +153,6 @@ def _address_bytes() -> int:
 
 
 def _receive_job(channel: socket.socket) -> ReadingJob | None:
-    """Receive a page to read. Return None if the parent is gone."""
     said = _receive_part(channel)
     body = None if said is None else _receive_part(channel)
     if said is None or body is None:

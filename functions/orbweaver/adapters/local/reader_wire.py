@@ -51,7 +51,6 @@ def heard(said: bytes) -> Any:
 
 
 def told(said: bytes) -> Any:
-    """Decode a value from the parent."""
     return pickle.loads(said)  # noqa: S301 - from the process that started this one
 
 

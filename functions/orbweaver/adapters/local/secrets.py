@@ -18,7 +18,7 @@ VARIABLE = "env:"
 
 
 class LocalSecrets:
-    """The `Secrets` port. Files are read from one folder."""
+    """Implements `Secrets` on this machine."""
 
     def __init__(self, folder: Path, environment: Mapping[str, str]) -> None:
         self._folder = folder

@@ -40,7 +40,7 @@ ABSENT = (asyncssh.SFTPNoSuchFile, asyncssh.SFTPNoSuchPath)
 
 
 class SftpCourier:
-    """The `Courier` port for a folder on an SFTP server."""
+    """Implements `Courier` for a folder on an SFTP server."""
 
     def __init__(
         self, sftp: asyncssh.SFTPClient, *, files: Files, prefix: str, folder: str, clock: Clock
@@ -99,7 +99,6 @@ class SftpCourier:
             await self._prune({posixpath.dirname(one.path) for one in remains})
 
     async def _prune(self, folders: set[str]) -> None:
-        """Remove empty folders and the parents that become empty."""
         for folder in sorted(folders, key=lambda one: -one.count("/")):
             inner = folder
             while inner and await self._is_removed(self._remote_path(inner)):
@@ -220,7 +219,6 @@ class SftpCourier:
         return window
 
     async def _put_in_place(self, part: str, final: str, size: int) -> None:
-        """Rename a complete part to its final name."""
         there = await self._size(part)
         if there not in (size, None):
             raise Transient(f"the server has {there:,} bytes of {final}, and was sent {size:,}")

@@ -8,13 +8,13 @@ processes     processes that work on a store
 queue         sending to queues
 receiving     receiving from queues
 dead_letters  messages that failed too often
-packs         journals, ledgers and set-aside packs (messages with up to 25 URLs)
+packs         redo logs and commit records of packs (messages with up to 25 URLs)
 backlog       packs that wait for their hosts
 shards        counters of crawls
 crawls        crawls
 claims        claims of URLs by packs
 pages         page records
-hosts         leases, blocks, robots.txt, cookies
+hosts         request times, blocks, robots.txt, cookies
 budgets       use of limits
 schedules     schedules
 metrics       counters of services

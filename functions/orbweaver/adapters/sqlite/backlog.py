@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from orbweaver.adapters.sqlite.store import SqliteStore
     from orbweaver.model.ports import Clock
 
-# Longer than any crawl that could be resumed is stored.
+# Exceeds the retention of every crawl that can be resumed.
 WAITING_KEPT_S = 365 * 86_400
 # The time at which a pack was last sent is used for one minute only.
 SENDING_KEPT_S = 86_400
@@ -27,7 +27,7 @@ _WAITING = (
 
 
 class SqliteBacklog:
-    """The backlog port: one table for the packs of all crawls."""
+    """Implements `Backlog` with one table for all crawls."""
 
     def __init__(self, store: SqliteStore, *, clock: Clock) -> None:
         self._store = store

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class SqliteBudgets:
-    """The budgets port."""
+    """Implements `Budgets` on SQLite."""
 
     def __init__(
         self,
@@ -92,7 +92,7 @@ class SqliteBudgets:
 
 
 def settle(db: sqlite3.Connection, crawl: Crawl, settlement: Settlement) -> None:
-    """Return the part of a reservation that was not spent."""
+    """Give back the part of a reservation that was not spent."""
     back = settlement.spent - settlement.reserved
     db.execute(
         "UPDATE budgets SET used = used + ?, reserved = reserved - ? WHERE crawl = ? AND part = ?",

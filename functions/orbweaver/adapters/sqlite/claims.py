@@ -37,7 +37,7 @@ UPDATE = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimRow:
-    """A stored claim. `was` is the lapsed claim that it replaced."""
+    """A stored claim. `was` is the expired or stale claim that it replaced."""
 
     crawl: str
     pack: str
@@ -69,7 +69,7 @@ class ClaimRow:
 
 
 class SqliteFrontier:
-    """The frontier port: claims of URLs."""
+    """Implements `Frontier` on SQLite."""
 
     def __init__(self, store: SqliteStore) -> None:
         self._store = store

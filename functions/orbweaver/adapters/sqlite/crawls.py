@@ -29,7 +29,7 @@ LIVE = (State.RUNNING, State.PAUSED)
 
 
 class SqliteCrawls:
-    """The crawls port."""
+    """Implements `Crawls` on SQLite."""
 
     def __init__(self, store: SqliteStore, *, clock: Clock, crawl_retention_s: int) -> None:
         self._store = store
@@ -78,7 +78,7 @@ class SqliteCrawls:
         return self._all()[1]
 
     def _all(self) -> tuple[tuple[Crawl, ...], tuple[Unreadable, ...]]:
-        """Return the crawls, newest first, and the crawls of a newer version."""
+        """Return the crawls, newest first, and the crawls that are stored in a newer format."""
         rows = self._store.rows(
             "SELECT fields FROM crawls WHERE NOT forgotten AND (expires IS NULL OR expires > ?)"
             " ORDER BY started_at_ms DESC, id",

@@ -35,7 +35,7 @@ OF_CRAWLS = ("shards", "samples", "kinds", "budgets", "host_pages")
 
 
 class SqliteTraces:
-    """The traces port: all stored data about URLs."""
+    """Implements `Traces` on SQLite."""
 
     def __init__(self, store: SqliteStore, *, clock: Clock, ledger_retention_s: int) -> None:
         self._store = store

@@ -33,7 +33,7 @@ COLUMNS = "tat, line, blocked_until, strikes, struck_at, failures, failed_at"
 
 
 class SqliteHosts:
-    """The hosts port."""
+    """Implements `Hosts` on SQLite."""
 
     def __init__(self, store: SqliteStore) -> None:
         self._store = store

@@ -106,7 +106,6 @@ class SqliteMessages:
     """All queues of a store."""
 
     def __init__(self, store: SqliteStore, *, clock: Clock, receive_max: int | None = None) -> None:
-        """`receive_max` is the maximum number of takes of a message."""
         self._store = store
         self._clock = clock
         self._receive_max = receive_max
@@ -188,7 +187,6 @@ class SqliteMessages:
         return max(0, -(-(waiting + int(held)) // processes) - int(own))
 
     def _due_up_to(self, queue: QueueName, now_ms: int, most: int) -> int:
-        """Count due messages, at most `most`."""
         counted = 0
         with self._store.reading() as db:
             for group in _groups(db, queue, None):

@@ -23,7 +23,7 @@ class MetricSum:
 
 
 class SqliteMetrics:
-    """The metrics port of one service."""
+    """Implements `Metrics` for one service."""
 
     def __init__(self, store: SqliteStore, service: Service) -> None:
         self._store = store
@@ -40,7 +40,6 @@ class SqliteMetrics:
         self._add(field_of(reason), number)
 
     def flush(self) -> None:
-        """Add the values since the last flush to the store."""
         if not self._sums:
             return
         rows = [

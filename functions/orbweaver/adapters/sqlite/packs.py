@@ -37,13 +37,13 @@ if TYPE_CHECKING:
     from orbweaver.adapters.sqlite.store import SqliteStore
     from orbweaver.model.ports import Clock
 
-# Packs of paused crawls. Longer than any crawl that could be resumed is stored.
+# For packs of paused crawls. Exceeds the retention of every crawl that can be resumed.
 PARKED_KEPT_S = 365 * 86_400
 LEDGER_COLUMNS = (FIELD, "children", "surplus", "sent")
 
 
 class SqlitePacks:
-    """The packs port."""
+    """Implements `Packs` on SQLite."""
 
     def __init__(
         self,

@@ -27,7 +27,7 @@ NEWEST_MAX = 2_000  # records searched by `newest`
 
 
 class SqlitePages:
-    """The pages port."""
+    """Implements `Pages` and `History` on SQLite."""
 
     def __init__(self, store: SqliteStore, *, clock: Clock, retention_s: int, shards: int) -> None:
         self._store = store

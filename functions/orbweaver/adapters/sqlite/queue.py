@@ -96,7 +96,7 @@ class SqliteDeliveries:
 
 
 class SqliteEvents:
-    """The events port. Events are messages in the format of AWS's event bus."""
+    """Implements `Events` with messages in the format of EventBridge."""
 
     def __init__(self, messages: SqliteMessages, *, stack: str) -> None:
         self._messages = messages

@@ -68,8 +68,8 @@ class SqliteReaper:
         if not expired:
             return 0
         with self._store.writing() as db:
-            # Queues keep messages without a limit. A pack's rows must stay while a repeated message
-            # of the pack may exist: until all stored messages are newer than the rows.
+            # Queues keep messages without a time limit. A pack's rows must stay while a copy of its
+            # message may exist: until all stored messages are newer than the rows.
             if table in OF_PACKS:
                 now_s = min(now_s, self._oldest_s(db, now_s) + self._ledgers_kept_s - 1)
             return db.executemany(

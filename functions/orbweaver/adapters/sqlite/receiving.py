@@ -65,7 +65,6 @@ class SqliteInbox:
 
 
 def deliveries_of(taken: Sequence[TakenMessage], queue: QueueName) -> list[Delivery]:
-    """Convert messages to the input of `Worker.run`."""
     from orbweaver.worker.pack import Delivery
 
     return [

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class SqliteSchedules:
-    """The schedules port."""
+    """Implements `Schedules` on SQLite."""
 
     def __init__(self, store: SqliteStore) -> None:
         self._store = store
@@ -51,11 +51,11 @@ class SqliteSchedules:
             return db.execute("DELETE FROM schedules WHERE name = ?", (name,)).rowcount == 1
 
     def fired_ms(self, name: str) -> int | None:
-        """Return the time up to which runs were started. A new schedule has None."""
+        """Return the time up to which due runs were handled. A new schedule has None."""
         row = self._store.row("SELECT fired_ms FROM schedules WHERE name = ?", (name,))
         return None if row is None else row[0]
 
     def fired(self, name: str, until_ms: int) -> None:
-        """Record that all runs up to a moment were started."""
+        """Record that all runs due up to a moment were handled."""
         with self._store.writing() as db:
             db.execute("UPDATE schedules SET fired_ms = ? WHERE name = ?", (until_ms, name))

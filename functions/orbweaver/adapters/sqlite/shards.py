@@ -33,7 +33,6 @@ def add_counts(
     counts: Counts,
     kept_s: int,
 ) -> None:
-    """Add counts to a shard that was read in this transaction."""
     write_shard(db, crawl, number, _sum(shard, counts), kept_s, commits=shard.commits + 1)
 
 

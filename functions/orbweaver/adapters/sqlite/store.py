@@ -210,7 +210,6 @@ class SqliteStore:
         return int(tables)
 
     def _enable_wal(self, until_s: float) -> None:
-        """Switch to a write-ahead log. Retry if another process does the same."""
         mode = None
         while mode is None:
             try:

@@ -84,7 +84,6 @@ class Permits:
 
 @cache
 def names_here() -> dict[str, tuple[Address, ...]]:
-    """Return the names in this machine's hosts file. The file is read once."""
     try:
         with NAMES_FILE.open(encoding="utf-8", errors="replace") as file:
             return parse_names(file.read(NAMES_CHARS_MAX))

@@ -157,7 +157,7 @@ def _fills_room(decoding: Decoding, request: Request) -> bool:
 
 
 def room_of(request: Request) -> int:
-    """Return the number of decoded bytes that the crawl has reserved for the body."""
+    """Return how many decoded bytes the body may have before more must be reserved."""
     most = request.body_bytes_max
     return most if request.room is None else min(most, request.room.bytes_max)
 

@@ -65,7 +65,7 @@ class Limits:
     idle_s: float = 10.0  # without a head, or without more of a body
     keepalive_s: float = 15.0
     resolve_s: float = 5.0
-    drain_s: float = 1.0  # for draining an unread answer to keep its connection
+    drain_s: float = 1.0  # for reading the rest of a response, to keep the connection
     rate: bodies.Rate = field(default_factory=bodies.Rate)
 
 
@@ -80,7 +80,7 @@ class Asked:
 
 
 class HttpFetcher:
-    """The `Fetcher` port. Tasks of one event loop can share it."""
+    """Implements `Fetcher` on aiohttp. Tasks of one event loop can share it."""
 
     def __init__(
         self,
@@ -190,7 +190,6 @@ class HttpFetcher:
         return None if why is None else Failure(reason=Reason.ADDRESS, detail=one_line(why))
 
     async def aclose(self) -> None:
-        """Close all connections. A later fetch opens new ones."""
         lifetime, self._lifetime, self._session, self._loop = self._lifetime, None, None, None
         if lifetime is not None:
             await lifetime.aclose()

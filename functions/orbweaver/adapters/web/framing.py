@@ -81,7 +81,6 @@ class HeadFraming:
         return found[1] + line[found.end() - 1 :]
 
     def _take(self, line: bytes, given: list[bytes]) -> None:
-        """Pass on a line or a part of it, or hold it back."""
         folded = self._start and line[:1] in {b" ", b"\t"} and bool(self._held)
         if self._start and self._begun and (folded or _HELD.match(line)):
             if len(line) <= LINE_BYTES_MAX and line.endswith(b"\n"):

@@ -119,7 +119,6 @@ class Attempt:
 
     @property
     def key(self) -> ConnectionKey | None:
-        """The pool's key of the origin. None before the first request."""
         return self._request.connection_key if self._request else None
 
     async def is_certain(self) -> bool:
@@ -141,7 +140,7 @@ class Attempt:
 
     @property
     def ragged(self) -> bool:
-        """Whether the connection ended in a way that leaves open if the response is complete."""
+        """Whether the connection ended so that the response may be incomplete."""
         protocol = self._request.protocol if self._request else None
         return isinstance(protocol, CountingHandler) and protocol.ragged
 

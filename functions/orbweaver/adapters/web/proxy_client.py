@@ -106,7 +106,7 @@ class Proxies:
 
 
 class ProxyingFetcher:
-    """The `Fetcher` port through proxies. Requests marked `direct` go directly."""
+    """Implements `Fetcher` through proxies. Requests marked `direct` go directly."""
 
     def __init__(
         self, *, direct: HttpFetcher, dialler: HttpFetcher, proxies: Proxies, clock: Clock

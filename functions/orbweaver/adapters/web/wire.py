@@ -63,7 +63,7 @@ class CountingHandler(ResponseHandler):
         self._reset()
 
     def _reset(self) -> None:
-        # Resolved with whether the response belongs to the request (`pool`).
+        # Its result is True if the response belongs to the request (`pool`).
         self.certain: asyncio.Future[bool] = self._loop.create_future()
         self._begun_s = self._loop.time()
         self.latency_s = 0.0
@@ -85,7 +85,6 @@ class CountingHandler(ResponseHandler):
         return max(0, self._wire - body - USUAL_BYTES)
 
     def feed_data(self, data: tuple[RawResponseMessage, StreamReader], size: int = 0) -> None:
-        """Accept a parsed head and the stream of its body."""
         message, payload = data
         if self._headed:
             self._more = True
@@ -191,7 +190,6 @@ class CountingHandler(ResponseHandler):
 
     @property
     def answered(self) -> bool:
-        """Whether the whole response has arrived."""
         return self._headed and (self._body is None or self._body.is_eof())
 
     def _end_if_over_limit(self) -> bool:
