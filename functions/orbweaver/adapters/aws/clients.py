@@ -1,8 +1,7 @@
 """AWS clients of a container, and the mapping of AWS errors to port errors.
 
-A container has one session and one client per service, because a client takes 20 ms to make. The
-session is aiobotocore's: importing boto3 too would take 50 ms. Timeouts are short and attempts are
-few, so that time is left to react. All effects are idempotent.
+A client takes 20 ms to make, so a container has one per service. Timeouts are short and attempts
+are few, so that time is left to react. All effects are idempotent.
 """
 
 from __future__ import annotations
@@ -157,6 +156,7 @@ class Aws:
         self, session: AioSession | None = None, *watchers: Watcher, validates: bool = False
     ) -> None:
         """By default, the session is made from the environment. `watchers` observe all clients."""
+        # boto3 would take 50 ms to import.
         self._session = session or AioSession(session_vars={"region": REGION})
         self._validates = validates
         self._stack = AsyncExitStack()

@@ -26,7 +26,7 @@ class ExtractorError(Exception):
 
 
 def deployed(module: str) -> Mapping[str, Extractor]:
-    """Return the functions of a module's name or file. If it is broken, every function fails."""
+    """Return the functions of a module, given by name or file. A broken module's all fail."""
     if not module:
         return {}
     if module.endswith(".py"):

@@ -31,13 +31,10 @@ _ALLOWED = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadingEnd:
-    """The child has finished a page. `why` is the reason if it did not complete.
-
-    `fault` is the type and place of an exception, with the traceback in `why`.
-    """
+    """The child has finished a page. `why` is the reason or traceback if it did not complete."""
 
     why: str | None = None
-    fault: str | None = None
+    fault: str | None = None  # type and place of an exception
     retires: bool = False  # the child exits now, and the next page needs a new one
 
 

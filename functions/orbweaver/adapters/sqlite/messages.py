@@ -91,14 +91,12 @@ class TakenMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueDepth:
-    """Numbers of messages that are available (`waiting`), taken (`held`), and not yet due.
-
-    `copies` are messages that their sender already processes. They become due if that process dies.
-    """
+    """Numbers of messages: available (`waiting`), taken (`held`), not yet due (`delayed`)."""
 
     waiting: int = 0
     held: int = 0
     delayed: int = 0
+    # Messages that their sender already processes. They become due if that process dies.
     copies: int = 0
 
 

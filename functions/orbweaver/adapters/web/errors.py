@@ -1,8 +1,7 @@
 """Map the HTTP client's exceptions to reasons.
 
-aiohttp 3.14 raises a response that it cannot parse as ClientResponseError with a status 400 that no
-server sent. The parser's own error is two causes down. An error in an established TLS connection
-(such as a late request for a client certificate) is a plain ClientOSError.
+aiohttp 3.14 raises ClientResponseError with status 400, which no server sent, for a response that
+it cannot parse. The parser's own error is two causes down.
 """
 
 from __future__ import annotations
@@ -47,6 +46,8 @@ _REASONS: tuple[tuple[type[BaseException], Reason], ...] = (
     (TimeoutError, Reason.TIMEOUT),
     (aiohttp.InvalidURL, Reason.ADDRESS),  # 127.1 and 2130706433 are not canonicalized
     (DroppedError, Reason.DISCONNECTED),
+    # Includes errors in an established TLS connection, such as a late request for a client
+    # certificate.
     (aiohttp.ClientConnectionError, Reason.DISCONNECTED),
     (aiohttp.ClientError, Reason.PROTOCOL),
 )

@@ -35,7 +35,7 @@ class HeadFraming:
         self._held: list[bytes] = []
 
     def feed(self, data: bytes) -> tuple[bytes, bytes]:
-        """Consume bytes. Return those for the parser, up to a head's end, and those after it."""
+        """Consume bytes. Return bytes for the parser, up to the end of a head, and the rest."""
         if self._start and not (self._begun or self._line or self._held):
             # The parser gets later bytes separately, so an error in them does not lose the head.
             end = _END.search(data)
@@ -46,7 +46,7 @@ class HeadFraming:
         return self._by_lines(data)
 
     def rest(self) -> bytes:
-        """Return the held bytes, because no more will arrive."""
+        """Return the bytes that are still held back, at the end of the connection."""
         rest = b"".join(self._held) + self._line
         self._held, self._line = [], b""
         return rest

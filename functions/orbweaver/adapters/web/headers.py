@@ -105,10 +105,9 @@ def _accept(accept: frozenset[str]) -> str:
 
 
 def answered(raw: Iterable[tuple[bytes, bytes]]) -> tuple[dict[str, str], int]:
-    """Return the headers of a response, and the number of dropped lines.
-
-    A name keeps its first line, a list header all lines. Equal lines and cookies are not counted.
-    """
+    """Return the headers of a response, and the number of dropped lines."""
+    # A name keeps its first line, a list header all lines. Equal lines and cookies do not count as
+    # dropped.
     headers: dict[str, str] = {}
     left, cut = HEADERS_CHARS_MAX, 0
     for raw_name, raw_value in raw:

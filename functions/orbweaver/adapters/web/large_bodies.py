@@ -1,7 +1,7 @@
 """Limit the memory of bodies: only a few large bodies are read at the same time.
 
-A body needs a place after its first `SMALL_BYTES`. Until then the rest stays unread. The request
-that has waited the longest gets the next place.
+A body above `SMALL_BYTES` needs one of a few places, in order of waiting. Until then the rest stays
+unread.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ _log = logging.getLogger(__name__)
 
 
 class Origins:
-    """Bounded memory of origins, kept across event loops."""
+    """Latencies and faults of at most `ORIGINS_MAX` origins, kept across event loops."""
 
     def __init__(self) -> None:
         self._slowest_s: dict[ConnectionKey, float] = {}
