@@ -1,6 +1,6 @@
 """Tables of exports in the AWS Glue catalogue, which Athena reads.
 
-An unchanged table is not written, and a table of another owner is not overwritten. If two writers
+An unchanged table is not written, and a table of another export is not overwritten. If two writers
 register a table at once, both succeed and one version remains. Source:
 docs.aws.amazon.com/glue/latest/webapi/API_UpdateTable.html.
 """

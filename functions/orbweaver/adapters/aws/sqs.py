@@ -204,7 +204,7 @@ async def _send_batch(
         for key, entry in failed.items():
             error = clients.error_of(entry["Code"], 0, f"send_message_batch: {entry['Code']}")
             if entry.get("SenderFault") and not isinstance(error, Transient):
-                fault = error
+                fault = error  # raised after all other messages are sent
                 del entries[key]
         if not entries:
             break

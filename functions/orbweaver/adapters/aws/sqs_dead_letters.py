@@ -48,6 +48,8 @@ class SqsDeadLetters:
         self._wait_s = wait_s
 
     async def take(self, count_max: int, hold_s: int) -> tuple[DeadLetter, ...]:
+        # Taken messages are hidden until they are put back. A dead-letter queue has no dead-letter
+        # queue itself, so repeated takes move no message.
         step = BATCH_ENTRIES_MAX
         left = [min(step, count_max - start) for start in range(0, count_max, step)]
         for _ in range(EMPTY_ROUNDS):

@@ -1,8 +1,8 @@
 """Count the billed AWS units of a container by crawl, with hooks in its AWS clients.
 
-Usage of no crawl (such as container time) is charged to the next crawl that commits. The usage of a
-commit itself is charged to the next commit. A request that the client repeats counts once. The
-modules usage_* name the sources.
+Usage of no crawl (such as container time) is charged to the next crawl that commits. A commit's own
+usage is charged to the next commit, and usage after the last commit to no crawl. A request that the
+client repeats counts once. The modules usage_* name the sources.
 """
 
 from __future__ import annotations

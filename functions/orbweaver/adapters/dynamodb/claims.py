@@ -125,6 +125,7 @@ class DynamoFrontier:
                 await self._give_back(claimer.pack, standing)
                 return False
             try:
+                # Keep the claim that is valid for all runs, or else an abandoned one.
                 former = standing and (_seen_by(claimer, standing) or standing)
                 await self._put(_item(claimer, target, former), standing)
             except ConditionFailed as refusal:

@@ -30,7 +30,8 @@ from orbweaver.model.ports import Clock
 from orbweaver.model.version import FIELD
 
 WRITES_AT_ONCE = 16
-# Chunks of a journal without a head item belong to no pack. After this time their writer is gone.
+# Journal chunks that the head item does not name belong to no pack. After this time, their writer
+# is gone.
 STRAY_AFTER_S = 3_600
 PARKED = "parked#"
 SAMPLE_PREFIX = "s."

@@ -94,7 +94,7 @@ class DynamoHosts:
             if spacing_ms == 0:
                 return Slots(at_ms=(now_ms,) * wanted, return_at_ms=now_ms)
             first_ms, count = grant(state.tat_ms, wanted, spacing_ms, now_ms, until_ms)
-            if not count:
+            if not count:  # `tat` only grows, so no write is needed
                 break
             tat_ms = first_ms + count * spacing_ms
             return_at_ms, line_ms = tat_ms, None

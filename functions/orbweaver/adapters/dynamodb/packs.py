@@ -85,6 +85,7 @@ class DynamoPacks:
             for pack_id in dict.fromkeys(pack_ids)
             for part in (JOURNAL, LEDGER, STRIKES)
         ]
+        # An expired item that TTL has not deleted yet counts.
         items = await self._dynamo.get_many(self._packs, keys, consistent=True)
         recalled: dict[str, Recalled] = {}
         for item in items:

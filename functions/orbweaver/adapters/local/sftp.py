@@ -150,7 +150,7 @@ class SftpCourier:
         return start, digest
 
     async def _goes_on(self, part: str, start: int, expected: bytes) -> bool:
-        """Whether a part ends with the expected bytes at `start` and can be continued."""
+        """Whether a part has the expected bytes before `start` and can be continued."""
         try:
             async with self._opened(part, asyncssh.FXF_READ) as file:
                 if await _read(file, len(expected), start - len(expected)) != expected:

@@ -47,7 +47,7 @@ class Server:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class SftpIdentity:
-    """A private key and its passphrase, hidden from repr()."""
+    """A private key and its passphrase, hidden from repr() and errors."""
 
     key: str
     passphrase: str | None = None
@@ -98,6 +98,7 @@ async def connected(
     """Open an SFTP session for the duration of the block."""
     key = identity.loaded()
     client = _Client(server.keys)
+    # Our own socket, so that the connection uses the address that was checked.
     sock = await _dial(server, allowed)
     try:
         with translated(f"connecting to {server}"):
