@@ -1,7 +1,7 @@
-"""Counts of one kind of URLs: requested, fruitful and let out.
+"""Counts of one group of similar URLs (kind): requested, fruitful and in flight.
 
-Each count exists twice: the total that this container has seen, and the part that is not shared
-with other containers yet.
+Each count exists twice: the total, and the part that is not shared with other containers yet
+(`_unshared`).
 """
 
 from __future__ import annotations
@@ -10,22 +10,22 @@ from dataclasses import dataclass
 from typing import Self
 
 PRIOR, PRIOR_WEIGHT = 2 / 3, 1.5
-# A kind is tried once this number of its URLs was requested.
+# A kind is *tried* once this number of its URLs was requested.
 TRIED_MIN = 3
-# A kind with this number of requests and this score is known to be worth its requests.
+# A kind with at least this number of requests and this score is *rich*.
 RICH_ASKED, RICH_SCORE = 4, 0.7
 
 
 @dataclass(slots=True)
 class KindCount:
-    """Counts of one kind.
+    """Counts of one kind of URLs.
 
-    The `_unshared` fields are the parts that are not shared yet.
-
-    `asked` counts requested URLs, and `out` URLs let out (not late), including answered ones.
-    `texts` counts pages whose text was compared, and `texts_new` those with new text. `others`
-    counts responses that were no page, such as pictures. `unasked` counts URLs that ended here
-    without a request, for example because of robots.txt.
+    - `asked`: requested URLs
+    - `fruitful`: URLs whose page was new, or was the first to link to a new page
+    - `out`: URLs that were claimed at once (not late), including answered ones
+    - `texts`, `texts_new`: pages whose text was compared, and pages with new text
+    - `others`: responses that were no page, such as pictures
+    - `unasked`: URLs that ended without a request, for example because of robots.txt
     """
 
     asked: int = 0
@@ -40,7 +40,6 @@ class KindCount:
     unasked: int = 0
 
     def merge(self, other: Self) -> None:
-        """Add the counts of a kind that is merged into this one."""
         self.add(other.asked, other.fruitful)
         self.let_out(other.out)
         self.texts += other.texts
@@ -50,7 +49,6 @@ class KindCount:
 
     @property
     def weight(self) -> int:
-        """Importance of the kind when kinds are merged."""
         return self.asked
 
     @property
@@ -60,7 +58,7 @@ class KindCount:
 
     @property
     def ended_enough(self) -> bool:
-        """True if enough URLs have ended to let out more than one at a time."""
+        """True if enough URLs have ended to request more than one at a time."""
         return self.ended >= TRIED_MIN
 
     @property
@@ -70,7 +68,6 @@ class KindCount:
 
     @property
     def is_rich(self) -> bool:
-        """True if it is known to be worth its requests."""
         return self.asked >= RICH_ASKED and self.score(PRIOR) >= RICH_SCORE
 
     @property
@@ -80,45 +77,42 @@ class KindCount:
 
     @property
     def stands(self) -> bool:
-        """True if it was tried and mostly fruitful.
+        """True if the kind was tried and mostly fruitful.
 
-        Such kinds stay separate if there are too many.
+        It stays separate when kinds are merged.
         """
         return self.tried and self.stands_so_far
 
     @property
     def texts_vary(self) -> bool:
-        """True if at least half of the compared texts were new."""
         return 2 * self.texts_new >= self.texts
 
     @property
     def unshared(self) -> tuple[int, int, int]:
-        """Counts that are not shared yet: requested, fruitful, let out."""
+        """Counts that are not shared yet: requested, fruitful, claimed at once."""
         return self.asked_unshared, self.fruitful_unshared, self.out_unshared
 
     def tell(self, asked: int, fruitful: int, out: int) -> None:
-        """Subtract counts that are shared now."""
+        """Subtract counts that were added to the shared ones."""
         self.asked_unshared -= asked
         self.fruitful_unshared -= fruitful
         self.out_unshared -= out
 
     def add(self, asked: int, fruitful: int) -> None:
-        """Count URLs, to be shared."""
         self.asked += asked
         self.fruitful += fruitful
         self.asked_unshared += asked
         self.fruitful_unshared += fruitful
 
     def let_out(self, urls: int = 1) -> None:
-        """Count URLs that are let out."""
         self.out += urls
         self.out_unshared += urls
 
     @property
     def credited(self) -> int:
-        """Number of fruitful URLs, at most the requested ones: one may be credited twice."""
+        # A URL may be counted as fruitful twice: by its own page, and by a page that it links to.
         return min(self.asked, self.fruitful)
 
     def score(self, prior: float) -> float:
-        """Estimate the fruitful share of its URLs."""
+        """Estimate the share of its URLs that are fruitful."""
         return (self.credited + PRIOR_WEIGHT * prior) / (self.asked + PRIOR_WEIGHT)

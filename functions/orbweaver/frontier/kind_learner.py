@@ -1,27 +1,6 @@
-"""Learn from pages which kinds of URLs bring new content, and sort links by that.
+"""Learn which groups of similar URLs (kinds) bring new content, and sort links by that.
 
-An ordered crawl spends its page limit on kinds that bring new pages (docs/yield.md, "The order").
-`learn` updates the counts of a kind after each response. `sorting_out` splits links into those to
-claim now and late links.
-
-A page is *new* if it is not `noindex`, no page with its canonical address was met before, and its
-title and its text are new:
-
-- In titles, digits and hashes are ignored. If a title has words that are not in the URL, these
-  words decide. For example, the history of a file is titled with the file's name, so it equals
-  other histories.
-- Otherwise the text decides: a fifth of it must not have been met on the host. The history of a
-  file differs from other texts, but each of its lines is also in the log. Text that nearly all
-  pages have is ignored. If the path was met below other folders, two fifths must be new: an author
-  added to each line is no new content. Comparing a text costs as much as the rest of a page. So if
-  few kinds bring little, only the first pages of a kind are compared, and then one in
-  `SAMPLED_EACH`. Other pages count as new if most compared pages of their kind were.
-
-For an unknown kind, one URL is in flight at a time, because each response adds more knowledge than
-all before. Similar kinds share this limit. For a tried kind, a multiple of its known URLs is in
-flight, or a fraction if it brings little. An unknown kind whose relatives bring little is tried in
-the same way, but later, because it may differ from them. If nearly all kinds are fruitful, or few
-were met, the order gains nothing, and no link waits because of these rules.
+Only ordered crawls do this: crawls with a page limit of their own (docs/yield.md, "The order").
 """
 
 from __future__ import annotations
@@ -42,23 +21,25 @@ from orbweaver.model.url import host_of
 
 # Links of a kind with at least this score are claimed at once.
 FRUITFUL = 0.5
-# Limits for unknown kinds: URLs in flight per kind, and for all such kinds together. A kind without
-# a response after this number of other responses no longer counts for the second limit.
+# Limits for kinds with few results: URLs in flight per kind, and for all such kinds together. One
+# URL, because each response adds more knowledge than all before. A URL without a response after
+# ANSWERED_WITHIN other responses no longer counts for the second limit.
 UNTRIED_OUT, ALL_UNTRIED_OUT, ANSWERED_WITHIN = 1, 16, 40
-# Limits for tried kinds, relative to ended URLs. A multiple, because a kind may bring less from
-# some moment on. A larger multiple from the score SURE on. A fraction, but at least one, for a kind
-# that brings little.
+# Limits of URLs in flight for tried kinds, relative to ended URLs: OUT_TIMES as many, because a
+# kind may bring less from some moment on. SURE_TIMES as many from the score SURE on.
+# DOUBTFUL_SHARE, but at least one URL, for a kind with a lower score than FRUITFUL.
 OUT_TIMES, SURE, SURE_TIMES, DOUBTFUL_SHARE = 2, 0.75, 6, 1 / 8
-# Number of first pages of a kind that are all compared, smaller if nearly all kinds are fruitful.
-# After them, one page in SAMPLED_EACH is compared, chosen by its URL.
+# The first SAMPLED_FIRST pages of a kind are compared (SAMPLED_FEW if nearly all kinds are
+# fruitful), then one page in SAMPLED_EACH, chosen by its URL. A comparison costs as much CPU as the
+# rest of a page.
 SAMPLED_FIRST, SAMPLED_FEW, SAMPLED_EACH = 6, 2, 128
 # One in this number of redirects to a new page counts as fruitful, because the page itself counts
 # too.
 REDIRECTS_EACH = 3
-# Links per slice of work: a link with 15 parameters takes 0.4 ms.
+# Links per slice of work. A link with 15 parameters takes 0.4 ms.
 SORTED_AT_ONCE = 50
 _WORD = re.compile(r"[^\W\d_]+")
-# A revision's name: hexadecimal digits with at least one number.
+# A name of a revision: at least seven hexadecimal digits, one of them a number.
 _HASH = re.compile(r"\b(?=[a-f]*[0-9])[0-9a-f]{7,}\b")
 _ESCAPE = re.compile(rb"%([0-9A-Fa-f]{2})")
 _FAULT, _TOO_MANY = 500, 429
@@ -70,8 +51,8 @@ class KindLearner:
     def __init__(self) -> None:
         self.scores = KindScores()
         self.asked = 0
-        # URLs in flight of unknown kinds: the kind, its ended URLs when this one will have ended,
-        # and the number of responses when the URL was let out.
+        # URLs in flight of kinds with few results: the kind, its number of ended URLs once this URL
+        # has ended, and the number of responses when the URL was sent.
         self._untried: list[tuple[KindCount, int, int]] = []
         self._met = self.scores.met
 
@@ -87,11 +68,11 @@ class KindLearner:
     def sorting_out(
         self, links: Sequence[Target], taken: int | None = None, least: int = 1
     ) -> Generator[None, None, tuple[list[Target], list[Banded]]]:
-        """Split links into the links to claim now, best first, and late links with their bands.
+        """Split links into links to claim now, best first, and late links with their bands.
 
         `taken` is the band of the late pack from which the links come. At least `least` of those
         are claimed. Links with priority and sitemaps are never late. The generator pauses after
-        each slice of links.
+        each slice.
         """
         first = [link for link in links if _is_never_late(link)]
         usual = [link for link in links if not _is_never_late(link)]
@@ -129,7 +110,7 @@ class KindLearner:
     sorted_out = unpaused(sorting_out)
 
     def _are_few(self, usual: Sequence[Target]) -> Generator[None, None, bool]:
-        """Return True if links are of few kinds, all fruitful so far (`KindScores.are_few`)."""
+        """Return True if the links belong to few kinds, all fruitful so far."""
         untried = 0
         for part in sliced(usual, SORTED_AT_ONCE):
             if not self.scores.may_be_few():
@@ -142,7 +123,6 @@ class KindLearner:
         return self.scores.are_few()
 
     def _is_fruitful(self, link: Target) -> bool:
-        """Return True if a link's kind was tried, and most of its URLs were fruitful."""
         known = self.scores.of(link.url)
         return known.score >= FRUITFUL and known.count.tried
 
@@ -153,7 +133,7 @@ class KindLearner:
         taken: int,
         least: int,
     ) -> None:
-        """Claim the best links of a late pack that would wait in the same band again."""
+        """Fill `prompt` to `least` links with the best that would wait in the same band again."""
         again = [one for one in waiting if one[1][0] <= taken][: least - len(prompt)]
         for one in again:
             score, (_, link) = one
@@ -167,17 +147,17 @@ class KindLearner:
             return _doubtful(known)
         if self.scores.calm:
             return None
-        # If a kind worth its requests is known, untried kinds wait.
+        # If a fruitful kind is known, kinds without results wait.
         patient = self.scores.rich and known.count.asked == 0
         if not patient and self._may_be_out(known):
             return None
         return SURPLUS if known.count.tried else UNKNOWN
 
     def _later(self, known: KindScore, taken: int, *, alone: bool) -> int | None:
-        """Return the band in which a link of a late pack waits again, or None to claim it now.
+        """Return the band (`taken` or higher) for a link of a late pack, or None to claim it now.
 
-        The band is `taken` or higher. `alone` means that the pack has links of fruitful kinds, and
-        that only these are claimed now.
+        `alone` means that the pack has links of fruitful kinds, and that only these are claimed
+        now.
         """
         if known.score >= FRUITFUL:
             return None if self.scores.calm or self._may_be_out(known) else taken
@@ -188,7 +168,7 @@ class KindLearner:
         return None if soon and self._may_be_out(known) else band
 
     def too_many_out(self, links: Iterable[Target]) -> bool:
-        """Return True if a kind has too many URLs in flight since other workers let some out."""
+        """Return True if a kind has too many URLs in flight, including URLs of other workers."""
         return not self.scores.calm and any(
             out > most
             for link in links
@@ -197,15 +177,12 @@ class KindLearner:
         )
 
     def _may_be_out(self, known: KindScore) -> bool:
-        """Return True if one more URL of a kind may be in flight, as far as this container can see.
-
-        Responses of similar kinds count too.
-        """
+        """Return True if one more URL of a kind may be in flight, as far as this container sees."""
+        # Responses of similar kinds count too.
         room = all(out < most for out, most in _outs(known))
         return room and (known.count.ended_enough or self._untried_out() < ALL_UNTRIED_OUT)
 
     def _untried_out(self) -> int:
-        """Return the number of URLs in flight of unknown kinds."""
         self._untried = [
             (count, ended, at)
             for count, ended, at in self._untried
@@ -214,7 +191,7 @@ class KindLearner:
         return len(self._untried)
 
     def _let_out(self, known: KindScore, link: Target) -> None:
-        """Record that a link is let out: its kind has one more URL in flight."""
+        """Record that a link is now in flight."""
         if not self.scores.calm:
             known.count.let_out()
             if not known.count.ended_enough:
@@ -236,10 +213,8 @@ class KindLearner:
         *,
         redirected: bool = False,
     ) -> None:
-        """Count a URL that has ended, and credit the page that linked to it.
-
-        Failures of a host and URLs that robots.txt forbids do not affect a kind's score.
-        """
+        """Count a URL that has ended, and credit the page that linked to it."""
+        # Failures of a host and URLs that robots.txt forbids do not affect a kind's score.
         status = record.status
         if record.outcome is Outcome.SKIPPED and status is None:
             self.leave(record.url)
@@ -258,12 +233,12 @@ class KindLearner:
             self._credit(record.referrer, redirected=redirected)
 
     def leave(self, url: str) -> None:
-        """Record that a URL is not requested, so that its kind can continue."""
+        """Record that a URL ended without a request, which frees its place in flight."""
         self.scores.count(url).unasked += 1
         self.take_back([url])
 
     def _credit(self, referrer: str | None, *, redirected: bool) -> None:
-        """Count a page as fruitful that was the first to link or redirect to a new page."""
+        """Count a page as fruitful because it was the first to link or redirect to a new page."""
         if referrer is None:
             return
         key = text_hash(referrer)
@@ -273,6 +248,8 @@ class KindLearner:
             self.scores.note(referrer, asked=0, fruitful=1)
 
     def _is_new(self, record: PageRecord, digest: Sequence[int] | None) -> bool:
+        # A page is new if its canonical address, its title and its text are new. `learn` has
+        # excluded `noindex` pages.
         host = host_of(record.url)
         address = record.canonical or record.url
         if host_of(address) != host:
@@ -280,11 +257,14 @@ class KindLearner:
         first = self._met.see_key(text_hash(address) ^ PAGE)
         title, own = _title_words(record)
         titled = self._met.see(f"title {host} {title}" if title else f"body {record.sha256}")
+        # The history of a file is titled with the file's name, so only words that the URL lacks
+        # count.
         telling = bool(own) and self._met.see(f"own {host} {own}")
         varied = self._text_is_new(record.url, host, digest)
         if not first or not titled:
             return False
         if varied is None:
+            # The text was not compared. The page is new if most compared pages of its kind were.
             return telling or self.scores.count(record.url).texts_vary
         return varied
 
@@ -301,12 +281,12 @@ class KindLearner:
 
 
 def _is_never_late(link: Target) -> bool:
-    """Return True if a link has priority, or is a sitemap."""
     return link.express or link.kind is TargetKind.SITEMAP
 
 
 def _doubtful(known: KindScore) -> int:
     """Return the band for links of a kind that is not known to be fruitful."""
+    # A kind without results whose relatives bring little is tried later, because it may differ.
     band = band_of(known.score)
     if not known.is_open:
         return band
@@ -314,7 +294,7 @@ def _doubtful(known: KindScore) -> int:
 
 
 def _outs(known: KindScore) -> list[tuple[int, int]]:
-    """List (in flight, limit) of a kind, and of all similar kinds while it is untried."""
+    """List (in flight, limit) of a kind, and of all similar kinds while the kind is untried."""
     asked = known.count.asked
     found = [(known.count.out - asked, _out_max(known.count.ended, known.score))]
     if not known.count.tried:
@@ -334,12 +314,12 @@ def _out_max(ended: int, score: float) -> int:
 
 
 def _thing(url: str) -> str:
-    """Return a path below its second folder: a file that may have several views and revisions."""
+    """Return a path below its second folder: a file that may have several views."""
     return "/".join(url.partition("?")[0].split("/")[5:])
 
 
 def _title_words(record: PageRecord) -> tuple[str, str]:
-    """Return the words of a title without numbers and hashes, and the words that its URL lacks."""
+    """Return a title's words without numbers and hashes, and the words that its URL lacks."""
     words = _WORD.findall(_HASH.sub("", (record.title or "").lower()))
     there = frozenset(_WORD.findall(echo_of(record.url).lower()))
     return " ".join(words), " ".join(word for word in words if word not in there)

@@ -1,26 +1,7 @@
-"""Score kinds of URLs by the new content that they have brought.
+"""Score groups of similar URLs (kinds) by the share of their requests that brought new content.
 
-A kind is the shape of a URL (model/url_kind.py) down to the second folder. It includes the names of
-parameters, and parameter values that are words. For each kind, the URLs that were *asked*
-(requested) and the *fruitful* ones are counted. A URL is fruitful if its page was new, or was the
-first to link to a new page (frontier/kind_learner.py).
-
-The first URL of a path with parameters has another kind than later URLs of that path. Later URLs
-often show the same content in another order, revision or colour. The same holds for the first URL
-with a certain part behind an id in its path, and for the first with a certain variable value. Such
-a part may name a file or a product.
-
-The score of a kind is its fruitful share, smoothed by `PRIOR_WEIGHT` imaginary URLs with a prior
-score. The prior comes from related kinds. Each of these that has data refines the previous one:
-
-- `PRIOR`
-- other parameters on the same paths
-- the same parameters in other folders, and, if the kind has parameters and two folders, the rest of
-  its folders. A kind in two folders without parameters uses only the rest of its folders.
-- similar kinds, which differ only in namespaces, numbers and the files they are about
-
-A container counts by itself, and adds its counts to shared ones from time to time. The shared
-counts have digests of kinds as keys, so no part of a URL is stored with them.
+A requested URL is *fruitful* if its page was new or was the first to link to a new page. Related
+kinds provide a prior for kinds without results. Containers add their counts to shared ones.
 """
 
 from __future__ import annotations
@@ -51,28 +32,29 @@ from orbweaver.model.url_kind import (
     varies,
 )
 
-# An unknown kind counts as known once this number of URLs of similar kinds was requested.
+# A kind without results is judged by similar kinds once they have this number of requests.
 ALIKE_MIN = 3
-# A crawl is calm if this share of its kinds is fruitful. Then waiting gains nothing. The share is
-# smoothed by CALM_WEIGHT imaginary kinds, half of them fruitful. CALM_NOTED responses without a
-# kind that brings little suffice too. The state is updated after each CALM_EACH responses.
+# A crawl is calm if the share CALM of its kinds is fruitful, after smoothing by CALM_WEIGHT
+# imaginary kinds, half of them fruitful. It is also calm if all kinds are fruitful after CALM_NOTED
+# responses. The state is updated after each CALM_EACH responses.
 CALM, CALM_WEIGHT, CALM_NOTED, CALM_EACH = 0.68, 6, 64, 8
-# The order does nothing while at most FEW_KINDS dissimilar kinds were met, and at most FEW_UNTRIED
-# links at a time are of untried kinds.
+# Links are not reordered while at most FEW_KINDS dissimilar kinds were found and at most
+# FEW_UNTRIED links at a time belong to kinds with few results. More such links would mostly be
+# requested before their kinds have results.
 FEW_KINDS, FEW_UNTRIED = 2, 300
-# Each URL is counted under its kind and two wider kinds.
+# Each URL is counted three times: under its kind and under two wider kinds.
 LEVELS = 3
-# From this number of kinds that bring little on, all texts are compared.
+# From this number of mostly fruitless kinds on, all texts are compared.
 MIXED_KINDS = 2
 KINDS_MAX = 200
 # Limit of remembered shapes; beyond it, the memory is cleared.
 FOUND_MAX = 5_000
 ASKED, FRUIT, OUT = COUNTED = ("a", "f", "o")
-# Limits of the shapes that are tried to find a URL's kind, or a query's kind in shared counts.
+# Limits of the shapes that are looked up in shared counts, for one URL and for one query.
 SHAPES_MAX, MARKS_MAX = 10_000, 16
-# Queries that are looked up like this at most, until the shared counts are read again.
+# Limit of queries that are looked up in the shared counts, until these are read again.
 OPEN_MAX = 500
-# Shared with the counts of kinds: URLs in dead letters, late links, and files of frontier/met.py.
+# Keys of other shared counts: URLs in dead letters, late links, and files of frontier/met.py.
 DEAD, WAITING, FILES = "dead", "waiting", "met"
 
 
@@ -82,11 +64,9 @@ def is_ordered(crawl: Crawl) -> bool:
 
 
 def told_of(url: str, total: Mapping[str, int]) -> tuple[int, int] | None:
-    """Return the shared counts (requested, fruitful) of a URL's kind, or None if there are none.
-
-    The present kind of a shape depends on which of its parts are generalised by now, which is
-    unknown here. So the kind with the most requests is chosen.
-    """
+    """Return the shared counts (requested, fruitful) of a URL's kind, or None if there are none."""
+    # Which parts of the shape the workers have generalised by now is unknown here. So all forms are
+    # looked up, and the one with the most requests is chosen.
     shape = coarse(url)
     places = [{one} for one in shape]
     for at in (1, 2):
@@ -104,7 +84,6 @@ def told_of(url: str, total: Mapping[str, int]) -> tuple[int, int] | None:
 
 
 def asked_in(total: Mapping[str, int]) -> int:
-    """Count the requested URLs in shared counts: each is counted `LEVELS` times."""
     return sum(count for key, count in total.items() if key.startswith(ASKED)) // LEVELS
 
 
@@ -112,36 +91,34 @@ def asked_in(total: Mapping[str, int]) -> int:
 class KindScore:
     """The kind of a URL with its counts and its score.
 
-    `group` has the counts of all similar kinds, including itself. `alike` is the number of requests
-    for the other similar kinds. `beside` is the number of requests for its wider kinds if it has
-    both parameters and two folders, else 0.
+    `group` has the counts of all similar kinds, including this one.
     """
 
     shape: Shape
     count: KindCount
     group: Mapping[Shape, KindCount]
     score: float
+    # Requests for the other similar kinds.
     alike: int
+    # Requests for its two wider kinds if it has both parameters and two folders, else 0.
     beside: int
 
     @property
     def group_out(self) -> int:
-        """Number of URLs let out of similar kinds, at present."""
         return sum(one.out for one in self.group.values())
 
     @property
     def group_unasked(self) -> int:
-        """Number of URLs of similar kinds that ended without a response."""
         return sum(one.unasked for one in self.group.values())
 
     @property
     def is_open(self) -> bool:
-        """True if there are no results of this kind, and too few of similar kinds."""
+        """True if the kind has no results, and similar kinds have fewer than `ALIKE_MIN`."""
         return self.count.asked == 0 and self.alike < ALIKE_MIN
 
 
 class KindScores:
-    """Counts and scores of the kinds of a crawl."""
+    """Counts and scores of the kinds of a crawl's URLs."""
 
     def __init__(self) -> None:
         self.met = Met()
@@ -158,7 +135,7 @@ class KindScores:
         self._state = (0, 0, 0)
         # Scores by shape; valid until a URL is counted.
         self._scored: dict[Shape, KindScore] = {}
-        # Counts of paths with parameters, whatever the parameters; valid as long as the scores.
+        # Counts of paths over all their parameters; valid until a URL is counted.
         self._parametric: dict[Shape, KindCount] = {}
         # Similar kinds, by their common shape.
         self._alike: defaultdict[Shape, dict[Shape, KindCount]] = defaultdict(dict)
@@ -167,13 +144,12 @@ class KindScores:
         self._noted = self._counted = 0
         # True once other workers' counts were read.
         self._told = False
-        # In shared counts, wider kinds included: number of requested kinds, and of fruitful ones.
+        # Requested kinds and fruitful kinds in the shared counts, including wider kinds.
         self._of_all = (0, 0)
-        # True if a kind is known to be worth its requests; then untried kinds wait.
+        # True if a kind is known to be fruitful (`KindCount.is_rich`); then untried kinds wait.
         self.rich = False
 
     def of(self, url: str) -> KindScore:
-        """Return the score of a URL's kind."""
         narrow = self._shape(url)
         known = self._scored.get(narrow)
         if known is None:
@@ -181,6 +157,8 @@ class KindScores:
         return known
 
     def _score(self, narrow: Shape) -> KindScore:
+        # The prior is refined in this order, by each group that has results: PRIOR, other
+        # parameters on the same paths, wider kinds, similar kinds.
         shape, count, *wider = self._counts(narrow)
         beside = KindCount()
         for wide in _telling(shape, *wider):
@@ -207,7 +185,6 @@ class KindScores:
         )
 
     def _prior(self, shape: Shape, count: KindCount) -> float:
-        """Return the prior from other parameters on the same paths."""
         if not shape[7]:
             return PRIOR
         if not self._parametric:
@@ -222,57 +199,53 @@ class KindScores:
         return KindCount(asked=asked, fruitful=fruitful).score(PRIOR)
 
     def _forget(self) -> None:
-        """Clear scores after a URL was counted or kinds were merged."""
         self._scored.clear()
         self._parametric.clear()
 
     def count(self, url: str) -> KindCount:
-        """Return the counts of a URL's kind."""
         return self._counts(self._shape(url))[1]
 
     @property
     def calm(self) -> bool:
-        """True if nearly all kinds are fruitful, so that the order gains nothing."""
+        """True if nearly all kinds are fruitful, so that ordering the links gains nothing."""
         self._look()
         return self._calm
 
     @property
     def serene(self) -> bool:
-        """True if it is calm and no kind brings little, so that no order is better."""
+        """True if `calm` holds and no kind is mostly fruitless."""
         self._look()
         return self._serene
 
     def are_few(self) -> bool:
-        """Return True if all URLs so far are of few kinds, all of them fruitful so far.
-
-        This holds only during the first responses; later, their results are a better guide. It is
-        False once kinds were merged, because then there were many, and until other workers' counts
-        are read. `FEW_UNTRIED` limits links of untried kinds, because otherwise most of them would
-        be requested before their kinds have results.
-        """
+        """Return True if `may_be_few` holds and all kinds requested here are fruitful so far."""
+        # Only during the first responses; later, their results are a better guide.
         asked = [one for one in self._kinds.known.values() if one.asked]
         return self.may_be_few() and all(one.stands_so_far for one in asked)
 
     def may_be_few(self) -> bool:
-        """Return True if few kinds were met, without regard to this container's own results."""
+        """Return True if the crawl is at its start and has few kinds, all fruitful elsewhere.
+
+        It is False until other workers' counts are read, and once kinds were merged, because then
+        there were many.
+        """
         kinds, fruitful = self._of_all
         few = len(self._alike) <= FEW_KINDS and kinds == fruitful <= LEVELS * FEW_KINDS
         return few and self._told and self._noted < CALM_NOTED and self._changes() == (0, 0, 0)
 
     @property
     def mixed(self) -> bool:
-        """True if several kinds bring little, so that every page's text must be compared."""
+        """True if several kinds are mostly fruitless. Then every page's text is compared."""
         self._look()
         return self._mixed
 
     @property
     def doubtful(self) -> bool:
-        """True if kinds that bring little matter, so that workers must share results quickly."""
+        """True if some kinds are mostly fruitless. Then workers must share results quickly."""
         self._look()
         return self._doubtful
 
     def _look(self) -> None:
-        """Update the state after CALM_EACH responses."""
         if self._noted < self._counted + CALM_EACH:
             return
         self._counted = self._noted
@@ -288,7 +261,7 @@ class KindScores:
         self._doubtful = some_barren and not self._calm
 
     def note(self, url: str, *, asked: int = 1, fruitful: int = 0) -> None:
-        """Count a requested URL, or a requested URL that turned out fruitful (`asked=0`)."""
+        """Count a requested URL, or with `asked=0` an earlier one that turned out fruitful."""
         self._forget()
         self.meet(url)
         self._noted += 1
@@ -325,13 +298,16 @@ class KindScores:
         return (self._kinds.changes, self._everywhere.changes, self._folders.changes)
 
     def meet(self, url: str) -> None:
-        """Record that a URL is let out: later URLs that share a part with it have another kind."""
+        """Record a URL to request. Later URLs that share a part with it have another kind."""
         own = text_hash(url)
         for _, key in parts_of(url):
             self.met.note_first(key, own)
 
     def _shape(self, url: str) -> Shape:
-        """Return the shape of a URL, with marks on parts that an earlier URL had."""
+        """Return the shape of a URL, with a mark on each part that an earlier URL had."""
+        # URLs that repeat a path, a part behind an id (such as a file name) or a parameter value
+        # often show the same content in another order, revision or colour. So they are counted
+        # separately.
         shape = coarse(url)
         if not self.met.shared:
             return shape if "?" not in url else self._narrowed(shape)
@@ -348,11 +324,9 @@ class KindScores:
         return (*marked, AGAIN) if again else tuple(marked)
 
     def _narrowed(self, shape: Shape) -> Shape:
-        """Return the generalised shape of a URL, without marks.
-
-        If there are too many queries to separate, those stay separate that are fruitful in the
-        shared counts. Each container alone has results of only a few of them at that time.
-        """
+        """Return the generalised shape of a URL, without marks."""
+        # If there are too many queries to separate, only queries that are fruitful in the shared
+        # counts stay separate. Each container alone has results of only a few of them.
         narrowed = self._kinds.narrowed(shape)
         if not self._shared or narrowed[7] != ANY_QUERY or len(shape) == len(narrowed):
             return narrowed
@@ -367,13 +341,13 @@ class KindScores:
 
     @property
     def untold(self) -> int:
-        """Number of responses and let-out links that are not shared yet."""
+        """Number of requests and in-flight links that are not shared yet."""
         known = self._kinds.known.values()
         return sum(one.asked_unshared + abs(one.out_unshared) for one in known)
 
     def unshared(self) -> dict[str, int]:
         """Return all counts that are not shared yet, by digests of kinds."""
-        self._forget()  # kinds may be merged
+        self._forget()  # `all` may merge kinds
         found: dict[str, int] = {}
         for kinds in (self._kinds, self._everywhere, self._folders):
             for shape, count in kinds.all().items():
@@ -383,7 +357,10 @@ class KindScores:
         return found
 
     def share(self, told: Mapping[str, int], total: Mapping[str, int]) -> None:
-        """Adopt the shared counts `total`, which include the counts just added."""
+        """Adopt the shared counts `total`.
+
+        This container has just added the part `told`.
+        """
         self._forget()
         self._open.clear()
         self._shared, self._told = total, True
@@ -398,14 +375,14 @@ class KindScores:
         self.rich = self.rich or any(one.is_rich for one in self._kinds.known.values())
 
     def _recall(self, shape: Shape, count: KindCount) -> None:
-        """Use shared counts for a kind if they cover more than this container's."""
+        """Adopt the shared counts of a kind if they are at least as large as this container's."""
         if not self._shared:
             return
         key = kind_key(shape)
         asked = self._shared.get(ASKED + key, 0) + count.asked_unshared
         fruitful = self._shared.get(FRUIT + key, 0) + count.fruitful_unshared
         out = self._shared.get(OUT + key, 0) + count.out_unshared
-        # other workers may have credited or taken back URLs that this container counted
+        # Other workers may have counted these URLs as fruitful or no longer in flight.
         if asked >= count.asked:
             count.asked, count.fruitful, count.out = asked, max(fruitful, count.fruitful), out
         else:
@@ -413,29 +390,25 @@ class KindScores:
 
 
 def _telling(shape: Shape, parameters: KindCount, folder: KindCount) -> list[KindCount]:
-    """Return the wider kinds from which a kind's prior follows.
-
-    A kind in two folders without parameters has no parameters in common with others.
-    """
+    """Return the wider kinds from which a kind's prior follows."""
+    # Without parameters, a kind in two folders has no parameters in common with others.
     if not shape[2]:
         return [parameters]
     return [parameters, folder] if shape[7] else [folder]
 
 
 def _nearly_all(kinds: int, fruitful: int) -> bool:
-    """Return True if nearly all of some kinds are fruitful, after smoothing."""
     return fruitful + CALM_WEIGHT / 2 >= CALM * (kinds + CALM_WEIGHT)
 
 
 def _fruitful_in(total: Mapping[str, int]) -> tuple[int, int]:
-    """Return the number of kinds in shared counts that were requested, and of fruitful ones."""
     asked = {key[1:]: urls for key, urls in total.items() if key.startswith(ASKED) and urls}
     fruitful = sum(2 * total.get(FRUIT + key, 0) >= urls for key, urls in asked.items())
     return len(asked), fruitful
 
 
 def _with_marks(shape: Shape, total: Mapping[str, int]) -> KindCount:
-    """Add up the shared counts of a shape over all marks."""
+    """Add up the shared counts of a shape over all its marked forms."""
     places = (sorted(with_again({one})) for one in shape[8:])
     found = KindCount()
     for values in islice(product(*places), MARKS_MAX):

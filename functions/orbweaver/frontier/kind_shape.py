@@ -1,16 +1,8 @@
-"""Shapes under which an ordered crawl counts URLs.
+"""Shapes of URLs, under which an ordered crawl counts its results.
 
-A *shape* is a tuple of tokens that URLs of the same form share, such as `/wiki/*?action=edit`
-(model/url_kind.py). The *kind* of a URL is its shape down to the second folder, with parameter
-names and with parameter values that are words. This module derives three wider shapes from it,
-because related kinds predict each other (frontier/kind_scores.py):
-
-    everywhere   the same name and parameters, in any folder
-    within       any name and parameters, in the same folders
-    alike        differs only in numbers, namespaces and the files that URLs are about
-
-`parts_of` lists the parts by which a URL may repeat an earlier one. Such a URL gets a kind of its
-own, with marks (`AGAIN`) on the repeated parts.
+A *shape* is a tuple of tokens that similar URLs share, such as `/wiki/*?action=edit`
+(model/url_kind.py). A *kind* is a shape down to the second folder, with parameter names and with
+values that are words.
 """
 
 from __future__ import annotations
@@ -35,7 +27,7 @@ from orbweaver.model.url_kind import (
 # More than the links of a page, so that later steps find all its shapes in the cache.
 @lru_cache(maxsize=8_192)
 def coarse(url: str) -> Shape:
-    """Return the shape of a URL down to its second folder. Cached."""
+    """Return the shape of a URL down to its second folder."""
     return in_two_folders(shape_of(url))
 
 
@@ -69,11 +61,9 @@ def everywhere(shape: Shape) -> Shape:
 
 
 def alike(shape: Shape) -> Shape:
-    """Generalise the numbers, namespaces and file types of a kind.
-
-    A program treats such kinds in the same way. Files directly in a site's first folder, without
-    parameters, stay separate.
-    """
+    """Generalise the numbers, namespaces and file types of a kind."""
+    # A site's program treats such kinds in the same way. Files directly in the first folder,
+    # without parameters, stay separate.
     of_files = () if shape[2] or shape[7] else shape[4:6]
     return (*shape[:3], *of_files, _opened(shape[6]), shape[7], *map(_opened, shape[8:]))
 
@@ -95,5 +85,5 @@ def kind_key(shape: Shape) -> str:
 
 
 def with_again(tokens: set[str]) -> set[str]:
-    """Return tokens of one position, with the marked form of each variable token added."""
+    """Add the marked form (`AGAIN`) of each variable token of one position."""
     return tokens | {token + AGAIN for token in tokens if varies(token)}

@@ -1,22 +1,7 @@
-"""Memory of the content that a crawl's pages have shown, as digests.
+"""Remember the content that a crawl's pages have shown, as digests, to recognise new content.
 
-An ordered crawl prefers URLs that bring new content (frontier/kind_learner.py). To recognise new
-content, a container remembers:
-
-    seen    addresses, titles and texts of pages, and pages that were fruitful
-    first   for each path, part behind an id, and value of a parameter, the first URL that was
-            requested with it (frontier/kind_shape.py)
-    runs    about how often each run of three words was met (parsing/text_digest.py)
-
-Containers share their additions as files (worker/kind_learning.py). A file is a hint: if it is
-lost, a page that another container has met counts as new in this one too.
-
-File format, big-endian: the version (1 byte), then three counts of 4 bytes each, then as many
-entries of each sort:
-
-- 5-byte digests of seen content
-- pairs of 5-byte digests: a part, and the first URL with it
-- 3-byte slot numbers of runs
+Containers share their additions as files (worker/kind_learning.py). A file may be lost. Then a page
+that another container has read counts as new here too.
 """
 
 from __future__ import annotations
@@ -35,23 +20,26 @@ MET_MAX = 50_000
 # Limits of additions that are not shared yet; additions beyond them are never shared.
 NEWS_MAX = 8_000
 RUNS_NEWS_MAX = 30_000
-# A text is new if this share of its runs, and at least this number, was not met before. Runs that
-# COMMON texts have are ignored. Measured: docs/yield.md.
+# A text is new if the share NEW_SHARE of its runs, and at least NEW_MIN, are new. Runs that COMMON
+# texts have, such as menus, are ignored. Measured: docs/yield.md.
 NEW_SHARE, NEW_MIN, COMMON = 0.2, 2, 20
-# Share for a text whose path was met below other folders: it may repeat that text with additions to
-# each line.
+# Share for a text whose path was found below other folders. It may repeat that text with an author
+# added to each line.
 NEW_SHARE_AGAIN = 0.4
-# One byte per slot. The memory is cleared when a quarter of the slots is used.
+# Slots of one byte each that count runs. They are cleared when a quarter of them is used.
 RUN_SLOTS, SLOTS_FILLED = 1 << 21, 4
 _VERSION = 1
+# File format, big-endian: the version, three counts, then the entries: 5-byte digests of seen
+# content, pairs of 5-byte digests (a part and the first URL with it), and 3-byte slot numbers of
+# runs.
 _HEAD = struct.Struct(">BIII")
 _SLOT_BYTES = 3
 NEWS_BYTES_MAX = _HEAD.size + 3 * NEWS_MAX * DIGEST_BYTES + RUNS_NEWS_MAX * _SLOT_BYTES
 
 
+# Most texts are digested several times in a row.
 @lru_cache(maxsize=4_096)
 def text_hash(text: str) -> int:
-    """Digest a text. Cached, because most texts are digested several times in a row."""
     digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=DIGEST_BYTES).digest()
     return int.from_bytes(digest)
 
@@ -61,13 +49,16 @@ PAGE, FRUIT = map(text_hash, ("page", "fruit"))
 
 
 class Met:
-    """Content of a crawl that this container has met, or learned of from files."""
+    """Digests of content that this container or other containers have read."""
 
     def __init__(self) -> None:
+        # Digests of addresses, titles and texts of pages, and of fruitful pages.
         self._seen: set[int] = set()
+        # The first URL that was requested with each path, part behind an id and parameter value.
         self._first: dict[int, int] = {}
         # True once two URLs share a part; until then, each URL is the first with its parts.
         self.shared = False
+        # How often each run of three words was read (parsing/text_digest.py), approximately.
         self._runs = bytearray()
         self._runs_filled = 0
         self._news_seen = array("Q")
@@ -103,12 +94,9 @@ class Met:
             self._news_first.extend((part, url))
 
     def take_text(self, runs: Sequence[int], host: str, *, again: bool = False) -> bool:
-        """Add the runs of a text.
+        """Add a text's runs of three words. Return True if enough of them are new on its host.
 
-        Return True if enough of them are new on its host.
-
-        `again` means that a text with the same path was met. Runs that nearly all pages have, such
-        as menus, do not count.
+        `again` means that a text with the same path was read. Then twice the share must be new.
         """
         salt = text_hash(host)
         slots = [(run ^ salt) // RUNS_EACH % RUN_SLOTS for run in runs]
@@ -119,7 +107,6 @@ class Met:
 
     @property
     def has_news(self) -> bool:
-        """True if there are additions that are not shared yet."""
         return bool(self._news_seen or self._news_first or self._news_runs)
 
     def told(self) -> bytes:

@@ -1,14 +1,4 @@
-"""Compare a run with the previous run: detect a site that returns fewer pages than before.
-
-Two runs are compared if only the site can be the reason for a difference:
-
-- both had the same settings, and neither is a retry;
-- the earlier run ended by itself, and was not cancelled;
-- every URL that it claimed may be requested again, by the windows of crawl and rules. Otherwise the
-  later run has fewer URLs to request, which is no loss.
-
-The comparison counts pages that could be read: fetched and unchanged ones.
-"""
+"""Detect a site that returns fewer readable pages than in the previous run."""
 
 from __future__ import annotations
 
@@ -19,7 +9,7 @@ from orbweaver.model.outcome import Outcome
 
 
 def before(crawl: Crawl, others: Iterable[Crawl]) -> Crawl | None:
-    """Find the run to compare with: the newest of the same name, if it is comparable."""
+    """Return the newest earlier run of the same name, or None if it is not comparable."""
     earlier = (
         other
         for other in others
@@ -33,17 +23,14 @@ def before(crawl: Crawl, others: Iterable[Crawl]) -> Crawl | None:
 
 
 def pages_of(total: Counts) -> int:
-    """Return the number of a run's pages that could be read."""
     return total.get(Outcome.FETCHED, 0) + total.get(Outcome.UNCHANGED, 0)
 
 
 def drop_percent(crawl: Crawl, total: Counts) -> int | None:
-    """Return the drop of a finished run against the previous one, in percent, or None if unknown.
-
-    If the run's budget was lowered, the lower budget is the expected number.
-    """
+    """Return the drop against the previous run in percent, or None if it is unknown."""
     if crawl.pages_before is None or crawl.stop is Stop.CANCELLED:
         return None
+    # If the run's budget was lowered, the lower budget is the expected number.
     expected = min(crawl.pages_before, crawl.pages_max)
     if not expected:
         return None
@@ -51,11 +38,15 @@ def drop_percent(crawl: Crawl, total: Counts) -> int | None:
 
 
 def _comparable(crawl: Crawl, other: Crawl) -> bool:
+    # Runs are compared if only the site can cause a difference: same settings, no retry, and the
+    # earlier run ended by itself.
     alike = crawl.work is not None and crawl.work == other.work
     if not alike or crawl.retry_of is not None or other.state is not State.FINISHED:
         return False
     if other.stop is Stop.CANCELLED or other.finished_at_ms is None:
         return False
+    # Every URL of the earlier run may be requested again, by the windows of crawl and rules.
+    # Otherwise the later run has fewer URLs to request, which is no loss.
     windows = (rule.window_s for rule in crawl.rules if rule.window_s is not None)
     window_s = max((crawl.window_s, *windows))
     return other.finished_at_ms < crawl.stale_before_ms(crawl.started_at_ms, window_s)
