@@ -261,7 +261,7 @@ class KindScores:
         self._doubtful = some_barren and not self._calm
 
     def note(self, url: str, *, asked: int = 1, fruitful: int = 0) -> None:
-        """Count a requested URL, or with `asked=0` an earlier one that turned out fruitful."""
+        """Count a requested URL, or with `asked=0` an earlier URL that proved fruitful."""
         self._forget()
         self.meet(url)
         self._noted += 1
@@ -357,10 +357,7 @@ class KindScores:
         return found
 
     def share(self, told: Mapping[str, int], total: Mapping[str, int]) -> None:
-        """Adopt the shared counts `total`.
-
-        This container has just added the part `told`.
-        """
+        """Adopt the shared counts `total`, to which this container has just added its own."""
         self._forget()
         self._open.clear()
         self._shared, self._told = total, True

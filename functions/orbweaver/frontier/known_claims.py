@@ -1,14 +1,7 @@
 """Digests of the claimed URLs of one host in one run, which workers hand on to each other.
 
-The set may be incomplete, outdated, overwritten or lost at any time: missing URLs are looked up. It
-must not contain unclaimed URLs, so a URL is added only after its claim is final.
-
-A digest has 64 bits. If one of n new links collides with one of m known URLs, it is never
-requested. The probability is n m / 2^64: for a host with 100,000 pages, 5 in 10^10. A site owner
-who searches for a collision, which takes 2^32 trials, only hides a URL of his own.
-
-Stored form: MAGIC with its version, then the sorted digests, 8 bytes each, little-endian as in the
-memory of Lambda's processors.
+The set may be incomplete, outdated or lost: missing URLs are looked up in the table. It must not
+contain unclaimed URLs, so a URL is added only after its claim is final.
 """
 
 from __future__ import annotations
@@ -20,25 +13,28 @@ from hashlib import blake2b
 
 # Folder of the files that workers hand on, by run.
 PREFIX = "claimed/"
+# If one of n new links collides with one of m known URLs, it is never requested. The probability is
+# n m / 2^64: for a host with 100,000 pages, 5 in 10^10. A site owner who searches for a collision,
+# which takes 2^32 trials, only hides a URL of his own.
 DIGEST_BYTES = 8
 DIGESTS_MAX = 100_000
-# The last byte is the version.
+# First bytes of a file; the last one is the version. The sorted digests follow, 8 bytes each,
+# little-endian as in the memory of Lambda's processors.
 MAGIC = b"obwclm\x00\x01"
 FILE_BYTES_MAX = len(MAGIC) + DIGEST_BYTES * DIGESTS_MAX
-# Recently added digests are in a set, at this number of bytes each, up to this number.
+# Recently added digests are in a set: approximate bytes of each, and their limit.
 RECENT_BYTES, RECENT_MAX = 100, 1_000
-# Digests are merged in this number of ranges, one after the other, because Python's integers are
-# large.
+# Digests are merged in this number of ranges, one after the other, to save memory: Python's
+# integers are large.
 RANGES = 32
 
 
 def folder_of(crawl_id: str) -> str:
-    """Return the folder of a run's files."""
     return f"{PREFIX}{crawl_id}/"
 
 
 class KnownClaims:
-    """Digests of claimed URLs. `new` is the number that is in no known file."""
+    """Digests of claimed URLs. `new` is the number of digests that no file contains."""
 
     def __init__(self) -> None:
         self._sorted = array("Q")
@@ -50,11 +46,9 @@ class KnownClaims:
 
     @property
     def size_bytes(self) -> int:
-        """Approximate memory use."""
         return DIGEST_BYTES * len(self._sorted) + RECENT_BYTES * len(self._recent)
 
     def has(self, url: str) -> bool:
-        """Return True if a URL is known to be claimed."""
         return self._has(_digest(url))
 
     def add(self, urls: Iterable[str]) -> None:
@@ -76,7 +70,7 @@ class KnownClaims:
             self.new = max(0, self.new - len(gone))
 
     def merge(self, others: array[int]) -> None:
-        """Add the digests of a file. Known digests that it lacks count as new."""
+        """Add the digests of a file. Digests that the file lacks count as new."""
         self._fold()
         known = len(self._sorted)
         merged = _merged(self._sorted, others)
@@ -108,7 +102,7 @@ class KnownClaims:
 
 
 def decode(body: bytes) -> array[int]:
-    """Decode digests. Return none if any part of the file is invalid."""
+    """Decode digests. Return an empty array if any part of the file is invalid."""
     digests = array("Q")
     size = len(body) - len(MAGIC)
     if not body.startswith(MAGIC) or size % DIGEST_BYTES or size > DIGEST_BYTES * DIGESTS_MAX:

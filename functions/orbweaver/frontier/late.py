@@ -1,33 +1,7 @@
-"""Late links: links that wait, unclaimed, until few URLs are in flight.
+"""Late links: links that wait, unclaimed, until few URLs of the crawl are in flight.
 
-In an ordered crawl (frontier/kind_scores.py), these are links of kinds that brought little, of
-unknown kinds, and links beyond the page limit. They are stored in *late packs*, in one backlog for
-all hosts (frontier/backlog.py), ordered by band, then depth, then age. They are not claimed and
-cost nothing, so they do not use the page limit.
-
-    0      kinds that are claimed at once: beyond the limit, or too many for a kind's known results
-    1      kinds with too few results: a few URLs were tried, or will be
-    3, 4   unknown kinds whose relatives brought little
-    3 - 6  kinds that brought little: the higher the band, the less
-
-Band 2 is no longer used; packs stored in it earlier are sent in its place in the order.
-
-A late pack is *due* when the crawl has few other URLs in flight (`few_out`). Then it is sent like
-any message. If several workers process a crawl, packs of the first two bands are due earlier during
-its first responses (`few_so_far`). By then, more is known about their kinds than about the kinds of
-new links.
-
-The links of a due pack are scored again. If some are of kinds that are now known to be fruitful,
-these are claimed. Otherwise links of its own band or a better one are claimed, but no more of a
-kind than may be in flight. The others wait again, in the same band or a higher one. Each time, at
-least one link is claimed, or all move to a higher band, so no link waits forever.
-
-A crawl with `stop_when_nothing_new` sends no packs of the bands from `NOTHING_NEW` on. It ends when
-only such packs are left.
-
-The commit that adds late packs counts them, and the commit of a late pack counts it as taken. The
-crawl does not end while late packs wait, unless its limit is reached. Links that wait then are
-*spared*.
+They wait in packs (messages with up to 25 URLs), in one backlog for all hosts, ordered by band,
+depth and age. They do not use the page limit. docs/protocol.md describes when they are sent.
 """
 
 from __future__ import annotations
@@ -40,19 +14,25 @@ from typing import TypeAlias
 from orbweaver.model.crawl import Counters, Crawl
 from orbweaver.model.target import PACK_TARGETS_MAX, Target
 
-# Replaces the host in the backlog's key; no origin has this form.
+# Replaces the host in the backlog's key. No origin has this form.
 LANE = "late"
+# SURPLUS: links of kinds that are claimed at once, beyond the page limit or too many for the known
+# results. UNKNOWN: kinds with too few results. DOUBTFUL, UNLIKELY: kinds without results, but with
+# related kinds that brought little. DOUBTFUL to BANDS_MAX: kinds that brought little, the higher
+# the less. Band 2 is no longer used. Stored packs of it are sent in this order too.
 SURPLUS, UNKNOWN, DOUBTFUL, UNLIKELY, BANDS_MAX = 0, 1, 3, 4, 6
 # Lowest scores of the bands.
 BARREN = ((DOUBTFUL, 0.3), (UNLIKELY, 0.15), (5, 0.05))
-# Fewer than 15 in a hundred URLs of kinds in this band and higher ones were fruitful.
+# Fewer than 15 in a hundred URLs of kinds in this band and higher ones were fruitful. A crawl with
+# `stop_when_nothing_new` sends no packs of these bands, and ends when only such packs are left.
 NOTHING_NEW = 5
-# In percent of done URLs: URLs in flight at which late packs are sent, URLs that are sent then, and
-# URLs of unknown kinds that are sent instead. A small crawl waits until none is in flight.
+# In percent of done URLs: limit of URLs in flight below which late packs are sent, URLs that are
+# sent then, and URLs that are sent instead if their band is promising. A small crawl waits until
+# none is in flight.
 OUT_PERCENT, SENT_PERCENT, UNKNOWN_PERCENT = 1, 5, 20
-# If several workers process a crawl, some URLs are always in flight. Then a late pack of a kind not
-# known to bring little is sent while at most SOON_OUT are in flight, and at most done / SOON_PART.
-# After SOON_DONE responses, the usual rule allows as many in flight.
+# If several workers process a crawl, some URLs are always in flight. Then a late pack of the first
+# two bands is sent while at most SOON_OUT URLs are in flight, and at most done / SOON_PART. After
+# SOON_DONE responses, the usual rule allows as many in flight.
 SOON_OUT, SOON_PART = 16, 4
 SOON_DONE = 100 * SOON_OUT // OUT_PERCENT
 # Longest time between two late packs of a host: a commit and two messages.
@@ -64,7 +44,7 @@ Banded: TypeAlias = tuple[int, Target]
 
 
 def band_of(score: float) -> int:
-    """Return the band for links of a kind that is known to bring little."""
+    """Return the band for links of a kind (group of similar URLs) that is known to bring little."""
     return next((band for band, least in BARREN if score >= least), BANDS_MAX)
 
 
@@ -74,22 +54,19 @@ def waiting_max(crawl: Crawl) -> int:
 
 
 def band_at(place: str) -> int:
-    """Return the band of a late pack, from its place."""
+    """Return the band of a late pack, from its place in the backlog."""
     band = place.partition(".")[0]
     return min(int(band), BANDS_MAX) if band.isdecimal() else BANDS_MAX
 
 
 def place_at(band: int, targets: Sequence[Target], at_ms: int, pack_id: str) -> str:
-    """Return the place of a late pack."""
     depth = min(target.depth for target in targets)
     return f"{band}.{depth:06}.{at_ms:014}.{pack_id}"
 
 
 def grouped(late: Sequence[Banded]) -> list[tuple[int, list[Target]]]:
-    """Split links into packs of one band each, the same way every time.
-
-    URLs with priority, which exceeded the limit, are in separate packs.
-    """
+    """Split links into packs of one band each, the same way every time."""
+    # URLs with priority (beyond the limit) are in separate packs.
     bands: defaultdict[tuple[int, bool], list[Target]] = defaultdict(list)
     for band, target in late:
         bands[band, not target.express].append(target)
@@ -101,7 +78,7 @@ def grouped(late: Sequence[Banded]) -> list[tuple[int, list[Target]]]:
 
 
 def few_out(counters: Counters, dead: int = 0) -> bool:
-    """Return True if few URLs are in flight, not counting dead letters."""
+    """Return True if few URLs are in flight, not counting `dead` letters."""
     most = counters.done * OUT_PERCENT // 100
     return _out(counters) <= most + dead
 
@@ -118,10 +95,7 @@ def few_so_far(counters: Counters) -> bool:
 
 
 def late_least(crawl: Crawl) -> int:
-    """Return the least number of links to request from a late pack.
-
-    They keep its host busy until the next late pack arrives.
-    """
+    """Return how many links to request at once from a late pack, so that its host stays busy."""
     return min(PACK_TARGETS_MAX, max(1, TAKEN_WITHIN_MS // crawl.delay_ms)) if crawl.delay_ms else 1
 
 

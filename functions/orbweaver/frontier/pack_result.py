@@ -1,7 +1,7 @@
-"""Results of pages, and the pack's result in progress, which becomes its journal.
+"""Results of pages, and the unfinished result of a pack (a message with up to 25 URLs).
 
-Code that processes a page returns the page's result. It reads from the pack's result only the links
-found so far. Results are added one at a time as pages end, so none is added partially.
+Results are added whole when a page ends. At the end, the pack's result becomes its journal (redo
+log).
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from orbweaver.model.page_record import NEEDS_RENDERING, RENDERED, PageRecord
 from orbweaver.model.target import Prior, Target, TargetKind
 from orbweaver.model.url import host_of, redacted
 
-# Samples per reason of refusal.
+# URLs per reason of refusal.
 SAMPLES_MAX = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundLinks:
-    """Result of references: admitted links, refusals with samples, and links for later runs."""
+    """Links of a page by decision: admitted, refused with samples, and left out for later runs."""
 
     admitted: tuple[Target, ...] = ()
     refused: tuple[tuple[Refusal, int, tuple[str, ...]], ...] = ()
@@ -40,7 +40,7 @@ class FoundLinks:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndedPage:
-    """Outcome of a URL. `kept` is stored if the record is."""
+    """A URL that has ended. `kept` is stored only if `recorded` is true."""
 
     record: PageRecord
     recorded: bool = True
@@ -49,7 +49,7 @@ class EndedPage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Returning:
-    """A URL must be requested again, after `delay_s`."""
+    """A URL that must be requested later, after `delay_s`."""
 
     target: Target
     delay_s: float
@@ -58,7 +58,7 @@ class Returning:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unasked:
-    """A URL is not requested, because its crawl or a limit ended it."""
+    """A URL that is not requested, because its crawl or a limit ended it."""
 
     target: Target
     reason: Reason
@@ -77,10 +77,10 @@ class PageResult:
 
 
 class PackResult:
-    """Collects the result of a pack while its URLs end, in any order."""
+    """Collects the results of a pack's URLs, which may end in any order."""
 
     def __init__(self, crawl: str, hosts: Sequence[str] = ()) -> None:
-        """Start empty for a pack of `crawl`. `hosts` are counted separately."""
+        """Start an empty result for a pack of `crawl`. `hosts` are also counted by host."""
         self.crawl = crawl
         self._hosts = {host: place for place, host in enumerate(hosts)}
         self._records: dict[str, PageRecord] = {}
@@ -93,7 +93,7 @@ class PackResult:
         self._kept: list[Kept] = []
         # Total size of the stored content in memory.
         self.held_bytes = 0
-        # By URL and depth: a URL that is too deep on one path may not be on another.
+        # By URL and depth, because the same URL may be found at an admitted depth as well.
         self._left: dict[tuple[str, int], Target] = {}
         self._past: list[Past] = []
         self._reopened: set[str] = set()
@@ -101,7 +101,6 @@ class PackResult:
         self._surplus_band: int | None = None
 
     def add(self, *pages: PageResult) -> None:
-        """Add results of URLs."""
         for page in pages:
             for found in page.found:
                 self.add_links(found)
@@ -120,7 +119,6 @@ class PackResult:
                     assert_never(page.end)
 
     def add_links(self, found: FoundLinks) -> None:
-        """Add the result of references."""
         for refusal, count, urls in found.refused:
             self.refuse(refusal, count, urls)
         for target in found.left:
@@ -129,7 +127,7 @@ class PackResult:
             self.link(target)
 
     def end(self, record: PageRecord, *, recorded: bool = True) -> None:
-        """Add a URL's outcome. `recorded` is False if a rule excludes its record."""
+        """Add an ended URL. `recorded` is False if a rule excludes its record."""
         self._records[record.url] = record
         if not recorded:
             self._unrecorded.add(record.url)
@@ -149,12 +147,11 @@ class PackResult:
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """Counts that its commit would add for the URLs that have ended so far."""
+        """Counts of the URLs that have ended so far, as a commit would add them."""
         return self._counts
 
     @property
     def kept(self) -> Sequence[Kept]:
-        """Bodies and texts to store in a segment."""
         return self._kept
 
     def locate(self, places: Mapping[str, BodyPlace]) -> None:
@@ -164,12 +161,10 @@ class PackResult:
         self._kept, self.held_bytes = [], 0
 
     def end_unrecorded(self, outcome: str, reason: str) -> None:
-        """Count an outcome without a page record."""
         self._counts[outcome] += 1
         self._counts[f"{outcome}.{reason}"] += 1
 
     def leave(self, target: Target, reason: str) -> None:
-        """Add a URL that is not requested because its crawl or a limit ended it."""
         self._unasked.append(target.url)
         self.end_unrecorded(Outcome.SKIPPED, reason)
         self._end_at_host(target.url, Outcome.SKIPPED)
@@ -181,19 +176,14 @@ class PackResult:
             self._counts[f"host.{place}.failed"] += outcome is Outcome.FAILED
 
     def requeue(self, target: Target, delay_s: float, *, why: str) -> None:
-        """Let a URL return later.
-
-        `why` is `retries` or `deferrals`.
-
-        The delay is at least one second. Otherwise a host that is blocked for another 300 ms would
-        be checked all the time.
-        """
+        """Send a URL again after a delay, at least 1 s. `why` is `retries` or `deferrals`."""
+        # Otherwise a host that is blocked for another 300 ms would be checked all the time.
         delay = min(max(1, ceil(delay_s)), DELAY_S_MAX)
         self._again[target.url] = Requeue(target=target, delay_s=delay)
         self._counts[why] += 1
 
     def requeue_delay_s(self, order: Sequence[Target]) -> int | None:
-        """Return the delay until the first URL returns (None if a URL was requested)."""
+        """Return the seconds until the first URL returns, or None if any URL was requested."""
         if not order or any(
             target.url not in self._again or not _same(self._again[target.url].target, target)
             for target in order
@@ -202,7 +192,7 @@ class PackResult:
         return min(item.delay_s for item in self._again.values())
 
     def link(self, target: Target) -> None:
-        """Add a link in scope. If a URL has several, a sitemap or the shallowest wins."""
+        """Add a link. If several links have the same URL, a sitemap or the shallowest wins."""
         standing = self._candidates.get(target.url)
         if (
             standing is None
@@ -212,86 +202,79 @@ class PackResult:
             self._candidates[target.url] = target
 
     def links_to(self, url: str, depth: int | None = None) -> bool:
-        """Return True if a URL is among the links so far, at `depth` or less."""
+        """Return True if the links so far include a URL, at `depth` or less."""
         standing = self._candidates.get(url)
         return standing is not None and (depth is None or standing.depth <= depth)
 
     def refuse(self, refusal: Refusal, count: int = 1, urls: Iterable[str] = ()) -> None:
-        """Count references that are not claimed, and add samples of them."""
+        """Count refused references, and keep up to `SAMPLES_MAX` of their URLs as samples."""
         if count:
             self._counts[f"refused.{refusal}"] += count
         taken = self._samples[refusal] if urls else []
         taken += [redacted(url) for url in islice(urls, max(0, SAMPLES_MAX - len(taken)))]
 
     def leave_out(self, target: Target) -> None:
-        """Remember a link that a limit or the scope left out, for later runs."""
+        """Remember a link that a limit or the scope excludes, for later runs."""
         self._left.setdefault((target.url, target.depth), target)
 
     def put_in_order(self, links: Sequence[Target]) -> None:
-        """Replace the links by these, to be claimed in this order."""
+        """Replace the links. They are claimed in this order."""
         self._candidates = {link.url: link for link in links}
 
     def take_late(self, links: int, band: int) -> None:
-        """Count a late pack of a band that is processed, with its number of links."""
+        """Count a late pack (of links that waited) as taken from the backlog, with its links."""
         self._counts["late_packs_taken"] += 1
         self._counts["late_links_taken"] += links
         if band >= NOTHING_NEW:
             self._counts["late_barren_taken"] += 1
 
     def put_late(self, late: Sequence[Banded], surplus_band: int | None) -> None:
-        """Set the late links, and the band of candidates beyond the page limit."""
+        """Set the links that must wait, and the band in which links beyond the page limit wait."""
         self._late = list(late)
         self._surplus_band = surplus_band
 
     @property
     def left(self) -> tuple[Target, ...]:
-        """Links that were left out, for the journal."""
         return tuple(self._left.values())
 
     def keep_left(self, targets: Sequence[Target]) -> None:
-        """Replace the links that were left out."""
         self._left = {(target.url, target.depth): target for target in targets}
 
     def reopen(self, urls: Iterable[str]) -> None:
-        """Note that claims of these links were just abandoned, so remembered ones are outdated."""
+        """Record URLs whose claims were just abandoned, so that remembered claims are outdated."""
         self._reopened.update(urls)
 
     @property
     def reopened(self) -> frozenset[str]:
-        """URLs whose claim state only a claim can show."""
+        """URLs for which remembered claims are outdated. Only a new claim shows their state."""
         return frozenset(self._reopened)
 
     def look_through(self, past: Past) -> None:
-        """Let packs of an earlier run be read next."""
+        """Read these packs of an earlier run next, for links that it left out."""
         self._past.append(past)
 
     @property
     def samples(self) -> Mapping[str, Sequence[str]]:
-        """Samples of refused URLs, by reason, redacted for display."""
+        """Redacted URLs by reason of refusal."""
         return {reason: tuple(dict.fromkeys(urls)) for reason, urls in self._samples.items()}
 
     def count(self, key: str, count: int = 1) -> None:
-        """Add to another count."""
         self._counts[key] += count
 
     @property
     def candidates(self) -> tuple[str, ...]:
-        """URLs of the links so far."""
         return tuple(self._candidates)
 
     @property
     def links(self) -> tuple[Target, ...]:
-        """Links so far."""
         return tuple(self._candidates.values())
 
     @property
     def returning(self) -> int:
-        """Number of URLs that return."""
         return len(self._again)
 
     @property
     def deferrals(self) -> int:
-        """Number of URLs that return without a request."""
         return self._counts["deferrals"]
 
     @property
@@ -304,21 +287,18 @@ class PackResult:
         }
 
     def knows(self, url: str) -> bool:
-        """Return True if a URL has ended or returns."""
+        """Return True if a URL has ended or will be requested later."""
         return url in self._records or url in self._again or url in self._unasked
 
     def outcome(self, url: str) -> Outcome | None:
-        """Return the outcome of a URL, if it has ended."""
         record = self._records.get(url)
         return None if record is None else record.outcome
 
     def drop(self, urls: Iterable[str]) -> None:
-        """Remove links that need no claim."""
         for url in urls:
             self._candidates.pop(url, None)
 
     def recall(self, priors: Mapping[str, Prior]) -> None:
-        """Record when links were last claimed."""
         for url in priors.keys() & self._candidates.keys():
             self._candidates[url] = replace(self._candidates[url], prior=priors[url])
 
@@ -329,7 +309,10 @@ class PackResult:
         reserved: Mapping[str, int] = NOTHING,
         by: int = 0,
     ) -> Journal:
-        """Return the journal, in the pack's order. `reserved` is what delivery `by` reserved."""
+        """Return the journal, in the order of the pack's URLs.
+
+        `reserved` is the part of the budgets that delivery `by` reserved.
+        """
         urls = [target.url for target in order]
         again = tuple(self._again[url] for url in urls if url in self._again)
         counts = Counter(self._counts)
@@ -359,18 +342,18 @@ class PackResult:
 
 
 class Underway:
-    """Results of packs in this process that are not committed yet.
+    """Results of packs in this process that are not committed yet, for progress displays.
 
-    A pack of a host with one request per second takes half a minute, and counters change only at
-    its commit. Progress displays in the same process add these counts. No decision uses them, and
-    they are never stored: if the process dies, these URLs are requested again.
+    No decision uses them, and they are not stored. If the process dies, these URLs are requested
+    again.
     """
 
+    # A pack of a host with one request per second takes half a minute, and the stored counters
+    # change only when it is committed.
     def __init__(self) -> None:
         self._results: dict[str, PackResult] = {}
 
     def begin(self, pack_id: str, result: PackResult) -> None:
-        """Register the result of a pack."""
         self._results[pack_id] = result
 
     def end(self, pack_id: str) -> None:
@@ -378,7 +361,6 @@ class Underway:
         self._results.pop(pack_id, None)
 
     def counts(self, crawl_id: str) -> Counts:
-        """Add up the counts that packs of a crawl would commit now."""
         total: Counter[str] = Counter()
         for result in self._results.values():
             if result.crawl == crawl_id:
@@ -387,7 +369,7 @@ class Underway:
 
 
 def _retries_taken(order: Sequence[Target], again: Sequence[Requeue]) -> int:
-    """Count the URLs of a pack whose waiting retry was requested."""
+    """Count the URLs whose waiting retry was requested."""
     deferred = {(one.target.url, one.target.attempt) for one in again}
     return sum(
         target.attempt > 1 and (target.url, target.attempt) not in deferred for target in order
@@ -395,5 +377,5 @@ def _retries_taken(order: Sequence[Target], again: Sequence[Requeue]) -> int:
 
 
 def _same(target: Target, sent: Target) -> bool:
-    """Return True if a target is as sent, without `counted`, which the pack's grant records."""
+    """Return True if two targets are equal without `counted`, which the pack's grant records."""
     return target == sent or replace(target, counted=sent.counted) == sent

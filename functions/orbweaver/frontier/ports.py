@@ -1,4 +1,4 @@
-"""Ports of the tables: packs, crawls, claims and page records."""
+"""Ports of the tables: packs (messages with up to 25 URLs), crawls, claims and page records."""
 
 from __future__ import annotations
 
@@ -22,26 +22,25 @@ from orbweaver.model.target import Prior, Target
 
 
 class Packs(Protocol):
-    """Journals and ledgers, with the counters that a commit changes."""
+    """Journals (redo logs) and ledgers (commit records) of packs, and the counters of crawls."""
 
     async def recall(self, pack_ids: Sequence[str]) -> Mapping[str, Recalled]:
-        """Read the state of packs from earlier deliveries, in one batched read.
+        """Read the stored state of packs in one batched read.
 
-        If a newer version has stored a part, `Recalled.newer` describes it. The others are read all
-        the same.
+        `Recalled.newer` describes a part that a newer version has stored. Other packs are not
+        affected.
         """
 
     async def write_journal(self, pack_id: str, journal: Journal) -> Journal:
-        """Write a journal if absent. Return the stored one."""
+        """Write a journal if the pack has none. Return the stored one."""
 
     async def commit(
         self, crawl: Crawl, ledger: Ledger, counts: Counts, settled: Sequence[Settlement] = ()
     ) -> CommitResult:
         """Put the ledger if absent, add counts to a shard, settle reservations: in one transaction.
 
-        The shard follows from the pack's id. The commit is refused whole if the ledger exists, the
-        shard is closed, or `counts["claimed"]` would exceed the shard's quota
-        (`Crawl.shard_quota`).
+        The shard follows from the pack's id. Does not write if the ledger exists, the shard is
+        closed, or `counts["claimed"]` would exceed the shard's quota (`Crawl.shard_quota`).
         """
 
     async def commit_together(self, crawl: Crawl, commits: Sequence[tuple[Ledger, Counts]]) -> bool:
@@ -52,22 +51,21 @@ class Packs(Protocol):
         """
 
     async def strike(self, pack_id: str) -> int:
-        """Add a strike before a suspect is processed. Return its strikes."""
+        """Add a strike to a pack that may have killed a worker. Return its strikes."""
 
     async def absolve(self, pack_id: str, strikes: int) -> None:
-        """Set the strikes of a suspect whose worker survived."""
+        """Set the strikes of a pack whose worker survived."""
 
     async def sent(self, pack_id: str) -> None:
-        """Note that a committed pack's outbox is queued and its surplus released."""
+        """Record that a committed pack's next packs are queued and its surplus claims released."""
 
     async def park(self, crawl: str, body: str, pack_id: str) -> bool:
-        """Park a pack of a paused crawl. Return False if the crawl is no longer paused."""
+        """Store a pack of a paused crawl. Return False if the crawl is no longer paused."""
 
     async def parked(self, crawl: str) -> Mapping[str, str]:
-        """Return the parked packs of a crawl: id to body."""
+        """Return the stored packs of a paused crawl: id to message body."""
 
-    async def unpark(self, crawl: str, pack_ids: Sequence[str]) -> None:
-        """Remove parked packs that are queued again."""
+    async def unpark(self, crawl: str, pack_ids: Sequence[str]) -> None: ...
 
 
 class Crawls(Protocol):
@@ -80,7 +78,7 @@ class Crawls(Protocol):
         """Read a crawl, strongly consistent. Raises StoredNewer for a newer version."""
 
     async def list(self) -> tuple[Crawl, ...]:
-        """Read all crawls, newest first, without crawls of newer versions (`newer`)."""
+        """Read all crawls, newest first, except crawls that newer versions have stored."""
 
     async def newer(self) -> tuple[Unreadable, ...]:
         """List the crawls that newer versions have stored, newest first."""
@@ -91,9 +89,10 @@ class Crawls(Protocol):
     async def seal(
         self, crawl: Crawl, counters: Counters, finished: Crawl, rest: Counts = NOTHING
     ) -> bool:
-        """Finish a crawl if its counters are unchanged: close every shard, in one transaction.
+        """Finish a crawl and close all its counter shards, in one transaction.
 
-        `rest` is added to the counts: outcomes of URLs that no worker will request.
+        Returns False, without a write, if a counter has changed. `rest` is added to the counts:
+        outcomes of URLs that no worker will request.
         """
 
     async def move(self, crawl: Crawl, allowed: Iterable[State]) -> bool:
@@ -105,11 +104,10 @@ class Crawls(Protocol):
     async def keep_samples(self, crawl: Crawl, samples: Mapping[str, Sequence[str]]) -> None:
         """Store samples of refused URLs, by reason, for reasons that have none yet."""
 
-    async def samples(self, crawl_id: str) -> Mapping[str, Sequence[str]]:
-        """Return the stored samples, by reason."""
+    async def samples(self, crawl_id: str) -> Mapping[str, Sequence[str]]: ...
 
     async def learn(self, crawl: Crawl, counts: Counts) -> Counts:
-        """Add counts of kinds to the shared ones, and return the sum of all containers.
+        """Add counts of kinds (groups of similar URLs) to the shared ones, and return their sums.
 
         Counts may be negative. Keys have at most 16 ASCII characters. If a response is lost, counts
         may be added twice.
@@ -119,7 +117,7 @@ class Crawls(Protocol):
         """Return the shared counts of kinds."""
 
     async def announced(self, crawl_id: str) -> None:
-        """Note that the completion event of a crawl was sent."""
+        """Record that the completion event of a crawl was sent."""
 
 
 class Frontier(Protocol):
@@ -128,15 +126,13 @@ class Frontier(Protocol):
     async def known(
         self, claimer: Claimer, urls: Sequence[str], modified: Mapping[str, int] = NOTHING
     ) -> Known:
-        """Return which of these URLs are or were claimed.
+        """Return which of these URLs are or were claimed. The read is cheap and may be stale.
 
-        The read is cheap and may be stale.
-
-        `modified` has the modification times of some URLs: earlier claims of them do not hold.
+        `modified` has the modification times of some URLs. Earlier claims of these do not hold.
         """
 
     async def claim(self, claimer: Claimer, targets: Sequence[Target]) -> frozenset[str]:
-        """Claim URLs, and return the URLs that now belong to this pack.
+        """Claim URLs for a pack. Return the URLs that now belong to it.
 
         A claim succeeds if the URL's claim is absent, expired, stale, older than the target's
         `modified_at_ms`, or already this pack's.
@@ -149,17 +145,14 @@ class Frontier(Protocol):
         """Mark this run's claims of URLs as never requested, so that other runs can take them."""
 
     async def standing(self, name: str, url: str) -> StandingClaim | None:
-        """Read the last claim of a URL under a crawl's name, strongly consistent.
-
-        An expired claim is returned until it is deleted.
-        """
+        """Read the last claim of a URL, strongly consistent, even if it has expired."""
 
 
 class Pages(Protocol):
     """Page records."""
 
     async def store(self, records: Sequence[PageRecord]) -> None:
-        """Write records under keys that follow from them, so that a repetition changes nothing."""
+        """Write records. A repetition changes nothing."""
 
     def read_shard(
         self, day: str, shard: int, *, after: str | None = None, crawl: str | None = None
@@ -170,7 +163,10 @@ class Pages(Protocol):
         """
 
     async def crawls_of(self, day: str) -> tuple[str, ...]:
-        """List the crawls that have records of a day, sorted. One read per crawl and shard."""
+        """List the crawls that have records of a day, sorted.
+
+        Costs one read per crawl and shard.
+        """
 
     async def count(self, day: str, shard: int, crawl: str, rows_max: int) -> int:
         """Count a crawl's records in a shard of a day.
@@ -187,8 +183,7 @@ class History(Protocol):
     """Page records of earlier runs."""
 
     async def before(self, priors: Mapping[str, Prior]) -> Mapping[str, PageRecord]:
-        """Find the records of earlier claims, by URL.
+        """Find the records of earlier claims, by URL. The result may be stale and incomplete.
 
-        The result may be stale and incomplete. A record is in the day of its claim or in the next
-        day.
+        A record is searched in the day of its claim and in the next day.
         """

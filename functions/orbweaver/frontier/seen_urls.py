@@ -1,29 +1,26 @@
 """Bounded memory of URLs whose claims exist, which saves reads of the table.
 
 The memory may forget URLs, but must not contain unclaimed ones. A URL is added once its claim was
-read or written, or its journal was stored. There are two generations: the older is dropped when the
-newer is full or old.
-
-`Novelty` decides whether reading the claims of other URLs pays: a read costs a tenth of a refused
-claim.
+read or written, or its journal (redo log of its pack) was stored.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
+# URLs are kept in two generations. The older is dropped when the newer is full or old.
 GENERATION_URLS_MAX = 50_000
 # Far below the shortest window (a day) for which the worker remembers claims.
 GENERATION_MS = 600_000
-# A sample of links is looked up, instead of all, once this number of results is known and at most
-# this percentage of recent ones was claimed.
+# Only a sample of links is looked up once ASKED_MIN results are known and at most
+# CLAIMED_PERCENT_MAX of the recent ones were claimed. A lookup costs a tenth of a refused claim.
 ASKED_MIN = 100
 CLAIMED_PERCENT_MAX = 5
 CRAWLS_MAX = 1_000
 
 
 class SeenUrls:
-    """Remembers claimed URLs by dedup domain (the crawl's name)."""
+    """Remembers claimed URLs by the crawl's name. Runs of one name share their claims."""
 
     def __init__(self) -> None:
         self._newer: dict[str, set[str]] = {}
@@ -53,7 +50,6 @@ class SeenUrls:
             self._older[name] -= gone
 
     def of(self, name: str, urls: Iterable[str], now_ms: int) -> set[str]:
-        """Return the URLs that are remembered."""
         found: set[str] = set()
         if not 0 <= now_ms - self._since_ms < 2 * GENERATION_MS:
             return found
@@ -71,7 +67,6 @@ class Novelty:
         self._asked: dict[str, tuple[int, int]] = {}
 
     def note(self, crawl: str, asked: int, claimed: int) -> None:
-        """Record that some of `asked` links are or were claimed."""
         if len(self._asked) >= CRAWLS_MAX and crawl not in self._asked:
             self._asked.clear()
         before, found = self._asked.get(crawl, (0, 0))
