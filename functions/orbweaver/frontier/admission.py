@@ -1,14 +1,7 @@
-"""Admit or refuse URLs: every reason for a refusal is decided here.
+"""Admit or refuse URLs. In doubt, a URL is refused.
 
-- `admit_link` decides on a link before it is claimed. A refusal is counted at the link's page.
-  Likely traps (`frontier/crawler_traps.py`) are refused unless a person listed the URL, and so are
-  URLs that the crawl's patterns exclude (`model/url_patterns.py`). The crawl's rules
-  (`model/url_rules.py`) are evaluated here, once: settings that apply later travel with the URL.
-- `admit_sitemap`, `admit_entry` and `admit_child` decide on sitemaps and their entries.
-- `admit_target` decides on claimed URLs before they are requested. A refusal is their outcome.
-
-`frontier/belonging.py` decides whether a URL in a message belongs to its crawl at all. In doubt, a
-URL is refused.
+Refused links are counted at their page. A claimed URL that is refused ends with that reason.
+frontier/belonging.py decides whether a URL in a message belongs to its crawl at all.
 """
 
 from __future__ import annotations
@@ -71,20 +64,18 @@ def _folder(url: str) -> str:
 
 
 def admit_seed(crawl: Crawl, url: str, *, planned: bool = True) -> Target | Refusal:
-    """Decide on a seed, which only an exclude pattern can refuse.
+    """Decide on a seed.
 
-    A seed that was added later (not `planned`) names its own server if that is not public.
+    Only an exclude pattern can refuse it. `planned` seeds came with the crawl.
     """
+    # A seed that was added later names its own server if that is not public.
     left_out = admit_pattern(crawl, url, seed=True)
     local = None if planned else local_of(url)
     return left_out or ruled(Target(url=url, depth=0, local=local), said_of(crawl.rules, url))
 
 
 def admit_again(crawl: Crawl, url: str, depth: int) -> Target | Refusal:
-    """Decide on a seed that failed in another run.
-
-    It keeps its depth, and its earlier claim does not block it.
-    """
+    """Decide on a seed that failed in another run. Its earlier claim does not block it."""
     admitted = admit_seed(crawl, url)
     if isinstance(admitted, Refusal):
         return admitted
@@ -97,12 +88,8 @@ def admit_again(crawl: Crawl, url: str, depth: int) -> Target | Refusal:
 
 
 def admit_left_out(crawl: Crawl, target: Target, bounds: Bounds = DEFAULT_BOUNDS) -> Target | None:
-    """Decide again on a URL that an earlier run left out.
-
-    Return None if it is refused again.
-
-    The URL is treated as it was found: as a link on a page, or as a redirect's target.
-    """
+    """Decide again on a URL that an earlier run left out. Return None if it is refused again."""
+    # The URL is treated as it was found: as a link on a page, or as a redirect's target.
     if target.kind is TargetKind.SITEMAP:
         return replace(target, attempt=1, failed=None, prior=None, first=0, counted=False)
     admitted: Target | Refusal = Refusal.SCOPE
@@ -131,7 +118,6 @@ def _is_wanted(crawl: Crawl, target: Target) -> bool:
 def admit_link(
     crawl: Crawl, url: str, page: Target, bounds: Bounds = DEFAULT_BOUNDS
 ) -> Target | Refusal:
-    """Decide on a link of a page: return its target, or the reason for the refusal."""
     said = _within(crawl, url, page.depth + 1)
     if said is None:
         return Refusal.DEPTH
@@ -155,7 +141,7 @@ def _within(crawl: Crawl, url: str, depth: int) -> UrlRule | None:
 
 
 def ruled(target: Target, said: UrlRule) -> Target:
-    """Add the rule's settings that apply until the target has ended."""
+    """Add those settings of a rule that apply after the link was admitted."""
     if not said.express and said.window_s is None:
         return target
     return replace(target, express=bool(said.express), window_s=said.window_s)
@@ -164,10 +150,10 @@ def ruled(target: Target, said: UrlRule) -> Target:
 def admit_redirect(
     crawl: Crawl, url: str, source: Target, bounds: Bounds = DEFAULT_BOUNDS
 ) -> Target | Refusal:
-    """Decide on the target of a redirect: same depth, one more hop.
+    """Decide on the target of a redirect, which has the same depth and one more hop.
 
-    A seed may lead out of the scope (example.com to www.example.com). This widens the scope to that
-    host or domain, or to a folder there, and links found there must stay there.
+    A seed may redirect out of the scope (example.com to www.example.com). This widens the scope to
+    that host or domain, or to a folder there. Links found there must stay there.
     """
     if source.hops >= REDIRECTS_MAX:
         return Refusal.REDIRECTS
@@ -229,10 +215,8 @@ def admit_sitemap(
     root: str | None = None,
     local: str | None = None,
 ) -> Target | Refusal:
-    """Decide on a sitemap that a person listed, or that the robots.txt of the host `site` names.
-
-    It may have any address, and every run requests it, because its entries may have changed.
-    """
+    """Decide on a sitemap that a person listed, or that the robots.txt of the host `site` names."""
+    # It may have any address, and every run requests it, because its entries may have changed.
     if depth_limits(crawl)[1] < 1:
         return Refusal.DEPTH
     return Target(
@@ -250,8 +234,8 @@ def admit_sitemap(
 def vouched(crawl: Crawl, sitemap: Target) -> frozenset[str]:
     """Return the hosts whose pages a sitemap may list.
 
-    That is the host whose robots.txt names it (sitemaps.org: a cross submit). If a person listed
-    the sitemap, it is its own host, and the hosts of the seeds.
+    If robots.txt of a host names the sitemap, only that host (sitemaps.org: a cross submit). If a
+    person listed it, its own host and the hosts of the seeds.
     """
     if sitemap.site is not None:
         return frozenset({sitemap.site})
@@ -265,7 +249,10 @@ def admit_entry(
     hosts: frozenset[str],
     bounds: Bounds = DEFAULT_BOUNDS,
 ) -> Target | Refusal:
-    """Decide on a page in a sitemap that may list pages of `hosts`. It counts as a seed's link."""
+    """Decide on a page in a sitemap that may list pages of `hosts`.
+
+    It counts as a seed's link.
+    """
     url, depth = entry.url, sitemap.depth + 1
     said = _within(crawl, url, depth)
     if said is None:
@@ -292,14 +279,12 @@ def admit_entry(
 def admit_child(
     crawl: Crawl, entry: SitemapEntry, index: Target, hosts: frozenset[str]
 ) -> Target | Refusal:
-    """Decide on a sitemap in an index: it must be on the index's own host, or on one of `hosts`.
-
-    Every run requests a sitemap without a modification time.
-    """
+    """Decide on a sitemap in an index: it must be on the index's own host, or on one of `hosts`."""
     if index.hops >= INDEXES_MAX:
         return Refusal.DEPTH
     if not of_hosts(crawl, entry.url, hosts | {host_of(index.url)}):
         return Refusal.SCOPE
+    # Every run requests a sitemap without a modification time.
     modified_at_ms = entry.modified_at_ms
     if modified_at_ms is None:
         modified_at_ms = crawl.started_at_ms
@@ -324,13 +309,11 @@ def of_hosts(crawl: Crawl, url: str, hosts: frozenset[str]) -> bool:
 
 
 def _newer(crawl: Crawl, modified_at_ms: int | None, window_s: int | None = None) -> int | None:
-    """Return the URL's modification time, if claims of earlier runs must be compared with it.
-
-    The time is never later than the crawl's start, so the crawl's own claims hold, whatever a
-    sitemap states.
-    """
+    """Return the modification time to compare with claims of earlier runs, or None."""
     if modified_at_ms is None:
         return None
+    # Never later than the crawl's start, so that the crawl's own claims hold, whatever a sitemap
+    # states.
     modified_at_ms = min(modified_at_ms, crawl.started_at_ms)
     # A change before the dedup window has no effect.
     stale_before_ms = crawl.stale_before_ms(crawl.started_at_ms, window_s)
@@ -338,7 +321,7 @@ def _newer(crawl: Crawl, modified_at_ms: int | None, window_s: int | None = None
 
 
 def admit_target(crawl: Crawl, now_ms: int) -> Reason | None:
-    """Decide whether a crawl's claimed URLs may be requested now: None, or the reason why not."""
+    """Return why a crawl's claimed URLs may not be requested now, or None if they may."""
     if crawl.state in (State.STOPPING, State.FINISHED):
         return Reason.DURATION if crawl.stop is Stop.DURATION else Reason.CANCELLED
     if not crawl.continuous and now_ms >= crawl.started_at_ms + crawl.duration_max_s * 1000:

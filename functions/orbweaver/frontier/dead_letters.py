@@ -1,11 +1,6 @@
-"""Dead letters: kinds, causes, groups, and redrive.
+"""Dead letters: messages that could not be processed, with their causes, groups and redrive.
 
-- A cause is a reason without the parts that differ between messages, so a thousand equal failures
-  are one line. A letter without a reason was moved by SQS, or was too large to carry a reason.
-- A body may contain anything, so only its redacted URLs and the names of its fields are shown.
-- A redriven pack starts without failures. A redriven loose message becomes seeds whose ids follow
-  from the dead letter's id, so that a copy of it is the same message.
-- A message from the seed queue is always read as seeds: no redrive makes a pack of it.
+A body may contain anything, so only its redacted URLs and the names of its fields are shown.
 """
 
 from __future__ import annotations
@@ -34,11 +29,12 @@ from orbweaver.model.version import NEWER
 
 CAUSE_CHARS_MAX = 100
 FIELDS_SHOWN = 10
-# A body that is no JSON may be anything; this prefix hints at its origin, and is too short for a
+# A body that is no JSON may be anything. This prefix hints at its origin, and is too short for a
 # password.
 START_CHARS = 12
 NEWER_VERSION = "newer version"
-# Beginnings of reasons, and their causes.
+# Beginnings of reasons, and their causes. A cause is a reason without the parts that differ between
+# messages, so a thousand equal failures are one line.
 _CAUSES = {
     "unknown crawl ": "unknown crawl",
     "no usable URL": "no usable URL",
@@ -51,7 +47,7 @@ _CAUSES = {
 # Reasons why a selected dead letter is not redriven.
 HOPELESS = "malformed"
 UNKNOWN_CRAWL = "unknown crawl"
-# A redriven message that fails at once is a new dead letter; the same run does not redrive it
+# A redriven message that fails at once is a new dead letter. The same run does not redrive it
 # again.
 NEW = "new since the start"
 RECEIVED_TOO_OFTEN = "received too often"
@@ -68,12 +64,10 @@ _KINDS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeadLetter:
-    """A message on the dead-letter queue.
+    """A message on the dead-letter queue. `handle` is its receipt handle.
 
-    `handle` is its receipt handle.
-
-    `sent_at_ms` is the time when it was buried, or first sent if SQS moved it. `receives` counts
-    every read.
+    `sent_at_ms` is the time when a worker moved it, or when it was first sent if SQS moved it.
+    `receives` counts every read.
     """
 
     id: str
@@ -88,7 +82,7 @@ class DeadLetter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """A dead letter that was read, with its message and cause."""
+    """A dead letter with its decoded message and its cause."""
 
     letter: DeadLetter
     message: Message
@@ -97,12 +91,10 @@ class Case:
 
     @property
     def kind(self) -> str:
-        """Kind of message, in lower case."""
         return _KINDS[type(self.message)]
 
     @property
     def crawl(self) -> str | None:
-        """Id of the crawl, if known."""
         return None if isinstance(self.message, Malformed) else self.message.crawl
 
     @property
@@ -123,19 +115,19 @@ class Case:
 
     @property
     def first_seen_ms(self) -> int:
-        """Creation time of its message, as far as known."""
+        """Creation time of its message, or the earliest known time."""
         made = self.message
         known = (made.at_ms,) if isinstance(made, Pack | SeedsMessage) and made.at_ms else ()
         return min(self.letter.sent_at_ms, *known) if known else self.letter.sent_at_ms
 
     @property
     def last_seen_ms(self) -> int:
-        """Time when it was buried. If SQS moved it, the time of its first receive."""
+        """Time when a worker moved it. If SQS moved it, the time of its first receive."""
         received_ms = None if self.letter.reason else self.letter.first_received_at_ms
         return max(self.letter.sent_at_ms, received_ms or 0)
 
     def hosts(self) -> frozenset[str]:
-        """Return the hosts of its URLs: by name, with the port, and with the scheme."""
+        """Return the hosts of its URLs, each as name, as name with port, and with the scheme."""
         found: set[str] = set()
         for url in filter(None, map(resolved, self.references)):
             origin = host_of(url)
@@ -144,7 +136,7 @@ class Case:
 
 
 def read(letter: DeadLetter) -> Case:
-    """Read a dead letter. Never raises."""
+    """Decode a dead letter. Never raises."""
     message = decode(letter.body, letter.source)
     match message:
         case Pack():
@@ -159,6 +151,7 @@ def read(letter: DeadLetter) -> Case:
 
 
 def _cause(letter: DeadLetter, message: Message) -> str:
+    # A letter without a reason was moved by SQS, or was too large to carry a reason.
     reason = letter.reason
     if reason is None:
         if isinstance(message, Newer):
@@ -174,7 +167,7 @@ def _cause(letter: DeadLetter, message: Message) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeadLetterSelection:
-    """Dead letters to act on: by words of their reason, a host of their URLs, their cause."""
+    """Selects dead letters by words of their reason, by a host of their URLs, and by cause."""
 
     reason: str | None = None
     host: str | None = None
@@ -283,6 +276,8 @@ def revived(case: Case, now_ms: int) -> Revived | None:
         case SeedsMessage():
             return (message,)
         case Loose():
+            # The ids follow from the dead letter's id, so that a copy of it is the same message. It
+            # never becomes a pack.
             return seeds_of(
                 case.letter.id,
                 message.crawl,

@@ -1,10 +1,8 @@
-"""Redo log of a pack: decided once, written once, and replayed by every later delivery.
+"""Journal (redo log) of a pack: a message with up to 25 URLs.
 
-A delivery fetches, then writes its journal *if absent*. From then on, every delivery of the pack,
-duplicate or not, does the same with the same values. It claims the same candidates as of the same
-time, stores the same records under the same keys, and commits the same counts. The ledger adds the
-one fact that depends on other packs: the candidates that this pack won. Journal and ledger
-determine the outbox, so its packs have the same ids, whichever delivery sends them.
+A delivery fetches, then writes the journal if absent. Every later delivery claims, stores and
+commits the same values. The ledger adds which links the pack won. Together they determine the packs
+to send (outbox).
 """
 
 from __future__ import annotations
@@ -47,19 +45,15 @@ class Unrecorded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Journal:
-    """Result of a pack before claims and commit.
-
-    `at_ms` is the time as of which it claims.
-
-    `alone` sends every returning URL in a pack of its own, so that a URL that kills its worker does
-    not affect the others.
-    """
+    """Result of a pack before claims and commit. It claims links as of `at_ms`."""
 
     at_ms: int
     records: tuple[PageRecord, ...] = ()
     again: tuple[Requeue, ...] = ()
     candidates: tuple[Target, ...] = ()
     counts: Counts = field(default_factory=dict)
+    # Send every returning URL in a pack of its own, so that a URL that kills its worker does not
+    # affect the others.
     alone: bool = False
     # Amounts reserved from the crawl's budgets, by part; the commit returns the unspent rest.
     reserved: Mapping[str, int] = field(default_factory=dict)
@@ -76,26 +70,24 @@ class Journal:
     left: tuple[Target, ...] = ()
     # Packs of earlier runs to read next.
     past: tuple[Past, ...] = ()
-    # Late links with their bands (frontier/late.py), and the band in which candidates beyond the
-    # page limit wait; None if they are refused.
+    # Links that wait, with their bands (frontier/late.py). The second band is for candidates beyond
+    # the page limit, or None if they are refused.
     late: tuple[Banded, ...] = ()
     surplus_band: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ledger:
-    """Commit record of a pack.
+    """Commit record of a pack. `children` are the indexes of the candidate links that it won.
 
-    `children` are the indexes of the candidates that it won.
-
-    `surplus` means that the pack won more than the budget allowed, and must release those claims.
-    `sent` means that this is done and the outbox is queued. Without `sent`, a late copy of the pack
-    would send its whole outbox again.
+    `surplus`: the pack won more links than the budget allowed, and must release those claims.
+    `sent`: this is done, and the outbox is queued.
     """
 
     pack: str
     children: tuple[int, ...]
     surplus: bool = False
+    # Otherwise a late copy of the pack would send its whole outbox again.
     sent: bool = False
 
 
@@ -103,7 +95,7 @@ class Ledger:
 class OutgoingPack:
     """A pack to send, and the delay of its message.
 
-    `taken` means that the sending worker has taken the pack on, so the message only matters if that
+    `taken`: the sending worker processes the pack itself, so the message only matters if that
     worker dies. A queue that detects dead workers then delivers it without the delay.
     """
 
@@ -113,14 +105,11 @@ class OutgoingPack:
 
     @property
     def express(self) -> bool:
-        """True if it goes past other packs.
-
-        URLs with and without priority are in separate packs.
-        """
+        """True if its URLs have priority. URLs without priority are in separate packs."""
         return any(target.express for target in self.pack.targets)
 
 
-# Whether URLs have priority, and whether they are for workers with a browser.
+# Pairs: whether URLs have priority, and whether they are for workers with a browser.
 _LANES = ((True, False), (False, False), (True, True), (False, True))
 
 
@@ -146,16 +135,14 @@ def outbox(pack_id: str, crawl: str, journal: Journal, ledger: Ledger) -> tuple[
 
 
 def leads_on(journal: Journal, ledger: Ledger, *, ordered: bool) -> bool:
-    """Return True if a committed pack sends URLs that will check for the end of the crawl.
-
-    In an ordered crawl, retries do not count, because late packs do not wait for them.
-    """
+    """Return True if a committed pack sends URLs that will check for the end of the crawl."""
+    # In an ordered crawl, retries do not count, because late packs do not wait for them.
     returning = any(not ordered or one.target.attempt == 1 for one in journal.again)
     return bool(ledger.children or journal.past or returning)
 
 
 def late_groups(journal: Journal, ledger: Ledger) -> list[tuple[int, list[Target]]]:
-    """List the late links of a committed pack by late pack, the same every time."""
+    """List the links of a committed pack that wait, by band and pack, the same every time."""
     late = journal.late
     if ledger.surplus and journal.surplus_band is not None:
         late += tuple((journal.surplus_band, target) for target in surplus_of(journal, ledger))
@@ -189,7 +176,7 @@ def outbox_past(pack_id: str, crawl: str, journal: Journal) -> tuple[SeedsMessag
 
 
 def apart(pack: Pack, at_ms: int) -> Journal:
-    """Journal a pack that may have killed a worker: no request, each URL in a pack of its own."""
+    """Split a pack that may have killed a worker into packs of one URL each. Requests no URL."""
     again = tuple(Requeue(target=target, delay_s=0) for target in pack.targets)
     return Journal(at_ms=at_ms, again=again, alone=True, crawl=pack.crawl)
 
@@ -208,7 +195,7 @@ def commit_counts(
     *,
     claim_nanodollars: int,
 ) -> Counts:
-    """Return the counts of a commit: the journal's, the kept claims, and those beyond the budget.
+    """Return the counts of a commit: the journal's, the kept claims, and claims beyond the budget.
 
     `claim_nanodollars` is the cost of a kept claim. Claims of `hosts` are also counted by host,
     under the host's index.
@@ -238,14 +225,11 @@ def commit_counts(
 
 
 def _by_host(targets: Sequence[Target]) -> Iterator[list[Target]]:
-    """Split targets into full packs of one host each, then mixed packs of the rest.
-
-    A sitemap contains up to thousands of URLs, so it has a pack of its own.
-    """
+    """Split targets into full packs of one host each, then mixed packs of the rest."""
     hosts: defaultdict[str, list[Target]] = defaultdict(list)
     for target in targets:
         if target.kind is TargetKind.SITEMAP:
-            yield [target]
+            yield [target]  # it contains up to thousands of URLs
         else:
             hosts[host_of(target.url)].append(target)
     rest: list[Target] = []

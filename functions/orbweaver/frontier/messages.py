@@ -1,19 +1,7 @@
-"""Messages on the queues, and their codec.
+"""Messages on the queues, and their JSON form.
 
-`decode` distinguishes these kinds:
-
-* `Loose`: references that a person sends: a bare URL, `{"url": …}` or `{"urls": […]}`, with an
-  optional `"crawl"`. It has no stable identity, so it first becomes `SeedsMessage`. The seed queue
-  accepts only this kind.
-* `SeedsMessage`: references that no pack has claimed yet.
-* `Pack`: up to 25 URLs that *are* claimed, except in a late pack (frontier/late.py). Its id is
-  stable over resends and redrives: a child's id follows from its parent's id and its place in the
-  parent's outbox.
-* `Close`: ends a crawl that was cancelled a while ago, whatever is still queued.
-* `Newer`: a body of a newer version, recognised by its envelope (frontier/envelope.py).
-* `Malformed`: an invalid body, with the reason for the dead-letter queue.
-
-Bodies are ASCII JSON: SQS refuses characters outside XML 1.0 (`InvalidMessageContents`).
+A pack has up to 25 claimed URLs. Other messages contain seeds, end a crawl, or are from a newer
+version.
 """
 
 from __future__ import annotations
@@ -41,44 +29,38 @@ from orbweaver.frontier.envelope import (
 from orbweaver.model.crawl import DEFAULT_CRAWL
 from orbweaver.model.target import PACK_TARGETS_MAX, Target, from_rows, to_rows
 
-# Each reference is a claim; one invocation processes this number even with a slow table.
+# Each reference is a claim. One invocation can process this number even with a slow table.
 SEEDS_REFERENCES_MAX = 100
 REFERENCE_CHARS_MAX = 8_192
-# Limits of a loose message, which becomes about a hundred messages; and escaped characters of one
-# message.
+# References of a message from a person, which becomes about a hundred messages. Escaped characters
+# of one message.
 LOOSE_REFERENCES_MAX, SEEDS_CHARS_MAX = 10_000, 700_000
-# Packs of an earlier run that one message reads; each may have left a thousand URLs out.
+# Packs of an earlier run that one message reads. Each may have left a thousand URLs out.
 PAST_PACKS_MAX = 5
 PACK_ID_CHARS_MAX = 64
 PLACE_CHARS_MAX = 100
 
 
 class MessageSource(StrEnum):
-    """Kind of queue that a body is from: the seed queue, or one of the stack's own."""
+    """Kind of queue that a message came from: the seed queue, or a queue of packs."""
 
     SEEDS = "seeds"
     PACKS = "packs"
 
     @classmethod
     def of(cls, queue: str, pack_queues: AbstractSet[str]) -> MessageSource:
-        """Return the kind of a queue by its name.
-
-        An unknown queue counts as the seed queue.
-
-        An empty name means that the caller invoked the worker directly.
-        """
+        """Return the kind of a queue by its name. An unknown queue counts as the seed queue."""
+        # The name is empty if the caller invoked the worker directly.
         return cls.PACKS if not queue or queue in pack_queues else cls.SEEDS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pack:
-    """Claimed URLs of one crawl.
+    """Up to 25 URLs of one crawl. They are claimed, except in a `late` pack.
 
-    `at_ms` is the creation time.
-
-    `failures` counts deliveries without a result before the last requeue, because the queue counts
-    each message anew. `put_offs` counts requeues. `place` is its place in the backlog of its host,
-    if it comes from there. URLs of a `late` pack are not claimed yet.
+    `at_ms` is the creation time. `failures` counts deliveries without a result before the last
+    requeue, because the queue counts each message anew. `put_offs` counts requeues. `place` is its
+    place in a host's backlog, if it comes from there.
     """
 
     id: str
@@ -92,7 +74,7 @@ class Pack:
 
     @property
     def render(self) -> bool:
-        """True if it is for workers with a browser. Such URLs are in separate packs."""
+        # URLs for workers with a browser are in separate packs.
         return any(target.render for target in self.targets)
 
 
@@ -100,7 +82,7 @@ class Pack:
 class Past:
     """Packs of an earlier run to read for URLs that the run left out.
 
-    Without packs, these are the packs that the run started with.
+    If `packs` is empty, these are the packs that the run started with.
     """
 
     run: str
@@ -109,11 +91,10 @@ class Past:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeedsMessage:
-    """Unclaimed references.
+    """References that no pack has claimed yet.
 
-    `planned` ones are expected, `dropped` ones are from the seed queue.
-
-    A message with a `past` has no references: it refers to journals of an earlier run.
+    `planned` references came with the crawl, `dropped` references came through the seed queue. A
+    message with a `past` has no references: it refers to journals (redo logs) of an earlier run.
     """
 
     id: str
@@ -135,7 +116,11 @@ class Close:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loose:
-    """References that a person sent."""
+    """References that a person sent: a bare URL, `{"url": …}` or `{"urls": […]}`.
+
+    They have no stable id, so they first become a `SeedsMessage`. The seed queue accepts only this
+    kind.
+    """
 
     crawl: str
     references: tuple[str, ...]
@@ -143,7 +128,7 @@ class Loose:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Malformed:
-    """An invalid body."""
+    """A body that is not a valid message, with the reason for the dead-letter queue."""
 
     reason: str
 
@@ -152,7 +137,7 @@ Message: TypeAlias = Pack | SeedsMessage | Close | Loose | Newer | Malformed
 
 
 def child_id(parent: str, place: int | str) -> str:
-    """Return the id of the message at `place` in the outbox of `parent`."""
+    """Return the stable id of the message at `place` in the outbox of `parent`."""
     return blake2b(f"{parent}/{place}".encode(), digest_size=16).hexdigest()
 
 
@@ -192,7 +177,7 @@ def past_of(origin: str, crawl: str, past: Past, place: int | str, at_ms: int) -
 
 
 def _cut(references: Sequence[str]) -> Iterator[tuple[str, ...]]:
-    """Split references by the limits of a message. For canonical URLs, only the number matters."""
+    # For canonical URLs, only the number of references matters.
     some, chars = list[str](), 0
     for reference in references:
         length = len(json.dumps(reference))  # an escape has six characters
@@ -227,6 +212,7 @@ def encode(message: Pack | SeedsMessage | Close | Loose) -> str:
             body = {"urls": message.references, "crawl": message.crawl}
         case _:
             assert_never(message)
+    # SQS refuses characters outside XML 1.0 (`InvalidMessageContents`).
     return json.dumps(body, ensure_ascii=True, separators=(",", ":"))
 
 
@@ -297,7 +283,6 @@ def _decode_loose(raw: dict[str, Any]) -> Loose:
 
 
 def past_row(past: Past) -> list[Any]:
-    """Encode packs of an earlier run."""
     return [past.run, *past.packs]
 
 

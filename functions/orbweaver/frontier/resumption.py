@@ -1,19 +1,7 @@
 """Earlier runs that a run continues, and how much of its page limit they have used.
 
-- A run continues the newest finished run of its name that has the same seeds and sitemaps, began
-  within the window, and requested something. It also continues the runs that this one continued,
-  as far as they began within the window.
-- It does so if one of these runs left out something that may be requested now. The cause is a
-  limit, a cancellation, a failure, robots.txt, or a depth, scope or pattern that has changed.
-- A URL that failed is not crawled: the next run requests it again. The next run also requests URLs
-  that robots.txt disallowed if the crawl's robots options changed, a day has passed, or the run
-  fetched nothing. It always requests a disallowed seed: without it the crawl has nothing. Retries
-  of these runs are continued too, because they hold claims of such URLs.
-- The page limit covers all these runs together: of 200 pages, 60 of which an earlier run has
-  requested, 140 are left. URLs that failed or were never requested do not count. Other limits
-  apply to each run.
-- A run that requests everything again (`--window 0s`) continues no run. The same holds for a
-  retry, and for a run of a schedule, because each of its runs has the whole limit.
+A run continues the newest finished run of its name with the same seeds and sitemaps, if that run
+left out URLs that may be requested now. The page limit covers all these runs together.
 """
 
 from __future__ import annotations
@@ -29,21 +17,21 @@ _UNASKED = tuple(f"{Outcome.SKIPPED}.{reason}" for reason in Reason if reason.re
 _ROBOTS = f"{Outcome.SKIPPED}.{Reason.ROBOTS}"
 _UNREACHABLE = f"{Outcome.SKIPPED}.{Reason.ROBOTS_UNREACHABLE}"
 LIMITED = (Refusal.BUDGET, Refusal.DOLLARS)
-# Counts the URLs of earlier runs that a run requests again.
+# Name of the count of URLs of earlier runs that a run requests again.
 REQUESTED_AGAIN = "requested_again"
-# Runs that one run continues at most: each began within the window.
+# Limit of runs that one run continues. Each began within the dedup window.
 RUNS_MAX = 20
 
 
 def within(crawl: Crawl, others: Iterable[Crawl], journals_s: int) -> tuple[Crawl, ...]:
-    """List the runs that a run may continue, and their retries; newest first.
-
-    A run that began longer ago than journals are kept (`journals_s`) may lack some of them, and
-    its URLs would look as if no worker had requested them.
-    """
+    """List the runs that a run may continue, and their retries, newest first."""
+    # A retry, a run of a schedule (each has the whole limit) and a run that requests everything
+    # again (`--window 0s`) continue no run.
     if crawl.continuous or crawl.retry_of is not None or not crawl.window_s:
         return ()
     since_ms = crawl.stale_before_ms(crawl.started_at_ms)
+    # A run that began longer ago than journals are kept may lack some of them, and its URLs would
+    # look as if no worker had requested them.
     since_ms = max(since_ms, crawl.started_at_ms - (journals_s - DAY_S) * 1000)
     ended = [
         other
@@ -67,8 +55,8 @@ def within(crawl: Crawl, others: Iterable[Crawl], journals_s: int) -> tuple[Craw
 def earlier(runs: Sequence[Crawl], totals: Mapping[str, Counts]) -> tuple[Crawl, ...]:
     """Choose the runs to continue: the newest that sent requests, and the runs it continued.
 
-    Newer runs that were cut short belong to them: their packs may hold claims. `runs` are those
-    that `within` lists, with their counters.
+    `runs` is the result of `within`, `totals` their counters by id. Newer runs that were cut short
+    are included, because their packs may hold claims.
     """
     heads: list[Crawl] = []
     for run in runs:
@@ -84,13 +72,14 @@ def earlier(runs: Sequence[Crawl], totals: Mapping[str, Counts]) -> tuple[Crawl,
 
 
 def resumed(crawl: Crawl, runs: Sequence[Crawl], totals: Mapping[str, Counts]) -> Crawl:
-    """Let a run continue earlier ones; unchanged if these left nothing out for it.
+    """Return the run, changed to continue earlier runs if these left out URLs for it.
 
-    `runs` are those that `within` lists, with their counters.
+    `runs` is the result of `within`, `totals` their counters by id.
     """
     chain = earlier(runs, totals)
     if not chain or not _left_out(crawl, chain, totals):
         return crawl
+    # Retries of these runs are continued too, because they hold claims of failed URLs.
     ids = {run.id for run in chain}
     retries = tuple(
         run for run in runs if run.retry_of in ids and totals[run.id].get(Outcome.FAILED)
@@ -110,6 +99,7 @@ def requested(total: Counts) -> int:
 
 def carried(total: Counts) -> int:
     """Count the URLs of a run that use up the page limit of the runs that continue it."""
+    # URLs that failed or were never requested do not count. Other limits apply to each run.
     ended = sum(total.get(outcome, 0) for outcome in Outcome)
     open_again = (Outcome.FAILED, _ROBOTS, _UNREACHABLE, *_UNASKED)
     return max(0, ended - sum(total.get(key, 0) for key in open_again))
@@ -124,16 +114,15 @@ def requested_again(
     crawl: Crawl, run: Crawl, outcome: Outcome, reason: Reason, *, is_seed: bool
 ) -> bool:
     """Return True if a crawl that continues a run requests a URL again that ended like this."""
+    # A disallowed seed is always requested again, because without it the crawl has no pages.
     if outcome is Outcome.FAILED or reason is Reason.ROBOTS_UNREACHABLE:
         return True
     return reason is Reason.ROBOTS and (is_seed or robots_may_differ(crawl, run))
 
 
 def robots_may_differ(crawl: Crawl, run: Crawl) -> bool:
-    """Return True if robots.txt may now allow URLs that it disallowed in an earlier run.
-
-    The options that matter have changed, or the copy of robots.txt is out of date (RFC 9309 2.4).
-    """
+    """Return True if robots.txt may now allow URLs that it disallowed in an earlier run."""
+    # The copy of robots.txt is out of date (RFC 9309 2.4), or the options that matter have changed.
     if crawl.started_at_ms - run.ended_ms(run.started_at_ms) >= DAY_S * 1000:
         return True
     was = (run.obey_robots, run.user_agent, run.user_agents)
@@ -141,10 +130,8 @@ def robots_may_differ(crawl: Crawl, run: Crawl) -> bool:
 
 
 def _left_out(crawl: Crawl, runs: Sequence[Crawl], totals: Mapping[str, Counts]) -> bool:
-    """Return True if earlier runs, the newest first, left out something for this one.
-
-    The newest continued the others, so what these left out counts only if it still would.
-    """
+    """Return True if earlier runs, the newest first, left out URLs that this run may request."""
+    # The newest continued the others. So links that those left out count only if it still would.
     newest = runs[0]
     total = totals[newest.id]
     if newest.stop is not Stop.FINISHED or unasked(total) or _refused((total,), *LIMITED):
