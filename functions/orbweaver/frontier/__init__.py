@@ -1,7 +1,8 @@
-"""Values and ports of the protocol: messages, claims, journals, admission, dead letters.
+"""Messages, claims, journals, admission and dead letters, with their ports.
 
-This package decides which URLs belong to a crawl and how data is stored. The order of effects is in
-`worker`.
+This package decides which URLs belong to a crawl and how data is stored. A *pack* is a message with
+up to 25 URLs, a *claim* makes a URL belong to a pack, a *journal* is a pack's redo log, a *kind* is
+a group of similar URLs.
 
     envelope        fields that all messages have
     messages        messages on the queues
@@ -10,21 +11,21 @@ This package decides which URLs belong to a crawl and how data is stored. The or
     admission       whether a URL is claimed or requested, or why it is refused
     crawler_traps   sites that generate URLs without end
     seen_urls       memory of claimed URLs
-    known_claims    claims of a host, as digests for other containers
-    met             memory of titles, texts, paths and values, as digests for other containers
-    kind_count      counts of one kind of URLs
-    kind_shape      the shapes under which URLs are counted, and the parts that URLs may share
-    kind_scores     scores of kinds of URLs
+    known_claims    claimed URLs of a host, as digests for other containers
+    met             memory of titles, texts, paths and values of pages, as digests
+    kind_count      counts of one kind
+    kind_shape      forms of URLs, by which they are assigned to kinds
+    kind_scores     scores of kinds by their share of new content
     kind_learner    learns from pages, and sorts links by the scores of their kinds
     late            links that wait until few URLs are in flight
     claims          stored states of packs and URLs
-    pack_result     results of pages, collected into the result of a pack
-    journal         redo log and outbox of a pack
+    pack_result     results of a pack's pages
+    journal         redo log of a pack, and the packs that follow from it
     journal_codec   stored form of a journal
     ledger_codec    stored form of a commit record
     resumption      earlier runs that a run continues
     refetch         pages that lack text or body
-    stored_content  content of a page to store
+    stored_content  redacted content of a page to store
     body_file       bodies and texts of a batch in one file
     warc            records of that file
     stored_record   read a page's stored record, or the reason why there is none

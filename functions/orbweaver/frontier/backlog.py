@@ -1,19 +1,7 @@
-"""Backlog of a host in a crawl: packs that wait until the previous pack is done.
+"""Backlogs of hosts: packs (messages with up to 25 URLs) that wait for the pack before them.
 
-In a crawl with a delay, one pack of each host is *in flight* (`out`): queued, or in work. The
-host's other packs are stored in a table. They cost nothing while they wait. They are ordered by
-their places: priority first, then depth, then age.
-
-A committed pack starts the next pack, and its deliveries repeat that until it is noted as sent. A
-pack that adds packs to a backlog starts one if none is in flight. Both record the name of the
-starter before they send. So a pack in flight is on the queue, or a queued message will send it, and
-a stuck worker blocks no pack.
-
-A delayed worker may add a pack again that is done. It is sent as one of the next, finds its ledger
-and leaves. Behind the last pack it stays until it expires.
-
-A pack of several hosts waits for the first of them. URLs that return for another attempt use the
-queue, and so do all packs of a crawl without a delay.
+In a crawl with a delay, each host has one pack *in flight*: queued, or in work. Its other packs
+wait in a table, ordered by place. URLs that return for another attempt use the queue instead.
 """
 
 from __future__ import annotations
@@ -31,10 +19,10 @@ DEPTH_DIGITS, AT_DIGITS = 6, 14
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitingPack:
-    """A waiting pack: its place among its host's packs, its message, and its due time.
+    """A waiting pack: its place among its host's packs, its message body, and its due time.
 
     Places are ASCII strings of at most 100 characters, in lexical order. `sent_at_ms` is the time
-    when it was last noted as sent (`Backlog.note_sent`), as read from a table.
+    when it was last recorded as sent (`Backlog.note_sent`).
     """
 
     place: str
@@ -45,10 +33,11 @@ class WaitingPack:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """A backlog as read: the place in flight, the name that started it, and the first waiting pack.
+    """State of a backlog, as read: the place in flight and the first waiting pack.
 
-    `edits` counts changes of `out`, for conditional writes. `left` is a place that is recorded as
-    in flight but was left meanwhile, so no pack is in flight.
+    `out` is the place in flight, `by` the name of the pack that started it. `edits` counts changes
+    of `out`, for conditional writes. `left` is a place that is recorded as in flight but was
+    removed meanwhile, so no pack is in flight.
     """
 
     edits: int
@@ -60,12 +49,10 @@ class Line:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Beginning:
-    """Request to record a place as in flight under a name.
+    """Request to record a place as in flight under the name `by`. An empty place means none.
 
-    An empty place means none.
-
-    It succeeds only if no place is in flight and, if `unsent` is given, that pack is not noted as
-    sent (`Packs.sent`).
+    It succeeds only if `edits` is unchanged, no place is in flight and, if `unsent` is given, that
+    pack is not recorded as sent (`Packs.sent`).
     """
 
     crawl: str
@@ -76,6 +63,10 @@ class Beginning:
     unsent: str = ""
 
 
+# A pack that starts another is recorded as its starter before it sends. So a pack in flight is on
+# the queue, or the message of its starter will send it, and a stuck worker blocks no pack. A
+# delayed worker may add a pack again that is done. Its copy is sent like any other and ends,
+# because its commit record exists, or it stays until it expires.
 class Backlog(Protocol):
     """Packs that wait for their hosts, by crawl, host and place."""
 
@@ -85,14 +76,14 @@ class Backlog(Protocol):
     async def look(self, crawl: str, host: str, own: str = "") -> Line:
         """Read the place in flight and the first waiting pack, which is not the one at `own`.
 
-        It sees all earlier `put` calls. A place that was left is not in flight.
+        The read sees all earlier `put` calls.
         """
 
     async def begin(self, beginning: Beginning) -> bool:
         """Record the place in flight. Return False, without a write, if the condition fails."""
 
     async def get(self, crawl: str, host: str, place: str) -> WaitingPack | None:
-        """Read a place, strongly consistent, or return None if it was left."""
+        """Read a place, strongly consistent. Return None if it was removed."""
 
     async def forget(self, crawl: str, host: str, place: str) -> None:
         """Remove a place that is not in flight and whose pack is done."""
@@ -108,15 +99,16 @@ class Backlog(Protocol):
         """Read the first places of a host in order, in flight or not."""
 
     async def note_sent(self, crawl: str, host: str, read: WaitingPack, at_ms: int) -> bool:
-        """Note the time when a pack is sent.
+        """Record the time when a pack is sent.
 
-        Returns False, without a write, if the pack was left meanwhile, or another worker noted it
-        as sent.
+        Returns False, without a write, if the pack was removed meanwhile, or another worker
+        recorded it as sent.
         """
 
 
 def host_to_wait_for(outgoing: OutgoingPack) -> str | None:
     """Return the host in whose backlog a pack waits, or None if it uses the queue."""
+    # A pack of several hosts waits for the first of them.
     targets = outgoing.pack.targets
     if any(target.attempt > 1 for target in targets):
         return None
@@ -132,8 +124,7 @@ def placed(pack: Pack) -> Pack:
 
 
 def waiting_of(outgoing: OutgoingPack, now_ms: int) -> WaitingPack:
-    """Return the waiting form of a pack, due after its delay."""
     pack = placed(outgoing.pack)
-    # Returning takes at least a second, so such a pack may continue at once.
+    # Every returning URL has a delay of at least a second, so this pack may be sent at once.
     due_ms = now_ms + outgoing.delay_s * 1000 if outgoing.delay_s > 1 else 0
     return WaitingPack(place=pack.place, body=encode(pack), due_ms=due_ms)

@@ -1,13 +1,7 @@
 """Check that the URL of a message belongs to its crawl, because a message alone is no proof.
 
-- Senders to the seed queue may only add seeds. A named crawl accepts URLs within the scope of its
-  own seeds, if its patterns allow them. Such a URL never widens the scope. The crawl `default`
-  accepts any URL.
-- Packs come from the stack's own functions, but their URLs are checked again when a pack is
-  processed. Only the pack's information on where a URL was found is trusted. Seeds and sitemaps
-  that a person listed may have any address.
-- A URL whose name shows that it is no page (`frontier/file_names.py`) ends here too. Exceptions are
-  URLs that a person listed, and crawls that store files of all types.
+Senders to the seed queue may only add seeds. URLs of packs (messages with up to 25 URLs) are
+checked again when a pack is processed. In doubt, a URL is refused.
 """
 
 from __future__ import annotations
@@ -36,6 +30,8 @@ from orbweaver.model.url_rules import said_of
 
 def admit_dropped(crawl: Crawl, url: str) -> Target | Refusal:
     """Decide on a URL from the seed queue: return its target, or the reason for the refusal."""
+    # The crawl `default` accepts any URL. A named crawl accepts URLs within the scope of its own
+    # seeds, if its patterns allow them. Such a URL never widens the scope.
     if crawl.continuous or url in crawl.seeds:
         return admit_seed(crawl, url, planned=False)
     if not lies_with_seeds(crawl, url):
@@ -61,7 +57,7 @@ def lies_with_seeds(crawl: Crawl, url: str) -> bool:
 
 
 def is_of_one_host(crawl: Crawl) -> bool:
-    """Return True if a crawl follows links on one host only, redirects and later seeds aside."""
+    """Return True if a crawl follows links on one host only, except redirects and later seeds."""
     return crawl.scope in (Scope.HOST, Scope.PREFIX) and len(_hosts(crawl.anchored)) == 1
 
 
@@ -76,7 +72,7 @@ def _sites(seeds: tuple[str, ...]) -> frozenset[str]:
 
 
 def admit_claimed(crawl: Crawl, target: Target) -> Reason | None:
-    """Decide whether a claimed URL of a pack may be requested: None, or the reason against it."""
+    """Return why a claimed URL of a pack must not be requested, or None if it may."""
     if not is_canonical(target.url):
         return Reason.INVALID
     if target.depth > depth_limits(crawl)[1]:
@@ -90,12 +86,15 @@ def admit_claimed(crawl: Crawl, target: Target) -> Reason | None:
 
 def admit_name(crawl: Crawl, url: str) -> Reason | None:
     """Return a reason if a link's name shows that it is no page, else None."""
+    # Crawls that store files of all types accept every name.
     wanted = crawl.bodies is Bodies.ALL or not names_file(url)
     return None if wanted else Reason.CONTENT_TYPE
 
 
 def _is_linked(crawl: Crawl, target: Target) -> bool:
-    """Return True if a claimed URL was listed, or linked from its own part of the crawl."""
+    """Return True if a person listed a URL, or a page of its part of the crawl links to it."""
+    # The pack's information on where a URL was found is trusted, because only the stack's own
+    # functions send packs. Seeds and sitemaps that a person listed may have any address.
     if target.bound:
         return False
     if target.kind is TargetKind.SITEMAP or target.depth == 0 or target.referrer is None:

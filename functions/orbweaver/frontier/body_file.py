@@ -1,8 +1,8 @@
-"""Segment: one file with the stored content of one crawl's pages from one invocation.
+"""Segments: files with the stored content of one crawl's pages from one invocation of a worker.
 
-The file is in WARC format (`frontier/warc.py`), and the record of a page names its part. File names
-never repeat, so a file is written once. A file may have no record, because its invocation died or
-another delivery was faster. It is deleted like all files after its retention.
+A segment is a WARC file, written once under a unique name. Page records refer to parts of it. A
+segment without a page record, from a worker that died or was overtaken, is deleted after its
+retention.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Span: TypeAlias = tuple[int, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """Response, text and screenshot of a page, each as a record to store."""
+    """Response, text and screenshot of a page, each as a WARC record to store."""
 
     url: str
     response: bytes | None = None
@@ -36,13 +36,12 @@ class Kept:
 
     @property
     def size(self) -> int:
-        """Number of bytes to store."""
         return sum(map(len, filter(None, (self.response, self.conversion, self.picture))))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BodyPlace:
-    """Place of a page's stored content."""
+    """Place of a page's stored content: a file, with the ranges of its parts."""
 
     key: str
     body: Span | None = None
@@ -51,7 +50,6 @@ class BodyPlace:
 
 
 def folder_of(crawl_id: str) -> str:
-    """Return the folder of a crawl's segments."""
     return f"{PREFIX}{crawl_id}/"
 
 
@@ -91,7 +89,7 @@ def pictured(kept: Kept | None, url: str, at_ms: int, image: bytes | None) -> Ke
 
 
 class Segment:
-    """Segment that is being filled."""
+    """A segment that is being filled."""
 
     def __init__(self, crawl_id: str, at_ms: int, random: Random) -> None:
         name = f"{random.getrandbits(128):032x}.warc.gz"
@@ -103,7 +101,6 @@ class Segment:
 
     @property
     def size(self) -> int:
-        """Length of the file so far, in bytes."""
         return self._whole.tell()
 
     def add(self, kept: Kept) -> BodyPlace:
@@ -120,7 +117,6 @@ class Segment:
         return span
 
     def whole(self) -> bytes:
-        """Return the complete file."""
         return self._whole.getvalue()
 
 

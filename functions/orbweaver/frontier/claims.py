@@ -1,4 +1,4 @@
-"""Stored states of packs and URLs, and results of a commit."""
+"""Stored states of packs (messages with up to 25 URLs) and URLs, and results of a commit."""
 
 from __future__ import annotations
 
@@ -14,10 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recalled:
-    """State of a pack from earlier deliveries.
-
-    `newer` describes unreadable parts of a newer version.
-    """
+    """Stored state of a pack. `newer` describes parts that a newer version has stored."""
 
     journal: Journal | None = None
     ledger: Ledger | None = None
@@ -56,7 +53,7 @@ class OverBudget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Closed:
-    """The commit was refused: the crawl is finished, and its counters are sealed."""
+    """The commit was refused, because the crawl is finished and its counters are closed."""
 
 
 CommitResult: TypeAlias = Committed | AlreadyCommitted | OverBudget | Closed
@@ -76,7 +73,7 @@ class Claimer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StandingClaim:
-    """A URL's last claim as stored, whether or not it still holds."""
+    """A URL's last claim as stored, even if it has expired."""
 
     crawl: str
     pack: str
@@ -89,7 +86,7 @@ class StandingClaim:
 class Known:
     """Claim states of URLs: `held` are claimed, `lapsed` are free and were claimed before.
 
-    `own` are the held URLs that the asking run has claimed.
+    `own` are the `held` URLs that the calling run has claimed.
     """
 
     held: frozenset[str] = frozenset()

@@ -1,27 +1,7 @@
 """Refuse URLs of traps: sites that generate URLs without end, by mistake or on purpose.
 
-By the URL alone (`trap`), for links and redirect targets, but not for seeds:
-
-- `path_depth`: more than 20 segments in the path, or labels in the host
-- `repetition`: a segment of the path, or a label of the host, more than twice. In `/a/b/a/b/a/b`,
-  each segment is refused.
-- `query`: more than 20 parameters, more than 1,000 characters, or the same parameter more than
-  twice (`?a=1&a=1&a=1`; names may repeat, as in `?tag=a&tag=b&tag=c`)
-
-By the number of similar URLs (`Shares`), for links that are new to the crawl, but not for entries
-of sitemaps:
-
-- `pattern`: the folder of a URL, or its path and the names of its parameters, has used its share.
-  All numbers are equal, and so are long runs of letters and digits (session ids). The order of
-  parameters does not matter. So calendars, shuffled parameters, session ids and growing names do
-  not block other URLs of the host.
-
-By the page that links to it (`reorders`): another order of the same folder index, as Apache,
-fancyindex of nginx, Tomcat and Jetty link to it (`?C=M;O=D`). If a different page links to it, it
-may be the only way to that index, and is requested.
-
-Each container counts shares by itself and loses them when it ends. So while n containers work, up
-to n times as many URLs pass. The crawl's depth and page budget limit every trap.
+`trap` checks the URL alone (not of seeds). `Shares` limits the number of similar URLs (not of
+entries of sitemaps). `reorders` finds other orders of the same folder index.
 """
 
 from __future__ import annotations
@@ -37,16 +17,21 @@ from orbweaver.model.url import host_of, hostname_of
 from orbweaver.model.url_limits import DEFAULT_BOUNDS, Bounds
 
 PATTERNS_MAX = 20_000
-# A UUID, a long run of letters and digits, or a number; escapes are bytes of words.
+# Parts that patterns ignore: UUIDs, long runs of letters and digits (session ids), and numbers. So
+# calendars, session ids and growing names do not block other URLs of the host. Percent-escapes are
+# not numbers, because they are parts of words.
 _UUID = r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}"
 _VARYING = re.compile(rf"{_UUID}|[0-9A-Za-z]{{16,}}|(?<!%)(?<!%[0-9A-Fa-f])[0-9]+")
 
-# Column (name, modified, size, description) and order; for Apache, options that it passes on.
+# Query of a sorted folder index, as Apache, fancyindex of nginx, Tomcat and Jetty link to it:
+# column (name, modified, size, description) and order, then Apache's options.
 _INDEX_ORDER = re.compile(r"C=[NMSD][;&]O=[AD](?:[;&](?:F=[012]|V=[01]|P=[^;&]*+))*+")
 
 
 def trap(url: str, bounds: Bounds = DEFAULT_BOUNDS) -> Refusal | None:
     """Return the reason why a canonical URL looks like a trap, or None if it does not."""
+    # Too many segments, labels or parameters, or the same one too often. A parameter's name may
+    # repeat: `?tag=a&tag=b&tag=c`.
     stem, _, query = url.partition("?")
     path_at = stem.index("/", 8)
     labels, label_times = _labels(stem[:path_at])
@@ -64,11 +49,9 @@ def trap(url: str, bounds: Bounds = DEFAULT_BOUNDS) -> Refusal | None:
 
 @lru_cache(maxsize=1_024)
 def _labels(origin: str) -> tuple[int, int]:
-    """Return the number of a host's labels, and the count of the most frequent.
-
-    Returns (1, 1) for addresses.
-    """
+    """Return the number of a host's labels, and the count of the most frequent."""
     labels = hostname_of(origin).split(".")
+    # An IP address counts as one label.
     return (1, 1) if labels[-1].isdigit() else (len(labels), max(Counter(labels).values()))
 
 
@@ -79,15 +62,16 @@ def _repeats(parts: list[str], times_max: int) -> bool:
 
 
 def reorders(url: str, page_url: str) -> bool:
-    """Return True if a link of an index leads to the same index in another order."""
+    """Return True if a link of a folder index leads to the same index in another order."""
     if "/?C=" not in url:  # most links
         return False
+    # If another page links to it, it may be the only link to that index, and is requested.
     stem, _, query = url.partition("?")
     return stem == page_url.partition("?")[0] and _INDEX_ORDER.fullmatch(query) is not None
 
 
 def patterns(url: str) -> tuple[str, ...]:
-    """Return the patterns of a canonical URL: its folder, and the form of its query."""
+    """Return the patterns of a canonical URL: its folder, and its path with parameter names."""
     stem, _, query = url.partition("?")
     origin = host_of(stem)
     folder, _, name = stem[len(origin) :].rpartition("/")
@@ -100,7 +84,7 @@ def patterns(url: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=1_024)
 def _host(origin: str) -> str:
-    """Generalise a host's name, but not its port, and no address."""
+    """Generalise a host's name, but not its port. Addresses stay unchanged."""
     name = hostname_of(origin)
     if name.startswith("[") or name.rpartition(".")[2].isdigit():
         return origin
@@ -111,15 +95,20 @@ def _generalised(text: str) -> str:
     return _VARYING.sub(lambda run: "0" if run[0].isdigit() else "*", text)
 
 
+# Each container counts by itself and loses its counts when it ends. So with n containers, up to n
+# times as many URLs pass. The crawl's depth and page budget limit every trap.
 class Shares:
-    """Counts new URLs by crawl and pattern, in a bounded memory."""
+    """Limits the number of new URLs by crawl and pattern, in a bounded memory."""
 
     def __init__(self, bounds: Bounds = DEFAULT_BOUNDS) -> None:
         self._bounds = bounds
         self._taken: Counter[tuple[str, str]] = Counter()
 
     def take(self, crawl: str, urls: Iterable[str]) -> set[str]:
-        """Use shares for new URLs. Return the URLs whose share is used up."""
+        """Count new URLs under their patterns.
+
+        Return the URLs whose pattern has reached its limit.
+        """
         refused = set()
         for url in urls:
             keys = [(crawl, pattern) for pattern in patterns(url)]

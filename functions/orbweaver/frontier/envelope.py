@@ -1,8 +1,6 @@
-"""Envelope of a message: version, crawl and time, which mean the same in every version.
+"""Fields that mean the same in every version of a message: version, crawl id, creation time.
 
-`v` is the version, `crawl` (or `close`) the id of the crawl, `at` the creation time in
-milliseconds. They distinguish a body of a newer version, which waits in the fairness group of its
-crawl, from an invalid body.
+They distinguish a message of a newer version, which waits, from an invalid body.
 """
 
 from __future__ import annotations
@@ -14,21 +12,20 @@ from typing import Any, NoReturn, TypeGuard
 from orbweaver.model.version import NewerVersion
 
 VERSION = 1
-# Packs that have a place in a backlog.
+# Packs that have a place in a host's backlog.
 VERSION_PLACED = 2
-# Packs whose URLs are not claimed yet.
+# Late packs, whose URLs are not claimed yet.
 VERSION_LATE = 3
 # Message attribute with the time since which a message waits for a newer version.
 SINCE, SINCE_DIGITS_MAX = "waiting_since", 16
 CRAWL_ID_CHARS_MAX = 128
-# Ids become table keys, in which `#` separates parts. A key that is invalid or names another item
-# would fail its whole batch.
+# Ids become table keys, in which `#` separates parts. An invalid key would fail its whole batch.
 ID = re.compile(r"[!\"$-~]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Newer:
-    """A body of a newer version. Crawl and time are None if they are unreadable."""
+    """A message of a newer version. Crawl and time are None if they are unreadable."""
 
     said: str
     crawl: str | None = None
@@ -45,7 +42,7 @@ class WaitingMessage:
 
 
 class InvalidError(Exception):
-    """A field that breaks the schema."""
+    """A field that does not match the schema."""
 
 
 def refuse(reason: str) -> NoReturn:
@@ -84,5 +81,5 @@ def integer(value: object, key: str) -> int:
 
 
 def is_integer(value: object) -> TypeGuard[int]:
-    """Return True for a non-negative integer. Bool is an int in Python, but no number in JSON."""
+    # Bool is an int in Python, but no number in JSON.
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**53

@@ -1,13 +1,7 @@
-"""Encode and decode journals.
+"""Stored form of a journal (redo log of a pack).
 
-Rows end with an object of rare fields (`model/target.py`). A reader ignores unknown parts, and
-missing parts are empty. The head item or the first bytes identify a journal of a newer version, or
-in an unknown compression, which is not decoded. A journal gets the oldest version that has the same
-meaning: version 3 with late links, else version 2.
-
-Journals are billed by the KB, and consist mostly of records. So records are written column by
-column, because similar values compress well. Their digests, which do not compress, follow the
-compressed part as raw bytes. The previous version has rows of records, with digests in hexadecimal.
+A reader ignores unknown parts, and missing parts are empty. A journal gets the oldest version that
+has the same meaning. Journals of a newer version are recognised, but not decoded.
 """
 
 from __future__ import annotations
@@ -80,6 +74,7 @@ def decode(blob: bytes) -> Journal:
     plain, digests = decompress(blob)
     body: dict[str, Any] = json.loads(plain)
     check(body, WHAT, VERSION)
+    # The previous version has rows of records, with digests in hexadecimal.
     rows = body["records"] if "records" in body else _rows(body["columns"], digests)
     return Journal(
         at_ms=body["at"],
@@ -109,6 +104,8 @@ def decode(blob: bytes) -> Journal:
 
 def _columns(records: Sequence[PageRecord]) -> tuple[dict[str, list[Any]], bytes]:
     """Convert records to columns by name, and their digests, which columns replace by True."""
+    # Journals are billed by the KB and consist mostly of records. Columns of similar values
+    # compress well. Digests do not compress, so they follow the compressed part as raw bytes.
     rows = [to_fields(record) for record in records]
     digests = b""
     for row in rows:
@@ -133,6 +130,7 @@ def _rows(columns: dict[str, list[Any]], digests: bytes) -> Iterator[dict[str, A
 
 
 def _target_row(target: Target, *more: int) -> list[Any]:
+    # Rows end with an object of rare fields (`model/target.py`).
     row = [target.url, target.depth, target.attempt, target.hops, target.referrer, *more]
     extras = extras_of(target)
     return [*row, extras] if extras else row

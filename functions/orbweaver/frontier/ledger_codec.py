@@ -1,4 +1,4 @@
-"""Encode and decode a pack's ledger, with the won candidates as a bitmap."""
+"""Stored form of a ledger (commit record of a pack). The links that it won are a bitmap."""
 
 from __future__ import annotations
 
@@ -13,12 +13,11 @@ VERSION, WHAT = 1, "a ledger"
 
 
 def to_fields(ledger: Ledger) -> dict[str, Any]:
-    """Convert a ledger to plain fields. Without children, the field is None."""
     return {FIELD: VERSION, "children": _to_bits(ledger.children), "surplus": ledger.surplus}
 
 
 def from_fields(pack_id: str, raw: Mapping[str, Any]) -> Ledger:
-    """Convert plain fields to a ledger. Raises NewerVersion if they are newer."""
+    """Convert plain fields to a ledger. Raises NewerVersion if a newer version has stored them."""
     check(raw, WHAT, VERSION)
     return Ledger(
         pack=pack_id,

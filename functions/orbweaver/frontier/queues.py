@@ -22,14 +22,13 @@ class Depths:
     in_work: int = 0
     delayed: int = 0
     dead: int = 0
-    # Time for which a message in work stays invisible; 0 if unknown.
+    # Seconds for which a message in work stays invisible, or 0 if unknown.
     hidden_s: int = 0
-    # Messages of packs that a worker has taken on; each becomes due if its worker dies.
+    # Messages of packs that a worker already processes. Each becomes due if its worker dies.
     copies: int = 0
 
     @property
     def idle(self) -> bool:
-        """True if there is no message to work on."""
         return self.waiting + self.in_work + self.delayed + self.copies == 0
 
 
@@ -42,20 +41,20 @@ class Receipt:
 
 
 class Queue(Protocol):
-    """Queue of packs with its express and render lanes, and the dead-letter queue."""
+    """Queues of packs (messages with up to 25 URLs), and the dead-letter queue."""
 
     async def send(self, outgoing_packs: Sequence[OutgoingPack], *, express: bool) -> None:
         """Send packs, and return once all are accepted.
 
-        Packs with priority (`OutgoingPack.express`) always take the express lane. Packs for workers
-        with a browser (`Pack.render`) take the render lane, if there is one.
+        Packs with priority (`OutgoingPack.express`) always use the express queue. Packs for workers
+        with a browser (`Pack.render`) use the render queue, if there is one.
         """
 
     async def send_seeds(self, seeds: Sequence[SeedsMessage], *, express: bool) -> None:
-        """Send seeds. Returns once all are accepted."""
+        """Send seeds, and return once all are accepted."""
 
     async def send_close(self, close: Close, delay_s: int) -> None:
-        """Send the closing message of a cancelled crawl, on the express lane."""
+        """Send the closing message of a cancelled crawl, on the express queue."""
 
     async def hold(self, waiting: Sequence[WaitingMessage], *, express: bool) -> None:
         """Send bodies of newer versions again, unchanged, with the longest delay.
@@ -75,8 +74,7 @@ class Queue(Protocol):
     ) -> None:
         """Move a message that can never succeed to the dead-letter queue.
 
-        The message keeps its reason and the kind of its original queue. Readers parse it as a
-        message of that kind.
+        It keeps its reason and the kind of its original queue, by which readers parse it.
         """
 
 
@@ -84,9 +82,7 @@ class DeadLetters(Protocol):
     """The dead-letter queue, for an operator's commands."""
 
     async def take(self, count_max: int, hold_s: int) -> tuple[DeadLetter, ...]:
-        """Receive dead letters, hidden from other readers for `hold_s`.
-
-        Returns no letters at the end.
+        """Receive dead letters, hidden from other readers for `hold_s`. Returns none at the end.
 
         A letter may be received twice.
         """
@@ -94,8 +90,7 @@ class DeadLetters(Protocol):
     async def put_back(self, letters: Sequence[DeadLetter]) -> None:
         """Make dead letters visible again. Letters that are no longer held are skipped."""
 
-    async def delete(self, letters: Sequence[DeadLetter]) -> None:
-        """Delete received dead letters."""
+    async def delete(self, letters: Sequence[DeadLetter]) -> None: ...
 
     async def resend(
         self, bodies: Sequence[str], source: MessageSource = MessageSource.PACKS

@@ -1,10 +1,6 @@
-"""Pages of earlier runs that lack content which is stored now: texts or bodies.
+"""Pages of earlier runs to request again, because their runs stored no texts or bodies.
 
-- A page lacks its text if its run stored no texts, and its body if that run stored no such bodies.
-  If `bodies = "all"`, files refused for their content type are also missing.
-- The newest run with a page decides, including runs that requested such pages again.
-- A separate run requests them. Its seeds are these pages, at their depths and with today's options,
-  as a retry starts from failures. It requests no further URL that an earlier run has.
+A separate run requests them. Its seeds are these pages, at their depths and with today's options.
 """
 
 from __future__ import annotations
@@ -28,7 +24,7 @@ def runs_of(crawl: Crawl, others: Iterable[Crawl], journals_s: int) -> tuple[Cra
 
 
 def wants_more(crawl: Crawl, run: Crawl) -> bool:
-    """Return True if a crawl stores content of pages that a run did not."""
+    """Return True if a crawl stores content of pages that a run did not store."""
     return _of_pages(crawl, run) or _of_others(crawl, run)
 
 
@@ -59,7 +55,7 @@ def count_of(crawl: Crawl, runs: Iterable[Crawl], totals: Mapping[str, Counts]) 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lacking:
-    """Selects the records of a run whose pages lack content, like a selection of failures."""
+    """Selects the records of pages that lack content."""
 
     crawl: Crawl
     run: Crawl
@@ -74,7 +70,7 @@ class Lacking:
 
 
 def like(crawl: Crawl, run: Crawl) -> Crawl:
-    """Build the crawl whose retry requests these pages: today's options, the run's own scope."""
+    """Build the crawl that requests these pages: today's options, the earlier run's own scope."""
     return replace(
         crawl,
         id=run.id,

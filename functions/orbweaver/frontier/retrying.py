@@ -1,7 +1,4 @@
-"""Repeat calls of ports after transient faults, and limit how many run at a time.
-
-A call is repeated a few times, with growing waits. A longer fault is raised to the caller.
-"""
+"""Repeat calls of ports after transient faults, and limit how many run at a time."""
 
 from __future__ import annotations
 
@@ -27,14 +24,13 @@ STORAGE_BASE_S = 2.0  # a busy bucket recovers sooner than a busy site
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patience:
-    """Repeats calls a few times, with waits that grow from `base_s`."""
+    """Repeats calls a few times, with waits that grow from `base_s`. Then it raises the fault."""
 
     clock: Clock
     random: Random
     base_s: float = STORAGE_BASE_S
 
     async def tried(self, call: Callable[[], Awaitable[T]]) -> T:
-        """Call a port, and repeat the call after transient faults."""
         for attempt in range(1, ATTEMPTS_MAX):
             try:
                 return await call()
@@ -45,17 +41,14 @@ class Patience:
     async def read_shard(
         self, pages: Pages, day: str, shard: int, *, crawl: str, after: str | None = None
     ) -> AsyncGenerator[tuple[str, PageRecord], None]:
-        """Read a crawl's records of a shard, and continue after transient faults.
-
-        Each record received resets the number of attempts.
-        """
+        """Read a crawl's records of a shard, and continue after transient faults."""
         failures = 0
         while True:
             try:
                 async with closing(pages.read_shard(day, shard, after=after, crawl=crawl)) as rows:
                     async for key, record in rows:
                         yield key, record
-                        after, failures = key, 0
+                        after, failures = key, 0  # each record resets the attempts
             except Transient:
                 failures += 1
                 if failures == ATTEMPTS_MAX:
@@ -87,18 +80,14 @@ async def happens(event: asyncio.Event, within_s: float) -> None:
 
 
 async def all_of(calls: Iterable[Awaitable[T]], at_once: int) -> list[T]:
-    """Await calls, `at_once` at a time.
-
-    Return results in order, or raise the first error.
-
-    Each call is taken from the iterator when it starts, so no awaitable is left unawaited.
-    """
+    """Await calls, `at_once` at a time. Return results in order, or raise the first error."""
     found: dict[int, T] = {}
 
     async def take(turns: Iterator[tuple[int, Awaitable[T]]]) -> None:
         for place, call in turns:
             found[place] = await call
 
+    # Each call is taken from the iterator when it starts, so no awaitable is left unawaited.
     turns = enumerate(calls)
     await asyncio.gather(*(take(turns) for _ in range(at_once)))
     return [found[place] for place in sorted(found)]

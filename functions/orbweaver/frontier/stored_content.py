@@ -1,12 +1,7 @@
 """Content of a page to store: body, texts and record, redacted if required.
 
-- Bodies: of HTML pages, of all responses, or none, by the crawl's setting. Texts: of HTML pages.
-- Redaction comes before storage: of title, description and error, items, text, Markdown and body.
-  URLs stay unchanged because otherwise they could not be requested. This includes a URL in the
-  error field that shows where a page leads. Digests and sizes refer to the original.
-- A redacted page in another charset than UTF-8 is stored in UTF-8 with a byte order mark, which
-  overrides header and page (HTML Standard, 13.2.3.2).
-- A body that is no text (a PDF) cannot be redacted, so it is not stored then.
+Digests and sizes refer to the original. URLs are not redacted, because otherwise they could not be
+requested.
 """
 
 from __future__ import annotations
@@ -36,7 +31,7 @@ _MARKED = (codecs.BOM_UTF16_BE, codecs.BOM_UTF16_LE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Keeping:
-    """Parts of a response to store, and the kinds of data to redact before."""
+    """Parts of a response to store, and the kinds of data to redact in them."""
 
     bodies: Bodies = Bodies.HTML
     texts: bool = False
@@ -53,7 +48,7 @@ class Harvest:
 
 
 def harvest(keeping: Keeping, answer: Response, page: Page | None) -> Harvest:
-    """Return the content of a response to store. `page` is the parsed page, if it is one."""
+    """Return the content of a response to store. `page` is the parsed page, if it is HTML."""
     if page is None:
         body = _other_body(keeping, answer)
         wanted = keeping.bodies is Bodies.ALL and answer.body is not None
@@ -65,6 +60,8 @@ def harvest(keeping: Keeping, answer: Response, page: Page | None) -> Harvest:
     if keeping.bodies is Bodies.OFF or body is None:
         body = None
     elif html != page.html:
+        # A redacted page in another charset than UTF-8 is stored in UTF-8 with a byte order mark,
+        # which overrides header and page (HTML Standard, 13.2.3.2).
         own = page.charset == UTF_8 and not body.startswith(codecs.BOM_UTF8)
         body = html if own else codecs.BOM_UTF8 + html
     cut = counted(_redaction(html)) if keeping.redacted else ()
@@ -80,12 +77,11 @@ def _redaction(redacted_body: bytes | None) -> dict[str, int]:
 
 
 def redacted(record: PageRecord, kinds: tuple[str, ...]) -> PageRecord:
-    """Redact a page's record."""
-
     def clean(text: str | None) -> str | None:
         return redact(text, kinds) if text else text
 
     error = record.error or ""
+    # An error may be the URL of a redirect.
     leads = error.startswith(("http://", "https://")) and " " not in error
     return replace(
         record,
@@ -114,18 +110,20 @@ def redacted_item(item: Item, kinds: tuple[str, ...]) -> Item:
 
 
 def _other_body(keeping: Keeping, answer: Response) -> bytes | None:
-    """Return the body of a response that is no HTML page, if it must and can be stored."""
+    """Return the body of a response that is no HTML page, or None if it must not be stored."""
     if keeping.bodies is not Bodies.ALL or answer.body is None:
         return None
     if not keeping.redacted:
         return answer.body
+    # A body that is no text (a PDF) cannot be redacted.
     if answer.body.startswith(_MARKED) or not _TEXT.fullmatch(kind_of(answer.headers, answer.body)):
         return None
     return redact_bytes(answer.body, keeping.redacted)
 
 
 def _document(page: Page, found: MainText, kinds: tuple[str, ...]) -> dict[str, Any]:
-    """Build the texts of a page, redacted again because tags may have split an address."""
+    """Build the texts of a page."""
+    # The text is redacted again, because tags may have split an address.
     description = (page.description or "")[:DESCRIPTION_CHARS_MAX] or None
     return {
         "title": page.title and redact(page.title, kinds),

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class PagePart(StrEnum):
-    """A part of a page that has a record of its own."""
+    """A part of a page that has a WARC record of its own."""
 
     BODY = "body"
     TEXT = "text"

@@ -1,17 +1,7 @@
-"""WARC 1.1 (ISO 28500:2017): write, read, list and erase records, each a gzip member.
+"""WARC 1.1 (ISO 28500:2017): write, read, list and erase records.
 
-- Every record is a gzip member of its own (annex D), read by one range request. A file is a
-  sequence of members. No byte depends on the time or place of compression.
-- `response`: a response with its head as sent. The body is stored decoded. Its `Content-Encoding`
-  and `Transfer-Encoding` are stored under our own names, as Common Crawl does. `Content-Length` is
-  the length of the stored body.
-- The request's headers are in a field of the response's record, `X-Crawler-Request`: names and
-  values as JSON, with redacted secrets. So a page's body stays one record and one range. Exports
-  make a `request` record of it.
-- `conversion`: texts of a page as JSON. It refers to its response if that is stored.
-- A tombstone is a record of any length from `TOMBSTONE_BYTES_MIN` on. It replaces an erased record,
-  so that later records keep their offsets.
-- Times are in UTC, to the second. Digests are SHA-256 in base 32, as usual in this format.
+Every record is a gzip member of its own (annex D) and is read by one range request. Times are in
+UTC, to the second. Digests are SHA-256 in base 32.
 """
 
 from __future__ import annotations
@@ -38,10 +28,13 @@ VERSION = "WARC/1.1"
 # Compresses a page in a tenth of the time of zlib's default; the file is a sixth larger.
 LEVEL = 2
 GZIP_WBITS = 31
-# Headers that are renamed, because they do not describe the stored body.
+# Headers that are stored under names of our own, as Common Crawl does, because they describe the
+# body as sent. `Content-Length` is the length of the stored body.
 RENAMED = ("content-encoding", "transfer-encoding", "content-length")
 JSON_TYPE, PICTURE_TYPE = "application/json", "image/webp"
 CR_LF = b"\r\n"
+# Field of a response's record with the request's headers as JSON pairs, so that a page stays one
+# record. Exports make a `request` record of it.
 REQUEST_FIELD = "X-Crawler-Request"
 # Gzip member header (RFC 1952): flag of a comment, and number of bytes between flag and comment.
 COMMENTED, HEADER_REST = 0x10, 6
@@ -52,7 +45,7 @@ _NO_OCTETS: Mapping[str, bytes] = MappingProxyType({})
 
 
 class WarcError(ValueError):
-    """Bytes that are no WARC record. The text has the reason."""
+    """The bytes are no WARC record. The text has the reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,11 +58,10 @@ class Record:
 
     @property
     def url(self) -> str | None:
-        """URL of the record's page."""
         return self.headers.get("warc-target-uri")
 
     def body(self) -> bytes:
-        """Return the body of a response, without its head."""
+        """Return the body of a response, without its head. Raises WarcError for other records."""
         head, found, body = self.payload.partition(CR_LF * 2)
         if self.type != "response" or not found:
             raise WarcError(f"a {self.type} of {len(head)} bytes holds no answer")
@@ -89,7 +81,7 @@ class Member:
 
 
 def record_id(*parts: str) -> str:
-    """Return a record id that follows from the content's identity."""
+    """Return a record id that is the same for the same parts."""
     digest = hashlib.blake2b(
         "\0".join(parts).encode("utf-8", "replace"), digest_size=16
     ).hexdigest()
@@ -119,12 +111,10 @@ def response(
     octets: Mapping[str, bytes] = _NO_OCTETS,
     asked: Headers = (),
 ) -> bytes:
-    """Return the record of a response.
+    """Return the record of a response. Its body is decoded.
 
-    Header names are as received or in lower case, and the body is decoded.
-
-    `octets` are values that are not UTF-8, as received. `asked` are the request's headers, as they
-    may be stored.
+    `octets` are header values that are not UTF-8, as received. `asked` are the request's headers,
+    with redacted secrets.
     """
     head = [_line(f"HTTP/1.1 {status} {_phrase(status)}")]
     for name, value in headers.items():
@@ -149,7 +139,7 @@ def response(
 def request(url: str, at_ms: int, response_id: str, asked: str) -> bytes | None:
     """Build the record of a GET request from its response's record, or None if `asked` is invalid.
 
-    `asked` is the field of the response's record, `response_id` that record's id.
+    `asked` is the `REQUEST_FIELD` of the response's record, `response_id` that record's id.
     """
     try:
         pairs = [(str(name), str(value)) for name, value in json.loads(asked)]
@@ -168,10 +158,7 @@ def request(url: str, at_ms: int, response_id: str, asked: str) -> bytes | None:
 
 
 def conversion(url: str, at_ms: int, document: Mapping[str, Any], *, stored: bool) -> bytes:
-    """Return the record of a page's texts.
-
-    `stored` means that its response is in the same file.
-    """
+    """Return the record of a page's texts. `stored`: its response is in the same file."""
     body = json.dumps(document, ensure_ascii=False, separators=(",", ":"))
     named = {
         "WARC-Record-ID": record_id("conversion", url, str(at_ms)),
@@ -195,7 +182,6 @@ def picture(url: str, at_ms: int, image: bytes) -> bytes:
 
 
 def digest_of(body: bytes) -> str:
-    """Return a body's digest in WARC's format."""
     return "sha256:" + base64.b32encode(hashlib.sha256(body).digest()).decode()
 
 
@@ -209,6 +195,7 @@ def _member(kind: Kind, at_ms: int, named: Mapping[str, str], block: bytes) -> b
     }
     head = _line(VERSION) + b"".join(_line(f"{name}: {value}") for name, value in headers.items())
     text = head + CR_LF + block + CR_LF * 2
+    # No byte depends on the time or place of compression.
     packed: bytes = isal_zlib.compress(text, LEVEL, GZIP_WBITS)
     return packed
 
@@ -291,14 +278,15 @@ def _parsed(text: bytes) -> Record:
 def tombstone(length: int) -> bytes:
     """Return a record of exactly `length` bytes that replaces an erased record.
 
-    All tombstones of one length are equal; a comment in the gzip header fills the space. Raises
-    WarcError below `TOMBSTONE_BYTES_MIN`, which is shorter than any page's record.
+    Later records of the file keep their offsets. Raises WarcError below `TOMBSTONE_BYTES_MIN`,
+    which is shorter than any page's record.
     """
     room = length - TOMBSTONE_BYTES_MIN
     if room < 0:
         raise WarcError(f"a tombstone has {TOMBSTONE_BYTES_MIN} bytes or more, not {length}")
     if room == 0:
         return _TOMBSTONE
+    # A comment in the gzip header fills the space. All tombstones of one length are equal.
     fixed, flags, rest = _TOMBSTONE[:3], _TOMBSTONE[3] | COMMENTED, _TOMBSTONE[4:]
     comment = b"-" * (room - 1) + b"\0"
     return fixed + bytes([flags]) + rest[:HEADER_REST] + comment + rest[HEADER_REST:]
