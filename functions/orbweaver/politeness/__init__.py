@@ -1,6 +1,6 @@
-"""Politeness to hosts: robots.txt, slots, and blocks after trouble.
+"""Politeness to hosts: robots.txt, delays between requests, and blocks of failing hosts.
 
-Items of the `hosts` table, behind a port, coordinate all workers.
+All workers share the `hosts` table. A *slot* is the time at which one request may be sent.
 
     host_schedule   slots (GCRA), blocks, waiting line
     robots_txt      rules of a robots.txt (RFC 9309)
@@ -9,6 +9,6 @@ Items of the `hosts` table, behind a port, coordinate all workers.
     robots_cache    fetches and caches robots.txt
     pacer           waits for slots
     host_load       number of concurrent requests, by response times
-    host_health     reports backoffs, silence and recovery of hosts
-    ports           port of the hosts table
+    host_health     records backoffs, missing responses and recovery of hosts
+    ports           ports of the hosts table
 """

@@ -1,16 +1,6 @@
-"""Health of hosts, recorded for all workers: backoffs, silence, recovery.
+"""Record results of requests to hosts, for all workers: backoffs, missing responses, recovery.
 
-- A host that demands a backoff (429, 503) is blocked at once.
-- A host that gives no answer, or serves block pages, several times in a row is blocked too. Then
-  one request tries it (`politeness/pacer.py` takes the turn). Its result decides whether more
-  requests follow, or the next block.
-- A host fails if half of its last `TRIED` new URLs failed, or a request got no connection. Then
-  retries wait for the host's backoff. Otherwise only the page fails, and waits for a part of that.
-
-Each container measures response times by itself. They determine the pace of later requests and, in
-crawls without a delay, the number of concurrent requests (`politeness/host_load.py`). A response
-causes no write unless the host was in trouble. A failed write is dropped, because the next response
-causes another. The rules are in `politeness/host_schedule.py`.
+The rules are in `politeness/host_schedule.py`. Response times are measured by each container alone.
 """
 
 from __future__ import annotations
@@ -43,9 +33,10 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 # Number of hosts whose pace and load are remembered.
 PACES_MAX = 4_096
-# New URLs of a host whose first attempts are remembered; the host fails if half of them failed.
+# Number of a host's new URLs whose first attempts are remembered. The host fails if half of these
+# attempts failed. Then retries wait for the host's backoff, otherwise for a part of it.
 TRIED = 16
-# Reasons that may concern a page while its server works.
+# Failures that may concern a single page.
 OF_A_PAGE = (Reason.HTTP_SERVER_ERROR, Reason.TIMEOUT, Reason.DISCONNECTED)
 # A failing page waits for this part of the host's backoff: up to 1, 2 and 4 s by default.
 PAGE_PART = 0.1
@@ -55,8 +46,8 @@ PAGE_PART = 0.1
 class _Known:
     """Measurements of a host in this container.
 
-    `silent` means that the last request had no answer.
-    `tried` contains whether the first attempts of its last URLs failed.
+    `silent` means that the last request had no response. `tried` lists whether the first attempts
+    of its last URLs failed.
     """
 
     pace_ms: int = 0
@@ -69,7 +60,7 @@ _UNKNOWN = _Known()
 
 
 class HostHealth:
-    """Records results of requests."""
+    """Records results of requests, and derives the pace and the backoff of a host from them."""
 
     def __init__(self, *, hosts: Hosts, clock: Clock, random: Random) -> None:
         self._hosts = hosts
@@ -93,7 +84,7 @@ class HostHealth:
             self._known.popitem(last=False)
 
     def tried(self, host: str, *, failed: bool) -> None:
-        """Note the first attempt of a URL; `failed` if the URL needs another one."""
+        """Record the first attempt of a URL. `failed` means that the URL needs another attempt."""
         known = self._known.pop(host, _UNKNOWN)
         self._keep(host, replace(known, tried=(*known.tried, failed)[-TRIED:]))
 
@@ -105,21 +96,20 @@ class HostHealth:
         return backoff_s(attempt, self._random, base_s)
 
     def pace_ms(self, host: str) -> int:
-        """Return the pace of a host, as measured by this container."""
+        """Return the delay at which one request at a time keeps the host busy, as measured here."""
         return self._known.get(host, _UNKNOWN).pace_ms
 
     def places(self, host: str, most: int) -> int:
-        """Return the number of concurrent requests to a host, at most `most`."""
         return places_of(self._known.get(host, _UNKNOWN).load, most)
 
     async def suffered(self, host: str, *, probe: bool) -> None:
-        """Record that a host did not answer, or served a block page."""
+        """Record that a host did not respond, or served a block page."""
         self._keep(host, replace(self._known.pop(host, _UNKNOWN), silent=True))
         with _unless_lost(host):
             await self._hosts.fail(host, self._clock.now_ms(), self._random.random(), probe=probe)
 
     async def answered(self, host: str, *, troubled: bool) -> None:
-        """Record that a host answered, if it was silent.
+        """Record that a host responded. Writes only if it was `silent`.
 
         `troubled` means that it was silent before the request or since. Responses of concurrent
         requests may arrive between the failures of others.
@@ -134,7 +124,7 @@ class HostHealth:
                 await self._hosts.recover(host)
 
     async def rebuffed(self, host: str, retry_after_s: float | None, at_ms: int) -> None:
-        """Block a host that demands a backoff. `at_ms` is the time of the request."""
+        """Block a host that demands a backoff (429, 503). `at_ms` is the time of the request."""
         now_ms = self._clock.now_ms()
         with _unless_lost(host):
             state = await self._hosts.look(host)
@@ -160,7 +150,6 @@ class Places(asyncio.Semaphore):
         super().__init__(most - self._withheld)
 
     def release(self) -> None:
-        """Release a place. Withhold or restore places as the host's load requires."""
         wanted = self._wanted()
         if self._withheld < wanted:
             self._withheld += 1
@@ -176,7 +165,7 @@ class Places(asyncio.Semaphore):
 
 @contextmanager
 def _unless_lost(host: str) -> Iterator[None]:
-    """Continue without a record that cannot be written, because the response matters more."""
+    """Log a failed write instead of raising it, because the next response causes another write."""
     try:
         yield
     except Transient as error:

@@ -1,15 +1,7 @@
-"""Load of a host: limits concurrent requests by response times.
+"""Limit concurrent requests to a host by its response times.
 
-A crawl without a delay sends as many concurrent requests as its settings allow. This may overload a
-small site: responses take longer and longer until none arrive. So a container sends fewer, judged
-by the responses that it receives itself:
-
-- A response is *slow* if it takes twice the average of the first `FIRST`, and at least `SLOW_MS`.
-  Faster responses are no sign of trouble.
-- Once slow responses exceed the others by `HALVED_AFTER`, the number of concurrent requests is
-  halved, to at least one. Responses to requests sent before that are ignored.
-- Each `RECOVERED_AFTER` responses in a row that are not slow restore a part. Errors are fast, and
-  restore nothing.
+A crawl without a delay could overload a small site: responses take longer and longer until none
+arrive.
 """
 
 from __future__ import annotations
@@ -18,19 +10,20 @@ from dataclasses import dataclass, replace
 from math import ceil
 
 FIRST = 4
+# A response is slow if it takes SLOW_TIMES the average of the first ones, and at least SLOW_MS.
 SLOW_TIMES, SLOW_MS = 2, 1_000
+# Once slow responses exceed the others by HALVED_AFTER, the number of concurrent requests is
+# halved. Each RECOVERED_AFTER responses in a row that are not slow restore RECOVERED_SHARE.
 HALVED_AFTER, RECOVERED_AFTER = 4, 32
 RECOVERED_SHARE = 1 / 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
-    """Response times of a host.
+    """Response times of a host. `share` of the allowed concurrent requests may be sent.
 
-    `share` of the allowed concurrent requests may be sent.
-
-    `first_ms` is the total time of the first responses. `balance` counts slow responses if
-    positive, and responses since then that were not slow if negative.
+    `first_ms` is the total time of the first responses. A positive `balance` counts consecutive
+    slow responses, a negative one responses that were not slow.
     """
 
     answers: int = 0
@@ -46,10 +39,10 @@ def load_after(load: Load, latency_ms: int, now_ms: int, *, well: bool) -> Load:
         first_ms = load.first_ms + latency_ms
         return replace(load, answers=load.answers + 1, first_ms=first_ms) if well else load
     if now_ms - latency_ms < load.eased_at_ms:
-        return load
+        return load  # requested before the last reduction
     slow = latency_ms >= max(SLOW_TIMES * load.first_ms // FIRST, SLOW_MS)
     if not (slow or well):
-        return load
+        return load  # errors are fast, so they restore nothing
     balance = max(0, load.balance) + 1 if slow else load.balance - 1
     if balance == HALVED_AFTER:
         return replace(load, balance=0, share=load.share / 2, eased_at_ms=now_ms)

@@ -1,20 +1,7 @@
-"""Schedule of a host: slots by the generic cell rate algorithm, and blocks.
+"""Schedule of a host: slots by the generic cell rate algorithm (GCRA), and blocks.
 
-A host has a theoretical arrival time, `tat`. Reserving n slots moves it to `max(tat, now) + n x
-spacing`. The slots are `max(tat, now) + i x spacing`. The reservation is atomic over all workers
-and crawls, so no two requests share a slot.
-
-A slot may be used up to `slack` late and is forfeited after that. The spacing is the delay plus the
-slack, so requests in neighbouring slots are never closer than the delay.
-
-`line` is a second, advisory time: the end of the waiting line. URLs without a slot return when
-their turn in the line is due, instead of all at once. They line up for the slots of one visit. It
-is only a hint.
-
-A block is a backoff that a host demands (429, 503), or that follows missing answers. After
-`FAILURES_MAX` failures in a row, the host is blocked for a minute. Then *one* request tries it, and
-each failure doubles the block. After `ROUNDS_MAX` of these rounds, a quarter of an hour, the host
-is *down* for an hour. Its URLs end without a request, so no crawl waits longer for a dead host.
+Reserving n slots moves the host's arrival time `tat` to `max(tat, now) + n x spacing`. The
+reservation is atomic over all workers and crawls, so no two requests share a slot.
 """
 
 from __future__ import annotations
@@ -28,18 +15,19 @@ if TYPE_CHECKING:
 # Longest delay of a queue (SQS DelaySeconds).
 HORIZON_MS = 900_000
 CRAWL_DELAY_S_MAX = 60
-# No slot is reserved further ahead, because visits end within the horizon, and clocks differ by
-# minutes at most. A later slot was reserved by a clock that has been set back since.
+# Slots are never reserved further ahead than this, because visits end within HORIZON_MS and clocks
+# differ by minutes at most. A later slot was reserved by a clock that has been set back since.
 AHEAD_MS_MAX = 3 * HORIZON_MS
 SLACK_MS_MIN, SLACK_MS_MAX = 10, 100
 BLOCK_S = 60
 BLOCK_S_MAX = 86_400
+# Keeps workers from returning together.
 BLOCK_JITTER = 0.1
 STRIKES_FORGIVEN_MS = 30 * 60_000
 FAILURES_MAX = 5
 ROUNDS_MAX = 4
 DOWN_S = 3_600
-# Longer than a request may take, so that one runs at a time.
+# Duration of a probe's turn: longer than a request may take, so that one probe runs at a time.
 PROBE_MS = 30_000
 
 
@@ -49,7 +37,8 @@ class RobotsEntry:
 
     fetched_at_ms: int
     body: bytes | None = None
-    # allow: unavailable (4xx), every URL is allowed; unreachable: no URL is allowed
+    # "rules": use the body. "allow": unavailable (4xx), every URL is allowed. "unreachable": no URL
+    # is.
     verdict: str = "rules"
     detail: str | None = None
     # Reason why an unreachable file got no response, or None if there was a response.
@@ -58,10 +47,15 @@ class RobotsEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Host:
-    """State of a politeness unit, as last read."""
+    """State of a host, as last read.
+
+    `tat_ms` is the theoretical arrival time of the next request.
+    """
 
     name: str
     tat_ms: int = 0
+    # End of the line of URLs that wait for a slot. It is only a hint. They return when their turn
+    # is due, instead of all at once.
     line_ms: int = 0
     blocked_until_ms: int = 0
     strikes: int = 0
@@ -92,10 +86,8 @@ def spacing_ms(delay_ms: int) -> int:
 
 
 def delay_of(crawl_delay_ms: int, robots_delay_s: float | None, pace_ms: int = 0) -> int:
-    """Return a host's delay for a crawl: the longest of crawl delay, robots.txt delay and pace.
-
-    A crawl without a delay is assumed to crawl its owner's site, so it ignores the pace.
-    """
+    """Return a host's delay for a crawl: the longest of crawl delay, robots.txt delay and pace."""
+    # A crawl without a delay is assumed to crawl its owner's site, so it ignores the pace.
     asked_s = min(max(0.0, robots_delay_s or 0.0), CRAWL_DELAY_S_MAX)
     return max(crawl_delay_ms, round(asked_s * 1000), pace_ms if crawl_delay_ms else 0)
 
@@ -103,22 +95,19 @@ def delay_of(crawl_delay_ms: int, robots_delay_s: float | None, pace_ms: int = 0
 def pace_of(known_ms: int, latency_ms: int, *, well: bool) -> int:
     """Return the pace of a host: the delay at which one request at a time keeps it busy.
 
-    The pace slows down at once and speeds up by halves. A response that is not `well` never speeds
-    it up, because errors are fast. The maximum is a minute. Scrapy's AutoThrottle has the same
-    rule.
+    The pace slows down at once and speeds up by halves. The maximum is a minute. Scrapy's
+    AutoThrottle has the same rule.
     """
     new_ms = max(latency_ms, (known_ms + latency_ms) // 2)
     if not well and new_ms < known_ms:
-        return known_ms
+        return known_ms  # errors are fast, so they never speed it up
     return min(max(0, new_ms), CRAWL_DELAY_S_MAX * 1000)
 
 
 def pace_after_silence(known_ms: int, waited_ms: int) -> int:
-    """Return the pace after a request without an answer: doubled, but at most the time waited.
-
-    The waiting time is no response time. The host was not requested meanwhile, and is blocked if
-    this continues.
-    """
+    """Return the pace after a request without a response: doubled, but at most the time waited."""
+    # The waiting time is no response time. The host was not requested meanwhile, and is blocked if
+    # this continues.
     return max(known_ms, min(2 * known_ms, waited_ms, CRAWL_DELAY_S_MAX * 1000))
 
 
@@ -133,14 +122,12 @@ def grant(tat_ms: int, wanted: int, spacing: int, now_ms: int, until_ms: int) ->
 def turn(
     line_ms: int, tat_ms: int, wanted: int, spacing: int, now_ms: int, until_ms: int
 ) -> tuple[int, int]:
-    """Join the waiting line.
+    """Join the waiting line. Return when to return, and the new end of the line.
 
-    Return the time to return, and the new end of the line.
-
-    Both are at most 15 minutes ahead. A pack that returns uses as many slots as a visit has, from
-    now until `until_ms`, and lines up again for its other URLs. Places for all of them at once
-    would stay unused.
+    Both are at most 15 minutes ahead.
     """
+    # A pack that returns uses as many slots as a visit has, from now until `until_ms`, and lines up
+    # again for its other URLs. Places for all of them at once would stay unused.
     return_ms = min(max(line_ms, tat_ms, now_ms), now_ms + HORIZON_MS)
     places = min(wanted, max(0, until_ms - now_ms) // spacing + 1) if spacing else wanted
     return return_ms, min(return_ms + places * spacing, now_ms + HORIZON_MS)
@@ -170,12 +157,13 @@ def reserved(
 
 
 def after_failure(host: Host, now_ms: int, chance: float, *, probe: bool) -> Host:
-    """Count a request without an answer, and return the host's new state.
+    """Count a request without a response, and return the host's new state.
 
-    Requests sent before a block began are ignored, except the probe.
+    The host is blocked for a minute after `FAILURES_MAX` failures in a row, then twice as long
+    after each failed probe. After `ROUNDS_MAX` of these rounds it is blocked for an hour.
     """
     if host.blocked_until_ms > now_ms and not probe:
-        return host
+        return host  # requested before the block began
     quiet = now_ms - max(host.failed_at_ms, host.blocked_until_ms) >= STRIKES_FORGIVEN_MS
     failures = 1 if quiet else host.failures + 1
     until_ms, rounds = host.blocked_until_ms, failures - FAILURES_MAX
@@ -186,13 +174,13 @@ def after_failure(host: Host, now_ms: int, chance: float, *, probe: bool) -> Hos
 
 
 def is_doubtful(host: Host, now_ms: int) -> bool:
-    """Return True if a host was silent and its block is over, so that one request may try it."""
+    """Return True if a silent host's block is over, so that one request may probe the host."""
     rested_ms = now_ms - host.blocked_until_ms
     return host.failures >= FAILURES_MAX and 0 <= rested_ms < STRIKES_FORGIVEN_MS
 
 
 def is_down(host: Host, now_ms: int) -> bool:
-    """Return True if URLs must no longer wait for a host."""
+    """Return True if a host failed all rounds, so that its URLs end without a request."""
     return host.failures >= FAILURES_MAX + ROUNDS_MAX and host.blocked_until_ms > now_ms
 
 
@@ -205,15 +193,13 @@ def strikes_of(host: Host, now_ms: int) -> int:
 def block_until_ms(
     host: Host, now_ms: int, retry_after_s: float | None, random: Random, asked_at_ms: int
 ) -> tuple[int, int]:
-    """Handle a 429 or 503.
-
-    Return the end of the block, and the host's strikes.
+    """Handle a 429 or 503. Return the end of the block, and the host's strikes.
 
     The block lasts as `Retry-After` states (at most a day). Without it, it lasts 60 s, doubled with
-    every strike up to a day. A jitter of 10 % keeps workers from returning together. Strikes expire
-    after 30 minutes without one. Requests sent before a strike belong to the same strike.
+    every strike up to a day. Strikes expire after 30 minutes without one.
     """
     if host.struck_at_ms > asked_at_ms and host.blocked_until_ms > now_ms:
+        # Requested before the last strike, so it belongs to that strike.
         return _until_ms(host, now_ms, retry_after_s or 0.0, random), host.strikes
     strikes = strikes_of(host, now_ms) + 1
     wait_s: float = min(BLOCK_S * 2 ** min(strikes - 1, 20), BLOCK_S_MAX)

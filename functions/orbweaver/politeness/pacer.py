@@ -1,11 +1,7 @@
-"""Wait for a host's slots, reserved several at a time, each used on time or forfeited.
+"""Wait for a host's slots, which are reserved in blocks and expire if they are not used on time.
 
-Slots reserved together are a block: some delays, and one slack after them. Within a block, the
-pacer itself keeps the delay between requests. So lateness adds up to at most the slack, and the
-next block starts at least a delay after the last request.
-
-A visit that waits alone pays for the whole time. So it waits for a slot only if that costs less
-than returning later (`WaitLimit`).
+Slots reserved together form a block with one slack at its end. Within a block, the pacer itself
+keeps the delay between requests.
 """
 
 from __future__ import annotations
@@ -26,13 +22,14 @@ from orbweaver.politeness.host_schedule import (
 if TYPE_CHECKING:
     from orbweaver.politeness.ports import SlotStore
 
-# Attempts to replace a slot that lapsed because the process was busy, before the URL is requeued.
+# Attempts to replace a slot that was missed because the process was busy, before the URL is
+# requeued.
 LAPSES_MAX = 5
-# A reservation takes time, so slots are requested from this far ahead. The lead grows with every
-# lapsed slot, so that a slow table or a busy process still meets its slots.
+# A reservation takes time, so the first slot starts LEAD_MS later. The lead is multiplied by
+# LEAD_GROWTH after every missed slot, so that a slow table or a busy process still uses its slots.
 LEAD_MS, LEAD_GROWTH = 20, 4
-# A block of the host is checked this long before a slot. Without a delay, it is the maximum age of
-# that check.
+# The worker checks whether the host is blocked this long before a slot. Without a delay, it is the
+# maximum age of that check.
 LOOK_MS = 1_000
 # Approximate length of a block of slots: crawls that request the same host take turns by blocks. A
 # visit waits this long for its first slot, whatever it costs.
@@ -43,12 +40,12 @@ class WaitLimit(Protocol):
     """Current limit of a visit's wait for a slot."""
 
     def wait_ms(self) -> float:
-        """Return the longest wait that costs less than returning later."""
+        """Return the longest wait in ms that costs less than returning later."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unlimited:
-    """Waits without limit, where waiting is free."""
+    """No limit, where waiting costs nothing."""
 
     def wait_ms(self) -> float:
         return float("inf")
@@ -59,8 +56,6 @@ UNLIMITED = Unlimited()
 
 @dataclass(frozen=True, slots=True)
 class _Slot:
-    """Time range in which a request may be sent."""
-
     from_ms: int
     to_ms: int
 
@@ -69,8 +64,8 @@ class _Slot:
 class Turn:
     """Permission to send a request within a time range.
 
-    `troubled` means that the host was silent before. `probe` means that other workers wait for its
-    result.
+    `troubled` means that the host did not respond before. `probe` means that this request decides
+    whether other workers may request the host.
     """
 
     slot_ms: int
@@ -80,7 +75,7 @@ class Turn:
 
 
 class Pacer:
-    """Slots of one host for one pack."""
+    """Slots of one host for one pack (message with up to 25 URLs)."""
 
     def __init__(
         self,
@@ -93,7 +88,7 @@ class Pacer:
         wait_limit: WaitLimit = UNLIMITED,
         lined: bool = True,
     ) -> None:
-        """Reserve for one pack. With `lined`, URLs without a slot join the waiting line."""
+        """Prepare to reserve slots. If `lined`, URLs without a slot join the waiting line."""
         self._hosts = hosts
         self._clock = clock
         self._host = host
@@ -104,17 +99,17 @@ class Pacer:
         self._block = max(1, BLOCK_MS // delay_ms) if delay_ms else 0
         self._slots: deque[_Slot] = deque()
         self._asked_ms: int | None = None
-        # Time when URLs that got no slot in a partial reservation may return; they have a place in
+        # Time when URLs without a slot in a partial reservation may return. They have a place in
         # line.
         self._rest_at_ms: int | None = None
         self._probe = False
         self.turn = Turn(slot_ms=0, to_ms=0)
 
     async def take(self, wanted: int) -> int | None:
-        """Wait for the next slot, reserving up to `wanted` if none is left.
+        """Wait for the next slot, and reserve up to `wanted` if none is left.
 
         Returns None when the slot has come and the request may be sent at once (in `turn`).
-        Otherwise returns the time to return.
+        Otherwise returns the time in ms at which to return.
         """
         self._probe = False
         lead_ms = LEAD_MS if self._delay_ms else 0
@@ -153,7 +148,6 @@ class Pacer:
 
     @property
     def has_slots(self) -> bool:
-        """True if reserved slots are left."""
         return bool(self._slots)
 
     async def _barred(self, state: Host) -> int | None:
@@ -168,7 +162,7 @@ class Pacer:
         return None
 
     def asks(self, turn: Turn) -> bool:
-        """Start a request if it is still on time, so that the next keeps its distance."""
+        """Record the start of a request. Return False, without a record, if the turn is over."""
         now_ms = self._clock.now_ms()
         if now_ms > turn.to_ms:
             return False
@@ -176,10 +170,7 @@ class Pacer:
         return True
 
     async def _reserve(self, wanted: int, lead_ms: int) -> int | None:
-        """Reserve a block.
-
-        Return the time to return if there is no slot, or a place in line is kept.
-        """
+        """Reserve a block of slots. Return None, or the time to return if there is no slot."""
         if self._rest_at_ms is not None:
             return self._rest_at_ms
         now_ms, delay_ms = self._clock.now_ms(), self._delay_ms

@@ -1,4 +1,4 @@
-"""Port of hosts: slots, trouble, robots.txt and cookies."""
+"""Ports of the hosts table: slots, missing responses, robots.txt and cookies."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class SlotStore(Protocol):
         """
 
     async def probe(self, host: str, until_ms: int, now_ms: int) -> bool:
-        """Take the single turn to try a doubtful host.
+        """Take the single turn to request a silent host.
 
         Other workers get none before `until_ms`.
         """
@@ -31,21 +31,23 @@ class SlotStore(Protocol):
 class RobotsStore(SlotStore, Protocol):
     """Stores the robots.txt of hosts, which are fetched in slots like pages."""
 
-    async def keep_robots(self, host: str, entry: RobotsEntry) -> None:
-        """Store a host's robots.txt."""
+    async def keep_robots(self, host: str, entry: RobotsEntry) -> None: ...
 
 
 class Hosts(RobotsStore, Protocol):
-    """Politeness units: slots, blocks, robots.txt and cookies."""
+    """Stores slots, blocks, robots.txt and cookies of hosts."""
 
     async def block(self, host: str, until_ms: int, strikes: int, now_ms: int) -> None:
         """Block a host for all crawls. Never shortens a block."""
 
     async def fail(self, host: str, now_ms: int, chance: float, *, probe: bool) -> Host:
-        """Count an unanswered request, atomically (`after_failure`), and return the new state."""
+        """Count a request without a response, atomically (`after_failure`).
+
+        Return the new state.
+        """
 
     async def recover(self, host: str) -> None:
-        """Clear the failures of a host that answered. A block stays."""
+        """Clear the failures of a host that responded. A block stays."""
 
     async def cookies(self, crawl_id: str, site: str) -> str | None:
         """Read the cookies of a site in a crawl as last written, or None."""

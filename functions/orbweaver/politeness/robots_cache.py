@@ -1,8 +1,7 @@
-"""Cache of robots.txt for all workers, fetched like pages: guarded, and in slots.
+"""Cache of robots.txt for all workers, fetched like pages.
 
-RFC 9309: 2xx is parsed. 4xx allows everything, except 429, which means that the host is busy. 5xx
-and unreachable hosts forbid everything. Up to five redirects are followed. A copy is used for at
-most 24 hours. An unreachable file is requested again when its URLs return.
+RFC 9309: 2xx is parsed, 4xx allows everything except 429 (busy), 5xx and unreachable hosts forbid
+everything.
 """
 
 from __future__ import annotations
@@ -42,15 +41,16 @@ if TYPE_CHECKING:
 FRESH_MS = 24 * 3_600_000
 UNREACHABLE_FRESH_MS = 5_000
 REDIRECTS_MAX = 5
-# One byte more than counts, which shows whether the last line is complete.
+# One byte more than is parsed, which shows whether the last line is complete.
 BYTES_MAX = BODY_BYTES_MAX + 1
 PARSED_MAX = 2_000
-# Size of the files that are kept in parsed form, which takes up to forty times as much memory.
+# Total size of the files that are kept in parsed form, which takes up to forty times as much
+# memory.
 PARSED_BYTES_MAX = 3 * 2**20
-# Codings that are decoded (`adapters/web/decompression.py`); others leave the bytes as received.
+# Codings that are decoded (`adapters/web/decompression.py`). Other bytes stay as received.
 _CODINGS = frozenset({"gzip", "deflate", "br", "zstd"})
 _UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-# Larger files are parsed in a thread; this size takes 8 ms.
+# Larger files are parsed in a thread. This size takes 8 ms.
 INLINE_BYTES_MAX = 32 * 1024
 
 
@@ -63,9 +63,7 @@ class Deferred:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RobotsUnreachable:
-    """The rules of a host are unknown, so no URL is allowed.
-
-    Retry after `return_at_ms`.
+    """The rules of a host are unknown, so no URL is allowed until `return_at_ms`.
 
     `reason` is the cause if there was no response.
     """
@@ -79,7 +77,7 @@ Ruling: TypeAlias = Robots | Deferred | RobotsUnreachable | None
 
 
 class RobotsKeeper:
-    """Provides the robots.txt of hosts. One request per host at a time in this container."""
+    """Provides the robots.txt of hosts, with one request per host at a time in this container."""
 
     def __init__(
         self, *, fetcher: Fetcher, hosts: RobotsStore, clock: Clock, settings: Settings
@@ -98,8 +96,7 @@ class RobotsKeeper:
     ) -> Ruling:
         """Return the rules of a host, or None if everything is allowed.
 
-        `named` is as in a request. A forbidden address is not cached, because it concerns this
-        crawl only.
+        `named` are the origins that the crawl names, as in a request.
         """
         async with self._locks.setdefault(host, asyncio.Lock()):
             state = await self._hosts.look(host)
@@ -165,6 +162,7 @@ class RobotsKeeper:
             now_ms = self._clock.now_ms()
             if not isinstance(answer, Response) and answer.later_s is not None:
                 return Deferred(return_at_ms=now_ms + round(answer.later_s * 1000))
+            # A forbidden address is not cached, because it concerns this crawl only.
             if not isinstance(answer, Response) and answer.reason is Reason.ADDRESS:
                 return RobotsUnreachable(
                     return_at_ms=now_ms + UNREACHABLE_FRESH_MS,
@@ -204,7 +202,6 @@ class RobotsKeeper:
 
 
 def _parsed(body: bytes, token: str) -> Robots:
-    """Parse a robots.txt, and index the rules of the requesting agent."""
     robots = parse(body)
     robots.rules_of(token)
     return robots
@@ -217,10 +214,8 @@ def _fresh(entry: RobotsEntry, now_ms: int) -> bool:
 
 
 def _as_far_as_known(body: bytes) -> bytes:
-    """Remove from an incomplete body a last line that may allow too much: half an Allow.
-
-    If the body is not too long, its last line may be complete, so a Disallow is kept.
-    """
+    """Remove the last line of an incomplete body if it may allow too much: half an Allow."""
+    # If the body is not too long, its last line may be complete, so a Disallow is kept.
     whole = whole_lines(body)
     too_long = len(body) > BODY_BYTES_MAX
     allows = body[len(whole) :].strip().lower().startswith(b"allow")

@@ -1,19 +1,7 @@
-"""Escapes in robots.txt: compare one agent's rules in every reading.
+"""Percent-escapes in robots.txt: a URL is forbidden if any reading of the rules forbids it.
 
-The strictest wins.
-
-RFC 9309 compares paths percent-encoded (2.2.2, 2.2.3), but is ambiguous. There are three readings:
-
-- *As written*: escapes are upper-cased, nothing else changes. This is Google's matcher.
-- *Unescaped*: characters that need no escape (letters, digits, `-._~`) have none, and characters
-  that URLs must not contain (spaces, `"<>{}`, …) have one. Reserved characters differ from their
-  escapes.
-- *Equivalent*: the same, but a reserved character equals its escape. In a rule, `%2A` and `%24` are
-  literal characters, `*` is any sequence, and a last `$` is the end.
-
-A URL is forbidden if any reading forbids it, because the site may have meant each of them. Most
-files and URLs have no relevant escape and need one reading. A file whose rules have none is indexed
-once. For other files, the further readings are indexed when a URL needs them.
+RFC 9309 compares paths percent-encoded (2.2.2, 2.2.3), but is ambiguous. The site may have meant
+each of the three readings.
 """
 
 from __future__ import annotations
@@ -26,6 +14,11 @@ from orbweaver.politeness.robots_rules import UNDECIDED, AgentRules, Line, Robot
 
 _Translation: TypeAlias = "Callable[[str], str]"
 
+# As written: escapes are upper-cased, nothing else changes. This is Google's matcher. Unescaped:
+# characters that need no escape (letters, digits, `-._~`) have none, and characters that URLs must
+# not contain (spaces, `"<>{}`, …) have one. Reserved characters differ from their escapes.
+# Equivalent: the same, but a reserved character equals its escape. In a rule, `%2A` and `%24` are
+# literal characters.
 READINGS = 3
 # Escapes of reserved and unreserved characters (RFC 3986, 2.2 and 2.3), and characters that must be
 # escaped.
@@ -34,7 +27,7 @@ _MATTERS = re.compile(
     '|[\\x00-\\x20"<>\\\\^`{|}\\x7f]'
 )
 _UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
-# Placeholders for literal `*` and `$` where rules have wildcards; they occur in no path.
+# Placeholders for literal `*` and `$` in rules with wildcards. They occur in no path.
 _STAR, _DOLLAR = "\ue000", "\ue001"
 _LITERAL = {"*": _STAR, "$": _DOLLAR}
 _SPECIAL = re.compile(r"[*$]")
@@ -51,10 +44,12 @@ class ReadRules(AgentRules):
         self._others: tuple[_EscapeReading, ...] = ()
 
     def deciding(self, path: str) -> RobotsRule | None:
-        """Return the rule that decides on a path: of the first reading that forbids it."""
+        """Return the rule that decides on a path, from the first reading that forbids it."""
         rule = super().deciding(path)
         if rule is not None and not rule.allow:
             return rule
+        # Most files and URLs have no relevant escape. Other readings are indexed when a URL needs
+        # them.
         if self.escaped:
             self._others = self._others or (
                 _EscapeReading(self._lines, _unescaped, _unescaped),
@@ -69,7 +64,7 @@ class ReadRules(AgentRules):
 
 
 class _EscapeReading:
-    """A further reading of rules that have escapes."""
+    """Another reading of rules that have escapes."""
 
     def __init__(self, lines: list[Line], of_rules: _Translation, of_paths: _Translation) -> None:
         read = [(of_rules(pattern), allow, number) for pattern, allow, number in lines]
@@ -81,7 +76,7 @@ class _EscapeReading:
         }
 
     def deciding(self, path: str) -> RobotsRule | None:
-        """Return the deciding rule, as written."""
+        """Return the deciding rule, as written in the file."""
         rule = self._rules.deciding(self._of_paths(path))
         if rule is None or rule is UNDECIDED:
             return rule
@@ -89,12 +84,12 @@ class _EscapeReading:
 
 
 def _unescaped(text: str) -> str:
-    """Escape characters that must be escaped, and unescape all others."""
+    """Escape characters that must be escaped, and unescape all others except reserved ones."""
     return _MATTERS.sub(_minimal, text)
 
 
 def _equivalent(text: str) -> str:
-    """Do the same, and unescape reserved characters too."""
+    """Escape characters that must be escaped, and unescape all others, reserved ones too."""
     return _MATTERS.sub(_plain, text)
 
 
@@ -103,7 +98,7 @@ def _literal(path: str) -> str:
 
 
 def _equivalent_rule(pattern: str) -> str:
-    """Do the same for a rule, and keep its `*` and a final `$`."""
+    """Convert a rule like `_equivalent`, but keep its `*` and a final `$`."""
     text, end = (pattern[:-1], "$") if pattern.endswith("$") else (pattern, "")
     text = text.replace("$", _DOLLAR).replace("%2A", _STAR).replace("%24", _DOLLAR)
     return _equivalent(text) + end

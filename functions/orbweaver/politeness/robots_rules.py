@@ -1,13 +1,7 @@
-"""Indexed robots rules of one agent: find the deciding rule in a bounded number of steps.
+"""Indexed robots.txt rules of one agent, to find the deciding rule in a bounded number of steps.
 
-- A rule without `*` between characters is found by its head (its prefix): one look-up for each
-  length of this agent's heads. Their total text is part of the file, which bounds that number.
-- Rules with `*` are compared one by one, the strongest first, if the path starts with their head
-  and no stronger rule matches. Most fail early, because the path is too short or lacks the end of
-  their longest piece (their key). Many rules are indexed by some characters of their keys.
-- Comparisons are counted. A path that needs more than `STEPS_MAX` is forbidden (`UNDECIDED`). So an
-  allowed page may be skipped, but a forbidden one is never requested. An ordinary URL is decided
-  exactly, even with any number of wildcards with words of four letters.
+A path that needs more than `STEPS_MAX` comparisons is forbidden (`UNDECIDED`). So an allowed page
+may be skipped, but a forbidden page is never requested.
 """
 
 from __future__ import annotations
@@ -16,7 +10,8 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import NamedTuple, TypeAlias
 
-# A step skips one rule; 5,000 take about a millisecond.
+# A step skips one rule. 5,000 steps take about a millisecond. They decide an ordinary URL exactly,
+# even with any number of wildcards with words of four letters.
 STEPS_MAX = 5_000
 # Steps to compare a rule that is not skipped: fixed, and for each of its pieces.
 STEPS_OF_RULE, STEPS_OF_PIECE = 8, 3
@@ -24,21 +19,23 @@ STEPS_OF_RULE, STEPS_OF_PIECE = 8, 3
 PAIRS_BITS = 8
 # Number of wildcard rules from which on verdicts are slow enough to be cached.
 SLOW_MIN = 400
-VERDICTS_MAX = 256  # ten packs
+VERDICTS_MAX = 256
+# Characters of a rule's key: the end of its longest text between wildcards. Most rules do not match
+# because the path lacks their key.
 KEY_CHARS_MAX = 16
-# From this number of rules with one head on, they are indexed by this number of characters of their
-# keys.
+# If at least INDEXED_MIN rules start with the same text (head), they are indexed by PART_CHARS
+# characters of their keys.
 INDEXED_MIN, PART_CHARS = 64, 4
 _LINES_BITS = 20  # more lines than a file may have bytes
 
-# Pattern, True if it allows, and its line number.
+# Pattern (`*` is any sequence of characters, a final `$` the end), True if it allows, line number.
 Line: TypeAlias = tuple[str, bool, int]
 
 
 class RobotsRule(NamedTuple):
     """An Allow or Disallow rule.
 
-    The matching rule of the greatest `strength` decides.
+    Of the matching rules, the one with the greatest `strength` decides.
 
     The longest pattern is the strongest, then Allow, then the earlier line.
     """
@@ -50,7 +47,7 @@ class RobotsRule(NamedTuple):
 
 
 class _WildcardRule(NamedTuple):
-    """A rule with `*` before other characters, with the minimum that a matching path needs."""
+    """A rule with `*` before other characters, and the least length of a matching path."""
 
     strength: int
     chars_min: int
@@ -122,6 +119,8 @@ class AgentRules:
         return self._verdicts[path]
 
     def _judge(self, path: str) -> RobotsRule | None:
+        # A rule without `*` between characters is found by its head (its prefix): one look-up for
+        # each length of heads.
         best = self._whole.get(path)
         heads: list[str] = []
         for size in self._sizes:
@@ -143,7 +142,7 @@ class AgentRules:
     def _compare(
         self, path: str, head: str, best: RobotsRule | None, steps: int
     ) -> tuple[RobotsRule | None, int]:
-        """Compare the wildcard rules of a head, and return (best rule so far, steps left)."""
+        """Compare the wildcard rules of a head. Return the best rule so far and the steps left."""
         found = [self._wildcards[head]]
         by_part = self._parts.get(head)
         if by_part:

@@ -1,22 +1,7 @@
 """Parse robots.txt: which URLs an agent may request, and how fast (RFC 9309).
 
-Where the RFC is ambiguous, verdicts equal Google's matcher (google/robotstxt):
-
-- An agent is identified by its product token, ignoring case. All groups that name it are one group.
-  `*` counts only if no group names it. Other lines (Sitemap, Crawl-delay) end no group.
-- The longest matching pattern wins, and Allow wins a tie. `*` is any sequence of characters, and
-  `$` the end.
-- Patterns are compared percent-encoded: bytes outside ASCII are escaped, escapes are upper-cased.
-  If that is ambiguous, the strictest reading counts (`robots_escapes.py`).
-- Misspelt keys, a missing colon, any line ending, byte order marks and NULs are accepted. `Allow:
-  /x/index.html` allows `/x/` too. Other lines are ignored.
-
-Intended differences from Google's matcher: `/robots.txt` itself is always allowed (RFC 9309,
-2.2.2). Escapes of the URL are upper-cased too (2.2.2). A token with a digit (`User-agent: bot2`)
-names the agent of that name, because a site that names an agent means it. Misspellings that
-crawler-commons has found are also accepted. UTF-16 is decoded.
-
-The work is bounded: 500 KiB are read, and comparisons for a URL are counted (`robots_rules.py`).
+Where the RFC is ambiguous, verdicts equal Google's matcher (google/robotstxt). Intended differences
+are marked in the code. The longest matching pattern wins, and Allow wins a tie.
 """
 
 from __future__ import annotations
@@ -38,16 +23,16 @@ _Line: TypeAlias = tuple[int, int, bytes]
 _Named: TypeAlias = dict[str, list[tuple[int, int]]]
 
 BODY_BYTES_MAX = 500 * 1024
-# Eight times the longest URL of old browsers; the rest of such a line is ignored (Google's bound).
+# Eight times the longest URL of old browsers. The rest of such a line is ignored (Google's bound).
 LINE_BYTES_MAX = 8 * 2_083 - 1
 SITEMAPS_MAX = 1_000
 TEXT_CHARS_MAX = 300  # of a displayed rule
-INDEXED_MAX = 4  # agents; crawls have different ones
+INDEXED_MAX = 4  # agents, because crawls may have different agents
 
 ANY_AGENT = "*"
 ROBOTS_PATH = "/robots.txt"
 
-# Lower-case beginnings of keys; the first match determines the kind of line.
+# Lower-case beginnings of keys, with misspellings that Google's matcher or crawler-commons accepts.
 _USER_AGENT, _ALLOW, _DISALLOW, _DELAY, _SITEMAP = range(5)
 _KEYS = {
     _USER_AGENT: "user-agent useragent useg-agent ser-agent users-agent user-agnet",
@@ -88,7 +73,7 @@ class _Group:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RobotsVerdict:
-    """Verdict on a URL, with the deciding `line` and the agent's `group`, if any.
+    """Verdict on a URL, with the `line` of the deciding rule and the agent's `group`, if any.
 
     It is not `decided` if the URL is forbidden only because too many rules with wildcards concern
     it.
@@ -125,7 +110,6 @@ class Robots:
         return rule is None or rule.allow
 
     def decide(self, user_agent: str, url: str) -> RobotsVerdict:
-        """Return whether an agent may request a canonical URL, and the deciding rule."""
         rule = self.rule_for(user_agent, url)
         group = self._group_name(user_agent)
         if rule is None:
@@ -137,6 +121,7 @@ class Robots:
 
     def rule_for(self, user_agent: str, url: str) -> RobotsRule | None:
         """Return the rule that decides on a canonical URL, or None if no rule matches."""
+        # Google's matcher does not make this exception (RFC 9309, 2.2.2).
         path = _path_of(url)
         return None if path == ROBOTS_PATH else self.rules_of(user_agent).deciding(path)
 
@@ -162,6 +147,7 @@ class Robots:
         return ReadRules(lines, max(delays, default=None))
 
     def _group_name(self, user_agent: str) -> str | None:
+        # `*` counts only if no group names the agent.
         product = _PRODUCT_END.split(user_agent, maxsplit=1)[0].strip().lower()
         return next((name for name in (product, ANY_AGENT) if self._named.get(name)), None)
 
@@ -183,6 +169,7 @@ def parse(body: bytes) -> Robots:
 def _grouped(lines: Iterable[_Line]) -> tuple[tuple[_Group, ...], _Named]:
     groups: list[_Group] = []
     named: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
+    # All groups that name an agent count as one. Sitemap and Crawl-delay lines end no group.
     ruled = True  # the next User-agent line starts a group
     for number, kind, value in lines:
         if kind == _USER_AGENT:
@@ -204,10 +191,9 @@ def _grouped(lines: Iterable[_Line]) -> tuple[tuple[_Group, ...], _Named]:
 
 
 def whole_lines(body: bytes) -> bytes:
-    """Cut an incomplete body after its last complete line, within the counted size.
-
-    Half a rule is a different rule: `Allow: /` instead of `Allow: /public/` would allow everything.
-    """
+    """Cut an incomplete body after its last complete line, within the counted size."""
+    # Half a rule is a different rule: `Allow: /` instead of `Allow: /public/` would allow
+    # everything.
     ends = (body.rfind(end, 0, BODY_BYTES_MAX + 1) for end in (b"\n", b"\r"))
     return body[: max(*ends, 0)]
 
@@ -216,6 +202,7 @@ def _text(body: bytes) -> bytes:
     """Cut a long body after its last complete line, and remove byte order marks."""
     if len(body) > BODY_BYTES_MAX:
         body = whole_lines(body)
+    # Google's matcher does not decode UTF-16.
     codec = _UTF16.get(body[:2])
     if codec:
         return body[2:].decode(codec, "replace").encode()
@@ -226,6 +213,7 @@ def _text(body: bytes) -> bytes:
 
 
 def _lines(text: bytes) -> Iterator[_Line]:
+    # Misspelt keys, a missing colon, any line ending and NULs are accepted. Other lines are ignored.
     for number, raw in enumerate(text.splitlines(), 1):
         if not raw:
             continue
@@ -246,6 +234,8 @@ def _agents(value: str) -> set[str]:
     """Return the names that a User-agent line may mean, in lower case."""
     if value[:1] == ANY_AGENT and not value[1:2].strip():
         return {ANY_AGENT}
+    # A name with a digit (`bot2`) is also read as a whole, unlike in Google's matcher, because a
+    # site that names an agent means it.
     names = (_TOKEN.match(value), _NAME.match(value))
     return {name[0].lower() for name in names if name and name[0]}
 
@@ -256,12 +246,14 @@ def _delays(value: bytes) -> list[float]:
 
 
 def _rules(value: bytes, number: int, *, allow: bool) -> list[Line]:
-    """Return the rules of a line: none if it is empty, one, or two for an index page."""
+    """Return the rules of a line: none if it is empty, two for an allowed index page, else one."""
     if not value:
         return []
+    # Bytes outside ASCII are escaped, and escapes are upper-cased.
     pattern = _ESCAPE.sub(_escaped, value).decode("ascii")
     rules = [(pattern, allow, number)]
     folder, slash, name = pattern.rpartition("/")
+    # `Allow: /x/index.html` allows `/x/` too.
     if allow and slash and name.startswith("index.htm"):
         rules.append((f"{folder}/$", allow, number))
     return rules
@@ -283,6 +275,6 @@ def _path_of(url: str) -> str:
     if path_at is None or 0 <= fragment < path_at.start():
         return "/"
     path = url[path_at.start() : fragment if fragment >= 0 else len(url)]
-    if "%" in path:
+    if "%" in path:  # Google's matcher does not change the URL (RFC 9309, 2.2.2)
         path = _URL_ESCAPE.sub(lambda escape: escape[0].upper(), path)
     return path if path.startswith("/") else f"/{path}"
