@@ -1,18 +1,6 @@
-"""Count AWS's billing units: terms, stages, and the rules for sizes.
+"""Count the units that AWS bills, by kind of unit (`Term`) and purpose (`Stage`).
 
-A count's key in a crawl's counters is `units.<term>.<stage>`. Counts only grow.
-
-Rules for sizes:
-
-- An item's size is the size of its attribute names and values, in UTF-8. A number has a byte for
-  every two significant digits, aligned at the decimal point, one more byte, and one for a minus
-  sign. A list or map has 3 bytes, and 1 for every member. True, false and null have 1.
-- A write unit is a started KB of the larger of the old and new item, at least one. A failed
-  condition costs the same, and a transaction twice as much. A read unit is a started 4 KB, or half
-  a unit if the read may be stale. Read units are counted in halves, so that counts are integers.
-- A request of SQS, or an event, is a started 64 KB.
-
-Source: Amazon DynamoDB developer guide, "Item sizes and formats", "Capacity unit consumption";
+Sources: Amazon DynamoDB developer guide, "Item sizes and formats", "Capacity unit consumption";
 Amazon SQS pricing; Amazon EventBridge pricing.
 """
 
@@ -49,7 +37,7 @@ class Term(StrEnum):
 
 
 class Stage(StrEnum):
-    """Purpose of a unit, in the order of a pack's path."""
+    """Purpose of a unit, in the order in which a message is processed."""
 
     RECEIVE = "receive"
     RECALL = "recall"
@@ -75,7 +63,7 @@ class Stage(StrEnum):
 
 _TERMS = {term.value: term for term in Term}
 _STAGES = {stage.value: stage for stage in Stage}
-# Two letters for a term and a stage, where the length of names is billed. New ones come last.
+# Short keys of two letters, where the length of names is billed. New letters come last.
 _TERM_LETTERS: Mapping[Term, str] = dict(zip(Term, "wrqpgelsimx", strict=True))
 _STAGE_LETTERS: Mapping[Stage, str] = dict(zip(Stage, "qrcahtywlbjkpmsdnxuo", strict=True))
 CODES: Mapping[str, str] = {
@@ -86,19 +74,18 @@ CODES: Mapping[str, str] = {
 
 
 class Units(Counter[tuple[Term, Stage]]):
-    """Number of units of each term at each stage."""
+    """Number of units by kind and purpose."""
 
     def use(self, term: Term, stage: Stage, number: int) -> None:
         self[term, stage] += number
 
     @property
     def counts(self) -> dict[str, int]:
-        """Units as counters."""
+        """Units as counters of a crawl, with keys `units.<term>.<stage>`."""
         return {f"{PREFIX}{term}.{stage}": n for (term, stage), n in self.items() if n}
 
     @property
     def by_term(self) -> dict[Term, int]:
-        """Units summed over the stages, in the order of terms."""
         return {
             term: total
             for term in Term
@@ -107,7 +94,6 @@ class Units(Counter[tuple[Term, Stage]]):
 
     @property
     def by_stage(self) -> dict[Stage, Units]:
-        """Units by stage, in the order of stages."""
         found: dict[Stage, Units] = {}
         for stage in Stage:
             part = Units({key: n for key, n in self.items() if key[1] is stage and n})
@@ -129,18 +115,18 @@ def units_of(counts: Counts) -> Units:
 
 
 def write_units(size_bytes: int, *, transacted: bool = False) -> int:
-    """Return the write units of an item."""
+    # A started KB of the larger of the old and new item. A failed condition costs the same.
     units = max(1, -(-size_bytes // WRITE_BYTES))
     return 2 * units if transacted else units
 
 
 def read_halves(size_bytes: int, *, consistent: bool) -> int:
-    """Return the halves of read units for an item, or for all items that a query has read."""
+    """Return twice the read units for an item, or for all items that a query has read."""
     return max(1, -(-size_bytes // READ_BYTES)) * (2 if consistent else 1)
 
 
 def chunks(size_bytes: int) -> int:
-    """Return the number of requests that a payload is billed as."""
+    """Return the number of SQS requests or events that a payload is billed as."""
     return max(1, -(-size_bytes // CHUNK_BYTES))
 
 
@@ -169,7 +155,7 @@ def text_bytes(text: str) -> int:
 
 @lru_cache(maxsize=1024)
 def number_bytes(text: str) -> int:
-    """Return the size of a number, from its decimal digits."""
+    """Return the size of a number: a byte, and one for every two significant digits."""
     if text.isdigit():
         digits, exponent, signs = text, 0, 0
     else:

@@ -1,18 +1,7 @@
-"""Rules of the limits of bytes, dollars, and pages of each host.
+"""Rules for reserving parts of a crawl's limits of bytes and dollars.
 
-A budget counts `used`: the spent amount and the reserved amount. A delivery reserves before it
-sends a request, from one counter that never exceeds the limit. So the limit holds even if workers
-die, deliveries repeat or workers freeze. A pack's commit returns what its journal did not spend,
-exactly once, because there is one ledger. A reservation of a delivery without a journal stays used,
-because the bytes may have been received.
-
-- While much is left, a reservation covers several requests.
-- If less is left than a request may need, and others hold reservations, URLs wait, because others
-  may return amounts. If all others have settled, the last requests get the rest.
-- Reservations of killed workers are never settled. No worker holds a pack for longer than
-  `DEAD_MS`. If there was no reservation for that long, the reserved rest belongs to killed workers
-  and counts as spent.
-- An amount below `least` counts as nothing, because it would fetch only a scrap of a page.
+A budget counts `used`: the spent and the reserved amounts. A worker reserves before it sends a
+request. So the limit holds even if workers die or messages are delivered twice.
 """
 
 from __future__ import annotations
@@ -26,7 +15,7 @@ from orbweaver.model.crawl import Counts, Crawl
 from orbweaver.model.limits import LimitPart, Settlement
 from orbweaver.model.outcome import Reason
 
-# A function runs for at most 15 minutes.
+# A function runs for at most 15 minutes. Older reservations are of killed workers.
 DEAD_MS = 900_000
 # Shortest wait of URLs for amounts that others may return.
 WAIT_S = 5
@@ -46,8 +35,8 @@ REASONS: Mapping[LimitPart, Reason] = MappingProxyType(
 class BudgetState:
     """State of a budget: used amount, reserved part of it, and time of the last reservation.
 
-    A budget that has not `begun` starts with the counters, because the limit may be younger than
-    the crawl.
+    If it has not `begun`, it must be created from the crawl's counters, because the limit may be
+    younger than the crawl.
     """
 
     begun: bool = True
@@ -75,7 +64,7 @@ class Taking:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BudgetWanted:
-    """Wanted amounts: for several requests, for a single one, and for one with a cut body."""
+    """Wanted amounts: for several requests, for one request, and for one with a cut body."""
 
     plenty: int
     whole: int
@@ -84,10 +73,7 @@ class BudgetWanted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BudgetTake:
-    """Reserve `amount`.
-
-    `dead` means that other reservations are of killed workers and count as spent.
-    """
+    """Reserve `amount`. `dead`: other reservations are of killed workers and count as spent."""
 
     amount: int
     dead: bool = False
@@ -112,13 +98,12 @@ Step: TypeAlias = BudgetTake | Refused
 def next_step(
     standing: BudgetState, wanted: BudgetWanted, *, limit: int, mine: int, now_ms: int
 ) -> Step:
-    """Decide what to do after a reservation was refused.
-
-    `mine` is this delivery's reserved amount.
-    """
+    """Decide what to do after a reservation was refused. `mine` is the caller's reserved amount."""
     left = limit - standing.used
     if left >= wanted.whole:
         return BudgetTake(amount=wanted.plenty if left >= wanted.plenty else wanted.whole)
+    # If all others have settled, the last requests get the rest, but no less than `least`, which
+    # would fetch only a scrap of a page.
     others = standing.reserved > mine
     # A slow clock sees reservations in the future, which are not of killed workers.
     age_ms = now_ms - standing.taken_at_ms
@@ -130,7 +115,6 @@ def next_step(
 
 
 def limit_of(crawl: Crawl, part: LimitPart) -> int | None:
-    """Return a crawl's limit, or None if it has no limit."""
     return crawl.bytes_max if part is LimitPart.BYTES else crawl.nanodollars_max
 
 
@@ -145,7 +129,8 @@ def reasons_of(crawl: Crawl) -> tuple[Reason, ...]:
 
 
 def settlements(reserved: Mapping[str, int], counts: Counts) -> tuple[Settlement, ...]:
-    """List the settlements of a commit: the amounts that the journal's delivery reserved."""
+    """List the settlements of a commit: the amounts that the journal's writer reserved."""
+    # A reservation without a stored journal stays used, because the bytes may have been received.
     return tuple(
         Settlement(part=part, reserved=reserved[part], spent=counts.get(COUNTED[part], 0))
         for part in LimitPart

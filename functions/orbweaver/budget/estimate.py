@@ -1,20 +1,7 @@
-"""Estimate a crawl's usage and least duration before it starts.
+"""Estimate a crawl's usage of AWS and its least duration before it starts.
 
-The estimate has the terms and stages of the meter (budget/billing_units.py). It follows from a
-definition and from assumptions about site and stack. `budget/rounds.py` computes how often packs
-are visited and how long functions wait. This module converts that to units: per page, per delivered
-and visited pack, per invocation.
-
-- Every page is claimed, requested and recorded once. No request fails or is repeated.
-- A pack is recalled at each delivery, and journaled and committed after each visit. The packs of an
-  invocation commit together.
-- Every container has one cold start, which is billed like its work, and is replaced after some
-  time.
-- A container remembers the URLs that it has seen. Without a delay, each container looks up each URL
-  once that others have found, so more containers look up more links per page. With a delay, known
-  claims of a host travel with it in a file, read once per round and host, and few links are looked
-  up. Few links are claimed by another pack at the same moment.
-- The result is within 25 % of the scale model (docs/cost.md, bench/scale/bills.json).
+Every page is assumed to be requested once, without failures. The result is within 25 % of the scale
+model (docs/cost.md, bench/scale/bills.json).
 """
 
 from __future__ import annotations
@@ -38,12 +25,13 @@ if TYPE_CHECKING:
 MESSAGES = 10
 # Duration of a cold start (docs/scale.md), and approximate lifetime of a container.
 INIT_S, CONTAINER_S = 0.9, 7_200
-# Invocations come in bursts: containers per invocation busy on average, and additional ones.
+# Invocations come in bursts, so there are PEAK containers per busy one, and PEAK_LEAST more.
 # Without a delay, all possible containers start: FIRST at once, and MORE_A_S more each second.
 PEAK, PEAK_LEAST, FIRST, MORE_A_S = 2.0, 2, 5, 5
-# Shares of a page's links: looked up by a single container, and claimed in vain.
+# Shares of a page's links: looked up in the table by a single container, and claimed in vain
+# because another pack claims them at the same moment.
 LOOKED_UP, LOST = 0.01, 0.0015
-# Most links of a page that another container found just before it handed a host on; and files of
+# Limit of links per page that another container found just before it handed a host on. Files of
 # claims written per file read.
 MISSED, WRITTEN = 1.5, 0.09
 # Bytes of a journal per URL, and without URLs. Bytes of a record, of a request and of a response's
@@ -63,7 +51,6 @@ class Estimate:
 
 
 def estimate(crawl: Crawl, assumed: Assumed) -> Estimate:
-    """Estimate the usage of a crawl."""
     rounds = rounds_of(crawl, assumed)
     at_once = _at_once(crawl, assumed, rounds)
     units = Units()
@@ -94,7 +81,6 @@ def estimate(crawl: Crawl, assumed: Assumed) -> Estimate:
 
 
 def _at_once(crawl: Crawl, assumed: Assumed, rounds: Rounds) -> int:
-    """Return the largest number of concurrent containers."""
     if crawl.delay_ms:
         wanted = PEAK * rounds.at_once + PEAK_LEAST
     else:
@@ -106,12 +92,12 @@ def _at_once(crawl: Crawl, assumed: Assumed, rounds: Rounds) -> int:
 
 
 def _travels(crawl: Crawl) -> bool:
-    """Return True if known claims of a host travel with it."""
+    """Return True if workers hand on the known claims of a host in a file."""
     return bool(crawl.delay_ms) and not crawl.continuous
 
 
 def _knowing(crawl: Crawl, assumed: Assumed, rounds: Rounds, at_once: int) -> float:
-    """Return the expected number of containers that process a round of a host."""
+    """Return the expected number of containers that process a host."""
     if not crawl.delay_ms:
         return float(at_once)
     host_rounds = rounds.hosts * rounds.seconds / ROUND_S / assumed.hosts
@@ -127,7 +113,8 @@ def _per_page(
     crawl: Crawl, assumed: Assumed, containers: float
 ) -> Mapping[tuple[Term, Stage], float]:
     acks = ceil(assumed.body_bytes / ACKED_BYTES)
-    # Each container except the first finder meets a URL for the first time, or never.
+    # A container remembers the URLs that it has seen. So each container looks up each URL once that
+    # others have found.
     others = (containers - 1) * (1 - exp(-OWN_LINKS * assumed.links / containers))
     if _travels(crawl):
         others = min(others, MISSED)
@@ -142,7 +129,7 @@ def _per_page(
 
 
 def _per_pack(crawl: Crawl, assumed: Assumed, rounds: Rounds) -> Mapping[tuple[Term, Stage], float]:
-    """List the usage of all packs: delivered, visited, taken on."""
+    """List the usage of all packs (messages with up to 25 URLs)."""
     visits, taken_on = rounds.visits, rounds.taken_on
     journal_bytes = JOURNAL_BYTES * visits + URL_BYTES * assumed.pages
     # Each visit sends messages except a pack's last, and a part of these sends too.
@@ -155,19 +142,20 @@ def _per_pack(crawl: Crawl, assumed: Assumed, rounds: Rounds) -> Mapping[tuple[T
         (Term.READ_HALVES, Stage.HOST): 2 * visits,
         (Term.WRITE, Stage.JOURNAL): journal_bytes / 1024 + visits / 2,
         # A ledger for each pack, and counters for packs that share a file, in a transaction of two
-        # KB; then the note that the outbox was sent.
+        # KB. Then a note that the next packs were sent.
         (Term.WRITE, Stage.COMMIT): 2 * visits + 4 * rounds.files,
         (Term.WRITE, Stage.SENT): sent,
         (Term.MB_MS, Stage.RUN): rounds.seconds * 1000 * assumed.memory_mb,
     }
     if crawl.delay_ms:
-        # Slots are reserved by block, and for the rest of a pack; a host is read every few seconds.
+        # Slots are reserved by block, and for the rest of a pack. A host is read every few seconds.
         blocks = assumed.pages / max(1, BLOCK_MS // crawl.delay_ms)
         units |= {
             (Term.READ_HALVES, Stage.HOST): 2 * max(visits, blocks),
             (Term.WRITE, Stage.HOST): min(float(assumed.pages), visits + blocks),
-            # One pack of a host is in flight, the others wait: added, taken and left, in two
-            # writes, and left once more with its message if that comes later; read as often.
+            # One pack of a host is in flight, the others wait in a table. Each is added, taken and
+            # removed, in two writes, and removed once more if its message comes later. It is read
+            # as often.
             (Term.SQS, Stage.SEND): visits,
             (Term.WRITE, Stage.SEND): 4 * visits + 2 * taken_on,
             (Term.READ_HALVES, Stage.SEND): 4 * visits + 2 * taken_on,

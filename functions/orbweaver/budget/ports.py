@@ -11,9 +11,9 @@ from orbweaver.model.limits import LimitPart, Settlement
 
 
 class Budgets(Protocol):
-    """Used amounts of a crawl's limits, reserved before requests.
+    """Used amounts of a crawl's limits.
 
-    `Packs.commit` settles reservations as the stored journal states.
+    `Packs.commit` settles the reservations of stored journals.
     """
 
     async def take(self, taking: Taking) -> BudgetState | None:
@@ -23,7 +23,7 @@ class Budgets(Protocol):
         """Create a budget with a used amount, if absent."""
 
     async def settle(self, crawl: Crawl, settled: Sequence[Settlement]) -> None:
-        """Settle a delivery whose journal was not stored, so that no commit will settle it.
+        """Settle reservations whose journal was not stored, so that no commit will settle them.
 
         It must not be repeated, and not be used if the journal may be stored.
         """
@@ -31,7 +31,7 @@ class Budgets(Protocol):
     async def count(
         self, crawl: Crawl, pack_id: str, host: str, urls: Sequence[str], limit: int
     ) -> frozenset[str]:
-        """Count URLs as pages of a host, up to the limit, and return the counted ones.
+        """Count URLs as pages of a host, up to the limit, and return the counted URLs.
 
         URLs that any delivery of the pack has counted are not counted again.
         """

@@ -1,19 +1,8 @@
-"""Dollar model: AWS's prices, and the costs of units, claims and visits.
+"""AWS's prices, and the amounts that a budget of dollars charges for claims and visits.
 
-List prices of us-east-1, on demand, without free tier, as of `AS_OF`, in 1e-9 USD (nanodollars).
-Source: the pricing pages of aws.amazon.com for sqs, dynamodb, lambda, cloudwatch, s3, eventbridge
-and ec2 (data transfer). The first of several tiers is used.
-
-- **Counted units** have their list price: in the meter, in `estimate`, in the scale model.
-- **A budget** needs costs before a request, so it charges by claim and by visit, above the counted
-  costs. A *claim* pays for everything that happens to a URL once, requested or not: its claim,
-  record and export, and its share of a pack. So a crawl that has spent its dollars can still end
-  every claimed URL. A *visit* pays for requests: memory for its duration, shared with the packs
-  that the same function visits; slots and reads of hosts; the file that it writes; the next pack's
-  share for each URL that returns; each link that is looked up.
-
-A budget does not include deliveries that died, packs that were requeued unread, transfer, and
-storage.
+List prices of us-east-1, on demand, without free tier, as of `AS_OF`, first tier, in 1e-9 USD
+(nanodollars). Source: the pricing pages of aws.amazon.com for sqs, dynamodb, lambda, cloudwatch,
+s3, eventbridge and ec2 (data transfer).
 """
 
 from __future__ import annotations
@@ -40,7 +29,6 @@ class Price:
     words: str
 
     def of(self, number: float) -> float:
-        """Return the cost of `number` units, in nanodollars."""
         return self.nanodollars * number / self.per
 
 
@@ -65,33 +53,35 @@ PRICES: Mapping[Term, Price] = MappingProxyType(
 
 
 def each(term: Term, number: int = 1) -> int:
-    """Return the cost of units of a term in whole nanodollars, rounded up."""
+    """Return the cost of units in whole nanodollars, rounded up."""
     return ceil(PRICES[term].of(number))
 
 
 def dollars(units: Mapping[Term, float]) -> float:
-    """Return the price of units in dollars."""
     return in_dollars(sum(PRICES[term].of(number) for term, number in units.items()))
 
 
 def metered(total: Mapping[str, int]) -> float | None:
-    """Return the price of the units in a crawl's counters, or None if it has no units."""
+    """Return the dollars for the units in a crawl's counters, or None if it has no units."""
     units = units_of(total)
     return dollars(units.by_term) if units else None
 
 
 def charged(total: Mapping[str, int]) -> float | None:
-    """Return the amount that a crawl's budget was charged, or None without charges."""
+    """Return the dollars that a crawl's budget was charged, or None without charges."""
     return in_dollars(total["nanodollars"]) if "nanodollars" in total else None
 
 
 def spent(total: Mapping[str, int]) -> float | None:
-    """Return the cost of a crawl: of its units, or its charges if no units were counted."""
+    """Return the dollars for a crawl's units, or its charges if no units were counted."""
     counted = metered(total)
     return charged(total) if counted is None else counted
 
 
-# --- what a budget charges ----------------------------------------------------------------------
+# --- charges of a budget ------------------------------------------------------------------------
+
+# A budget needs costs before a request, so it charges by claim and by visit, above the counted
+# costs. It does not include deliveries that died, packs requeued unread, transfer, and storage.
 
 # A request of 64 KB.
 SQS_REQUEST = each(Term.SQS)
@@ -104,25 +94,26 @@ LOG_KB, EXPORTED_ROW, FILE = each(Term.LOG_BYTES, 1024), 20, each(Term.S3_PUT)
 
 # A message is sent, received and deleted. Batches would cost less, but cannot be relied on.
 _MESSAGE = 3 * SQS_REQUEST + INVOCATION
-# Recall; journal of some KB; ledger and counters of two KB in a transaction, as if it were not
-# shared (worker/group_commit.py); the note that the outbox was sent; the time of all this in a
-# function with 1 GB.
+# Reads of a pack's state, a journal of some KB, ledger and counters of two KB in a transaction as
+# if it were not shared (worker/group_commit.py), the note that the next packs were sent, and the
+# time of all this in a function with 1 GB.
 _PACK = 3 * READ + 5 * WRITE + 3 * WRITE_TRANSACTED + GB_SECOND // 10 + LOG_KB
 # Packs hold up to 25 URLs, and are seldom full.
 _SHARE = (_MESSAGE + _PACK) // 10
+# Everything that happens to a URL once, requested or not: its claim, record and export, and its
+# share of a pack. So a crawl that has spent its dollars can still end every claimed URL.
 CLAIM = WRITE + 2 * WRITE + EXPORTED_ROW + _SHARE
 # Cost of a URL that returns, and of a request apart from time.
 AGAIN = _SHARE
 ASKED = WRITE + 2 * READ_STALE
 LOOK_UP = READ_STALE
-# Cost of a visit to a pack, whatever its content; and the expected new links of a page that are
-# claimed. More links are paid for if enough is left.
+# Cost of a visit to a pack, whatever its content.
 VISIT = LOG_KB + 4 * READ_STALE
+# New links of a page that are paid for in advance. More are paid for if enough is left.
 LINKS_EXPECTED = 20
 
 
 def time_term(architecture: str) -> Term:
-    """Return the term by which a function's time is billed."""
     return Term.MB_MS_X86 if architecture == X86 else Term.MB_MS
 
 
@@ -132,20 +123,20 @@ def second(*, memory_mb: int, architecture: str = ARM) -> float:
 
 
 def visit(*, urls: int, again: int, files: int, seconds: float, a_second: float) -> int:
-    """Return the cost of a visit to a pack."""
+    """Return the cost of a visit to a pack (message with up to 25 URLs), in nanodollars."""
     memory = ceil(a_second * seconds)
     return VISIT + ASKED * urls + AGAIN * again + FILE * files + memory
 
 
 def visit_most(*, urls: int, seconds: float, a_second: float) -> int:
-    """Return the maximum cost of a visit, without the links that it finds."""
+    """Return the maximum cost of a visit in nanodollars, without the links that it finds."""
     return visit(urls=urls, again=urls, files=1, seconds=seconds, a_second=a_second)
 
 
 def spent_on(
     total: Mapping[str, int], some: tuple[float, float], whole: tuple[float, float]
 ) -> float:
-    """Return the share of a crawl's cost for some of its URLs.
+    """Return the part of a crawl's cost for some of its URLs, in dollars.
 
     `some` and `whole` are (claims, requests) of these URLs and of the whole crawl.
     """
@@ -158,5 +149,5 @@ TRIP = _MESSAGE + _PACK + FILE
 
 
 def wait_ms_most(*, a_second: float, visits: int) -> float:
-    """Return the longest wait that costs less than a trip, for one of `visits` in a function."""
+    """Return the longest wait in ms that costs less than a trip, for `visits` in a function."""
     return TRIP * visits / (a_second / 1000)

@@ -1,14 +1,7 @@
-"""Reservations of a delivery from its crawl's limits, made slightly ahead of its requests.
+"""Reservations of one delivery of a pack (message with up to 25 URLs) from its crawl's limits.
 
-    bytes      for each request, the expected size of its body; the reader of a longer body
-               reserves more, and the next request uses bytes that the body did not need
-    dollars    for each visit, its maximum cost with some links; more links when they are found
-    host_pages each URL once, before its host is visited; the URL carries the mark `counted`
-
-A reservation lasts as long as the delivery. It is made ahead, because each increase is a write, and
-most requests then find enough reserved. The journal notes the reserved amounts. The commit settles
-them, or the delivery that finds another delivery's journal. A crawl without such limits has no
-reservations and no costs for them.
+They are made slightly ahead of the requests, because each increase is a write. The commit settles
+them. A crawl without limits of bytes, dollars or pages per host has none, and no costs for them.
 """
 
 from __future__ import annotations
@@ -55,7 +48,7 @@ if TYPE_CHECKING:
 TAKE_TRIES = 5
 # Largest random number that identifies a delivery of a pack.
 BY_MAX = 2**53 - 1
-# Wait of links for amounts that others may return; it is short, because the pack must be settled.
+# Attempts and waits for amounts that others may return. Short, because the pack must be settled.
 REACH_TRIES, REACH_WAIT_S = 4, 1.0
 # Counting a URL again has no effect, so it is repeated after a lost response.
 COUNT_TRIES = 3
@@ -64,9 +57,10 @@ COUNT_TRIES = 3
 SCRAP = 64
 # A delivery reserves at most this fraction of a limit ahead, because others need room too.
 AHEAD_PART = 64
-# Room of a body: least, before this container has received one of the crawl, and most.
+# Room of a body: the minimum, the value before this container has received a body of the crawl, and
+# the maximum.
 ROOM_BYTES_MIN, ROOM_BYTES_FIRST, ROOM_BYTES_MAX = 1024, 64 * 1024, 256 * 1024
-# Room as a multiple of the largest recent body, whose size decays by this fraction with each body.
+# Room is ROOM_SIZES the largest recent body. The size of that body decays by 1/ROOM_FADES per body.
 ROOM_SIZES, ROOM_FADES = 2, 8
 # Number of crawls whose body sizes are remembered.
 SIZES_KEPT = 1_000
@@ -97,7 +91,7 @@ class Room:
 
 
 class Reservation:
-    """Reservation of one delivery from one limit, and the part that is not taken yet."""
+    """Reservation of one delivery from one limit."""
 
     def __init__(
         self, budget_keeper: BudgetKeeper, crawl: Crawl, part: LimitPart, limit: int
@@ -105,6 +99,7 @@ class Reservation:
         self._budget_keeper = budget_keeper
         self._crawl = crawl
         self._key = (crawl.id, part, limit)
+        # Reserved amount that is not taken yet, and number of requests in flight.
         self._left = 0
         self._out = 0
         self._lock = asyncio.Lock()
@@ -138,10 +133,9 @@ class Reservation:
             return taken
 
     async def extend(self, amount: int, plenty: int) -> int:
-        """Take more for a request in flight.
+        """Take more for a request in flight. Return less than `amount` only if no more is left.
 
-        Returns less than `amount` only if no more is left. Waits a few seconds for amounts that
-        other deliveries return.
+        Waits a few seconds for amounts that other deliveries return.
         """
         async with self._lock:
             for tries_left in reversed(range(REACH_TRIES)):
@@ -216,7 +210,7 @@ class Reservation:
         )
 
     async def _begin(self) -> None:
-        """Create the budget from the counters: amounts spent before the limit was set count."""
+        """Create the budget from the crawl's counters, because earlier spending counts."""
         counters = await self._budget_keeper.crawls.counters(self._crawl)
         used = counters.total.get(COUNTED[self.part], 0)
         await self._budget_keeper.budgets.begin(self._crawl, self.part, used)
@@ -246,7 +240,6 @@ class BudgetKeeper:
         self.shared_clock = SharedClock(clock)
 
     def open(self, crawl: Crawl, pack_id: str) -> Reservations:
-        """Open empty reservations of a delivery. Amounts are reserved when needed."""
         return Reservations(self, crawl, pack_id)
 
     def room_bytes(self, crawl: Crawl, limit: int) -> int:
@@ -256,7 +249,6 @@ class BudgetKeeper:
         return max(ROOM_BYTES_MIN, min(expected, ROOM_BYTES_MAX, limit // AHEAD_PART))
 
     def received(self, crawl: Crawl, size: int) -> None:
-        """Remember the size of a crawl's body."""
         if len(self._sizes) >= SIZES_KEPT:
             self._sizes.clear()
         largest = self._sizes.get(crawl.id, 0)
@@ -293,7 +285,6 @@ class Reservations:
 
     @property
     def reserved(self) -> dict[str, int]:
-        """Reserved amounts, by part."""
         both = (self.bytes, self.dollars)
         return {each.part: each.reserved for each in both if each and each.reserved}
 
@@ -306,7 +297,7 @@ class Reservations:
 
     @asynccontextmanager
     async def room(self, target: Target) -> AsyncIterator[Room | Refused]:
-        """Take room for a URL's body. Unreceived bytes always return at the end."""
+        """Reserve bytes for a URL's body. Bytes that were not received always return at the end."""
         most = self._most(target)
         taken: int | Refused = most
         if self.bytes is not None:
@@ -351,7 +342,6 @@ class Reservations:
         return [one for one in marked if one.counted], [one for one in marked if not one.counted]
 
     def mark(self, target: Target) -> Target:
-        """Mark a URL that this delivery has counted."""
         return _mark(target, self._counted)
 
     @contextmanager
@@ -413,12 +403,10 @@ class Reservations:
             result.count(COUNTED[LimitPart.NANODOLLARS], spent)
 
     async def settle(self, own: Journal, standing: Journal) -> None:
-        """Settle these reservations if another delivery's journal was stored: no commit will.
-
-        If this fails, they stay reserved until they count as a killed worker's.
-        """
+        """Settle these reservations if another delivery's journal was stored."""
         settled = settlements(own.reserved, own.counts)
         if settled and own.by != standing.by:
+            # If this fails, they stay reserved until they count as a killed worker's.
             with suppress(Transient):
                 await self._budget_keeper.budgets.settle(self._crawl, settled)
 

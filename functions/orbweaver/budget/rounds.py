@@ -1,21 +1,7 @@
-"""Model of pack visits and function times in a crawl, for `estimate`.
+"""Model of how often packs (messages with up to 25 URLs) are visited, for `estimate`.
 
-A *visit* is one processing of a pack. A *round* is the minute during which a function keeps a host
-(worker/rounds.py). This module predicts how many packs, visits, invocations and seconds a crawl
-needs. It is calibrated against the scale model (docs/scale.md), and has these parts:
-
-- **Packs.** New links of a visit are split into packs of 25 and a rest. A page has many new links
-  early in a crawl, and few late. Visits that request more pages produce larger packs (`pack_urls`).
-- **With a delay** (`_polite`), one pack of a host is in flight, and a function processes the host's
-  packs one after the other until its round ends. So a pack is visited once, and once more if a
-  round ends meanwhile. A function serves all hosts whose packs arrive at the start of a round, and
-  they share its time. If the wait for a slot costs more than another trip, each page needs a visit
-  of its own.
-- **Without a delay** (`_free`), a visit requests the whole pack if the host answers in time.
-- **Workers** are limited. Beyond the limit, batches are full, and packs wait on the queue without
-  costs.
-- **Hosts** answer at different speeds, and requests are no faster than their responses. At the end
-  only slow hosts remain, and functions wait for them alone (`_speeds`).
+A *visit* processes a pack once. A *round* is the minute during which a function keeps a host
+(worker/rounds.py). The model is calibrated against the scale model (docs/scale.md).
 """
 
 from __future__ import annotations
@@ -41,21 +27,21 @@ PAGE_CPU_MS, KB_CPU_MS, TEXT_CPU_SHARE = 2.0, 0.1, 0.5
 # Length of a round (`round_s`), of a visit's wait without rounds (`wait_s_max`), of the event
 # source's wait for a full batch, and of a file's wait for packs (`segment_wait_s`).
 ROUND_S, WAIT_S, WINDOW_S, FILE_S = 60.0, 5.0, 1.0, 5.0
-# Concurrent requests of a function at most (`fetch_concurrency`).
+# Limit of concurrent requests of a function (`fetch_concurrency`).
 REQUESTS_MAX = 64
-# Memory that gives a whole CPU; CPU of a pack; time of calls per invocation; and the part of the
-# pages' CPU after the last wait.
+# Memory that gives a whole CPU, CPU of a pack, time of calls per invocation, and the share of the
+# pages' CPU time after the last wait.
 CPU_MB, PACK_CPU_MS, CALLS_S, LAST = 1_769, 20.0, 0.2, 0.25
 # Share of a page's links that not all pages of its host have.
 OWN_LINKS = 0.6
 # Hosts that start a round together: the batch size to this power. The rest of a batch are messages
-# of packs taken on, and messages that arrive at other times.
+# of packs that were already visited, and messages that arrive at other times.
 FULL = 0.9
-# Failed URLs return separately, in an invocation of their own if nothing else is queued: share of
-# all pages, and duration.
+# Failed URLs return separately, in an invocation of their own if the queue is empty: share of all
+# pages, and duration.
 ALONE, ALONE_S = 0.005, 2.0
-# Without a delay: extra visits per pack, because the last one is partial; and consecutive packs on
-# the queue that one visit produced.
+# Without a delay: extra visits per pack, because the last visit is partial, and consecutive packs
+# on the queue that one visit produced.
 VISITS_MORE, CLUMP = 0.5, 3
 # Medians of hosts' response times are lognormal: sigma, and the number of parts in the model. A
 # host's pace follows its slower responses.
@@ -119,7 +105,6 @@ class _Phase:
 
     @property
     def parts(self) -> tuple[float, ...]:
-        """Values that are summed over a crawl."""
         return (
             self.packs, self.visits, self.taken_on, self.invocations, self.files, self.seconds,
             self.hosts * self.invocations,
@@ -161,6 +146,8 @@ def rounds_of(crawl: Crawl, assumed: Assumed) -> Rounds:
 
 def _speeds(crawl: Crawl, assumed: Assumed) -> list[tuple[float, float]]:
     """List groups of hosts by the distance of their slots: (number of hosts, seconds)."""
+    # Hosts respond at different speeds. At the end only slow hosts remain, and functions wait for
+    # them.
     parts = min(assumed.hosts, PARTS)
     found = []
     for place in range(parts):
@@ -175,6 +162,10 @@ def _speeds(crawl: Crawl, assumed: Assumed) -> list[tuple[float, float]]:
 
 def _polite(crawl: Crawl, assumed: Assumed, hosts: float, gap_s: float) -> _Phase:
     """Return the usage per page while `hosts` hosts have pages left, with slots `gap_s` apart."""
+    # One pack of a host is in flight, and a function processes the host's packs one after the other
+    # until its round ends. A function serves all hosts whose packs arrive at the start of a round,
+    # and they share its time. If waiting for a slot costs more than another trip, each page needs a
+    # visit.
     host_pages = assumed.pages / assumed.hosts
     full = assumed.batch**FULL
     company = max(1.0, full * (1 - exp(-hosts / full)))
@@ -219,7 +210,7 @@ def _polite(crawl: Crawl, assumed: Assumed, hosts: float, gap_s: float) -> _Phas
 
 
 def _free(crawl: Crawl, assumed: Assumed, hosts: float, gap_s: float) -> _Phase:
-    """Return the same for a crawl without a delay, where functions request packs at once."""
+    """Return the usage per page without a delay, where functions request packs at once."""
     host_pages = assumed.pages / assumed.hosts
     batch = min(float(assumed.batch), max(1.0, hosts * host_pages / PACK_TARGETS_MAX))
     asked = _distinct(hosts, batch)
@@ -263,11 +254,9 @@ def _distinct(hosts: float, packs: float) -> float:
 
 
 def pack_urls(links: float) -> float:
-    """Return the mean number of URLs per pack, if a visit finds up to `links` new links.
-
-    The number of new links is uniform between 0 and `links` while a site is explored. Each visit
-    gives full packs and a partial one. The mean is over packs.
-    """
+    """Return the mean number of URLs per pack, if a visit finds up to `links` new links."""
+    # The number of new links is uniform between 0 and `links` while a site is explored. Each visit
+    # gives full packs and a partial one.
     full = float(PACK_TARGETS_MAX)
     if links <= 1:
         return full  # no links are found; URLs come from sitemaps or seeds

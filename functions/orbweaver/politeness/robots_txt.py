@@ -213,7 +213,7 @@ def _text(body: bytes) -> bytes:
 
 
 def _lines(text: bytes) -> Iterator[_Line]:
-    # Misspelt keys, a missing colon, any line ending and NULs are accepted. Other lines are ignored.
+    # Misspelt keys, a missing colon and any line ending are accepted. Other lines are ignored.
     for number, raw in enumerate(text.splitlines(), 1):
         if not raw:
             continue
