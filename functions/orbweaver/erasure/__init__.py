@@ -1,12 +1,10 @@
 """The right to erasure: removes URLs, a host or a crawl from tables, messages, files and exports.
 
-This room decides what remains of each stored thing. Data outside the scope stays.
-
-    scope     what to erase
-    rules     what remains of each thing
-    preview   where such data is stored
-    erasure   the order of steps
-    messages  messages and journals
-    files     stored pages, exports and other files
-    ports     access to all stored data
+scope     what to erase
+rules     what remains of each thing
+preview   where such data is stored
+erasure   the order of steps
+messages  messages and journals
+files     stored pages, exports and other files
+ports     access to all stored data
 """

@@ -1,25 +1,8 @@
-"""The steps of an erasure, in order: all data about URLs, a host or a crawl.
+"""Steps of an erasure, in order: all data about URLs, a host or a crawl.
 
-Data that could restore other data goes first, independent data last. Readers may see the latter a
-few moments longer. Erased data does not return, wherever the process is killed:
-
-    look       count, and refuse while a running crawl has such data
-    wait       for workers that started before the crawl was paused or ended; skipped if no worker
-               runs, because later ones read the crawl's current state
-    messages   dead letters, queues, parked and waiting packs, journals; repeated until none is
-               left, because packs ended here send new messages
-    claims     after the journals, which would claim again
-    crawls     seeds in definitions, examples of refused URLs
-    records    after the journals, which would store them again; exports read them
-    files      stored pages, exports, snapshots of change feeds (erasure/files.py)
-    cookies    of a crawl, or of the host's whole site, which is one item
-    tables     item tables in the catalogue, if no run of the name is left
-    hosts      robots.txt and health; future slots and blocks stay, because they protect the host
-    crawl      last, definition and counters of an erased crawl: until then, copies of messages find
-               it finished, and afterwards the remaining item has the same effect
-
-Each step can be repeated, and a second run finds less to do. Erasure does not keep later crawls
-away from the URLs; `exclude` in their definitions does.
+Data that could restore other data is erased first. Each step can be repeated, and erased data does
+not return, wherever the process is killed. Later crawls may store the URLs again, unless their
+definitions exclude them.
 """
 
 from __future__ import annotations
@@ -68,7 +51,7 @@ class Forgetter:
         self._say = say
 
     async def count(self, scope: ErasureScope, look: Look) -> Forgotten:
-        """Count what would be removed or changed, without the messages on queues."""
+        """Count the things in scope, except messages on queues, without changes."""
         files = OnlyRead(self._stores.files)
         file_eraser = FileEraser(files=files, clock=self._clock, scope=scope, say=self._say)
         await file_eraser.count()
@@ -83,6 +66,7 @@ class Forgetter:
             look = await preview(self._stores, scope)
         refuse(look, scope)
         await self._wait_for_workers(look)
+        # Journals first: they would claim URLs and store records again.
         message_eraser = MessageEraser(self._stores, scope)
         await self._erase_messages(message_eraser, look)
         done, left = Counter(message_eraser.done), sorted(message_eraser.left)
@@ -105,6 +89,8 @@ class Forgetter:
             kept = await self._hosts(scope, done)
             left += [f"{host}: when it may be asked again, until that has passed" for host in kept]
         await self._cookies(scope, done)
+        # Last, because copies of messages find the crawl finished until then. Afterwards the
+        # remaining item has the same effect.
         for crawl in look.crawls:
             if scope.run(crawl.id):
                 await self._traces.bury_crawl(crawl)
@@ -116,9 +102,9 @@ class Forgetter:
         return Forgotten(done=+done, left=(*left, *file_eraser.left))
 
     async def _wait_for_workers(self, look: Look) -> None:
-        """Wait for workers that had read the crawl before it was paused or ended."""
+        """Wait for workers that read the crawl before it was paused or ended."""
         if self._idle:
-            return
+            return  # later workers read the crawl's current state
         now_ms = self._clock.now_ms()
         wait_ms = 0
         for crawl in look.crawls:
@@ -133,6 +119,7 @@ class Forgetter:
         paused = any(crawl.live for crawl in look.crawls)
         until_ms = self._clock.now_ms() + HIDDEN_WAIT_S * 1000
         found = 0
+        # Repeated, because packs that are ended here send new messages.
         while found < PASSES_MAX:
             if await message_eraser.erase():
                 found += 1
@@ -167,7 +154,7 @@ class Forgetter:
         return done
 
     async def _definitions(self, scope: ErasureScope, done: Counter[str]) -> list[str]:
-        """Remove URLs from definitions and examples. Return crawls that were edited too often."""
+        """Remove URLs from definitions and samples. Return crawls that were edited too often."""
         edited = []
         for listed in await self._crawls.list():
             crawl: Crawl | None = listed
@@ -207,7 +194,7 @@ class Forgetter:
         return done
 
     async def _cookies(self, scope: ErasureScope, done: Counter[str]) -> None:
-        """Remove the cookies of a crawl, or of a host's whole site, which is one item."""
+        """Remove the cookies of a crawl, or of a host's whole site."""
         async for crawl_id, site in self._traces.cookies():
             if scope.run(crawl_id) or (scope.host is not None and _site_of(scope.host) == site):
                 await self._traces.remove_cookies(crawl_id, site)

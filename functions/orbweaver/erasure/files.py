@@ -1,25 +1,7 @@
 """Erasure in files: stored pages, exports, snapshots of change feeds.
 
-- A stored page is overwritten by the same number of filler bytes, so the offsets in other pages'
-  records stay valid. All files are read, which also finds pages without a record, whose invocation
-  died early.
-- Claim digests, which workers pass to each other, are removed as whole files: losing them is cheap.
-- Files of an erased run are removed by name. So are all query results, which may contain anything
-  and can be made again.
-
-Order of effects, for each day of exports with such a file:
-
-    note      save the manifests that list such files below `_work/forget/`
-    withdraw  remove those manifests, so that no reader uses them
-    write     rewrite the files, or remove empty ones
-    return    put the manifests back with the new contents
-    announce  publish each as after an export, then delete its note
-
-- The announcement makes receivers correct their copies too. An empty manifest stays away and is not
-  announced.
-- After a crash, the notes show which manifests to put back, and the files show their contents. A
-  note is the old manifest: file names and counts.
-- A running export may have read erased records. Erasure waits for it, and reads its files again.
+Stored pages without a record are found too, because all files are read. Files of an erased run are
+removed by name, and so are all query results, which can be made again.
 """
 
 from __future__ import annotations
@@ -97,6 +79,7 @@ class FileEraser:
         await self._segments()
         waited = await self._wait_for_exports()
         await self.erase_exports()
+        # A running export may have read erased records.
         if waited:
             await self.erase_exports()
         await self._erase_other_files()
@@ -111,7 +94,7 @@ class FileEraser:
     # --- one file ---------------------------------------------------------------------------
 
     async def look(self, key: str) -> Erased:
-        """Erase in a file. An unreadable file is left and reported."""
+        """Erase in a file. An unreadable file stays unchanged and is reported."""
         body = await self._files.get(key)
         if body is None:
             return Erased(gone={})
@@ -133,7 +116,8 @@ class FileEraser:
     # --- stored pages -----------------------------------------------------------------------
 
     async def _claims(self) -> None:
-        """Remove claim digests of erased runs. For URLs or a host, remove them all."""
+        """Remove files with digests of claimed URLs: of erased runs, or all for URLs or a host."""
+        # Workers pass these files to each other. Losing them is cheap.
         folders = [claims_of(run) for run in sorted(self._scope.runs)] or [CLAIMS]
         for folder in folders:
             await self.remove(await self._files.list(folder), "claim_files")
@@ -151,6 +135,7 @@ class FileEraser:
         found = await self.look(key)
         self.done["mentions"] += found.mentions
         if found.body is not None:
+            # Filler bytes keep the length, so the offsets in other pages' records stay valid.
             await self._files.put(key, found.body)
             self.done.update(found.gone)
             self.done["segments"] += 1
@@ -158,7 +143,7 @@ class FileEraser:
     # --- exports ----------------------------------------------------------------------------
 
     async def _wait_for_exports(self) -> bool:
-        """Wait for exports that may have read erased data. Return whether one was running."""
+        """Wait for exports that may have read erased data. Return True if an export was running."""
         until_ms = self._clock.now_ms() + EXPORT_WAIT_S * 1000
         waited = False
         while days := await self._running():
@@ -182,7 +167,6 @@ class FileEraser:
         return days
 
     async def erase_exports(self) -> None:
-        """Erase in all exports, day by day."""
         parts: dict[str, list[FilePlace]] = {}
         manifests: dict[str, set[str]] = {}
         paths = [key.removeprefix(PREFIX) for key in await self._files.list(PREFIX)]
@@ -199,6 +183,9 @@ class FileEraser:
             await self._day(parts.get(day, []), sorted(manifests.get(day, ())))
 
     async def _day(self, places: list[FilePlace], paths: list[str]) -> None:
+        # Affected manifests are saved as notes and withdrawn, so that no reader uses them. Then the
+        # files are rewritten, and the manifests return. After a crash, the notes show which to put
+        # back.
         held = await self._all(map(self._holds, places))
         affected = {place.path: place for place, holds in zip(places, held, strict=True) if holds}
         touched: dict[str, Manifest] = {}
@@ -244,7 +231,7 @@ class FileEraser:
             self.done[kind] = max(counted.values())
 
     async def _restore_manifest(self, path: str, manifest: Manifest) -> None:
-        """Put back a manifest with the new contents, and announce it."""
+        """Put back a manifest with the new contents, and announce it, so that receivers update."""
         files = [await self._current_file(file) for file in manifest.files]
         kept = [file for file in files if file is not None]
         crawls = {}
@@ -327,7 +314,7 @@ class FileEraser:
             self.done["snapshots"] += 1
 
     async def _unfinished(self, key: str) -> bool:
-        """Whether a file of an unfinished export contains data in scope."""
+        """Return True if a file of an unfinished export contains data in scope."""
         if any(self._scope.run(part.removeprefix("crawl=")) for part in key.split("/")):
             return True
         body = await self._files.get(key)
@@ -346,7 +333,7 @@ def _rows(files: list[File], before: Mapping[str, int]) -> Mapping[str, int]:
 
 
 class OnlyRead:
-    """Read-only access to files."""
+    """Read-only access to files. Writes have no effect."""
 
     def __init__(self, files: Files) -> None:
         self.get = files.get

@@ -1,22 +1,7 @@
-"""Erasure in messages, packs and journals, which would otherwise restore erased data.
+"""Erasure in messages, packs (messages with up to 25 URLs) and journals (their redo logs).
 
-Messages of a finished or deleted crawl no longer count: a message is deleted, or sent again without
-the erased data. In a paused crawl, every claimed URL still needs an outcome. So a pack is processed
-here as a worker would (docs/protocol.md):
-
-    a ledger     its outbox is sent unless already sent; those messages are handled later
-    a journal    it is carried out
-    neither      a new journal ends the URLs in scope as `skipped: forgotten` and sends the others
-                 in new packs; it is carried out
-
-Then the message is deleted. A later copy finds the ledger. Journals of committed and sent packs are
-not needed by workers and are deleted. The ledger stays; it contains no URL.
-
-A pack from a host's backlog leaves its place, and the next pack starts. A waiting pack is processed
-the same way, and so is one in flight, because its message may not have been sent.
-
-Messages without such data are sent anew and then deleted, because putting them back would count as
-a failure. A crash in between leaves a copy, which changes nothing.
+They would restore erased data. In a paused crawl, every claimed URL still needs an outcome, so
+packs are processed here as a worker would (docs/protocol.md).
 """
 
 from __future__ import annotations
@@ -80,7 +65,7 @@ class MessageEraser:
         self.left: set[str] = set()
 
     async def erase(self) -> bool:
-        """Process everything once. Return whether there was data in scope."""
+        """Process everything once. Return True if there was data in scope."""
         before = self.done.total()
         await self._dead()
         for lane in self._lanes:
@@ -132,6 +117,8 @@ class MessageEraser:
                 await lane.put_back([letter])  # the worker dead-letters or holds it
                 continue
             else:
+                # Sent again and then deleted, because putting it back would count as a failure. A
+                # crash in between leaves a copy, which has no effect.
                 await self._send(message)
             await lane.delete([letter])
 
@@ -171,7 +158,10 @@ class MessageEraser:
     async def _settle(
         self, message: Message, body: str, instead: Callable[[Message], Awaitable[None]]
     ) -> bool:
-        """Make a message deletable. Return False if it must stay because a worker may have it."""
+        """Prepare a message to be deleted.
+
+        Return False if it must stay because a worker may use it.
+        """
         if isinstance(message, Newer):
             self.left.add(f"messages {message.said}: {REMEDY}, and run this again")
             return False
@@ -190,6 +180,8 @@ class MessageEraser:
         """Process a message of a paused crawl to its end, as a worker would."""
         known = (await self._packs.recall([message.id])).get(message.id)
         standing = standing_of(message)
+        # With a commit record (ledger), only the next messages are sent. A journal is carried out.
+        # Without both, a new journal ends the URLs in scope and sends the others in new packs.
         if known is not None and known.ledger is not None:
             journal, ledger = known.journal, known.ledger
             if journal is not None:
@@ -229,6 +221,7 @@ class MessageEraser:
             message = decode(trace.body)
             if message_left(message, trace.body, self._scope) is message:
                 continue
+            # The message of a pack in flight may not have been sent, or is handled on its queue.
             if await self._settle(message, trace.body, _do_nothing if trace.out else self._send):
                 await self._backlog.leave(trace.crawl, trace.host, trace.place)
                 self.done["waiting"] += 1
@@ -242,7 +235,10 @@ class MessageEraser:
                 self.done["journals"] += 1
 
     async def _void_journal(self, trace: JournalTrace) -> bool:
-        """Make a journal unnecessary for workers. Return False if a worker uses it."""
+        """Prepare a journal to be deleted.
+
+        Return False if it must stay because a worker uses it.
+        """
         journal = trace.journal
         if journal is None or trace.stray:
             return True
@@ -264,12 +260,12 @@ class MessageEraser:
             late = late_groups(journal, known.ledger)
             more = outgoing or late or journal.unasked or journal.past or known.ledger.surplus
             if known.ledger.sent or not more:
-                return True
+                return True  # the ledger stays, and contains no URL
         self._stays(crawl)
         return False
 
     async def _is_ownerless_removable(self, pack: str) -> bool:
-        """Whether a journal of an earlier version, without a crawl id, can be deleted."""
+        """Return True if a journal of an earlier version, without a crawl id, can be deleted."""
         known = (await self._packs.recall([pack]))[pack]
         if known.ledger is not None and known.ledger.sent:
             return True
@@ -290,8 +286,7 @@ class MessageEraser:
         return self._known[crawl_id]
 
 
-async def _do_nothing(_: Message) -> None:
-    """Do nothing: the rest of the pack is in its message on a queue."""
+async def _do_nothing(_: Message) -> None: ...
 
 
 def _body(message: Message) -> str:
@@ -300,7 +295,7 @@ def _body(message: Message) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stores:
-    """All stored data, and the actor that carries out journals."""
+    """All stored data, and the `applier` that carries out journals."""
 
     traces: Traces
     lanes: Sequence[Lane]

@@ -14,7 +14,7 @@ from orbweaver.model.page_record import PageRecord
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimTrace:
-    """A claim. `was` is the run of the lapsed claim it keeps, `key` the table's key."""
+    """A claim. `was` is the run of the lapsed claim that it keeps, `key` the table's key."""
 
     key: Any
     name: str
@@ -35,9 +35,9 @@ class RecordTrace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JournalTrace:
-    """A journal. `stray` means that no pack uses it, because another delivery's journal counts.
+    """A journal (redo log of a pack). `stray`: another delivery's journal was stored instead.
 
-    `journal` is None for a stray one that was not written completely.
+    `journal` is None if a stray journal was not written completely.
     """
 
     key: Any
@@ -48,7 +48,7 @@ class JournalTrace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParkedTrace:
-    """A parked message of a crawl that is or was paused."""
+    """A stored message of a crawl that is or was paused."""
 
     crawl: str
     pack: str
@@ -75,23 +75,22 @@ class Traces(Protocol):
         """Remove claims that are unchanged since they were read."""
 
     async def strip_claims(self, claims: Sequence[ClaimTrace]) -> None:
-        """Remove the lapsed claims kept by claims that are unchanged since they were read."""
+        """Remove the lapsed claims in claims that are unchanged since they were read."""
 
     def records(self) -> AsyncIterator[RecordTrace]: ...
 
     async def remove_records(self, records: Sequence[RecordTrace]) -> None: ...
 
     def journals(self) -> AsyncIterator[JournalTrace]:
-        """Read all journals, including stray ones whose writers must have ended."""
+        """Read all journals. Stray ones are included once their writers must have ended."""
 
     async def remove_journals(self, journals: Sequence[JournalTrace]) -> None:
-        """Remove journals. Ledgers stay."""
+        """Remove journals, but not ledgers (commit records)."""
 
     def parked(self) -> AsyncIterator[ParkedTrace]:
-        """Read the parked messages of all crawls."""
+        """Read the stored messages of all paused crawls."""
 
-    def backlog(self) -> AsyncIterator[BacklogTrace]:
-        """Read the packs in the backlogs of all crawls and hosts."""
+    def backlog(self) -> AsyncIterator[BacklogTrace]: ...
 
     async def redefine(self, crawl: Crawl, was: Crawl) -> bool:
         """Write the changes from `was` to `crawl`.
@@ -99,29 +98,26 @@ class Traces(Protocol):
         Return False if the crawl was edited meanwhile.
         """
 
-    async def put_samples(self, crawl_id: str, samples: dict[str, Sequence[str]]) -> None:
-        """Replace the examples of refused URLs of a crawl."""
+    async def put_samples(self, crawl_id: str, samples: dict[str, Sequence[str]]) -> None: ...
 
     async def bury_crawl(self, crawl: Crawl) -> None:
         """Reduce a finished crawl to the fact that it is finished.
 
-        The rest is kept while copies of its messages may arrive, so that they have no effect.
+        This fact is kept while copies of its messages may arrive, so that they have no effect.
         """
 
-    def hosts(self) -> AsyncIterator[str]:
-        """Yield the names of all hosts."""
+    def hosts(self) -> AsyncIterator[str]: ...
 
     def cookies(self) -> AsyncIterator[tuple[str, str]]:
-        """Yield crawl and site of all stored cookies."""
+        """Yield crawl id and site of all stored cookies."""
 
-    async def remove_cookies(self, crawl_id: str, site: str) -> None:
-        """Remove the cookies of a site in a crawl."""
+    async def remove_cookies(self, crawl_id: str, site: str) -> None: ...
 
     async def remove_host(self, host: str, now_ms: int) -> bool:
         """Remove the data about a host.
 
         Returns False if slots and blocks stay, because they are in the future or in the last half
-        hour.
+        hour. They protect the host.
         """
 
 
@@ -132,7 +128,7 @@ class Lane(Protocol):
         """Receive messages and hide them for `hold_s` seconds. Empty once all are taken."""
 
     async def put_back(self, letters: Sequence[DeadLetter]) -> None:
-        """Make messages visible again. Messages no longer held are ignored."""
+        """Make messages visible again. Messages that are no longer held are ignored."""
 
     async def delete(self, letters: Sequence[DeadLetter]) -> None: ...
 

@@ -1,7 +1,6 @@
 """Preview of an erasure in tables and dead letters, without changes.
 
-It also lists the affected crawls, because running ones must be paused first. Messages on other
-queues are not read, because each look counts as a failure.
+Messages on other queues are not read, because each read counts as a failure.
 """
 
 from __future__ import annotations
@@ -30,12 +29,11 @@ class Look:
 
     @property
     def working(self) -> tuple[Crawl, ...]:
-        """The crawls that are running or stopping."""
         return tuple(one for one in self.crawls if one.state in (State.RUNNING, State.STOPPING))
 
 
 async def exported(files: Files) -> dict[str, str]:
-    """Return the runs listed in exports' manifests, with their names."""
+    """Return the runs listed in exports' manifests: id to name."""
     known: dict[str, str] = {}
     for key in await files.list(PREFIX + MANIFESTS):
         body = await files.get(key)
@@ -46,7 +44,7 @@ async def exported(files: Files) -> dict[str, str]:
 
 
 async def preview(stores: Stores, scope: ErasureScope) -> Look:
-    """Count the things in scope and list the crawls that own them.
+    """Count the things in scope, and list the crawls that own them.
 
     Raises StoredNewer if a newer version stored a crawl, because it may contain such data.
     """
@@ -99,7 +97,7 @@ async def _holding_messages(
 
 
 def is_claimed(claim: ClaimTrace, scope: ErasureScope) -> bool:
-    """Whether a claim, or the lapsed one it keeps, is in scope."""
+    """Return True if a claim, or the lapsed claim that it keeps, is in scope."""
     return (
         scope.url(claim.url) or scope.run(claim.crawl) or bool(claim.was and scope.run(claim.was))
     )

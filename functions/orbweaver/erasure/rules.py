@@ -1,11 +1,8 @@
-"""Rules of erasure: what remains of each stored thing. Other modules apply them.
+"""Rules of erasure: what remains of each stored thing.
 
-- Data that *belongs* to a URL in scope is removed: records, claims, items, texts, messages. Data
-  that only *mentions* it stays without the mention: another page's referrer, a seed, a link in an
-  item.
-- Bodies and texts of other pages belong to other authors. They stay even if they mention the URL,
-  unless `mentions` is set, and are counted.
-- Table keys and ids contain hashes of URLs, which expire with their items.
+Data that *belongs* to a URL in scope is removed. Data that only *mentions* it stays without the
+mention. Bodies and texts of other pages stay unless `mentions` is set, because they belong to other
+authors. Table keys and ids contain hashes of URLs, which expire with their items.
 """
 
 from __future__ import annotations
@@ -34,7 +31,7 @@ AGAIN_S = 1
 
 
 def record_left(record: PageRecord, scope: ErasureScope) -> PageRecord | None:
-    """Return what remains of a record: None, a changed copy, or the same object if unaffected."""
+    """Return None, a changed copy, or the same object if the record is not affected."""
     if scope.run(record.crawl) or scope.url(record.url):
         return None
     cut = {
@@ -57,7 +54,7 @@ def _item_left(item: Item, scope: ErasureScope) -> Item:
 
 
 def in_journal(journal: Journal, scope: ErasureScope) -> bool:
-    """Whether a journal contains data in scope."""
+    """Return True if a journal (redo log of a pack) contains data in scope."""
     if scope.runs:
         owners = {journal.crawl, *(record.crawl for record in journal.records)}
         return not scope.runs.isdisjoint(owners)
@@ -79,7 +76,7 @@ def _target_in_scope(target: Target, scope: ErasureScope) -> bool:
 
 
 def definition_left(crawl: Crawl, scope: ErasureScope) -> Crawl:
-    """Return what remains of a definition. Patterns stay, because they may exclude the URLs."""
+    # Patterns stay, because they may exclude the URLs.
     seeds = _without(crawl.seeds, scope)
     kept = [place for place, seed in enumerate(crawl.seeds) if not scope.reference(seed)]
     depths = tuple(crawl.seed_depths[place] for place in kept if place < len(crawl.seed_depths))
@@ -102,7 +99,6 @@ def definition_left(crawl: Crawl, scope: ErasureScope) -> Crawl:
 def samples_left(
     samples: Mapping[str, Sequence[str]], scope: ErasureScope
 ) -> dict[str, Sequence[str]]:
-    """Return what remains of the examples of refused URLs."""
     return {
         reason: tuple(url for url in urls if not scope.shown(url))
         for reason, urls in samples.items()
@@ -119,7 +115,7 @@ def _without(references: tuple[str, ...], scope: ErasureScope) -> tuple[str, ...
 def message_left(  # noqa: PLR0911 - one for each kind
     message: Message, body: str, scope: ErasureScope
 ) -> Message | None:
-    """Return what remains of a message: None, a changed copy, or the same object if unaffected."""
+    """Return None, a changed copy, or the same object if the message is not affected."""
     if isinstance(message, Malformed):
         return None if scope.text(body) or scope.reference(body.strip()) else message
     if isinstance(message, Newer):
@@ -152,12 +148,10 @@ def _pack_left(pack: Pack, scope: ErasureScope) -> Pack | None:
 
 
 def ended(pack: Pack, crawl: Crawl, scope: ErasureScope, at_ms: int) -> Journal:
-    """Return a journal that ends a pack's URLs in scope without a request and continues the others.
-
-    URLs of a late pack were never claimed, so the journal only counts that they are gone.
-    """
+    """Return a journal that ends a pack's URLs in scope unrequested and continues the others."""
     result = PackResult(crawl.id, crawl.hosts_counted)
     if pack.late:
+        # Its URLs were never claimed, so the journal only counts that they are gone.
         band = band_at(pack.place)
         result.take_late(len(pack.targets), band)
         kept = _pack_left(pack, scope)

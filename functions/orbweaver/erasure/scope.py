@@ -1,10 +1,4 @@
-"""Scope of an erasure: some URLs, a host, or whole runs.
-
-- A URL is in scope in the form of every crawl, each without the parameters that the crawl strips.
-- A host is `example.org` (any scheme and port), `example.org:8080` or `https://example.org`. Its
-  subdomains are other hosts.
-- A crawl is a run's id, or a name with all its runs, including runs that only exports list.
-"""
+"""Scope of an erasure: some URLs, a host, or whole runs."""
 
 from __future__ import annotations
 
@@ -18,9 +12,10 @@ from typing import Any, TypeAlias
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.url import canonicalize, host_of, hostname_of, redacted
 
-# A longer path may begin with one in scope; a full stop or question mark may end a sentence.
+# Pattern behind a URL. A longer path is another URL. A full stop or question mark may end a
+# sentence.
 END = r"(?![\w/~%=&-]|[.?]+[\w/~%=&-])"
-# Columns with a page's prose, which stay uncut.
+# Columns with a page's text, which stays unchanged.
 PROSE = frozenset({"text", "markdown"})
 # Aliases, because a method below has the name `bytes`.
 Raw: TypeAlias = bytes
@@ -29,7 +24,11 @@ BytesPattern: TypeAlias = "re.Pattern[bytes]"
 
 @dataclass(frozen=True, kw_only=True)
 class ErasureScope:
-    """The data to erase. `runs` and `names` belong to crawls that are erased as a whole."""
+    """The data to erase. `runs` and `names` belong to crawls that are erased as a whole.
+
+    `host` is `example.org` (any scheme and port), `example.org:8080` or `https://example.org`. Its
+    subdomains are other hosts.
+    """
 
     urls: frozenset[str] = frozenset()
     host: str | None = None
@@ -49,11 +48,10 @@ class ErasureScope:
         return self.host in (origin, origin.partition("://")[2], hostname_of(url))
 
     def run(self, crawl_id: str | None) -> bool:
-        """Whether a whole run is in scope."""
         return crawl_id in self.runs
 
     def reference(self, reference: str) -> bool:
-        """Whether a reference, in any form, means a URL in scope."""
+        """Return True if a reference, in any form, means a URL in scope."""
         spellings = {reference}
         for tracking in ({}, {"tracking": frozenset[str]()}):
             try:
@@ -63,11 +61,11 @@ class ErasureScope:
         return any(self.url(url) for url in spellings)
 
     def shown(self, sample: str) -> bool:
-        """Whether an example may be a URL in scope. Examples have no query."""
+        """Return True if a redacted sample, which has no query, may be a URL in scope."""
         return self.url(sample) or sample in self._redacted
 
     def text(self, text: str | None) -> bool:
-        """Whether a text mentions a URL in scope."""
+        """Return True if a text mentions a URL in scope."""
         return bool(text) and self._needles is not None and bool(self._needles.search(text or ""))
 
     def value_left(self, value: Any) -> Any:
@@ -82,7 +80,7 @@ class ErasureScope:
                 return value
 
     def row_left(self, row: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        """Return what remains of an export's row: None, a changed copy, or the same object."""
+        """Return None, a changed copy, or the same object if an export's row is not affected."""
         if self.url(row.get("url")) or self.run(row.get("crawl")):
             return None
         cut: dict[str, Any] = {}
@@ -96,11 +94,11 @@ class ErasureScope:
         return {**row, **cut} if cut else row
 
     def bytes(self, body: bytes) -> bool:
-        """Whether a body mentions a URL in scope, in full or by its path."""
+        """Return True if a body mentions a URL in scope, in full or by its path."""
         return self._raw is not None and bool(self._raw.search(body))
 
     def line(self, line: Raw) -> bool:
-        """Whether an export's line may contain a URL in scope. Cheaper than parsing it."""
+        """Return True if an export's line may contain a URL in scope. Cheaper than parsing it."""
         return self._whole is not None and bool(self._whole.search(line))
 
     @cached_property
@@ -141,8 +139,12 @@ class ErasureScope:
 def scope_of_url(
     reference: str, crawls: Iterable[Crawl], *, mentions: bool = False
 ) -> ErasureScope:
-    """Return the scope of a URL, in the forms of all crawls. Raises ValueError if invalid."""
+    """Return the scope of a URL, in the canonical form of every crawl.
+
+    Raises ValueError if invalid.
+    """
     urls = {canonicalize(reference)}
+    # Each crawl strips its own parameters.
     for tracking in (frozenset[str](), *(crawl.stripped for crawl in crawls)):
         try:
             urls.add(canonicalize(reference, tracking=tracking))
