@@ -64,10 +64,7 @@ def _folder(url: str) -> str:
 
 
 def admit_seed(crawl: Crawl, url: str, *, planned: bool = True) -> Target | Refusal:
-    """Decide on a seed.
-
-    Only an exclude pattern can refuse it. `planned` seeds came with the crawl.
-    """
+    """Decide on a seed. Only an exclude pattern can refuse it."""
     # A seed that was added later names its own server if that is not public.
     left_out = admit_pattern(crawl, url, seed=True)
     local = None if planned else local_of(url)
@@ -141,7 +138,7 @@ def _within(crawl: Crawl, url: str, depth: int) -> UrlRule | None:
 
 
 def ruled(target: Target, said: UrlRule) -> Target:
-    """Add those settings of a rule that apply after the link was admitted."""
+    """Add the priority and the dedup window that a rule sets for the link."""
     if not said.express and said.window_s is None:
         return target
     return replace(target, express=bool(said.express), window_s=said.window_s)
@@ -249,10 +246,7 @@ def admit_entry(
     hosts: frozenset[str],
     bounds: Bounds = DEFAULT_BOUNDS,
 ) -> Target | Refusal:
-    """Decide on a page in a sitemap that may list pages of `hosts`.
-
-    It counts as a seed's link.
-    """
+    """Decide on a page in a sitemap that may list pages of `hosts`. It has depth 1."""
     url, depth = entry.url, sitemap.depth + 1
     said = _within(crawl, url, depth)
     if said is None:

@@ -36,7 +36,7 @@ class Requeue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unrecorded:
-    """End of a URL whose record a rule excludes."""
+    """Outcome of a URL whose page record a rule excludes."""
 
     url: str
     outcome: Outcome
@@ -55,20 +55,20 @@ class Journal:
     # Send every returning URL in a pack of its own, so that a URL that kills its worker does not
     # affect the others.
     alone: bool = False
-    # Amounts reserved from the crawl's budgets, by part; the commit returns the unspent rest.
+    # Amounts reserved from the crawl's budgets, by part. The commit returns the unspent rest.
     reserved: Mapping[str, int] = field(default_factory=dict)
     # Random number of the delivery that reserved them, because two deliveries of a pack can write
     # equal journals in the same millisecond. 0 without reservations.
     by: int = 0
-    # URLs that ended without a request because the crawl did; other runs may claim them.
+    # URLs that ended without a request because the crawl ended. Other runs may claim them.
     unasked: tuple[str, ...] = ()
     unrecorded: tuple[Unrecorded, ...] = ()
-    # Id of the crawl; empty in journals of earlier versions.
+    # Id of the crawl, empty in journals of earlier versions.
     crawl: str = ""
     # Links that a limit or the scope left out, for later runs of the crawl's name
     # (worker/retracing.py).
     left: tuple[Target, ...] = ()
-    # Packs of earlier runs to read next.
+    # Packs of earlier runs to read next, for links that they left out.
     past: tuple[Past, ...] = ()
     # Links that wait, with their bands (frontier/late.py). The second band is for candidates beyond
     # the page limit, or None if they are refused.
@@ -81,7 +81,7 @@ class Ledger:
     """Commit record of a pack. `children` are the indexes of the candidate links that it won.
 
     `surplus`: the pack won more links than the budget allowed, and must release those claims.
-    `sent`: this is done, and the outbox is queued.
+    `sent`: they are released, and the packs that follow are queued.
     """
 
     pack: str
@@ -114,7 +114,7 @@ _LANES = ((True, False), (False, False), (True, True), (False, True))
 
 
 def outbox(pack_id: str, crawl: str, journal: Journal, ledger: Ledger) -> tuple[OutgoingPack, ...]:
-    """List the packs that follow from a committed pack, the same every time."""
+    """List the packs that follow from a committed pack, with the same ids every time."""
     children = [journal.candidates[place] for place in ledger.children]
     groups: list[tuple[list[Target], int]] = []
     for lane in _LANES:
@@ -142,7 +142,7 @@ def leads_on(journal: Journal, ledger: Ledger, *, ordered: bool) -> bool:
 
 
 def late_groups(journal: Journal, ledger: Ledger) -> list[tuple[int, list[Target]]]:
-    """List the links of a committed pack that wait, by band and pack, the same every time."""
+    """List the links of a committed pack that must wait, by band and pack, the same every time."""
     late = journal.late
     if ledger.surplus and journal.surplus_band is not None:
         late += tuple((journal.surplus_band, target) for target in surplus_of(journal, ledger))
@@ -150,7 +150,7 @@ def late_groups(journal: Journal, ledger: Ledger) -> list[tuple[int, list[Target
 
 
 def outbox_late(pack_id: str, crawl: str, journal: Journal, ledger: Ledger) -> tuple[Pack, ...]:
-    """List the late packs that follow from a committed pack, the same every time."""
+    """List the packs of links that must wait, with the same ids every time."""
     packs: list[Pack] = []
     for number, (band, targets) in enumerate(late_groups(journal, ledger)):
         own = child_id(pack_id, f"late/{number}")
@@ -168,7 +168,7 @@ def outbox_late(pack_id: str, crawl: str, journal: Journal, ledger: Ledger) -> t
 
 
 def outbox_past(pack_id: str, crawl: str, journal: Journal) -> tuple[SeedsMessage, ...]:
-    """List the messages that read more packs of earlier runs, the same every time."""
+    """List the messages on which workers read more packs of earlier runs, the same every time."""
     return tuple(
         past_of(pack_id, crawl, past, place, journal.at_ms)
         for place, past in enumerate(journal.past)

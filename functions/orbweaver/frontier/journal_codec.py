@@ -58,7 +58,7 @@ def encode(journal: Journal) -> bytes:
 
 
 def is_long(journal: Journal) -> bool:
-    """Return True if encoding takes longer than a slice of work on the event loop may."""
+    """Return True if encoding a journal would block the event loop for too long."""
     return len(journal.candidates) + len(journal.late) + len(journal.left) > SLICE_URLS
 
 

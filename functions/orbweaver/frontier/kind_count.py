@@ -1,4 +1,4 @@
-"""Counts of one group of similar URLs (kind): requested, fruitful and in flight.
+"""Counts of one kind of URLs (a group of similar URLs).
 
 Each count exists twice: the total, and the part that is not shared with other containers yet
 (`_unshared`).
@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Self
 
 PRIOR, PRIOR_WEIGHT = 2 / 3, 1.5
-# A kind is *tried* once this number of its URLs was requested.
+# Number of requests after which a kind of URLs is *tried*: enough to judge it.
 TRIED_MIN = 3
-# A kind with at least this number of requests and this score is *rich*.
+# A kind with at least this number of requests and this score is *rich*: worth its requests.
 RICH_ASKED, RICH_SCORE = 4, 0.7
 
 
@@ -53,7 +53,6 @@ class KindCount:
 
     @property
     def ended(self) -> int:
-        """Number of URLs that have ended, with or without a request."""
         return self.asked + self.unasked
 
     @property
@@ -63,7 +62,6 @@ class KindCount:
 
     @property
     def tried(self) -> bool:
-        """True if enough URLs were requested to judge the kind."""
         return self.asked >= TRIED_MIN
 
     @property
@@ -77,10 +75,8 @@ class KindCount:
 
     @property
     def stands(self) -> bool:
-        """True if the kind was tried and mostly fruitful.
-
-        It stays separate when kinds are merged.
-        """
+        """True if enough URLs were requested to judge the kind, and at least half were fruitful."""
+        # Such kinds stay separate when there are too many kinds.
         return self.tried and self.stands_so_far
 
     @property
@@ -89,11 +85,11 @@ class KindCount:
 
     @property
     def unshared(self) -> tuple[int, int, int]:
-        """Counts that are not shared yet: requested, fruitful, claimed at once."""
+        """Counts that other containers cannot read yet: requested, fruitful, claimed at once."""
         return self.asked_unshared, self.fruitful_unshared, self.out_unshared
 
     def tell(self, asked: int, fruitful: int, out: int) -> None:
-        """Subtract counts that were added to the shared ones."""
+        """Subtract counts that other containers can read now."""
         self.asked_unshared -= asked
         self.fruitful_unshared -= fruitful
         self.out_unshared -= out
@@ -114,5 +110,4 @@ class KindCount:
         return min(self.asked, self.fruitful)
 
     def score(self, prior: float) -> float:
-        """Estimate the share of its URLs that are fruitful."""
         return (self.credited + PRIOR_WEIGHT * prior) / (self.asked + PRIOR_WEIGHT)

@@ -25,7 +25,7 @@ FRUITFUL = 0.5
 # URL, because each response adds more knowledge than all before. A URL without a response after
 # ANSWERED_WITHIN other responses no longer counts for the second limit.
 UNTRIED_OUT, ALL_UNTRIED_OUT, ANSWERED_WITHIN = 1, 16, 40
-# Limits of URLs in flight for tried kinds, relative to ended URLs: OUT_TIMES as many, because a
+# Limits of URLs in flight for other kinds, relative to ended URLs: OUT_TIMES as many, because a
 # kind may bring less from some moment on. SURE_TIMES as many from the score SURE on.
 # DOUBTFUL_SHARE, but at least one URL, for a kind with a lower score than FRUITFUL.
 OUT_TIMES, SURE, SURE_TIMES, DOUBTFUL_SHARE = 2, 0.75, 6, 1 / 8
@@ -68,12 +68,13 @@ class KindLearner:
     def sorting_out(
         self, links: Sequence[Target], taken: int | None = None, least: int = 1
     ) -> Generator[None, None, tuple[list[Target], list[Banded]]]:
-        """Split links into links to claim now, best first, and late links with their bands.
+        """Split links into links to claim now, best first, and links that must wait.
 
-        `taken` is the band of the late pack from which the links come. At least `least` of those
-        are claimed. Links with priority and sitemaps are never late. The generator pauses after
-        each slice.
+        `taken` is the band (place in the waiting order, 0 first) in which these links have waited,
+        or None for new links. At least `least` of links that have waited are claimed. The generator
+        pauses after each slice.
         """
+        # Links with priority and sitemaps never wait.
         first = [link for link in links if _is_never_late(link)]
         usual = [link for link in links if not _is_never_late(link)]
         scores = self.scores
@@ -110,7 +111,7 @@ class KindLearner:
     sorted_out = unpaused(sorting_out)
 
     def _are_few(self, usual: Sequence[Target]) -> Generator[None, None, bool]:
-        """Return True if the links belong to few kinds, all fruitful so far."""
+        """Return True if the links are of few kinds, all of which brought new content so far."""
         untried = 0
         for part in sliced(usual, SORTED_AT_ONCE):
             if not self.scores.may_be_few():
@@ -142,7 +143,7 @@ class KindLearner:
             prompt.append((score, link))
 
     def _band(self, known: KindScore) -> int | None:
-        """Return the band in which a new link waits, or None to claim it now."""
+        """Return the band (waiting order, 0 first) of a new link, or None to claim it now."""
         if known.score < FRUITFUL:
             return _doubtful(known)
         if self.scores.calm:
@@ -154,10 +155,9 @@ class KindLearner:
         return SURPLUS if known.count.tried else UNKNOWN
 
     def _later(self, known: KindScore, taken: int, *, alone: bool) -> int | None:
-        """Return the band (`taken` or higher) for a link of a late pack, or None to claim it now.
+        """Return the next band of a link that has waited in band `taken`, or None to claim it now.
 
-        `alone` means that the pack has links of fruitful kinds, and that only these are claimed
-        now.
+        `alone` means that only links of fruitful kinds are claimed now.
         """
         if known.score >= FRUITFUL:
             return None if self.scores.calm or self._may_be_out(known) else taken
@@ -191,7 +191,7 @@ class KindLearner:
         return len(self._untried)
 
     def _let_out(self, known: KindScore, link: Target) -> None:
-        """Record that a link is now in flight."""
+        """Count a link as in flight."""
         if not self.scores.calm:
             known.count.let_out()
             if not known.count.ended_enough:
@@ -213,7 +213,7 @@ class KindLearner:
         *,
         redirected: bool = False,
     ) -> None:
-        """Count a URL that has ended, and credit the page that linked to it."""
+        """Count a URL that has ended, and credit its referrer if it brought new content."""
         # Failures of a host and URLs that robots.txt forbids do not affect a kind's score.
         status = record.status
         if record.outcome is Outcome.SKIPPED and status is None:
@@ -285,7 +285,7 @@ def _is_never_late(link: Target) -> bool:
 
 
 def _doubtful(known: KindScore) -> int:
-    """Return the band for links of a kind that is not known to be fruitful."""
+    """Return the band for a kind of URLs that brought little or has too few results."""
     # A kind without results whose relatives bring little is tried later, because it may differ.
     band = band_of(known.score)
     if not known.is_open:
@@ -294,7 +294,7 @@ def _doubtful(known: KindScore) -> int:
 
 
 def _outs(known: KindScore) -> list[tuple[int, int]]:
-    """List (in flight, limit) of a kind, and of all similar kinds while the kind is untried."""
+    """List (in flight, limit) of a kind of URLs. While untried, also of all similar kinds."""
     asked = known.count.asked
     found = [(known.count.out - asked, _out_max(known.count.ended, known.score))]
     if not known.count.tried:
@@ -305,7 +305,6 @@ def _outs(known: KindScore) -> list[tuple[int, int]]:
 
 
 def _out_max(ended: int, score: float) -> int:
-    """Return how many URLs of a kind or of similar kinds may be in flight."""
     if ended < TRIED_MIN:
         return UNTRIED_OUT
     if score < FRUITFUL:

@@ -32,7 +32,7 @@ from orbweaver.model.url_kind import (
     varies,
 )
 
-# A kind without results is judged by similar kinds once they have this number of requests.
+# A kind of URLs without results is judged by similar kinds once these have this many requests.
 ALIKE_MIN = 3
 # A crawl is calm if the share CALM of its kinds is fruitful, after smoothing by CALM_WEIGHT
 # imaginary kinds, half of them fruitful. It is also calm if all kinds are fruitful after CALM_NOTED
@@ -47,7 +47,7 @@ LEVELS = 3
 # From this number of mostly fruitless kinds on, all texts are compared.
 MIXED_KINDS = 2
 KINDS_MAX = 200
-# Limit of remembered shapes; beyond it, the memory is cleared.
+# Limit of cached shapes. A full cache is cleared.
 FOUND_MAX = 5_000
 ASKED, FRUIT, OUT = COUNTED = ("a", "f", "o")
 # Limits of the shapes that are looked up in shared counts, for one URL and for one query.
@@ -64,7 +64,7 @@ def is_ordered(crawl: Crawl) -> bool:
 
 
 def told_of(url: str, total: Mapping[str, int]) -> tuple[int, int] | None:
-    """Return the shared counts (requested, fruitful) of a URL's kind, or None if there are none."""
+    """Return the shared counts (requested, fruitful) of a URL's kind, or None without requests."""
     # Which parts of the shape the workers have generalised by now is unknown here. So all forms are
     # looked up, and the one with the most requests is chosen.
     shape = coarse(url)
@@ -80,6 +80,7 @@ def told_of(url: str, total: Mapping[str, int]) -> tuple[int, int] | None:
         (total.get(ASKED + key, 0), total.get(FRUIT + key, 0)) for key in map(kind_key, shapes)
     ]
     asked, fruitful = max(found)
+    # A URL may be counted as fruitful twice.
     return (asked, min(asked, fruitful)) if asked else None
 
 
@@ -89,13 +90,11 @@ def asked_in(total: Mapping[str, int]) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KindScore:
-    """The kind of a URL with its counts and its score.
-
-    `group` has the counts of all similar kinds, including this one.
-    """
+    """The kind of a URL, with its counts and its score."""
 
     shape: Shape
     count: KindCount
+    # Counts of all similar kinds, including this one.
     group: Mapping[Shape, KindCount]
     score: float
     # Requests for the other similar kinds.
@@ -224,10 +223,9 @@ class KindScores:
         return self.may_be_few() and all(one.stands_so_far for one in asked)
 
     def may_be_few(self) -> bool:
-        """Return True if the crawl is at its start and has few kinds, all fruitful elsewhere.
+        """Return True if the crawl has just begun and has URLs of few kinds, all of them fruitful.
 
-        It is False until other workers' counts are read, and once kinds were merged, because then
-        there were many.
+        False until other workers' counts are read, and once kinds were merged.
         """
         kinds, fruitful = self._of_all
         few = len(self._alike) <= FEW_KINDS and kinds == fruitful <= LEVELS * FEW_KINDS
@@ -341,12 +339,12 @@ class KindScores:
 
     @property
     def untold(self) -> int:
-        """Number of requests and in-flight links that are not shared yet."""
+        """Number of requests and links in flight that other containers cannot read yet."""
         known = self._kinds.known.values()
         return sum(one.asked_unshared + abs(one.out_unshared) for one in known)
 
     def unshared(self) -> dict[str, int]:
-        """Return all counts that are not shared yet, by digests of kinds."""
+        """Return all counts that other containers cannot read yet, by digests of kinds."""
         self._forget()  # `all` may merge kinds
         found: dict[str, int] = {}
         for kinds in (self._kinds, self._everywhere, self._folders):
@@ -387,7 +385,7 @@ class KindScores:
 
 
 def _telling(shape: Shape, parameters: KindCount, folder: KindCount) -> list[KindCount]:
-    """Return the wider kinds from which a kind's prior follows."""
+    """Return the counts of wider kinds of URLs that predict the results of a kind."""
     # Without parameters, a kind in two folders has no parameters in common with others.
     if not shape[2]:
         return [parameters]

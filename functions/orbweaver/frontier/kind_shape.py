@@ -54,14 +54,14 @@ def parts_of(url: str) -> list[tuple[int, int]]:
 
 
 def everywhere(shape: Shape) -> Shape:
-    """Generalise the folders of a kind, and drop the marks of repeated parts."""
+    """Return a shape with any folders, the same name and parameters, and no marks."""
     values = shape[8:-1] if shape[-1] == AGAIN else shape[8:]
     plain = (one.removesuffix(AGAIN) for one in values)
     return (shape[0], DEEPER, "", "", "", "", *shape[6:8], *plain)
 
 
 def alike(shape: Shape) -> Shape:
-    """Generalise the numbers, namespaces and file types of a kind."""
+    """Return a shape with any number, namespace and file type."""
     # A site's program treats such kinds in the same way. Files directly in the first folder,
     # without parameters, stay separate.
     of_files = () if shape[2] or shape[7] else shape[4:6]
@@ -74,7 +74,7 @@ def _opened(token: str) -> str:
 
 
 def within(shape: Shape) -> Shape:
-    """Generalise all parts of a kind except its folders."""
+    """Return a shape with the same folders, and any name and parameters."""
     return (*shape[:3], DEEPER, "", "", "", "")
 
 
@@ -85,5 +85,5 @@ def kind_key(shape: Shape) -> str:
 
 
 def with_again(tokens: set[str]) -> set[str]:
-    """Add the marked form (`AGAIN`) of each variable token of one position."""
+    """Return these tokens of a shape, and variable tokens also with the mark `AGAIN`."""
     return tokens | {token + AGAIN for token in tokens if varies(token)}

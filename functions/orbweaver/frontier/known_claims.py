@@ -18,7 +18,7 @@ PREFIX = "claimed/"
 # which takes 2^32 trials, only hides a URL of his own.
 DIGEST_BYTES = 8
 DIGESTS_MAX = 100_000
-# First bytes of a file; the last one is the version. The sorted digests follow, 8 bytes each,
+# First bytes of a file, the last of which is the version. The sorted digests follow, 8 bytes each,
 # little-endian as in the memory of Lambda's processors.
 MAGIC = b"obwclm\x00\x01"
 FILE_BYTES_MAX = len(MAGIC) + DIGEST_BYTES * DIGESTS_MAX

@@ -21,14 +21,13 @@ LANE = "late"
 # related kinds that brought little. DOUBTFUL to BANDS_MAX: kinds that brought little, the higher
 # the less. Band 2 is no longer used. Stored packs of it are sent in this order too.
 SURPLUS, UNKNOWN, DOUBTFUL, UNLIKELY, BANDS_MAX = 0, 1, 3, 4, 6
-# Lowest scores of the bands.
+# Bands of kinds that brought little, with their lowest scores.
 BARREN = ((DOUBTFUL, 0.3), (UNLIKELY, 0.15), (5, 0.05))
 # Fewer than 15 in a hundred URLs of kinds in this band and higher ones were fruitful. A crawl with
 # `stop_when_nothing_new` sends no packs of these bands, and ends when only such packs are left.
 NOTHING_NEW = 5
-# In percent of done URLs: limit of URLs in flight below which late packs are sent, URLs that are
-# sent then, and URLs that are sent instead if their band is promising. A small crawl waits until
-# none is in flight.
+# Late packs are sent while at most OUT_PERCENT of the done URLs are in flight (a small crawl waits
+# until none is): SENT_PERCENT of the done URLs, or UNKNOWN_PERCENT from promising bands.
 OUT_PERCENT, SENT_PERCENT, UNKNOWN_PERCENT = 1, 5, 20
 # If several workers process a crawl, some URLs are always in flight. Then a late pack of the first
 # two bands is sent while at most SOON_OUT URLs are in flight, and at most done / SOON_PART. After
@@ -44,12 +43,11 @@ Banded: TypeAlias = tuple[int, Target]
 
 
 def band_of(score: float) -> int:
-    """Return the band for links of a kind (group of similar URLs) that is known to bring little."""
+    """Return the band for a kind of URLs with this score, which brought little."""
     return next((band for band, least in BARREN if score >= least), BANDS_MAX)
 
 
 def waiting_max(crawl: Crawl) -> int:
-    """Return the number of links of a crawl that may wait."""
     return max(WAITING_MIN, WAITING_TIMES * crawl.pages_max)
 
 
@@ -100,7 +98,7 @@ def late_least(crawl: Crawl) -> int:
 
 
 def due(crawl: Crawl, counters: Counters) -> tuple[int, int]:
-    """Return the number of late packs to send now, and the larger number for promising bands."""
+    """Return how many late packs to send now, and the larger number for promising bands."""
     packs = counters.done / 100 / PACK_TARGETS_MAX
     left = ceil(counters.left(crawl) / PACK_TARGETS_MAX)
     few = max(1, min(ceil(packs * SENT_PERCENT), left))

@@ -165,7 +165,7 @@ def seeds_of(
 
 
 def past_of(origin: str, crawl: str, past: Past, place: int | str, at_ms: int) -> SeedsMessage:
-    """Build the message at `place` that reads packs of an earlier run."""
+    """Build a message on which a worker reads packs of an earlier run."""
     return SeedsMessage(
         id=child_id(origin, f"past/{place}"),
         crawl=crawl,
@@ -191,7 +191,6 @@ def _cut(references: Sequence[str]) -> Iterator[tuple[str, ...]]:
 
 
 def encode(message: Pack | SeedsMessage | Close | Loose) -> str:
-    """Encode a message as ASCII JSON of the current version."""
     match message:
         case Pack():
             body: dict[str, Any] = _encode_pack(message)
@@ -307,8 +306,9 @@ def _encode_pack(pack: Pack) -> dict[str, Any]:
         "failures": pack.failures,
         "put_offs": pack.put_offs,
     }
-    # These have versions of their own, because an older worker would not send the host's next pack,
-    # or would take these URLs for claimed.
+    # Packs with a place have a version of their own, because an older worker would not send the
+    # host's next pack. So have late packs, because an older worker would take their URLs for
+    # claimed.
     if pack.late:
         return {**body, "v": VERSION_LATE, "place": pack.place, "late": True}
     return {**body, "v": VERSION_PLACED, "place": pack.place} if pack.place else body

@@ -15,9 +15,9 @@ from hashlib import blake2b
 from orbweaver.parsing.text_digest import RUNS_EACH
 
 DIGEST_BYTES = 5
-# Limit of each memory; a full memory is cleared.
+# Limit of each memory. A full memory is cleared.
 MET_MAX = 50_000
-# Limits of additions that are not shared yet; additions beyond them are never shared.
+# Limits of additions that are not in a file yet. Additions beyond them are never shared.
 NEWS_MAX = 8_000
 RUNS_NEWS_MAX = 30_000
 # A text is new if the share NEW_SHARE of its runs, and at least NEW_MIN, are new. Runs that COMMON
@@ -56,7 +56,7 @@ class Met:
         self._seen: set[int] = set()
         # The first URL that was requested with each path, part behind an id and parameter value.
         self._first: dict[int, int] = {}
-        # True once two URLs share a part; until then, each URL is the first with its parts.
+        # True once two URLs share a part. Until then, each URL is the first with its parts.
         self.shared = False
         # How often each run of three words was read (parsing/text_digest.py), approximately.
         self._runs = bytearray()

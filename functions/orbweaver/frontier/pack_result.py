@@ -40,7 +40,7 @@ class FoundLinks:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndedPage:
-    """A URL that has ended. `kept` is stored only if `recorded` is true."""
+    """A URL that has ended. Its content (`kept`) is stored only if `recorded` is true."""
 
     record: PageRecord
     recorded: bool = True
@@ -214,15 +214,15 @@ class PackResult:
         taken += [redacted(url) for url in islice(urls, max(0, SAMPLES_MAX - len(taken)))]
 
     def leave_out(self, target: Target) -> None:
-        """Remember a link that a limit or the scope excludes, for later runs."""
+        """Remember a link for later runs. A limit or the scope excludes it now."""
         self._left.setdefault((target.url, target.depth), target)
 
     def put_in_order(self, links: Sequence[Target]) -> None:
-        """Replace the links. They are claimed in this order."""
+        """Replace the links by these, in the order in which they must be claimed."""
         self._candidates = {link.url: link for link in links}
 
     def take_late(self, links: int, band: int) -> None:
-        """Count a late pack (of links that waited) as taken from the backlog, with its links."""
+        """Count a pack of links that have waited, and its links, as taken from the backlog."""
         self._counts["late_packs_taken"] += 1
         self._counts["late_links_taken"] += links
         if band >= NOTHING_NEW:
@@ -255,7 +255,6 @@ class PackResult:
 
     @property
     def samples(self) -> Mapping[str, Sequence[str]]:
-        """Redacted URLs by reason of refusal."""
         return {reason: tuple(dict.fromkeys(urls)) for reason, urls in self._samples.items()}
 
     def count(self, key: str, count: int = 1) -> None:
@@ -279,7 +278,6 @@ class PackResult:
 
     @property
     def modified(self) -> dict[str, int]:
-        """Modification times of links that have one, in ms."""
         return {
             url: target.modified_at_ms
             for url, target in self._candidates.items()
@@ -369,7 +367,7 @@ class Underway:
 
 
 def _retries_taken(order: Sequence[Target], again: Sequence[Requeue]) -> int:
-    """Count the URLs whose waiting retry was requested."""
+    """Count the URLs of which a retry was requested."""
     deferred = {(one.target.url, one.target.attempt) for one in again}
     return sum(
         target.attempt > 1 and (target.url, target.attempt) not in deferred for target in order
@@ -377,5 +375,5 @@ def _retries_taken(order: Sequence[Target], again: Sequence[Requeue]) -> int:
 
 
 def _same(target: Target, sent: Target) -> bool:
-    """Return True if two targets are equal without `counted`, which the pack's grant records."""
+    """Return True if two targets are equal, ignoring `counted`."""
     return target == sent or replace(target, counted=sent.counted) == sent
