@@ -31,8 +31,8 @@ PEAK, PEAK_LEAST, FIRST, MORE_A_S = 2.0, 2, 5, 5
 # Shares of a page's links: looked up in the table by a single container, and claimed in vain
 # because another pack claims them at the same moment.
 LOOKED_UP, LOST = 0.01, 0.0015
-# Limit of links per page that another container found just before it handed a host on. Files of
-# claims written per file read.
+# MISSED: limit of links per page that the host's file of claims lacks, because another container
+# has just found them. WRITTEN: such files written per file read.
 MISSED, WRITTEN = 1.5, 0.09
 # Bytes of a journal per URL, and without URLs. Bytes of a record, of a request and of a response's
 # acknowledgements, and of an invocation's log.
@@ -132,7 +132,7 @@ def _per_pack(crawl: Crawl, assumed: Assumed, rounds: Rounds) -> Mapping[tuple[T
     """List the usage of all packs (messages with up to 25 URLs)."""
     visits, taken_on = rounds.visits, rounds.taken_on
     journal_bytes = JOURNAL_BYTES * visits + URL_BYTES * assumed.pages
-    # Each visit sends messages except a pack's last, and a part of these sends too.
+    # Each visit sends messages, except most last visits of packs.
     sent = max(0.3 * visits, visits - rounds.packs)
     units = {
         # Packs found in one visit are sent together.
@@ -165,7 +165,7 @@ def _per_pack(crawl: Crawl, assumed: Assumed, rounds: Rounds) -> Mapping[tuple[T
 
 
 def _per_invocation(crawl: Crawl, rounds: Rounds) -> Mapping[tuple[Term, Stage], float]:
-    # If a pack has no outbox, the crawl may be complete, so all its counters are read.
+    # If no pack follows from a pack, the crawl may be complete, so all its counters are read.
     looks = 1 - exp(-rounds.packs / rounds.invocations)
     return {
         # Up to ten messages per request, received and deleted.

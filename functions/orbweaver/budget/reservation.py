@@ -108,7 +108,7 @@ class Reservation:
         self.reserved = 0
 
     async def take(self, whole: int, least: int, ahead: int = 0) -> int | Refused:
-        """Take `whole`, or the rest if it is at least `least`, and reserve `ahead` more."""
+        """Take `whole`, or the rest if it is at least `least`. Reserve `ahead` more."""
         async with self._lock:
             if self._left < whole:
                 # While requests are in flight, the bytes they return are better than a scrap.
@@ -171,7 +171,6 @@ class Reservation:
         return self.reserved
 
     async def _reserve(self, wanted: BudgetWanted) -> Refused | None:
-        """Reserve more, and return None on success."""
         if self._key in self._budget_keeper.spent:
             return Spent()
         amount, instead = wanted.plenty, None
@@ -376,7 +375,7 @@ class Reservations:
         return None if isinstance(taken, int) else taken
 
     async def pay(self, result: PackResult, urls: int, looked_up: int) -> None:
-        """Count the usage of a visit, and leave out links that exceed the dollars."""
+        """Count the usage of a visit, and drop links that exceed the limit of dollars."""
         if self._received:
             result.count(COUNTED[LimitPart.BYTES], self._received)
         spent = prices.LOOK_UP * looked_up
@@ -421,7 +420,7 @@ class Reservations:
 
 
 class SharedClock:
-    """Divides a function's time among its concurrent visits: a clock that slows down."""
+    """Divides a function's time among its concurrent visits. Visits `enter` and `leave`."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -430,13 +429,11 @@ class SharedClock:
         self._since_ms = 0
 
     def enter(self) -> float:
-        """Start a visit, and return the shared clock's time."""
         shared_s = self._now_s()
         self._present += 1
         return shared_s
 
     def leave(self) -> float:
-        """End a visit, and return the shared clock's time."""
         shared_s = self._now_s()
         self._present -= 1
         return shared_s

@@ -17,7 +17,7 @@ from orbweaver.model.target import PACK_TARGETS_MAX
 from orbweaver.politeness.host_schedule import spacing_ms
 from orbweaver.politeness.pacer import BLOCK_MS
 
-# If the number of pages is unknown.
+# Number of pages if it is unknown.
 PAGES_ASSUMED = 10_000
 # Defaults of a stack on AWS, which infra/config.py imports: concurrent workers, messages per batch,
 # memory.
@@ -133,7 +133,7 @@ def rounds_of(crawl: Crawl, assumed: Assumed) -> Rounds:
     visits = max(1.0, visits)
     return Rounds(
         packs=max(1.0, packs),
-        deliveries=visits,  # each has a message of its own, before or after it
+        deliveries=visits,  # each visit has a message, which arrives before or after it
         taken_on=taken_on,
         visits=visits,
         invocations=max(1.0, invocations),
@@ -171,7 +171,7 @@ def _polite(crawl: Crawl, assumed: Assumed, hosts: float, gap_s: float) -> _Phas
     company = max(1.0, full * (1 - exp(-hosts / full)))
     at_work = min(hosts, assumed.workers * company)
     alone_ms = wait_ms_most(a_second=second(memory_mb=assumed.memory_mb), visits=1)
-    # This number of visits must wait together to make waiting cheaper; earlier ones return to the
+    # This number of visits must wait together to make waiting cheaper. Earlier ones return to the
     # queue.
     enough = max(1.0, gap_s * 1000 / alone_ms)
     stays = enough <= company
@@ -186,7 +186,7 @@ def _polite(crawl: Crawl, assumed: Assumed, hosts: float, gap_s: float) -> _Phas
     cpu_s = _cpu_s(crawl, assumed, visits)
     if stays:
         seconds = max(gap_s / company, cpu_s)
-        # Messages of packs taken on arrive together after the round.
+        # Messages of packs that were already visited arrive together after the round.
         copies = max(packs / assumed.batch, 1 / (at_work * slots))
         invocations = seconds / ROUND_S + copies
         # Messages that arrive within the same seconds share an invocation.
@@ -214,7 +214,7 @@ def _free(crawl: Crawl, assumed: Assumed, hosts: float, gap_s: float) -> _Phase:
     host_pages = assumed.pages / assumed.hosts
     batch = min(float(assumed.batch), max(1.0, hosts * host_pages / PACK_TARGETS_MAX))
     asked = _distinct(hosts, batch)
-    # Packs of one host share its responses meanwhile.
+    # Slots per pack while a visit waits. Packs of one host share its slots.
     slots = (1 + WAIT_S / gap_s) * asked / batch
     urls = pages = float(PACK_TARGETS_MAX)
     for _ in range(STEPS):
@@ -222,7 +222,7 @@ def _free(crawl: Crawl, assumed: Assumed, hosts: float, gap_s: float) -> _Phase:
         pages = urls if urls <= slots else max(1.0, urls / (urls / slots + VISITS_MORE))
     urls = min(urls, max(1.0, host_pages))
     visits = 1 / min(pages, urls)
-    # Per invocation, for all its packs.
+    # Pages per invocation.
     pages = batch / visits
     waits_s = max(min(WAIT_S, pages / asked * gap_s), pages * assumed.answer_s / REQUESTS_MAX)
     answer_s = PACE * assumed.answer_s
@@ -259,7 +259,7 @@ def pack_urls(links: float) -> float:
     # gives full packs and a partial one.
     full = float(PACK_TARGETS_MAX)
     if links <= 1:
-        return full  # no links are found; URLs come from sitemaps or seeds
+        return full  # URLs come from sitemaps or seeds
     packs = log(min(links, full))
     if links > full:
         packs += (links - full) / full + log(links / full) / 2

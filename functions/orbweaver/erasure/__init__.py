@@ -1,7 +1,7 @@
 """The right to erasure: removes URLs, a host or a crawl from tables, messages, files and exports.
 
 scope     what to erase
-rules     what remains of each thing
+rules     what remains of each record and message
 preview   where such data is stored
 erasure   the order of steps
 messages  messages and journals

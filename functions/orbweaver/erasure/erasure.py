@@ -32,7 +32,7 @@ EDIT_TRIES = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forgotten:
-    """Numbers of removed or changed things by kind, and a list of failures."""
+    """Numbers of erased or changed records, claims, messages and files, and a list of failures."""
 
     done: Mapping[str, int] = field(default_factory=dict)
     left: tuple[str, ...] = ()
@@ -51,7 +51,7 @@ class Forgetter:
         self._say = say
 
     async def count(self, scope: ErasureScope, look: Look) -> Forgotten:
-        """Count the things in scope, except messages on queues, without changes."""
+        """Count the data in scope, except messages on queues, without changes."""
         files = OnlyRead(self._stores.files)
         file_eraser = FileEraser(files=files, clock=self._clock, scope=scope, say=self._say)
         await file_eraser.count()

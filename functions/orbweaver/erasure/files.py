@@ -53,7 +53,7 @@ EXPORT_WAIT_S, EXPORT_LOOK_S = 960, 15
 
 
 class FileEraser:
-    """Erases in all files. `done` counts the changes, `left` lists the failures."""
+    """Erases data in all files. `done` counts the changes, `left` lists the failures."""
 
     def __init__(
         self,
@@ -314,7 +314,6 @@ class FileEraser:
             self.done["snapshots"] += 1
 
     async def _unfinished(self, key: str) -> bool:
-        """Return True if a file of an unfinished export contains data in scope."""
         if any(self._scope.run(part.removeprefix("crawl=")) for part in key.split("/")):
             return True
         body = await self._files.get(key)

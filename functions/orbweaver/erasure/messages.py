@@ -39,7 +39,7 @@ from orbweaver.worker.apply_journal import JournalApplier
 from orbweaver.worker.seeding import result_of
 from orbweaver.worker.succession import standing_of
 
-# Longer than processing all messages of one take.
+# Seconds for which received messages are hidden: longer than processing them takes.
 HOLD_S = 900
 TAKEN_MAX = 40
 # Messages of one queue held in memory, about 2.5 KB each.
@@ -47,7 +47,7 @@ MESSAGES_MAX = 50_000
 
 
 class MessageEraser:
-    """Erases in messages and journals. `done` counts the changes, `left` lists the failures."""
+    """Erases data in messages and journals. `done` counts the changes, `left` the failures."""
 
     def __init__(self, stores: Stores, scope: ErasureScope) -> None:
         self._traces = stores.traces
@@ -123,7 +123,6 @@ class MessageEraser:
             await lane.delete([letter])
 
     async def _take(self, lane: Lane | DeadLetters, where: str) -> list[DeadLetter]:
-        """Receive all available messages."""
         found: dict[str, DeadLetter] = {}
         while len(found) < MESSAGES_MAX:
             some = await lane.take(TAKEN_MAX, HOLD_S)

@@ -22,7 +22,7 @@ from orbweaver.model.ports import Files
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
-    """Numbers of things in scope in tables and dead letters, and the crawls that own them."""
+    """Numbers of claims, records, messages and definitions in scope, and crawls that own them."""
 
     found: Mapping[str, int]
     crawls: tuple[Crawl, ...] = ()
@@ -44,7 +44,7 @@ async def exported(files: Files) -> dict[str, str]:
 
 
 async def preview(stores: Stores, scope: ErasureScope) -> Look:
-    """Count the things in scope, and list the crawls that own them.
+    """Count the data in scope, and list the crawls that own it.
 
     Raises StoredNewer if a newer version stored a crawl, because it may contain such data.
     """
@@ -64,7 +64,7 @@ async def preview(stores: Stores, scope: ErasureScope) -> Look:
 
 
 async def _holding(stores: Stores, scope: ErasureScope) -> AsyncIterator[tuple[str, set[str]]]:
-    """Yield kind and owners of each thing with data in scope."""
+    """Yield (kind of data, crawl ids) for each claim, record, journal and message in scope."""
     traces = stores.traces
     async for claim in traces.claims():
         if is_claimed(claim, scope):

@@ -1,4 +1,4 @@
-"""Rules of erasure: what remains of each stored thing.
+"""Rules of erasure: what remains of each record, journal, definition and message.
 
 Data that *belongs* to a URL in scope is removed. Data that only *mentions* it stays without the
 mention. Bodies and texts of other pages stay unless `mentions` is set, because they belong to other

@@ -65,7 +65,6 @@ class ErasureScope:
         return self.url(sample) or sample in self._redacted
 
     def text(self, text: str | None) -> bool:
-        """Return True if a text mentions a URL in scope."""
         return bool(text) and self._needles is not None and bool(self._needles.search(text or ""))
 
     def value_left(self, value: Any) -> Any:

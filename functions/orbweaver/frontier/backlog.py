@@ -107,7 +107,7 @@ class Backlog(Protocol):
 
 
 def host_to_wait_for(outgoing: OutgoingPack) -> str | None:
-    """Return the host in whose backlog a pack waits, or None if it uses the queue."""
+    """Return the host in whose backlog a pack waits, or None if it goes to the queue."""
     # A pack of several hosts waits for the first of them.
     targets = outgoing.pack.targets
     if any(target.attempt > 1 for target in targets):

@@ -104,7 +104,6 @@ class Segment:
         return self._whole.tell()
 
     def add(self, kept: Kept) -> BodyPlace:
-        """Append a page's stored content and return its place."""
         body, text = self._append(kept.response), self._append(kept.conversion)
         picture = self._append(kept.picture)
         return BodyPlace(key=self.key, body=body, text=text, picture=picture)
@@ -121,7 +120,6 @@ class Segment:
 
 
 def located(record: PageRecord, place: BodyPlace) -> PageRecord:
-    """Add the place of a page's stored content to its record."""
     body, text = place.body or (None, None), place.text or (None, None)
     picture = place.picture or (None, None)
     return replace(

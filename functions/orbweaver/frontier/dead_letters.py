@@ -99,7 +99,6 @@ class Case:
 
     @property
     def failures(self) -> int:
-        """Number of failed deliveries before the last requeue."""
         return self.message.failures if isinstance(self.message, Pack) else 0
 
     @property

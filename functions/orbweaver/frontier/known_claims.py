@@ -102,7 +102,7 @@ class KnownClaims:
 
 
 def decode(body: bytes) -> array[int]:
-    """Decode digests. Return an empty array if any part of the file is invalid."""
+    """Decode digests. Return an empty array if the file is invalid."""
     digests = array("Q")
     size = len(body) - len(MAGIC)
     if not body.startswith(MAGIC) or size % DIGEST_BYTES or size > DIGEST_BYTES * DIGESTS_MAX:

@@ -76,7 +76,7 @@ def grouped(late: Sequence[Banded]) -> list[tuple[int, list[Target]]]:
 
 
 def few_out(counters: Counters, dead: int = 0) -> bool:
-    """Return True if few URLs are in flight, not counting `dead` letters."""
+    """Return True if few URLs are in flight, not counting URLs in `dead` letters."""
     most = counters.done * OUT_PERCENT // 100
     return _out(counters) <= most + dead
 

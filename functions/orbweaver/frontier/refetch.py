@@ -61,7 +61,6 @@ class Lacking:
     run: Crawl
 
     def takes(self, record: PageRecord) -> bool:
-        """Return True if a page must be requested again."""
         if record.reason in _SITEMAPS:
             return False
         if record.outcome in (Outcome.FETCHED, Outcome.UNCHANGED):

@@ -106,7 +106,6 @@ def carried(total: Counts) -> int:
 
 
 def unasked(total: Counts) -> int:
-    """Count the URLs that a run has claimed and not requested."""
     return sum(total.get(key, 0) for key in _UNASKED)
 
 
@@ -156,7 +155,7 @@ def _refused(totals: Iterable[Counts], *reasons: Refusal) -> bool:
 
 
 def roots_of(run: Crawl) -> tuple[str, ...]:
-    """List the ids of a run's first messages: its seeds, and the earlier runs it continued."""
+    """List the ids of a run's first messages: its seeds, and the earlier runs that it continued."""
     seeds = seeds_of(run.id, run.id, run.references, at_ms=run.started_at_ms, planned=True)
     pasts = (child_id(run.id, f"past/{earlier_run}") for earlier_run in run.resumes)
     return (*(message.id for message in seeds), *pasts)

@@ -72,8 +72,7 @@ async def closing(rows: AsyncIterator[T]) -> AsyncIterator[AsyncIterator[T]]:
 
 
 async def happens(event: asyncio.Event, within_s: float) -> None:
-    """Wait until an event is set from now on, or until the time is over."""
-    event.clear()
+    event.clear()  # only an event from now on counts
     with suppress(TimeoutError):
         async with asyncio.timeout(within_s):
             await event.wait()

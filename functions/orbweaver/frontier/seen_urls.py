@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 # URLs are kept in two generations. The older is dropped when the newer is full or old.
 GENERATION_URLS_MAX = 50_000
-# Far below the shortest window (a day) for which the worker remembers claims.
+# Far below the shortest dedup window (a day) of crawls whose claims are remembered.
 GENERATION_MS = 600_000
 # Only a sample of links is looked up once ASKED_MIN results are known and at most
 # CLAIMED_PERCENT_MAX of the recent ones were claimed. A lookup costs a tenth of a refused claim.

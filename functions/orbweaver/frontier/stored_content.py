@@ -93,8 +93,6 @@ def redacted(record: PageRecord, kinds: tuple[str, ...]) -> PageRecord:
 
 
 def redacted_item(item: Item, kinds: tuple[str, ...]) -> Item:
-    """Redact the texts of an item and of its problems."""
-
     def clean(value: Value) -> Value:
         if isinstance(value, str):
             return redact(value, kinds)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 Kind = Literal["warcinfo", "request", "response", "conversion", "resource", "metadata"]
 VERSION = "WARC/1.1"
-# Compresses a page in a tenth of the time of zlib's default; the file is a sixth larger.
+# Compresses a page in a tenth of the time of zlib's default. The file is a sixth larger.
 LEVEL = 2
 GZIP_WBITS = 31
 # Headers that are stored under names of our own, as Common Crawl does, because they describe the
@@ -293,7 +293,6 @@ def tombstone(length: int) -> bytes:
 
 
 def is_tombstone(record: Record) -> bool:
-    """Return True if a record replaces an erased record."""
     return record.type == "metadata" and record.payload == TOMBSTONE_BODY
 
 

@@ -109,11 +109,12 @@ class HostHealth:
             await self._hosts.fail(host, self._clock.now_ms(), self._random.random(), probe=probe)
 
     async def answered(self, host: str, *, troubled: bool) -> None:
-        """Record that a host responded. Writes only if it was `silent`.
+        """Clear the failures of a host that responded. Writes only after failures.
 
-        `troubled` means that it was silent before the request or since. Responses of concurrent
-        requests may arrive between the failures of others.
+        `troubled` means that the host did not respond before this request or since.
         """
+        # `silent` is checked too, because responses of concurrent requests may arrive between the
+        # failures of others.
         known = self._known.get(host, _UNKNOWN)
         if not troubled and not known.silent:
             return
@@ -133,7 +134,6 @@ class HostHealth:
                 await self._hosts.block(host, until_ms, strikes, now_ms)
 
     async def blocked_s(self, host: str) -> float:
-        """Return the rest of a host's block, in seconds."""
         left_ms = 0
         with _unless_lost(host):
             state: Host = await self._hosts.look(host)
@@ -165,8 +165,8 @@ class Places(asyncio.Semaphore):
 
 @contextmanager
 def _unless_lost(host: str) -> Iterator[None]:
-    """Log a failed write instead of raising it, because the next response causes another write."""
     try:
         yield
     except Transient as error:
+        # The response matters more than this record, and the next response causes another write.
         _log.warning("host.note_lost", extra={"host": host, "error": str(error)})

@@ -22,8 +22,8 @@ RECOVERED_SHARE = 1 / 8
 class Load:
     """Response times of a host. `share` of the allowed concurrent requests may be sent.
 
-    `first_ms` is the total time of the first responses. A positive `balance` counts consecutive
-    slow responses, a negative one responses that were not slow.
+    `first_ms` is the total time of the first responses. A positive `balance` is the excess of slow
+    responses over others. A negative one counts responses in a row that were not slow.
     """
 
     answers: int = 0
@@ -52,5 +52,4 @@ def load_after(load: Load, latency_ms: int, now_ms: int, *, well: bool) -> Load:
 
 
 def places_of(load: Load, most: int) -> int:
-    """Return the number of concurrent requests to a host, at most `most`."""
     return max(1, ceil(most * load.share))

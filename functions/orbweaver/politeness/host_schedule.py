@@ -122,7 +122,7 @@ def grant(tat_ms: int, wanted: int, spacing: int, now_ms: int, until_ms: int) ->
 def turn(
     line_ms: int, tat_ms: int, wanted: int, spacing: int, now_ms: int, until_ms: int
 ) -> tuple[int, int]:
-    """Join the waiting line. Return when to return, and the new end of the line.
+    """Join the waiting line. Return when the URLs may return, and the new end of the line.
 
     Both are at most 15 minutes ahead.
     """

@@ -1,7 +1,7 @@
 """Wait for a host's slots, which are reserved in blocks and expire if they are not used on time.
 
-Slots reserved together form a block with one slack at its end. Within a block, the pacer itself
-keeps the delay between requests.
+Slots reserved together form a block with one slack (allowed lateness) at its end. Within a block,
+the pacer itself keeps the delay between requests.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ BLOCK_MS = 10_000
 
 
 class WaitLimit(Protocol):
-    """Current limit of a visit's wait for a slot."""
+    """Current limit of the time for which a visit to a pack may wait for a slot."""
 
     def wait_ms(self) -> float:
         """Return the longest wait in ms that costs less than returning later."""
@@ -186,7 +186,7 @@ class Pacer:
             patience_ms = max(wait_ms, (block - 1) * delay_ms, first_ms)
             until_ms = round(min(until_ms, now_ms + patience_ms))
         slack = slack_ms(delay_ms)
-        # The slots of a block share the slack, so that every granted number has its part.
+        # The slack is divided among the slots, because fewer slots may be granted.
         spacing = delay_ms + -(-slack // wanted)
         got = await self._hosts.reserve(
             self._host, wanted, spacing, now_ms + lead_ms, max(until_ms, now_ms + lead_ms)

@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeAlias
 STEPS_MAX = 5_000
 # Steps to compare a rule that is not skipped: fixed, and for each of its pieces.
 STEPS_OF_RULE, STEPS_OF_PIECE = 8, 3
-# Character pairs per step in the worst case of a search: 2**8.
+# A step covers up to 2**8 comparisons of characters in the worst case of a text search.
 PAIRS_BITS = 8
 # Number of wildcard rules from which on verdicts are slow enough to be cached.
 SLOW_MIN = 400
@@ -26,7 +26,7 @@ KEY_CHARS_MAX = 16
 # If at least INDEXED_MIN rules start with the same text (head), they are indexed by PART_CHARS
 # characters of their keys.
 INDEXED_MIN, PART_CHARS = 64, 4
-_LINES_BITS = 20  # more lines than a file may have bytes
+_LINES_BITS = 20  # 2**20 exceeds the number of lines of the largest file
 
 # Pattern (`*` is any sequence of characters, a final `$` the end), True if it allows, line number.
 Line: TypeAlias = tuple[str, bool, int]
