@@ -38,7 +38,7 @@ MISSED, WRITTEN = 1.5, 0.09
 # acknowledgements, and of an invocation's log.
 URL_BYTES, JOURNAL_BYTES, RECORD_BYTES = 160, 300, 700
 REQUEST_BYTES, ACK_BYTES, ACKED_BYTES, LOG_BYTES = 230, 52, 2_896, 1_100
-# Usage of exporting a record, with a function of 1,024 MB.
+# MB-milliseconds to export a record, with a function of 1,024 MB.
 EXPORT_MB_MS = 300
 
 
@@ -84,7 +84,8 @@ def _at_once(crawl: Crawl, assumed: Assumed, rounds: Rounds) -> int:
     if crawl.delay_ms:
         wanted = PEAK * rounds.at_once + PEAK_LEAST
     else:
-        # As many as AWS has added by the end. A crawl spreads only once it has found enough URLs.
+        # As many containers as AWS has added by the end. A crawl spreads only once it has found
+        # enough URLs.
         wanted = min(
             rounds.invocations / 4, FIRST * sqrt(1 + 2 * MORE_A_S / FIRST**2 * rounds.seconds)
         )
@@ -168,7 +169,7 @@ def _per_invocation(crawl: Crawl, rounds: Rounds) -> Mapping[tuple[Term, Stage],
     # If no pack follows from a pack, the crawl may be complete, so all its counters are read.
     looks = 1 - exp(-rounds.packs / rounds.invocations)
     return {
-        # Up to ten messages per request, received and deleted.
+        # Requests to SQS: up to ten messages each, received and deleted.
         (Term.SQS, Stage.RECEIVE): 2 * ceil(rounds.deliveries / rounds.invocations / MESSAGES),
         (Term.READ_HALVES, Stage.CRAWL): 2,
         (Term.READ_HALVES, Stage.ANNOUNCE): looks * (2 + 2 * crawl.shards),

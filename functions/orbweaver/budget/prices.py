@@ -83,13 +83,13 @@ def spent(total: Mapping[str, int]) -> float | None:
 # A budget needs costs before a request, so it charges by claim and by visit, above the counted
 # costs. It does not include deliveries that died, packs requeued unread, transfer, and storage.
 
-# A request of 64 KB.
+# Cost of an SQS request of up to 64 KB.
 SQS_REQUEST = each(Term.SQS)
-# A KB written, twice that in transactions; 4 KB read, half of that if it may be stale.
+# Costs of a KB written (twice that in transactions), and of 4 KB read (half of that if stale).
 WRITE, WRITE_TRANSACTED = each(Term.WRITE), each(Term.WRITE, 2)
 READ, READ_STALE = each(Term.READ_HALVES, 2), each(Term.READ_HALVES)
 GB_SECOND, INVOCATION = each(Term.MB_MS, 1024 * 1000), each(Term.INVOCATIONS)
-# Cost of a record's rows in exports, and of a file of bodies.
+# Costs of a KB of logs, of a record's rows in exports, and of a file of bodies.
 LOG_KB, EXPORTED_ROW, FILE = each(Term.LOG_BYTES, 1024), 20, each(Term.S3_PUT)
 
 # A message is sent, received and deleted. Batches would cost less, but cannot be relied on.

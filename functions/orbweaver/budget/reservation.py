@@ -91,7 +91,7 @@ class Room:
 
 
 class Reservation:
-    """Reservation of one delivery from one limit."""
+    """Amount that one delivery of a pack has reserved from one limit (bytes or dollars)."""
 
     def __init__(
         self, budget_keeper: BudgetKeeper, crawl: Crawl, part: LimitPart, limit: int

@@ -14,7 +14,7 @@ from orbweaver.model.page_record import PageRecord
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimTrace:
-    """A claim. `was` is the run of the lapsed claim that it keeps, `key` the table's key."""
+    """A claim. `was` is the run of the earlier claim that it replaced, `key` the table's key."""
 
     key: Any
     name: str
@@ -75,14 +75,14 @@ class Traces(Protocol):
         """Remove claims that are unchanged since they were read."""
 
     async def strip_claims(self, claims: Sequence[ClaimTrace]) -> None:
-        """Remove the lapsed claims in claims that are unchanged since they were read."""
+        """Remove the earlier claims in claims that are unchanged since they were read."""
 
     def records(self) -> AsyncIterator[RecordTrace]: ...
 
     async def remove_records(self, records: Sequence[RecordTrace]) -> None: ...
 
     def journals(self) -> AsyncIterator[JournalTrace]:
-        """Read all journals. Stray ones are included once their writers must have ended."""
+        """Read all journals, including unused ones whose writers must have ended."""
 
     async def remove_journals(self, journals: Sequence[JournalTrace]) -> None:
         """Remove journals, but not ledgers (commit records)."""

@@ -97,7 +97,7 @@ async def _holding_messages(
 
 
 def is_claimed(claim: ClaimTrace, scope: ErasureScope) -> bool:
-    """Return True if a claim, or the lapsed claim that it keeps, is in scope."""
+    """Return True if a claim, or the earlier claim that it replaced, is in scope."""
     return (
         scope.url(claim.url) or scope.run(claim.crawl) or bool(claim.was and scope.run(claim.was))
     )

@@ -32,7 +32,7 @@ LIFTABLE = frozenset(
     {Refusal.DEPTH, Refusal.SCOPE, Refusal.INCLUDE, Refusal.EXCLUDE, Refusal.BUDGET}
     | {Refusal.DOLLARS}
 )
-# Limit of nested indexes, and of redirects to them; sitemaps.org allows one index.
+# Limit of nested indexes, and of redirects to them. Sitemaps.org allows one index.
 INDEXES_MAX = 3
 
 
@@ -263,7 +263,7 @@ def admit_entry(
     target = replace(
         led(sitemap, url, depth),
         modified_at_ms=_newer(crawl, entry.modified_at_ms, said.window_s),
-        # Its referrer does not prove that it belongs to the crawl; the host that named the sitemap
+        # Its referrer does not prove that it belongs to the crawl. The host that named the sitemap
         # does.
         site=None if host_of(url) == host_of(sitemap.url) else sitemap.site,
     )

@@ -65,7 +65,7 @@ class Journal:
     unrecorded: tuple[Unrecorded, ...] = ()
     # Id of the crawl, empty in journals of earlier versions.
     crawl: str = ""
-    # Links that a limit or the scope left out, for later runs of the crawl's name
+    # Links that a limit or the scope excludes now. Later runs of the same name may request them
     # (worker/retracing.py).
     left: tuple[Target, ...] = ()
     # Packs of earlier runs to read next, for links that they left out.
@@ -87,7 +87,7 @@ class Ledger:
     pack: str
     children: tuple[int, ...]
     surplus: bool = False
-    # Otherwise a late copy of the pack would send its whole outbox again.
+    # Without it, a late copy of the pack would send all packs that follow again.
     sent: bool = False
 
 

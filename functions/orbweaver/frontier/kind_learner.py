@@ -286,7 +286,7 @@ def _is_never_late(link: Target) -> bool:
 
 def _doubtful(known: KindScore) -> int:
     """Return the band for a kind of URLs that brought little or has too few results."""
-    # A kind without results whose relatives bring little is tried later, because it may differ.
+    # A kind without results is tried late if related kinds bring little, because it may differ.
     band = band_of(known.score)
     if not known.is_open:
         return band

@@ -99,7 +99,8 @@ class KindScore:
     score: float
     # Requests for the other similar kinds.
     alike: int
-    # Requests for its two wider kinds if it has both parameters and two folders, else 0.
+    # Requests for the two wider kinds (same parameters, same folders) if it has both parameters and
+    # two folders, else 0.
     beside: int
 
     @property
@@ -112,7 +113,7 @@ class KindScore:
 
     @property
     def is_open(self) -> bool:
-        """True if the kind has no results, and similar kinds have fewer than `ALIKE_MIN`."""
+        """True if this kind of URLs has no results, and similar kinds have too few."""
         return self.count.asked == 0 and self.alike < ALIKE_MIN
 
 
@@ -129,14 +130,14 @@ class KindScores:
         self._shared: Mapping[str, int] = {}
         # Queries that stay merged, because shared counts show no reason to separate them.
         self._open: set[Shape] = set()
-        # Kinds by shape; valid until kinds are merged.
+        # Kinds by shape. Valid until kinds are merged.
         self._found: dict[Shape, tuple[Shape, KindCount, KindCount, KindCount]] = {}
         self._state = (0, 0, 0)
-        # Scores by shape; valid until a URL is counted.
+        # Scores by shape. Valid until a URL is counted.
         self._scored: dict[Shape, KindScore] = {}
-        # Counts of paths over all their parameters; valid until a URL is counted.
+        # Counts of paths over all their parameters. Valid until a URL is counted.
         self._parametric: dict[Shape, KindCount] = {}
-        # Similar kinds, by their common shape.
+        # Kinds that differ only in numbers, namespaces and file types, by their common shape.
         self._alike: defaultdict[Shape, dict[Shape, KindCount]] = defaultdict(dict)
         # State of the kinds, and the number of responses when it was determined.
         self._calm = self._serene = self._mixed = self._doubtful = False
@@ -145,7 +146,7 @@ class KindScores:
         self._told = False
         # Requested kinds and fruitful kinds in the shared counts, including wider kinds.
         self._of_all = (0, 0)
-        # True if a kind is known to be fruitful (`KindCount.is_rich`); then untried kinds wait.
+        # True if a kind is known to be fruitful (`is_rich`). Then kinds without results wait.
         self.rich = False
 
     def of(self, url: str) -> KindScore:
@@ -218,7 +219,7 @@ class KindScores:
 
     def are_few(self) -> bool:
         """Return True if `may_be_few` holds and all kinds requested here are fruitful so far."""
-        # Only during the first responses; later, their results are a better guide.
+        # Only during the first responses. Later, their results are a better guide.
         asked = [one for one in self._kinds.known.values() if one.asked]
         return self.may_be_few() and all(one.stands_so_far for one in asked)
 
@@ -322,7 +323,7 @@ class KindScores:
         return (*marked, AGAIN) if again else tuple(marked)
 
     def _narrowed(self, shape: Shape) -> Shape:
-        """Return the generalised shape of a URL, without marks."""
+        """Return a URL's shape, with wildcards in places where the crawl has too many words."""
         # If there are too many queries to separate, only queries that are fruitful in the shared
         # counts stay separate. Each container alone has results of only a few of them.
         narrowed = self._kinds.narrowed(shape)

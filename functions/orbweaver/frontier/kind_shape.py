@@ -54,7 +54,7 @@ def parts_of(url: str) -> list[tuple[int, int]]:
 
 
 def everywhere(shape: Shape) -> Shape:
-    """Return a shape with any folders, the same name and parameters, and no marks."""
+    """Return a shape with any folders and without the marks of repeated parts."""
     values = shape[8:-1] if shape[-1] == AGAIN else shape[8:]
     plain = (one.removesuffix(AGAIN) for one in values)
     return (shape[0], DEEPER, "", "", "", "", *shape[6:8], *plain)
@@ -85,5 +85,5 @@ def kind_key(shape: Shape) -> str:
 
 
 def with_again(tokens: set[str]) -> set[str]:
-    """Return these tokens of a shape, and variable tokens also with the mark `AGAIN`."""
+    """Return a shape's tokens, and variable ones also with the mark of a repeated value."""
     return tokens | {token + AGAIN for token in tokens if varies(token)}

@@ -22,7 +22,7 @@ DIGESTS_MAX = 100_000
 # little-endian as in the memory of Lambda's processors.
 MAGIC = b"obwclm\x00\x01"
 FILE_BYTES_MAX = len(MAGIC) + DIGEST_BYTES * DIGESTS_MAX
-# Recently added digests are in a set: approximate bytes of each, and their limit.
+# Up to RECENT_MAX new digests are in a set, which takes about RECENT_BYTES each.
 RECENT_BYTES, RECENT_MAX = 100, 1_000
 # Digests are merged in this number of ranges, one after the other, to save memory: Python's
 # integers are large.

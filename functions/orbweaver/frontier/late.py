@@ -21,10 +21,10 @@ LANE = "late"
 # related kinds that brought little. DOUBTFUL to BANDS_MAX: kinds that brought little, the higher
 # the less. Band 2 is no longer used. Stored packs of it are sent in this order too.
 SURPLUS, UNKNOWN, DOUBTFUL, UNLIKELY, BANDS_MAX = 0, 1, 3, 4, 6
-# Bands of kinds that brought little, with their lowest scores.
+# Pairs of a band and the lowest score of its links. Lower scores are in BANDS_MAX.
 BARREN = ((DOUBTFUL, 0.3), (UNLIKELY, 0.15), (5, 0.05))
-# Fewer than 15 in a hundred URLs of kinds in this band and higher ones were fruitful. A crawl with
-# `stop_when_nothing_new` sends no packs of these bands, and ends when only such packs are left.
+# Lowest band of scores below 0.15. A crawl with `stop_when_nothing_new` sends no packs of this and
+# higher bands, and ends when only such packs are left.
 NOTHING_NEW = 5
 # Late packs are sent while at most OUT_PERCENT of the done URLs are in flight (a small crawl waits
 # until none is): SENT_PERCENT of the done URLs, or UNKNOWN_PERCENT from promising bands.
@@ -34,7 +34,7 @@ OUT_PERCENT, SENT_PERCENT, UNKNOWN_PERCENT = 1, 5, 20
 # SOON_DONE responses, the usual rule allows as many in flight.
 SOON_OUT, SOON_PART = 16, 4
 SOON_DONE = 100 * SOON_OUT // OUT_PERCENT
-# Longest time between two late packs of a host: a commit and two messages.
+# Longest time until a host gets its next late pack: a commit and two messages.
 TAKEN_WITHIN_MS = 2_500
 # Limit of waiting links, a multiple of the page limit, but at least WAITING_MIN.
 WAITING_TIMES, WAITING_MIN = 10, 10_000

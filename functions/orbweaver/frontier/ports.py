@@ -139,7 +139,7 @@ class Frontier(Protocol):
         """
 
     async def release(self, claimer: Claimer, urls: Sequence[str]) -> None:
-        """Release this pack's claims of these URLs, and restore the lapsed claims they replaced."""
+        """Release this pack's claims of these URLs, and restore the claims that they replaced."""
 
     async def abandon(self, crawl: Crawl, urls: Sequence[str]) -> None:
         """Mark this run's claims of URLs as never requested, so that other runs can take them."""

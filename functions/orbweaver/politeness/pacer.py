@@ -99,8 +99,7 @@ class Pacer:
         self._block = max(1, BLOCK_MS // delay_ms) if delay_ms else 0
         self._slots: deque[_Slot] = deque()
         self._asked_ms: int | None = None
-        # Time when URLs without a slot in a partial reservation may return. They have a place in
-        # line.
+        # Time when URLs without a slot may return, once a reservation was partial.
         self._rest_at_ms: int | None = None
         self._probe = False
         self.turn = Turn(slot_ms=0, to_ms=0)

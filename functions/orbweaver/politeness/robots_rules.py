@@ -73,7 +73,7 @@ class AgentRules:
         self._plain: dict[str, RobotsRule] = {}
         self._whole: dict[str, RobotsRule] = {}
         self._wildcards: dict[str, list[_WildcardRule]] = {}
-        # By head: its other rules, by a part of their keys.
+        # Other wildcard rules by head (text before the first `*`), then by a part of their keys.
         self._parts: dict[str, dict[str, list[_WildcardRule]]] = {}
         self._verdicts: dict[str, RobotsRule | None] = {}
         wildcards: dict[str, RobotsRule] = {}
