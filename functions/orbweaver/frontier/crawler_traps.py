@@ -105,10 +105,7 @@ class Shares:
         self._taken: Counter[tuple[str, str]] = Counter()
 
     def take(self, crawl: str, urls: Iterable[str]) -> set[str]:
-        """Count new URLs under their patterns.
-
-        Return the URLs whose pattern has reached its limit.
-        """
+        """Count new URLs. Return the URLs with a pattern that has reached its limit."""
         refused = set()
         for url in urls:
             keys = [(crawl, pattern) for pattern in patterns(url)]

@@ -33,10 +33,11 @@ def coarse(url: str) -> Shape:
 
 @lru_cache(maxsize=8_192)
 def parts_of(url: str) -> list[tuple[int, int]]:
-    """List digests of the parts that a URL may share, each with the position of its mark.
+    """List digests of the parts that a URL may share with others, each with the position of its
+    mark.
 
-    The parts are: its path, which may be requested with other parameters; the part behind an id,
-    such as a file in another revision; and each variable value, which may name the page's subject.
+    These are its path without parameters, the part of the path behind an id, and each variable
+    value.
     """
     path, question, _ = url.partition("?")
     shape = coarse(url)

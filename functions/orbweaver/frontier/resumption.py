@@ -1,7 +1,7 @@
 """Earlier runs that a run continues, and how much of its page limit they have used.
 
-A run continues the newest finished run of its name with the same seeds and sitemaps, if that run
-left out URLs that may be requested now. The page limit covers all these runs together.
+A run continues the newest finished run of its name with the same seeds and sitemaps. It does so if
+URLs are left that may be requested now. The page limit covers all these runs together.
 """
 
 from __future__ import annotations

@@ -22,10 +22,7 @@ class SlotStore(Protocol):
         """
 
     async def probe(self, host: str, until_ms: int, now_ms: int) -> bool:
-        """Take the single turn to request a silent host.
-
-        Other workers get none before `until_ms`.
-        """
+        """Take the single turn to request a silent host until `until_ms`. False if it is taken."""
 
 
 class RobotsStore(SlotStore, Protocol):

@@ -96,7 +96,7 @@ class RobotsKeeper:
     ) -> Ruling:
         """Return the rules of a host, or None if everything is allowed.
 
-        `named` are the origins that the crawl names, as in a request.
+        `named` are the non-public origins that a user named. Other non-public ones are not requested.
         """
         async with self._locks.setdefault(host, asyncio.Lock()):
             state = await self._hosts.look(host)
