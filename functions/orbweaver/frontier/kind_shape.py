@@ -33,8 +33,7 @@ def coarse(url: str) -> Shape:
 
 @lru_cache(maxsize=8_192)
 def parts_of(url: str) -> list[tuple[int, int]]:
-    """List digests of the parts that a URL may share with others, each with the position of its
-    mark.
+    """List digests of the parts that a URL may share, each with the position of its mark.
 
     These are its path without parameters, the part of the path behind an id, and each variable
     value.

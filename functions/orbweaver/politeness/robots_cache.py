@@ -96,7 +96,7 @@ class RobotsKeeper:
     ) -> Ruling:
         """Return the rules of a host, or None if everything is allowed.
 
-        `named` are the non-public origins that a user named. Other non-public ones are not requested.
+        `named` are the non-public origins that may be requested, because a user named them.
         """
         async with self._locks.setdefault(host, asyncio.Lock()):
             state = await self._hosts.look(host)
