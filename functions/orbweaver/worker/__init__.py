@@ -1,17 +1,18 @@
-"""The path of a message, from a received batch to claims, records and sent messages.
+"""Process queue messages: from a received batch to claims, records and sent messages.
 
-This package decides the order of effects, on which the guarantees of docs/protocol.md depend. It
-uses ports only. Each module calls only modules below it in this list.
+A pack is one message with up to 25 URLs of a crawl. This package decides the order of effects, on
+which the guarantees of docs/protocol.md depend. It uses ports only. Each module calls only modules
+below it in this list.
 
     batch              process a batch, return the failed ids, hold back messages of newer versions
     pack               process one pack from where earlier deliveries stopped
-    seeding            turn references and late packs into candidates
+    seeding            turn references and deferred links into links to claim
     retracing          claim links that earlier runs left out
     fetch_pack         apply robots.txt, wait for slots, send requests
     host_visits        URLs of one host in a pack, and visits that wait at the same time
     unvisited          end URLs without a request
     cookies            cookie jars of crawls that keep cookies
-    response_handling  outcome of a response, and its admitted links
+    response_handling  turn a response into an outcome and links
     sitemap_handling   find and read sitemaps
     render_lane        send pages to workers with a browser, if this worker has none
     page_rendering     run a page's scripts
@@ -24,11 +25,11 @@ uses ports only. Each module calls only modules below it in this list.
     body_writer        write bodies and texts into one file
     link_dedup         drop links that need no claim
     apply_journal      claim, store, commit, send, finish
-    succession         choose the pack of a host that is in flight
-    host_claims        hand a host's known claims on in files
-    rounds             length of an invocation, and packs taken on early
+    succession         keep one pack of each host in flight in a crawl with a delay
+    host_claims        pass known claims of a host to other containers in files
+    rounds             length of an invocation, and packs started before their message arrives
     ending             stop early when the worker must end
     group_commit       commit many packs in one transaction
-    kind_learning      share results by kind of URL among workers
+    kind_learning      share results by group of similar URLs among workers
     call_batching      tasks that share a request
 """

@@ -1,16 +1,8 @@
-"""Apply a journal: claim, store, commit, send the next packs, and finish the crawl.
+"""Carry out a journal: claim links, store records, commit, send packs, end the crawl.
 
-Another delivery may repeat each step at any time, with the same effect:
-
-    claim    also succeeds for URLs that this pack has already claimed
-    store    the same records under the same keys
-    commit   if the ledger is absent; an existing ledger wins        (worker/group_commit.py)
-    release  only claims of this pack that its ledger leaves out, and only after the commit
-    send     the same ids; a copy finds its ledger and ends
-    sent     noted last, so that a later copy of this pack does not send everything again
-
-Samples of refused URLs are stored for diagnosis. A container stores the first sample of each crawl
-and reason, and the first stored sample wins. If the write fails, the sample is lost.
+A pack is a message with up to 25 URLs. Its journal is the stored result of visiting them, and its
+ledger is the record of its commit. Another delivery of the pack may repeat each step at any time,
+with the same effect.
 """
 
 from __future__ import annotations
@@ -60,8 +52,8 @@ SEAL_TRIES = 3
 GIVEN_UP_READS = 4
 # The counters of a cancelled crawl change all the time while its queue drains.
 CLOSE_TRIES, CLOSE_WAIT_S, CLOSE_AGAIN_S = 5, 0.5, 5
-# Waits before each repeated check. A late pack in flight is processed in less time, unless its
-# worker must start first.
+# Waits before each repeated check. A pack of deferred links (late pack) in flight is processed in
+# less time, unless its worker must start first.
 UNDER_WAY_WAITS_S = (0.2, 0.8, 2.0, 3.0)
 # Attempts to send late packs: the wait before each, and the packs that it may send.
 _ATTEMPTS = (
@@ -73,12 +65,12 @@ ANNOUNCE_WAITS_S = (0.1, 0.4, 1.5)
 
 
 def claimer_of(crawl: Crawl, pack_id: str, at_ms: int, window_s: int | None = None) -> Claimer:
-    """Return the claimer, which is the same for every delivery of a pack.
+    """Return the identity that claims links for a pack. It is equal in all deliveries.
 
-    `window_s` is the dedup window of targets with a window of their own. A claim is never dated
-    before the crawl's start, whatever the container's clock shows. Otherwise a forced run would
-    take it for a claim of an earlier run.
+    `window_s` replaces the crawl's dedup window, for URLs with a window of their own.
     """
+    # The container's clock may be wrong. A forced run would take a claim from before the crawl's
+    # start for a claim of an earlier run.
     at_ms = max(at_ms, crawl.started_at_ms)
     return Claimer(
         name=crawl.name,
@@ -91,7 +83,7 @@ def claimer_of(crawl: Crawl, pack_id: str, at_ms: int, window_s: int | None = No
 
 
 class JournalApplier:
-    """Applies journals and finishes crawls."""
+    """Carries out journals and finishes crawls."""
 
     def __init__(
         self,
@@ -124,15 +116,12 @@ class JournalApplier:
         standing: PackPlace = NOWHERE,
         round_: Round | None = None,
     ) -> Ledger | None:
-        """Apply a journal: claim, store, commit, release, send.
-
-        Returns the stored ledger. Returns None if the crawl was closed, which makes the journal
-        void.
-        """
+        """Carry out a journal. Return its ledger, or None if the crawl has ended."""
         claimer = claimer_of(crawl, pack_id, journal.at_ms)
         won: frozenset[str] = frozenset()
         for window_s, group in by_window(journal.candidates):
             owner = claimer_of(crawl, pack_id, journal.at_ms, window_s)
+            # A claim that this pack already has succeeds again.
             won |= await self._frontier.claim(owner, group)
         if journal.records:
             await self._pages.store(journal.records)
@@ -140,6 +129,7 @@ class JournalApplier:
         ledger = await self._commit(crawl, pack_id, journal, won)
         await turn_after(won)
         kept = {journal.candidates[place].url for place in ledger.children} if ledger else set()
+        # Only claims of this pack that its ledger leaves out, and only after the commit.
         given_back = won - kept
         surplus = [target.url for target in journal.candidates if target.url in given_back]
         if surplus:
@@ -160,7 +150,7 @@ class JournalApplier:
         ledger: Ledger,
         standing: PackPlace = NOWHERE,
     ) -> None:
-        """Finish the steps that a committed pack may have left undone."""
+        """Repeat the steps after a commit, which an earlier delivery may not have finished."""
         if ledger.surplus:
             claimer = claimer_of(crawl, pack_id, journal.at_ms)
             urls = [target.url for target in surplus_of(journal, ledger)]
@@ -175,12 +165,12 @@ class JournalApplier:
     async def drop(
         self, crawl: Crawl, message: Pack | SeedsMessage, journal: Journal | None
     ) -> None:
-        """Release a message's claims after its crawl's end, for use by other runs."""
+        """Release the claims of a message that arrived after its crawl's end."""
         if journal is not None and journal.candidates:
             claimer = claimer_of(crawl, message.id, journal.at_ms)
             urls = [target.url for target in journal.candidates]
             await self._frontier.release(claimer, urls)
-        # A late pack holds no claims. Its links are spared, and its place counts as spared.
+        # A pack of deferred links (late pack) holds no claims.
         if isinstance(message, Pack) and not message.late:
             await self._frontier.abandon(crawl, [target.url for target in message.targets])
             if crawl.delay_ms:
@@ -189,25 +179,23 @@ class JournalApplier:
                 await self._give_up(crawl, message if message.place else placed(message))
 
     async def _give_up(self, crawl: Crawl, pack: Pack) -> None:
-        """Release the claims of packs that wait behind a pack, without a message for each."""
+        """Release the claims of packs that wait for the same host as `pack`."""
         for _ in range(GIVEN_UP_READS):
             behind = await self.succession.behind(pack)
             if not behind:
                 break
             known = await self._packs.recall([one.id for one in behind])
             for one in behind:
-                # A committed pack sent its requests; it may not have left the backlog, or may be
-                # back in it.
+                # A committed pack has sent its requests, even if it is still or again in the
+                # backlog.
                 if one.id not in known or known[one.id].ledger is None:
                     await self._frontier.abandon(crawl, [target.url for target in one.targets])
                 await self.succession.leave(one)
         await self.succession.tend(crawl, pack.id, standing_of(pack))
 
     async def close(self, close: Close) -> None:
-        """End a cancelled crawl, and count URLs without an outcome as cancelled.
-
-        Its messages may be delayed by up to a quarter of an hour; they find the crawl finished.
-        """
+        """End a cancelled crawl. URLs without an outcome count as `skipped: cancelled`."""
+        # Messages that are delayed, by up to 15 minutes, will find the crawl finished.
         for _ in range(CLOSE_TRIES):
             crawl = await self._crawls.get(close.crawl)
             if crawl is None or crawl.live:
@@ -227,20 +215,17 @@ class JournalApplier:
         await self._queue.send_close(close, CLOSE_AGAIN_S)
 
     async def finish(self, crawl_id: str) -> tuple[Crawl, Counts] | None:
-        """Finish a crawl if its counters balance, and make sure that its end is announced.
+        """End a crawl whose counters balance, and make sure that its end is announced.
 
-        Returns the crawl and its counters if this call ended the crawl. A worker calls this after
-        it commits a pack with an empty outbox.
-
-        The announcement follows the seal. The sender may die in between, after a copy that arrived
-        before the end acknowledged its message. So a worker that finds a finished, unannounced
-        crawl gives the sender a moment. Then it announces the end under the same event id.
+        Returns the crawl and its counts if this call ended the crawl.
         """
         for _ in range(SEAL_TRIES):
             crawl = await self._crawls.get(crawl_id)
             if crawl is None or crawl.continuous:
                 return None
             if crawl.state is State.FINISHED:
+                # The worker that ended the crawl may have died before the announcement, and a
+                # copy may have acknowledged its message. Both announcements have one event id.
                 if not await self._announced_soon(crawl):
                     counters = await self._crawls.counters(crawl)
                     await self._announce(crawl, counters.total)
@@ -258,28 +243,25 @@ class JournalApplier:
         return None
 
     async def _go_on_late(self, crawl: Crawl, counters: Counters) -> bool:
-        """Send late packs if they are due, and return True if the crawl continues with late packs.
-
-        If late packs are in flight, their sender may have died after it recorded the sending. Each
-        pack in flight checks again when it is done. If only late packs are in flight, this worker
-        waits for them, and at last sends them itself, possibly a second time.
-        """
+        """Send deferred links (late packs) if they are due. Return False if none wait."""
         if not self._has_late(crawl, counters):
             return False
         dead = 0 if late.few_out(counters) else await self._dead(crawl)
         band_max = late.NOTHING_NEW - 1 if crawl.stop_when_nothing_new else late.BANDS_MAX
+        # Each late pack in flight repeats this check when it is done, but its sender may have died
+        # after it recorded the sending. So this worker waits, then sends the packs itself.
         for wait_s, claiming in _ATTEMPTS:
             if wait_s:
                 await self._clock.sleep(wait_s)
                 counters = await self._crawls.counters(crawl)
             if not late.few_out(counters, dead) or counters.seeds_missing(crawl):
                 break
-            if await self.succession.send_late(
+            if await self.succession.send_late(  # at last possibly a second time
                 crawl, *late.due(crawl, counters), band_max, claiming
             ):
                 break
             if not dead and counters.claimed > counters.done:
-                dead = await self._dead(crawl)  # URLs in dead letters do not check again
+                dead = await self._dead(crawl)  # dead letters do not repeat the check
             if counters.claimed - counters.done > dead:
                 break
         return True
@@ -289,10 +271,8 @@ class JournalApplier:
         return (await self._crawls.learned(crawl.id)).get(DEAD, 0)
 
     async def look(self, crawl_id: str) -> None:
-        """Send a late pack of a promising kind if few URLs are in flight.
-
-        This is a hint: the packs that a pack sends also check whether the crawl continues.
-        """
+        """Send one promising pack of deferred links if few URLs are in flight."""
+        # Only saves time: packs in flight also check whether the crawl continues.
         crawl = await self._crawls.get(crawl_id)
         if crawl is None or not crawl.live:
             return
@@ -302,12 +282,9 @@ class JournalApplier:
             await self.succession.send_late(crawl, 1, band_max=late.UNKNOWN)
 
     async def feed(self, crawl: Crawl, hosts: Iterable[str], round_: Round, own: str = "") -> None:
-        """Send each idle host of a crawl with a delay one of its late packs.
-
-        A host's unused slot is lost, and late links of other hosts do not need it. Kinds that bring
-        no new pages wait while better links can use up the page limit. This is a hint: late packs
-        are sent at the latest when few URLs are in flight.
-        """
+        """Send each idle host one pack of its deferred links, in a crawl with a delay."""
+        # Only saves time: a host's unused slot is lost, and late packs are sent at the latest when
+        # few URLs are in flight.
         idle = [host for host in hosts if await self.succession.is_idle(crawl, host, own)]
         if not idle:
             return
@@ -316,23 +293,21 @@ class JournalApplier:
             return
         band_max = late.BANDS_MAX
         promising = counters.late_promising * PACK_TARGETS_MAX
+        # Links that bring no new pages wait while better links can use up the page limit.
         if crawl.stop_when_nothing_new or promising >= counters.left(crawl):
             band_max = late.NOTHING_NEW - 1
         for host in idle:
             await self.succession.send_late_of(crawl, host, band_max, round_)
 
     def _has_late(self, crawl: Crawl, counters: Counters) -> bool:
-        """Return True if the crawl may still request late links that wait."""
+        """Return True if the crawl may still request deferred links."""
         waits = crawl.live and counters.late and counters.left(crawl)
         if not waits or admit_target(crawl, self._clock.now_ms()) is not None:
             return False
         return not ends_with(crawl, counters)
 
     async def mourn(self, crawl_id: str, urls: int) -> bool:
-        """Note that URLs went to the dead letters.
-
-        Return True if the crawl may have late links.
-        """
+        """Count URLs as dead letters. Return True if the crawl may have deferred links."""
         crawl = await self._crawls.get(crawl_id)
         if crawl is None or crawl.shards > 1:
             return False  # the crawl was never ordered
@@ -401,22 +376,26 @@ class JournalApplier:
             past = outbox_past(pack_id, crawl.id, journal)
             await self._queue.send_seeds(past, express=crawl.express)
         if sent or waiting or journal.past or ledger.surplus or journal.unasked:
+            # Last, so that a later copy of this pack does not send everything again.
             await self._packs.sent(pack_id)
 
 
-# Beyond this number, the memory is cleared; storing a sample twice is harmless.
+# Beyond this number, the memory is cleared. Storing an example twice is harmless.
 KNOWN_MAX = 10_000
 
 
 class Samples:
-    """Stores samples of refused URLs. One instance per container."""
+    """Stores examples of refused URLs for diagnosis. One instance per container.
+
+    A container stores the first examples of each crawl and reason. Examples that are stored already
+    win. If the write fails, the examples are lost.
+    """
 
     def __init__(self, crawls: Crawls) -> None:
         self._crawls = crawls
         self._known: set[tuple[str, str]] = set()
 
     async def keep(self, crawl: Crawl, samples: Mapping[str, Sequence[str]]) -> None:
-        """Store samples of reasons for which this container has stored none."""
         new = {
             reason: urls
             for reason, urls in samples.items()

@@ -1,26 +1,8 @@
-"""Process a batch of messages and return the ids of the messages that must be delivered again.
+"""Process a batch of messages and return the ids of messages to deliver again.
 
-All messages of a batch are processed concurrently:
-
-    malformed    go to the dead-letter queue with the reason; on the seed queue, so does
-                 everything except references
-    loose        references from the seed queue become seeds with ids of their own
-    seeds, packs proceed as far as possible (worker/seeding.py, worker/pack.py)
-    newer        wait for a version that can read them
-
-Suspects follow one by one. At the end, each crawl is checked once for completion. Then the messages
-are acknowledged. A message that failed through an Orbweaver error is delivered again, alone.
-
-After its first and second failure, a message becomes visible again soon: one throttled request must
-not cost the visibility timeout, which is many times a worker's run time. Later failures wait for
-the full timeout, so that an outage does not use up all deliveries.
-
-After a rollback, queued messages, or their packs, crawls and journals, may have been written by the
-newer version. The worker sends such a body again unchanged, with the longest delay, and
-acknowledges the delivery. The queue then counts receives from one, so no failure and no strike is
-counted. An attribute of the message contains the time since which it waits. After `newer_wait_s`,
-the message goes to the dead letters, and the reason contains the remedy (docs/upgrade.md). A loose
-body from the seed queue waits on the pack queue, where it has the same meaning.
+All messages are processed concurrently. Packs that may have killed a worker (suspects) follow one
+by one. Each crawl is checked once for completion before the messages are acknowledged. A malformed
+message goes to the dead-letter queue with its reason.
 """
 
 from __future__ import annotations
@@ -66,13 +48,15 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-# Seconds until a failed message is delivered again, by number of receives.
+# Seconds until a failed message is delivered again, by number of receives. One throttled request
+# must not cost the visibility timeout, which is many times a worker's run time. Later failures wait
+# for the full timeout, so that an outage does not use up all deliveries.
 RETRY_S: Mapping[int, int] = {1: 15, 2: 120}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
-    """Result of a message that must wait for a newer version, with the reason."""
+    """Result of a message that must wait for a newer version. It contains the cause."""
 
     said: str
     crawl: str
@@ -125,8 +109,8 @@ class Worker:
     async def run(self, deliveries: Sequence[Delivery], deadline_ms: int) -> tuple[str, ...]:
         """Process a batch and return the ids of messages to deliver again.
 
-        `deadline_ms` is the time when the invocation is killed from outside. The worker sends no
-        request that it could not settle before then.
+        `deadline_ms` is the time when the invocation is killed. The worker sends no request that it
+        could not finish, with its writes, before then.
         """
         messages = {
             delivery.id: decode(delivery.body, self._source(delivery)) for delivery in deliveries
@@ -161,6 +145,7 @@ class Worker:
             for delivery, result in zip(deliveries, results, strict=True)
             if result is None
         ]
+        # After all processing, so that a crash makes no copies.
         failed += await self._requeue(deliveries, results)
         failed += await self._finish(deliveries, results, early)
         paired = zip(deliveries, results, strict=True)
@@ -172,7 +157,6 @@ class Worker:
         return tuple(failed)
 
     async def _retry_soon(self, failed: Sequence[Delivery]) -> None:
-        """Make messages with few failures visible soon. Others wait for the visibility timeout."""
         for receives, delay_s in RETRY_S.items():
             receipts = [
                 Receipt(handle=one.handle, queue=one.queue)
@@ -187,10 +171,9 @@ class Worker:
                 _log.warning("messages.not_retried_soon", extra={"error": str(error)})
 
     async def take_on(self, pack: Pack, round_: Round) -> Result:
-        """Process a pack whose own message is delayed until after the round.
+        """Process a pack now, although its own message is delayed (worker/rounds.py).
 
-        A pack that failed before, or that another delivery has started, is left to its message. If
-        no URL of it could be requested, the pack starts again here after a short pause.
+        A pack that failed before, or that another delivery has started, is left to its message.
         """
         delivery = Delivery(id=pack.id, body=encode(pack), receives=1, early=True)
         try:
@@ -205,11 +188,12 @@ class Worker:
             if not isinstance(result, Requeued):
                 return result
             pack = result.outgoing.pack
+            # No URL could be requested: start again after a short pause.
             if not await round_.pause(pack.crawl, result.outgoing.delay_s):
                 return await self._sent_again(result, round_)
 
     async def _sent_again(self, requeued: Requeued, round_: Round) -> Result:
-        """Send a pack for the next round if its first message is held back for longer."""
+        """Send a pack for the next round, unless its first message comes as soon."""
         outgoing = requeued.outgoing
         delay_s = round_.resend_delay_s(outgoing.pack.crawl, outgoing.delay_s)
         if delay_s is None:
@@ -228,10 +212,7 @@ class Worker:
     async def _requeue(
         self, deliveries: Sequence[Delivery], results: Sequence[Result]
     ) -> list[str]:
-        """Send packs again whose URLs were not requested.
-
-        This is the last step, so that a crash makes no copies.
-        """
+        """Send packs without a requested URL again. Return the ids of failed messages."""
         failed: list[str] = []
         for express in (False, True):
             waiting = {
@@ -256,11 +237,6 @@ class Worker:
         recalled: Mapping[str, Recalled],
         round_: Round,
     ) -> list[Result]:
-        """Process all messages concurrently, then the suspects one by one, fewest strikes first.
-
-        If a suspect kills the worker, all earlier messages are done, and only this suspect has a
-        strike.
-        """
         results: dict[str, Result] = {}
         suspects: list[tuple[int, Delivery]] = []
         others: list[Delivery] = []
@@ -278,6 +254,7 @@ class Worker:
             results[delivery.id] = await self._guarded(delivery, message, recalled, round_)
 
         await asyncio.gather(*(process(delivery) for delivery in others))
+        # If a suspect kills the worker, all earlier messages are done, and only it has a strike.
         for _, delivery in sorted(suspects, key=lambda suspect: suspect[0]):
             await process(delivery)
         return [results[delivery.id] for delivery in deliveries]
@@ -297,12 +274,7 @@ class Worker:
     async def _finish(
         self, deliveries: Sequence[Delivery], results: list[Result], early: Sequence[Result]
     ) -> list[str]:
-        """Check each crawl once for completion.
-
-        If the check fails, the crawl's messages are delivered again.
-
-        If a newer version has stored the crawl meanwhile, its messages wait for that version.
-        """
+        """Check each crawl once for completion. Return the ids of messages to deliver again."""
         checks: dict[str, list[int]] = {
             result.check: []
             for result in early
@@ -318,7 +290,7 @@ class Worker:
                     ended = await self._applier.finish(crawl_id)
                 if ended is not None:
                     self._compare(*ended)
-            except StoredNewer as error:
+            except StoredNewer as error:  # a newer version has stored the crawl meanwhile
                 for place in asking:
                     results[place] = Held(said=str(error), crawl=crawl_id)
             except PortError as error:
@@ -395,7 +367,8 @@ class Worker:
                 done = await self._bury(delivery, result.reason)
                 if isinstance(message, SeedsMessage):
                     return done
-                # Late links wait until few URLs are in flight, and a dead letter is not in flight.
+                # Deferred links (late packs) wait until few URLs are in flight, and a dead letter
+                # is not in flight.
                 late = message.late
                 mourned = await self._applier.mourn(
                     message.crawl, 0 if late else len(message.targets)
@@ -405,7 +378,7 @@ class Worker:
                 assert_never(message)
 
     async def _close(self, close: Close) -> None:
-        """End a cancelled crawl once every worker must have settled its packs."""
+        # Until then, a worker may still settle packs of the cancelled crawl.
         wait_ms = close.at_ms + self._through_ms - self._clock.now_ms()
         if wait_ms > 0:
             await self._queue.send_close(close, -(-wait_ms // 1000))
@@ -430,7 +403,13 @@ def suspect(pack: Pack, delivery: Delivery, known: Recalled) -> bool:
 
 
 class Holder:
-    """Holds back messages that only a newer version can read."""
+    """Holds back messages that only a newer version can read.
+
+    After a rollback, the queue or the tables may contain data of the newer version. Such a message
+    is sent again unchanged, with the longest delay, and the delivery is acknowledged. So no receive
+    counts as a failure. After `newer_wait_s` seconds it goes to the dead letters with the remedy
+    (docs/upgrade.md).
+    """
 
     def __init__(self, *, queue: Queue, clock: Clock, metrics: Metrics, settings: Settings) -> None:
         self._queue = queue
@@ -439,10 +418,7 @@ class Holder:
         self._settings = settings
 
     async def hold(self, held: Sequence[tuple[Delivery, Held]]) -> list[str]:
-        """Put messages back on the queue for later, or move them to the dead letters.
-
-        Returns the ids of messages for which this failed.
-        """
+        """Requeue messages or move them to the dead letters. Return the ids of failures."""
         failed: list[str] = []
         lanes: dict[bool, list[tuple[Delivery, WaitingMessage]]] = {}
         now_ms = self._clock.now_ms()
@@ -450,6 +426,7 @@ class Holder:
             since_ms = now_ms if delivery.since_ms is None else delivery.since_ms
             told = {"id": delivery.id, "crawl": why.crawl, "why": why.said, "since_ms": since_ms}
             if now_ms - since_ms < self._settings.newer_wait_s * 1000:
+                # A body from the seed queue means the same on the pack queue.
                 waiting = WaitingMessage(body=delivery.body, crawl=why.crawl, since_ms=since_ms)
                 express = self._settings.is_express(delivery.queue)
                 lanes.setdefault(express, []).append((delivery, waiting))
@@ -478,7 +455,7 @@ class Holder:
 
 
 def newer_in(error: Exception) -> str | None:
-    """Describe a newer version's data that caused an error, if that is the cause."""
+    """Describe the newer version's data that caused an error, if that is the cause."""
     if not isinstance(error, ExceptionGroup):
         return str(error) if isinstance(error, StoredNewer) else None
     if error.split(PortError)[1] is not None:

@@ -1,11 +1,8 @@
-"""Write stored content of pages into one file per crawl and invocation.
+"""Write the stored content of pages into one file per crawl and invocation.
 
-The file must exist before any journal names it. One file per pack would cost more than everything
-else. So the packs of a crawl in a batch share a file, and each adds its part when it has fetched
-its URLs. The file is written when no pack is fetching, it is large enough, or the first pack has
-waited for `segment_wait_s`. A later pack starts another file.
-
-If a file cannot be written, its packs fail as if their journals could not be written.
+A file per pack (message with up to 25 URLs) would cost more than everything else. So packs that are
+processed at the same time share a file, which exists before any journal names it. If it cannot be
+written, its packs fail as if their journals could not be written.
 """
 
 from __future__ import annotations
@@ -58,12 +55,13 @@ class BodyWriter:
         self._random = random
         self._patience = Patience(clock=clock, random=random, base_s=RETRY_BASE_S)
         self._bytes_max = settings.segment_bytes_max
-        # By crawl; packs that are fetching are expected.
+        # By crawl. A file is written when no pack is fetching, it is large enough, or the first
+        # pack has waited for `segment_wait_s`. A later pack starts another file.
         self._gathering: Gathering[Segment, None] = Gathering(settings.segment_wait_s)
 
     @contextmanager
     def taking_part(self, crawl_id: str) -> Iterator[BodyPart]:
-        """Fetch a pack while other packs of the crawl wait for its content."""
+        """Let other packs of the crawl wait for the content of a pack in this block."""
         part = BodyPart(self, crawl_id)
         self._gathering.expect(crawl_id, part)
         try:
@@ -72,7 +70,6 @@ class BodyWriter:
             part.leave()
 
     def left(self, crawl_id: str, part: BodyPart) -> None:
-        """Note that a pack has fetched its URLs."""
         self._gathering.came(crawl_id, part)
 
     async def put(

@@ -1,9 +1,8 @@
-"""Batched calls: tasks of a container share one request, which one of them makes.
+"""Let concurrent tasks of a container share one call, which one of them makes.
 
-A task that needs a call of some kind (for example, to commit a pack of a crawl) waits for other
-tasks that expect to need it too. One of them makes the call for all. It does so when no expected
-task is missing, the batch is large enough, or the first task has waited long enough. A later task
-starts another group.
+A task adds its input to a group and waits for other tasks that expect to need the same call. The
+call is made when no expected task is missing, the batch is large enough, or the first task has
+waited long enough. A later task starts another group.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ Result = TypeVar("Result")
 
 
 class CallGroup(Generic[What, Result]):
-    """Input of a shared call so far, and its outcome for the waiting tasks."""
+    """Collected input of a shared call, and its outcome."""
 
     def __init__(self, kind: str, what: What, due_s: float) -> None:
         self.kind = kind
@@ -31,10 +30,10 @@ class CallGroup(Generic[What, Result]):
 
 
 class Gathering(Generic[What, Result]):
-    """Expected tasks and open groups, by kind of call."""
+    """Expected tasks and open groups, by the name of the call."""
 
     def __init__(self, wait_s: float) -> None:
-        """Let the first task wait at most `wait_s` for others."""
+        """`wait_s` is the longest wait of a group's first task for others."""
         self._wait_s = wait_s
         self._expected: dict[str, set[Hashable]] = {}
         self._open: dict[str, CallGroup[What, Result]] = {}
@@ -42,11 +41,11 @@ class Gathering(Generic[What, Result]):
         self._turn = asyncio.Event()
 
     def expect(self, kind: str, who: Hashable) -> None:
-        """Let other tasks wait for this one."""
+        """Let other tasks wait for task `who`."""
         self._expected.setdefault(kind, set()).add(who)
 
     def came(self, kind: str, who: Hashable) -> None:
-        """Let other tasks no longer wait for this one."""
+        """Let other tasks no longer wait for task `who`."""
         expected = self._expected.get(kind, set())
         expected.discard(who)
         if not expected:
@@ -54,7 +53,7 @@ class Gathering(Generic[What, Result]):
         self._turn.set()
 
     def group(self, kind: str, begin: Callable[[], What]) -> CallGroup[What, Result]:
-        """Return the open group, or start one."""
+        """Return the open group, or start one with the input that `begin` returns."""
         group = self._open.get(kind)
         if group is None:
             due_s = asyncio.get_running_loop().time() + self._wait_s
@@ -67,12 +66,10 @@ class Gathering(Generic[What, Result]):
         enough: Callable[[What], bool],
         carry_out: Callable[[What], Awaitable[Result]],
     ) -> tuple[Result, bool]:
-        """Wait for a group's call, or make it.
+        """Wait for a group's call, or make it. Return its result, and True if this task made it.
 
-        Return its result, and True if this task made it.
-
-        If `carry_out` raises, all tasks raise the same error. If the calling task is cancelled, the
-        other tasks raise Transient, because the result is unknown.
+        If `carry_out` raises, all tasks raise the same error. If the task that makes the call is
+        cancelled, the others raise Transient, because the result is unknown.
         """
         running = asyncio.get_running_loop()
         while group.outcome is None:

@@ -1,14 +1,7 @@
-"""Cookies of crawls that keep them: read before a host is visited, stored with its responses.
+"""Keep the cookies of a crawl: read before a host is visited, stored with its responses.
 
-A jar is one item of the `hosts` table for each crawl and site. All workers of a crawl share it;
-other crawls do not see it. A crawl that keeps no cookies does not read or write jars. Rules:
-
-- The worker reads a jar anew for each pack that visits a host. So it has cookies that another
-  worker received meanwhile, such as a login with a redirect. Within a visit it uses its own copy.
-- The worker stores a response's cookies before any other effect of the response, so a redirect's
-  target is never requested without them. It adds them to the jar as stored at that moment. If two
-  workers write at once, the last jar wins, and the other worker's cookies may be lost.
-- robots.txt is requested without cookies, and sets none.
+A jar holds the cookies of one crawl and site, as one item of the `hosts` table that all workers of
+the crawl share. robots.txt is requested without cookies, and sets none.
 """
 
 from __future__ import annotations
@@ -43,6 +36,7 @@ class Cookies:
 
     async def look(self, crawl_id: str, url: str) -> None:
         """Read the jar of a URL's site, before its host is visited."""
+        # Another worker may have received cookies meanwhile, such as a login with a redirect.
         await self._read((crawl_id, jar_of(url)))
 
     async def headers(self, crawl_id: str, url: str, given: Headers) -> Headers:
@@ -67,6 +61,8 @@ class Cookies:
         async with self._locks.setdefault(key, asyncio.Lock()):
             before, now_ms = await self._read(key), self._clock.now_ms()
             jar, refused = taken(before, lines, url, now_ms)
+            # Stored before any other effect of the response, so a redirect's target is never
+            # requested without them. If two workers write at once, the last jar wins.
             if differs(jar, before, now_ms):
                 await self._hosts.keep_cookies(*key, to_text(jar), now_ms)
                 self._jars[key] = jar

@@ -1,4 +1,4 @@
-"""Cache of crawls, at most five seconds old, for all work of a container.
+"""Cache crawls for at most five seconds, for all work of a container.
 
 So a worker notices a paused, cancelled or edited crawl up to five seconds late.
 """
@@ -29,7 +29,7 @@ class RecentCrawls:
     async def get(self, crawl_id: str) -> Crawl | None:
         """Return a crawl, at most five seconds old. An absent crawl is read again each time."""
         known = self._fresh(crawl_id)
-        # All requests of a batch ask at once: one of them reads.
+        # All requests of a batch need the crawl at the same time. One of them reads it.
         if known is None and crawl_id in self._reading:
             await self._reading[crawl_id].wait()
             known = self._fresh(crawl_id)
@@ -56,6 +56,6 @@ class RecentCrawls:
         return crawl if 0 <= self._clock.now_ms() - read_ms < CRAWL_FRESH_MS else None
 
     def forget(self, crawl_id: str) -> None:
-        """Read the crawl again at the next request, because it has changed."""
+        """Read the crawl again at the next call, because it has changed."""
         self._read.pop(crawl_id, None)
         self._reading.pop(crawl_id, None)

@@ -1,13 +1,7 @@
-"""Announced end of a worker: requests are cancelled, and their URLs are requeued.
+"""Stop a worker early: cancel its requests and return their URLs to the queue.
 
-After SIGTERM, a process has little time left. It cancels requests and waits for slots, but first
-records backoffs that hosts demanded with 429 or 503. It journals and commits the responses that it
-has. The other URLs return at once, in new messages or in the same pack sent again. So their
-messages do not wait for the visibility timeout, and do not count as received by a worker that died:
-no strike, and no step towards the dead-letter queue.
-
-A process without time pressure *rests* first: it finishes requests in progress and starts no
-others.
+After SIGTERM, a process has little time left. It writes the results that it has, and sends the
+other URLs again. So no message waits for its visibility timeout or counts as a failed delivery.
 """
 
 from __future__ import annotations
@@ -22,7 +16,7 @@ class Ending:
 
     def __init__(self) -> None:
         self.told = False
-        # True if no new requests may start.
+        # True if no new requests may start. A process without time pressure only sets this.
         self.resting = False
         # Ordered by start: a set of tasks has another order in each run.
         self._open: dict[asyncio.Task[None], None] = {}
@@ -37,10 +31,7 @@ class Ending:
                 task.cancel()
 
     async def cut_short(self, work: Coroutine[Any, Any, None]) -> bool:
-        """Run `work` until the end is announced.
-
-        Return True if it was cancelled or not started.
-        """
+        """Run `work` until the end is announced. Return True if it was cancelled or not started."""
         if self.resting:
             work.close()
             return True

@@ -1,11 +1,7 @@
 """Request the URLs of packs: robots.txt, slots, requests, responses.
 
-For each host, in this order: check whether it is blocked, read robots.txt, wait for slots. A URL
-without a slot in this invocation returns later. URLs that robots.txt forbids, or whose host is
-down, end without a request. `worker/response_handling.py` decides on responses.
-
-Each URL's result is a value that is added to its pack's result at once. So a received response
-counts, whatever happens to other URLs.
+A pack is a message with up to 25 URLs. A slot is the time at which a host may be requested. A URL
+without a slot in this invocation returns later. `worker/response_handling.py` decides on responses.
 """
 
 from __future__ import annotations
@@ -164,6 +160,7 @@ class PackFetcher:
         for target in targets:
             work, now_ms = self._sitemaps.go_on(context, target), self._clock.now_ms()
             part = await result_or_fault(work, context.crawl, target, now_ms)
+            # Added at once: a received response counts, whatever happens to other URLs.
             if part is not None:
                 result.add(part)
             else:
@@ -174,13 +171,11 @@ class PackFetcher:
                 group.create_task(self._fetch_or_defer(visit, queue))
 
     async def _fetch_or_defer(self, visit: HostVisit, targets: list[Target]) -> None:
-        """Visit a host, whose URLs return later if its item cannot be read or written.
-
-        Other hosts of the pack continue. If the worker must end, all remaining URLs return at once.
-        """
+        """Visit a host. Its URLs return later if its item cannot be read or written."""
         try:
             if visit.context.crawl.cookies:
                 await self._jars().look(visit.context.crawl.id, f"{visit.host}/")
+            # If the worker must end, all remaining URLs return at once.
             if await self._ending.cut_short(self._fetch_host(visit, targets)):
                 self._defer(visit.result, _unended(visit, targets), self._clock.now_ms())
         except* Transient as trouble:
@@ -284,10 +279,7 @@ class PackFetcher:
         return return_at_ms
 
     async def _ask_in_turn(self, visit: HostVisit, pacer: Pacer, delay_ms: int) -> int | None:
-        """Request the queue of a visit, and return the time to retry if slots ran out.
-
-        URLs that missed their slots return to the queue.
-        """
+        """Request the queue of a visit. Return the time to retry if slots ran out."""
         crawl, queue = visit.context.crawl, visit.queue
         places = self._places(visit.host, places_of(crawl)[0], eased=not crawl.delay_ms)
         turns = self._turns.setdefault(visit.host, asyncio.Lock())
@@ -311,12 +303,10 @@ class PackFetcher:
         return None
 
     async def _slot(self, pacer: Pacer, wanted: int) -> int | None:
-        """Wait for a slot, and return the time to retry if there is none or the worker rests.
-
-        While packs hold much content in memory, no slot is taken, so that they end and store it.
-        """
+        """Wait for a slot. Return the time to retry if there is none."""
         if self._ending.resting:
             return self._clock.now_ms()
+        # Packs that hold much content must end and store it before more is requested.
         if sum(one.held_bytes for one in self._results) > self._settings.held_bytes_max:
             return self._clock.now_ms() + HELD_MS
         return await pacer.take(wanted)
@@ -324,13 +314,9 @@ class PackFetcher:
     async def _visit(
         self, visit: HostVisit, target: Target, pacer: Pacer, turn: Turn, permits: ExitStack
     ) -> None:
-        """Request a URL that has a place at the host and a slot, and add its result.
-
-        A URL that misses its slot returns to the queue. It keeps its place, and a sitemap its
-        memory permit, until the response is processed. It keeps its connection and byte budget
-        until the response is received. If slots pace the host, a page releases its place earlier,
-        while the fetcher still verifies the response.
-        """
+        """Request a URL and add its result. A URL that misses its slot returns to the queue."""
+        # The URL keeps its place at the host until the response is processed, and a sitemap its
+        # memory permit. It keeps its connection and byte budget until the response is received.
         async with AsyncExitStack() as taken:
             taken.enter_context(permits)
             sitemap = target.kind is TargetKind.SITEMAP
@@ -338,6 +324,7 @@ class PackFetcher:
                 await taken.enter_async_context(self._large)
             async with self._everywhere:
                 paced = visit.context.crawl.delay_ms > 0
+                # If slots pace the host, the place is free while the response is still verified.
                 leave = permits.close if paced and not sitemap else None
                 page = await self._ask(visit.context, target, pacer, turn, leave)
             if page is None:
@@ -351,7 +338,6 @@ class PackFetcher:
     async def _ended(
         self, visit: HostVisit, target: Target, answered: Answered, turn: Turn
     ) -> PageResult:
-        """Turn a response into the result of its URL."""
         crawl, answer, at_ms = visit.context.crawl, answered.answer, answered.at_ms
         await self.kinds.before_judging(crawl)
         handling = self._handler.handle(visit.context, target, answer, at_ms, turn)
@@ -366,7 +352,7 @@ class PackFetcher:
         turn: Turn,
         answered: Callable[[], None] | None,
     ) -> Answered | PageResult | None:
-        """Request a URL, and return its result if it returns later or ends without a response.
+        """Request a URL, or return its result if it returns later or ends without a response.
 
         Returns None if its slot has passed.
         """
@@ -375,7 +361,7 @@ class PackFetcher:
         async with context.reservations.room(target) as room:
             if not isinstance(room, Room):
                 return _refused(target, room, Reason.BYTES)
-            if not pacer.asks(turn):  # delayed between the slot and here
+            if not pacer.asks(turn):  # the slot has passed meanwhile
                 return None
             at_ms = self._clock.now_ms()
             work = self._fetch(context, target, room, answered)
@@ -394,7 +380,6 @@ class PackFetcher:
         room: Room,
         answered: Callable[[], None] | None,
     ) -> tuple[Response | Failure, Mapping[str, int]]:
-        """Send the request, and record the received bytes, or the most possible if incomplete."""
         crawl_id, counts = context.crawl.id, {}
         request = self._request(context, target, room)
         request = replace(request, answered=answered, paced=context.crawl.delay_ms > 0)
@@ -402,7 +387,7 @@ class PackFetcher:
             headers = await self._jars().headers(crawl_id, request.url, request.headers)
             request = replace(request, headers=headers)
         context.asking()
-        room.received = None  # unknown until the answer is there
+        room.received = None  # unknown until the response is complete: the most possible counts
         answer = await self._fetcher.fetch(request)
         room.received = received_of(answer)
         if isinstance(answer, Response):
@@ -423,10 +408,8 @@ class PackFetcher:
         return self._cookies
 
     async def _goes_on(self, context: PackContext) -> bool:
-        """Return False if the crawl was stopped or got other limits while a URL waited.
-
-        A URL that is not requested returns at once, and its next delivery obeys the new state.
-        """
+        """Return False if the crawl was stopped or got other limits while a URL waited."""
+        # A URL that is not requested returns at once, and its next delivery obeys the new state.
         then, now = context.crawl, await self._crawls.get(context.crawl.id)
         if now is then and now.state is State.RUNNING:
             return True  # most crawls are unchanged since the pack read them
@@ -465,7 +448,7 @@ class PackFetcher:
         return identity_of(context.crawl, host, self._settings.user_agent)
 
     def _places(self, host: str, width: int, *, eased: bool = False) -> asyncio.Semaphore:
-        """Return the semaphore of a host, on which a slow host has fewer places if `eased`."""
+        """Return the semaphore of a host. If `eased`, a slow host has fewer places."""
         known = self._asking.get((host, width, eased))
         if known is None:
             known = Places(self._health, host, width) if eased else asyncio.Semaphore(width)

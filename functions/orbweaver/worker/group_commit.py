@@ -1,12 +1,7 @@
 """Commit packs that are ready at the same time in one transaction.
 
-A commit puts a ledger and adds to a shard of the counters. Each costs twice as much as a plain
-write. Packs that a container settles at the same time share the second: a ready pack waits for
-packs that are almost ready, and the last pack commits for all.
-
-The transaction is all or nothing. If a ledger exists already, a claim exceeds the budget, or the
-counters are sealed, the transaction writes nothing and each pack commits alone. A single pack, or a
-pack with budgets to settle, also commits alone.
+A commit puts a pack's ledger and adds to a shard of the crawl's counters. Each costs twice as much
+as a plain write. Packs that commit together share the second.
 """
 
 from __future__ import annotations
@@ -34,8 +29,6 @@ TOGETHER_MAX = 50
 
 @dataclass(frozen=True, slots=True)
 class _Batch:
-    """Ledgers and counts to commit in one transaction."""
-
     crawl: Crawl
     commits: list[tuple[Ledger, Counts]] = field(default_factory=list)
 
@@ -45,12 +38,12 @@ class Commits:
 
     def __init__(self, packs: Packs) -> None:
         self._packs = packs
-        # By crawl; the result is True if the batch was committed.
+        # By crawl. The result is True if the batch was committed.
         self._gathering: Gathering[_Batch, bool] = Gathering(WAIT_S)
 
     @contextmanager
     def awaited(self, crawl_id: str, pack_id: str) -> Iterator[None]:
-        """Settle a pack while others of its crawl wait for its commit."""
+        """Let other packs of the crawl wait for the commit of a pack in this block."""
         self._gathering.expect(crawl_id, pack_id)
         try:
             yield
@@ -73,14 +66,13 @@ class Commits:
         if batch.crawl != crawl or any(one.pack == ledger.pack for one, _ in batch.commits):
             return False  # the crawl was edited meanwhile, or this is a copy
         batch.commits.append((ledger, counts))
+        # All or nothing: if a ledger exists already, a claim exceeds the budget, or the counters
+        # are closed, each pack commits alone.
         done, _ = await self._gathering.outcome(group, _is_full, self._write)
         return done
 
     async def _write(self, batch: _Batch) -> bool:
-        """Commit a batch.
-
-        Return False if that failed or is unknown, so that each pack commits alone.
-        """
+        """Commit a batch. Return False if that failed or is unknown."""
         if len(batch.commits) == 1:
             return False
         try:

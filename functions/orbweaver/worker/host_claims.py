@@ -1,26 +1,8 @@
-"""Hand the known claims of a host on to other containers, in files.
+"""Pass known claims of a host to other containers in files, to save look-ups.
 
-In a crawl with a delay, a host has one pack in flight, and after a round another container may
-continue it. That container can skip look-ups of links that the previous container saw claimed.
-
-    load   in the background of the first request of a pack received as a message
-    save   in the background of one of the round's last requests, if enough claims are new: a
-           file costs a PUT, and claims learned after it are not worth a slot of the host
-
-Only finite runs do this, because their claims last until they end. Files are hints: a missing, old,
-broken or slow file costs look-ups, but no correctness. No pack waits for a file, and background
-work is cancelled when an invocation ends.
-
-Claims that are safe to hand on:
-
-- A claim of a committed pack is final.
-- A claim that was only read may belong to an uncommitted pack, and is released if it exceeds the
-  page limit. As long as that limit is unchanged, the link is refused again, or waits in a late
-  pack, which ignores these files. So claims are known for one page limit, which is part of the
-  file's name.
-- If an edited limit was divided anew among counters, one shard may have room while another has
-  none. In such a crawl, claims that were only read are not handed on.
-- Claims of another run are never handed on, because that run may release them.
+A claim is the item that makes a URL belong to a pack. In a crawl with a delay, another container
+may continue a host later. It need not look up links that the previous container saw claimed. A
+missing, old or broken file costs look-ups, but no correctness, and no pack waits for a file.
 """
 
 from __future__ import annotations
@@ -58,7 +40,8 @@ ENTRY_BYTES = 600
 LOADING_BYTES_MAX = 2 * FILE_BYTES_MAX
 # A PUT costs as much as 80 look-ups, and most links are found several times.
 NEW_LEAST = 200
-# Time before the end of a round at which its last requests start.
+# Time before the end of a round at which its last requests start. Claims learned after the file is
+# written are not worth another slot of the host.
 LAST_MS = 3_000
 # A recently visited host keeps its entry. If hosts that are visited in turn evicted each other, all
 # files would be read in vain.
@@ -71,11 +54,10 @@ Key = tuple[str, int, str]
 
 @dataclass(slots=True)
 class _Entry:
-    """Claims of a host in one crawl."""
-
     claims: KnownClaims = field(default_factory=KnownClaims)
     visited_ms: int = 0
-    # Round in which the file was last read, and round in which writing failed: one try per round.
+    # End of the round in which the file was last read, and in which writing failed. Each is tried
+    # once per round.
     loaded_until_ms: int = 0
     refused_until_ms: int = 0
     is_written: bool = False
@@ -84,17 +66,21 @@ class _Entry:
 
 
 def key_of(crawl_id: str, pages_max: int, host: str) -> str:
-    """Return the key of a host's file."""
+    # A claim that was only read may be released if it exceeds the page limit. While the limit is
+    # the same, its link is refused again or deferred. So the limit is part of the key.
     return f"{folder_of(crawl_id)}{pages_max}/{url_hash(host)}"
 
 
 def worth_saving(new: int, left_ms: int, *, least: int = NEW_LEAST, last_ms: int = LAST_MS) -> bool:
-    """Return True if a host's claims should be written now."""
     return new >= least and left_ms < last_ms
 
 
 class HostClaims:
-    """Known claims of hosts. One instance per container, which outlives an invocation."""
+    """Known claims of hosts. One instance per container, which outlives an invocation.
+
+    Only finite crawls use it, because their claims last until they end. Claims of another run are
+    never included, because that run may release them.
+    """
 
     def __init__(
         self,
@@ -119,11 +105,10 @@ class HostClaims:
     def visit(
         self, crawl: Crawl, pack: Pack, round_: Round, until_ms: int, *, early: bool
     ) -> Callable[[], None]:
-        """Start a visit.
+        """Start a visit. Call the returned function before each request.
 
-        The returned function must be called before each request.
-
-        A pack that was taken on (`early`) follows a pack of the same host in the same round.
+        `early` means that the pack follows a pack of the same host in the same round
+        (worker/rounds.py).
         """
         if not (self._used and pack.place and crawl.delay_ms) or crawl.continuous or pack.late:
             return _nothing
@@ -139,6 +124,7 @@ class HostClaims:
         def asking() -> None:
             if not early and entry.loaded_until_ms != until_ms:
                 entry.loaded_until_ms = until_ms
+                # In the background, and cancelled when the invocation ends.
                 entry.loading = round_.beside(self._load(key, entry))
             left_ms = until_ms - self._clock.now_ms()
             due = worth_saving(
@@ -160,7 +146,7 @@ class HostClaims:
         }
 
     def note_committed(self, crawl: Crawl, urls: Iterable[str]) -> None:
-        """Add claims of a committed pack of the crawl."""
+        """Add claims of a committed pack of the crawl, which are final."""
         for host, some in self._known_hosts(crawl, urls).items():
             # Making room may remove this host's entry, if its last visit was long ago.
             if self._room(RECENT_BYTES * len(some)):
@@ -169,7 +155,8 @@ class HostClaims:
                     entry.claims.add(some)
 
     def note_read(self, crawl: Crawl, urls: Iterable[str]) -> None:
-        """Add claims of other packs that were read, if these are safe to hand on."""
+        """Add claims of other packs that were read, unless the page limit was divided anew."""
+        # After a division, one counter may have room while another has none.
         if not crawl.quotas:
             self.note_committed(crawl, urls)
 
@@ -189,7 +176,6 @@ class HostClaims:
         return found
 
     async def _load(self, key: Key, entry: _Entry) -> None:
-        """Add the claims in a host's file."""
         async with self._loading:
             try:
                 body = await self._files.get(key_of(*key), FILE_BYTES_MAX)
@@ -208,12 +194,11 @@ class HostClaims:
             del body
             if self._room(DIGEST_BYTES * max(0, len(others) - len(entry.claims))):
                 entry.claims.merge(others)
-            # The shared claims were fewer than the reservation assumed.
+            # Fewer claims than assumed were in both sets.
             if not self._room(0):
                 self._entries.pop(key, None)
 
     async def _save(self, key: Key, entry: _Entry, until_ms: int) -> None:
-        """Write a host's claims for the containers that continue it."""
         body, new = entry.claims.encode(), entry.claims.new
         try:
             await self._files.put(key_of(*key), body)

@@ -18,7 +18,7 @@ from orbweaver.worker.pack_context import PackContext
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answered:
-    """The answer to a request, the time of the request, and the counts that follow from it."""
+    """The response to a request, the time of the request, and the counts that follow from it."""
 
     answer: Response | Failure
     at_ms: int
@@ -27,9 +27,9 @@ class Answered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostVisit:
-    """A visit to a host for a pack; it adds the results of its URLs to the pack's result.
+    """A visit to a host for a pack. The results of its URLs are added to `result`.
 
-    `queue` holds the URLs that it has still to request, one delay apart.
+    `queue` holds the URLs that are still to be requested, one delay apart.
     """
 
     host: str

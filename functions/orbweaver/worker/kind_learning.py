@@ -1,16 +1,8 @@
-"""Share results by kind of URL among the workers of an ordered crawl.
+"""Share what workers learn about groups of similar URLs (kinds) in an ordered crawl.
 
-Each container learns which kinds of URLs bring new pages (frontier/kind_learner.py). It shares two
-sorts of data:
-
-    counts  of kinds, added to one item per crawl when enough are new. If some kinds bring
-            little, that is after most responses. Links that do not wait are then added too,
-            before other workers sort their links.
-    files   of digests of titles, texts, paths and values (frontier/met.py). The same item numbers
-            them. They are written if other workers learn of the crawl or will continue it.
-
-A worker reads the shared data before it sorts links. Files are hints, like the files of
-worker/host_claims.py in the same folder: a lost file costs some requests.
+An ordered crawl first requests the groups that bring new pages (frontier/kind_learner.py). Workers
+share counts in one item per crawl, and digests of titles, texts, paths and values in files. Files
+are hints: a lost file costs some requests.
 """
 
 from __future__ import annotations
@@ -45,10 +37,10 @@ CRAWLS_MAX = 50
 # Counts are shared after this number of new responses, or this percentage of all workers' responses
 # if that is more. The last figure applies to a process that is alone with its store.
 SHARED_FIRST, SHARED_PERCENT, SHARED_ALONE_PERCENT = 4, 10, 30
-# The percentages if some kind is known to bring little, so that other workers need the counts.
-# While links are sorted, links that do not wait count too.
+# The percentages if some group of URLs is known to bring little, so that other workers need the
+# counts. While links are sorted, links that are claimed now count too.
 SHARED_SOON_PERCENT, SORTING_PERCENT = 3, 1
-# A file gets its number before it exists, so it is looked for this number of times.
+# A file gets its number before it exists, so this number of reads is tried.
 LOOKS_MAX = 3
 READ_AT_ONCE = 20
 # Packs wait for the exchange before they are journaled; a longer exchange is skipped once.
@@ -60,10 +52,11 @@ class _Learned:
     """Results of one crawl in this container, and how much of them is shared."""
 
     learner: KindLearner = field(default_factory=KindLearner)
-    # This container's responses when it last shared; and all workers' responses at that time.
+    # This container's responses when it last shared, and all workers' responses at that time.
     shared: int = 0
     counted: int = 0
-    # Late links: the shared number of all workers, and this container's number not shared yet.
+    # Deferred (late) links: the shared number of all workers, and this container's own number that
+    # is not shared yet.
     waiting_of_all: int = 0
     waiting: int = 0
     # Number of files; numbers of unread files, each with its failed reads.
@@ -85,7 +78,7 @@ class _Learned:
 
 
 class KindLearning:
-    """Learns about kinds in ordered crawls. One instance per container."""
+    """Learns about groups of similar URLs (kinds). One instance per container."""
 
     def __init__(self, *, crawls: Crawls, files: Files, settings: Settings) -> None:
         self._crawls, self._files = crawls, files
@@ -94,7 +87,6 @@ class KindLearning:
         self._known: dict[str, _Learned] = {}
 
     def of(self, crawl: Crawl) -> KindLearner:
-        """Return the crawl's learner."""
         return self._of(crawl).learner
 
     def wants_digest(self, crawl: Crawl, url: str) -> bool:
@@ -122,15 +114,14 @@ class KindLearning:
             self.of(crawl).leave(target.url)
 
     def waiting(self, crawl: Crawl) -> int:
-        """Return the approximate number of the crawl's late links."""
+        """Return the approximate number of the crawl's deferred links."""
         known = self._of(crawl)
         return known.waiting_of_all + known.waiting
 
     def looks_soon(self, crawl: Crawl) -> bool:
-        """Return True if late links are checked although some URLs are in flight.
+        """Return True if deferred links are checked although some URLs are in flight.
 
-        This applies to the first responses of a crawl with several workers, if the order of kinds
-        matters.
+        This applies to the first responses of a crawl with several workers, if the order matters.
         """
         if not is_ordered(crawl) or self.waiting(crawl) <= 0:
             return False
@@ -138,14 +129,14 @@ class KindLearning:
         return known.is_early and not known.alone and not known.learner.scores.calm
 
     def note_waiting(self, crawl: Crawl, links: int) -> None:
-        """Add to the number of late links. A negative number subtracts."""
+        """Add to the number of deferred links. A negative number subtracts."""
         self._of(crawl).waiting += links
 
     async def before_judging(self, crawl: Crawl) -> None:
-        """Read other workers' results before a page is judged, during the first responses.
+        """Read other workers' results before a page is judged.
 
-        This applies if several workers process a crawl in which some kinds bring little. In all
-        ordered crawls, the first page reads once.
+        This applies to a crawl's first page, and to its first responses if several workers process
+        it and some groups of URLs bring little.
         """
         if not is_ordered(crawl):
             return
@@ -158,8 +149,7 @@ class KindLearning:
     async def share(self, crawl: Crawl) -> None:
         """Add this container's results to the shared ones if enough are new, and read the sum.
 
-        A failed or slow exchange is repeated later. If a response was lost, its results are added
-        twice and weigh twice.
+        A failed or slow exchange is repeated later.
         """
         if is_ordered(crawl) and self._has_enough(self._of(crawl)):
             await self._share(crawl, self._of(crawl))
@@ -178,15 +168,12 @@ class KindLearning:
     async def sorted_out(
         self, crawl: Crawl, links: Sequence[Target], band: int | None
     ) -> tuple[list[Target], list[Banded]]:
-        """Sort links, and share which of them do not wait before other workers sort theirs.
-
-        If another worker has just shared too many links of the same kind, the links are sorted once
-        more.
-        """
+        """Return the links to claim now, and the deferred links with their bands (ranks)."""
         learner = self.of(crawl)
         least = late_least(crawl)
         prompt, late = await in_turns(learner.sorting_out(links, band, least))
         await self._tell_sorted(crawl)
+        # If another worker has just shared too many links of the same group, sort once more.
         async for part in slices(prompt):
             if learner.too_many_out(part):
                 break
@@ -240,7 +227,7 @@ class KindLearning:
         return known.learner.scores.untold >= least
 
     def _is_alone(self, known: _Learned) -> bool:
-        """Return True if this is the only learner and no handover of the crawl is possible."""
+        """Return True if this container is the crawl's only learner, now and later."""
         return known.alone and not self._hands_on
 
     async def _exchange(self, crawl: Crawl, known: _Learned, *, with_files: bool) -> None:
@@ -258,8 +245,10 @@ class KindLearning:
             told = scores.unshared()
             if known.waiting:
                 told[WAITING] = known.waiting
+            # The item numbers the files, which are in the folder of worker/host_claims.py's files.
             if leaves and scores.met.has_news:
                 told[FILES] = 1
+            # If the response is lost, these results are added twice and weigh twice.
             total = await self._crawls.learn(crawl, told)
             known.counted = asked_in(total)
         scores.share(told, total)
@@ -275,7 +264,6 @@ class KindLearning:
         await self._read(folder, known)
 
     async def _read(self, folder: str, known: _Learned) -> None:
-        """Read all files of other containers that this one has not read yet."""
         wanted = list(known.unread)
         for start in range(0, len(wanted), READ_AT_ONCE):
             numbers = wanted[start : start + READ_AT_ONCE]
