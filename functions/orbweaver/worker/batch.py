@@ -56,7 +56,7 @@ RETRY_S: Mapping[int, int] = {1: 15, 2: 120}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
-    """Result of a message that must wait for a newer version. It contains the cause."""
+    """Result of a message that must wait for a newer version, with the cause."""
 
     said: str
     crawl: str

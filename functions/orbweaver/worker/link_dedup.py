@@ -1,22 +1,8 @@
-"""Deduplicate links: drop links that need no claim, and journal the rest.
+"""Drop links that need no claim, and write a pack's journal with the rest.
 
-A claim costs a write, even if it is refused. A read costs a tenth of that, and memory costs
-nothing. So links are checked in this order:
-
-    spent    a crawl whose budget is used up claims no more links
-    seen     URLs that this container claimed, read or journaled (frontier/seen_urls.py)
-    handed   claims of the host that other containers handed on  (worker/host_claims.py)
-    known    a batched read; only of a few links while almost all of them are new
-
-In an ordered crawl, the remaining links are sorted by the scores of their kinds. Packs are built in
-this order, and the page limit cuts it. Links of kinds that bring little become late links
-(frontier/late.py).
-
-Packs of one crawl with links to claim take turns, from the check of `seen` to their journal. The
-worker of a pack always claims the links in its journal, so later packs can drop them. So packs of a
-batch whose pages link to each other do not race for the same claims. The lock holder also takes
-over the links of waiting packs, because one pack fills its children better than many. If its
-journal is not written, the waiting packs still have these links.
+A claim is the item that makes a URL belong to a pack (message with up to 25 URLs). A claim costs a
+write even if it is refused, a read costs a tenth of that, and memory costs nothing. So links are
+looked up in memory first, then in a batched read, before the worker claims them.
 """
 
 from __future__ import annotations
@@ -56,8 +42,8 @@ if TYPE_CHECKING:
 TURN_WAIT_S = 4.0
 # Packs that waited for the same file ask for a turn within this number of event loop steps.
 GATHER_TURNS = 4
-# If links are usually new, only this number is looked up. If one of them is claimed, all links are
-# looked up.
+# If links are usually new, only this number is looked up. If one of them is claimed, the worker
+# looks up all links.
 PROBES = 20
 # Links that a pack takes over at most, as many as one page may have.
 GATHERED_MAX = 5_000
@@ -66,10 +52,7 @@ LEFT_MAX = 1_000
 
 
 class Sifter:
-    """Deduplicates links.
-
-    One instance per container, because its memory outlives an invocation.
-    """
+    """Deduplicates links. One instance per container, because its memory outlives an invocation."""
 
     def __init__(
         self,
@@ -91,14 +74,15 @@ class Sifter:
         self._shares = Shares(bounds)
         self._novelty = Novelty()
         self._spent: set[tuple[str, int]] = set()
-        # A lock exists only while a pack has a turn or waits for one.
+        # Packs of one crawl take turns, from the check of `seen` to their journal. So packs whose
+        # pages link to each other do not race for the same claims. A lock exists only while needed.
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         # Results of page packs that wait for a turn, by crawl.
         self._waiting: defaultdict[str, list[PackResult]] = defaultdict(list)
         self.seen = SeenUrls()
         # Omitted links that journals list, with their depths.
         self._left = SeenUrls()
-        # Late links that journals list.
+        # Deferred (late) links that journals list: they promise little, or exceed the page limit.
         self._late = SeenUrls()
 
     async def write_down(
@@ -114,6 +98,7 @@ class Sifter:
         # Lists of a person or a sitemap are finite; links of pages may be endless.
         of_pages = bool(order) and all(target.kind is TargetKind.PAGE for target in order)
         waiting = self._waiting[crawl.id] if of_pages and not crawl.continuous else []
+        # Claims that other containers saw count as seen here, so that each is checked once.
         await self._see_known(crawl, result)
         # Requests of other workers decide which links are claimed now.
         await self._kinds.before_sorting(crawl)
@@ -146,7 +131,7 @@ class Sifter:
         return journal
 
     def known(self, crawl: Crawl, links: Collection[str]) -> set[str]:
-        """Return the links that are known to be claimed, or that wait as late links."""
+        """Return the links that are known to be claimed or deferred."""
         now_ms = self._clock.now_ms()
         waiting = self._late.of(crawl.id, links, now_ms)
         return self.seen.of(crawl.id, links, now_ms) | waiting
@@ -154,17 +139,15 @@ class Sifter:
     async def _sort_out(
         self, crawl: Crawl, message: Pack | SeedsMessage, result: PackResult
     ) -> None:
-        """Defer links that promise little, and all links if the page limit is reached.
-
-        Links of late packs, or links that an earlier run left out, may wait again. URLs that a
-        person listed do not wait.
-        """
+        """Defer links that promise little, and all links if the page limit is reached."""
+        # Links of late packs, or links that an earlier run left out, may be deferred. URLs that a
+        # person listed are not.
         band = band_at(message.place) if isinstance(message, Pack) and message.late else None
         prompt, late = list(result.links), list[Banded]()
         learner, spent = self._kinds.of(crawl), (crawl.id, crawl.pages_max) in self._spent
         surplus_band = band or SURPLUS
         judged = isinstance(message, Pack) or message.past is not None
-        # no link is claimed, so workers must not learn of links in flight
+        # No link is claimed, so workers must not count these links as in flight.
         if band is None and spent:
             if judged:
                 prompt, late = await in_turns(learner.sorting_out(prompt))
@@ -188,7 +171,7 @@ class Sifter:
         result.put_late(late, surplus_band)
 
     def _note_late(self, crawl: Crawl, message: Pack | SeedsMessage, journal: Journal) -> None:
-        """Remember late links, which need not be added twice."""
+        """Remember deferred links, so that they are not added twice."""
         taken = len(message.targets) if isinstance(message, Pack) and message.late else 0
         if journal.late:
             urls = [target.url for _, target in journal.late]
@@ -197,14 +180,12 @@ class Sifter:
             self._kinds.note_waiting(crawl, len(journal.late) - taken)
 
     def _keep_left(self, crawl: Crawl, message: Pack | SeedsMessage, result: PackResult) -> None:
-        """Let a journal list omitted links, each once per container, up to `LEFT_MAX`.
-
-        A crawl without an end lists none, because no run continues from it. Links that an earlier
-        run left out are in that run's journals.
-        """
+        """Let a journal list omitted links, each once per container, up to `LEFT_MAX`."""
         left = result.left
         if not left:
             return
+        # Only a later run uses the list, and none follows a crawl without an end. Links that an
+        # earlier run left out are in that run's journals.
         if crawl.continuous or (isinstance(message, SeedsMessage) and message.past is not None):
             result.keep_left(())
             return
@@ -218,7 +199,6 @@ class Sifter:
         result.keep_left(new[:LEFT_MAX])
 
     async def _see_known(self, crawl: Crawl, result: PackResult) -> None:
-        """Treat links that other containers handed on as seen, so that each is checked once."""
         now_ms = self._clock.now_ms()
         urls = result.candidates
         unseen = set(urls) - self.seen.of(crawl.id, urls, now_ms)
@@ -226,11 +206,9 @@ class Sifter:
             self.seen.add(crawl.id, self._host_claims.of(crawl, part), now_ms)
 
     async def settled(self, crawl: Crawl, journal: Journal, ledger: Ledger) -> None:
-        """Learn from the outcome of a journal's candidates.
-
-        Claims are handed on from here, not when the journal is written. A pack that is never
-        committed may become a dead letter, and then no pack has its links.
-        """
+        """Learn from the outcome of a journal's candidates (links to claim)."""
+        # Claims are shared only now. A pack that is never committed may become a dead letter, and
+        # then no pack has its links.
         children = [journal.candidates[place].url for place in ledger.children]
         others = {target.url for target in journal.candidates}.difference(children)
         if is_ordered(crawl):
@@ -255,9 +233,9 @@ class Sifter:
         result: PackResult,
         waiting: list[PackResult],
     ) -> AsyncIterator[bool]:
-        """Hold the crawl's turn.
+        """Hold the crawl's lock.
 
-        Yields False without a turn, if no link needs one or the wait is over.
+        Yields False without the lock, if no link needs it or the wait was too long.
         """
         # A pack that waits for returned dollars must not block others.
         if crawl.nanodollars_max is not None or not self._unseen(crawl, message, result):
@@ -281,14 +259,15 @@ class Sifter:
                 del self._waiting[crawl.id]
 
     def _unseen(self, crawl: Crawl, message: Pack | SeedsMessage, result: PackResult) -> bool:
-        """Return True if a link is not known to be claimed or to wait."""
+        """Return True if any link is not known to be claimed or deferred."""
         urls = result.candidates
         if _drops_late(message):
             return len(self.known(crawl, urls)) < len(urls)
         return len(self.seen.of(crawl.id, urls, self._clock.now_ms())) < len(urls)
 
     async def _take_over(self, crawl: Crawl, result: PackResult, waiting: list[PackResult]) -> None:
-        """Take over the links of waiting packs, which keep them until these are journaled."""
+        """Take over the links of waiting packs, which keep them until this pack is journaled."""
+        # One pack fills its child packs better than many packs do.
         for _ in range(GATHER_TURNS):
             await asyncio.sleep(0)
         room = GATHERED_MAX
@@ -325,12 +304,12 @@ class Sifter:
         now_ms = self._clock.now_ms()
         free = modified.keys() | result.reopened
         late = isinstance(message, Pack) and message.late
-        if not late:  # seen claims may have been released, so that their links wait
+        if not late:  # claims of deferred links may have been released since they were seen
             result.drop(self.seen.of(crawl.id, result.candidates, now_ms) - free)
         if _drops_late(message):
             result.drop(self._late.of(crawl.id, result.candidates, now_ms) - free)
             if (crawl.id, crawl.pages_max) in self._spent:
-                return 0  # these links wait, and are looked up when they are due
+                return 0  # these links are deferred, and looked up when they are due
         links = tuple(target for target in result.links if target.url not in result.reopened)
         probes = links
         if links and not (look or modified or self._novelty.look(crawl.id)):
@@ -351,7 +330,7 @@ class Sifter:
         at_ms: int,
         links: Sequence[Target],
     ) -> int:
-        """Drop claimed links, and note when other claims lapsed. Return the number of both."""
+        """Drop claimed links, and note expired claims. Return the number of both."""
         lapsed: dict[str, Prior] = {}
         modified = result.modified
         found = 0
@@ -380,7 +359,7 @@ class Sifter:
 
 
 def _drops_late(message: Pack | SeedsMessage) -> bool:
-    """Return True if links that wait already can be dropped, because they come from pages."""
+    """Return True if deferred links can be dropped, because the message has pages."""
     return isinstance(message, Pack) and not message.late
 
 

@@ -1,15 +1,8 @@
-"""Process one pack from where earlier deliveries stopped.
+"""Process one pack (message with up to 25 URLs) from where earlier deliveries stopped.
 
-    recall   a committed pack sends its outbox again and ends; a journaled one continues there
-    admit    a pack of a paused crawl is parked; URLs of a stopped crawl, or URLs that do not
-             belong to their crawl, end without a request
-    visit    robots.txt, slots, requests, responses    (worker/fetch_pack.py)
-    keep     bodies and texts, in one file per batch   (worker/body_writer.py)
-    journal  the pack's result, written once           (worker/link_dedup.py)
-    settle   claim, store, commit, send                (worker/apply_journal.py)
-
-A pack that arrives a second time without a journal is split into single URLs. A single URL that
-arrives a second time is a suspect, and gets a strike before it is tried.
+The steps are: recall, admit, visit, store content, journal, settle (docs/protocol.md). A pack that
+arrives a second time without a journal is split into single URLs. A single URL that arrives a
+second time is a suspect, and gets a strike before it is tried.
 """
 
 from __future__ import annotations
@@ -57,7 +50,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-# Each copy of a message may be requeued and copied again; a journal merges them into one pack.
+# Each copy of a message may be requeued and copied again. A journal merges them into one pack.
 REQUEUES_MAX = 8
 
 
@@ -65,11 +58,9 @@ REQUEUES_MAX = 8
 class Delivery:
     """One message as received from a queue.
 
-    `receives` includes this delivery.
-
-    `queue` is the queue's name: only the stack's own queues may contain packs. It is empty if the
-    caller invoked the worker directly. `since_ms` is the time since which the message waits for a
-    newer version (worker/batch.py).
+    `receives` includes this delivery. `queue` is the queue's name, empty if the worker was invoked
+    directly: only the stack's own queues may contain packs. `since_ms` is the time since which the
+    message waits for a newer version (worker/batch.py).
     """
 
     id: str
@@ -79,8 +70,8 @@ class Delivery:
     since_ms: int | None = None
     # Receipt handle; empty if the queue itself redelivers failed messages soon.
     handle: str = ""
-    # True if the worker took the pack on while its message is delayed; the message will retry work
-    # that is impossible now.
+    # True if the worker processes the pack while its message is delayed. The message will retry
+    # work that is impossible now.
     early: bool = False
 
 
@@ -106,9 +97,8 @@ def since_of(attributes: Mapping[str, Mapping[str, str]]) -> int | None:
 class Done:
     """A message is done.
 
-    `check` names a crawl that may be complete now.
-
-    `look` names a crawl whose late links are checked although the crawl continues.
+    `check` names a crawl that may be complete. `look` names a crawl whose deferred links are
+    checked although the crawl continues.
     """
 
     check: str | None = None
@@ -188,7 +178,7 @@ class PackProcessor:
     async def advance(
         self, delivery: Delivery, message: Pack | SeedsMessage, known: Recalled, round_: Round
     ) -> Result:
-        """Process a pack or seeds from where earlier deliveries stopped, as far as possible."""
+        """Process a message from where earlier deliveries stopped, as far as possible."""
         try:
             return await self._advance(delivery, message, known, round_)
         finally:
@@ -226,7 +216,7 @@ class PackProcessor:
         came: Journal | _Results,
         round_: Round,
     ) -> Result:
-        """Journal the result of a visit, and settle the stored journal."""
+        """Journal the result of a visit, and carry out the stored journal."""
         if isinstance(came, _Results):
             journal = await self._written_down(crawl, message, came)
         elif came is known.journal:
@@ -243,16 +233,14 @@ class PackProcessor:
     async def _written_down(
         self, crawl: Crawl, message: Pack | SeedsMessage, came: _Results
     ) -> Journal:
-        """Write the journal of a visit.
-
-        If that raises a fault for a single URL that failed before, the URL ends as unreadable.
-        """
+        """Write the journal of a visit."""
         writes = partial(self._sifter.write_down, crawl, message)
         try:
             return await writes(came.result, came.at_ms, came.reservations)
         except Exception as error:
             if not (isinstance(message, Pack) and _is_tried_alone(message) and is_fault(error)):
                 raise
+            # The URL ends as unreadable, because another attempt would raise the same error.
             result = PackResult(crawl.id, crawl.hosts_counted)
             result.add(unreadable(error, crawl, message.targets[0], came.at_ms))
             return await writes(result, came.at_ms, came.reservations)
@@ -273,7 +261,7 @@ class PackProcessor:
         standing = standing_of(message)
         await self._applier.resend(crawl, message.id, known.journal, known.ledger, standing)
         more = leads_on(known.journal, known.ledger, ordered=is_ordered(crawl))
-        # The worker that sent a late pack relies on that pack to check for the end again.
+        # The worker that sent a late pack (deferred links) relies on it to check for the end again.
         late = isinstance(message, Pack) and message.late
         return Done(check=crawl.id if late or not more else None)
 
@@ -287,7 +275,8 @@ class PackProcessor:
     ) -> Journal | _Results | Result:
         """Do the work that precedes the journal.
 
-        Return `Done` if the message was parked, or is left to a later delivery.
+        Returns `Done` if the message was parked (its crawl is paused), or is left to a later
+        delivery.
         """
         if crawl.state is State.PAUSED:
             if delivery.early or await self._packs.park(crawl.id, delivery.body, message.id):
@@ -306,7 +295,7 @@ class PackProcessor:
             await self._packs.absolve(message.id, most - 1)
             return await self._given_up(crawl, message, f"crashed its worker {most} times")
         try:
-            # A requeued URL stays a suspect; its strikes count the workers that died.
+            # A requeued URL remains a suspect. Its strikes count the workers that died.
             came = await self._visit(replace(message, failures=1), crawl, round_)
         finally:
             # A worker that dies does not get here, so any other result was no crash.
@@ -321,7 +310,7 @@ class PackProcessor:
         return came
 
     async def _take_in(self, message: Pack | SeedsMessage, crawl: Crawl) -> _Results:
-        """Collect the links to claim from seeds or from a late pack."""
+        """Collect the links to claim from seeds or from a pack of deferred links."""
         reservations = self._budget_keeper.open(crawl, message.id)
         if isinstance(message, Pack):
             now_ms = self._clock.now_ms()
@@ -427,7 +416,7 @@ class PackProcessor:
     async def _feed(
         self, crawl: Crawl, targets: Sequence[Target], round_: Round, *, own: str = ""
     ) -> None:
-        """Send late packs to those hosts of some URLs that are idle."""
+        """Send deferred links of those hosts that are idle."""
         waits = crawl.delay_ms and is_ordered(crawl) and self._pack_fetcher.kinds.waiting(crawl) > 0
         if waits:
             hosts = {host_of(target.url): None for target in targets}

@@ -1,4 +1,4 @@
-"""Context of a pack in progress, and the results and records of its URLs."""
+"""Context of a pack (message with up to 25 URLs) in progress, and the results of its URLs."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class PackContext:
     linked: Callable[[str, int], bool] = lambda _url, _depth: False
     # Origins that a person named, in a stack that may connect to non-public addresses.
     named: frozenset[str] = NO_ORIGINS
-    # URLs without a slot join the host's queue; packs of a backlog have a place already.
+    # True if URLs without a slot join the host's queue. Packs of a backlog have a place already.
     lined: bool = True
     # True if this page may have killed a worker.
     suspected: bool = False
@@ -68,11 +68,8 @@ class PackContext:
     def forbidden(
         self, target: Target, record: PageRecord, counts: Mapping[str, int] = NOTHING
     ) -> PageResult:
-        """Return the result of a target that must not be requested.
-
-        In an ordered crawl, its share of the page limit becomes free, because late links can use
-        it.
-        """
+        """Return the result of a target that must not be requested."""
+        # In an ordered crawl, deferred links can use its share of the page limit.
         if target.attempt == 1 and is_ordered(self.crawl):
             counts = {**counts, UNSPENT: 1}
         return self.ended(target, record, counts=counts)
@@ -95,10 +92,8 @@ def page_record(
 ) -> PageRecord:
     """Build the record of a URL that has ended.
 
-    `at_ms` is the time of the request.
-
-    `cut` counts parts omitted while reading. `render_why` is the reason why the page was rendered,
-    or not.
+    `at_ms` is the time of the request. `cut` counts parts omitted while reading. `render_why` is
+    the reason why the page was rendered, or not.
     """
     response = answer if isinstance(answer, Response) else None
     cuts = joined(cut, _cuts_of(end, response))

@@ -1,8 +1,7 @@
-"""Faults in the processing of one page: its URL ends as `failed: unreadable`, its pack goes on.
+"""End a page whose processing raises an unexpected exception (fault) as `failed: unreadable`.
 
-A fault is an exception that no port raised. A retry does not help, because the same page raises the
-same exception, and a dead letter would hold up its crawl. The record has the exception's type and
-the line that raised it, and the log has the traceback. Errors of ports pass, so the pack returns.
+A retry does not help, because the same page raises the same exception, and a dead letter would hold
+up its crawl. The other URLs of the pack continue. Errors of ports are not faults: the pack returns.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ async def result_or_fault(
     at_ms: int,
     answer: Response | Failure | None = None,
 ) -> T | PageResult:
-    """Await work on a URL; return the URL's result instead if the work raises a fault."""
+    """Await work on a URL. Return the URL's result instead if the work raises a fault."""
     done = await results_or_fault(work, crawl, (target,), at_ms, answer)
     return done.pages[0] if isinstance(done, FaultedPages) else done
 
@@ -57,7 +56,7 @@ async def results_or_fault(
     at_ms: int,
     answer: Response | Failure | None = None,
 ) -> T | FaultedPages:
-    """Await work that all of some URLs need; return their results if it raises a fault."""
+    """Await work that several URLs need. Return their results if it raises a fault."""
     try:
         return await work
     except BaseException as error:
@@ -67,7 +66,7 @@ async def results_or_fault(
 
 
 def add_or_fault(result: PackResult, page: PageResult, crawl: Crawl, target: Target) -> None:
-    """Add a page's result to its pack's; add `failed: unreadable` instead if that raises."""
+    """Add a page's result to its pack's. Add `failed: unreadable` instead if that raises."""
     try:
         result.add(page)
     except Exception as error:  # noqa: BLE001 - a fault ends one page
@@ -82,11 +81,12 @@ def unreadable(
     at_ms: int,
     answer: Response | Failure | None = None,
 ) -> PageResult:
-    """Log a fault and return the result of its URL, without another look at the page."""
+    """Log a fault with its traceback, and return the result of its URL."""
     said = type_and_place(error)
     fields = {"crawl": crawl.id, "url": redacted(target.url), "error": said}
     _log.error("page.unreadable", extra=fields, exc_info=error)
     end = End(outcome=Outcome.FAILED, reason=Reason.UNREADABLE, error=said)
+    # Without another look at the page, which may raise again.
     record = page_record(crawl.id, target, end, at_ms)
     if isinstance(answer, Response):
         record = replace(record, status=answer.status, latency_ms=answer.latency_ms)

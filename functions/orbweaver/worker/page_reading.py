@@ -1,31 +1,8 @@
-"""Read the bytes of one response: page, items, text and body, on plain values.
+"""Read the bytes of one response into links, items, text and body.
 
-Job and reading are frozen values, so that a separate process can do the work
-(`adapters/local/reader.py`). It returns a `bare` reading, without HTML and tree. A reading grows by
-stages. If it is interrupted, the last one names the omitted stages, and results of earlier stages
-count.
-
-    links     charset, tree or outline, links, title, check for a "not found" page
-    items     items that the crawl's rules find
-    keeping   redaction, main text, body; as they are stored
-
-Light responses are read in place, the others by a separate process:
-
-- A response is light if it blocks the event loop for at most 100 ms of CPU at a time, whatever it
-  contains. Counts decide this, at a hundredth of the cost of reading. In doubt, a response is not
-  light.
-- Links, title and body of a page are light up to `BYTES_MAX` and `TAGS_MAX`. Such a page is read by
-  its outline, in linear time (`parsing/html_scan.py`). A small page becomes a tree, which is faster
-  at that size. At that size, lexbor is not slow yet even where its time is quadratic.
-- Main text and redaction are ten times slower: up to `SMALL_BYTES_MAX` and `SMALL_TAGS_MAX`.
-- Items need a tree. They are light on a page that becomes a tree for its links. They are also light
-  on an orderly page (`parsing/parse_guard.py`) up to `SMALL_BYTES_MAX` and `SMALL_TAGS_MAX`. Both
-  are limited to `LIGHT_UNITS` of work, because rules may compare each part of a page with each
-  other part. Beyond that, the separate process reads the page anew. User-defined extractors are
-  never light.
-- The event loop may switch tasks between stages, and between slices of a page's links.
-
-Measured: docs/adr/0015-reading-has-a-budget.md.
+Jobs and readings are plain frozen values, so that a separate process can do the work
+(`adapters/local/reader.py`). A response is light, and read in place, if it blocks the event loop
+for at most 100 ms of CPU at a time. Measured: docs/adr/0015-reading-has-a-budget.md.
 """
 
 from __future__ import annotations
@@ -58,14 +35,14 @@ if TYPE_CHECKING:
 
 
 class ReadingStage(StrEnum):
-    """Stage of reading, as messages name it."""
+    """Stage of reading, as log messages and errors name it."""
 
     LINKS = "links"
     ITEMS = "items"
     KEEPING = "text and body"
 
     def __reduce_ex__(self, _protocol: object) -> tuple[type[ReadingStage], tuple[str]]:
-        """Pickle by value: Python 3.11.0 to 3.11.3 (Debian 12's) would call `getattr` for it."""
+        # By value: Python 3.11.0 to 3.11.3 (Debian 12's) would call `getattr` for it.
         return ReadingStage, (self.value,)
 
 
@@ -95,15 +72,12 @@ class ReadingJob:
 
     @property
     def body(self) -> bytes:
-        """The decoded body."""
         return self.answer.body or b""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageReading:
-    """Content of a response.
-
-    `items` and `kept` are redacted.
+    """Content of a response. `items` and `kept` (content to store) are redacted.
 
     `left` is the stage at which reading was interrupted, and `why` is the reason. `cut` counts
     parts omitted because of their size (`model/cuts.py`).
@@ -194,9 +168,8 @@ def stages(
 ) -> Iterator[PageReading | None]:
     """Read a response, and yield the results so far before each costly stage and at the end.
 
-    Yields None between two slices of a page's links. Stages whose results would be dropped are
-    skipped, such as items and text of a page that leads to another URL. Raises HeavyError if items
-    take more than `units_max`.
+    Yields None between two slices of a page's links, so that other tasks can run. Raises HeavyError
+    if items take more than `units_max` units of work.
     """
     if not job.html:
         kept, cut = _kept(job, None)
@@ -204,6 +177,7 @@ def stages(
         return
     page = yield from _parsed(job, prepared)
     found = PageReading(page=page, missing=is_missing(page), cut=page.cut)
+    # Items and text of a page that leads to another URL would be dropped.
     if page.refresh is not None or (job.noindex_skipped and page.noindex):
         yield found
         return
@@ -297,17 +271,23 @@ class PageReader(Protocol):
         """
 
 
-# Limits of reading a page in a separate process, which uses about 40 MB before it starts.
+# Limits of reading a page in a separate process, which uses about 40 MB before it starts. Reading
+# grows by stages. If it is interrupted, results of earlier stages count.
 CPU_S = 0.7
 MEMORY_BYTES = 160 * 1024 * 1024
+# Links, title and body of a page are light up to these limits. The page is read by its outline, in
+# linear time (`parsing/html_scan.py`). A small page becomes a tree, which is faster at that size.
 BYTES_MAX = 2_700 * 1024
 TAGS_MAX = 100_000
 # A longer page is read in two turns: its outline takes at most 70 ms, and the rest 40 ms if the
 # outline has at most this number of tags.
 TURN_BYTES, KEPT_TAGS = 60_000, 40_000
+# Main text and redaction are ten times slower, so they have lower limits. So have items, which need
+# a tree: it must exist for the links, or the page must be orderly (`parsing/parse_guard.py`).
 SMALL_BYTES_MAX = 64 * 1024
 SMALL_TAGS_MAX = 2_000
-# Limit of item work in place: about 20 ms, at worst 100 ms.
+# Limit of item work in place: about 20 ms, at worst 100 ms. Rules may compare each part of a page
+# with each other part. Beyond the limit, the separate process reads the page anew.
 LIGHT_UNITS = 500_000
 # Limit of a body that is stored without being parsed.
 OTHER_BYTES_MAX = 6 * 1024 * 1024
@@ -318,8 +298,10 @@ def is_light(job: ReadingJob) -> bool:
     keeping, body = job.keeping, job.body
     if not job.html:
         return len(body) <= (SMALL_BYTES_MAX if keeping.redacted else OTHER_BYTES_MAX)
+    # User-defined extractors are never light.
     if any(rule.extractor is not None for rule in job.items):
         return False
+    # The limits are counts, because counting costs a hundredth of reading.
     rewritten = is_rewritten(body, job.answer.headers.get("content-type"))
     if job.items or keeping.texts or keeping.redacted or rewritten:
         bytes_max, tags_max = SMALL_BYTES_MAX, SMALL_TAGS_MAX

@@ -1,10 +1,8 @@
-"""Render pages of a crawl: a browser runs a page's scripts, and the worker sends their requests.
+"""Render pages: a browser runs a page's scripts, and the worker sends the requests that they need.
 
-The browser has no network (`rendering/`). Each of its requests obeys robots.txt, waits for a slot
-of its host, and has the crawl's identity. It passes the address guard and uses the byte budget.
-Backoffs that a host demands apply. Refused requests are counted by reason.
-
-A page that could not be rendered stays as it was fetched, and its URL ends as usual.
+The browser has no network (`rendering/`). The worker sends each of its requests like any other of
+the crawl: with robots.txt, slots, identity, address guard and budgets. A page that could not be
+rendered stays as it was fetched.
 """
 
 from __future__ import annotations
@@ -56,9 +54,9 @@ from orbweaver.worker.rendering_choice import RenderChoice, RenderingChooser, ma
 from orbweaver.worker.rendering_gain import PageContent, gain_of, text_chars
 
 _log = logging.getLogger(__name__)
-# Longest wait of a request for its slot; a page is cut before that.
+# Longest wait of a request for its slot. A page is cut before that.
 SLOT_MS_MAX = 60_000
-# Size limit of a screenshot; a larger one is dropped and counted.
+# Size limit of a screenshot. A larger one is dropped and counted.
 SCREENSHOT_BYTES_MAX = 1_000_000
 SCREENSHOTS_LARGE = "render.screenshots_large"
 _DAY_MS = 86_400_000
@@ -118,7 +116,7 @@ class PageRendering:
         return gain_of(*(_content_of(context, target, *one) for one in (fetched, rendered)))
 
     def wait_s(self, context: PackContext) -> float:
-        """Return the longest wait before rendering starts, in seconds. Rendering time is added."""
+        """Return the longest wait before rendering starts. Rendering time is added."""
         until_ms = context.until_ms + round(self.settings.fetch_total_s * 1000)
         return max(0, until_ms - self.clock.now_ms()) / 1000
 
@@ -133,7 +131,8 @@ class PageRendering:
         task = RenderTask(
             url=target.url,
             document=_resource_of(answer),
-            # Pages that show the date are right, and renderings of one day are equal.
+            # The start of the day: pages show the correct date, and renderings of one day are
+            # equal.
             now_ms=self.clock.now_ms() // _DAY_MS * _DAY_MS,
             user_agent=agent,
             screenshot=context.crawl.screenshots,

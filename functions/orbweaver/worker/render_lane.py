@@ -1,11 +1,8 @@
 """Send pages that need a browser to workers that have one, from a worker without one.
 
-    before   by URL: the mode is `always`, or rendering is known to add content to this kind
-    after    by fetched page: the page is dropped, and the worker with the browser fetches it again
-
-That worker decides again, with both versions of the page. So a page that is sent in vain costs one
-more request, and the rendered pages are the same as if every worker had a browser. Pages of unknown
-kinds are all sent, and wait there for the result of the first.
+The worker with the browser fetches the page again and decides with both versions of it. So a page
+that is sent in vain costs one more request, and the rendered pages are the same as if every worker
+had a browser.
 """
 
 from __future__ import annotations
@@ -38,7 +35,11 @@ class RenderLane:
     async def before(
         self, crawl: Crawl, result: PackResult, targets: Sequence[Target]
     ) -> list[Target]:
-        """Return the targets to request here, and send the others on."""
+        """Return the targets to request here, and send the others on.
+
+        The others are pages that a rule always renders, or pages whose similar URLs gained by
+        rendering.
+        """
         if not renders(crawl):
             return list(targets)
         here: list[Target] = []

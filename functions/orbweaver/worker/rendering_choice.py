@@ -1,14 +1,7 @@
-"""Choose the pages of a crawl to render: by rules, by marks, and by measured gain of their kind.
+"""Choose the pages of a crawl to render: by rules, by marks of a page, and by measured gain.
 
-While it is unknown whether a kind gains, one of its pages is rendered at a time. Other fetched
-pages of the kind wait for the result. Otherwise a pack would end before its first page was
-compared. While a sample of a kind without gain is rendered, `PASSED_MAX` pages of the kind continue
-without it, and later ones wait: hundreds of pages may arrive per second.
-
-Results of other workers are read with the crawl's counters, at most once in `FRESH_MS`.
-
-A worker without a browser, in a stack where others have one, leaves the choice to those. It
-nominates pages that may have to be rendered (`nominate`), and waits for no result.
+A kind is a group of similar URLs of one host. Gain is the content that scripts add. A worker
+without a browser, in a stack where others have one, only nominates pages, and waits for no result.
 """
 
 from __future__ import annotations
@@ -37,14 +30,16 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 FRESH_MS = 15_000
+# While a sample of a kind without gain is rendered, this number of its pages continue without the
+# result. Later ones wait, because hundreds of pages may arrive per second.
 PASSED_MAX = 20
-# Limit for a container that serves many crawls; a dropped crawl is read again.
+# Limit for a container that serves many crawls. A dropped crawl is read again.
 CRAWLS_MAX = 64
 
 
 @dataclass(slots=True)
 class _CrawlKinds:
-    """Known kinds of a crawl, and the time when they were read."""
+    """Known groups of similar URLs (kinds) of a crawl, and the time when they were read."""
 
     learned: KindsLearned = field(default_factory=KindsLearned)
     read_ms: int = -FRESH_MS
@@ -76,15 +71,11 @@ class RenderChoice:
         return self.kinds.learned.learn(self.kind, marked=self.marked, gained=gained)
 
     def fail(self) -> Mapping[str, int]:
-        """Record that rendering failed.
-
-        Return the counts to commit.
-
-        A failure of a marked page proves nothing about its kind.
-        """
+        """Record that rendering failed. Return the counts to commit."""
         if self.kinds is None:
             return {}
         self.kinds.failed.add(self.kind)
+        # A failure of a marked page proves nothing about its kind.
         return {} if self.marked else self.learn(gained=False)
 
 
@@ -121,7 +112,7 @@ class RenderingChooser:
         return _by_credit(kinds, kinds.learned.key(url, marked=marked), url, marked=marked)
 
     async def expects(self, crawl: Crawl, url: str) -> bool:
-        """Return True if a page needs a worker with a browser, without fetching it first."""
+        """Return True if a page needs a worker with a browser, before it is fetched."""
         match mode_of(crawl, url):
             case RenderMode.AUTO:
                 return (await self._kinds(crawl)).learned.expects(url)
@@ -134,6 +125,8 @@ class RenderingChooser:
         kinds = await self._kinds(crawl)
         kind = kinds.learned.key(url, marked=marked)
         lock = self._comparing.setdefault((crawl.id, kind), asyncio.Lock())
+        # While it is unknown whether a kind gains, one of its pages is rendered at a time.
+        # Otherwise a pack would end before its first page was compared.
         compared = self._is_compared(kinds, kind, url, marked=marked)
         if compared or self._is_late(kinds, kind, lock, marked=marked):
             await held.enter_async_context(lock)
@@ -176,7 +169,7 @@ class RenderingChooser:
 
 
 def marks_of(page: Page, answer: Response) -> tuple[bool, bool]:
-    """Return whether a page is marked as empty without its scripts, and whether it has scripts."""
+    """Return whether a page looks empty without scripts (marked), and whether it has scripts."""
     marked = page.needs_rendering
     return marked, marked or has_scripts(answer.body or b"")
 
@@ -193,7 +186,6 @@ def _by_mode(crawl: Crawl, url: str, *, scripts: bool) -> RenderChoice | None:
 
 
 def _by_credit(kinds: _CrawlKinds, kind: str, url: str, *, marked: bool) -> RenderChoice:
-    """Choose by the credit of a page's kind."""
     why = RenderWhy.MARKED if marked else RenderWhy.KIND
     credit = kinds.learned.credit(kind, marked=marked)
     if not credit and not is_sample(url):

@@ -1,19 +1,8 @@
-"""Gain of rendering: content that scripts added, and its meaning for other pages of the kind.
+"""Measure the content that scripts add to a page, and decide for similar pages.
 
-Marks nominate a page, measured gain decides, and samples verify the decision:
-
-- A kind contains the URLs of a host with one shape (`model/url_kind.py`), whatever the file name.
-  Its pages that marks nominate (`parsing/client_rendering.py`) form a separate kind.
-- A page gains if its scripts lead to another URL, or add links, items or text (`gain_of`).
-- A kind has credit: a page without gain costs 1, and a page with gain adds `GAIN`. A nominated kind
-  starts with `MARKED_FIRST`, another kind with `FIRST`. Without credit, pages stay as fetched,
-  except one in `SAMPLE`, chosen by a hash of the URL. If that page gains, the kind has credit
-  again.
-
-Credit is the difference of two counters, `render.kind.up.…` and `render.kind.down.…`. Packs add to
-them with their commit, so all workers share it. Workers that learn at the same time may add too
-much; the next change corrects that. A crawl has at most `KINDS_MAX` kinds, and all others share one
-kind of each sort. A page without scripts cannot gain, and uses no credit.
+A kind is a group of URLs of a host with one shape (`model/url_kind.py`), whatever the file name.
+Its pages that look empty without scripts (`parsing/client_rendering.py`) form a separate kind.
+Pages of a kind without gain stay as fetched, except samples.
 """
 
 from __future__ import annotations
@@ -29,8 +18,13 @@ from orbweaver.model.render_rules import learned_kind
 from orbweaver.parsing.charset import decode
 from orbweaver.parsing.html_scan import text_of
 
+# A page without gain costs its kind 1 credit, and a page with gain adds GAIN. Pages that look empty
+# start with MARKED_FIRST, others with FIRST.
 MARKED_FIRST, FIRST, GAIN, CREDIT_MAX = 5, 1, 2, 6
+# One page in SAMPLE, chosen by a hash of the URL, is rendered although its kind has no credit. If
+# it gains, the kind has credit again.
 SAMPLE = 40
+# Further kinds share one kind, and one for pages that look empty.
 KINDS_MAX = 48
 # Length of text that is compared, and the growth that counts as gain: as a ratio, and in
 # characters.
@@ -48,10 +42,8 @@ _UP, _DOWN = (f"{LEARNED}{way}." for way in ("up", "down"))
 class PageContent:
     """Compared content of a page, as fetched or as rendered.
 
-    `items` counts complete items.
-
-    `links` are the links within the crawl's scope. `unknown` are the links that the crawl has not
-    claimed.
+    `items` counts complete items. `links` are within the crawl's scope. The crawl has not claimed
+    the links in `unknown`.
     """
 
     text_chars: int
@@ -62,13 +54,12 @@ class PageContent:
 
 
 def text_chars(body: bytes, content_type: str | None) -> int:
-    """Count the visible characters of a page."""
     _, html = decode(body[:TEXT_BYTES_MAX], content_type)
     return len(text_of(html))
 
 
 def gain_of(fetched: PageContent, rendered: PageContent) -> bool:
-    """Return True if scripts added content to a page."""
+    """Return True if scripts added links, items or text, or lead to another URL."""
     if rendered.leaves or rendered.items > fetched.items:
         return True
     new = rendered.links - fetched.links
@@ -89,7 +80,10 @@ def is_sample(url: str) -> bool:
 
 
 class KindsLearned:
-    """Results of one crawl's kinds: the counters last read, and additions since then."""
+    """Results of one crawl's kinds: the counters last read, and additions since then.
+
+    Packs add to the counters with their commit, so all workers share them.
+    """
 
     def __init__(self) -> None:
         self._read: Counts = {}
@@ -110,11 +104,10 @@ class KindsLearned:
         return name if name in known or len(known) < KINDS_MAX else _digest((last,))
 
     def credit(self, kind: str, *, marked: bool) -> int:
-        """Return the credit of a kind, within its bounds."""
+        """Return the number of pages of a kind that may be rendered without gain."""
         return min(CREDIT_MAX, max(0, self._balance(kind, marked=marked)))
 
     def has_gained(self, kind: str) -> bool:
-        """Return True if any page of the kind has gained."""
         return self._value(_UP + kind) > 0
 
     def expects(self, url: str) -> bool:
@@ -127,6 +120,7 @@ class KindsLearned:
 
     def learn(self, kind: str, *, marked: bool, gained: bool) -> Mapping[str, int]:
         """Record whether a page has gained. Return the counts to commit."""
+        # Workers that learn at the same time may add too much. The next change corrects that.
         credit = self.credit(kind, marked=marked)
         due = min(CREDIT_MAX, credit + GAIN) if gained else max(0, credit - 1)
         change = due - self._balance(kind, marked=marked)

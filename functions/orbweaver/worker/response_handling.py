@@ -1,11 +1,7 @@
 """Turn a response into a result: a record, links or another attempt.
 
-This module combines three decisions: the verdict on a response (`fetching/response_verdict.py`),
-the content of a page (`worker/page_reading.py`), and whether a link belongs to the crawl
-(`frontier/admission.py`).
-
-A page can have thousands of long links, and a crawl can have patterns for them. So links are
-checked in slices, and other tasks run in between.
+This module combines the verdict on a response (`fetching/response_verdict.py`), the content of a
+page (`worker/page_reading.py`), and whether a link belongs to the crawl (`frontier/admission.py`).
 """
 
 from __future__ import annotations
@@ -60,7 +56,7 @@ READER_BUSY_S = RENDERER_BUSY_S = 5.0
 
 
 class _Given(NamedTuple):
-    """A response, its verdict, its reading, counts for the crawl, and why it is rendered or not."""
+    """A response, its verdict, its reading, counts, and why it is rendered or not."""
 
     answer: Response
     verdict: Verdict
@@ -103,7 +99,7 @@ class ResponseHandler:
         at_ms: int,
         turn: Turn,
     ) -> PageResult:
-        """Return the result of the response to a request that was sent at `at_ms` in its turn."""
+        """Return the result of the response to a request that was sent at `at_ms`."""
         host = host_of(target.url)
         now_ms = self._clock.now_ms()
         before = context.before.get(target.url)
@@ -183,11 +179,7 @@ class ResponseHandler:
         at_ms: int,
         waiting: asyncio.Timeout,
     ) -> _Given | PageResult:
-        """Run the scripts of a chosen page, and keep the rendered page if it gained content.
-
-        A page that marks nominate is kept as rendered in any case, because it was empty before. If
-        other pages used up the time, the URL returns later.
-        """
+        """Run the scripts of a chosen page, and keep the rendered page if it gained content."""
         rendering, reading, verdict = self._rendering, given.reading, given.verdict
         page = None if reading is None else reading.page
         if rendering is None or reading is None or page is None:
@@ -198,7 +190,7 @@ class ResponseHandler:
             if not choice.render:
                 return given._replace(why=choice.why)
             shown = await rendering.render(context, target, given.answer)
-            if shown is None:
+            if shown is None:  # other pages used up the time
                 return _busy(target)
             answer, counts = shown
             made = await self._read_again(context, target, verdict, answer, at_ms)
@@ -209,6 +201,7 @@ class ResponseHandler:
                 both = ((given.answer, reading), (made.answer, made.reading))
                 gained = rendering.has_gained(context, target, *both)
                 counts = {**counts, "render.compared": 1, **choice.learn(gained=gained)}
+            # A page that looked empty without scripts is kept as rendered in any case.
             kept = made if gained or choice.marked else given
             return kept._replace(
                 counts=counts, why=choice.why if kept is made else RenderWhy.NO_GAIN
@@ -222,7 +215,7 @@ class ResponseHandler:
         answer: Response,
         at_ms: int,
     ) -> _Given | None:
-        """Read a rendered page. Return None if scripts did not run or the page cannot be read."""
+        """Read a rendered page. Return None if scripts did not run or reading failed."""
         if not answer.rendered:
             return None
         verdict = replace(verdict, body=answer.body or b"")
@@ -242,7 +235,7 @@ class ResponseHandler:
         at_ms: int,
         later_s: float = 0.0,
     ) -> Read:
-        """Read a response, leaving time for the steps that follow."""
+        """Read a response. `later_s` is added to the time until which reading may start."""
         host, settings = host_of(target.url), self._settings
         job = job_of(
             context.crawl,
@@ -469,6 +462,8 @@ async def _judged(
     admitted: list[Target] = []
     refused: defaultdict[Refusal, list[str]] = defaultdict(list)
     left: list[Target] = []
+    # A page can have thousands of long links, and a crawl many patterns. So links are checked in
+    # slices, and other tasks run in between.
     async for links in slices(page.links):
         # A claimed link is not refused, even if it is too deep on this page.
         seen = context.seen(links)

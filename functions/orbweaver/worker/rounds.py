@@ -1,20 +1,8 @@
-"""Length of an invocation, and the packs that it takes on while it runs.
+"""Limit the length of an invocation, and start packs before their messages arrive.
 
-In a crawl with a delay, each host has one pack in flight, and its other packs wait in a backlog. A
-worker requests a host's packs one after the other until the crawl's *round* ends. The end is
-computed from the crawl's id and the clock, so all workers of a crawl end their round at the same
-time. The remaining packs then become visible together, and one invocation can receive many of them.
-
-A worker *takes on* the next pack of a host as soon as all URLs of the previous pack are requested.
-It does not wait for that pack's message. Every pack taken on still has a message, so it survives a
-crash:
-
-- Its own message is sent with a delay that ends after the round.
-- Until that message is sent, the previous pack's message covers it: the previous pack's commit
-  sends the message.
-
-If the worker dies, the message is delivered as usual. If the worker succeeds, the message finds its
-pack committed. So a stuck worker blocks no pack.
+In a crawl with a delay, each host has one pack (message with up to 25 URLs) in flight. A worker
+processes a host's packs one after the other until the crawl's round ends. All workers of a crawl
+compute the same end, so one invocation can then receive packs of many hosts.
 """
 
 from __future__ import annotations
@@ -39,7 +27,7 @@ PAUSE_S_MAX = 10
 
 
 class _Taken:
-    """Pack that this invocation took on, and whether its message was sent, once that is known."""
+    """Pack that this invocation started early. `known` is set once `sent` is final."""
 
     def __init__(self, *, after: str) -> None:
         self.after = after
@@ -47,13 +35,18 @@ class _Taken:
         self.known = asyncio.Event()
 
     def tell(self, *, sent: bool) -> None:
-        """Record whether the pack's message was sent."""
         self.sent = sent
         self.known.set()
 
 
 class Round:
-    """Time limits of one invocation, and the packs it takes on."""
+    """Time limits of one invocation, and the packs that it starts early.
+
+    A pack is started (taken on) when all URLs of its host's previous pack are requested. It still
+    has a message, so it survives a crash. That message is delayed until after the round, and finds
+    the pack committed. Until it is sent, the previous pack's message covers it, because that pack's
+    commit sends it.
+    """
 
     def __init__(
         self,
@@ -85,13 +78,9 @@ class Round:
         return min(self._latest_ms, self._end_ms(crawl_id))
 
     def _end_ms(self, crawl_id: str) -> int:
-        """Return the end of the crawl's round.
-
-        Rounds of different crawls end at different times.
-
-        An invocation takes part in one round of each crawl. Otherwise it would keep its few hosts
-        for as long as it can, while other workers do the same with theirs.
-        """
+        """Return the end of the crawl's round. Other crawls have other ends."""
+        # One round per invocation and crawl. Otherwise the worker would keep its few hosts as long
+        # as it can, while other workers do the same with theirs.
         known_ms = self._ends.get(crawl_id)
         if known_ms is not None:
             return known_ms
@@ -104,30 +93,26 @@ class Round:
 
     @property
     def open(self) -> bool:
-        """True if this invocation takes on packs."""
+        """True if this invocation starts packs early."""
         return self._take is not None and not self._ending.resting
 
     def takes(self, pack: Pack) -> bool:
-        """Return True if this worker may process a pack.
-
-        If there is a render queue, workers with a browser process only the packs to render, and the
-        others process the rest.
-        """
+        # If there is a render queue, workers with a browser process only the packs to render.
         apart = bool(self._settings.render_queue_url)
         return not apart or pack.render is bool(self._settings.browser)
 
     def goes_on(self, crawl_id: str) -> bool:
-        """Return True if a pack of the crawl would be taken on now."""
+        """Return True if a pack of the crawl would be started early now."""
         left_ms = self.until_ms(crawl_id, long=True) - self._clock.now_ms()
         return self.open and left_ms >= self._least_ms and self.copy_delay_s(crawl_id) <= COPY_S_MAX
 
     async def pause(self, crawl_id: str, seconds: float) -> bool:
         """Wait until a pack without a request may start again.
 
-        Returns False if the wait is too long, or the rest of the round too short. Without this
-        wait, the pack's message would return after the round, and its host would be idle until
-        then.
+        Returns False if the wait is too long, or the rest of the round too short.
         """
+        # Without this wait, the pack's message would return after the round, and its host would be
+        # idle until then.
         if seconds > PAUSE_S_MAX:
             return False
         until_ms = self._clock.now_ms() + round(seconds * 1000)
@@ -136,36 +121,34 @@ class Round:
         return self.goes_on(crawl_id)
 
     def resend_delay_s(self, crawl_id: str, seconds: int) -> int | None:
-        """Return the delay of an early pack's second message; None if the first comes as soon.
-
-        Two workers would request the URLs of a pack that has two messages.
-        """
+        """Return the delay of an early pack's second message. None if the first comes as soon."""
         left_ms = self.until_ms(crawl_id, long=True) - self._clock.now_ms()
         delay_s = max(seconds, ceil(left_ms / 1000))
+        # Two workers would request the URLs of a pack that has two messages.
         return delay_s if delay_s < self.copy_delay_s(crawl_id) else None
 
     def copy_delay_s(self, crawl_id: str) -> int:
-        """Return the delay of a message whose pack is taken on: until that pack must be settled."""
+        """Return the delay of an early pack's message: until the pack must be committed."""
         left_ms = self.until_ms(crawl_id, long=True) - self._clock.now_ms()
         return ceil((max(left_ms, 0) + self._reserve_ms) / 1000)
 
     def rest_s(self, crawl_id: str, *, alone: bool) -> int:
-        """Return the delay of a pack that is too late to be taken on: until the round ends.
+        """Return the delay of a pack that is too late to start early: until the round ends.
 
-        Without the delay, the pack would start the next round alone. The delay is 0 if there is
-        nothing to wait for. Queue delays are whole seconds. A pack with packs of other hosts to
-        wait for returns in the second after the end. A pack of a crawl with one host (`alone`)
-        returns in the second before it.
+        It is 0 if there is nothing to wait for. `alone` means that the crawl has one host.
         """
         left_ms = self._end_ms(crawl_id) - self._clock.now_ms()
         if not self.open or not 0 < left_ms < self._least_ms:
             return 0
+        # Without a delay, the pack would start the next round alone. Queue delays are whole
+        # seconds. A pack with packs of other hosts to wait for returns in the second after the
+        # round's end.
         return left_ms // 1000 if alone else ceil(left_ms / 1000)
 
     def take_on(self, pack: Pack, *, after: str = "") -> None:
         """Start a pack, unless this invocation has already started it.
 
-        Its message has been sent, or the pack named by `after` will send it.
+        Its message has been sent, or the pack with the id `after` will send it.
         """
         taken = self._taken.get(pack.id)
         if taken is None:
@@ -177,17 +160,15 @@ class Round:
             taken.tell(sent=True)
 
     def has_taken(self, pack: Pack) -> bool:
-        """Return True if this invocation took the pack on."""
+        """Return True if this invocation started the pack early."""
         return pack.id in self._taken
 
     async def is_sent(self, pack_id: str) -> bool:
-        """Return True if a pack's message was sent, and wait until that is known.
-
-        A pack that was taken on must not repeat effects that only its message would repeat.
-        """
+        """Return True if a pack's message was sent. Waits until that is known."""
         taken = self._taken.get(pack_id)
         if taken is None:
             return True
+        # An early pack must not repeat effects that only its message would repeat.
         await taken.known.wait()
         return taken.sent
 
@@ -211,7 +192,7 @@ class Round:
     async def run(
         self, first: Awaitable[None], take: Callable[[Pack], Coroutine[None, None, None]]
     ) -> None:
-        """Run `first`, then all packs taken on meanwhile."""
+        """Run `first`, then all packs started early meanwhile."""
         self._take = take
         try:
             await first
@@ -219,7 +200,7 @@ class Round:
                 await self._tasks[-1]
                 self._tasks = [task for task in self._tasks if not task.done()]
         finally:
-            # A cancelled background task leaves the set.
+            # A copy, because a cancelled background task leaves the set.
             tasks = [*self._tasks, *self._beside]
             for task in tasks:
                 task.cancel()

@@ -1,8 +1,7 @@
-"""Turn loose messages into seeds, and seeds into candidates of a journal.
+"""Turn references from the seed queue into seeds, and seeds into links to claim.
 
-The id of a loose message changes when it is redriven, so no URL is claimed for it. It only becomes
-seeds, whose ids follow from the queue's message id and stay stable. SQS assigns that id, so a
-sender of references cannot choose it.
+References (loose messages) are URLs that people and programs send. No URL is claimed for such a
+message, because its id changes when it is moved back from the dead-letter queue.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ _log = logging.getLogger(__name__)
 
 
 class Seeder:
-    """Turns loose references into seeds."""
+    """Turns references into seeds."""
 
     def __init__(self, *, queue: Queue, crawls: Crawls, clock: Clock) -> None:
         self._queue = queue
@@ -36,7 +35,7 @@ class Seeder:
         self._clock = clock
 
     async def take(self, origin: str, loose: Loose) -> str | None:
-        """Send loose references on as seeds. Return the reason if they can never be crawled."""
+        """Send references on as seeds. Return the reason if they can never be crawled."""
         usable = [reference for reference in loose.references if problem_of(reference) is None]
         if not usable:
             return f"no usable URL: {problem_of(loose.references[0])}"
@@ -44,13 +43,15 @@ class Seeder:
         if crawl is None:
             return f"unknown crawl {loose.crawl[:60]!r}"
         at_ms, references = self._clock.now_ms(), loose.references
+        # The ids of seeds follow from `origin`, the stable message id that SQS assigns. So a sender
+        # cannot choose them.
         seeds = seeds_of(origin, crawl.id, references, at_ms=at_ms, planned=False, dropped=True)
         await self._queue.send_seeds(seeds, express=crawl.express)
         return None
 
 
 def result_of(seeds: SeedsMessage, crawl: Crawl) -> PackResult:
-    """Turn seeds and listed sitemaps into candidates. Seeds of a retry keep their depths."""
+    """Turn seeds and listed sitemaps into links to claim. Seeds of a retry keep their depths."""
     result = PackResult(crawl.id, crawl.hosts_counted)
     if seeds.planned:
         result.count("seeds")
@@ -71,7 +72,7 @@ def result_of(seeds: SeedsMessage, crawl: Crawl) -> PackResult:
 
 
 def late_result(pack: Pack, crawl: Crawl, now_ms: int) -> PackResult:
-    """Turn the links of a late pack into candidates, or leave them out if the crawl has stopped."""
+    """Turn a pack of deferred links into links to claim, unless the crawl has stopped."""
     result = PackResult(crawl.id, crawl.hosts_counted)
     result.take_late(len(pack.targets), band_at(pack.place))
     over = admit_target(crawl, now_ms) is not None

@@ -1,11 +1,8 @@
 """Find sitemaps and read them in parts.
 
-A sitemap is a URL like any other: claimed, requested in a slot of its host, subject to the host's
-rules, and counted once. It is read in parts, each with as many references as a page may have links.
-Each part is journaled and committed like a page's links, and the same URL returns for the next
-part. So no invocation has more work than one page can cause. The response is kept in memory for
-that if there is room, and otherwise requested again. If it has changed in between, claims ensure
-that no URL is fetched twice.
+A sitemap is a URL like any other: claimed, requested in a slot of its host, and counted once. Each
+part has as many references as a page may have links. The same URL returns for the next part, so no
+invocation has more work than one page can cause.
 """
 
 from __future__ import annotations
@@ -34,7 +31,7 @@ from orbweaver.worker.pack_context import PackContext, page_record
 
 _log = logging.getLogger(__name__)
 
-# Servers use various types; the bytes show whether it is a sitemap.
+# Servers use various types. The content shows whether it is a sitemap.
 SITEMAP_TYPES = frozenset(
     {"application/xml", "text/xml", "application/gzip", "text/plain", "application/rss+xml"}
     | {"application/atom+xml", "*/*"}
@@ -50,15 +47,17 @@ NEXT_PART_S = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Kept:
-    """A response, and the time of its request."""
-
     got: Read
     answer: Response | Failure
     at_ms: int
 
 
 class Sitemaps:
-    """Finds and reads sitemaps. Keeps the newest responses that have further parts."""
+    """Finds and reads sitemaps. Keeps the newest responses that have further parts.
+
+    A response without room is requested again. If it has changed meanwhile, claims ensure that no
+    URL is fetched twice.
+    """
 
     def __init__(self, *, clock: Clock, settings: Settings) -> None:
         self._clock = clock
@@ -74,12 +73,12 @@ class Sitemaps:
     ) -> FoundLinks:
         """Return the sitemaps in a host's robots.txt, once one of the host's seeds has ended.
 
-        `outcome` returns the outcome of a URL, if it has ended. A seed that only redirects does not
-        count, because its crawl starts at the redirect's target.
+        `outcome` returns the outcome of a URL, if it has ended.
         """
         if not crawl.sitemaps or crawl.continuous:
             return FoundLinks()
         for target in targets:
+            # The crawl of a seed that only redirects starts at the redirect's target.
             ended = outcome(target.url)
             if (
                 target.depth

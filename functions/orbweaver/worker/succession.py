@@ -1,15 +1,8 @@
-"""Choose the pack of a host that is in flight, while others wait in the host's backlog.
+"""Keep one pack of each host in flight, in a crawl with a delay.
 
-    ahead   take the next pack on while this pack's results are still to be written
-    send    queue or store the packs that follow from a commit, leave the own place, start the
-            host's next pack
-    tend    leave the place of a committed pack that is in the backlog again, or of a dead letter,
-            and start the host's next pack
-
-    put_late, send_late    backlog of late packs, which are sent when few URLs are in flight
-
-Every later delivery of the pack repeats `send`, until the pack is noted as sent
-(frontier/backlog.py).
+A pack is a message with up to 25 URLs. The host's other packs wait in its backlog
+(frontier/backlog.py). Packs of deferred links (late packs) wait in a backlog of the crawl, and are
+sent when few URLs are in flight.
 """
 
 from __future__ import annotations
@@ -45,7 +38,7 @@ from orbweaver.worker.rounds import Round
 # Number of packs of a finished crawl that are released at a time.
 GIVEN_UP_AT_ONCE = 50
 DELAY_S_MAX = 900
-# Shortest delay of a return; such a pack may continue at once.
+# Shortest delay of a returning pack, which may continue at once.
 SOON_S = 1
 TRIES = 5
 # A late pack is not sent again within this time.
@@ -66,7 +59,7 @@ NOWHERE = PackPlace()
 
 
 class Claiming(Enum):
-    """Late packs that may be sent.
+    """Packs of deferred links (late packs) that may be sent.
 
     FREE: only if none is in flight. TAKEN: also packs in flight, unless another worker has sent
     them since they were read. ANYWAY: all.
@@ -78,7 +71,6 @@ class Claiming(Enum):
 
 
 def standing_of(message: Pack | SeedsMessage) -> PackPlace:
-    """Return the place of a message's pack."""
     if not isinstance(message, Pack) or not message.place:
         return NOWHERE
     if message.late:
@@ -91,10 +83,9 @@ class _Beginner:
     """Identity under which a pack is started: the first of `names`.
 
     A pack that was started under any of `names` is its own. If no pack is in flight, it may start
-    one until `unsent` is noted as sent. Without `unsent`, it may start one only if the backlog's
-    last change was made under one of `names` or under `other`, or if its own `place` is still
-    recorded as in flight. Then another delivery may have started a pack and have been acknowledged
-    before it sent it.
+    one until the pack `unsent` is noted as sent. Without `unsent`, one of these must be true:
+    `names` or `other` made the backlog's last change, or its own `place` is still recorded as in
+    flight.
     """
 
     names: tuple[str, ...]
@@ -114,10 +105,8 @@ class Succession:
         self._clock = clock
 
     async def ahead(self, crawl: Crawl, pack: Pack, round_: Round) -> None:
-        """Take on the next pack of a host after all URLs of this pack were requested.
-
-        This writes nothing: until the next pack's message is sent, this pack's message covers it.
-        """
+        """Start a host's next pack early, after all URLs of this pack were requested."""
+        # Writes nothing: until the next pack's message is sent, this pack's message covers it.
         if not pack.place or not round_.goes_on(crawl.id):
             return
         line = await self._backlog.look(crawl.id, host_of(pack.targets[0].url), pack.place)
@@ -169,7 +158,7 @@ class Succession:
         outgoing: Sequence[OutgoingPack],
         waiting: dict[str, list[WaitingPack]],
     ) -> list[OutgoingPack]:
-        """Add waiting packs to `waiting`, by host, and return the others."""
+        """Add packs that wait for a host to `waiting`, and return the others."""
         now_ms = self._clock.now_ms()
         direct: list[OutgoingPack] = []
         for one in outgoing:
@@ -185,13 +174,13 @@ class Succession:
     ) -> None:
         """Leave a place, if it exists, and start the host's next pack.
 
-        Another delivery may have stored a committed pack again. A pack that becomes a dead letter
-        makes this its `last` delivery. It then also sends a pack that an earlier delivery may have
-        started without sending it.
+        `last` means that the pack becomes a dead letter. Then this also sends a pack that an
+        earlier delivery may have started without sending it.
         """
         if not standing.place:
             return
         name = _copy(pack_id)
+        # Another delivery may have stored a committed pack again.
         if await self._backlog.get(crawl.id, standing.host, standing.place) is not None:
             await self._backlog.leave(crawl.id, standing.host, standing.place, name)
         if standing.host == LANE:
@@ -203,13 +192,13 @@ class Succession:
     async def _hand_over(self, crawl: Crawl, own: PackPlace, beginner: _Beginner) -> bool:
         """Start the first waiting pack in place of the own one.
 
-        Otherwise leave the place and return False. One write replaces the own pack, because between
-        two writes another worker could start the pack that was taken on ahead.
+        If there is none, leave the place and return False.
         """
         name = beginner.names[0]
         line = await self._backlog.look(crawl.id, own.host, own.place)
         if line.out == own.place and line.first is not None:
             beginning = _beginning(crawl, own.host, line, line.first, beginner)
+            # One write: between two, another worker could start the pack that was started early.
             if await self._backlog.begin(beginning):
                 await self._backlog.forget(crawl.id, own.host, own.place)
                 await self._send(crawl, line.first, beginner.round_, beginner.least_s)
@@ -231,11 +220,10 @@ class Succession:
         band_max: int = BANDS_MAX,
         claiming: Claiming = Claiming.FREE,
     ) -> bool:
-        """Send the first late packs, unless one is in flight, and return True if that is done.
+        """Send the first late packs, unless one is in flight. Return True if that is done.
 
-        Sends `count` packs, or up to `unknown` packs of bands not known to bring little. Packs of
-        bands above `band_max` are not sent. The sending is recorded first, so that only one of
-        several checking workers sends.
+        Sends `count` packs, or up to `unknown` packs of bands (ranks) not known to bring little.
+        Packs of bands above `band_max` are not sent.
         """
         now_ms = self._clock.now_ms()
         waiting = await self._backlog.standing(crawl.id, LANE, max(count, unknown))
@@ -246,6 +234,7 @@ class Succession:
         for at, one in enumerate(waiting):
             if band_at(one.place) > (band_max if at < count else DOUBTFUL):
                 continue
+            # Recorded before sending, so that only one of several checking workers sends.
             noted = await self._backlog.note_sent(crawl.id, LANE, one, now_ms)
             if not noted and claiming is not Claiming.ANYWAY:
                 done = False
@@ -261,13 +250,10 @@ class Succession:
         return line.first is None and line.out in ("", own)
 
     async def send_late_of(self, crawl: Crawl, host: str, band_max: int, round_: Round) -> bool:
-        """Send the first late pack with links of a host, and return True if there was one.
-
-        The worker takes it on at once, if its round continues.
-        """
+        """Send the first late pack with links of a host. Return False if there is none."""
         now_ms = self._clock.now_ms()
         for one in await self._backlog.standing(crawl.id, LANE, LOOKED_THROUGH):
-            # Searching the text is cheaper than decoding it.
+            # Searching the message's text is cheaper than decoding it.
             if f"{host}/" not in one.body or band_at(one.place) > band_max:
                 continue
             if _is_under_way(one, now_ms):
@@ -280,11 +266,13 @@ class Succession:
     async def _begin(self, crawl: Crawl, host: str, beginner: _Beginner) -> None:
         """Start the first pack of a host if none is in flight.
 
-        Send a pack again that was started before.
+        A pack that was started before under the same identity is sent again.
         """
         refused = -1
         for _ in range(TRIES):
             line = await self._backlog.look(crawl.id, host)
+            # Otherwise another delivery may have started a pack, and been acknowledged before it
+            # sent the pack.
             mine = line.by in beginner.names or bool(line.left and line.left == beginner.place)
             mine = mine or (not line.out and line.by == beginner.other != "")
             again = bool(line.out) and mine
@@ -305,7 +293,6 @@ class Succession:
         raise Transient(f"what is out of {host} was changed {TRIES} times")
 
     async def leave(self, pack: Pack) -> None:
-        """Leave the place of a pack that is done."""
         await self._backlog.leave(pack.crawl, host_of(pack.targets[0].url), pack.place)
 
     async def behind(self, pack: Pack) -> tuple[Pack, ...]:
@@ -352,7 +339,7 @@ class Succession:
 
 
 def _is_under_way(waiting: WaitingPack, now_ms: int) -> bool:
-    """Return True if a late pack was sent recently. Another clock may place that in the future."""
+    # Another worker's clock may place the sending in the future.
     return abs(now_ms - waiting.sent_at_ms) < SENT_LATE_MS
 
 
@@ -378,17 +365,15 @@ def _waits(crawl: Crawl, outgoing: OutgoingPack) -> str | None:
 
 
 def _directly(crawl: Crawl, outgoing: OutgoingPack) -> OutgoingPack:
-    """Give a queued pack its place, if an earlier delivery may have stored it in the backlog.
-
-    That delivery found the crawl running. A pack that is dropped or found committed leaves its
-    place.
-    """
+    """Give a queued pack its place, if an earlier delivery may have stored it in the backlog."""
+    # That delivery found the crawl running. A pack that is dropped or found committed leaves its
+    # place.
     waited = crawl.delay_ms and host_to_wait_for(outgoing) is not None
     return replace(outgoing, pack=placed(outgoing.pack)) if waited else outgoing
 
 
 def _free_s(outgoing: Sequence[OutgoingPack], hosts: Sequence[str]) -> dict[str, int]:
-    """Return when each host is free at the earliest, in seconds, by the URLs that return to it."""
+    """Return the seconds until each host may be requested again, by the URLs that return to it."""
     free_s = dict.fromkeys(hosts, 0)
     for one in outgoing:
         host = host_to_wait_for(one)
@@ -398,5 +383,5 @@ def _free_s(outgoing: Sequence[OutgoingPack], hosts: Sequence[str]) -> dict[str,
 
 
 def _copy(pack_id: str) -> str:
-    """Return the lease name of a delivery that only settles or gives up its pack."""
+    """Return the name of a delivery that only carries out or gives up its pack."""
     return f"copy/{pack_id}"

@@ -39,7 +39,6 @@ class Unvisited:
         self._settings = settings
 
     def forbidden(self, context: PackContext, target: Target, rule: RobotsRule) -> PageResult:
-        """End a URL that robots.txt forbids, by the rule or because it was not decided."""
         error, counts = None, {}
         if rule is UNDECIDED:
             error = f"robots.txt: {UNDECIDED.pattern}"
