@@ -84,7 +84,7 @@ class Ports:
 
     @cached_property
     def lanes(self) -> tuple[SqsDeadLetters, ...]:
-        """Return the queues of workers, for a search through them."""
+        """Queues of workers, for a search through them."""
         settings = self.settings
         return (
             self._letters(settings.seed_queue_url, MessageSource.SEEDS),
@@ -117,7 +117,6 @@ class Ports:
 
     @cached_property
     def deliveries(self) -> SqsDeliveries:
-        """Queue of orders to deliver exports."""
         from orbweaver.adapters.aws.sqs_deliveries import SqsDeliveries
 
         return SqsDeliveries(
@@ -128,7 +127,6 @@ class Ports:
 
     @cached_property
     def depths(self) -> QueueDepths:
-        """Message counts of the queues."""
         from orbweaver.adapters.aws.queue_depths import QueueDepths
 
         named = self.settings
@@ -147,7 +145,7 @@ class Ports:
 
     @cached_property
     def backlog(self) -> DynamoBacklog:
-        """Packs that wait for their hosts."""
+        """Packs (messages with up to 25 URLs) that wait for their hosts."""
         from orbweaver.adapters.dynamodb.backlog import DynamoBacklog
 
         return DynamoBacklog(self._dynamo, clock=self.clock, packs_table=self.settings.packs_table)
@@ -223,7 +221,6 @@ class Ports:
 
     @cached_property
     def catalogue(self) -> GlueCatalogue | None:
-        """The Glue catalogue, or None if the stack has none."""
         settings = self.settings
         if not settings.database:
             return None
@@ -247,7 +244,7 @@ class Ports:
 
     @cached_property
     def renderer(self) -> Renderer | None:
-        """A browser, started with the first page that needs one, or None."""
+        """A browser that the first page starts, or None if the function has none."""
         if not self.settings.browser:
             return None
         from orbweaver.rendering.packed_browser import find_program
@@ -282,14 +279,13 @@ class Ports:
         return EmfMetrics(stack=settings.stack, service=service, meter=self.meter, billed=billed)
 
     def watched(self, fetcher: Fetcher, metrics: Metrics) -> Fetcher:
-        """Count requests to the web and their durations."""
         from orbweaver.adapters.aws.usage_meter import MeteredFetcher
         from orbweaver.adapters.web.timing import TimedFetcher
 
         return TimedFetcher(MeteredFetcher(fetcher, self.meter), metrics)
 
     def of_crawl(self, crawl: str) -> AbstractContextManager[None]:
-        """Attribute the usage within the context to a crawl."""
+        """Attribute the AWS usage within the context to a crawl."""
         return self.meter.of(crawl)
 
     async def bucket_courier(self) -> BucketCourier:
@@ -326,7 +322,6 @@ class Ports:
 
 
 def meter_of(settings: Settings) -> UsageMeter:
-    """Create the meter that counts a container's requests to AWS."""
     from orbweaver.adapters.aws.usage_meter import UsageMeter
     from orbweaver.budget.prices import time_term
 

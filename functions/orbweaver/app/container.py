@@ -1,9 +1,8 @@
 """Open ports and build components once per Lambda container.
 
-A container keeps one event loop and all open clients. `asyncio.run` would close the loop between
-two invocations while clients still use it. `prepare` builds the components of each invocation when
-the handler is imported, because Lambda's init phase has a whole CPU and an invocation of 1,024 MB
-has little more than half of one.
+A container keeps one event loop and all open clients: `asyncio.run` would close the loop between
+two invocations. `prepare` builds the components when the handler is imported, because Lambda's init
+phase has a whole CPU. An invocation of 1,024 MB has little more than half of one.
 """
 
 from __future__ import annotations
@@ -117,17 +116,14 @@ class Container:
         self._runner.run(made())
 
     def told_to_end(self, _signal: int, _frame: object) -> None:
-        """Requeue the worker's current work, or end the process at once if there is none.
-
-        Lambda sends SIGTERM only to functions with an extension, and this stack has none. Emulators
-        and containers send it to any function (docs/protocol.md).
-        """
+        """Requeue the worker's current work, or end the process at once if there is none."""
+        # Lambda sends SIGTERM only to functions with an extension, and this stack has none.
+        # Emulators and containers send it to any function (docs/protocol.md).
         if self._worker is None or not self._invoked:
             raise SystemExit(0)
         self._runner.get_loop().call_soon_threadsafe(self._worker.end)
 
     def begun(self, seconds: float) -> None:
-        """Record the billed start-up time of this container."""
         self._meter.begun(seconds)
 
     def work(self, deliveries: Sequence[Delivery], remaining_ms: int) -> tuple[str, ...]:
@@ -148,7 +144,7 @@ class Container:
         return self._worker
 
     def export(self, event: dict[str, Any], identity: str, remaining_ms: int) -> dict[str, Any]:
-        """Start the export that an event requests, or carry out export orders."""
+        """Start the export that an event requests, or carry out the export orders in it."""
         from orbweaver.app.wiring_exporting import exports_counted
         from orbweaver.model.metrics import Metric
 
@@ -231,7 +227,6 @@ class Container:
 
 @cache
 def container() -> Container:
-    """Return the container of this process."""
     return Container()
 
 
@@ -242,15 +237,13 @@ def prepare(job: Job, answering: Answering = api_of) -> None:
         if job == "work":
             signal.signal(signal.SIGTERM, container().told_to_end)
         keep_made()
+        # Lambda bills the init phase, which begins with this process (`Init Duration` in its log).
         container().begun(process_age_s())
     gc.enable()
 
 
 def process_age_s(stat: Path = Path("/proc/self/stat")) -> float:
-    """Return the age of this process by the system's clock, or 0 if unknown.
-
-    Lambda bills the init phase, which begins with this process: `Init Duration` of its log lines.
-    """
+    """Return the age of this process by the system's clock, or 0 if unknown."""
     try:
         # Field 22, in ticks. Split after the name in parentheses, which may contain any character.
         started = int(stat.read_text().rpartition(")")[2].split()[19]) / os.sysconf("SC_CLK_TCK")
@@ -260,7 +253,6 @@ def process_age_s(stat: Path = Path("/proc/self/stat")) -> float:
 
 
 def _log_as_json(meter: UsageMeter) -> None:
-    """Log one JSON line per event, with the fields of `extra` as keys."""
     from aws_lambda_powertools.logging.formatter import LambdaPowertoolsFormatter
 
     from orbweaver.adapters.aws.usage_meter import MeteredStream

@@ -83,7 +83,7 @@ class PortSet(Protocol):
     def metrics(self, service: Service) -> Metrics: ...
 
     def watched(self, fetcher: Fetcher, metrics: Metrics) -> Fetcher:
-        """Count requests to the web."""
+        """Return a fetcher that counts requests and their durations."""
 
     def of_crawl(self, crawl: str) -> AbstractContextManager[None]:
         """Attribute the usage within the context to a crawl."""

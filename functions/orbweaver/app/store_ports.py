@@ -1,10 +1,7 @@
-"""Create ports over an embedded store: a folder with an SQLite file, and files beside it.
+"""Create ports over an embedded store: a folder with an SQLite database and files.
 
-    <folder>/store.db   tables and queues
-    <folder>/files/     bodies and exports
-    <folder>/secrets/   one file per secret
-
-All processes that work on one crawl open the same folder.
+The folder holds `store.db` (tables and queues), `files/` (bodies and exports) and `secrets/` (one
+file per secret). All processes that work on one crawl open the same folder.
 """
 
 from __future__ import annotations
@@ -113,7 +110,7 @@ class StorePorts:
         return self._messages
 
     def keep_time(self, others: Callable[[], int]) -> bool:
-        """Share one time with the other processes; return True if it moved with the clock."""
+        """Share one time with the other processes. Return True if it moved with the clock."""
         if not isinstance(self.clock, SteadyClock):
             return False
         return keep_time(self.store, self.clock, others)
@@ -124,7 +121,7 @@ class StorePorts:
         self._messages.bring_near()
 
     def take_back(self, process: str) -> int:
-        """Make the messages of a dead process due now, and return their number."""
+        """Make the messages of a dead process due now. Return their number."""
         return self._messages.take_back(process)
 
     def inbox(self, queue: QueueName) -> SqliteInbox:
@@ -147,7 +144,7 @@ class StorePorts:
 
     @cached_property
     def lanes(self) -> tuple[SqliteDeadLetters, ...]:
-        """Return the queues of workers, for a search through them."""
+        """Queues of workers, for a search through them."""
         from orbweaver.adapters.sqlite.dead_letters import SqliteDeadLetters
 
         packs, seeds = MessageSource.PACKS, MessageSource.SEEDS
@@ -165,7 +162,6 @@ class StorePorts:
 
     @cached_property
     def deliveries(self) -> SqliteDeliveries:
-        """Queue of orders to deliver exports."""
         from orbweaver.adapters.sqlite.queue import SqliteDeliveries
 
         return SqliteDeliveries(self._messages)
@@ -193,7 +189,7 @@ class StorePorts:
 
     @cached_property
     def backlog(self) -> SqliteBacklog:
-        """Packs that wait for their hosts."""
+        """Packs (messages with up to 25 URLs) that wait for their hosts."""
         from orbweaver.adapters.sqlite.backlog import SqliteBacklog
 
         return SqliteBacklog(self.store, clock=self.clock)
@@ -264,7 +260,7 @@ class StorePorts:
             "crawl_retention_s": self.settings.crawl_retention_s,
         }
 
-    # --- files beside the database ---------------------------------------------------------
+    # --- files outside the database --------------------------------------------------------
 
     @cached_property
     def files(self) -> FolderFiles:
@@ -293,7 +289,7 @@ class StorePorts:
 
     @cached_property
     def renderer(self) -> PageRenderer | None:
-        """A browser, started with the first page that needs one, or None."""
+        """A browser that the first page starts, or None if none is installed."""
         from orbweaver.rendering.launch import find_browser
         from orbweaver.rendering.renderer import Renderer
 
@@ -305,7 +301,7 @@ class StorePorts:
 
     @property
     def catalogue(self) -> None:
-        """Return None: local files are queried in place."""
+        """None: local files are queried in place."""
         return
 
     def metrics(self, service: Service) -> SqliteMetrics:
@@ -330,10 +326,9 @@ class StorePorts:
                     await close()
 
     def of_crawl(self, crawl: str) -> AbstractContextManager[None]:
-        """Do nothing, because a store is not billed."""
-        del crawl
+        del crawl  # a store is not billed
         return nullcontext()
 
     async def bucket_courier(self) -> Courier:
-        """Raise an error, because a store delivers nothing."""
+        """Raise Permanent, because only a stack on AWS copies exports to a bucket."""
         raise Permanent("exports are copied to a bucket by a stack on AWS alone")

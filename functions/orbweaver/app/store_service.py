@@ -1,14 +1,6 @@
 """Run the services of a store: schedules, webhooks and the HTTP API.
 
 On AWS these are EventBridge Scheduler, EventBridge with its retries, and API Gateway.
-
-Rules
-- A schedule fires once per due time, even if several processes serve one store, because the run's
-  id derives from name and time. If times passed while no process served the store, the last one
-  fires late, within `LATE_MS`.
-- A failed webhook is retried after `WEBHOOK_WAITS_S`, and then becomes a dead letter, as on AWS.
-- The API has the fence of servers on this machine (api/fence.py). Its token is in a file of the
-  store that only the store's user can read, and is valid as long as that file exists.
 """
 
 from __future__ import annotations
@@ -57,10 +49,14 @@ OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
 class ScheduleClock:
-    """Fires schedules when they are due."""
+    """Fires schedules when they are due.
+
+    A schedule fires once per due time, even if several processes serve one store, because the run's
+    id derives from name and time. If no process served the store at several due times, the last one
+    fires late, within `LATE_MS`.
+    """
 
     def __init__(self, ports: StorePorts) -> None:
-        """Take the open store, and look for times since its last look."""
         self._ports = ports
 
     async def look(self) -> None:
@@ -103,7 +99,10 @@ def _firing(scheduled: Scheduled, due_ms: int) -> dict[str, Any]:
 
 
 class WebhookPoster:
-    """Posts ends of crawls to their webhooks, one after another."""
+    """Posts ends of crawls to their webhooks, one after another.
+
+    A failed webhook is retried after `WEBHOOK_WAITS_S`, and then becomes a dead letter, as on AWS.
+    """
 
     def __init__(self, ports: StorePorts) -> None:
         self._ports = ports
@@ -121,7 +120,7 @@ class WebhookPoster:
                 await self._inbox.show([message], wait_s)
 
     async def _post(self, event: dict[str, Any], message: TakenMessage) -> int | None:
-        """Post an event. Return the seconds until the next attempt, or None after success."""
+        """Post an event. Return the seconds until the next attempt, or None if there is none."""
         try:
             async with notifying(self._ports) as notifier:
                 await notifier.notify(event)
@@ -156,7 +155,10 @@ async def looking(*looks: Callable[[], Awaitable[None]]) -> AsyncIterator[None]:
 
 
 def kept_token(folder: Path) -> str:
-    """Return the token of a store's API, and create it on first use."""
+    """Return the token of a store's API, and create it on first use.
+
+    It is in a file that only the store's user can read, and valid as long as that file exists.
+    """
     path = folder / TOKEN_FILE
     with contextlib.suppress(FileNotFoundError):
         found = path.lstat()
@@ -171,7 +173,7 @@ def kept_token(folder: Path) -> str:
 
 
 def api_fence(names: Iterable[str], token: str | None) -> LoopbackFence:
-    """Create the fence of a store's API for these host names."""
+    """Create the access check of a store's API for these host names (api/fence.py)."""
     return LoopbackFence(
         hosts=frozenset((*LOOPBACK, *names)),
         token=token,
@@ -181,7 +183,7 @@ def api_fence(names: Iterable[str], token: str | None) -> LoopbackFence:
 
 
 def http_api(ports: StorePorts, fence: LoopbackFence) -> web.Application:
-    """Create the HTTP API of a store, with the fence before every route."""
+    """Create the HTTP API of a store, with the access check before every route."""
     from aiohttp import web
 
     from orbweaver.api.problems import CONTENT_TYPE, Refused, problem_of
@@ -216,7 +218,6 @@ def http_api(ports: StorePorts, fence: LoopbackFence) -> web.Application:
 
 
 async def answered(api: Api, request: web.Request, path: str) -> web.Response:
-    """Answer a request under this path."""
     from aiohttp import web
 
     given = await api.answer(await _event_of(request, path))

@@ -42,15 +42,14 @@ async def queued_urls(ports: StorePorts, crawl_id: str) -> list[QueuedUrl]:
 
 
 async def _uncommitted(ports: StorePorts, bodies: Iterable[str]) -> list[Pack | None]:
-    """Return each message's pack, or None if it is late, committed or the message has none.
-
-    A message of a committed pack is a copy.
-    """
+    """Return each message's pack, or None if it has none, or is late or committed."""
     messages = [decode(body) for body in bodies]
+    # The URLs of a late pack are deferred links, which are not in flight.
     packs = [one if isinstance(one, Pack) and not one.late else None for one in messages]
     ids = {pack.id for pack in packs if pack is not None}
     known = await ports.packs.recall([*ids]) if ids else {}
     return [
+        # A message of a committed pack is a copy.
         pack if pack is not None and known.get(pack.id, Recalled()).ledger is None else None
         for pack in packs
     ]

@@ -29,15 +29,13 @@ if TYPE_CHECKING:
     from orbweaver.worker.fetch_pack import PackFetcher
 
 
+# By default, Python collects every 700 objects: a tenth of a worker's CPU. Pages leave no cyclic
+# garbage (`bench/memory.py`).
 GARBAGE_OBJECTS = 10_000
 
 
 def keep_made() -> None:
-    """Run the garbage collector seldom, and exclude all objects that exist now.
-
-    By default Python runs it every 700 objects: a tenth of a worker's CPU. Pages leave no cyclic
-    garbage (`bench/memory.py`).
-    """
+    """Run the garbage collector seldom, and exclude all objects that exist now."""
     gc.freeze()
     gc.set_threshold(GARBAGE_OBJECTS)
 
@@ -99,7 +97,6 @@ def worker_of(ports: PortSet, underway: Underway | None = None) -> Worker:
 def pack_fetcher_of(
     ports: PortSet, recent: RecentCrawls, metrics: Metrics, ending: Ending | None = None
 ) -> PackFetcher:
-    """Build the fetcher of packs."""
     from orbweaver.worker.fetch_pack import PackFetcher
     from orbweaver.worker.kind_learning import KindLearning
 
@@ -177,7 +174,6 @@ def explainer_of(ports: PortSet, control: Control, *, letters: bool = True) -> E
 
 
 def stores_of(ports: PortSet) -> Stores:
-    """Build access to all stores."""
     from orbweaver.erasure.messages import Stores
 
     return Stores(
@@ -198,7 +194,6 @@ def stores_of(ports: PortSet) -> Stores:
 
 
 def applier_of(ports: PortSet) -> JournalApplier:
-    """Build the applier of journals."""
     from orbweaver.worker.apply_journal import JournalApplier
 
     return JournalApplier(
@@ -214,7 +209,6 @@ def applier_of(ports: PortSet) -> JournalApplier:
 
 
 def undertaker_of(ports: PortSet) -> Undertaker:
-    """Build the administration of dead letters."""
     from orbweaver.control.dead_letter_admin import Undertaker
 
     return Undertaker(

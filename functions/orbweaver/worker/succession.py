@@ -271,8 +271,8 @@ class Succession:
         refused = -1
         for _ in range(TRIES):
             line = await self._backlog.look(crawl.id, host)
-            # Otherwise another delivery may have started a pack, and been acknowledged before it
-            # sent the pack.
+            # In these cases, another delivery may have started a pack, and have been acknowledged
+            # before it sent the pack.
             mine = line.by in beginner.names or bool(line.left and line.left == beginner.place)
             mine = mine or (not line.out and line.by == beginner.other != "")
             again = bool(line.out) and mine
