@@ -1,11 +1,7 @@
 """Convert raw values to a field's type, or raise with the reason why a value does not fit.
 
-- Numbers and booleans in JSON-LD keep their type. Everything else is text with single spaces,
-  except HTML.
-- `values` maps whole texts first. A text that it does not list is read as it is.
-- A boolean is `true`, `yes`, `on` or `1`, or the opposite, in any case. Other texts of shops ("In
-  stock") need `values`.
-- A URL is absolute and canonical as links are. Other schemes (`mailto:`) do not fit.
+Numbers and booleans in JSON-LD keep their type. Everything else is text with single spaces, except
+HTML. A URL is absolute and canonical, as links are. Other schemes (`mailto:`) do not fit.
 """
 
 from __future__ import annotations
@@ -25,6 +21,7 @@ from orbweaver.model.url import TRACKING_PARAMETERS, canonicalize
 
 SHOWN_CHARS_MAX = 80
 INTEGER_MAX = 2**63
+# In any case. Other texts of shops ("In stock") need the field's `values`.
 _BOOLEANS = {
     **dict.fromkeys(("true", "yes", "on", "1"), True),
     **dict.fromkeys(("false", "no", "off", "0"), False),
@@ -35,7 +32,7 @@ class UnfitValue(ValueError):
     """A value does not fit its field's type. The message contains the value."""
 
 
-# A decimal number in data notation.
+# A decimal number as in JSON-LD.
 _DATA_NUMBER = re.compile(r"\d+\.\d+")
 
 
@@ -72,6 +69,7 @@ def read(
 
     `currency` comes from the same object as the value.
     """
+    # `values` maps whole texts. A text that it does not list is read as it is.
     raw = next((value for text, value in field.values if raw == text), raw)
     try:
         if field.type is ValueKind.PRICE:

@@ -1,17 +1,8 @@
 """Run CSS selectors in time linear in the page.
 
-lexbor finds the nodes of one compound selector (`a.next[href]`) in one traversal, but tries all
-ways to satisfy several combinators: `.none div div p` takes 5 s on 2,000 paragraphs within 100
-`div`. So a selector is split at its combinators. Each step keeps the nodes of its compound that
-have the right position relative to the nodes of the previous step. `:not()`, `:is()`, `:where()`
-and `:has()` may contain one combinator.
-
-Rules
-- Within a node (`each`) only its descendants are found. The part before a combinator may match the
-  node itself, but nothing outside.
-- Nodes come in document order without duplicates.
-
-Source: https://www.w3.org/TR/selectors-4/.
+lexbor tries all ways to satisfy several combinators: `.none div div p` takes 5 s on 2,000
+paragraphs within 100 `div`. So a selector is split at its combinators, and lexbor finds the nodes
+of one compound (`a.next[href]`) at a time. Source: https://www.w3.org/TR/selectors-4/.
 """
 
 from __future__ import annotations
@@ -173,9 +164,10 @@ def found(
     itself: bool = False,
     spend: Callable[[int], None] = lambda _: None,
 ) -> list[LexborNode]:
-    """Return the nodes within a node that match a selector. `itself`: include the node itself.
+    """Return the nodes within a node that match a selector, in document order without duplicates.
 
-    `spend` receives the units of work in addition to `weight_of`, and may raise.
+    `itself` includes the node itself. `spend` receives the units of work in addition to
+    `weight_of`, and may raise.
     """
     selector = parsed(text)
     if selector.compounds == 1:
@@ -198,7 +190,7 @@ def found(
 
 
 def _select(text: str, within: LexborNode) -> list[LexborNode]:
-    """Run a selector in lexbor. Returns each node once."""
+    """Run a selector in lexbor. Return each node once."""
     try:
         nodes = within.css(text)
     except (SelectolaxError, ValueError):  # another lexbor version validated the selector
@@ -207,6 +199,9 @@ def _select(text: str, within: LexborNode) -> list[LexborNode]:
 
 
 def _run_steps(steps: Steps, within: LexborNode, spend: Callable[[int], None]) -> list[LexborNode]:
+    # Each step keeps the nodes of its compound that have the right position relative to the nodes
+    # of the previous step. The part before a combinator may match `within`, but nothing outside of
+    # it.
     nodes = _select(steps[0][1], within)
     spend(FOUND_UNITS * len(nodes))
     for joint, compound in steps[1:]:
@@ -279,7 +274,7 @@ def _id(node: LexborNode | None) -> int | None:
 
 
 def _is_nested(compound: str) -> bool:
-    """Whether brackets contain more than one combinator, or a nested function."""
+    """Return True if brackets contain more than one combinator, or a nested function."""
     functions = [*_FUNCTION.finditer(compound)]
     for place, function in enumerate(functions):
         inner = _bracket_content(compound, function.end())

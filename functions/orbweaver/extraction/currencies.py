@@ -1,8 +1,6 @@
 """Map currency symbols and codes next to a price to ISO 4217 codes.
 
-Source: ISO 4217 list one (codes, minor units), and symbols as shops write them. `$`, `¥` and `Rs`
-belong to several currencies, so a code on the page or in the rule has priority. `kr` has no
-default.
+Source: ISO 4217 list one (codes, minor units), and symbols as shops write them.
 """
 
 # ruff: noqa: RUF001  # symbols and dashes as shops write them
@@ -35,7 +33,7 @@ CERTAIN = {
     "Fr": "CHF", "SFr": "CHF", "euro": "EUR", "euros": "EUR", "Euro": "EUR", "Euros": "EUR",
     "RM": "MYR", "Rp": "IDR",
 }  # fmt: skip
-# Default meanings, used only if nothing else specifies the currency.
+# Symbols of several currencies, with their default. A code on the page or in the rule has priority.
 DOUBTFUL: dict[str, str | None] = {
     "$": "USD", "¥": "JPY", "Rs": "INR", "kr": None, "Kr": None,
 }  # fmt: skip

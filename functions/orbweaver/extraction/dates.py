@@ -1,13 +1,7 @@
 """Parse dates and times from a strict list of formats. Never guesses which number is the day.
 
-- ISO 8601 as `datetime.fromisoformat` reads it, RFC 2822 (as in HTTP and RSS), year first
-  (`2026/11/03`, `2026.11.03`, optionally with a time), and dates with an English month name: `3
-  November 2026`, `Nov 3, 2026`, `Tuesday, 3rd November 2026`.
-- Other dates need the key `format` in the syntax of Python's `strptime`: `%d.%m.%Y`. Without it,
-  `03/04/2026` is a problem.
-- A date is the local date in the text. A time and its zone do not change it. A time without a zone
-  is UTC.
-
+Other dates need the key `format` in the syntax of Python's `strptime`: `%d.%m.%Y`. Without it,
+`03/04/2026` is a problem. A date is the local date in the text: time and zone do not change it.
 Source: https://docs.python.org/3/library/datetime.html#strftime-and-strptime-format-codes.
 """
 
@@ -102,14 +96,17 @@ def problem_of_format(form: str) -> str | None:
 
 def _try_formats(text: str) -> datetime | None:
     """Try each format. Raises ValueError if one matches and the date does not exist."""
+    # English month names: `3 November 2026`, `Nov 3, 2026`, `Tuesday, 3rd November 2026`.
     named = _NAMED.fullmatch(text)
     if named:
         day, month, year = (named[one] or named[f"{one}2"] for one in ("day", "month", "year"))
         return datetime(int(year), _NAMES[month.lower()], int(day))  # noqa: DTZ001 - a local date
+    # Year first: `2026/11/03`, `2026.11.03`, optionally with a time.
     first = _YEAR_FIRST.match(text)
     if first:
         year, _, month, day = first.groups()
         text = f"{year}-{int(month):02}-{int(day):02}{text[first.end() :]}"
+    # ISO 8601, then RFC 2822 (as in HTTP and RSS).
     if _ISO.match(text):
         return datetime.fromisoformat(text)
     return parsedate_to_datetime(text) if _RFC.fullmatch(text) else None

@@ -1,7 +1,4 @@
-"""Provide the tree and structured data of one page to rules. Each is built once, on demand.
-
-The work per page is limited (`work`), because nodes are nested and a rule may need each of them.
-"""
+"""Provide the tree and structured data of one page to rules. Each is built once, on demand."""
 
 from __future__ import annotations
 
@@ -29,7 +26,11 @@ _NODES = "to look through, in elements that lie in each other or beside each oth
 
 
 class Document:
-    """A page with its URL, tree and structured data."""
+    """A page with its URL, tree and structured data.
+
+    The work per page is limited (`work`), because nodes are nested and a rule may need each of
+    them.
+    """
 
     def __init__(
         self, page: Page, url: str, tracking: frozenset[str], units_max: int = UNITS_MAX
@@ -108,7 +109,7 @@ class Document:
         return self._spend(node.inner_html or "").strip()
 
     def select(self, selector: str, within: LexborNode, *, itself: bool) -> list[LexborNode]:
-        """Return the nodes within a node that match a selector. `itself`: include that node."""
+        """Return the nodes within a node that match a selector. `itself` includes that node."""
         self.work.call()
         self.work.spend(weight_of(selector, self._extent_of(within)), _NODES)
         return found(selector, within, itself=itself, spend=self._spend_on_nodes)

@@ -1,8 +1,7 @@
 """Extract the items that a crawl's rules find on a page, with the problems of invalid ones.
 
 Never raises, for any page and rules: an error becomes an invalid item, and so does an omission. If
-a matching page has fewer items than a rule requires (`least`), one invalid item reports the missing
-ones.
+a page has fewer items than a rule requires (`least`), one invalid item reports the missing ones.
 """
 
 from __future__ import annotations
@@ -130,7 +129,7 @@ def rules_for(rules: tuple[ItemRule, ...], url: str) -> tuple[ItemRule, ...]:
 
 
 def are_of(rules: tuple[ItemRule, ...], url: str, items: tuple[Item, ...]) -> bool:
-    """Whether items of an earlier run have the tables and columns of these rules."""
+    """Return True if items of an earlier run have the tables and columns of these rules."""
     had = {item.table: [*item.fields] for item in items}
     wanted = {
         rule.name: [column.name for column in columns_of(rule)] for rule in rules_for(rules, url)
@@ -260,7 +259,7 @@ def _values(document: Document, field: Field, spot: Spot) -> Iterator[ConvertedV
 
 
 def _clean_value(field: Field, raw: Scalar) -> Scalar:
-    """Clean a raw value and apply the field's regex. Returns None if nothing is left."""
+    """Clean a raw value and apply the field's regex. Return None for an empty result."""
     if isinstance(raw, str):
         # Lone surrogates and NUL are not text.
         raw = _normalize_space(
@@ -273,7 +272,6 @@ def _clean_value(field: Field, raw: Scalar) -> Scalar:
 
 
 def _normalize_space(text: str, take: ValueTake) -> str:
-    """Normalize white space as the field's `take` requires."""
     match take:
         case ValueTake.RAW:
             return text

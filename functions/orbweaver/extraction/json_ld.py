@@ -1,17 +1,8 @@
 """Read JSON-LD objects of a page, and follow paths to values in them.
 
-- Each script is read separately, so a malformed one does not affect others. Common errors of shops
-  are repaired first: comments and CDATA around the script, control characters in strings, trailing
-  commas and semicolons, HTML escapes.
-- The type of an object is the last part of its `@type`. Objects are found at any depth: in lists,
-  in `@graph`, in other objects. An object within one of the same type belongs to that one.
-- Each visit of an object costs units of the page's work budget (`work`), because objects may refer
-  to each other. A microdata item may also be a property with many names.
-- A path is names separated by dots. Lists are searched, and a number is an index. An object with
-  only an `@id` stands for the object with the same `@id`. If a path ends at an object, its value is
-  its `@value`, `name` or (for a URL) `url`, `contentUrl` or `@id`.
-
-Source: https://www.w3.org/TR/json-ld11/.
+The type of an object is the last part of its `@type`. Objects are found at any depth: in lists, in
+`@graph`, in other objects. An object within one of the same type belongs to that one. Source:
+https://www.w3.org/TR/json-ld11/.
 """
 
 from __future__ import annotations
@@ -45,7 +36,11 @@ _SPARE_COMMA = re.compile(r'("(?:[^"\\]++|\\.)*+(?:"|\\?\Z))|,(?=\s*+[\]}])', re
 
 @dataclass(slots=True)
 class JsonLdObjects:
-    """The objects of a page. `problems` are unreadable parts, `cut` is their number."""
+    """The objects of a page. `problems` are unreadable parts, `cut` is their number.
+
+    Each visit of an object costs units of the page's work budget (`work`), because objects may
+    refer to each other. Methods raise TooMuchError when it is used up.
+    """
 
     roots: list[Any] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
@@ -55,17 +50,19 @@ class JsonLdObjects:
     _by_type: dict[str, list[Mapping[str, Any]]] = field(default_factory=dict)
 
     def of(self, kind: str) -> list[Mapping[str, Any]]:
-        """Return the objects of a type in page order without duplicates.
-
-        This and all methods below raise TooMuchError.
-        """
+        """Return the objects of a type in page order without duplicates."""
         known = self._by_type.get(kind)
         if known is None:
             known = self._by_type[kind] = self._objects_of_type(kind)
         return known
 
     def values(self, path: str, within: Any, *, url: bool = False) -> Iterator[tuple[Scalar, Any]]:
-        """Yield the values at the end of a path, each with the object that contains it."""
+        """Yield the values at the end of a path, each with the object that contains it.
+
+        A path is names separated by dots. Lists are searched, and a number is an index. If a path
+        ends at an object, its value is its `@value`, `name` or (for a URL) `url`, `contentUrl` or
+        `@id`.
+        """
         here: Iterable[tuple[Any, Any]] = ((within, None),)
         for name in path.split("."):
             here = self._follow(here, name)
@@ -119,10 +116,7 @@ class JsonLdObjects:
                 within.pop()
 
     def _visit_objects(self, descends: Callable[[Mapping[str, Any]], bool]) -> None:
-        """Visit all objects in page order, each once.
-
-        `descends` decides whether to visit an object's values.
-        """
+        """Visit all objects once, in page order. `descends` decides on an object's values."""
         seen: set[int] = set()
         todo: list[Any] = [self.roots]
         while todo:
@@ -184,7 +178,7 @@ def json_ld(scripts: Iterable[str], work: Work | None = None) -> JsonLdObjects:
             many = f"more than {SCRIPTS_CHARS_MAX:,} characters of JSON-LD"
             found.problems.append(f"{many}: script {place + 1} and the rest are not read")
             break
-        try:
+        try:  # a malformed script does not affect others
             root = _parse_script(text)
             nodes += _count_nodes(root, NODES_MAX - nodes)
         except RecursionError:
@@ -199,7 +193,7 @@ def json_ld(scripts: Iterable[str], work: Work | None = None) -> JsonLdObjects:
 
 
 def _parse_script(text: str) -> Any:
-    """Parse a script. Repairs it only if it is malformed."""
+    """Parse a script. Repairs common errors of shops, only if it is malformed."""
     if len(text) > SCRIPT_CHARS_MAX:
         raise ValueError(f"more than {SCRIPT_CHARS_MAX:,} characters")
     try:
@@ -226,15 +220,12 @@ def _unwrap(text: str) -> str:
     return text
 
 
-# Accepts line breaks in strings. Invalid constants ("NaN") become None.
+# Accepts control characters in strings. Invalid constants ("NaN") become None.
 _DECODER = json.JSONDecoder(strict=False, parse_constant=lambda _: None)
 
 
 def _count_nodes(root: Any, nodes_max: int) -> int:
-    """Count objects and lists.
-
-    Raises ValueError if there are too many or they are nested too deeply.
-    """
+    """Count objects and lists. Raises ValueError if they are too many or nested too deeply."""
     todo, nodes = [(root, 1)], 0
     while todo:
         one, depth = todo.pop()

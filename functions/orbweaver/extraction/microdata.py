@@ -1,13 +1,7 @@
 """Read data in attributes: `meta`, OpenGraph, and microdata as objects like JSON-LD.
 
-- `meta` is looked up by name, property or itemprop. OpenGraph is looked up by property (`title`
-  means `og:title`, a name with a colon is used unchanged). Case does not matter. The first
-  non-empty one counts.
-- A microdata item is an object of its types. A property is the text of its element, or the
-  attribute that the HTML Standard prefers: `content`, `href`, `src`, `datetime`, `value`. `itemref`
-  is not followed.
-
-Source: https://html.spec.whatwg.org/multipage/microdata.html#values, https://ogp.me/.
+`itemref` is not followed. Source: https://html.spec.whatwg.org/multipage/microdata.html#values,
+https://ogp.me/.
 """
 
 from __future__ import annotations
@@ -23,7 +17,7 @@ if TYPE_CHECKING:
 
 # Maximum number of names of one property. More are ignored.
 NAMES_MAX = 100
-# The attribute with a property's value, by element.
+# The attribute with a property's value, by element (HTML Standard).
 _VALUED = {
     "meta": "content",
     **dict.fromkeys(("a", "area", "link"), "href"),
@@ -35,7 +29,7 @@ _VALUED = {
 
 
 def metas(tree: LexborHTMLParser) -> dict[str, list[str]]:
-    """Return the contents of `meta` elements, by name in lower case."""
+    """Return the contents of `meta` elements, by name, property or itemprop in lower case."""
     found: dict[str, list[str]] = {}
     for node in tree.css("meta[content]"):
         attributes = node.attributes
@@ -53,7 +47,7 @@ _NAME_LISTS = ("property", "itemprop")
 
 
 def property_of(name: str) -> str:
-    """Return the property that an OpenGraph name refers to."""
+    """Return the property that an OpenGraph name means: `og:title` for `title`."""
     return name.lower() if ":" in name else f"og:{name.lower()}"
 
 

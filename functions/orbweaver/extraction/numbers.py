@@ -1,17 +1,7 @@
 """Parse numbers and prices as people write them.
 
-Rules
-- A text must contain exactly one number. "was 50, now 40" is ambiguous. Words and units around it
-  are ignored ("12 pieces"). A minus must be directly before it or before its currency.
-- Spaces and apostrophes between digits group thousands. If a number has both points and commas, the
-  last mark is the decimal one. The same mark several times groups thousands.
-- A single point or comma is decimal, unless exactly three digits follow and one to three digits,
-  not just 0, precede it. Then, in a price, it groups: `1,299` and `1.299` are 1299, because prices
-  do not have three decimals. Currencies with 1,000 subunits do, so for them it is decimal. In a
-  number a comma groups and a point is decimal. In an integer both group. The key `decimal` names
-  the decimal mark. Then the other one groups, and these rules do not apply.
-- A word that multiplies the number before it (万, lakh, million) makes the number invalid.
-- Groups have three digits. Groups before the last one may have two (`1,23,456`).
+A text must contain exactly one number. "was 50, now 40" is ambiguous. Words and units around it are
+ignored ("12 pieces"). A minus must be directly before it or before its currency.
 """
 
 from __future__ import annotations
@@ -40,6 +30,7 @@ _MAGNITUDE = re.compile(
 )
 # After a price a single letter is not a unit.
 _PRICE_MAGNITUDE = re.compile(r" ?(?:[mbkM]|mil|mill|rb|cr|tỷ|хил)(?!\w)", re.IGNORECASE)
+# Groups have three digits. Groups before the last one may have two (`1,23,456`).
 _GROUPED = re.compile(r"\d{1,3}(?:[.,]\d{3})+|\d{1,2}(?:[.,]\d{2})+[.,]\d{3}")
 _MINUS = re.compile(
     r"(?<![\w)])[-\N{MINUS SIGN}][^\w\s]{0,3}\Z|(?<![\w)])[-\N{MINUS SIGN}]\w{0,3}\$?\Z"
@@ -74,18 +65,22 @@ def the_number(text: str) -> re.Match[str]:
 
 
 def check_price(text: str, end: int) -> None:
-    """Raise NotNumberError if a letter after a price multiplies it, such as `$5 m`."""
+    """Raise NotNumberError if a letter behind a price multiplies it."""
     if _PRICE_MAGNITUDE.match(text, end):
         raise NotNumberError("a letter after it multiplies it")
 
 
 def is_negative(text: str, start: int) -> bool:
-    """Whether a minus precedes the number that starts at this position."""
     return _MINUS.search(text[max(0, start - 6) : start]) is not None
 
 
 def value_of(digits: str, *, decimal: str | None, points: str) -> Decimal:
-    """Parse digits with separators. `points` are the decimal marks for ambiguous cases."""
+    """Parse digits with separators. `decimal` is the decimal mark, if the rule names it.
+
+    Spaces and apostrophes group thousands. If a number has both points and commas, the last mark is
+    decimal. The same mark several times groups. A single mark groups if exactly three digits follow
+    and one to three digits, not just 0, precede it. Then it is decimal only if it is in `points`.
+    """
     digits = digits.replace(" ", "").replace("'", "")
     marks = [char for char in digits if char in ".,"]
     if not marks:
@@ -100,6 +95,9 @@ def value_of(digits: str, *, decimal: str | None, points: str) -> Decimal:
         is_decimal = False
     else:
         doubtful = len(tail) == 3 and 1 <= len(head) <= 3 and head != "0"  # noqa: PLR2004 - thousands
+        # A price has no `points`, because prices do not have three decimals: `1,299` and `1.299`
+        # are 1299. Currencies with 1,000 subunits do, so they have both. A number has the point
+        # only, and an integer has none.
         is_decimal = last in points if doubtful else True
     whole, places = (head, tail) if is_decimal else (digits, "")
     if is_decimal and last in whole:

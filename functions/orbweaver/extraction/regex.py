@@ -1,7 +1,6 @@
 """Match regular expressions within a text by RE2, in time linear in the text.
 
 Unlike URL patterns (`model/url_patterns.py`) these accept text of any alphabet and capture groups.
-
 Source: https://github.com/google/re2/wiki/Syntax.
 """
 

@@ -1,14 +1,8 @@
 """Validate extraction rules: items, their fields, and the problems of their definition.
 
-Rules
-- A rule has a URL pattern (`model/url_patterns.py`). It finds one item per page, or one for each
-  node of `each`, for each JSON-LD or microdata object of a type, or for each dict of a user's
-  function. All rules with a matching pattern apply. Their names are table names.
-- A field has a place (a selector, path or name), the part to take there, and a type
-  (`extraction/convert.py`). The first place with a value left after `regex` counts. With `list` all
-  places count.
-- lexbor checks selectors when a crawl is defined, so an invalid selector never becomes an error of
-  a page.
+All rules with a matching URL pattern (`model/url_patterns.py`) apply. The first place with a value
+left after `regex` counts. With `list` all places count. lexbor checks selectors when a crawl is
+defined, so an invalid selector never becomes an error of a page.
 """
 
 from __future__ import annotations

@@ -1,11 +1,8 @@
 """Limit the work that rules may spend on one page. The budget is counted, not timed.
 
-Nodes are nested and objects refer to each other, and each rule may need all of them, so a page's
-shape decides how often its content is visited. Each visit spends units of one budget. When the
-budget is exhausted, the rest is not read, and an invalid item reports that.
-
-A unit is about 40 ns, measured: a byte of text; a tag that a selector passes; a fifth of a node
-that it finds; 32 of its steps from sibling to sibling or from child to parent.
+A page's shape decides how often its content is visited. When the budget is exhausted, the rest is
+not read, and an invalid item reports that. A unit is about 40 ns, measured: a byte of text, a tag
+that a selector passes, a fifth of a node that it finds, or 32 of its steps between nodes.
 """
 
 from __future__ import annotations
@@ -37,7 +34,7 @@ class Work:
 
     def __init__(self, units_max: int = UNITS_MAX, *, tried: bool = False) -> None:
         self.left = units_max
-        # Whether this is a reduced budget, so that HeavyError is raised.
+        # True if this is a reduced budget, so that HeavyError is raised.
         self._tried = tried
 
     def call(self) -> None:

@@ -1,8 +1,8 @@
 """Render pages: run their scripts in a browser without a network (docs/rendering.md).
 
-The browser has no network access. Each of its requests is paused, and answered by our own fetcher
-or refused. A request that is not paused fails. So the address guard, robots.txt, slots, identity
-and byte counts apply to all resources of a page.
+Each request of the browser is paused, and answered by Orbweaver's own fetcher or refused. A request
+that is not paused fails. So the address guard, robots.txt, slots, identity and byte counts apply to
+all resources of a page.
 
     task              rendering tasks and results, and the port that answers requests
     request_rules     decides which requests are loaded, answered empty or refused
@@ -15,5 +15,5 @@ and byte counts apply to all resources of a page.
     browser           attaches to targets, pauses their requests, assigns them to pages
     paused_requests   answers the requests of one page
     page_rendering    opens, waits for, reads and closes one page
-    renderer          renders many pages and replaces worn browsers
+    renderer          renders many pages and replaces browsers after a number of pages
 """

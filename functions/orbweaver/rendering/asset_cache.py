@@ -1,8 +1,6 @@
-"""Cache assets that pages share: scripts and styles by URL, in the protocol's form.
+"""Cache scripts and styles that pages share, by URL, in the form of the browser's protocol.
 
-A template's files are requested once, not once per page. Bodies are kept in Base64, the form that
-the browser receives, because encoding costs 3 ms a megabyte. The least recently used are evicted
-first.
+Bodies are kept in Base64, because encoding costs 3 ms per megabyte.
 """
 
 from __future__ import annotations
@@ -33,7 +31,7 @@ class Asset:
 
 
 class AssetCache:
-    """Assets with a limit on their total size."""
+    """Assets with a limit on their total size. The least recently used are evicted first."""
 
     def __init__(self, bytes_max: int = BYTES_MAX) -> None:
         self._bytes_max = bytes_max

@@ -1,8 +1,8 @@
 """Run one browser: pause all requests, assign targets to pages, watch the memory.
 
-The connection attaches to each target of a browser before the target runs: pages, frames, workers,
-and their popups. Requests are paused in each target, and in the browser's own session. That session
-gets the requests of targets that could not be attached. They belong to no page and are refused.
+A target is a page, frame, worker or popup. The connection attaches to each target before it runs,
+and pauses its requests. Requests of targets that could not be attached belong to no page and are
+refused.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class BrowserPage(Protocol):
     """A page of a browser. It receives the events of its context."""
 
     def attached(self, session: str, target: dict[str, Any]) -> None:
-        """Prepare a target of the page. The target is paused until all commands are sent."""
+        """Prepare a target of the page, which is paused until all commands are sent."""
 
     def heard(self, session: str, method: str, event: dict[str, Any]) -> None:
         """Handle an event of one of its targets."""
@@ -40,7 +40,7 @@ class BrowserPage(Protocol):
 
 
 class Browser:
-    """A running browser. `worn`: it gets no further pages."""
+    """A running browser. If it is `worn`, it gets no further pages."""
 
     def __init__(self, process: BrowserProcess, memory_bytes_max: int) -> None:
         self._process = process
@@ -100,11 +100,11 @@ class Browser:
         self._watching = asyncio.create_task(self._watch())
 
     async def open(self, page: BrowserPage) -> str:
-        """Open a page in its own context, whose events it receives. Returns the context's id."""
+        """Open a page in its own context, whose events it receives. Return the context's id."""
         try:
             made = await self.connection.call("Target.createBrowserContext", disposeOnDetach=True)
         except BaseException:
-            self.worn = True  # it may have a context whose id is unknown
+            self.worn = True  # the browser may have a context whose id is unknown
             raise
         context = str(made["browserContextId"])
         self._pages[context] = page
@@ -123,10 +123,8 @@ class Browser:
         return context
 
     def is_whole(self) -> bool:
-        """Whether the processes that pages share still run since the start.
-
-        The browser replaces ended ones, but requests of pages in the meantime are lost.
-        """
+        """Return True if the processes that pages share have run since the start."""
+        # The browser replaces ended processes, but requests of pages in the meantime are lost.
         whole = all(map(is_there, self._shared))
         self.worn = self.worn or not whole
         return whole

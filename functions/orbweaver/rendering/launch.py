@@ -1,15 +1,7 @@
 """Find the installed browser, and define the flags that disable its network.
 
-The fence has these parts. A test removes each of them:
-
-- proxy     all traffic goes to a port without a listener, including loopback (`<-loopback>`)
-- resolver  no name and no address resolves
-- WebRTC    UDP only by that proxy
-- features  no preloading of service workers, no prefetch, prediction, updates or reports
-
-Web security and site policies stay on. The heap limit ends a page that allocates endlessly before
-it exhausts the machine's memory. The sandbox is off, because functions and containers lack its
-requirements. Without a network, a home or credentials an escape gains little.
+Web security and site policies stay on. The sandbox is off, because functions and containers lack
+its requirements. Without a network, a home or credentials an escape gains little.
 """
 
 from __future__ import annotations
@@ -25,6 +17,7 @@ BROWSERS = (
     *("chromium", "chromium-browser", "google-chrome"),
 )
 INSTALL = "install a Chromium, such as Debian's package chromium-headless-shell"
+# The heap limit ends a page that allocates endlessly before it exhausts the machine's memory.
 HEAP_MEGABYTES = 256
 
 _FEATURES_OFF = (
@@ -34,7 +27,9 @@ _FEATURES_OFF = (
     *("AutofillServerCommunication", "IsolateOrigins", "site-per-process"),
     "IsolateSandboxedIframes",
 )
-# The parts of the fence, by name.
+# Flags that disable the network, by part. A test removes each part. All traffic, including loopback
+# (`<-loopback>`), goes to a proxy port without a listener. No name and no address resolves. WebRTC
+# uses UDP only through that proxy. Preloading, prefetch, prediction, updates and reports are off.
 FENCE: Mapping[str, tuple[str, ...]] = {
     "proxy": ("--proxy-server=127.0.0.1:9",),
     "bypass": ("--proxy-bypass-list=<-loopback>",),

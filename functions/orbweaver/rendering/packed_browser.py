@@ -1,13 +1,7 @@
 """Unpack a browser that is packed in a function's code, on first use.
 
-A function's code has no room for the unpacked browser (209 MB of 250), its temporary folder has.
-
-- `browser.json` describes it with the size of each file, `browser.tar.zst` contains the files.
-- It is unpacked into a temporary folder whose name is a hash of the manifest. The folder appears
-  atomically by a rename. If files are missing later, it is unpacked again.
-- Only one process at a time unpacks. It removes the unfinished folder of a killed process.
-- It has its own libraries and fonts, named only in the browser's environment. The fonts are
-  required: without fonts the browser hangs at the first page with certain text, and dies.
+A function's code has no room for the unpacked browser (209 MB of 250), but its temporary folder
+has. `browser.json` names each file with its size, `browser.tar.zst` contains the files.
 """
 
 from __future__ import annotations
@@ -32,9 +26,10 @@ from orbweaver.rendering.launch import INSTALL, BrowserProgram, find_browser
 ARCHIVE, MANIFEST = "browser.tar.zst", "browser.json"
 PROGRAM, LIBRARIES, FONTS = "headless_shell", "lib", "fonts"
 FOLDER_PREFIX = "orbweaver-unpacked-"
+# Without fonts, the browser hangs at the first page with certain text, and dies.
 _FONTS_FILE = "fonts.conf"
-# It has no library for 3D. It would search for one, fail, and restart the GPU process. On a slow
-# CPU that happens during the first pages, which then count as lost.
+# The browser has no library for 3D. It would search for one, fail, and restart the GPU process. On
+# a slow CPU that happens during the first pages, which then count as lost.
 _FLAGS = ("--disable-software-rasterizer", "--use-gl=disabled")
 _PIECE_BYTES = 1024 * 1024
 _FONTS = """\
@@ -61,6 +56,8 @@ class PackedBrowser:
         sizes: dict[str, int] = json.loads(manifest)["files"]
         parent = self.parent or Path(tempfile.gettempdir())
         target = parent / f"{FOLDER_PREFIX}{hashlib.sha256(manifest).hexdigest()[:16]}"
+        # The folder's name is a hash of the manifest. It appears by a rename, and is unpacked again
+        # if files are missing later.
         if not _is_whole(target, sizes):
             with _locked(target.with_suffix(".lock")):
                 if not _is_whole(target, sizes):
@@ -76,6 +73,7 @@ class PackedBrowser:
 
     def _unpack(self, target: Path, sizes: Mapping[str, int]) -> None:
         unfinished = target.with_suffix(".new")
+        # A killed process may have left an unfinished folder.
         for left in (unfinished, target):
             shutil.rmtree(left, ignore_errors=True)
         try:
@@ -127,7 +125,6 @@ def find_program(browser: str) -> str | Callable[[], BrowserProgram]:
 
 
 def _is_whole(folder: Path, sizes: Mapping[str, int]) -> bool:
-    """Whether all files exist with the right sizes."""
     try:
         return all((folder / name).stat().st_size == size for name, size in sizes.items())
     except OSError:

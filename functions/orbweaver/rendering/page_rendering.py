@@ -1,13 +1,8 @@
 """Render one page in a browser: open it, wait for it, read it, close it.
 
-A page is ready when it has loaded, none of its requests is open and its document has been unchanged
-for a moment. Then it gets grants of virtual time, in which timers fire immediately, until a grant
-changes nothing. Virtual time stops while one of its requests is open.
-
-- A page also counts as loaded when its scripts navigate away, because its document will not change.
-- An idle page without a load event does not wait for the hard limit.
-- The window is as high as a long page, so that content loaded on scroll is loaded.
-- After the hard limit its scripts are stopped, and the page is read in its current state.
+A page is ready when it has loaded, has no open request, and its document has been unchanged for a
+moment. Then it gets grants of virtual time, in which timers fire immediately, until a grant changes
+nothing. Virtual time stops while one of its requests is open.
 """
 
 from __future__ import annotations
@@ -33,6 +28,7 @@ from orbweaver.rendering.task import (
     ResourceLoader,
 )
 
+# The window is as high as a long page, so that content loaded on scroll is loaded.
 WIDTH, HEIGHT = 1_280, 12_000
 SCREENSHOT_HEIGHT = 1_600
 _PLAYBACK_RATE = 100
@@ -98,7 +94,6 @@ class OpenPage:
         self._deadline: asyncio.Timeout | None = None
 
     async def render(self) -> RenderResult:
-        """Open the page, wait until it is ready, read it, and close it."""
         async with asyncio.timeout(self._limits.total_s):
             context = await self._browser.open(self)
         try:
@@ -161,7 +156,7 @@ class OpenPage:
         self._changed.set()
 
     def _is_document(self, frame: dict[str, Any]) -> bool:
-        """Return whether a frame shows the page, not the blank document of a new target."""
+        """Return True if a frame shows the page, not the blank document of a new target."""
         return bool(frame["id"] == self._frame and frame["url"] != _BLANK)
 
     def browser_gone(self) -> None:
@@ -187,13 +182,14 @@ class OpenPage:
         self.requests.take(session, event, main=main, popup=popup)
         if popup:
             self._connection.post("Target.closeTarget", targetId=self._popups[session])
+        # If scripts navigate away, the page counts as loaded: its document will not change.
         if main and known and not self._loaded:
             self._loaded = self._left_early = True
 
     # --- waiting ------------------------------------------------------------------------------
 
     async def _wait(self) -> RenderCut | None:
-        """Wait until the page is ready or a limit is reached. Returns the limit, or None."""
+        """Wait until the page is ready or a limit is reached. Return the limit, or None."""
         cut: RenderCut | None = None
         try:
             async with asyncio.timeout(self._limits.total_s) as self._deadline:
@@ -206,6 +202,7 @@ class OpenPage:
         except TimeoutError:
             self._check()
             cut = RenderCut.TIME
+        # Stop the scripts of a page over its limit, which is read in its current state.
         if cut is not None:
             self._connection.post("Emulation.setVirtualTimePolicy", self._session, policy="pause")
             self._connection.post("Runtime.terminateExecution", self._session)
@@ -222,11 +219,9 @@ class OpenPage:
                 left_s -= _WAITED_S
 
     async def _navigate(self) -> None:
-        """Navigate to the page after its process has accepted all preparing commands.
-
-        The process answers commands in order, so the last answer confirms all of them. A document
-        that arrives earlier may load unobserved: its load event and its start script are lost.
-        """
+        """Navigate to the page after its process has accepted all preparing commands."""
+        # The process answers commands in order, so the last answer confirms all of them. A document
+        # that arrives earlier may load unobserved: its load event and start script are lost.
         await self._connection.call(
             "Emulation.setDeviceMetricsOverride",
             self._session,
@@ -238,10 +233,8 @@ class OpenPage:
         self._connection.post("Page.navigate", self._session, url=self._task.url)
 
     async def _wait_for_load(self) -> None:
-        """Wait until the page has loaded, or was idle at two checks in a row.
-
-        A page that stops itself, or never closes a document that it writes, has no load event.
-        """
+        """Wait until the page has loaded, or was idle at two checks in a row."""
+        # A page that stops itself, or never closes a document that it writes, has no load event.
         before: tuple[int, int] | None = None
         while self.requests.open or not self._loaded:
             if self._limit_reached():
@@ -355,7 +348,7 @@ class OpenPage:
         )
 
     async def _screenshot(self) -> bytes | None:
-        """Take a screenshot of the upper part. Returns None if the page does not draw in time."""
+        """Take a screenshot of the upper part. Return None if the page does not draw in time."""
         clip = {"x": 0, "y": 0, "width": WIDTH, "height": SCREENSHOT_HEIGHT, "scale": 1}
         with contextlib.suppress(TimeoutError, CommandFailed):
             async with asyncio.timeout(self._limits.reading_s / 2):

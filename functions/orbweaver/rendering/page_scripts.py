@@ -1,17 +1,7 @@
 """Define the scripts that run in pages: a deterministic clock and random numbers, and readers.
 
-The first runs in each document before its own scripts. Two renderings of the same input are equal:
-
-- The clock starts at the time of the task. It advances to the due time of each timer that fires,
-  and a little at each read, so that a loop waiting for it ends.
-- Random numbers come from one seed. Missing functions stay undefined: `crypto.randomUUID` does not
-  exist on `http:`.
-- A document can edit its history 100 times. More calls have no effect, as in Chromium after 200
-  calls in 10 s. Chromium reports each further call to its main process, and ends in an endless loop
-  of that.
-- Animation frames are timers of 16 ms, because nothing is drawn while time is stopped.
-
-The other scripts run in an isolated world, in which the page can change nothing.
+The first runs in each document before its own scripts, so that two renderings of the same input are
+equal. The other scripts run in an isolated world, in which the page can change nothing.
 """
 
 from __future__ import annotations
@@ -19,8 +9,14 @@ from __future__ import annotations
 import json
 
 WORLD = "orbweaver"
+# More calls have no effect, as in Chromium after 200 calls in 10 s. Chromium reports each further
+# call to its main process, and ends in an endless loop of that.
 HISTORY_EDITS_MAX = 100
 
+# The clock starts at the time of the task. It advances to the due time of each timer that fires,
+# and a little at each read, so that a loop waiting for it ends. Animation frames are timers of 16
+# ms, because a page does not draw while time is stopped. Random numbers come from one seed. Missing
+# functions stay undefined: `crypto.randomUUID` does not exist on `http:`.
 _DETERMINISM = """(() => {
   const base = BASE;
   let now = 0;

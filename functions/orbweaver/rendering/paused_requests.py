@@ -1,8 +1,8 @@
 """Answer the paused requests of one page, each in its own task.
 
-`request_rules` decides on a request: answer from the cache, by the loader, empty, or refuse it. An
-unanswered request stays paused until the page is closed, because there is no other network. The
-limits of a page and the results of its requests are counted here.
+`request_rules` decides on a request: answer it from the cache, by the loader or empty, or refuse
+it. The browser has no other network, so an unanswered request stays paused until the page is
+closed.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class SharedAssets:
 
 
 class PausedRequests:
-    """Answers the requests of one page. `changed` is called after each request."""
+    """Answers and counts the requests of one page. `changed` is called after each request."""
 
     def __init__(
         self,
@@ -97,11 +97,10 @@ class PausedRequests:
 
     @property
     def only_waits(self) -> bool:
-        """Whether all open requests wait until their hosts may be contacted."""
+        """True if all open requests wait until their hosts may be contacted."""
         return 0 < self._taken == self._loader.waiting
 
     def counts(self) -> RenderCounts:
-        """Return the results of requests so far."""
         return RenderCounts(
             asked=self.asked,
             cached=self.cached,
@@ -111,7 +110,7 @@ class PausedRequests:
         )
 
     def take(self, session: str, event: dict[str, Any], *, main: bool, popup: bool) -> None:
-        """Start answering a request. `main`: it is for a document of the page's main frame."""
+        """Start answering a request. `main` means a document of the page's main frame."""
         if self._closed:
             return
         self.paused += 1
@@ -123,7 +122,7 @@ class PausedRequests:
         answering.add_done_callback(self._on_done)
 
     async def close(self) -> None:
-        """Leave open and later requests unanswered until the page is gone."""
+        """Leave open and later requests unanswered until the page is closed."""
         self._closed = True
         for one in self._tasks:
             one.cancel()
@@ -192,7 +191,7 @@ class PausedRequests:
     async def _load(
         self, session: str, number: str, request: ResourceRequest
     ) -> ResourceAnswer | None:
-        """Answer a request by the loader. Returns the answer, or None if it was refused."""
+        """Answer a request by the loader. Return the answer, or None if it was refused."""
         if self.asked + self._taken >= self._limits.requests_max:
             await self._refuse(session, number, RequestRefusal.REQUESTS)
             return None

@@ -1,16 +1,7 @@
 """Manage a browser's processes: start them as a group, watch their memory, kill and reap all.
 
-- Descriptors 3 and 4 of the browser are one end of a socket pair. A browser ends when the other end
-  is closed, so none outlives this process.
-- It is started by `posix_spawn`, which runs no Python code in the child, as the leader of a new
-  session. Its files are in a profile folder that is removed with it.
-- The kernel limits the writable memory of each process (`RLIMIT_DATA`), even for fast allocations.
-  Beyond the limit a page's allocations fail. A shell sets the limit before it executes the browser,
-  because engines plan their memory at the start.
-- On Linux this process becomes the reaper of orphaned browser processes, because PID 1 of a
-  container may not be one. A crash handler leaves the group, but its command names the folder.
-- Memory is the proportional set size of the group, because resident sizes count shared pages for
-  each process. It is 0 outside of Linux.
+Memory is the proportional set size of the group, because resident sizes count shared pages for each
+process. It is 0 outside of Linux.
 """
 
 from __future__ import annotations
@@ -47,7 +38,7 @@ _unreaped: list[list[int]] = []
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessMemory:
-    """Memory of one process. `renders`: it runs pages."""
+    """Memory of one process. `renders` means that it runs pages."""
 
     pid: int
     pss_bytes: int
@@ -55,7 +46,11 @@ class ProcessMemory:
 
 
 class BrowserProcess:
-    """The processes of one browser, and its folder."""
+    """The processes of one browser, and its folder.
+
+    The browser's descriptors 3 and 4 are one end of a socket pair. It ends when the other end is
+    closed, so it never outlives this process.
+    """
 
     def __init__(self, pid: int, folder: Path, connection: socket.socket) -> None:
         self.pid = pid
@@ -80,8 +75,12 @@ class BrowserProcess:
             with theirs:
                 high = fcntl.fcntl(theirs, fcntl.F_DUPFD_CLOEXEC, _DESCRIPTOR_MIN)
             try:
+                # The kernel limits the writable memory of each process (RLIMIT_DATA), even for fast
+                # allocations, which then fail. The shell sets the limit before it executes the
+                # browser, because engines plan their memory at the start.
                 begin = f"ulimit -d {process_bytes_max // 1024}; {_BECOME}"
                 words = [*arguments_of(program.path, folder, fence), *program.flags]
+                # posix_spawn runs no Python code in the child.
                 pid = os.posix_spawn(
                     _SHELL,
                     [_SHELL, "-c", begin, *words],
@@ -118,7 +117,7 @@ class BrowserProcess:
         return found
 
     def shared(self) -> frozenset[int]:
-        """Return the processes that its pages share."""
+        """Return the ids of processes that its pages share."""
         return frozenset(pid for pid, command in self._members() if _is_shared(command))
 
     def kill(self) -> None:
@@ -150,6 +149,7 @@ class BrowserProcess:
                 command = (process / "cmdline").read_bytes()
                 # The name before it may contain spaces. State, parent and group follow it.
                 stat = (process / "stat").read_bytes().rpartition(b")")[2].split()
+                # A crash handler leaves the group, but its command names the folder.
                 if int(stat[2]) == self.pid or name in command:
                     yield int(process.name), command
 
@@ -164,7 +164,7 @@ async def reap_all(within_s: float) -> None:
 
 
 def is_there(pid: int) -> bool:
-    """Whether a process that pages share still runs."""
+    """Return True if a process that pages share still runs."""
     with contextlib.suppress(OSError):
         return _is_shared((_PROCESSES / str(pid) / "cmdline").read_bytes())
     return False
@@ -196,12 +196,13 @@ def remove_left_folders(parent: str | None = None) -> None:
 
 
 def _become_reaper() -> None:
+    # For orphaned browser processes, because PID 1 of a container may not reap them.
     if sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def _reap_browser(browser: list[int]) -> bool:
-    """Reap ended processes of a browser. Returns whether others remain."""
+    """Reap ended processes of a browser. Return True if others remain."""
     # The group first, because the others become children of this process when it ends.
     while browser and not _reap(browser[0]):
         del browser[0]
@@ -209,7 +210,7 @@ def _reap_browser(browser: list[int]) -> bool:
 
 
 def _reap(which: int) -> bool:
-    """Reap a process or, if negative, a group. Returns whether some have not ended."""
+    """Reap a process or, if negative, a group. Return True if some have not ended."""
     try:
         while os.waitpid(which, os.WNOHANG)[0]:
             pass
@@ -219,7 +220,7 @@ def _reap(which: int) -> bool:
 
 
 def _exists(pid: int) -> bool:
-    """Whether a process or, if negative, a group exists."""
+    """Return True if a process or, if negative, a group exists."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

@@ -1,8 +1,7 @@
-"""Render pages concurrently, and replace browsers before they are worn.
+"""Render pages concurrently, and replace browsers.
 
-After a number of pages a new browser takes over. The same happens if a browser exceeds its memory,
-does not answer, or violates the protocol. The old one ends with its last page. A page whose browser
-ended is rendered once more, because another page may have caused it.
+After a number of pages, a new browser takes over. The same happens if a browser exceeds its memory,
+does not answer, or violates the protocol. The old one ends with its last page.
 """
 
 from __future__ import annotations
@@ -73,7 +72,6 @@ class Renderer:
         await self.close()
 
     async def close(self) -> None:
-        """End the browser, once no page is being rendered."""
         async with self._starting:
             browser, self._browser = self._browser, None
             if browser is not None:
@@ -102,7 +100,8 @@ class Renderer:
         try:
             result = await self._render(task, loader, self._limits)
             gone = isinstance(result, NotRendered) and result.reason is RenderFailure.BROWSER_GONE
-            # Both attempts share the page's time, because the page may have ended the browser.
+            # Another page may have ended the browser, so this page is rendered once more. Both
+            # attempts share its time, because the page itself may have ended the browser.
             left_s = self._limits.total_s - (now() - began_s)
             if gone and left_s > 0 and not _is_over(waiting):
                 result = await self._render(task, loader, replace(self._limits, total_s=left_s))

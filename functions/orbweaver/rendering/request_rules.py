@@ -1,17 +1,4 @@
-"""Decide which requests of a page are loaded, answered empty, or refused.
-
-The first matching rule applies:
-
-1. Schemes other than http and https are refused, and so are requests of new windows and service
-   workers.
-2. A page stays in place: navigations of its main frame are recorded, not loaded.
-3. Beacons, reports and prefetches are answered empty. So are images, fonts and media, unless the
-   rules of a crawl load them.
-4. Methods other than GET and HEAD are refused, because a crawler must not change data. A CORS
-   preflight is answered here, if its request would be loaded.
-5. From the page's own site, documents, scripts, styles and XHR are loaded. From other sites,
-   scripts and styles are loaded, and the rest if the rules name the site. Trackers are refused.
-"""
+"""Decide which requests of a page are loaded, answered empty, or refused."""
 
 from __future__ import annotations
 
@@ -25,6 +12,7 @@ from orbweaver.model.url import hostname_of
 from orbweaver.rendering.task import RenderRules, RequestRefusal, ResourceRequest
 
 METHODS = frozenset({"GET", "HEAD"})
+# Beacons, reports, prefetches and the like, which are answered empty.
 _NOTHING = frozenset({"ping", "cspviolationreport", "prefetch", "manifest", "signedexchange"})
 _NOTHING |= {"eventsource", "fedcm", "texttrack"}
 _LOADABLE = frozenset({"image", "font", "media"})
@@ -75,7 +63,12 @@ class RequestOrigin:
 
 
 def rule(request: ResourceRequest, origin: RequestOrigin, rules: RenderRules) -> Ruling:  # noqa: PLR0911 - a rule each
-    """Return the treatment of a page's request."""
+    """Return the treatment of a page's request.
+
+    Images, fonts and media are answered empty, unless `rules` load them. From the page's own site,
+    documents, scripts, styles and XHR are loaded. From other sites, scripts and styles are loaded,
+    and the rest if `rules` name the site. Trackers are refused.
+    """
     kind, url = kind_of(request), request.url
     if not url.startswith(("http://", "https://")):
         return RequestRefusal.SCHEME
@@ -84,15 +77,17 @@ def rule(request: ResourceRequest, origin: RequestOrigin, rules: RenderRules) ->
         return RequestRefusal.SERVICE_WORKER
     if origin.popup:
         return RequestRefusal.POPUP
-    if origin.leaves:
+    if origin.leaves:  # the navigation is recorded, not loaded
         return Handling.STAY
     if kind in _NOTHING or (kind in _LOADABLE and kind not in rules.load):
         return Handling.EMPTY
-    # Scripts cannot set this header.
+    # A CORS preflight is answered here, if its request would be loaded. Scripts cannot set this
+    # header.
     wanted = dict(request.headers).get("Access-Control-Request-Method")
     if request.method == "OPTIONS" and wanted is not None:
         ruling = rule(ResourceRequest(url=url, kind="xhr", method=wanted), origin, rules)
         return Handling.ALLOW if ruling is Handling.ASK else ruling
+    # A crawler must not change data.
     if request.method not in METHODS:
         return RequestRefusal.METHOD
     return _by_site(kind, url, origin.page_url, rules)

@@ -60,7 +60,7 @@ class RenderLimits:
     # Time to read the page after the deadline.
     reading_s: float = 4.0
     requests_max: int = 80
-    # All paused requests, however answered. A page that requests endlessly is stopped.
+    # All paused requests, answered or refused. A page that requests endlessly is stopped.
     paused_max: int = 1_000
     bytes_max: int = 12 * 1024 * 1024
     html_chars_max: int = 8_000_000
@@ -127,8 +127,8 @@ class ResourceRefused:
 class ResourceLoader(Protocol):
     """Answers the requests of a page. It is the browser's only access to the web.
 
-    `waiting` is the number of requests that are delayed because their host must not be contacted
-    yet. The page's deadline is extended while it waits for nothing else.
+    `waiting` is the number of requests whose host must not be contacted yet. The page's deadline is
+    extended while the page waits for nothing else.
     """
 
     waiting: int
@@ -174,7 +174,7 @@ class Rendered:
     html: bytes = field(repr=False)
     counts: RenderCounts
     navigations: tuple[str, ...] = ()
-    # Whether the page navigated away before it had loaded.
+    # True if the page navigated away before it had loaded.
     redirected: bool = False
     popups: tuple[str, ...] = ()
     cut: RenderCut | None = None
