@@ -1,7 +1,4 @@
-"""Create ports over the stack that the settings name, each on first use.
-
-A cold start imports and opens only the clients that its function needs (`Aws.later`).
-"""
+"""Create ports over the AWS stack that the settings name, each on first use."""
 
 from __future__ import annotations
 
@@ -64,6 +61,7 @@ class Ports:
             if self._renderer is not None:
                 await self._renderer.close()
 
+    # A cold start imports and opens only the clients that its function needs (`Aws.later`).
     @cached_property
     def queue(self) -> SqsQueue:
         from orbweaver.adapters.aws.sqs import SqsQueue
@@ -84,7 +82,6 @@ class Ports:
 
     @cached_property
     def lanes(self) -> tuple[SqsDeadLetters, ...]:
-        """Queues of workers, for a search through them."""
         settings = self.settings
         return (
             self._letters(settings.seed_queue_url, MessageSource.SEEDS),
@@ -171,7 +168,6 @@ class Ports:
 
     @cached_property
     def hosts(self) -> DynamoHosts:
-        """Slots of hosts, and their robots.txt."""
         from orbweaver.adapters.dynamodb.hosts import DynamoHosts
 
         return DynamoHosts(self._dynamo, clock=self.clock, hosts_table=self.settings.hosts_table)

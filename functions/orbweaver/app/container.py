@@ -1,8 +1,7 @@
 """Open ports and build components once per Lambda container.
 
-A container keeps one event loop and all open clients: `asyncio.run` would close the loop between
-two invocations. `prepare` builds the components when the handler is imported, because Lambda's init
-phase has a whole CPU. An invocation of 1,024 MB has little more than half of one.
+A container keeps one event loop and all open clients. `asyncio.run` would close the loop between
+two invocations.
 """
 
 from __future__ import annotations
@@ -116,7 +115,7 @@ class Container:
         self._runner.run(made())
 
     def told_to_end(self, _signal: int, _frame: object) -> None:
-        """Requeue the worker's current work, or end the process at once if there is none."""
+        """Requeue the worker's current work, or end the process if there is none (on SIGTERM)."""
         # Lambda sends SIGTERM only to functions with an extension, and this stack has none.
         # Emulators and containers send it to any function (docs/protocol.md).
         if self._worker is None or not self._invoked:
@@ -127,8 +126,6 @@ class Container:
         self._meter.begun(seconds)
 
     def work(self, deliveries: Sequence[Delivery], remaining_ms: int) -> tuple[str, ...]:
-        """Process a batch and return the ids of failed messages."""
-
         async def run(ports: Ports) -> tuple[str, ...]:
             worker = self._working(ports)
             try:
@@ -169,8 +166,6 @@ class Container:
         return self._exporter
 
     def fire(self, event: dict[str, Any]) -> dict[str, str]:
-        """Start the crawl of a schedule."""
-
         async def run(ports: Ports) -> dict[str, str]:
             with starting(ports) as starter:
                 return await starter.fire(event)
@@ -178,8 +173,6 @@ class Container:
         return self._run(run)
 
     def notify(self, event: dict[str, Any]) -> dict[str, str]:
-        """Post the end of a crawl to its webhook."""
-
         async def run(ports: Ports) -> dict[str, str]:
             async with notifying(ports) as notifier:
                 return await notifier.notify(event)
@@ -232,6 +225,8 @@ def container() -> Container:
 
 def prepare(job: Job, answering: Answering = api_of) -> None:
     """Prepare the container for a job at import time, if this process runs in Lambda."""
+    # Lambda's init phase has a whole CPU. An invocation of 1,024 MB has little more than half of
+    # one.
     if in_lambda():
         container().prepare(job, answering)
         if job == "work":

@@ -1,7 +1,6 @@
 """Create ports over an embedded store: a folder with an SQLite database and files.
 
-The folder holds `store.db` (tables and queues), `files/` (bodies and exports) and `secrets/` (one
-file per secret). All processes that work on one crawl open the same folder.
+All processes that work on one crawl open the same folder.
 """
 
 from __future__ import annotations
@@ -74,9 +73,8 @@ class StorePorts:
     ) -> None:
         """Open or create the store of a folder. Raises PortError with a remedy.
 
-        `environment` may contain secrets. With `durable`, commits survive a power failure.
-        `extractors` are functions of this program that rules name. Without `writes`, the store may
-        be read-only for this user.
+        With `durable`, commits survive a power failure. `extractors` are functions of this program
+        that rules name. Without `writes`, the store may be read-only for this user.
         """
         self._extractors = extractors
         self.folder = folder
@@ -89,6 +87,7 @@ class StorePorts:
         )
         self.clock: Clock = clock or SteadyClock()
         self.random = Random()  # noqa: S311 - jitter, not secrets
+        # May contain secrets.
         self._environment = dict(environment or {})
         self.store = SqliteStore.open(folder / FILE, durable=durable, writes=writes)
         self.keep_time(StoreProcesses(folder).alive)
@@ -125,7 +124,6 @@ class StorePorts:
         return self._messages.take_back(process)
 
     def inbox(self, queue: QueueName) -> SqliteInbox:
-        """Return the receiving side of a queue."""
         from orbweaver.adapters.sqlite.receiving import SqliteInbox
 
         return SqliteInbox(self._messages, queue, clock=self.clock)
@@ -144,7 +142,6 @@ class StorePorts:
 
     @cached_property
     def lanes(self) -> tuple[SqliteDeadLetters, ...]:
-        """Queues of workers, for a search through them."""
         from orbweaver.adapters.sqlite.dead_letters import SqliteDeadLetters
 
         packs, seeds = MessageSource.PACKS, MessageSource.SEEDS
@@ -215,7 +212,6 @@ class StorePorts:
 
     @cached_property
     def hosts(self) -> SqliteHosts:
-        """Slots of hosts, and their robots.txt."""
         from orbweaver.adapters.sqlite.hosts import SqliteHosts
 
         return SqliteHosts(self.store)

@@ -39,7 +39,9 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 LOOK_S = 1.0
+# If no process served the store at several due times, the last one fires late, within this time.
 LATE_MS = 60 * 60_000
+# A failed webhook is retried after these seconds, and then becomes a dead letter, as on AWS.
 WEBHOOK_WAITS_S = (60, 300)
 EVENTS_AT_ONCE, HIDDEN_S = 10, 120.0
 BODY_BYTES_MAX = 6 * 1024 * 1024
@@ -49,12 +51,7 @@ OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
 class ScheduleClock:
-    """Fires schedules when they are due.
-
-    A schedule fires once per due time, even if several processes serve one store, because the run's
-    id derives from name and time. If no process served the store at several due times, the last one
-    fires late, within `LATE_MS`.
-    """
+    """Fires schedules when they are due, once per due time even with several processes."""
 
     def __init__(self, ports: StorePorts) -> None:
         self._ports = ports
@@ -74,6 +71,7 @@ class ScheduleClock:
                 continue
             try:
                 with starting(ports) as starter:
+                    # The run's id derives from name and time, so two processes start the same run.
                     await starter.fire(_firing(scheduled, due_ms))
             except (ScheduleError, ValueError) as error:
                 _log.exception("schedule.failed", extra={"schedule": scheduled.name})
@@ -99,10 +97,7 @@ def _firing(scheduled: Scheduled, due_ms: int) -> dict[str, Any]:
 
 
 class WebhookPoster:
-    """Posts ends of crawls to their webhooks, one after another.
-
-    A failed webhook is retried after `WEBHOOK_WAITS_S`, and then becomes a dead letter, as on AWS.
-    """
+    """Posts ends of crawls to their webhooks, one after another."""
 
     def __init__(self, ports: StorePorts) -> None:
         self._ports = ports
@@ -155,10 +150,8 @@ async def looking(*looks: Callable[[], Awaitable[None]]) -> AsyncIterator[None]:
 
 
 def kept_token(folder: Path) -> str:
-    """Return the token of a store's API, and create it on first use.
-
-    It is in a file that only the store's user can read, and valid as long as that file exists.
-    """
+    """Return the API token in the store's file, and create it on first use."""
+    # Only the store's user can read the file. The token is valid as long as the file exists.
     path = folder / TOKEN_FILE
     with contextlib.suppress(FileNotFoundError):
         found = path.lstat()

@@ -244,7 +244,6 @@ def api_of(ports: PortSet, *, signed: bool = True) -> Api:
 
 @asynccontextmanager
 async def previewing(ports: PortSet) -> AsyncIterator[SeedPreviewer]:
-    """Build the preview of a crawl's first page."""
     from orbweaver.control.seed_preview import SeedPreviewer
     from orbweaver.politeness.host_health import HostHealth
 
@@ -265,7 +264,6 @@ async def previewing(ports: PortSet) -> AsyncIterator[SeedPreviewer]:
 
 @contextmanager
 def starting(ports: PortSet) -> Iterator[Starter]:
-    """Build the starter of scheduled crawls for one invocation."""
     from orbweaver.control.scheduler import Starter
     from orbweaver.model.metrics import Service
 

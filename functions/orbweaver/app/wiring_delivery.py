@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
 @contextmanager
 def delivering(ports: PortSet) -> Iterator[Deliverer]:
-    """Build the deliverer of exports for one invocation."""
     from orbweaver.delivery.deliverer import Deliverer
     from orbweaver.model.metrics import Service
 

@@ -74,7 +74,6 @@ def _feed_of(ports: PortSet) -> ChangeFeed:
 
 @contextmanager
 def exports_counted(ports: PortSet) -> Iterator[Metrics]:
-    """Count the outcomes of export orders for one invocation."""
     from orbweaver.model.metrics import Service
 
     metrics = ports.metrics(Service.EXPORTER)

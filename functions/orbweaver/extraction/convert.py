@@ -1,7 +1,7 @@
 """Convert raw values to a field's type, or raise with the reason why a value does not fit.
 
 Numbers and booleans in JSON-LD keep their type. Everything else is text with single spaces, except
-HTML. A URL is absolute and canonical, as links are. Other schemes (`mailto:`) do not fit.
+HTML.
 """
 
 from __future__ import annotations
@@ -65,14 +65,12 @@ def shown(raw: object) -> str:
 def read(
     field: Field, raw: Scalar, base: Base = NOWHERE, currency: str | None = None
 ) -> ConvertedValue:
-    """Convert a raw value to the field's type. Raises UnfitValue.
-
-    `currency` comes from the same object as the value.
-    """
+    """Convert a raw value to the field's type. Raises UnfitValue."""
     # `values` maps whole texts. A text that it does not list is read as it is.
     raw = next((value for text, value in field.values if raw == text), raw)
     try:
         if field.type is ValueKind.PRICE:
+            # `currency` is in the same object as the value.
             return _price(field, raw, currency)
         return ConvertedValue(value=_scalar(field, raw, base))
     except (NotNumberError, NotDateError) as error:
@@ -172,6 +170,7 @@ def _price(field: Field, raw: Scalar, beside: str | None) -> ConvertedValue:
 
 def _url(raw: Scalar, base: Base) -> str:
     text = _text(raw)
+    # Absolute and canonical, as links are. Other schemes (`mailto:`) do not fit.
     try:
         return canonicalize(text, base.url, tracking=base.tracking)
     except ValueError as error:

@@ -80,7 +80,6 @@ def problem_of(text: str) -> str | None:
 
 
 def _rule_syntax(text: str, pseudo: re.Match[str]) -> str:
-    """Return the rule syntax that replaces a pseudo-element of other tools."""
     rest = text.replace(pseudo[0], "").strip()
     css = f"css = {rest[:60]!a}" if rest else "no css, which is the item itself"
     if pseudo["attribute"]:
@@ -164,10 +163,9 @@ def found(
     itself: bool = False,
     spend: Callable[[int], None] = lambda _: None,
 ) -> list[LexborNode]:
-    """Return the nodes within a node that match a selector, in document order without duplicates.
+    """Return the nodes below a node that match a selector, each once, in document order.
 
-    `itself` includes the node itself. `spend` receives the units of work in addition to
-    `weight_of`, and may raise.
+    `spend` receives the units of work in addition to `weight_of`, and may raise.
     """
     selector = parsed(text)
     if selector.compounds == 1:
@@ -225,7 +223,6 @@ def _run_steps(steps: Steps, within: LexborNode, spend: Callable[[int], None]) -
 def _keep_descendants(
     candidates: Iterable[LexborNode], outer: set[int], top: int, spend: Callable[[int], None]
 ) -> list[LexborNode]:
-    """Keep the candidates that are inside of other nodes, up to the node `top`."""
     return _keep_reaching(
         candidates, outer, lambda node: node.parent if node.mem_id != top else None, spend
     )
@@ -288,7 +285,6 @@ def _is_nested(compound: str) -> bool:
 
 
 def _bracket_content(text: str, start: int) -> str:
-    """Return the text up to the closing bracket, starting after the opening one."""
     depth = 1
     for token in _TOKEN.finditer(text, start):
         depth += (token.lastgroup == "open") - (token.lastgroup == "close")

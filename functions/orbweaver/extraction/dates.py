@@ -1,8 +1,8 @@
 """Parse dates and times from a strict list of formats. Never guesses which number is the day.
 
-Other dates need the key `format` in the syntax of Python's `strptime`: `%d.%m.%Y`. Without it,
-`03/04/2026` is a problem. A date is the local date in the text: time and zone do not change it.
-Source: https://docs.python.org/3/library/datetime.html#strftime-and-strptime-format-codes.
+Other dates need the key `format` of Python's `strptime`: `%d.%m.%Y`. A date is the local date in
+the text: time and zone do not change it. Source:
+https://docs.python.org/3/library/datetime.html#strftime-and-strptime-format-codes.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ _RFC = re.compile(
     r"(?: (?:[+-]\d{4}|GMT|UTC?|[ECMP][SD]T))?",
     re.IGNORECASE | re.ASCII,
 )
+# Which number of `03/04/2026` is the day? Such dates need a format.
 _AMBIGUOUS = re.compile(r"\d{1,4}[-/.]\s?\d{1,2}[-/.]\s?\d{1,4}")
 # Directives that a format may contain after %.
 _DIRECTIVES = frozenset("aAbBdfHIjmMpSyYzZ%")

@@ -26,11 +26,7 @@ _NODES = "to look through, in elements that lie in each other or beside each oth
 
 
 class Document:
-    """A page with its URL, tree and structured data.
-
-    The work per page is limited (`work`), because nodes are nested and a rule may need each of
-    them.
-    """
+    """A page with its URL, tree and structured data. The work on it is limited (`work`)."""
 
     def __init__(
         self, page: Page, url: str, tracking: frozenset[str], units_max: int = UNITS_MAX
@@ -84,7 +80,6 @@ class Document:
 
     @cached_property
     def metas(self) -> dict[str, list[str]]:
-        """Contents of its `meta` elements, by name."""
         return stated.metas(self.tree)
 
     def text(self, node: LexborNode) -> str:
@@ -105,7 +100,6 @@ class Document:
         return self._spend("".join(pieces))
 
     def html(self, node: LexborNode) -> str:
-        """Return the inner HTML of a node."""
         return self._spend(node.inner_html or "").strip()
 
     def select(self, selector: str, within: LexborNode, *, itself: bool) -> list[LexborNode]:

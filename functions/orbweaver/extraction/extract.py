@@ -1,7 +1,7 @@
 """Extract the items that a crawl's rules find on a page, with the problems of invalid ones.
 
-Never raises, for any page and rules: an error becomes an invalid item, and so does an omission. If
-a page has fewer items than a rule requires (`least`), one invalid item reports the missing ones.
+Never raises, for any page and rules: an error or omission becomes an invalid item. So does a page
+with fewer items than a rule requires (`least`).
 """
 
 from __future__ import annotations
@@ -92,10 +92,7 @@ def items_and_cuts(
     custom: Mapping[str, Extractor] | None = None,
     units_max: int = UNITS_MAX,
 ) -> tuple[tuple[Item, ...], Cuts]:
-    """Return items as `items_by` does, and counts of omissions.
-
-    Raises HeavyError if the work exceeds a `units_max` below the full budget.
-    """
+    """Return items, and counts of omissions. Raises HeavyError under a reduced budget."""
     if not matching:
         return (), ()
     document = Document(page, url, tracking, units_max)
@@ -122,7 +119,6 @@ def _items_within_size(
 
 
 def rules_for(rules: tuple[ItemRule, ...], url: str) -> tuple[ItemRule, ...]:
-    """Return the rules that match a canonical URL."""
     if not rules:
         return ()
     return tuple(rules[place] for place in places(tuple(rule.match for rule in rules), url))
@@ -178,6 +174,8 @@ def _invalid(rule: ItemRule, place: int, *problems: str) -> Item:
 
 
 def _find_spots(document: Document, rule: ItemRule, custom: Mapping[str, Extractor]) -> list[Spot]:
+    # One item per page, or one for each dict of a user's function, each JSON-LD or microdata object
+    # of a type, or each node of `each`.
     if rule.extractor is not None:
         things = _call_extractor(document, rule.extractor, custom)
         return [Spot(thing=thing, source=ValueSource.CUSTOM) for thing in things]
@@ -222,6 +220,7 @@ def _item(document: Document, rule: ItemRule, spot: Spot, place: int) -> Item:
     for field in rule.fields:
         values: list[ConvertedValue] = []
         try:
+            # The first place with a value left after `regex` counts. With `list`, all places count.
             values = [*islice(_values(document, field, spot), None if field.many else 1)]
             anything = anything or (bool(values) and field.take is not ValueTake.EXISTS)
             values = values or _defaults(field)
@@ -237,7 +236,6 @@ def _item(document: Document, rule: ItemRule, spot: Spot, place: int) -> Item:
 
 
 def _data_problems(document: Document, rule: ItemRule) -> list[str]:
-    """Return the problems of a page's JSON-LD or microdata, which may explain missing values."""
     asked = {rule.source, *(field.source for field in rule.fields)} & OBJECTS
     return [said for source in sorted(asked) for said in objects_of(document, source).problems]
 
@@ -259,7 +257,7 @@ def _values(document: Document, field: Field, spot: Spot) -> Iterator[ConvertedV
 
 
 def _clean_value(field: Field, raw: Scalar) -> Scalar:
-    """Clean a raw value and apply the field's regex. Return None for an empty result."""
+    """Clean a raw value and apply the field's regex. An empty result becomes None."""
     if isinstance(raw, str):
         # Lone surrogates and NUL are not text.
         raw = _normalize_space(

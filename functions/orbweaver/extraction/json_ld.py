@@ -22,6 +22,7 @@ SCRIPT_CHARS_MAX = 2_000_000
 SCRIPTS_CHARS_MAX = 4_000_000
 DEPTH_MAX = 64
 NODES_MAX = 50_000
+# If a path ends at an object, its value is the first of these.
 VALUE_KEYS = ("@value", "name")
 URL_KEYS = ("@value", "url", "contentUrl", "@id")
 
@@ -36,13 +37,10 @@ _SPARE_COMMA = re.compile(r'("(?:[^"\\]++|\\.)*+(?:"|\\?\Z))|,(?=\s*+[\]}])', re
 
 @dataclass(slots=True)
 class JsonLdObjects:
-    """The objects of a page. `problems` are unreadable parts, `cut` is their number.
-
-    Each visit of an object costs units of the page's work budget (`work`), because objects may
-    refer to each other. Methods raise TooMuchError when it is used up.
-    """
+    """The objects of a page. Methods raise TooMuchError when its work budget is used up."""
 
     roots: list[Any] = field(default_factory=list)
+    # Unreadable parts, and their number.
     problems: list[str] = field(default_factory=list)
     cut: int = 0
     work: Work = field(default_factory=Work)
@@ -59,9 +57,7 @@ class JsonLdObjects:
     def values(self, path: str, within: Any, *, url: bool = False) -> Iterator[tuple[Scalar, Any]]:
         """Yield the values at the end of a path, each with the object that contains it.
 
-        A path is names separated by dots. Lists are searched, and a number is an index. If a path
-        ends at an object, its value is its `@value`, `name` or (for a URL) `url`, `contentUrl` or
-        `@id`.
+        A path is names separated by dots. Lists are searched, and a number is an index.
         """
         here: Iterable[tuple[Any, Any]] = ((within, None),)
         for name in path.split("."):
@@ -210,7 +206,6 @@ def _parse_script(text: str) -> Any:
 
 
 def _unwrap(text: str) -> str:
-    """Remove a few layers of wrappers around JSON."""
     for _ in range(len(_BEFORE)):
         text = text.strip()
         for one in _BEFORE:

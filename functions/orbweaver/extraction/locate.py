@@ -37,10 +37,7 @@ class Spot:
 
 
 def located(document: Document, field: Field, spot: Spot) -> Iterator[tuple[Scalar, str | None]]:
-    """Yield the raw values of a field, each with its currency if the page has one.
-
-    Raises UnfitValue for an object that is no value.
-    """
+    """Yield the raw values of a field, each with its currency if known. Raises UnfitValue."""
     match field.source:
         case ValueSource.CSS:
             yield from ((value, None) for value in _node_values(document, field, spot))
@@ -154,7 +151,6 @@ def _extractor_values(field: Field, spot: Spot) -> Iterator[Scalar]:
 
 
 def _safe_repr(one: object) -> str:
-    """Return the `repr` of a user's value, which may raise."""
     try:
         return repr(one)
     except Exception as error:  # noqa: BLE001 - a user's code can raise anything

@@ -1,7 +1,6 @@
 """Read data in attributes: `meta`, OpenGraph, and microdata as objects like JSON-LD.
 
-`itemref` is not followed. Source: https://html.spec.whatwg.org/multipage/microdata.html#values,
-https://ogp.me/.
+Source: https://html.spec.whatwg.org/multipage/microdata.html#values, https://ogp.me/.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ def property_of(name: str) -> str:
 def microdata(
     tree: LexborHTMLParser, text: Callable[[LexborNode], str], work: Work | None = None
 ) -> JsonLdObjects:
-    """Read the microdata items of a page. Visited elements spend from `work`."""
+    """Read the microdata items of a page. `itemref` is not followed."""
     found = JsonLdObjects(work=work or Work())
     # The enclosing item of each visited node, or None.
     scopes: dict[int, dict[str, Any] | None] = {}
@@ -99,7 +98,6 @@ def microdata(
 
 
 def _scope_of(node: LexborNode, scopes: dict[int, dict[str, Any] | None]) -> dict[str, Any] | None:
-    """Return the item that contains a node. Each ancestor is visited once."""
     passed: list[int] = []
     scope = None
     above = node.parent
@@ -110,7 +108,7 @@ def _scope_of(node: LexborNode, scopes: dict[int, dict[str, Any] | None]) -> dic
             break
         passed.append(here)
         above = above.parent
-    scopes.update(dict.fromkeys(passed, scope))
+    scopes.update(dict.fromkeys(passed, scope))  # so that each ancestor is visited once
     return scope
 
 

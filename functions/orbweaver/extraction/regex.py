@@ -1,6 +1,5 @@
-"""Match regular expressions within a text by RE2, in time linear in the text.
+"""Match regular expressions by RE2, in time linear in the text. Allows any alphabet and groups.
 
-Unlike URL patterns (`model/url_patterns.py`) these accept text of any alphabet and capture groups.
 Source: https://github.com/google/re2/wiki/Syntax.
 """
 

@@ -1,8 +1,7 @@
 """Validate extraction rules: items, their fields, and the problems of their definition.
 
-All rules with a matching URL pattern (`model/url_patterns.py`) apply. The first place with a value
-left after `regex` counts. With `list` all places count. lexbor checks selectors when a crawl is
-defined, so an invalid selector never becomes an error of a page.
+lexbor checks selectors when a crawl is defined, so an invalid selector never becomes an error of a
+page.
 """
 
 from __future__ import annotations

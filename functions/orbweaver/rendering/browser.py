@@ -1,8 +1,7 @@
 """Run one browser: pause all requests, assign targets to pages, watch the memory.
 
-A target is a page, frame, worker or popup. The connection attaches to each target before it runs,
-and pauses its requests. Requests of targets that could not be attached belong to no page and are
-refused.
+A target is a page, frame, worker or popup. Its requests are paused before it runs. Requests that
+belong to no page are refused.
 """
 
 from __future__ import annotations
@@ -33,8 +32,7 @@ class BrowserPage(Protocol):
     def attached(self, session: str, target: dict[str, Any]) -> None:
         """Prepare a target of the page, which is paused until all commands are sent."""
 
-    def heard(self, session: str, method: str, event: dict[str, Any]) -> None:
-        """Handle an event of one of its targets."""
+    def heard(self, session: str, method: str, event: dict[str, Any]) -> None: ...
 
     def browser_gone(self) -> None: ...
 
@@ -130,7 +128,6 @@ class Browser:
         return whole
 
     async def close(self, context: str) -> None:
-        """Close a page with all its targets and storage."""
         page = self._pages.pop(context, None)
         self._sessions = {key: one for key, one in self._sessions.items() if one is not page}
         try:

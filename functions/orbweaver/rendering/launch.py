@@ -1,8 +1,4 @@
-"""Find the installed browser, and define the flags that disable its network.
-
-Web security and site policies stay on. The sandbox is off, because functions and containers lack
-its requirements. Without a network, a home or credentials an escape gains little.
-"""
+"""Find the installed browser, and define the flags that disable its network."""
 
 from __future__ import annotations
 
@@ -51,6 +47,8 @@ FENCE: Mapping[str, tuple[str, ...]] = {
 }
 _OTHER = (
     "--remote-debugging-pipe",
+    # Functions and containers lack the sandbox's requirements. Without a network, a home or
+    # credentials an escape gains little. Web security and site policies stay on.
     "--no-sandbox",
     "--no-zygote",
     "--disable-gpu",
@@ -105,7 +103,7 @@ def arguments_of(
 def environment_of(
     profile: str, needed: Mapping[str, str] = MappingProxyType({})
 ) -> dict[str, str]:
-    """Return the complete environment of a browser. It inherits no variable of this process."""
+    """Return all environment variables of a browser, without those of this process."""
     return {
         **needed,
         "PATH": "/usr/local/bin:/usr/bin:/bin",

@@ -1,7 +1,7 @@
 """Unpack a browser that is packed in a function's code, on first use.
 
 A function's code has no room for the unpacked browser (209 MB of 250), but its temporary folder
-has. `browser.json` names each file with its size, `browser.tar.zst` contains the files.
+has.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from orbweaver.model.compression import zstd_module
 from orbweaver.model.settings import INSTALLED, PREFIX, SettingsError
 from orbweaver.rendering.launch import INSTALL, BrowserProgram, find_browser
 
+# The archive contains the files. The manifest names each file with its size.
 ARCHIVE, MANIFEST = "browser.tar.zst", "browser.json"
 PROGRAM, LIBRARIES, FONTS = "headless_shell", "lib", "fonts"
 FOLDER_PREFIX = "orbweaver-unpacked-"
@@ -97,7 +98,6 @@ class PackedBrowser:
             raise BrowserUnusable(f"{archive} lacks files that {MANIFEST} names")
 
     def _checked_name(self, name: str, sizes: Mapping[str, int]) -> str:
-        """Return a file name if it is in the manifest. Raises BrowserUnusable otherwise."""
         if name not in sizes:
             raise BrowserUnusable(f"{self.folder / ARCHIVE} holds {name!r}: {MANIFEST} has not")
         return name

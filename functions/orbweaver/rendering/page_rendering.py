@@ -1,8 +1,7 @@
 """Render one page in a browser: open it, wait for it, read it, close it.
 
 A page is ready when it has loaded, has no open request, and its document has been unchanged for a
-moment. Then it gets grants of virtual time, in which timers fire immediately, until a grant changes
-nothing. Virtual time stops while one of its requests is open.
+moment. Then timers fire immediately, in virtual time, until that changes nothing.
 """
 
 from __future__ import annotations
@@ -112,7 +111,6 @@ class OpenPage:
     # --- events of the browser ----------------------------------------------------------------
 
     def attached(self, session: str, target: dict[str, Any]) -> None:
-        """Prepare a target by commands that are sent before it runs."""
         post = self._connection.post
         if target["type"] == "page" and self._session is not None:
             self._popups[session] = target["targetId"]
@@ -134,7 +132,6 @@ class OpenPage:
         post("Emulation.setTimezoneOverride", session, timezoneId="UTC")
 
     def heard(self, session: str, method: str, event: dict[str, Any]) -> None:
-        """Handle an event of the page, its frames and workers, or a window that it opened."""
         match method:
             case "Fetch.requestPaused":
                 self._on_paused(session, event)
@@ -259,6 +256,7 @@ class OpenPage:
             if self._limit_reached():
                 return
             self._granted = True
+            # Virtual time stops while a request of the page is open.
             await self._connection.call(
                 "Emulation.setVirtualTimePolicy",
                 self._session,
@@ -271,7 +269,6 @@ class OpenPage:
             await self._wait_until_quiet()
 
     async def _wait_for(self, ready: Callable[[], bool]) -> None:
-        """Wait for a condition, or until the page exceeds a limit."""
         while not ready() and self._limit_reached() is None:
             self._changed.clear()
             await self._changed.wait()
@@ -305,7 +302,6 @@ class OpenPage:
                 before, since = activity, now()
 
     async def _activity(self) -> tuple[int, int]:
-        """Return the numbers of changes and of requests so far."""
         return int(await self._evaluate(CHANGES)), self.requests.paused
 
     # --- reading ------------------------------------------------------------------------------

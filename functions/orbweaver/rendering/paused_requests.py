@@ -1,8 +1,6 @@
 """Answer the paused requests of one page, each in its own task.
 
-`request_rules` decides on a request: answer it from the cache, by the loader or empty, or refuse
-it. The browser has no other network, so an unanswered request stays paused until the page is
-closed.
+An unanswered request stays paused until the page is closed.
 """
 
 from __future__ import annotations

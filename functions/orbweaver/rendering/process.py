@@ -1,8 +1,4 @@
-"""Manage a browser's processes: start them as a group, watch their memory, kill and reap all.
-
-Memory is the proportional set size of the group, because resident sizes count shared pages for each
-process. It is 0 outside of Linux.
-"""
+"""Manage a browser's processes: start them as a group, watch their memory, kill and reap all."""
 
 from __future__ import annotations
 
@@ -46,11 +42,7 @@ class ProcessMemory:
 
 
 class BrowserProcess:
-    """The processes of one browser, and its folder.
-
-    The browser's descriptors 3 and 4 are one end of a socket pair. It ends when the other end is
-    closed, so it never outlives this process.
-    """
+    """The processes of one browser, and its folder."""
 
     def __init__(self, pid: int, folder: Path, connection: socket.socket) -> None:
         self.pid = pid
@@ -70,6 +62,7 @@ class BrowserProcess:
             raise PermissionError(f"{program.path} is no program that may be run")
         _become_reaper()
         folder = tempfile.mkdtemp(prefix=f"{FOLDER_PREFIX}{os.getpid()}-", dir=parent)
+        # The browser ends when this end of the pair is closed, so it never outlives this process.
         ours, theirs = socket.socketpair()
         try:
             with theirs:
@@ -110,6 +103,7 @@ class BrowserProcess:
         for pid, command in self._members():
             with contextlib.suppress(OSError, StopIteration, IndexError, ValueError):
                 lines = (_PROCESSES / str(pid) / "smaps_rollup").read_bytes().splitlines()
+                # The proportional set size: resident sizes count shared pages for each process.
                 pss = next(line for line in lines if line.startswith(b"Pss:"))
                 renders = b"--type=renderer" in command
                 size = int(pss.split()[1]) * 1024
@@ -117,7 +111,6 @@ class BrowserProcess:
         return found
 
     def shared(self) -> frozenset[int]:
-        """Return the ids of processes that its pages share."""
         return frozenset(pid for pid, command in self._members() if _is_shared(command))
 
     def kill(self) -> None:
@@ -125,16 +118,14 @@ class BrowserProcess:
             os.killpg(self.pid, signal.SIGKILL)
 
     async def end(self) -> None:
-        """Kill its processes, reap them, and remove its folder.
-
-        Processes that die slowly are reaped with the next browser, or by `reap_all`.
-        """
+        """Kill its processes, reap them for some seconds, and remove its folder."""
         self.connection.close()
         outside = [pid for pid, _ in self._members()]
         try:
             self.kill()
             for pid in outside:
                 kill(pid)
+            # Processes that die slowly are reaped with the next browser, or by `reap_all`.
             _unreaped.append([-self.pid, *outside])
             await reap_all(_REAP_S)
         finally:
@@ -164,7 +155,6 @@ async def reap_all(within_s: float) -> None:
 
 
 def is_there(pid: int) -> bool:
-    """Return True if a process that pages share still runs."""
     with contextlib.suppress(OSError):
         return _is_shared((_PROCESSES / str(pid) / "cmdline").read_bytes())
     return False
@@ -175,7 +165,6 @@ def _is_shared(command: bytes) -> bool:
 
 
 def _processes() -> list[Path]:
-    """Return the processes of this machine, or an empty list without /proc."""
     with contextlib.suppress(OSError):
         names = os.listdir(_PROCESSES)  # noqa: PTH208 - leaves no iterator open in a thread
         return [_PROCESSES / name for name in names if name.isdigit()]

@@ -1,7 +1,7 @@
 """Speak the DevTools protocol over a browser's pipe: JSON messages, each ended by a zero byte.
 
-A message above `MESSAGE_BYTES_MAX`, a message that is not a JSON object, and the end of the stream
-end the connection. All waiting calls fail, and the browser is unusable. Callers set time limits.
+An invalid or too long message ends the connection. All waiting calls fail, and the browser is
+unusable. Callers set time limits.
 """
 
 from __future__ import annotations
@@ -73,7 +73,6 @@ class Connection:
             self._waiting.pop(number, None)
 
     def post(self, method: str, session: str | None = None, **parameters: Any) -> None:
-        """Send a command and ignore its result."""
         if not self.gone:
             self._send(method, session, parameters)
 

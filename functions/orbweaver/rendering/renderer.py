@@ -1,7 +1,7 @@
 """Render pages concurrently, and replace browsers.
 
-After a number of pages, a new browser takes over. The same happens if a browser exceeds its memory,
-does not answer, or violates the protocol. The old one ends with its last page.
+A new browser takes over after a number of pages, or if the old one exceeds its memory, does not
+answer, or violates the protocol. The old one ends with its last page.
 """
 
 from __future__ import annotations
@@ -35,10 +35,7 @@ _CLOSE_S = 60.0
 
 
 class Renderer:
-    """Renders pages with a browser that is started on first use.
-
-    `program` is its path, or a function that finds it. The function runs in a thread at each start.
-    """
+    """Renders pages. `program` is the browser's path or finds it. The first page starts it."""
 
     def __init__(
         self,

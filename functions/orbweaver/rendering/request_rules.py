@@ -65,9 +65,9 @@ class RequestOrigin:
 def rule(request: ResourceRequest, origin: RequestOrigin, rules: RenderRules) -> Ruling:  # noqa: PLR0911 - a rule each
     """Return the treatment of a page's request.
 
-    Images, fonts and media are answered empty, unless `rules` load them. From the page's own site,
-    documents, scripts, styles and XHR are loaded. From other sites, scripts and styles are loaded,
-    and the rest if `rules` name the site. Trackers are refused.
+    From the page's own site, documents, scripts, styles and XHR are loaded. From other sites,
+    scripts and styles are loaded, except of trackers. `rules` add images, fonts, media, and further
+    sites.
     """
     kind, url = kind_of(request), request.url
     if not url.startswith(("http://", "https://")):
@@ -94,7 +94,7 @@ def rule(request: ResourceRequest, origin: RequestOrigin, rules: RenderRules) ->
 
 
 def kind_of(request: ResourceRequest) -> str:
-    """Return the kind of a request. For icons and event streams the Accept header decides."""
+    """Return the resource type of a request. Icons and event streams differ by Accept header."""
     accepted = dict(request.headers).get("Accept", "")
     if accepted == "text/event-stream":
         return "eventsource"

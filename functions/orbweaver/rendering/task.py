@@ -88,13 +88,11 @@ class RenderLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RenderRules:
-    """Requests of a page that are loaded in addition to its own site's text and scripts.
+    """Requests that are loaded in addition to the usual ones (rendering/request_rules.py)."""
 
-    `load` names kinds that are otherwise answered empty (`image`, `font`, `media`). `third_party`
-    names sites whose documents and XHR are loaded, in addition to scripts and styles of all sites.
-    """
-
+    # Resource types that are otherwise answered empty: `image`, `font`, `media`.
     load: frozenset[str] = frozenset()
+    # Sites whose documents and XHR are loaded, in addition to scripts and styles of all sites.
     third_party: frozenset[str] = frozenset()
 
 
@@ -125,12 +123,10 @@ class ResourceRefused:
 
 
 class ResourceLoader(Protocol):
-    """Answers the requests of a page. It is the browser's only access to the web.
+    """Answers the requests of a page. It is the browser's only access to the web."""
 
-    `waiting` is the number of requests whose host must not be contacted yet. The page's deadline is
-    extended while the page waits for nothing else.
-    """
-
+    # Number of requests whose host must not be contacted yet. While all open requests wait for
+    # that, the page's deadline is extended.
     waiting: int
 
     async def load(self, request: ResourceRequest) -> ResourceAnswer | ResourceRefused:
@@ -165,14 +161,11 @@ class RenderCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rendered:
-    """A page as its scripts left it.
-
-    `navigations` are the URLs that its scripts tried to navigate to, `popups` the URLs of new
-    windows.
-    """
+    """A page as its scripts left it. `popups` are the URLs of new windows."""
 
     html: bytes = field(repr=False)
     counts: RenderCounts
+    # URLs that its scripts tried to navigate to.
     navigations: tuple[str, ...] = ()
     # True if the page navigated away before it had loaded.
     redirected: bool = False

@@ -1,8 +1,7 @@
 """Carry out a journal: claim links, store records, commit, send packs, end the crawl.
 
 A pack is a message with up to 25 URLs. Its journal is the stored result of visiting them, and its
-ledger is the record of its commit. Another delivery of the pack may repeat each step at any time,
-with the same effect.
+ledger is the record of its commit. Every delivery may repeat each step, with the same effect.
 """
 
 from __future__ import annotations
@@ -48,14 +47,15 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 SEAL_TRIES = 3
-# Backlog reads per message of a finished crawl; the next message continues.
+# Reads of a host's backlog per message that arrives after its crawl's end. The next message
+# continues.
 GIVEN_UP_READS = 4
 # The counters of a cancelled crawl change all the time while its queue drains.
 CLOSE_TRIES, CLOSE_WAIT_S, CLOSE_AGAIN_S = 5, 0.5, 5
 # Waits before each repeated check. A pack of deferred links (late pack) in flight is processed in
 # less time, unless its worker must start first.
 UNDER_WAY_WAITS_S = (0.2, 0.8, 2.0, 3.0)
-# Attempts to send late packs: the wait before each, and the packs that it may send.
+# Attempts to send late packs: the wait in seconds before each, and the packs that it may send.
 _ATTEMPTS = (
     (0.0, Claiming.FREE),
     *zip(UNDER_WAY_WAITS_S, (*[Claiming.FREE] * 3, Claiming.TAKEN), strict=True),
@@ -65,10 +65,7 @@ ANNOUNCE_WAITS_S = (0.1, 0.4, 1.5)
 
 
 def claimer_of(crawl: Crawl, pack_id: str, at_ms: int, window_s: int | None = None) -> Claimer:
-    """Return the identity that claims links for a pack. It is equal in all deliveries.
-
-    `window_s` replaces the crawl's dedup window, for URLs with a window of their own.
-    """
+    """Return the identity that claims a pack's links, the same in all deliveries of the pack."""
     # The container's clock may be wrong. A forced run would take a claim from before the crawl's
     # start for a claim of an earlier run.
     at_ms = max(at_ms, crawl.started_at_ms)
@@ -129,7 +126,7 @@ class JournalApplier:
         ledger = await self._commit(crawl, pack_id, journal, won)
         await turn_after(won)
         kept = {journal.candidates[place].url for place in ledger.children} if ledger else set()
-        # Only claims of this pack that its ledger leaves out, and only after the commit.
+        # Release only claims of this pack that its ledger leaves out, and only after the commit.
         given_back = won - kept
         surplus = [target.url for target in journal.candidates if target.url in given_back]
         if surplus:
@@ -179,7 +176,6 @@ class JournalApplier:
                 await self._give_up(crawl, message if message.place else placed(message))
 
     async def _give_up(self, crawl: Crawl, pack: Pack) -> None:
-        """Release the claims of packs that wait for the same host as `pack`."""
         for _ in range(GIVEN_UP_READS):
             behind = await self.succession.behind(pack)
             if not behind:
@@ -215,17 +211,14 @@ class JournalApplier:
         await self._queue.send_close(close, CLOSE_AGAIN_S)
 
     async def finish(self, crawl_id: str) -> tuple[Crawl, Counts] | None:
-        """End a crawl whose counters balance, and make sure that its end is announced.
-
-        Returns the crawl and its counts if this call ended the crawl.
-        """
+        """End a crawl whose counters balance. Return it with its counts if this call ended it."""
         for _ in range(SEAL_TRIES):
             crawl = await self._crawls.get(crawl_id)
             if crawl is None or crawl.continuous:
                 return None
             if crawl.state is State.FINISHED:
-                # The worker that ended the crawl may have died before the announcement, and a
-                # copy may have acknowledged its message. Both announcements have one event id.
+                # The worker that ended the crawl may have died before the announcement. Two
+                # announcements have the same event id.
                 if not await self._announced_soon(crawl):
                     counters = await self._crawls.counters(crawl)
                     await self._announce(crawl, counters.total)
@@ -272,7 +265,7 @@ class JournalApplier:
 
     async def look(self, crawl_id: str) -> None:
         """Send one promising pack of deferred links if few URLs are in flight."""
-        # Only saves time: packs in flight also check whether the crawl continues.
+        # This only saves time: each pack in flight also checks for late packs.
         crawl = await self._crawls.get(crawl_id)
         if crawl is None or not crawl.live:
             return
@@ -283,8 +276,8 @@ class JournalApplier:
 
     async def feed(self, crawl: Crawl, hosts: Iterable[str], round_: Round, own: str = "") -> None:
         """Send each idle host one pack of its deferred links, in a crawl with a delay."""
-        # Only saves time: a host's unused slot is lost, and late packs are sent at the latest when
-        # few URLs are in flight.
+        # This only saves time, because a host's unused slot is lost. All late packs are sent at the
+        # latest when few URLs are in flight.
         idle = [host for host in hosts if await self.succession.is_idle(crawl, host, own)]
         if not idle:
             return
@@ -300,7 +293,6 @@ class JournalApplier:
             await self.succession.send_late_of(crawl, host, band_max, round_)
 
     def _has_late(self, crawl: Crawl, counters: Counters) -> bool:
-        """Return True if the crawl may still request deferred links."""
         waits = crawl.live and counters.late and counters.left(crawl)
         if not waits or admit_target(crawl, self._clock.now_ms()) is not None:
             return False
@@ -310,7 +302,7 @@ class JournalApplier:
         """Count URLs as dead letters. Return True if the crawl may have deferred links."""
         crawl = await self._crawls.get(crawl_id)
         if crawl is None or crawl.shards > 1:
-            return False  # the crawl was never ordered
+            return False  # only crawls with one counter shard defer links
         if urls:
             await self._crawls.learn(crawl, {DEAD: urls})
         return True
@@ -385,11 +377,7 @@ KNOWN_MAX = 10_000
 
 
 class Samples:
-    """Stores examples of refused URLs for diagnosis. One instance per container.
-
-    A container stores the first examples of each crawl and reason. Examples that are stored already
-    win. If the write fails, the examples are lost.
-    """
+    """Stores the first examples of refused URLs of each crawl and reason, for diagnosis."""
 
     def __init__(self, crawls: Crawls) -> None:
         self._crawls = crawls
@@ -407,6 +395,7 @@ class Samples:
             self._known.clear()
         self._known.update((crawl.id, reason) for reason in new)
         try:
+            # Stored examples win. If the write fails, these are lost.
             await self._crawls.keep_samples(crawl, new)
         except PortError as error:
             _log.warning("samples.not_kept", extra={"crawl": crawl.id, "error": str(error)})

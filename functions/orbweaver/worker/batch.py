@@ -62,7 +62,7 @@ class Held:
     crawl: str
 
 
-# Result of a message; None if it failed through an Orbweaver error.
+# Result of a message. None if the message must be delivered again, because Orbweaver failed.
 Result: TypeAlias = Done | Requeued | Held | None
 
 
@@ -87,10 +87,7 @@ class Worker:
         of_crawl: Callable[[str], AbstractContextManager[None]] = _of_nobody,
         ending: Ending | None = None,
     ) -> None:
-        """Use `of_crawl` as the context of each crawl's work.
-
-        `ending` is shared with the fetcher.
-        """
+        """`of_crawl` opens a context for the work on a crawl. The fetcher must share `ending`."""
         self._ending = ending or Ending()
         self._queue = queue
         self._packs = packs
@@ -98,7 +95,7 @@ class Worker:
         self._processor = processor
         self._applier = applier
         self._clock = clock
-        # A worker that has just read a running crawl sends one more request and settles the result.
+        # A worker that has just read a running crawl sends one more request and commits the result.
         request_ms = round((settings.fetch_total_s + settings.apply_reserve_s) * 1000)
         self._through_ms = CRAWL_FRESH_MS + request_ms
         self._metrics = metrics
@@ -107,11 +104,9 @@ class Worker:
         self._settings = settings
 
     async def run(self, deliveries: Sequence[Delivery], deadline_ms: int) -> tuple[str, ...]:
-        """Process a batch and return the ids of messages to deliver again.
-
-        `deadline_ms` is the time when the invocation is killed. The worker sends no request that it
-        could not finish, with its writes, before then.
-        """
+        """Process a batch, to be done by `deadline_ms`. Return the ids of failed messages."""
+        # The invocation is killed at `deadline_ms`. The worker sends no request that it could not
+        # finish, with its writes, before then.
         messages = {
             delivery.id: decode(delivery.body, self._source(delivery)) for delivery in deliveries
         }
@@ -171,16 +166,14 @@ class Worker:
                 _log.warning("messages.not_retried_soon", extra={"error": str(error)})
 
     async def take_on(self, pack: Pack, round_: Round) -> Result:
-        """Process a pack now, although its own message is delayed (worker/rounds.py).
-
-        A pack that failed before, or that another delivery has started, is left to its message.
-        """
+        """Process a pack now, although its own message is delayed (worker/rounds.py)."""
         delivery = Delivery(id=pack.id, body=encode(pack), receives=1, early=True)
         try:
             recalled = await self._packs.recall([pack.id])
         except PortError as error:
             _log.warning("batch.recall_failed", extra={"error": str(error)})
             return None
+        # Its own message will process a pack that failed, or that another delivery has started.
         if pack.failures or recalled.get(pack.id, Recalled()) != Recalled():
             return None
         while True:
@@ -320,7 +313,6 @@ class Worker:
         recalled: Mapping[str, Recalled],
         round_: Round,
     ) -> Result:
-        """Process one message. Return None if it failed through an Orbweaver error."""
         try:
             return await self._process(delivery, message, recalled, round_)
         except Exception as error:  # noqa: BLE001 - a failure affects one message only
@@ -403,11 +395,10 @@ def suspect(pack: Pack, delivery: Delivery, known: Recalled) -> bool:
 
 
 class Holder:
-    """Holds back messages that only a newer version can read.
+    """Holds back messages that only a newer version can read, for example after a rollback.
 
-    After a rollback, the queue or the tables may contain data of the newer version. Such a message
-    is sent again unchanged, with the longest delay, and the delivery is acknowledged. So no receive
-    counts as a failure. After `newer_wait_s` seconds it goes to the dead letters with the remedy
+    Such a message is sent again unchanged, with the longest delay, so that no receive counts as a
+    failure. After `newer_wait_s` seconds it goes to the dead letters with the remedy
     (docs/upgrade.md).
     """
 

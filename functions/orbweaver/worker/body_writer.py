@@ -1,8 +1,7 @@
 """Write the stored content of pages into one file per crawl and invocation.
 
-A file per pack (message with up to 25 URLs) would cost more than everything else. So packs that are
-processed at the same time share a file, which exists before any journal names it. If it cannot be
-written, its packs fail as if their journals could not be written.
+A file per pack (message with up to 25 URLs) would cost more than everything else. If a file cannot
+be written, its packs fail as if their journals (stored results) could not be written.
 """
 
 from __future__ import annotations
@@ -33,7 +32,6 @@ class BodyPart:
         self.files = 0
 
     async def put(self, kept: Sequence[Kept]) -> Mapping[str, BodyPlace]:
-        """Store the content of pages. Return the place of each, by URL."""
         self.leave()
         if not kept:
             return {}
@@ -61,7 +59,7 @@ class BodyWriter:
 
     @contextmanager
     def taking_part(self, crawl_id: str) -> Iterator[BodyPart]:
-        """Let other packs of the crawl wait for the content of a pack in this block."""
+        """Run a block that fetches a pack. Other packs of the crawl wait for its content."""
         part = BodyPart(self, crawl_id)
         self._gathering.expect(crawl_id, part)
         try:
@@ -75,10 +73,7 @@ class BodyWriter:
     async def put(
         self, crawl_id: str, kept: Sequence[Kept]
     ) -> tuple[Mapping[str, BodyPlace], bool]:
-        """Add pages to the crawl's open file, and wait until it is written.
-
-        Returns the place of each page, and True if this task wrote the file.
-        """
+        """Add pages to the crawl's file. Return their places, and True if this task wrote it."""
         group = self._gathering.group(crawl_id, lambda: self._begin(crawl_id))
         places = {one.url: group.what.add(one) for one in kept}
         _, wrote = await self._gathering.outcome(group, self._is_full, self._write)

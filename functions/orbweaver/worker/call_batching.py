@@ -1,8 +1,6 @@
 """Let concurrent tasks of a container share one call, which one of them makes.
 
-A task adds its input to a group and waits for other tasks that expect to need the same call. The
-call is made when no expected task is missing, the batch is large enough, or the first task has
-waited long enough. A later task starts another group.
+A task adds its input to a group and waits for other tasks that expect to need the same call.
 """
 
 from __future__ import annotations
@@ -53,7 +51,6 @@ class Gathering(Generic[What, Result]):
         self._turn.set()
 
     def group(self, kind: str, begin: Callable[[], What]) -> CallGroup[What, Result]:
-        """Return the open group, or start one with the input that `begin` returns."""
         group = self._open.get(kind)
         if group is None:
             due_s = asyncio.get_running_loop().time() + self._wait_s
@@ -68,12 +65,13 @@ class Gathering(Generic[What, Result]):
     ) -> tuple[Result, bool]:
         """Wait for a group's call, or make it. Return its result, and True if this task made it.
 
-        If `carry_out` raises, all tasks raise the same error. If the task that makes the call is
-        cancelled, the others raise Transient, because the result is unknown.
+        If the task that makes the call is cancelled, the other tasks raise Transient.
         """
         running = asyncio.get_running_loop()
         while group.outcome is None:
             alone = group.kind not in self._expected
+            # No expected task is missing, the batch is large enough, or the first task has waited
+            # long enough. A later task starts another group.
             if enough(group.what) or alone or running.time() >= group.due_s:
                 return await self._carry_out(group, carry_out), True
             await happens(self._turn, group.due_s - running.time())

@@ -1,7 +1,7 @@
 """Keep the cookies of a crawl: read before a host is visited, stored with its responses.
 
-A jar holds the cookies of one crawl and site, as one item of the `hosts` table that all workers of
-the crawl share. robots.txt is requested without cookies, and sets none.
+A jar holds the cookies of one crawl and site. All workers of the crawl share it. robots.txt is
+requested without cookies, and sets none.
 """
 
 from __future__ import annotations
@@ -35,7 +35,6 @@ class Cookies:
         self._locks: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
 
     async def look(self, crawl_id: str, url: str) -> None:
-        """Read the jar of a URL's site, before its host is visited."""
         # Another worker may have received cookies meanwhile, such as a login with a redirect.
         await self._read((crawl_id, jar_of(url)))
 

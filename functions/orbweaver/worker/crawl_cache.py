@@ -1,7 +1,4 @@
-"""Cache crawls for at most five seconds, for all work of a container.
-
-So a worker notices a paused, cancelled or edited crawl up to five seconds late.
-"""
+"""Cache crawls for five seconds. A worker notices a paused or edited crawl up to that much late."""
 
 from __future__ import annotations
 
@@ -48,7 +45,7 @@ class RecentCrawls:
         return crawl
 
     async def learned(self, crawl: Crawl) -> Counts:
-        """Return the committed counts that the crawl's workers have learned."""
+        """Return the committed counters of rendering gain (worker/rendering_gain.py)."""
         return (await self._crawls.counters(crawl)).learned
 
     def _fresh(self, crawl_id: str) -> Crawl | None:

@@ -1,7 +1,6 @@
 """Stop a worker early: cancel its requests and return their URLs to the queue.
 
-After SIGTERM, a process has little time left. It writes the results that it has, and sends the
-other URLs again. So no message waits for its visibility timeout or counts as a failed delivery.
+So after SIGTERM, no message waits for its visibility timeout or counts as a failed delivery.
 """
 
 from __future__ import annotations

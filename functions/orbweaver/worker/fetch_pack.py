@@ -64,8 +64,8 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 _ALL_TYPES = HTML_TYPES | {ANY_TYPE}
 HELD_MS = 2_000  # delay of URLs while packs with much content wait to be stored
-TROUBLE_MS = 10_000  # delay of URLs after a table failed to answer
-# URLs that are checked against slow robots.txt rules (up to 1 ms each) before slots are taken.
+TROUBLE_MS = 10_000  # delay of URLs after a table did not respond
+# Number of URLs that are checked at a time against slow robots.txt rules (up to 1 ms each).
 JUDGED_AT_ONCE = 4
 
 
@@ -99,7 +99,7 @@ class PackFetcher:
         self._robots = RobotsKeeper(fetcher=fetcher, hosts=hosts, clock=clock, settings=settings)
         rendering: PageRendering | None = None
         if renderer is not None:
-            # Only machines with a browser need this import; it would slow down other cold starts.
+            # Only machines with a browser need this import. It would slow down other cold starts.
             from orbweaver.worker.page_rendering import PageRendering
 
             given = (fetcher, hosts, self._robots, self._health, clock, settings, crawls)
@@ -134,7 +134,7 @@ class PackFetcher:
 
     @contextmanager
     def holding(self, result: PackResult) -> Iterator[None]:
-        """Count a pack's content as held in memory until it is stored."""
+        """Count a pack's content towards the memory limit until it is stored."""
         self._results.add(result)
         try:
             yield
@@ -144,7 +144,7 @@ class PackFetcher:
     async def fetch(
         self, context: PackContext, result: PackResult, targets: Sequence[Target]
     ) -> None:
-        """Give every target an outcome or a return delay. Hosts are visited concurrently."""
+        """Give every target an outcome or a delay until it returns. Visits hosts concurrently."""
         if self._render_lane is not None:
             targets = await self._render_lane.before(context.crawl, result, targets)
         waiting_s = max(0, context.until_ms - self._clock.now_ms()) / 1000
@@ -171,7 +171,7 @@ class PackFetcher:
                 group.create_task(self._fetch_or_defer(visit, queue))
 
     async def _fetch_or_defer(self, visit: HostVisit, targets: list[Target]) -> None:
-        """Visit a host. Its URLs return later if its item cannot be read or written."""
+        """Visit a host. Its URLs return later if the hosts table does not respond."""
         try:
             if visit.context.crawl.cookies:
                 await self._jars().look(visit.context.crawl.id, f"{visit.host}/")
@@ -225,7 +225,7 @@ class PackFetcher:
     async def _judge(
         self, visit: HostVisit, targets: Sequence[Target], robots: Robots | None
     ) -> int | None:
-        """Request the allowed targets of one host. Return the time to retry if slots ran out."""
+        """Request the targets that robots.txt allows. Return when to retry if slots ran out."""
         context, result, host = visit.context, visit.result, visit.host
         token = self._identity(context, host).token
         allowed: list[Target] = []
@@ -252,7 +252,7 @@ class PackFetcher:
         return return_at_ms
 
     async def _walk(self, visit: HostVisit, targets: list[Target], delay_ms: int) -> int | None:
-        """Request one host's targets, each in its slot. Return when to retry if slots ran out."""
+        """Request targets, each in its slot. Return when to retry if slots ran out."""
         with self._waiting_visits.joined():
             return await self._walk_as_waiting_visit(visit, targets, delay_ms)
 
@@ -279,14 +279,13 @@ class PackFetcher:
         return return_at_ms
 
     async def _ask_in_turn(self, visit: HostVisit, pacer: Pacer, delay_ms: int) -> int | None:
-        """Request the queue of a visit. Return the time to retry if slots ran out."""
         crawl, queue = visit.context.crawl, visit.queue
         places = self._places(visit.host, places_of(crawl)[0], eased=not crawl.delay_ms)
         turns = self._turns.setdefault(visit.host, asyncio.Lock())
         async with asyncio.TaskGroup() as group, AsyncExitStack() as block:
             while queue:
                 if delay_ms and not pacer.has_slots:
-                    # Otherwise another visit would take the place, and wait for slots behind these.
+                    # Otherwise another visit would take the place, and wait longer for its slots.
                     await block.aclose()
                     await block.enter_async_context(turns)
                 with ExitStack() as permits:
@@ -303,7 +302,6 @@ class PackFetcher:
         return None
 
     async def _slot(self, pacer: Pacer, wanted: int) -> int | None:
-        """Wait for a slot. Return the time to retry if there is none."""
         if self._ending.resting:
             return self._clock.now_ms()
         # Packs that hold much content must end and store it before more is requested.
@@ -314,7 +312,6 @@ class PackFetcher:
     async def _visit(
         self, visit: HostVisit, target: Target, pacer: Pacer, turn: Turn, permits: ExitStack
     ) -> None:
-        """Request a URL and add its result. A URL that misses its slot returns to the queue."""
         # The URL keeps its place at the host until the response is processed, and a sitemap its
         # memory permit. It keeps its connection and byte budget until the response is received.
         async with AsyncExitStack() as taken:
@@ -352,10 +349,7 @@ class PackFetcher:
         turn: Turn,
         answered: Callable[[], None] | None,
     ) -> Answered | PageResult | None:
-        """Request a URL, or return its result if it returns later or ends without a response.
-
-        Returns None if its slot has passed.
-        """
+        """Request a URL that has a slot. Return None if the slot has passed."""
         if not await self._goes_on(context):
             return self._deferred(target, 0)
         async with context.reservations.room(target) as room:

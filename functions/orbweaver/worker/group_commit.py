@@ -1,7 +1,7 @@
 """Commit packs that are ready at the same time in one transaction.
 
-A commit puts a pack's ledger and adds to a shard of the crawl's counters. Each costs twice as much
-as a plain write. Packs that commit together share the second.
+A commit adds a pack's ledger and updates the crawl's counters, each at twice the cost of a plain
+write. Packs that commit together share the update of the counters.
 """
 
 from __future__ import annotations
@@ -72,7 +72,6 @@ class Commits:
         return done
 
     async def _write(self, batch: _Batch) -> bool:
-        """Commit a batch. Return False if that failed or is unknown."""
         if len(batch.commits) == 1:
             return False
         try:

@@ -1,8 +1,7 @@
 """Pass known claims of a host to other containers in files, to save look-ups.
 
-A claim is the item that makes a URL belong to a pack. In a crawl with a delay, another container
-may continue a host later. It need not look up links that the previous container saw claimed. A
-missing, old or broken file costs look-ups, but no correctness, and no pack waits for a file.
+A claim makes a URL belong to a pack (message with up to 25 URLs). Another container that continues
+a host need not look up claimed links. A missing or old file costs look-ups, but no correctness.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ _log = logging.getLogger(__name__)
 
 # For all hosts together, about 650,000 digests.
 BYTES_MAX = 5 * 1024 * 1024
-# Overhead of an entry, whatever its content.
+# Overhead of an entry without its claims.
 ENTRY_BYTES = 600
 # Memory for a file, and for the set that it is merged into.
 LOADING_BYTES_MAX = 2 * FILE_BYTES_MAX
@@ -46,7 +45,7 @@ LAST_MS = 3_000
 # A recently visited host keeps its entry. If hosts that are visited in turn evicted each other, all
 # files would be read in vain.
 IN_USE_MS = 120_000
-# Files that are read at the same time are in memory.
+# Each file is in memory while it is read.
 LOADS_AT_ONCE = 1
 
 Key = tuple[str, int, str]
@@ -78,8 +77,7 @@ def worth_saving(new: int, left_ms: int, *, least: int = NEW_LEAST, last_ms: int
 class HostClaims:
     """Known claims of hosts. One instance per container, which outlives an invocation.
 
-    Only finite crawls use it, because their claims last until they end. Claims of another run are
-    never included, because that run may release them.
+    Claims of another run are never included, because that run may release them.
     """
 
     def __init__(
@@ -105,11 +103,8 @@ class HostClaims:
     def visit(
         self, crawl: Crawl, pack: Pack, round_: Round, until_ms: int, *, early: bool
     ) -> Callable[[], None]:
-        """Start a visit. Call the returned function before each request.
-
-        `early` means that the pack follows a pack of the same host in the same round
-        (worker/rounds.py).
-        """
+        """Start a visit. Call the returned function before each request."""
+        # Only finite crawls: their claims last until they end.
         if not (self._used and pack.place and crawl.delay_ms) or crawl.continuous or pack.late:
             return _nothing
         key = (crawl.id, crawl.pages_max, host_of(pack.targets[0].url))
@@ -122,6 +117,8 @@ class HostClaims:
         entry.visited_ms = self._clock.now_ms()
 
         def asking() -> None:
+            # An early pack follows a pack of the same host in this round, which has loaded the
+            # file.
             if not early and entry.loaded_until_ms != until_ms:
                 entry.loaded_until_ms = until_ms
                 # In the background, and cancelled when the invocation ends.
@@ -137,7 +134,6 @@ class HostClaims:
         return asking
 
     def of(self, crawl: Crawl, urls: Iterable[str]) -> set[str]:
-        """Return the URLs that are known to be claimed."""
         return {
             url
             for host, some in self._known_hosts(crawl, urls).items()
@@ -166,7 +162,6 @@ class HostClaims:
             self._entries[crawl.id, crawl.pages_max, host].claims.discard(some)
 
     def _known_hosts(self, crawl: Crawl, urls: Iterable[str]) -> dict[str, list[str]]:
-        """Group URLs by host, without hosts that this container has not visited."""
         found: defaultdict[str, list[str]] = defaultdict(list)
         if self._entries:
             for url in urls:

@@ -18,7 +18,7 @@ from orbweaver.worker.pack_context import PackContext
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answered:
-    """The response to a request, the time of the request, and the counts that follow from it."""
+    """The response to a request, the time of the request, and counts for the crawl."""
 
     answer: Response | Failure
     at_ms: int
@@ -27,10 +27,7 @@ class Answered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostVisit:
-    """A visit to a host for a pack. The results of its URLs are added to `result`.
-
-    `queue` holds the URLs that are still to be requested, one delay apart.
-    """
+    """A visit to a host for a pack. `queue` holds the URLs that are still to be requested."""
 
     host: str
     context: PackContext
@@ -39,7 +36,7 @@ class HostVisit:
 
 
 class WaitingVisits:
-    """Visits that wait for slots at the same time, and share the cost of their function."""
+    """Visits that wait for slots at the same time. They share the cost of the Lambda function."""
 
     def __init__(self, settings: Settings) -> None:
         self._visits = 0
@@ -48,7 +45,6 @@ class WaitingVisits:
 
     @contextmanager
     def joined(self) -> Iterator[None]:
-        """Count the caller among the visits for the length of a block."""
         self._visits += 1
         try:
             yield
@@ -56,7 +52,7 @@ class WaitingVisits:
             self._visits -= 1
 
     def wait_ms(self) -> float:
-        """Return the longest wait that costs less than a requeue, as `WaitLimit` defines it."""
+        """Return the longest wait that costs less than a requeue."""
         if not self._billed:
             return math.inf
         return wait_ms_most(a_second=self._a_second, visits=max(1, self._visits))

@@ -1,8 +1,7 @@
 """Share what workers learn about groups of similar URLs (kinds) in an ordered crawl.
 
 An ordered crawl first requests the groups that bring new pages (frontier/kind_learner.py). Workers
-share counts in one item per crawl, and digests of titles, texts, paths and values in files. Files
-are hints: a lost file costs some requests.
+share counts in one item per crawl, and digests of page content in files, which may be lost.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ SHARED_SOON_PERCENT, SORTING_PERCENT = 3, 1
 # A file gets its number before it exists, so this number of reads is tried.
 LOOKS_MAX = 3
 READ_AT_ONCE = 20
-# Packs wait for the exchange before they are journaled; a longer exchange is skipped once.
+# Packs wait for the exchange before their journal is written. A longer exchange is skipped once.
 SHARED_WITHIN_S = 3.0
 
 
@@ -59,11 +58,11 @@ class _Learned:
     # is not shared yet.
     waiting_of_all: int = 0
     waiting: int = 0
-    # Number of files; numbers of unread files, each with its failed reads.
+    # Number of files, and the numbers of unread files, each with its failed reads.
     files: int = 0
     unread: dict[int, int] = field(default_factory=dict)
     sharing: asyncio.Lock = field(default_factory=asyncio.Lock)
-    # True if the shared results were read before a page was judged.
+    # True once the shared results were read.
     has_read: bool = False
 
     @property
@@ -73,7 +72,6 @@ class _Learned:
 
     @property
     def alone(self) -> bool:
-        """True if this was the crawl's only learning container at the last exchange."""
         return self.counted <= self.shared
 
 
@@ -101,15 +99,11 @@ class KindLearning:
         *,
         redirected: bool = False,
     ) -> None:
-        """Learn from the outcome of a URL.
-
-        `redirected` means that another URL redirected to it.
-        """
         if is_ordered(crawl):
             self.of(crawl).learn(record, digest, redirected=redirected)
 
     def leave(self, crawl: Crawl, targets: Iterable[Target]) -> None:
-        """Note URLs that are not requested and have no record."""
+        """Note URLs that end without a request and a record."""
         for target in targets if is_ordered(crawl) else ():
             self.of(crawl).leave(target.url)
 
@@ -119,46 +113,35 @@ class KindLearning:
         return known.waiting_of_all + known.waiting
 
     def looks_soon(self, crawl: Crawl) -> bool:
-        """Return True if deferred links are checked although some URLs are in flight.
-
-        This applies to the first responses of a crawl with several workers, if the order matters.
-        """
+        """Return True if deferred links are sent before the crawl has few URLs in flight."""
         if not is_ordered(crawl) or self.waiting(crawl) <= 0:
             return False
+        # The first responses of a crawl with several workers, if the order of groups matters.
         known = self._of(crawl)
         return known.is_early and not known.alone and not known.learner.scores.calm
 
     def note_waiting(self, crawl: Crawl, links: int) -> None:
-        """Add to the number of deferred links. A negative number subtracts."""
         self._of(crawl).waiting += links
 
     async def before_judging(self, crawl: Crawl) -> None:
-        """Read other workers' results before a page is judged.
-
-        This applies to a crawl's first page, and to its first responses if several workers process
-        it and some groups of URLs bring little.
-        """
+        """Read other workers' results before a page is judged."""
         if not is_ordered(crawl):
             return
         known = self._of(crawl)
+        # The first page, and the first responses if several workers process the crawl and some
+        # groups bring little.
         matters = not known.alone and known.learner.scores.doubtful
         if (matters and known.is_early) or not known.has_read:
             known.has_read = True
             await self._share(crawl, known, sorting=True)
 
     async def share(self, crawl: Crawl) -> None:
-        """Add this container's results to the shared ones if enough are new, and read the sum.
-
-        A failed or slow exchange is repeated later.
-        """
+        """Exchange results with other workers if enough are new."""
         if is_ordered(crawl) and self._has_enough(self._of(crawl)):
             await self._share(crawl, self._of(crawl))
 
     async def before_sorting(self, crawl: Crawl) -> None:
-        """Read other workers' results, and add own ones, before links are sorted.
-
-        A process that is alone with its store skips this.
-        """
+        """Exchange results with other workers before links are sorted."""
         if not is_ordered(crawl):
             return
         known = self._of(crawl)
@@ -185,7 +168,6 @@ class KindLearning:
         return prompt, late
 
     async def take_back(self, crawl: Crawl, urls: Sequence[str]) -> None:
-        """Note that links are not in flight: other packs claimed them, or the limit is reached."""
         learner = self.of(crawl)
         async for part in slices(urls):
             learner.take_back(part)
@@ -206,12 +188,11 @@ class KindLearning:
             try:
                 async with asyncio.timeout(SHARED_WITHIN_S):
                     await self._exchange(crawl, known, with_files=with_files)
-            except (PortError, TimeoutError) as error:
+            except (PortError, TimeoutError) as error:  # repeated later
                 told = {"crawl": crawl.id, "error": str(error) or type(error).__name__}
                 _log.warning("kinds.not_shared", extra=told)
 
     def _has_enough(self, known: _Learned) -> bool:
-        """Return True if enough responses are not shared yet."""
         least, percent = SHARED_FIRST, SHARED_PERCENT
         if self._is_alone(known):
             percent = SHARED_ALONE_PERCENT
@@ -220,14 +201,12 @@ class KindLearning:
         return known.learner.asked - known.shared >= max(least, known.counted * percent // 100)
 
     def _has_sorted_enough(self, known: _Learned) -> bool:
-        """Return True if enough must be shared before other workers sort their links."""
         if self._is_alone(known) or not known.learner.scores.doubtful:
             return False
         least = max(1, known.counted * SORTING_PERCENT // 100)
         return known.learner.scores.untold >= least
 
     def _is_alone(self, known: _Learned) -> bool:
-        """Return True if this container is the crawl's only learner, now and later."""
         return known.alone and not self._hands_on
 
     async def _exchange(self, crawl: Crawl, known: _Learned, *, with_files: bool) -> None:

@@ -1,8 +1,7 @@
-"""Drop links that need no claim, and write a pack's journal with the rest.
+"""Drop links that need no claim, and write a pack's journal (stored result) with the rest.
 
-A claim is the item that makes a URL belong to a pack (message with up to 25 URLs). A claim costs a
-write even if it is refused, a read costs a tenth of that, and memory costs nothing. So links are
-looked up in memory first, then in a batched read, before the worker claims them.
+A claim makes a URL belong to a pack (message with up to 25 URLs). It costs a write even if it is
+refused. A read costs a tenth of that, and memory costs nothing, so links are looked up first.
 """
 
 from __future__ import annotations
@@ -37,10 +36,10 @@ from orbweaver.worker.kind_learning import KindLearning
 if TYPE_CHECKING:
     from orbweaver.frontier.ports import Frontier, Packs
 
-# Longest wait for a turn, which takes a read and a write. A table that is slow for one pack must
-# not block its batch.
+# Longest wait in seconds for the lock, which is held for a read and a write. A table that is slow
+# for one pack must not block its batch.
 TURN_WAIT_S = 4.0
-# Packs that waited for the same file ask for a turn within this number of event loop steps.
+# Packs that waited for the same file want the lock within this number of event loop steps.
 GATHER_TURNS = 4
 # If links are usually new, only this number is looked up. If one of them is claimed, the worker
 # looks up all links.
@@ -95,12 +94,12 @@ class Sifter:
     ) -> Journal:
         """Journal a result without links that need no claim. Return the stored journal."""
         order = message.targets if isinstance(message, Pack) and not message.late else ()
-        # Lists of a person or a sitemap are finite; links of pages may be endless.
+        # Lists of a person or a sitemap are finite. Links of pages may be endless (crawler traps).
         of_pages = bool(order) and all(target.kind is TargetKind.PAGE for target in order)
         waiting = self._waiting[crawl.id] if of_pages and not crawl.continuous else []
         # Claims that other containers saw count as seen here, so that each is checked once.
         await self._see_known(crawl, result)
-        # Requests of other workers decide which links are claimed now.
+        # Results of other workers decide which links are claimed now, and which are deferred.
         await self._kinds.before_sorting(crawl)
         async with self._turn(crawl, message, result, waiting) as alone:
             own_links = frozenset(result.candidates)
@@ -131,7 +130,6 @@ class Sifter:
         return journal
 
     def known(self, crawl: Crawl, links: Collection[str]) -> set[str]:
-        """Return the links that are known to be claimed or deferred."""
         now_ms = self._clock.now_ms()
         waiting = self._late.of(crawl.id, links, now_ms)
         return self.seen.of(crawl.id, links, now_ms) | waiting
@@ -155,9 +153,9 @@ class Sifter:
             prompt, late = [], [*((surplus_band, target) for target in prompt), *late]
         elif judged:
             prompt, late = await self._kinds.sorted_out(crawl, prompt, band)
-        if crawl.delay_ms:  # a late pack serves one host, where each has enough links
+        if crawl.delay_ms:  # group links by host, so that most late packs serve one host
             late.sort(key=lambda one: (one[0], host_of(one[1].url)))
-        if crawl.delay_ms and band is not None:  # a mixed pack waits for the host with most links
+        if crawl.delay_ms and band is not None:  # the host with most links first
             links_of = Counter(host_of(target.url) for target in prompt)
             prompt.sort(key=lambda target: -links_of[host_of(target.url)])
         room = waiting_max(crawl) - self._kinds.waiting(crawl)
@@ -171,7 +169,6 @@ class Sifter:
         result.put_late(late, surplus_band)
 
     def _note_late(self, crawl: Crawl, message: Pack | SeedsMessage, journal: Journal) -> None:
-        """Remember deferred links, so that they are not added twice."""
         taken = len(message.targets) if isinstance(message, Pack) and message.late else 0
         if journal.late:
             urls = [target.url for _, target in journal.late]
@@ -206,7 +203,7 @@ class Sifter:
             self.seen.add(crawl.id, self._host_claims.of(crawl, part), now_ms)
 
     async def settled(self, crawl: Crawl, journal: Journal, ledger: Ledger) -> None:
-        """Learn from the outcome of a journal's candidates (links to claim)."""
+        """Learn which links of a committed journal this pack has claimed."""
         # Claims are shared only now. A pack that is never committed may become a dead letter, and
         # then no pack has its links.
         children = [journal.candidates[place].url for place in ledger.children]
@@ -233,10 +230,7 @@ class Sifter:
         result: PackResult,
         waiting: list[PackResult],
     ) -> AsyncIterator[bool]:
-        """Hold the crawl's lock.
-
-        Yields False without the lock, if no link needs it or the wait was too long.
-        """
+        """Hold the crawl's lock. Yields False if no link needs it or the wait was too long."""
         # A pack that waits for returned dollars must not block others.
         if crawl.nanodollars_max is not None or not self._unseen(crawl, message, result):
             yield False
@@ -259,14 +253,13 @@ class Sifter:
                 del self._waiting[crawl.id]
 
     def _unseen(self, crawl: Crawl, message: Pack | SeedsMessage, result: PackResult) -> bool:
-        """Return True if any link is not known to be claimed or deferred."""
         urls = result.candidates
         if _drops_late(message):
             return len(self.known(crawl, urls)) < len(urls)
         return len(self.seen.of(crawl.id, urls, self._clock.now_ms())) < len(urls)
 
     async def _take_over(self, crawl: Crawl, result: PackResult, waiting: list[PackResult]) -> None:
-        """Take over the links of waiting packs, which keep them until this pack is journaled."""
+        """Add the links of waiting packs. Those packs keep them until this pack is journaled."""
         # One pack fills its child packs better than many packs do.
         for _ in range(GATHER_TURNS):
             await asyncio.sleep(0)

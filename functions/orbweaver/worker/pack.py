@@ -1,8 +1,7 @@
 """Process one pack (message with up to 25 URLs) from where earlier deliveries stopped.
 
-The steps are: recall, admit, visit, store content, journal, settle (docs/protocol.md). A pack that
-arrives a second time without a journal is split into single URLs. A single URL that arrives a
-second time is a suspect, and gets a strike before it is tried.
+The steps are: recall, admit, visit, store content, journal, settle (docs/protocol.md). A single URL
+that arrives a second time without a journal (stored result) may have killed its worker.
 """
 
 from __future__ import annotations
@@ -56,10 +55,9 @@ REQUEUES_MAX = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delivery:
-    """One message as received from a queue.
+    """One message as received from a queue. `receives` includes this delivery.
 
-    `receives` includes this delivery. `queue` is the queue's name, empty if the worker was invoked
-    directly: only the stack's own queues may contain packs. `since_ms` is the time since which the
+    `queue` is empty if the worker was invoked directly. `since_ms` is the time since which the
     message waits for a newer version (worker/batch.py).
     """
 
@@ -68,7 +66,7 @@ class Delivery:
     receives: int
     queue: str = ""
     since_ms: int | None = None
-    # Receipt handle; empty if the queue itself redelivers failed messages soon.
+    # Receipt handle. Empty if the queue itself redelivers failed messages soon.
     handle: str = ""
     # True if the worker processes the pack while its message is delayed. The message will retry
     # work that is impossible now.
@@ -95,10 +93,9 @@ def since_of(attributes: Mapping[str, Mapping[str, str]]) -> int | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Done:
-    """A message is done.
+    """A message is done. `check` names a crawl that may be complete.
 
-    `check` names a crawl that may be complete. `look` names a crawl whose deferred links are
-    checked although the crawl continues.
+    `look` names a crawl whose deferred links are checked although the crawl continues.
     """
 
     check: str | None = None
@@ -125,8 +122,6 @@ Result: TypeAlias = Done | Requeued | Hopeless
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Results:
-    """Result of a visit, or of reading seeds, that must be journaled."""
-
     result: PackResult
     at_ms: int
     reservations: Reservations
@@ -233,7 +228,6 @@ class PackProcessor:
     async def _written_down(
         self, crawl: Crawl, message: Pack | SeedsMessage, came: _Results
     ) -> Journal:
-        """Write the journal of a visit."""
         writes = partial(self._sifter.write_down, crawl, message)
         try:
             return await writes(came.result, came.at_ms, came.reservations)
@@ -273,17 +267,15 @@ class PackProcessor:
         suspected: bool,
         round_: Round,
     ) -> Journal | _Results | Result:
-        """Do the work that precedes the journal.
-
-        Returns `Done` if the message was parked (its crawl is paused), or is left to a later
-        delivery.
-        """
+        """Do the work before the journal. `Done` means that a later delivery does it."""
         if crawl.state is State.PAUSED:
+            # Messages of a paused crawl are parked until it resumes.
             if delivery.early or await self._packs.park(crawl.id, delivery.body, message.id):
                 return Done()
             self._crawls.forget(crawl.id)
         if isinstance(message, SeedsMessage) or message.late:
             return await self._take_in(message, crawl)
+        # A pack that arrives a second time without a journal is split into single URLs.
         if suspected and len(message.targets) > 1:
             return apart(await self._budget_keeper.marked(crawl, message), self._clock.now_ms())
         if not suspected:
@@ -373,7 +365,6 @@ class PackProcessor:
         return _Results(result=result, at_ms=self._clock.now_ms(), reservations=reservations)
 
     def _admitted(self, context: PackContext, result: PackResult, pack: Pack) -> list[Target]:
-        """Return the targets that belong to their crawl. The others end here with a reason."""
         admitted: list[Target] = []
         for target in pack.targets:
             try:
@@ -416,7 +407,6 @@ class PackProcessor:
     async def _feed(
         self, crawl: Crawl, targets: Sequence[Target], round_: Round, *, own: str = ""
     ) -> None:
-        """Send deferred links of those hosts that are idle."""
         waits = crawl.delay_ms and is_ordered(crawl) and self._pack_fetcher.kinds.waiting(crawl) > 0
         if waits:
             hosts = {host_of(target.url): None for target in targets}
@@ -430,5 +420,4 @@ class PackProcessor:
 
 
 def _is_tried_alone(pack: Pack) -> bool:
-    """Return True if a pack has one URL and a failed delivery."""
     return pack.failures > 0 and len(pack.targets) == 1 and not pack.late

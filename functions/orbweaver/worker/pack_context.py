@@ -68,7 +68,6 @@ class PackContext:
     def forbidden(
         self, target: Target, record: PageRecord, counts: Mapping[str, int] = NOTHING
     ) -> PageResult:
-        """Return the result of a target that must not be requested."""
         # In an ordered crawl, deferred links can use its share of the page limit.
         if target.attempt == 1 and is_ordered(self.crawl):
             counts = {**counts, UNSPENT: 1}
@@ -90,11 +89,7 @@ def page_record(
     cut: Cuts = (),
     render_why: RenderWhy | None = None,
 ) -> PageRecord:
-    """Build the record of a URL that has ended.
-
-    `at_ms` is the time of the request. `cut` counts parts omitted while reading. `render_why` is
-    the reason why the page was rendered, or not.
-    """
+    """Build the record of a URL that has ended. `cut` counts parts omitted while reading."""
     response = answer if isinstance(answer, Response) else None
     cuts = joined(cut, _cuts_of(end, response))
     # If a body is incomplete, its text may be in the missing part.
@@ -132,7 +127,6 @@ def page_record(
 
 
 def _cuts_of(end: End, response: Response | None) -> Cuts:
-    """Count missing parts of a response, and values too long for a record."""
     error = beyond(end.error, ERROR_CHARS_MAX)
     if response is None or end.outcome is not Outcome.FETCHED:
         return counted({"error": error})

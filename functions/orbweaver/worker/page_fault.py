@@ -1,7 +1,7 @@
 """End a page whose processing raises an unexpected exception (fault) as `failed: unreadable`.
 
-A retry does not help, because the same page raises the same exception, and a dead letter would hold
-up its crawl. The other URLs of the pack continue. Errors of ports are not faults: the pack returns.
+A retry would raise the same exception, and a dead letter would hold up the crawl. The other URLs of
+the pack continue. Errors of ports (tables, queues, web) are not faults: the pack returns.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Read the bytes of one response into links, items, text and body.
 
-Jobs and readings are plain frozen values, so that a separate process can do the work
+Jobs and readings are plain values, so that a separate process can do the work
 (`adapters/local/reader.py`). A response is light, and read in place, if it blocks the event loop
 for at most 100 ms of CPU at a time. Measured: docs/adr/0015-reading-has-a-budget.md.
 """
@@ -48,10 +48,7 @@ class ReadingStage(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadingJob:
-    """A response with a body, and the parts of it that its crawl wants.
-
-    `html` means that it is a page.
-    """
+    """A response with a body, and the parts of it that its crawl wants. `html` means a page."""
 
     url: str
     at_ms: int
@@ -156,7 +153,6 @@ def read(
 
 
 def prepared_of(job: ReadingJob) -> Prepared:
-    """Do the first half of reading a page, to be passed to `read`."""
     return prepare(job.body, job.answer.headers.get("content-type"))
 
 
@@ -168,8 +164,7 @@ def stages(
 ) -> Iterator[PageReading | None]:
     """Read a response, and yield the results so far before each costly stage and at the end.
 
-    Yields None between two slices of a page's links, so that other tasks can run. Raises HeavyError
-    if items take more than `units_max` units of work.
+    Yields None between slices of a page's links. Raises HeavyError if items take over `units_max`.
     """
     if not job.html:
         kept, cut = _kept(job, None)
@@ -264,11 +259,7 @@ class PageReader(Protocol):
     """Reads responses within the limits of a page."""
 
     async def read(self, job: ReadingJob, host: str, until_ms: int) -> Read:
-        """Read a response of a host, starting before `until_ms`.
-
-        No content of a response raises an error. Raises Transient if Orbweaver itself cannot read
-        now.
-        """
+        """Read a response, starting by `until_ms`. Raises Transient, but not for its content."""
 
 
 # Limits of reading a page in a separate process, which uses about 40 MB before it starts. Reading
@@ -313,7 +304,6 @@ def is_light(job: ReadingJob) -> bool:
 
 
 def has_light_tree(prepared: Prepared) -> bool:
-    """Return True if the tree of a light page, which its items need, is quick to build."""
     if prepared.outline is None:
         return True
     html = prepared.html
@@ -321,10 +311,8 @@ def has_light_tree(prepared: Prepared) -> bool:
 
 
 def is_long(job: ReadingJob) -> bool:
-    """Return True if a page is read in two turns, judged by its length alone."""
     return job.html and len(job.body) > TURN_BYTES
 
 
 def is_done_in_place(outline: bytes | None) -> bool:
-    """Return True if the second turn of a page with this outline is light too."""
     return outline is None or len(outline) <= KEPT_TAGS or outline.count(b"<") <= KEPT_TAGS

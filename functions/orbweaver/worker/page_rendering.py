@@ -94,7 +94,6 @@ class PageRendering:
         self.settings = settings
 
     def place(self, host: str, crawl: Crawl) -> asyncio.Semaphore:
-        """Return the semaphore that all pages being rendered share at a host."""
         _, most = places_of(crawl)
         return self._asking.setdefault((host, most), asyncio.Semaphore(most))
 
@@ -112,7 +111,6 @@ class PageRendering:
         fetched: tuple[Response, PageReading],
         rendered: tuple[Response, PageReading],
     ) -> bool:
-        """Return True if a page has more content with its scripts than without."""
         return gain_of(*(_content_of(context, target, *one) for one in (fetched, rendered)))
 
     def wait_s(self, context: PackContext) -> float:
@@ -123,10 +121,7 @@ class PageRendering:
     async def render(
         self, context: PackContext, target: Target, answer: Response
     ) -> tuple[Response, Mapping[str, int]] | None:
-        """Run the scripts of a page, and return the resulting response with counts.
-
-        Returns None if no time is left.
-        """
+        """Run a page's scripts. Return the response and counts, or None if no time is left."""
         agent = identity_of(context.crawl, host_of(target.url), self.settings.user_agent).agent
         task = RenderTask(
             url=target.url,

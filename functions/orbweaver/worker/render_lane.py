@@ -1,8 +1,7 @@
 """Send pages that need a browser to workers that have one, from a worker without one.
 
-The worker with the browser fetches the page again and decides with both versions of it. So a page
-that is sent in vain costs one more request, and the rendered pages are the same as if every worker
-had a browser.
+The worker with the browser fetches the page again and decides with both versions of it. A page that
+is sent in vain costs one more request.
 """
 
 from __future__ import annotations
@@ -35,11 +34,7 @@ class RenderLane:
     async def before(
         self, crawl: Crawl, result: PackResult, targets: Sequence[Target]
     ) -> list[Target]:
-        """Return the targets to request here, and send the others on.
-
-        The others are pages that a rule always renders, or pages whose similar URLs gained by
-        rendering.
-        """
+        """Return the targets to request here. The others need a browser and are sent on."""
         if not renders(crawl):
             return list(targets)
         here: list[Target] = []

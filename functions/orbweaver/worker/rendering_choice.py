@@ -1,7 +1,7 @@
 """Choose the pages of a crawl to render: by rules, by marks of a page, and by measured gain.
 
-A kind is a group of similar URLs of one host. Gain is the content that scripts add. A worker
-without a browser, in a stack where others have one, only nominates pages, and waits for no result.
+A kind is a group of similar URLs of one host. Gain is the content that scripts add. A marked page
+looks empty without its scripts.
 """
 
 from __future__ import annotations
@@ -39,8 +39,6 @@ CRAWLS_MAX = 64
 
 @dataclass(slots=True)
 class _CrawlKinds:
-    """Known groups of similar URLs (kinds) of a crawl, and the time when they were read."""
-
     learned: KindsLearned = field(default_factory=KindsLearned)
     read_ms: int = -FRESH_MS
     # Kinds with a page that could not be rendered: other pages do not wait for them.
@@ -61,7 +59,6 @@ class RenderChoice:
 
     @property
     def compared(self) -> bool:
-        """True if the rendered page is compared with the fetched page."""
         return self.kinds is not None
 
     def learn(self, *, gained: bool) -> Mapping[str, int]:
@@ -137,7 +134,6 @@ class RenderingChooser:
 
     @staticmethod
     def _is_compared(kinds: _CrawlKinds, kind: str, url: str, *, marked: bool) -> bool:
-        """Return True if other pages of the kind must wait for this page's result."""
         if kind in kinds.failed:
             return False
         if kinds.learned.credit(kind, marked=marked):
@@ -146,7 +142,6 @@ class RenderingChooser:
 
     @staticmethod
     def _is_late(kinds: _CrawlKinds, kind: str, lock: asyncio.Lock, *, marked: bool) -> bool:
-        """Return True if enough pages continued while a sample of their kind is rendered."""
         if not lock.locked() or kinds.learned.credit(kind, marked=marked):
             return False
         kinds.passed[kind] += 1

@@ -1,8 +1,7 @@
-"""Measure the content that scripts add to a page, and decide for similar pages.
+"""Measure the content that scripts add to a page (gain), and decide for similar pages.
 
 A kind is a group of URLs of a host with one shape (`model/url_kind.py`), whatever the file name.
 Its pages that look empty without scripts (`parsing/client_rendering.py`) form a separate kind.
-Pages of a kind without gain stay as fetched, except samples.
 """
 
 from __future__ import annotations
@@ -40,11 +39,7 @@ _UP, _DOWN = (f"{LEARNED}{way}." for way in ("up", "down"))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageContent:
-    """Compared content of a page, as fetched or as rendered.
-
-    `items` counts complete items. `links` are within the crawl's scope. The crawl has not claimed
-    the links in `unknown`.
-    """
+    """Compared content of a page. The crawl has not claimed the links in `unknown`."""
 
     text_chars: int
     links: frozenset[str]
@@ -80,10 +75,7 @@ def is_sample(url: str) -> bool:
 
 
 class KindsLearned:
-    """Results of one crawl's kinds: the counters last read, and additions since then.
-
-    Packs add to the counters with their commit, so all workers share them.
-    """
+    """Gain of one crawl's kinds: counters that workers share, and additions since the last read."""
 
     def __init__(self) -> None:
         self._read: Counts = {}
@@ -92,7 +84,6 @@ class KindsLearned:
         self._own: Counter[str] = Counter()
 
     def take(self, learned: Counts) -> None:
-        """Replace the counters by those just read."""
         self._read = learned
         self._since.clear()
 

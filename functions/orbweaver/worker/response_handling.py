@@ -1,7 +1,7 @@
 """Turn a response into a result: a record, links or another attempt.
 
-This module combines the verdict on a response (`fetching/response_verdict.py`), the content of a
-page (`worker/page_reading.py`), and whether a link belongs to the crawl (`frontier/admission.py`).
+It combines the verdict on a response (`fetching/response_verdict.py`), the content of a page
+(`worker/page_reading.py`), and whether a link belongs to the crawl (`frontier/admission.py`).
 """
 
 from __future__ import annotations
@@ -51,12 +51,12 @@ if TYPE_CHECKING:
 # End of a page, and the links found on it.
 _Outcome: TypeAlias = tuple[answers.End, tuple[FoundLinks, ...]]
 RELOADS_MAX = 2  # limit for a URL that redirects to itself and sets a cookie
-# Delay of a page while the reader has too much work.
+# Delay of a page in seconds while the reader or renderer has too much work.
 READER_BUSY_S = RENDERER_BUSY_S = 5.0
 
 
 class _Given(NamedTuple):
-    """A response, its verdict, its reading, counts, and why it is rendered or not."""
+    """A response with its verdict and content. `why` is why it is rendered or not."""
 
     answer: Response
     verdict: Verdict
@@ -148,7 +148,7 @@ class ResponseHandler:
     async def _given(
         self, context: PackContext, target: Target, verdict: Verdict, answer: Response, at_ms: int
     ) -> _Given | PageResult:
-        """Read a response and run its scripts, or return a result for later or elsewhere."""
+        """Read a response and run its scripts, or return a result for a later attempt."""
         read = await self._make_reading(context, target, verdict, answer, at_ms)
         if isinstance(read, ReaderBusy):
             return PageResult(end=Returning(target=target, delay_s=READER_BUSY_S))
@@ -259,7 +259,6 @@ class ResponseHandler:
         page: Page,
         read: answers.Read,
     ) -> _Outcome:
-        """Process the content of a page, including links of a page that leads to another URL."""
         end, onward = self._onward(context, target, page)
         if page.links and self._repeats.beyond(context.crawl.id, host_of(target.url), read.body):
             repeated = FoundLinks(refused=((Refusal.REPEATED, len(page.links), page.links),))
@@ -278,7 +277,7 @@ class ResponseHandler:
     def _onward(
         self, context: PackContext, target: Target, page: Page
     ) -> tuple[answers.End | None, FoundLinks]:
-        """End a page that names another URL or must not be indexed (None: neither applies)."""
+        """End a page that names another URL or must not be indexed. None if neither applies."""
         if page.refresh is not None:
             return self._redirect(context, target, page.refresh, Reason.REFRESH)
         url = page.canonical
@@ -288,7 +287,7 @@ class ResponseHandler:
             and url
             not in (
                 target.url,
-                target.referrer,  # it may have named this one in turn
+                target.referrer,  # the referrer may name this page as its canonical URL
             )
         ):
             # A canonical URL never widens the scope.
@@ -335,7 +334,7 @@ class ResponseHandler:
     async def _unless_again(
         self, context: PackContext, target: Target, verdict: Verdict, answer: Response | Failure
     ) -> answers.Read | answers.Lead | answers.End | PageResult:
-        """Return the final verdict on a response, or a result that requests the URL again."""
+        """Return the final verdict, or a result that requests the URL again."""
         if isinstance(verdict, answers.Retry):
             ended = answers.exhausted(verdict, target.attempt)
             if ended is not None:
@@ -384,14 +383,12 @@ def _links(read: PageReading) -> int:
 
 
 def _is_to_be_read(verdict: Verdict, target: Target) -> bool:
-    """Return True if the bytes of a response are used, for a page or for storage."""
     if isinstance(verdict, answers.Read):
         return target.kind is TargetKind.PAGE
     return isinstance(verdict, answers.End) and verdict.outcome is Outcome.FETCHED
 
 
 def _busy(target: Target) -> PageResult:
-    """Let a page return later, because the renderer had no time."""
     end = Returning(target=target, delay_s=RENDERER_BUSY_S)
     return PageResult(end=end, counts={"render.busy": 1})
 
@@ -416,7 +413,6 @@ def _recorded(
     at_ms: int,
     why: RenderWhy | None,
 ) -> tuple[PageRecord, Kept | None]:
-    """Build the record of an ended URL, and the content to store."""
     if end.outcome in (Outcome.SKIPPED, Outcome.FAILED):
         # The content may be incomplete, or not the site's own.
         answer, reading, why = answers.bare(answer), None, None
@@ -457,7 +453,6 @@ async def follow(
 async def _judged(
     context: PackContext, target: Target, page: Page, bounds: Bounds, onward: AbstractSet[str]
 ) -> FoundLinks:
-    """Check the links of a page that are not known to be claimed."""
     # Most links of a page are also on other pages, and were admitted there.
     admitted: list[Target] = []
     refused: defaultdict[Refusal, list[str]] = defaultdict(list)

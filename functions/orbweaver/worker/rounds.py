@@ -1,8 +1,7 @@
 """Limit the length of an invocation, and start packs before their messages arrive.
 
-In a crawl with a delay, each host has one pack (message with up to 25 URLs) in flight. A worker
-processes a host's packs one after the other until the crawl's round ends. All workers of a crawl
-compute the same end, so one invocation can then receive packs of many hosts.
+In a crawl with a delay, a worker processes a host's packs (messages with up to 25 URLs) one after
+the other until the crawl's round ends. All workers of a crawl compute the same end.
 """
 
 from __future__ import annotations
@@ -27,8 +26,6 @@ PAUSE_S_MAX = 10
 
 
 class _Taken:
-    """Pack that this invocation started early. `known` is set once `sent` is final."""
-
     def __init__(self, *, after: str) -> None:
         self.after = after
         self.sent = False
@@ -40,12 +37,11 @@ class _Taken:
 
 
 class Round:
-    """Time limits of one invocation, and the packs that it starts early.
+    """Time limits of one invocation, and the packs that it starts early ("takes on").
 
-    A pack is started (taken on) when all URLs of its host's previous pack are requested. It still
-    has a message, so it survives a crash. That message is delayed until after the round, and finds
-    the pack committed. Until it is sent, the previous pack's message covers it, because that pack's
-    commit sends it.
+    A pack starts when all URLs of its host's previous pack are requested. Its own message is
+    delayed until after the round, so it survives a crash. The previous pack's commit sends that
+    message.
     """
 
     def __init__(
@@ -107,10 +103,7 @@ class Round:
         return self.open and left_ms >= self._least_ms and self.copy_delay_s(crawl_id) <= COPY_S_MAX
 
     async def pause(self, crawl_id: str, seconds: float) -> bool:
-        """Wait until a pack without a request may start again.
-
-        Returns False if the wait is too long, or the rest of the round too short.
-        """
+        """Wait until a pack may start again. Return False if the wait is too long for the round."""
         # Without this wait, the pack's message would return after the round, and its host would be
         # idle until then.
         if seconds > PAUSE_S_MAX:
@@ -133,23 +126,16 @@ class Round:
         return ceil((max(left_ms, 0) + self._reserve_ms) / 1000)
 
     def rest_s(self, crawl_id: str, *, alone: bool) -> int:
-        """Return the delay of a pack that is too late to start early: until the round ends.
-
-        It is 0 if there is nothing to wait for. `alone` means that the crawl has one host.
-        """
+        """Return the delay, until the round ends, of a pack that is too late to start early."""
         left_ms = self._end_ms(crawl_id) - self._clock.now_ms()
         if not self.open or not 0 < left_ms < self._least_ms:
             return 0
         # Without a delay, the pack would start the next round alone. Queue delays are whole
-        # seconds. A pack with packs of other hosts to wait for returns in the second after the
-        # round's end.
+        # seconds. Unless the crawl has one host (`alone`), the pack returns just after the end.
         return left_ms // 1000 if alone else ceil(left_ms / 1000)
 
     def take_on(self, pack: Pack, *, after: str = "") -> None:
-        """Start a pack, unless this invocation has already started it.
-
-        Its message has been sent, or the pack with the id `after` will send it.
-        """
+        """Start a pack once. Its message has been sent, or the pack `after` will send it."""
         taken = self._taken.get(pack.id)
         if taken is None:
             if not self.open:
@@ -160,7 +146,6 @@ class Round:
             taken.tell(sent=True)
 
     def has_taken(self, pack: Pack) -> bool:
-        """Return True if this invocation started the pack early."""
         return pack.id in self._taken
 
     async def is_sent(self, pack_id: str) -> bool:

@@ -1,7 +1,7 @@
 """Turn references from the seed queue into seeds, and seeds into links to claim.
 
-References (loose messages) are URLs that people and programs send. No URL is claimed for such a
-message, because its id changes when it is moved back from the dead-letter queue.
+References (loose messages) are URLs that people and programs send. Such a message claims no URL,
+because its id changes when it is moved back from the dead-letter queue.
 """
 
 from __future__ import annotations
@@ -116,7 +116,6 @@ async def crawl_for(crawls: Crawls, crawl_id: str, at_ms: int) -> Crawl | None:
 
 
 def problem_of(reference: str) -> str | None:
-    """Return the reason why a reference cannot be crawled, or None if it can."""
     try:
         canonicalize(reference)
     except ValueError as error:

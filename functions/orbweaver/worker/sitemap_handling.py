@@ -1,8 +1,7 @@
 """Find sitemaps and read them in parts.
 
-A sitemap is a URL like any other: claimed, requested in a slot of its host, and counted once. Each
-part has as many references as a page may have links. The same URL returns for the next part, so no
-invocation has more work than one page can cause.
+A sitemap is claimed, requested and counted like any other URL. Each part has as many references as
+a page may have links, so no invocation has more work than one page can cause.
 """
 
 from __future__ import annotations
@@ -53,11 +52,7 @@ class _Kept:
 
 
 class Sitemaps:
-    """Finds and reads sitemaps. Keeps the newest responses that have further parts.
-
-    A response without room is requested again. If it has changed meanwhile, claims ensure that no
-    URL is fetched twice.
-    """
+    """Finds and reads sitemaps. Keeps the newest responses that have further parts."""
 
     def __init__(self, *, clock: Clock, settings: Settings) -> None:
         self._clock = clock
@@ -71,10 +66,7 @@ class Sitemaps:
         targets: Iterable[Target],
         outcome: Callable[[str], Outcome | None],
     ) -> FoundLinks:
-        """Return the sitemaps in a host's robots.txt, once one of the host's seeds has ended.
-
-        `outcome` returns the outcome of a URL, if it has ended.
-        """
+        """Return the sitemaps in robots.txt, once one of the host's seeds has ended."""
         if not crawl.sitemaps or crawl.continuous:
             return FoundLinks()
         for target in targets:
@@ -124,10 +116,7 @@ class Sitemaps:
         answer: Response | Failure,
         at_ms: int,
     ) -> PageResult:
-        """Read the next part of a sitemap.
-
-        Returns its links, and the sitemap's outcome or its return for the next part.
-        """
+        """Read the next part. Return its links, and the sitemap's outcome or its return."""
         crawl = context.crawl
         part = await self._part(context, target, got.body)
         hosts, bounds = vouched(crawl, target), self._settings.bounds
@@ -162,6 +151,7 @@ class Sitemaps:
         """Keep a response for its next part, and drop the oldest if there is no room."""
         self._kept[context.crawl.id, target.url] = kept
         while sum(len(each.got.body) for each in self._kept.values()) > KEPT_BYTES_MAX:
+            # Requested again. If it has changed, claims ensure that no URL is fetched twice.
             del self._kept[next(iter(self._kept))]
 
 

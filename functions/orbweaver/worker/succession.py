@@ -1,8 +1,7 @@
-"""Keep one pack of each host in flight, in a crawl with a delay.
+"""Keep one pack (message with up to 25 URLs) of each host in flight, in a crawl with a delay.
 
-A pack is a message with up to 25 URLs. The host's other packs wait in its backlog
-(frontier/backlog.py). Packs of deferred links (late packs) wait in a backlog of the crawl, and are
-sent when few URLs are in flight.
+The host's other packs wait in its backlog (frontier/backlog.py). Packs of deferred links (late
+packs) wait in a backlog of the crawl, and are sent when few URLs are in flight.
 """
 
 from __future__ import annotations
@@ -83,9 +82,8 @@ class _Beginner:
     """Identity under which a pack is started: the first of `names`.
 
     A pack that was started under any of `names` is its own. If no pack is in flight, it may start
-    one until the pack `unsent` is noted as sent. Without `unsent`, one of these must be true:
-    `names` or `other` made the backlog's last change, or its own `place` is still recorded as in
-    flight.
+    one until the pack `unsent` is noted as sent. Without `unsent`, `names` or `other` must have
+    made the backlog's last change, or its own `place` is still recorded as in flight.
     """
 
     names: tuple[str, ...]
@@ -124,10 +122,7 @@ class Succession:
         standing: PackPlace,
         round_: Round | None = None,
     ) -> bool:
-        """Send packs or store them in backlogs, and start the next packs of their hosts.
-
-        Returns True if the pack must be noted as sent, so that later deliveries do not repeat this.
-        """
+        """Send packs or store them in backlogs. Return True if this must be noted as done."""
         waiting: dict[str, list[WaitingPack]] = {}
         direct: list[OutgoingPack] = []
         async for some in slices(outgoing, SLICE_PACKS):
@@ -158,7 +153,6 @@ class Succession:
         outgoing: Sequence[OutgoingPack],
         waiting: dict[str, list[WaitingPack]],
     ) -> list[OutgoingPack]:
-        """Add packs that wait for a host to `waiting`, and return the others."""
         now_ms = self._clock.now_ms()
         direct: list[OutgoingPack] = []
         for one in outgoing:
@@ -175,7 +169,7 @@ class Succession:
         """Leave a place, if it exists, and start the host's next pack.
 
         `last` means that the pack becomes a dead letter. Then this also sends a pack that an
-        earlier delivery may have started without sending it.
+        earlier delivery started but may not have sent.
         """
         if not standing.place:
             return
@@ -190,10 +184,7 @@ class Succession:
         await self._begin(crawl, standing.host, beginner)
 
     async def _hand_over(self, crawl: Crawl, own: PackPlace, beginner: _Beginner) -> bool:
-        """Start the first waiting pack in place of the own one.
-
-        If there is none, leave the place and return False.
-        """
+        """Replace the own pack by the first waiting one. Return False if there is none."""
         name = beginner.names[0]
         line = await self._backlog.look(crawl.id, own.host, own.place)
         if line.out == own.place and line.first is not None:
@@ -222,8 +213,7 @@ class Succession:
     ) -> bool:
         """Send the first late packs, unless one is in flight. Return True if that is done.
 
-        Sends `count` packs, or up to `unknown` packs of bands (ranks) not known to bring little.
-        Packs of bands above `band_max` are not sent.
+        Sends `count` packs, or up to `unknown` packs of ranks (bands) not known to bring little.
         """
         now_ms = self._clock.now_ms()
         waiting = await self._backlog.standing(crawl.id, LANE, max(count, unknown))
@@ -264,10 +254,7 @@ class Succession:
         return False
 
     async def _begin(self, crawl: Crawl, host: str, beginner: _Beginner) -> None:
-        """Start the first pack of a host if none is in flight.
-
-        A pack that was started before under the same identity is sent again.
-        """
+        """Start the first pack of a host if none is in flight, or send the own one again."""
         refused = -1
         for _ in range(TRIES):
             line = await self._backlog.look(crawl.id, host)
@@ -296,7 +283,6 @@ class Succession:
         await self._backlog.leave(pack.crawl, host_of(pack.targets[0].url), pack.place)
 
     async def behind(self, pack: Pack) -> tuple[Pack, ...]:
-        """Return some of the packs that wait for a pack's host."""
         host = host_of(pack.targets[0].url)
         found = await self._backlog.standing(pack.crawl, host, GIVEN_UP_AT_ONCE)
         return tuple(self._outgoing(one).pack for one in found)
@@ -346,7 +332,6 @@ def _is_under_way(waiting: WaitingPack, now_ms: int) -> bool:
 def _beginning(
     crawl: Crawl, host: str, line: Line, first: WaitingPack | None, beginner: _Beginner
 ) -> Beginning:
-    """Build the record that a pack of a host is in flight, or that none is."""
     return Beginning(
         crawl=crawl.id,
         host=host,
@@ -358,7 +343,6 @@ def _beginning(
 
 
 def _waits(crawl: Crawl, outgoing: OutgoingPack) -> str | None:
-    """Return the host that a pack waits for, or None if it uses the queue."""
     # Packs that a finished crawl still sends are only dropped.
     waits = crawl.delay_ms and crawl.state is not State.FINISHED
     return host_to_wait_for(outgoing) if waits else None

@@ -49,7 +49,6 @@ class Unvisited:
     def retried(
         self, context: PackContext, target: Target, unreachable: RobotsUnreachable
     ) -> PageResult:
-        """Let a URL return whose robots.txt could not be read, or end it after the last attempt."""
         if target.attempt >= robots_attempts_max(unreachable.reason):
             end = End(
                 outcome=Outcome.SKIPPED,
@@ -65,7 +64,6 @@ class Unvisited:
         return PageResult(end=Returning(target=again, delay_s=delay_s, why="retries"))
 
     def given_up(self, context: PackContext, target: Target, failures: int) -> PageResult:
-        """End a URL of a host that is down."""
         error = f"the host did not answer {failures} times in a row"
         end = End(outcome=Outcome.FAILED, reason=Reason.HOST_DOWN, error=error)
         return self._ended(context, target, end)
