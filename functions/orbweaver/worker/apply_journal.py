@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 SEAL_TRIES = 3
-# Reads of a host's backlog per message that arrives after its crawl's end. The next message
+# Maximum reads of a host's waiting packs per message of a finished crawl. The next message
 # continues.
 GIVEN_UP_READS = 4
 # The counters of a cancelled crawl change all the time while its queue drains.
@@ -66,8 +66,8 @@ ANNOUNCE_WAITS_S = (0.1, 0.4, 1.5)
 
 def claimer_of(crawl: Crawl, pack_id: str, at_ms: int, window_s: int | None = None) -> Claimer:
     """Return the identity that claims a pack's links, the same in all deliveries of the pack."""
-    # The container's clock may be wrong. A forced run would take a claim from before the crawl's
-    # start for a claim of an earlier run.
+    # The container's clock may be wrong. A forced run (window 0) replaces claims from before its
+    # start, so its own claims must not be older.
     at_ms = max(at_ms, crawl.started_at_ms)
     return Claimer(
         name=crawl.name,
@@ -118,7 +118,7 @@ class JournalApplier:
         won: frozenset[str] = frozenset()
         for window_s, group in by_window(journal.candidates):
             owner = claimer_of(crawl, pack_id, journal.at_ms, window_s)
-            # A claim that this pack already has succeeds again.
+            # Claiming again succeeds for a link that this pack has claimed already.
             won |= await self._frontier.claim(owner, group)
         if journal.records:
             await self._pages.store(journal.records)
@@ -171,8 +171,8 @@ class JournalApplier:
         if isinstance(message, Pack) and not message.late:
             await self._frontier.abandon(crawl, [target.url for target in message.targets])
             if crawl.delay_ms:
-                # The pack may wait in a backlog although it has no place: a delivery died after
-                # queueing it.
+                # An earlier delivery may have died after it put the pack into its host's backlog.
+                # Then this copy of the message does not contain the place.
                 await self._give_up(crawl, message if message.place else placed(message))
 
     async def _give_up(self, crawl: Crawl, pack: Pack) -> None:
@@ -182,8 +182,8 @@ class JournalApplier:
                 break
             known = await self._packs.recall([one.id for one in behind])
             for one in behind:
-                # A committed pack has sent its requests, even if it is still or again in the
-                # backlog.
+                # A committed pack has sent its requests. It may still be in the backlog, or be
+                # there again.
                 if one.id not in known or known[one.id].ledger is None:
                     await self._frontier.abandon(crawl, [target.url for target in one.targets])
                 await self.succession.leave(one)
@@ -211,7 +211,7 @@ class JournalApplier:
         await self._queue.send_close(close, CLOSE_AGAIN_S)
 
     async def finish(self, crawl_id: str) -> tuple[Crawl, Counts] | None:
-        """End a crawl whose counters balance. Return it with its counts if this call ended it."""
+        """End a crawl without unfinished URLs. Return it and its counts if this call ended it."""
         for _ in range(SEAL_TRIES):
             crawl = await self._crawls.get(crawl_id)
             if crawl is None or crawl.continuous:
@@ -249,12 +249,12 @@ class JournalApplier:
                 counters = await self._crawls.counters(crawl)
             if not late.few_out(counters, dead) or counters.seeds_missing(crawl):
                 break
-            if await self.succession.send_late(  # at last possibly a second time
+            if await self.succession.send_late(  # the last attempts may send a pack twice
                 crawl, *late.due(crawl, counters), band_max, claiming
             ):
                 break
             if not dead and counters.claimed > counters.done:
-                dead = await self._dead(crawl)  # dead letters do not repeat the check
+                dead = await self._dead(crawl)  # unfinished, but not in flight
             if counters.claimed - counters.done > dead:
                 break
         return True
@@ -337,7 +337,7 @@ class JournalApplier:
                 case AlreadyCommitted():
                     return result.ledger
                 case OverBudget():
-                    # `left` is read together with the refusal, so it is less than the requested
+                    # The refusal contains the rest of the budget, which is less than the requested
                     # number.
                     kept = kept[: max(0, min(result.left, len(kept) - 1))]
                 case Closed():

@@ -95,7 +95,8 @@ class Worker:
         self._processor = processor
         self._applier = applier
         self._clock = clock
-        # A worker that has just read a running crawl sends one more request and commits the result.
+        # A worker may read the crawl just before it is cancelled. It then sends one more request
+        # and commits the result.
         request_ms = round((settings.fetch_total_s + settings.apply_reserve_s) * 1000)
         self._through_ms = CRAWL_FRESH_MS + request_ms
         self._metrics = metrics
@@ -140,7 +141,7 @@ class Worker:
             for delivery, result in zip(deliveries, results, strict=True)
             if result is None
         ]
-        # After all processing, so that a crash makes no copies.
+        # Send packs again only after all processing, so that a crash makes no copies.
         failed += await self._requeue(deliveries, results)
         failed += await self._finish(deliveries, results, early)
         paired = zip(deliveries, results, strict=True)
@@ -173,7 +174,8 @@ class Worker:
         except PortError as error:
             _log.warning("batch.recall_failed", extra={"error": str(error)})
             return None
-        # Its own message will process a pack that failed, or that another delivery has started.
+        # A pack that failed before, or that another delivery has started, is left to its own
+        # message.
         if pack.failures or recalled.get(pack.id, Recalled()) != Recalled():
             return None
         while True:
@@ -186,7 +188,7 @@ class Worker:
                 return await self._sent_again(result, round_)
 
     async def _sent_again(self, requeued: Requeued, round_: Round) -> Result:
-        """Send a pack for the next round, unless its first message comes as soon."""
+        """Send a pack again for the next round, unless its delayed message arrives as early."""
         outgoing = requeued.outgoing
         delay_s = round_.resend_delay_s(outgoing.pack.crawl, outgoing.delay_s)
         if delay_s is None:
@@ -205,7 +207,7 @@ class Worker:
     async def _requeue(
         self, deliveries: Sequence[Delivery], results: Sequence[Result]
     ) -> list[str]:
-        """Send packs without a requested URL again. Return the ids of failed messages."""
+        """Requeue packs whose URLs were not requested. Return the ids of failed messages."""
         failed: list[str] = []
         for express in (False, True):
             waiting = {
@@ -359,8 +361,8 @@ class Worker:
                 done = await self._bury(delivery, result.reason)
                 if isinstance(message, SeedsMessage):
                     return done
-                # Deferred links (late packs) wait until few URLs are in flight, and a dead letter
-                # is not in flight.
+                # Deferred links are sent when few URLs are in flight. A dead letter is not in
+                # flight, so check whether they are due.
                 late = message.late
                 mourned = await self._applier.mourn(
                     message.crawl, 0 if late else len(message.targets)
@@ -370,7 +372,7 @@ class Worker:
                 assert_never(message)
 
     async def _close(self, close: Close) -> None:
-        # Until then, a worker may still settle packs of the cancelled crawl.
+        # A worker that read the crawl before its cancellation may commit packs until then.
         wait_ms = close.at_ms + self._through_ms - self._clock.now_ms()
         if wait_ms > 0:
             await self._queue.send_close(close, -(-wait_ms // 1000))
@@ -409,7 +411,7 @@ class Holder:
         self._settings = settings
 
     async def hold(self, held: Sequence[tuple[Delivery, Held]]) -> list[str]:
-        """Requeue messages or move them to the dead letters. Return the ids of failures."""
+        """Requeue messages or move them to the dead letters. Return the ids of failed messages."""
         failed: list[str] = []
         lanes: dict[bool, list[tuple[Delivery, WaitingMessage]]] = {}
         now_ms = self._clock.now_ms()
@@ -417,7 +419,7 @@ class Holder:
             since_ms = now_ms if delivery.since_ms is None else delivery.since_ms
             told = {"id": delivery.id, "crawl": why.crawl, "why": why.said, "since_ms": since_ms}
             if now_ms - since_ms < self._settings.newer_wait_s * 1000:
-                # A body from the seed queue means the same on the pack queue.
+                # A message from the seed queue may wait on the pack queue, where it means the same.
                 waiting = WaitingMessage(body=delivery.body, crawl=why.crawl, since_ms=since_ms)
                 express = self._settings.is_express(delivery.queue)
                 lanes.setdefault(express, []).append((delivery, waiting))

@@ -31,7 +31,7 @@ class Gathering(Generic[What, Result]):
     """Expected tasks and open groups, by the name of the call."""
 
     def __init__(self, wait_s: float) -> None:
-        """`wait_s` is the longest wait of a group's first task for others."""
+        """`wait_s` is how long a group's first task waits for others at most."""
         self._wait_s = wait_s
         self._expected: dict[str, set[Hashable]] = {}
         self._open: dict[str, CallGroup[What, Result]] = {}
@@ -70,8 +70,8 @@ class Gathering(Generic[What, Result]):
         running = asyncio.get_running_loop()
         while group.outcome is None:
             alone = group.kind not in self._expected
-            # No expected task is missing, the batch is large enough, or the first task has waited
-            # long enough. A later task starts another group.
+            # Make the call if no expected task is missing, the batch is large enough, or the first
+            # task has waited long enough. A later task starts another group.
             if enough(group.what) or alone or running.time() >= group.due_s:
                 return await self._carry_out(group, carry_out), True
             await happens(self._turn, group.due_s - running.time())

@@ -1,4 +1,4 @@
-"""Cache crawls for five seconds. A worker notices a paused or edited crawl up to that much late."""
+"""Cache crawls for five seconds, so workers notice a paused or edited crawl that much later."""
 
 from __future__ import annotations
 

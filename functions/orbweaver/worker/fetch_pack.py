@@ -129,7 +129,7 @@ class PackFetcher:
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._everywhere = asyncio.Semaphore(settings.fetch_concurrency)
         self._large = asyncio.Semaphore(SITEMAPS_AT_ONCE)
-        # Results of unfinished packs, each with the content to store of its pages.
+        # Results of unfinished packs. Each holds the content of its pages until it is stored.
         self._results: set[PackResult] = set()
 
     @contextmanager
@@ -285,7 +285,8 @@ class PackFetcher:
         async with asyncio.TaskGroup() as group, AsyncExitStack() as block:
             while queue:
                 if delay_ms and not pacer.has_slots:
-                    # Otherwise another visit would take the place, and wait longer for its slots.
+                    # Without this lock, another visit would take the place at the host and wait
+                    # longer for its slots.
                     await block.aclose()
                     await block.enter_async_context(turns)
                 with ExitStack() as permits:
@@ -321,7 +322,8 @@ class PackFetcher:
                 await taken.enter_async_context(self._large)
             async with self._everywhere:
                 paced = visit.context.crawl.delay_ms > 0
-                # If slots pace the host, the place is free while the response is still verified.
+                # In a crawl with a delay, the place is released while the fetcher still verifies
+                # the response.
                 leave = permits.close if paced and not sitemap else None
                 page = await self._ask(visit.context, target, pacer, turn, leave)
             if page is None:
@@ -381,7 +383,7 @@ class PackFetcher:
             headers = await self._jars().headers(crawl_id, request.url, request.headers)
             request = replace(request, headers=headers)
         context.asking()
-        room.received = None  # unknown until the response is complete: the most possible counts
+        room.received = None  # unknown until the response is complete, so the maximum counts
         answer = await self._fetcher.fetch(request)
         room.received = received_of(answer)
         if isinstance(answer, Response):

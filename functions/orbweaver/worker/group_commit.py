@@ -21,7 +21,7 @@ from orbweaver.worker.call_batching import Gathering
 if TYPE_CHECKING:
     from orbweaver.frontier.ports import Packs
 
-# Longest wait of a ready pack for others, which have only their own writes left.
+# Longest wait in seconds for other packs, which only have to finish their own writes.
 WAIT_S = 2.0
 # A transaction holds 100 writes (and 4 MB: a ledger of 25 pages has at most 16 KB).
 TOGETHER_MAX = 50
@@ -43,7 +43,7 @@ class Commits:
 
     @contextmanager
     def awaited(self, crawl_id: str, pack_id: str) -> Iterator[None]:
-        """Let other packs of the crawl wait for the commit of a pack in this block."""
+        """Run a block that commits a pack. Other packs of the crawl wait for its commit."""
         self._gathering.expect(crawl_id, pack_id)
         try:
             yield

@@ -37,10 +37,11 @@ BYTES_MAX = 5 * 1024 * 1024
 ENTRY_BYTES = 600
 # Memory for a file, and for the set that it is merged into.
 LOADING_BYTES_MAX = 2 * FILE_BYTES_MAX
-# A PUT costs as much as 80 look-ups, and most links are found several times.
+# Minimum of new claims in a file. A PUT costs as much as 80 look-ups, and most links are found
+# several times.
 NEW_LEAST = 200
-# Time before the end of a round at which its last requests start. Claims learned after the file is
-# written are not worth another slot of the host.
+# Files are written this time before a round ends (worker/rounds.py), with its last requests. Claims
+# learned after that are not worth another slot of the host.
 LAST_MS = 3_000
 # A recently visited host keeps its entry. If hosts that are visited in turn evicted each other, all
 # files would be read in vain.
@@ -103,7 +104,7 @@ class HostClaims:
     def visit(
         self, crawl: Crawl, pack: Pack, round_: Round, until_ms: int, *, early: bool
     ) -> Callable[[], None]:
-        """Start a visit. Call the returned function before each request."""
+        """Start a visit of a pack's host. Call the returned function before each request."""
         # Only finite crawls: their claims last until they end.
         if not (self._used and pack.place and crawl.delay_ms) or crawl.continuous or pack.late:
             return _nothing
@@ -151,8 +152,9 @@ class HostClaims:
                     entry.claims.add(some)
 
     def note_read(self, crawl: Crawl, urls: Iterable[str]) -> None:
-        """Add claims of other packs that were read, unless the page limit was divided anew."""
-        # After a division, one counter may have room while another has none.
+        """Add claims of other packs that were read, if they cannot be released."""
+        # If an edited page limit was divided among several counters, one may have room while
+        # another has none. Then claims may be released.
         if not crawl.quotas:
             self.note_committed(crawl, urls)
 
@@ -189,7 +191,7 @@ class HostClaims:
             del body
             if self._room(DIGEST_BYTES * max(0, len(others) - len(entry.claims))):
                 entry.claims.merge(others)
-            # Fewer claims than assumed were in both sets.
+            # The two sets shared fewer claims than assumed, so the entry may be too large.
             if not self._room(0):
                 self._entries.pop(key, None)
 

@@ -52,7 +52,7 @@ class WaitingVisits:
             self._visits -= 1
 
     def wait_ms(self) -> float:
-        """Return the longest wait that costs less than a requeue."""
+        """Return the longest wait that costs less than requeueing the URLs."""
         if not self._billed:
             return math.inf
         return wait_ms_most(a_second=self._a_second, visits=max(1, self._visits))

@@ -80,7 +80,8 @@ class KindLearning:
 
     def __init__(self, *, crawls: Crawls, files: Files, settings: Settings) -> None:
         self._crawls, self._files = crawls, files
-        # Otherwise files are written only while several workers learn of a crawl.
+        # Files are always written if another container may continue the crawl, and otherwise only
+        # while several workers process it.
         self._hands_on, self._barred = settings.hands_on, settings.claims_travel == "no"
         self._known: dict[str, _Learned] = {}
 
@@ -180,7 +181,7 @@ class KindLearning:
         self, crawl: Crawl, known: _Learned, *, sorting: bool = False, with_files: bool = True
     ) -> None:
         if known.sharing.locked():
-            if sorting:  # the exchange in progress is as good
+            if sorting:  # wait for the exchange in progress
                 async with known.sharing:
                     pass
             return
@@ -224,7 +225,7 @@ class KindLearning:
             told = scores.unshared()
             if known.waiting:
                 told[WAITING] = known.waiting
-            # The item numbers the files, which are in the folder of worker/host_claims.py's files.
+            # The crawl's item counts the files. They are in the folder of worker/host_claims.py.
             if leaves and scores.met.has_news:
                 told[FILES] = 1
             # If the response is lost, these results are added twice and weigh twice.
@@ -258,7 +259,7 @@ class KindLearning:
         try:
             return await self._files.get(key, NEWS_BYTES_MAX)
         except PortError:
-            return None  # without the right to list, a read of an absent file is denied
+            return None  # without the right to list, S3 denies reads of absent files
 
     def _of(self, crawl: Crawl) -> _Learned:
         found = self._known.get(crawl.id)

@@ -44,9 +44,9 @@ GATHER_TURNS = 4
 # If links are usually new, only this number is looked up. If one of them is claimed, the worker
 # looks up all links.
 PROBES = 20
-# Links that a pack takes over at most, as many as one page may have.
+# Maximum number of links that a pack takes over from waiting packs: as many as one page may have.
 GATHERED_MAX = 5_000
-# Omitted links that a journal lists at most, at 20 to 30 bytes each.
+# Maximum number of omitted links in a journal, at 20 to 30 bytes each.
 LEFT_MAX = 1_000
 
 
@@ -92,7 +92,7 @@ class Sifter:
         at_ms: int,
         reservations: Reservations,
     ) -> Journal:
-        """Journal a result without links that need no claim. Return the stored journal."""
+        """Write a pack's journal, without links that need no claim. Return the stored journal."""
         order = message.targets if isinstance(message, Pack) and not message.late else ()
         # Lists of a person or a sitemap are finite. Links of pages may be endless (crawler traps).
         of_pages = bool(order) and all(target.kind is TargetKind.PAGE for target in order)
@@ -177,7 +177,7 @@ class Sifter:
             self._kinds.note_waiting(crawl, len(journal.late) - taken)
 
     def _keep_left(self, crawl: Crawl, message: Pack | SeedsMessage, result: PackResult) -> None:
-        """Let a journal list omitted links, each once per container, up to `LEFT_MAX`."""
+        """List omitted links in the journal, each once per container, up to `LEFT_MAX`."""
         left = result.left
         if not left:
             return
@@ -218,7 +218,8 @@ class Sifter:
             return
         self.seen.forget(crawl.id, (target.url for target in journal.candidates))
         self._host_claims.forget(crawl, others)
-        # A lowered budget may have left one shard empty, and another with much left.
+        # After a lowered budget, one shard of the counters may be used up while another has much
+        # left.
         if crawl.shards == 1 or not crawl.quotas:
             self._spent.add((crawl.id, crawl.pages_max))
 
@@ -231,7 +232,8 @@ class Sifter:
         waiting: list[PackResult],
     ) -> AsyncIterator[bool]:
         """Hold the crawl's lock. Yields False if no link needs it or the wait was too long."""
-        # A pack that waits for returned dollars must not block others.
+        # Packs of a crawl with a dollar limit may wait for unused dollars, and must not block
+        # others.
         if crawl.nanodollars_max is not None or not self._unseen(crawl, message, result):
             yield False
             return
@@ -352,7 +354,7 @@ class Sifter:
 
 
 def _drops_late(message: Pack | SeedsMessage) -> bool:
-    """Return True if deferred links can be dropped, because the message has pages."""
+    """Return True if links that are deferred already can be dropped: pages contain them."""
     return isinstance(message, Pack) and not message.late
 
 

@@ -297,7 +297,8 @@ class PackProcessor:
             and isinstance(came, _Results)
             and came.result.requeue_delay_s(message.targets)
         ):
-            # The result proves nothing, and the URL continues under another id with its strikes.
+            # The result does not clear the suspect. The URL continues under another id, with its
+            # strikes.
             await self._packs.absolve(child_id(message.id, 0), strikes - 1)
         return came
 
@@ -354,7 +355,7 @@ class PackProcessor:
                 result.locate(await part.put(result.kept))
             reservations.files = part.files
         delay_s = result.requeue_delay_s(pack.targets)
-        # Only a commit returns reservations.
+        # Only a commit returns reserved bytes and dollars, so such a pack is not requeued.
         requeued = pack.put_offs < REQUEUES_MAX and not reservations.reserved
         if delay_s is not None and requeued:
             # Sending the same pack again later costs no table write.

@@ -68,7 +68,7 @@ class PackContext:
     def forbidden(
         self, target: Target, record: PageRecord, counts: Mapping[str, int] = NOTHING
     ) -> PageResult:
-        # In an ordered crawl, deferred links can use its share of the page limit.
+        # In an ordered crawl, deferred links can use the URL's share of the page limit.
         if target.attempt == 1 and is_ordered(self.crawl):
             counts = {**counts, UNSPENT: 1}
         return self.ended(target, record, counts=counts)

@@ -100,7 +100,7 @@ class PageRendering:
     def chosen(
         self, crawl: Crawl, target: Target, page: Page, answer: Response
     ) -> AbstractAsyncContextManager[RenderChoice]:
-        """Choose whether a page is rendered. Learn the result inside this context."""
+        """Choose whether a page is rendered. The caller records the result within the context."""
         marked, scripts = marks_of(page, answer)
         return self._chooser.chosen(crawl, target.url, marked=marked, scripts=scripts)
 
@@ -114,7 +114,7 @@ class PageRendering:
         return gain_of(*(_content_of(context, target, *one) for one in (fetched, rendered)))
 
     def wait_s(self, context: PackContext) -> float:
-        """Return the longest wait before rendering starts. Rendering time is added."""
+        """Return the longest wait before rendering starts, without the time for rendering."""
         until_ms = context.until_ms + round(self.settings.fetch_total_s * 1000)
         return max(0, until_ms - self.clock.now_ms()) / 1000
 
@@ -185,7 +185,7 @@ def _as_answer(answer: Response, result: Rendered, url: str) -> Response:
         headers["refresh"] = f"0;url={gone[0]}"
     else:
         leads += gone
-    # They follow the end of the HTML, as links without text.
+    # Append these URLs to the HTML, as links without text.
     body += b"".join(b'<a href="%b"></a>' % html.escape(one).encode() for one in leads)
     return replace(
         answer,

@@ -49,7 +49,7 @@ class _CrawlKinds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RenderChoice:
-    """Whether a page is rendered, and why. `kinds` is set if the page is compared."""
+    """Whether a page is rendered, and why. `kinds` is set to compare it with the fetched page."""
 
     render: bool
     why: RenderWhy | None = None
@@ -90,7 +90,7 @@ class RenderingChooser:
     async def chosen(
         self, crawl: Crawl, url: str, *, marked: bool, scripts: bool
     ) -> AsyncIterator[RenderChoice]:
-        """Choose whether a page is rendered. Learn the result inside this context."""
+        """Choose whether a page is rendered. The caller records the result within the context."""
         ruled = _by_mode(crawl, url, scripts=marked or scripts)
         if ruled is not None:
             yield ruled
@@ -170,7 +170,7 @@ def marks_of(page: Page, answer: Response) -> tuple[bool, bool]:
 
 
 def _by_mode(crawl: Crawl, url: str, *, scripts: bool) -> RenderChoice | None:
-    """Choose by the mode of a page, or return None if its kind decides."""
+    """Choose by the crawl's rules, or return None if the page's kind decides."""
     match mode_of(crawl, url):
         case RenderMode.ALWAYS:
             return RenderChoice(render=True, why=RenderWhy.ALWAYS)

@@ -23,13 +23,14 @@ MARKED_FIRST, FIRST, GAIN, CREDIT_MAX = 5, 1, 2, 6
 # One page in SAMPLE, chosen by a hash of the URL, is rendered although its kind has no credit. If
 # it gains, the kind has credit again.
 SAMPLE = 40
-# Further kinds share one kind, and one for pages that look empty.
+# Beyond this number, all other kinds count as one kind. Pages that look empty have another one.
 KINDS_MAX = 48
 # Length of text that is compared, and the growth that counts as gain: as a ratio, and in
 # characters.
 TEXT_BYTES_MAX = 1_000_000
 TEXT_SHARE, TEXT_CHARS = 1.2, 40
-# Already claimed links count as gain from this number and this share on.
+# New links that are claimed already are a gain if they are this many, and this share of the page's
+# links.
 LINKS_MIN, LINKS_SHARE = 5, 0.2
 _UP, _DOWN = (f"{LEARNED}{way}." for way in ("up", "down"))
 

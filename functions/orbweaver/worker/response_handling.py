@@ -434,7 +434,7 @@ def _recorded(
 async def follow(
     context: PackContext, target: Target, page: Page, bounds: Bounds, onward: Sequence[Target]
 ) -> FoundLinks:
-    """Check the links of a page. `onward` are URLs that the page leads to."""
+    """Check the links of a page. `onward` are URLs that the page names as its replacement."""
     if said_of(context.crawl.rules, target.url).follow is False:
         judged = FoundLinks(refused=((Refusal.UNFOLLOWED, len(page.links), page.links),))
     else:

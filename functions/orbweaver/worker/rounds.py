@@ -114,7 +114,7 @@ class Round:
         return self.goes_on(crawl_id)
 
     def resend_delay_s(self, crawl_id: str, seconds: int) -> int | None:
-        """Return the delay of an early pack's second message. None if the first comes as soon."""
+        """Return the delay of an early pack's second message. None if the first comes as early."""
         left_ms = self.until_ms(crawl_id, long=True) - self._clock.now_ms()
         delay_s = max(seconds, ceil(left_ms / 1000))
         # Two workers would request the URLs of a pack that has two messages.

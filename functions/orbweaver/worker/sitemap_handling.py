@@ -151,7 +151,8 @@ class Sitemaps:
         """Keep a response for its next part, and drop the oldest if there is no room."""
         self._kept[context.crawl.id, target.url] = kept
         while sum(len(each.got.body) for each in self._kept.values()) > KEPT_BYTES_MAX:
-            # Requested again. If it has changed, claims ensure that no URL is fetched twice.
+            # A dropped response is requested again. If it has changed, claims ensure that no URL is
+            # fetched twice.
             del self._kept[next(iter(self._kept))]
 
 

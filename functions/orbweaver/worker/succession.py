@@ -104,7 +104,8 @@ class Succession:
 
     async def ahead(self, crawl: Crawl, pack: Pack, round_: Round) -> None:
         """Start a host's next pack early, after all URLs of this pack were requested."""
-        # Writes nothing: until the next pack's message is sent, this pack's message covers it.
+        # This writes nothing. Until the next pack's message is sent, this pack's message repeats it
+        # after a crash.
         if not pack.place or not round_.goes_on(crawl.id):
             return
         line = await self._backlog.look(crawl.id, host_of(pack.targets[0].url), pack.place)
@@ -128,7 +129,7 @@ class Succession:
         async for some in slices(outgoing, SLICE_PACKS):
             direct += self._sort_waiting(crawl, some, waiting)
         own = standing
-        if standing.host == LANE:  # late packs do not follow one another
+        if standing.host == LANE:  # a late pack does not start the next one
             # The packs sent now may check for the end at once, and must not find this one in
             # flight.
             await self._backlog.forget(crawl.id, LANE, standing.place)
@@ -178,7 +179,7 @@ class Succession:
         if await self._backlog.get(crawl.id, standing.host, standing.place) is not None:
             await self._backlog.leave(crawl.id, standing.host, standing.place, name)
         if standing.host == LANE:
-            return  # late packs do not follow one another
+            return  # a late pack does not start the next one
         names = (name, pack_id) if last else (name,)
         beginner = _Beginner(names=names, other=pack_id, place=standing.place)
         await self._begin(crawl, standing.host, beginner)
@@ -189,7 +190,8 @@ class Succession:
         line = await self._backlog.look(crawl.id, own.host, own.place)
         if line.out == own.place and line.first is not None:
             beginning = _beginning(crawl, own.host, line, line.first, beginner)
-            # One write: between two, another worker could start the pack that was started early.
+            # This is one write. Between two writes, another worker could start the pack that was
+            # started early.
             if await self._backlog.begin(beginning):
                 await self._backlog.forget(crawl.id, own.host, own.place)
                 await self._send(crawl, line.first, beginner.round_, beginner.least_s)
@@ -218,7 +220,7 @@ class Succession:
         now_ms = self._clock.now_ms()
         waiting = await self._backlog.standing(crawl.id, LANE, max(count, unknown))
         if claiming is Claiming.FREE and any(_is_under_way(one, now_ms) for one in waiting):
-            return False  # each checks again when it is done
+            return False  # each pack in flight checks for late packs when it is done
         packs: list[OutgoingPack] = []
         done = True
         for at, one in enumerate(waiting):
@@ -258,15 +260,15 @@ class Succession:
         refused = -1
         for _ in range(TRIES):
             line = await self._backlog.look(crawl.id, host)
-            # In these cases, another delivery may have started a pack, and have been acknowledged
-            # before it sent the pack.
+            # If this identity or `other` made the last change, another delivery may have started a
+            # pack and been acknowledged before it sent the pack.
             mine = line.by in beginner.names or bool(line.left and line.left == beginner.place)
             mine = mine or (not line.out and line.by == beginner.other != "")
             again = bool(line.out) and mine
             if again:
                 found = await self._backlog.get(crawl.id, host, line.out)
             elif line.out or line.edits == refused or not (beginner.unsent or mine):
-                return  # or another delivery has done it meanwhile
+                return  # a pack is in flight, or another delivery has started one
             else:
                 found = line.first
                 if found is None and beginner.unsent:
@@ -301,7 +303,7 @@ class Succession:
         taken = False
         if round_ is not None:
             soon = delay_s <= SOON_S and round_.goes_on(crawl.id) and round_.takes(outgoing.pack)
-            # The delivery that started it may have taken it on.
+            # The delivery that started this pack may process it early.
             taken = (soon and not again) or round_.has_taken(outgoing.pack)
             held = taken or again
             if held:
@@ -343,7 +345,7 @@ def _beginning(
 
 
 def _waits(crawl: Crawl, outgoing: OutgoingPack) -> str | None:
-    # Packs that a finished crawl still sends are only dropped.
+    # Workers drop all packs of a finished crawl, so these need not wait.
     waits = crawl.delay_ms and crawl.state is not State.FINISHED
     return host_to_wait_for(outgoing) if waits else None
 

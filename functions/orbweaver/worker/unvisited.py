@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from random import Random
 
 
-# The longest reason that a retry carries in its message.
+# Maximum length of the reason in a retry's message.
 FAILED_CHARS_MAX = 60
 
 
