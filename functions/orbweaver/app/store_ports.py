@@ -297,7 +297,7 @@ class StorePorts:
 
     @property
     def catalogue(self) -> None:
-        """None: local files are queried in place."""
+        """Always None, because local files are queried in place."""
         return
 
     def metrics(self, service: Service) -> SqliteMetrics:

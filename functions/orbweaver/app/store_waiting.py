@@ -42,7 +42,7 @@ async def queued_urls(ports: StorePorts, crawl_id: str) -> list[QueuedUrl]:
 
 
 async def _uncommitted(ports: StorePorts, bodies: Iterable[str]) -> list[Pack | None]:
-    """Return each message's pack, or None if it has none, or is late or committed."""
+    """Return each message's pack, or None if it is late, committed or absent."""
     messages = [decode(body) for body in bodies]
     # The URLs of a late pack are deferred links, which are not in flight.
     packs = [one if isinstance(one, Pack) and not one.late else None for one in messages]

@@ -21,7 +21,7 @@ from orbweaver.model.url import TRACKING_PARAMETERS, canonicalize
 
 SHOWN_CHARS_MAX = 80
 INTEGER_MAX = 2**63
-# In any case. Other texts of shops ("In stock") need the field's `values`.
+# In upper or lower case. Other texts of shops ("In stock") need the field's `values`.
 _BOOLEANS = {
     **dict.fromkeys(("true", "yes", "on", "1"), True),
     **dict.fromkeys(("false", "no", "off", "0"), False),

@@ -163,9 +163,9 @@ def found(
     itself: bool = False,
     spend: Callable[[int], None] = lambda _: None,
 ) -> list[LexborNode]:
-    """Return the nodes below a node that match a selector, each once, in document order.
+    """Return the nodes within a node that match a selector, each once, in document order.
 
-    `spend` receives the units of work in addition to `weight_of`, and may raise.
+    `itself` includes the node. `spend` receives units of work beyond `weight_of`, and may raise.
     """
     selector = parsed(text)
     if selector.compounds == 1:

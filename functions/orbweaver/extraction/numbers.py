@@ -78,8 +78,9 @@ def value_of(digits: str, *, decimal: str | None, points: str) -> Decimal:
     """Parse digits with separators. `decimal` is the decimal mark, if the rule names it.
 
     Spaces and apostrophes group thousands. If a number has both points and commas, the last mark is
-    decimal. The same mark several times groups. A single mark groups if exactly three digits follow
-    and one to three digits, not just 0, precede it. Then it is decimal only if it is in `points`.
+    decimal. The same mark several times groups. A single mark is ambiguous if exactly three digits
+    follow and one to three digits, not just 0, precede it. Then it is decimal if `points` contain
+    it.
     """
     digits = digits.replace(" ", "").replace("'", "")
     marks = [char for char in digits if char in ".,"]

@@ -103,7 +103,7 @@ def arguments_of(
 def environment_of(
     profile: str, needed: Mapping[str, str] = MappingProxyType({})
 ) -> dict[str, str]:
-    """Return all environment variables of a browser. It inherits no other variable."""
+    """Return the complete environment of a browser. It inherits no variable of this process."""
     return {
         **needed,
         "PATH": "/usr/local/bin:/usr/bin:/bin",

@@ -1,4 +1,4 @@
-"""Let concurrent tasks of a container share one call, which one of them makes.
+"""Make batched calls: concurrent tasks of a container share one call, which one of them makes.
 
 A task adds its input to a group and waits for other tasks that expect to need the same call.
 """
