@@ -65,7 +65,7 @@ ANNOUNCE_WAITS_S = (0.1, 0.4, 1.5)
 
 
 def claimer_of(crawl: Crawl, pack_id: str, at_ms: int, window_s: int | None = None) -> Claimer:
-    """Return the identity that claims a pack's links, the same in all deliveries of the pack."""
+    """Return the identity that claims the links of a pack, equal in all its deliveries."""
     # The container's clock may be wrong. A forced run (window 0) replaces claims from before its
     # start, so its own claims must not be older.
     at_ms = max(at_ms, crawl.started_at_ms)
@@ -80,7 +80,7 @@ def claimer_of(crawl: Crawl, pack_id: str, at_ms: int, window_s: int | None = No
 
 
 class JournalApplier:
-    """Carries out journals and finishes crawls."""
+    """Carries out journals (stored results of packs), and ends crawls."""
 
     def __init__(
         self,
@@ -113,7 +113,7 @@ class JournalApplier:
         standing: PackPlace = NOWHERE,
         round_: Round | None = None,
     ) -> Ledger | None:
-        """Carry out a journal. Return its ledger, or None if the crawl has ended."""
+        """Carry out a stored result. Return its commit record, or None if the crawl has ended."""
         claimer = claimer_of(crawl, pack_id, journal.at_ms)
         won: frozenset[str] = frozenset()
         for window_s, group in by_window(journal.candidates):
@@ -162,7 +162,7 @@ class JournalApplier:
     async def drop(
         self, crawl: Crawl, message: Pack | SeedsMessage, journal: Journal | None
     ) -> None:
-        """Release the claims of a message that arrived after its crawl's end."""
+        """Let other runs claim a message's URLs, because it arrived after its crawl's end."""
         if journal is not None and journal.candidates:
             claimer = claimer_of(crawl, message.id, journal.at_ms)
             urls = [target.url for target in journal.candidates]
@@ -236,7 +236,7 @@ class JournalApplier:
         return None
 
     async def _go_on_late(self, crawl: Crawl, counters: Counters) -> bool:
-        """Send deferred links (late packs) if they are due. Return False if none wait."""
+        """Send deferred links if few URLs are in flight. Return False if no links are deferred."""
         if not self._has_late(crawl, counters):
             return False
         dead = 0 if late.few_out(counters) else await self._dead(crawl)

@@ -56,7 +56,7 @@ RETRY_S: Mapping[int, int] = {1: 15, 2: 120}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
-    """Result of a message that must wait for a newer version, with the cause."""
+    """A message that only a newer version can read, as the result of its processing."""
 
     said: str
     crawl: str
@@ -188,7 +188,7 @@ class Worker:
                 return await self._sent_again(result, round_)
 
     async def _sent_again(self, requeued: Requeued, round_: Round) -> Result:
-        """Send a pack again for the next round, unless its delayed message arrives as early."""
+        """Send a pack again, unless its first message, which is delayed, arrives as early."""
         outgoing = requeued.outgoing
         delay_s = round_.resend_delay_s(outgoing.pack.crawl, outgoing.delay_s)
         if delay_s is None:
@@ -387,7 +387,7 @@ class Worker:
 
 
 def suspect(pack: Pack, delivery: Delivery, known: Recalled) -> bool:
-    """Return True if a pack may have killed a worker: one URL, a failed delivery, no journal."""
+    """Return True if a pack may have killed a worker: one URL, failed before, no stored result."""
     if known.journal is not None or known.ledger is not None or known.newer is not None:
         return False
     if pack.late:

@@ -144,7 +144,7 @@ class PackFetcher:
     async def fetch(
         self, context: PackContext, result: PackResult, targets: Sequence[Target]
     ) -> None:
-        """Give every target an outcome or a delay until it returns. Visits hosts concurrently."""
+        """Give every URL an outcome, or a delay after which it returns. Visits hosts in parallel."""
         if self._render_lane is not None:
             targets = await self._render_lane.before(context.crawl, result, targets)
         waiting_s = max(0, context.until_ms - self._clock.now_ms()) / 1000
@@ -171,7 +171,7 @@ class PackFetcher:
                 group.create_task(self._fetch_or_defer(visit, queue))
 
     async def _fetch_or_defer(self, visit: HostVisit, targets: list[Target]) -> None:
-        """Visit a host. Its URLs return later if the hosts table does not respond."""
+        """Request the URLs of one host. They return later if the hosts table does not respond."""
         try:
             if visit.context.crawl.cookies:
                 await self._jars().look(visit.context.crawl.id, f"{visit.host}/")
@@ -225,7 +225,7 @@ class PackFetcher:
     async def _judge(
         self, visit: HostVisit, targets: Sequence[Target], robots: Robots | None
     ) -> int | None:
-        """Request the targets that robots.txt allows. Return when to retry if slots ran out."""
+        """Request the URLs that robots.txt allows. Return a time to retry if slots ran out."""
         context, result, host = visit.context, visit.result, visit.host
         token = self._identity(context, host).token
         allowed: list[Target] = []
@@ -252,7 +252,7 @@ class PackFetcher:
         return return_at_ms
 
     async def _walk(self, visit: HostVisit, targets: list[Target], delay_ms: int) -> int | None:
-        """Request targets, each in its slot. Return when to retry if slots ran out."""
+        """Request URLs of a host, each in its slot. Return a time to retry if slots ran out."""
         with self._waiting_visits.joined():
             return await self._walk_as_waiting_visit(visit, targets, delay_ms)
 
@@ -351,7 +351,7 @@ class PackFetcher:
         turn: Turn,
         answered: Callable[[], None] | None,
     ) -> Answered | PageResult | None:
-        """Request a URL that has a slot. Return None if the slot has passed."""
+        """Request a URL at its time (slot). Return None if that time has passed."""
         if not await self._goes_on(context):
             return self._deferred(target, 0)
         async with context.reservations.room(target) as room:

@@ -76,7 +76,7 @@ def worth_saving(new: int, left_ms: int, *, least: int = NEW_LEAST, last_ms: int
 
 
 class HostClaims:
-    """Known claims of hosts. One instance per container, which outlives an invocation.
+    """URLs of hosts that are known to be claimed. One instance per container.
 
     Claims of another run are never included, because that run may release them.
     """
@@ -143,7 +143,7 @@ class HostClaims:
         }
 
     def note_committed(self, crawl: Crawl, urls: Iterable[str]) -> None:
-        """Add claims of a committed pack of the crawl, which are final."""
+        """Add claimed URLs of a committed pack. Such claims are final."""
         for host, some in self._known_hosts(crawl, urls).items():
             # Making room may remove this host's entry, if its last visit was long ago.
             if self._room(RECENT_BYTES * len(some)):
@@ -152,7 +152,7 @@ class HostClaims:
                     entry.claims.add(some)
 
     def note_read(self, crawl: Crawl, urls: Iterable[str]) -> None:
-        """Add claims of other packs that were read, if they cannot be released."""
+        """Add URLs that other packs have claimed, if those claims are final."""
         # If an edited page limit was divided among several counters, one may have room while
         # another has none. Then claims may be released.
         if not crawl.quotas:

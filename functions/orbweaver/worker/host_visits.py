@@ -1,4 +1,4 @@
-"""Visits of hosts: the URLs of one host in a pack, and the visits that wait for slots."""
+"""Count packs that wait for a host, and define the work of a pack at one host."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Answered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostVisit:
-    """A visit to a host for a pack. `queue` holds the URLs that are still to be requested."""
+    """Work of a pack at one host. `queue` holds the URLs that are still to be requested."""
 
     host: str
     context: PackContext
@@ -36,7 +36,7 @@ class HostVisit:
 
 
 class WaitingVisits:
-    """Visits that wait for slots at the same time. They share the cost of the Lambda function."""
+    """Counts packs that wait for a host at the same time, and share the cost of their function."""
 
     def __init__(self, settings: Settings) -> None:
         self._visits = 0

@@ -152,7 +152,7 @@ class KindLearning:
     async def sorted_out(
         self, crawl: Crawl, links: Sequence[Target], band: int | None
     ) -> tuple[list[Target], list[Banded]]:
-        """Return the links to claim now, and the deferred links with their bands (ranks)."""
+        """Return the links to claim now, and the deferred links with their ranks (bands)."""
         learner = self.of(crawl)
         least = late_least(crawl)
         prompt, late = await in_turns(learner.sorting_out(links, band, least))

@@ -92,7 +92,7 @@ class Sifter:
         at_ms: int,
         reservations: Reservations,
     ) -> Journal:
-        """Write a pack's journal, without links that need no claim. Return the stored journal."""
+        """Store a pack's result without links that need no claim. Return the stored result."""
         order = message.targets if isinstance(message, Pack) and not message.late else ()
         # Lists of a person or a sitemap are finite. Links of pages may be endless (crawler traps).
         of_pages = bool(order) and all(target.kind is TargetKind.PAGE for target in order)
@@ -177,7 +177,7 @@ class Sifter:
             self._kinds.note_waiting(crawl, len(journal.late) - taken)
 
     def _keep_left(self, crawl: Crawl, message: Pack | SeedsMessage, result: PackResult) -> None:
-        """List omitted links in the journal, each once per container, up to `LEFT_MAX`."""
+        """List omitted links in the result, each once per container, up to `LEFT_MAX`."""
         left = result.left
         if not left:
             return
@@ -203,7 +203,7 @@ class Sifter:
             self.seen.add(crawl.id, self._host_claims.of(crawl, part), now_ms)
 
     async def settled(self, crawl: Crawl, journal: Journal, ledger: Ledger) -> None:
-        """Learn which links of a committed journal this pack has claimed."""
+        """Remember which links of a stored result this pack has claimed."""
         # Claims are shared only now. A pack that is never committed may become a dead letter, and
         # then no pack has its links.
         children = [journal.candidates[place].url for place in ledger.children]
@@ -261,7 +261,7 @@ class Sifter:
         return len(self.seen.of(crawl.id, urls, self._clock.now_ms())) < len(urls)
 
     async def _take_over(self, crawl: Crawl, result: PackResult, waiting: list[PackResult]) -> None:
-        """Add the links of waiting packs. Those packs keep them until this pack is journaled."""
+        """Add the links of waiting packs. They keep them until this pack's result is stored."""
         # One pack fills its child packs better than many packs do.
         for _ in range(GATHER_TURNS):
             await asyncio.sleep(0)

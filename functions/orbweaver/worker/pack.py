@@ -95,7 +95,7 @@ def since_of(attributes: Mapping[str, Mapping[str, str]]) -> int | None:
 class Done:
     """A message is done. `check` names a crawl that may be complete.
 
-    `look` names a crawl whose deferred links are checked although the crawl continues.
+    `look` names a crawl whose deferred links may be due although other URLs are in flight.
     """
 
     check: str | None = None
@@ -104,7 +104,7 @@ class Done:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requeued:
-    """No URL of the pack was requested, so the same pack must be sent again."""
+    """The same pack must be sent again, because no URL of it was requested."""
 
     outgoing: OutgoingPack
     express: bool
@@ -211,7 +211,7 @@ class PackProcessor:
         came: Journal | _Results,
         round_: Round,
     ) -> Result:
-        """Journal the result of a visit, and carry out the stored journal."""
+        """Store the result of a visit (journal), and carry out the stored one."""
         if isinstance(came, _Results):
             journal = await self._written_down(crawl, message, came)
         elif came is known.journal:
@@ -267,7 +267,7 @@ class PackProcessor:
         suspected: bool,
         round_: Round,
     ) -> Journal | _Results | Result:
-        """Do the work before the journal. `Done` means that a later delivery does it."""
+        """Do the work before the result is stored. `Done` means that a later delivery does it."""
         if crawl.state is State.PAUSED:
             # Messages of a paused crawl are parked until it resumes.
             if delivery.early or await self._packs.park(crawl.id, delivery.body, message.id):

@@ -49,7 +49,7 @@ class _CrawlKinds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RenderChoice:
-    """Whether a page is rendered, and why. `kinds` is set to compare it with the fetched page."""
+    """Whether a page is rendered, and why. `kinds` is set if its two versions are compared."""
 
     render: bool
     why: RenderWhy | None = None
@@ -170,7 +170,7 @@ def marks_of(page: Page, answer: Response) -> tuple[bool, bool]:
 
 
 def _by_mode(crawl: Crawl, url: str, *, scripts: bool) -> RenderChoice | None:
-    """Choose by the crawl's rules, or return None if the page's kind decides."""
+    """Choose by the crawl's rules. Return None if results of similar pages must decide."""
     match mode_of(crawl, url):
         case RenderMode.ALWAYS:
             return RenderChoice(render=True, why=RenderWhy.ALWAYS)

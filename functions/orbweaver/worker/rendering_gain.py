@@ -40,7 +40,7 @@ _UP, _DOWN = (f"{LEARNED}{way}." for way in ("up", "down"))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageContent:
-    """Compared content of a page. The crawl has not claimed the links in `unknown`."""
+    """Content of a page, to compare two versions. The crawl has not claimed `unknown` links."""
 
     text_chars: int
     links: frozenset[str]
@@ -71,12 +71,12 @@ def gain_of(fetched: PageContent, rendered: PageContent) -> bool:
 
 
 def is_sample(url: str) -> bool:
-    """Return True for one page in `SAMPLE`, which is rendered although its kind gains nothing."""
+    """Return True for one URL in `SAMPLE`, chosen by its hash, which is always rendered."""
     return zlib.crc32(url.encode()) % SAMPLE == 0
 
 
 class KindsLearned:
-    """Gain of one crawl's kinds: counters that workers share, and additions since the last read."""
+    """Rendering results of a crawl by kind: shared counters, and additions since the last read."""
 
     def __init__(self) -> None:
         self._read: Counts = {}
@@ -89,14 +89,14 @@ class KindsLearned:
         self._since.clear()
 
     def key(self, url: str, *, marked: bool) -> str:
-        """Return the key of a page's kind, or of the shared kind if there are too many."""
+        """Return the key of a URL's group (kind), or of the common group if there are too many."""
         last = "!" if marked else "."
         name = _digest((*learned_kind(url), last))
         known = self._known()
         return name if name in known or len(known) < KINDS_MAX else _digest((last,))
 
     def credit(self, kind: str, *, marked: bool) -> int:
-        """Return the number of pages of a kind that may be rendered without gain."""
+        """Return how many pages of a kind may still be rendered without gain."""
         return min(CREDIT_MAX, max(0, self._balance(kind, marked=marked)))
 
     def has_gained(self, kind: str) -> bool:

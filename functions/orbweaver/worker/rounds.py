@@ -74,7 +74,7 @@ class Round:
         return min(self._latest_ms, self._end_ms(crawl_id))
 
     def _end_ms(self, crawl_id: str) -> int:
-        """Return the end of the crawl's round. Other crawls have other ends."""
+        """Return the end of the crawl's round: the time until which workers keep their hosts."""
         # One round per invocation and crawl. Otherwise the worker would keep its few hosts as long
         # as it can, while other workers do the same with theirs.
         known_ms = self._ends.get(crawl_id)
@@ -126,7 +126,7 @@ class Round:
         return ceil((max(left_ms, 0) + self._reserve_ms) / 1000)
 
     def rest_s(self, crawl_id: str, *, alone: bool) -> int:
-        """Return the delay, until the round ends, of a pack that is too late to start early."""
+        """Return the delay of a pack that is too late to start early: until the round ends."""
         left_ms = self._end_ms(crawl_id) - self._clock.now_ms()
         if not self.open or not 0 < left_ms < self._least_ms:
             return 0

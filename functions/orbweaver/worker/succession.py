@@ -48,7 +48,7 @@ LOOKED_THROUGH = 50
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PackPlace:
-    """Place of a pack in a host's backlog. Empty for most packs."""
+    """Place of a pack in its host's waiting list (backlog). Empty for most packs."""
 
     host: str = ""
     place: str = ""
@@ -58,10 +58,10 @@ NOWHERE = PackPlace()
 
 
 class Claiming(Enum):
-    """Packs of deferred links (late packs) that may be sent.
+    """Packs of deferred links that a worker may send.
 
-    FREE: only if none is in flight. TAKEN: also packs in flight, unless another worker has sent
-    them since they were read. ANYWAY: all.
+    FREE: waiting packs, if none is in flight. TAKEN: also packs in flight, unless another worker
+    has sent them meanwhile. ANYWAY: all packs.
     """
 
     FREE = "free"
@@ -79,11 +79,11 @@ def standing_of(message: Pack | SeedsMessage) -> PackPlace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Beginner:
-    """Identity under which a pack is started: the first of `names`.
+    """Identity that may start a host's next pack. The first of `names` is recorded.
 
-    A pack that was started under any of `names` is its own. If no pack is in flight, it may start
-    one until the pack `unsent` is noted as sent. Without `unsent`, `names` or `other` must have
-    made the backlog's last change, or its own `place` is still recorded as in flight.
+    A pack that was started under any of `names` counts as its own. If no pack is in flight, it may
+    start one while the pack `unsent` is not noted as sent. Without `unsent`, it may start one only
+    if `names` or `other` changed the backlog last, or if its own `place` is recorded as in flight.
     """
 
     names: tuple[str, ...]
@@ -95,7 +95,7 @@ class _Beginner:
 
 
 class Succession:
-    """Stores packs in backlogs, and starts the next pack of each host."""
+    """Keeps one pack of each host in flight. The others wait in backlogs."""
 
     def __init__(self, *, backlog: Backlog, queue: Queue, clock: Clock) -> None:
         self._backlog = backlog
@@ -123,7 +123,7 @@ class Succession:
         standing: PackPlace,
         round_: Round | None = None,
     ) -> bool:
-        """Send packs or store them in backlogs. Return True if this must be noted as done."""
+        """Send packs or store them in backlogs. Return True if the pack must be noted as sent."""
         waiting: dict[str, list[WaitingPack]] = {}
         direct: list[OutgoingPack] = []
         async for some in slices(outgoing, SLICE_PACKS):
@@ -167,7 +167,7 @@ class Succession:
     async def tend(
         self, crawl: Crawl, pack_id: str, standing: PackPlace, *, last: bool = False
     ) -> None:
-        """Leave a place, if it exists, and start the host's next pack.
+        """Remove a pack from its host's backlog, and start the host's next pack.
 
         `last` means that the pack becomes a dead letter. Then this also sends a pack that an
         earlier delivery started but may not have sent.
@@ -185,7 +185,7 @@ class Succession:
         await self._begin(crawl, standing.host, beginner)
 
     async def _hand_over(self, crawl: Crawl, own: PackPlace, beginner: _Beginner) -> bool:
-        """Replace the own pack by the first waiting one. Return False if there is none."""
+        """Replace this pack in the backlog by the next one. Return False if there is none."""
         name = beginner.names[0]
         line = await self._backlog.look(crawl.id, own.host, own.place)
         if line.out == own.place and line.first is not None:
@@ -200,7 +200,7 @@ class Succession:
         return False
 
     async def put_late(self, crawl: Crawl, packs: Sequence[Pack]) -> None:
-        """Store late packs, before any message is sent whose worker may check for the end."""
+        """Store packs of deferred links. Must precede messages whose workers may end the crawl."""
         async for part in slices(packs, SLICE_PACKS):
             waiting = [WaitingPack(place=pack.place, body=encode(pack)) for pack in part]
             await self._backlog.put(crawl.id, LANE, waiting)
@@ -213,9 +213,10 @@ class Succession:
         band_max: int = BANDS_MAX,
         claiming: Claiming = Claiming.FREE,
     ) -> bool:
-        """Send the first late packs, unless one is in flight. Return True if that is done.
+        """Send the first packs of deferred links if none is in flight. Return True if done.
 
-        Sends `count` packs, or up to `unknown` packs of ranks (bands) not known to bring little.
+        Sends `count` packs, and further ones up to `unknown` if their rank (band) is at most
+        DOUBTFUL.
         """
         now_ms = self._clock.now_ms()
         waiting = await self._backlog.standing(crawl.id, LANE, max(count, unknown))
@@ -242,7 +243,7 @@ class Succession:
         return line.first is None and line.out in ("", own)
 
     async def send_late_of(self, crawl: Crawl, host: str, band_max: int, round_: Round) -> bool:
-        """Send the first late pack with links of a host. Return False if there is none."""
+        """Send the first pack of deferred links of a host. Return False if there is none."""
         now_ms = self._clock.now_ms()
         for one in await self._backlog.standing(crawl.id, LANE, LOOKED_THROUGH):
             # Searching the message's text is cheaper than decoding it.
@@ -351,7 +352,7 @@ def _waits(crawl: Crawl, outgoing: OutgoingPack) -> str | None:
 
 
 def _directly(crawl: Crawl, outgoing: OutgoingPack) -> OutgoingPack:
-    """Give a queued pack its place, if an earlier delivery may have stored it in the backlog."""
+    """Set the place of a pack that is sent through the queue, but may be in a backlog."""
     # That delivery found the crawl running. A pack that is dropped or found committed leaves its
     # place.
     waited = crawl.delay_ms and host_to_wait_for(outgoing) is not None
