@@ -144,7 +144,7 @@ class PackFetcher:
     async def fetch(
         self, context: PackContext, result: PackResult, targets: Sequence[Target]
     ) -> None:
-        """Give every URL an outcome, or a delay after which it returns. Visits hosts in parallel."""
+        """Give every URL an outcome, or a delay after which it returns. Hosts are independent."""
         if self._render_lane is not None:
             targets = await self._render_lane.before(context.crawl, result, targets)
         waiting_s = max(0, context.until_ms - self._clock.now_ms()) / 1000

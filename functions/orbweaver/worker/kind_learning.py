@@ -169,6 +169,7 @@ class KindLearning:
         return prompt, late
 
     async def take_back(self, crawl: Crawl, urls: Sequence[str]) -> None:
+        """Note that links are not in flight: other packs claimed them, or the limit is reached."""
         learner = self.of(crawl)
         async for part in slices(urls):
             learner.take_back(part)

@@ -1,7 +1,8 @@
 """Limit the length of an invocation, and start packs before their messages arrive.
 
 In a crawl with a delay, a worker processes a host's packs (messages with up to 25 URLs) one after
-the other until the crawl's round ends. All workers of a crawl compute the same end.
+the other until the crawl's round ends. All workers of a crawl compute the same end, so the
+remaining packs become visible together.
 """
 
 from __future__ import annotations
