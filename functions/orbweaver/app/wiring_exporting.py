@@ -62,7 +62,8 @@ def _feed_of(ports: PortSet) -> ChangeFeed:
     from orbweaver.exporting.file_store import Store
     from orbweaver.exporting.snapshot_store import Snapshots
 
-    # The stack's bucket: changes compare a run with the previous one, wherever that was exported.
+    # Changes compare a run with the previous one, which may have been exported elsewhere. So
+    # snapshots are in the stack's bucket.
     store = Store(files=ports.files, clock=ports.clock, random=ports.random)
     return ChangeFeed(
         pages=ports.pages,

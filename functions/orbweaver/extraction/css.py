@@ -89,7 +89,7 @@ def _rule_syntax(text: str, pseudo: re.Match[str]) -> str:
 
 @lru_cache(maxsize=512)
 def parsed(text: str) -> Selector:
-    """Split a selector. lexbor rejects invalid ones."""
+    """Split a selector at commas and combinators. Does not validate it."""
     alternatives: list[list[tuple[str, str]]] = [[]]
     joint, compound, depth = " ", "", 0
     for token in _TOKEN.finditer(text.strip()):

@@ -31,7 +31,7 @@ _NAMED = re.compile(
 )
 _YEAR_FIRST = re.compile(r"(\d{4})([/.])(\d{1,2})\2(\d{1,2})(?=\D|$)")
 _ISO = re.compile(r"\d{4}-(?:\d\d|W\d\d)|\d{8}(?:T|\Z)", re.ASCII)
-# Only named zones to which the standard gives an offset.
+# Named time zones only if the standard gives them an offset.
 _RFC = re.compile(
     r"(?:[a-z]{3},\s?)?\d{1,2} [a-z]{3} \d{4} \d\d:\d\d(?::\d\d)?"
     r"(?: (?:[+-]\d{4}|GMT|UTC?|[ECMP][SD]T))?",

@@ -220,7 +220,7 @@ def _item(document: Document, rule: ItemRule, spot: Spot, place: int) -> Item:
     for field in rule.fields:
         values: list[ConvertedValue] = []
         try:
-            # The first place with a value left after `regex` counts. With `list`, all places count.
+            # The first value left after `regex` counts. With `list`, all values count.
             values = [*islice(_values(document, field, spot), None if field.many else 1)]
             anything = anything or (bool(values) and field.take is not ValueTake.EXISTS)
             values = values or _defaults(field)

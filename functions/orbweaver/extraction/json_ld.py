@@ -30,8 +30,8 @@ _OBJECTS = "in objects that lie in each other, or refer to each other"
 # Wrappers that shops put around JSON to hide it from old browsers.
 _BEFORE = ("//<![CDATA[", "/*<![CDATA[*/", "<![CDATA[", "<!--", "//", "\ufeff")
 _BEHIND = ("//]]>", "/*]]>*/", "]]>", "//-->", "-->", ";")
-# Strings are matched whole, so that a comma in one stays. An unterminated string reaches to the
-# end.
+# Whole strings are matched too, so that a comma inside a string stays. An unterminated string
+# reaches to the end.
 _SPARE_COMMA = re.compile(r'("(?:[^"\\]++|\\.)*+(?:"|\\?\Z))|,(?=\s*+[\]}])', re.DOTALL)
 
 

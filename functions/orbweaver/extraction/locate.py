@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 CURRENCY_KEY = "priceCurrency"
 _NUMERIC = frozenset({ValueKind.PRICE, ValueKind.NUMBER, ValueKind.INTEGER})
-# Only tags between two digits.
+# Two digits with only tags between them.
 _SEPARATED = re.compile(r"\d(?:\s*+</?[a-zA-Z][^<>]*+>)++\s*+\d")
 _HUNDREDTHS = re.compile(r"(\d)\s*+<sup(?:\s[^<>]*+)?>\s*+(\d\d)\s*+</sup>(?!\d)", re.IGNORECASE)
 
@@ -109,7 +109,7 @@ def objects_of(document: Document, source: ValueSource) -> JsonLdObjects:
 
 
 def _path_starts(objects: JsonLdObjects, field: Field, spot: Spot) -> Iterator[tuple[Any, str]]:
-    """Yield objects where a path begins: a type (`Product:offers.price`), the item, or all."""
+    """Yield objects where a path starts: of a type (`Product:offers.price`), the item, or all."""
     kind, colon, path = field.where.partition(":")
     if colon and kind[:1].isupper():
         yield from ((one, path) for one in objects.of(kind))

@@ -28,7 +28,7 @@ _MAGNITUDE = re.compile(
     | тыс | млн | млрд | ribu | juta | jt | triệu | nghìn | ngàn )\b )""",
     re.VERBOSE | re.IGNORECASE,
 )
-# After a price a single letter is not a unit.
+# After a price, a single letter is no unit, but multiplies it.
 _PRICE_MAGNITUDE = re.compile(r" ?(?:[mbkM]|mil|mill|rb|cr|tỷ|хил)(?!\w)", re.IGNORECASE)
 # Groups have three digits. Groups before the last one may have two (`1,23,456`).
 _GROUPED = re.compile(r"\d{1,3}(?:[.,]\d{3})+|\d{1,2}(?:[.,]\d{2})+[.,]\d{3}")

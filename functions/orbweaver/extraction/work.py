@@ -9,15 +9,15 @@ from __future__ import annotations
 
 # At most 0.6 s. Ordinary pages spend one percent of it.
 UNITS_MAX = 15_000_000
-# Per node found, and per visited object, list or value of JSON-LD and microdata.
+# Units per node found, and per visited object, list or value of JSON-LD and microdata.
 FOUND_UNITS, OBJECT_UNITS = 5, 20
-# Per value converted to its field's type: 2 to 20 us.
+# Units per value converted to its field's type: 2 to 20 us.
 VALUE_UNITS = 100
-# Per call of lexbor. Counted only under a reduced budget, because a page has at most a thousand
+# Units per call of lexbor. Counted only under a reduced budget: a page has at most a thousand
 # items, but a thousand calls take too long where other pages wait.
 CALL_UNITS = 100
-# Bytes of attributes that a selector passes, steps to siblings or ancestors, bytes of serialized
-# HTML.
+# Per unit: bytes of attributes that a selector passes, steps to siblings or ancestors, or bytes of
+# serialized HTML.
 BYTES_A_UNIT, STEPS_A_UNIT, WRITTEN_A_UNIT = 64, 32, 6
 
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 
 WORLD = "orbweaver"
-# More calls have no effect, as in Chromium after 200 calls in 10 s. Chromium reports each further
-# call to its main process, and ends in an endless loop of that.
+# Limit of a page's history edits. More calls have no effect, as in Chromium after 200 calls in 10
+# s. Chromium reports each further call to its main process, and ends in an endless loop of that.
 HISTORY_EDITS_MAX = 100
 
 # The clock starts at the time of the task. It advances to the due time of each timer that fires,

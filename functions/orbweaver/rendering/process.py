@@ -129,7 +129,7 @@ class BrowserProcess:
             _unreaped.append([-self.pid, *outside])
             await reap_all(_REAP_S)
         finally:
-            # After the kill, because running processes would write into it again.
+            # Remove the folder after the kill, because running processes would write into it again.
             shutil.rmtree(self.folder, ignore_errors=True)
 
     def _members(self) -> Iterator[tuple[int, bytes]]:
@@ -138,7 +138,8 @@ class BrowserProcess:
         for process in _processes():
             with contextlib.suppress(OSError, IndexError, ValueError):
                 command = (process / "cmdline").read_bytes()
-                # The name before it may contain spaces. State, parent and group follow it.
+                # Split after the process name, which may contain spaces. State, parent and group
+                # follow.
                 stat = (process / "stat").read_bytes().rpartition(b")")[2].split()
                 # A crash handler leaves the group, but its command names the folder.
                 if int(stat[2]) == self.pid or name in command:
@@ -185,14 +186,15 @@ def remove_left_folders(parent: str | None = None) -> None:
 
 
 def _become_reaper() -> None:
-    # For orphaned browser processes, because PID 1 of a container may not reap them.
+    # This process adopts orphaned browser processes, because PID 1 of a container may not reap
+    # them.
     if sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def _reap_browser(browser: list[int]) -> bool:
     """Reap ended processes of a browser. Return True if others remain."""
-    # The group first, because the others become children of this process when it ends.
+    # Reap the group first, because the others become children of this process when it ends.
     while browser and not _reap(browser[0]):
         del browser[0]
     return bool(browser)

@@ -35,7 +35,7 @@ _CLOSE_S = 60.0
 
 
 class Renderer:
-    """Renders pages. `program` is the browser's path or finds it. The first page starts it."""
+    """Renders pages in a browser. `program` is its path, or a function that returns the program."""
 
     def __init__(
         self,

@@ -57,7 +57,7 @@ class RequestOrigin:
     """Origin of a request within a page."""
 
     page_url: str
-    # For a document of the main frame other than the page itself.
+    # True for a document of the main frame other than the page itself.
     leaves: bool = False
     popup: bool = False
 

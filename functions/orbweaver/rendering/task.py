@@ -140,7 +140,7 @@ class RenderTask:
     url: str
     document: ResourceAnswer
     rules: RenderRules = field(default_factory=RenderRules)
-    # Time that its scripts read from the clock at the start.
+    # Time that the page's scripts read from the clock at the start.
     now_ms: int = 1_767_225_600_000
     user_agent: str | None = None
     screenshot: bool = False

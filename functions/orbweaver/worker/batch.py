@@ -391,7 +391,7 @@ def suspect(pack: Pack, delivery: Delivery, known: Recalled) -> bool:
     if known.journal is not None or known.ledger is not None or known.newer is not None:
         return False
     if pack.late:
-        return False  # a late pack sends no requests
+        return False  # a pack of deferred links sends no requests
     failed_before = delivery.receives > 1 or pack.failures > 0 or known.strikes > 0
     return len(pack.targets) == 1 and failed_before
 

@@ -23,7 +23,7 @@ RETRY_BASE_S = 0.2
 
 
 class BodyPart:
-    """One pack's part of the files of its invocation."""
+    """The content of one pack in the files of its invocation."""
 
     def __init__(self, body_writer: BodyWriter, crawl_id: str) -> None:
         self._body_writer = body_writer

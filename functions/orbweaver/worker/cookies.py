@@ -35,7 +35,8 @@ class Cookies:
         self._locks: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
 
     async def look(self, crawl_id: str, url: str) -> None:
-        # Another worker may have received cookies meanwhile, such as a login with a redirect.
+        # Read again, because another worker may have received cookies meanwhile (for example, a
+        # login).
         await self._read((crawl_id, jar_of(url)))
 
     async def headers(self, crawl_id: str, url: str, given: Headers) -> Headers:
@@ -60,8 +61,8 @@ class Cookies:
         async with self._locks.setdefault(key, asyncio.Lock()):
             before, now_ms = await self._read(key), self._clock.now_ms()
             jar, refused = taken(before, lines, url, now_ms)
-            # Stored before any other effect of the response, so a redirect's target is never
-            # requested without them. If two workers write at once, the last jar wins.
+            # Cookies are stored before any other effect of the response, so a redirect's target is
+            # never requested without them. If two workers write at once, the last jar wins.
             if differs(jar, before, now_ms):
                 await self._hosts.keep_cookies(*key, to_text(jar), now_ms)
                 self._jars[key] = jar

@@ -15,7 +15,7 @@ class Ending:
 
     def __init__(self) -> None:
         self.told = False
-        # True if no new requests may start. A process without time pressure only sets this.
+        # True if no new requests may start. Set alone, it lets requests in progress finish.
         self.resting = False
         # Ordered by start: a set of tasks has another order in each run.
         self._open: dict[asyncio.Task[None], None] = {}

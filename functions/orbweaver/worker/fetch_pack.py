@@ -160,7 +160,8 @@ class PackFetcher:
         for target in targets:
             work, now_ms = self._sitemaps.go_on(context, target), self._clock.now_ms()
             part = await result_or_fault(work, context.crawl, target, now_ms)
-            # Added at once: a received response counts, whatever happens to other URLs.
+            # The result is added at once: a received response counts, whatever happens to other
+            # URLs.
             if part is not None:
                 result.add(part)
             else:

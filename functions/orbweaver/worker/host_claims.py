@@ -31,7 +31,7 @@ from orbweaver.worker.rounds import Round
 
 _log = logging.getLogger(__name__)
 
-# For all hosts together, about 650,000 digests.
+# Memory for all hosts together: about 650,000 digests.
 BYTES_MAX = 5 * 1024 * 1024
 # Overhead of an entry without its claims.
 ENTRY_BYTES = 600
@@ -122,7 +122,7 @@ class HostClaims:
             # file.
             if not early and entry.loaded_until_ms != until_ms:
                 entry.loaded_until_ms = until_ms
-                # In the background, and cancelled when the invocation ends.
+                # This runs in the background, and is cancelled when the invocation ends.
                 entry.loading = round_.beside(self._load(key, entry))
             left_ms = until_ms - self._clock.now_ms()
             due = worth_saving(

@@ -39,7 +39,7 @@ SHARED_FIRST, SHARED_PERCENT, SHARED_ALONE_PERCENT = 4, 10, 30
 # The percentages if some group of URLs is known to bring little, so that other workers need the
 # counts. While links are sorted, links that are claimed now count too.
 SHARED_SOON_PERCENT, SORTING_PERCENT = 3, 1
-# A file gets its number before it exists, so this number of reads is tried.
+# A file gets its number before it exists, so a read is repeated up to this number of times.
 LOOKS_MAX = 3
 READ_AT_ONCE = 20
 # Packs wait for the exchange before their journal is written. A longer exchange is skipped once.
@@ -104,7 +104,7 @@ class KindLearning:
             self.of(crawl).learn(record, digest, redirected=redirected)
 
     def leave(self, crawl: Crawl, targets: Iterable[Target]) -> None:
-        """Note URLs that end without a request and a record."""
+        """Note URLs that end without a request or a record."""
         for target in targets if is_ordered(crawl) else ():
             self.of(crawl).leave(target.url)
 
@@ -229,7 +229,7 @@ class KindLearning:
             # The crawl's item counts the files. They are in the folder of worker/host_claims.py.
             if leaves and scores.met.has_news:
                 told[FILES] = 1
-            # If the response is lost, these results are added twice and weigh twice.
+            # If the table's response is lost, these results are added twice and weigh twice.
             total = await self._crawls.learn(crawl, told)
             known.counted = asked_in(total)
         scores.share(told, total)

@@ -76,7 +76,7 @@ class Sifter:
         # Packs of one crawl take turns, from the check of `seen` to their journal. So packs whose
         # pages link to each other do not race for the same claims. A lock exists only while needed.
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-        # Results of page packs that wait for a turn, by crawl.
+        # Results of packs with pages that wait for the crawl's lock.
         self._waiting: defaultdict[str, list[PackResult]] = defaultdict(list)
         self.seen = SeenUrls()
         # Omitted links that journals list, with their depths.
@@ -155,7 +155,7 @@ class Sifter:
             prompt, late = await self._kinds.sorted_out(crawl, prompt, band)
         if crawl.delay_ms:  # group links by host, so that most late packs serve one host
             late.sort(key=lambda one: (one[0], host_of(one[1].url)))
-        if crawl.delay_ms and band is not None:  # the host with most links first
+        if crawl.delay_ms and band is not None:  # start with the host that has most links
             links_of = Counter(host_of(target.url) for target in prompt)
             prompt.sort(key=lambda target: -links_of[host_of(target.url)])
         room = waiting_max(crawl) - self._kinds.waiting(crawl)

@@ -242,7 +242,8 @@ class PackProcessor:
     async def _let_go(self, crawl: Crawl, message: Pack | SeedsMessage, known: Recalled) -> Done:
         """Finish a message that is committed, or that arrived after its crawl's end."""
         if known.ledger is None:
-            # A copy of this message may have ended the crawl since the recall.
+            # A copy of this message may have ended the crawl since this worker read the stored
+            # results.
             known = (await self._packs.recall([message.id])).get(message.id, Recalled())
             if known.newer is not None:
                 raise StoredNewer(known.newer)

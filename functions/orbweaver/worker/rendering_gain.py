@@ -17,13 +17,13 @@ from orbweaver.model.render_rules import learned_kind
 from orbweaver.parsing.charset import decode
 from orbweaver.parsing.html_scan import text_of
 
-# A page without gain costs its kind 1 credit, and a page with gain adds GAIN. Pages that look empty
-# start with MARKED_FIRST, others with FIRST.
+# Pages of a kind are rendered while it has credit. A page without gain costs 1 credit, and a page
+# with gain adds GAIN. Pages that look empty start with MARKED_FIRST, others with FIRST.
 MARKED_FIRST, FIRST, GAIN, CREDIT_MAX = 5, 1, 2, 6
 # One page in SAMPLE, chosen by a hash of the URL, is rendered although its kind has no credit. If
 # it gains, the kind has credit again.
 SAMPLE = 40
-# Beyond this number, all other kinds count as one kind. Pages that look empty have another one.
+# Beyond this number, all other kinds count as one kind. Pages that look empty share another one.
 KINDS_MAX = 48
 # Length of text that is compared, and the growth that counts as gain: as a ratio, and in
 # characters.

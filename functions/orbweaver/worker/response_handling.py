@@ -56,7 +56,7 @@ READER_BUSY_S = RENDERER_BUSY_S = 5.0
 
 
 class _Given(NamedTuple):
-    """A response with its verdict and content. `why` is why it is rendered or not."""
+    """A response with its verdict and content, and the reason why it is rendered or not."""
 
     answer: Response
     verdict: Verdict
@@ -99,7 +99,7 @@ class ResponseHandler:
         at_ms: int,
         turn: Turn,
     ) -> PageResult:
-        """Return the result of the response to a request that was sent at `at_ms`."""
+        """Turn a response into a result. `at_ms` is the time of the request."""
         host = host_of(target.url)
         now_ms = self._clock.now_ms()
         before = context.before.get(target.url)
@@ -414,7 +414,7 @@ def _recorded(
     why: RenderWhy | None,
 ) -> tuple[PageRecord, Kept | None]:
     if end.outcome in (Outcome.SKIPPED, Outcome.FAILED):
-        # The content may be incomplete, or not the site's own.
+        # Record no content: it may be incomplete, or not the site's own.
         answer, reading, why = answers.bare(answer), None, None
     crawl, before = context.crawl, context.before.get(target.url)
     page, cut = (None, ()) if reading is None else (reading.page, reading.cut)

@@ -154,7 +154,8 @@ class Round:
         taken = self._taken.get(pack_id)
         if taken is None:
             return True
-        # An early pack must not repeat effects that only its message would repeat.
+        # Until its message is sent, an early pack must not send anything that no later delivery
+        # repeats.
         await taken.known.wait()
         return taken.sent
 

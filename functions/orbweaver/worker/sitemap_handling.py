@@ -116,7 +116,7 @@ class Sitemaps:
         answer: Response | Failure,
         at_ms: int,
     ) -> PageResult:
-        """Read the next part. Return its links, and the sitemap's outcome or its return."""
+        """Read the next part. Return its links, and an outcome or the sitemap's return for more."""
         crawl = context.crawl
         part = await self._part(context, target, got.body)
         hosts, bounds = vouched(crawl, target), self._settings.bounds

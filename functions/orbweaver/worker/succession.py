@@ -130,8 +130,8 @@ class Succession:
             direct += self._sort_waiting(crawl, some, waiting)
         own = standing
         if standing.host == LANE:  # a late pack does not start the next one
-            # The packs sent now may check for the end at once, and must not find this one in
-            # flight.
+            # Workers of the packs sent now may check at once for the end of the crawl. They must
+            # not find this pack in flight.
             await self._backlog.forget(crawl.id, LANE, standing.place)
             own = NOWHERE
         async for going in slices(direct, SLICE_PACKS):
@@ -200,7 +200,7 @@ class Succession:
         return False
 
     async def put_late(self, crawl: Crawl, packs: Sequence[Pack]) -> None:
-        """Store packs of deferred links. Must precede messages whose workers may end the crawl."""
+        """Store packs of deferred links, before any message is sent that could end the crawl."""
         async for part in slices(packs, SLICE_PACKS):
             waiting = [WaitingPack(place=pack.place, body=encode(pack)) for pack in part]
             await self._backlog.put(crawl.id, LANE, waiting)
