@@ -146,6 +146,7 @@ class Succession:
             handed_over = host == own.host and await self._hand_over(crawl, own, beginner)
             if not handed_over:
                 await self._begin(crawl, host, beginner)
+        # Every later delivery repeats this, until the pack is noted as sent.
         return bool(outgoing) or bool(standing.place)
 
     def _sort_waiting(
@@ -353,8 +354,8 @@ def _waits(crawl: Crawl, outgoing: OutgoingPack) -> str | None:
 
 def _directly(crawl: Crawl, outgoing: OutgoingPack) -> OutgoingPack:
     """Set the place of a pack that is sent through the queue, but may be in a backlog."""
-    # That delivery found the crawl running. A pack that is dropped or found committed leaves its
-    # place.
+    # An earlier delivery, which found the crawl running, may have stored the pack in the backlog. A
+    # pack that is dropped or found committed leaves its place.
     waited = crawl.delay_ms and host_to_wait_for(outgoing) is not None
     return replace(outgoing, pack=placed(outgoing.pack)) if waited else outgoing
 
