@@ -1,22 +1,7 @@
 """Decide which addresses and ports a crawl may connect to: public web servers, or allowed ones.
 
-The decision is about the address that a socket connects to, never about a name. Rules:
-
-- Anything that is not an address is refused.
-- An IPv6 address that reaches an IPv4 address (mapped, NAT64's well-known prefix) is judged by the
-  IPv4 address. Tunnels (6to4, Teredo) and NAT64 prefixes for local use are always refused, because
-  no public server uses them.
-- IPv4: all addresses except multicast, the reserved range, and the blocks of IANA's special-purpose
-  registry that are not globally reachable. IPv6: only 2000::/3, without such blocks.
-- Only web ports are allowed, so that a public name cannot lead to a mail server or a database.
-- A stack on one machine can crawl servers of that machine by its allow-list. An address of the list
-  is allowed only on the ports with which the crawl was started (`model/redacted_names.py`). An
-  entry with ports (`127.0.0.1:8000`, `10.0.0.0/8:80-90`, `[::1]:8000`) allows those for all crawls.
-- The stack's own ports (the emulator behind it) are closed at all addresses that are not public.
-
-Sources: IANA's IPv4 and IPv6 Special-Purpose Address Registries (`ipaddress.is_global` follows them
-too, but differs between Python's patch releases); RFC 4291, 6052 and 8215; the port list of the
-Advocate library.
+The decision is about the address that a socket connects to, never about a name. Sources: IANA's
+IPv4 and IPv6 Special-Purpose Address Registries; RFC 4291, 6052 and 8215.
 """
 
 from __future__ import annotations
@@ -42,10 +27,14 @@ Named: TypeAlias = AbstractSet[tuple[Address, int]]
 NONE_NAMED: Named = frozenset()
 PORT_MAX = 65_535
 
+# Only web ports, so that a public name cannot lead to a mail server or a database. The list is the
+# Advocate library's.
 PORTS = frozenset({80, 443, 8000, 8080, 8443})
 # Allow-list of crawlers on one machine: its own servers, if a seed names them.
 THIS_MACHINE = "127.0.0.0/8,::1/128"
 
+# Blocks that are not globally reachable, multicast, and the reserved range. `ipaddress.is_global`
+# follows IANA's registries too, but differs between Python's patch releases.
 _SPECIAL_V4 = {
     IPv4Network(block): what
     for block, what in (
@@ -67,6 +56,8 @@ _SPECIAL_V4 = {
         ("240.0.0.0/4", "reserved"),
     )
 }
+# Tunnels (6to4, Teredo) and NAT64 prefixes for local use are refused, because no public server uses
+# them. Only 2000::/3 is public.
 _SPECIAL_V6 = {
     IPv6Network(block): what
     for block, what in (
@@ -93,11 +84,12 @@ _NAT64 = IPv6Network("64:ff9b::/96")
 class Allowed:
     """Connections that a stack's operator allows in addition to the public web."""
 
-    # Allowed if a crawl's seeds name the same address and port.
+    # Allowed if a user of the crawl named the same address and port (`model/redacted_names.py`).
     networks: tuple[Network, ...] = ()
-    # Allowed for all requests: network, first port, last port.
+    # Allowed for all crawls (`127.0.0.1:8000`, `10.0.0.0/8:80-90`): network, first and last port.
     always: tuple[tuple[Network, int, int], ...] = ()
-    # Ports on which the stack itself listens.
+    # Ports on which the stack itself listens. They are refused at all addresses that are not
+    # public.
     closed: frozenset[int] = frozenset()
 
 
@@ -110,10 +102,10 @@ _WITH_PORTS = re.compile(r"(?:\[([^\]]*)\]|([^:\[\]]*)):(\d{1,5})(?:-(\d{1,5}))?
 def verdict(
     address: str, port: int, allowed: Allowed = PUBLIC_ONLY, named: Named | None = NONE_NAMED
 ) -> str | None:
-    """Return the reason why a connection is refused, or None if it is allowed.
+    """Return why a connection is refused, or None if it is allowed.
 
-    `named` are the addresses and ports with which the crawl was started. None allows all of them,
-    if the request is not known yet.
+    `named` are the addresses and ports that the crawl's user named. None allows all of them, for
+    callers that do not know the request yet.
     """
     try:
         parsed = ip_address(address)
@@ -195,7 +187,10 @@ def _unmapped(address: Address) -> Address:
 
 
 def _special_kind(address: Address) -> str | None:
-    """Return the kind of an address that is not global unicast, or None."""
+    """Return why an address is not public, or None.
+
+    A NAT64 address (well-known prefix) is judged by its IPv4 address.
+    """
     if isinstance(address, IPv4Address):
         return next((what for block, what in _SPECIAL_V4.items() if address in block), None)
     if address in _NAT64:

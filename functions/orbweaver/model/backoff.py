@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from random import Random
 
 ATTEMPTS_MAX = 4
-# Delays of 5-10, 10-20 and 20-40 s: a restarting server is back by the last attempt.
-# A page that fails alone waits for a part of them (politeness/host_health.py).
+# Delays of 5-10, 10-20 and 20-40 s: a restarting server is back by the last attempt. If only one
+# page of a host fails, it waits for a part of these delays (politeness/host_health.py).
 BASE_S = 10.0
 CAP_S = 600.0
 TOO_MANY_REQUESTS = 429
@@ -27,7 +27,7 @@ ATTEMPTS_FEW = 2
 
 
 def transient_status(status: int) -> bool:
-    """Whether a retry may get another status."""
+    """True if a retry may get another status."""
     if status in (408, 425, TOO_MANY_REQUESTS):
         return True
     return status >= SERVER_ERROR_MIN and status not in (NOT_IMPLEMENTED, HTTP_VERSION)

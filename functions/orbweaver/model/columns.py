@@ -1,16 +1,7 @@
 """Define the tables of an export: names, columns and types.
 
-A row is a mapping of column names to values:
-
-    STRING   str                          BOOLEAN  bool
-    INTEGER  int, 64 bits                 DATE     str, YYYY-MM-DD
-    NUMBER   float, finite                MOMENT   int, ms since the epoch
-    DECIMAL  str, its digits ("12.30"), at most 14 before the point and 4 after it
-
-or None, or a list of such values if the column is `many`. Other keys of a row are ignored.
-exporting/cells.py converts other values. Names and types are public: a column that changes its
-meaning or is removed raises `SCHEMA`, a new last column does not. Column names of a table differ by
-more than case, because most readers ignore case.
+Names and types are public. A column that changes its meaning or is removed raises `SCHEMA`. A new
+last column does not.
 """
 
 from __future__ import annotations
@@ -26,7 +17,12 @@ SCHEMA = 2
 
 
 class Type(StrEnum):
-    """Type of a column's values."""
+    """Type of a column's values. Each value may be None.
+
+    `INTEGER` is an int of 64 bits, `NUMBER` a finite float, `DATE` a str YYYY-MM-DD, `MOMENT` an
+    int in ms since the epoch. `DECIMAL` is a str of digits ("12.30"), at most 14 before the point
+    and 4 after it.
+    """
 
     STRING = "string"
     INTEGER = "integer"
@@ -49,13 +45,15 @@ class Column:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """A table. Its name is also its folder. Raises ValueError if two columns have the same name."""
+    """A table. Its name is also its folder.
+
+    Raises ValueError if two column names differ only by case, because most readers ignore case.
+    """
 
     name: str
     columns: tuple[Column, ...]
 
     def __post_init__(self) -> None:
-        """Raise ValueError for columns that differ only by case."""
         if len({column.name.lower() for column in self.columns}) < len(self.columns):
             raise ValueError(f"columns of {self.name} share a name")
 
@@ -70,7 +68,7 @@ ORIGIN = (
 
 
 def _page_columns() -> Iterator[Column]:
-    """Derive columns from the fields of a page record. The suffix `_at` means a time."""
+    """Derive columns from the fields of a page record. A name that ends in `_at` is a time."""
     hints = get_type_hints(PageRecord, include_extras=True)
     for name in COLUMNS:
         hint, text = get_args(hints[name])
@@ -123,8 +121,5 @@ def items_folder(name: str) -> str:
 
 
 def item_table(name: str, rule: str, columns: Iterable[Column]) -> Table:
-    """Return the table for the items of one rule of a crawl.
-
-    Raises ValueError for a column whose name is in `ORIGIN`.
-    """
+    """Return the table of a rule's items. Raises ValueError for a column name in `ORIGIN`."""
     return Table(name=f"{items_folder(name)}{rule}", columns=(*ORIGIN, *columns))

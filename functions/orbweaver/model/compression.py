@@ -1,9 +1,4 @@
-"""Compress stored data: small results in linear time.
-
-zlib's best level searches up to 4,096 earlier positions for each byte: 12 s for 5 MB of random `a`
-and `b`, which a page can produce in its links. So texts of up to `SMALL_BYTES_MAX` use zlib at its
-default level. Larger ones use zstd, whose window covers them. Measured on journals of two manuals:
-as many write units as zlib's best level in 60 % of its time, and 0.1 s for those 5 MB.
+"""Compress stored data in linear time.
 
 The first byte identifies the format, so data of earlier versions stays readable.
 """
@@ -14,6 +9,10 @@ import zlib
 from functools import cache
 from typing import Any
 
+# Larger data uses zstd. zlib's best level would search up to 4,096 earlier positions for each byte:
+# 12 s for 5 MB of random `a` and `b`, which a page can produce in its links. Measured with zstd on
+# commit logs of two manuals: as many write units as zlib's best level in 60 % of its time, and 0.1
+# s for those 5 MB.
 SMALL_BYTES_MAX = 32 * 1024  # zlib's window
 ZLIB_LEVEL = 6
 ZSTD_LEVEL = 7

@@ -1,7 +1,7 @@
 """Define a crawl: its definition, its state, and whether its counters balance.
 
-A crawl has an id (one run) and a name. The name is the dedup domain: runs of one name share their
-claims, so a second run fetches nothing again within the window.
+A crawl has an id (one run) and a name. Runs of one name share their claims (which URLs they have
+requested), so a second run fetches nothing again within the dedup window.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from orbweaver.model.url import TRACKING_PARAMETERS, host_of
 Counts = Mapping[str, int]
 
 HOSTS_COUNTED_MAX = 10
-# Internal counters of workers about the effect of rendering on each kind of page.
+# Internal counters of workers: the effect of rendering on each group of similar pages.
 LEARNED = "render.kind."
-# Counts claimed URLs that ended without a request because a rule or robots.txt forbids them.
+# Counts claimed URLs that ended without a request, because a rule or robots.txt forbids them.
 UNSPENT = "unspent"
 # Fields that pausing, resuming and cancelling change.
 MOVED = ("state", "stop", "paused_at_ms", "paused_ms")
@@ -55,7 +55,7 @@ class Crawl(CrawlSettings):
     """Definition and state of one run.
 
     `window_s` is the dedup window. 0 requests every URL again, once. A run's own claims hold for
-    the longest duration of a run, so a finite site always drains, and the duration may be extended
+    the longest duration of a run, so a finite site always ends, and the duration may be extended
     during the run. A `continuous` crawl (the default crawl of bare URLs) has no end, and its claims
     expire by the window alone.
     """
@@ -72,7 +72,7 @@ class Crawl(CrawlSettings):
     tracking: tuple[str, ...] | None = None
     continuous: bool = False
     shards: int = 1
-    # Claim quota of each shard, if an edited budget is no longer spread evenly.
+    # Claim limit of each counter shard, if an edited page limit is no longer spread evenly.
     quotas: tuple[int, ...] = ()
     # Hosts of the first seeds. Counters refer to them by index.
     hosts_counted: tuple[str, ...] = ()
@@ -139,26 +139,21 @@ class Crawl(CrawlSettings):
     def stale_before_ms(self, at_ms: int, window_s: int | None = None) -> int:
         """Return the time before which earlier claims no longer hold.
 
-        `at_ms` is the claimer's time.
-
-        `window_s` is the window that a rule sets for some URLs.
+        `at_ms` is the claimer's time, `window_s` the window of a URL rule.
         """
         start_ms = at_ms if self.continuous else self.started_at_ms
         return start_ms - self._window_s(window_s) * 1000
 
     def claim_expires_s(self, at_ms: int, window_s: int | None = None) -> int:
-        """Return when a claim made at `at_ms` may be deleted, in epoch seconds.
-
-        `window_s` as above.
-        """
+        """Return when a claim made at `at_ms` may be deleted, in epoch seconds."""
         window_s = self._window_s(window_s)
         hold_s = window_s if self.continuous else max(window_s, WEEK_S)
         return at_ms // 1000 + max(hold_s, DAY_S)
 
     def deletable_s(self, kept_s: int) -> int | None:
-        """Return when it may be deleted: `kept_s` after its latest possible end.
+        """Return when it may be deleted (epoch seconds): `kept_s` after its latest possible end.
 
-        None if it has no end.
+        A continuous crawl has no end.
         """
         if self.continuous:
             return None
@@ -170,7 +165,7 @@ class Crawl(CrawlSettings):
     def shard_quota(self, shard: int) -> int:
         """Return the number of claims for one counter shard.
 
-        All quotas together equal the page limit.
+        All shards together have the page limit.
         """
         if self.quotas:
             return self.quotas[shard]
@@ -179,7 +174,7 @@ class Crawl(CrawlSettings):
 
 
 def default_crawl(at_ms: int) -> Crawl:
-    """Return the crawl that bare URLs on the queue belong to."""
+    """Return the crawl to which bare URLs on the queue belong."""
     return Crawl(
         id=DEFAULT_CRAWL,
         name=DEFAULT_CRAWL,
@@ -192,7 +187,7 @@ def default_crawl(at_ms: int) -> Crawl:
 
 
 def first_hosts(urls: Iterable[str]) -> tuple[str, ...]:
-    """Return the hosts that have counters of their own."""
+    """Return the first hosts, which have counters of their own."""
     hosts: dict[str, None] = {}
     for url in urls:
         hosts[host_of(url)] = None
@@ -228,7 +223,7 @@ def spent(total: Counts) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counters:
-    """Sum of all counter shards of a crawl. `learned` are internal counters."""
+    """Sum of all counter shards of a crawl. `learned` are internal counters of workers."""
 
     shards: tuple[CounterShard, ...]
     total: Counts = field(default_factory=dict)
@@ -254,7 +249,6 @@ class Counters:
 
     @property
     def claimed(self) -> int:
-        """Number of URLs that belong to the crawl."""
         return self.total.get("claimed", 0)
 
     @property
@@ -264,18 +258,17 @@ class Counters:
 
     @property
     def late(self) -> int:
-        """Number of late packs that are waiting or in progress (frontier/late.py)."""
+        """Number of late packs (messages with links that are requested last) that are not done."""
         return self.total.get("late_packs", 0) - self.total.get("late_packs_taken", 0)
 
     @property
     def late_promising(self) -> int:
-        """Number of late packs with links of kinds that may bring something new."""
+        """Number of late packs with links that may bring something new."""
         barren = self.total.get("late_barren", 0) - self.total.get("late_barren_taken", 0)
         return self.late - barren
 
     @property
     def late_links(self) -> int:
-        """Number of links in late packs."""
         return self.total.get("late_links", 0) - self.total.get("late_links_taken", 0)
 
     @property
@@ -284,7 +277,6 @@ class Counters:
         return self.total.get("retries", 0) - self.total.get("retries_taken", 0)
 
     def left(self, crawl: Crawl) -> int:
-        """Return how many more URLs a crawl may claim."""
         return max(0, crawl.pages_own - spent(self.total))
 
     def balance(self, crawl: Crawl) -> bool:
@@ -298,7 +290,7 @@ class Counters:
 
 
 def stop_reason(crawl: Crawl, counters: Counters) -> Stop:
-    """Return the reason why a crawl whose counters balance has ended."""
+    """Return why a crawl whose counters balance has ended."""
     if crawl.stop is not None:
         return crawl.stop
     if counters.total.get(f"skipped.{Stop.DURATION}", 0):
@@ -314,7 +306,7 @@ def stop_reason(crawl: Crawl, counters: Counters) -> Stop:
 
 
 def ends_with(crawl: Crawl, counters: Counters) -> bool:
-    """Whether a crawl ends without its waiting links, because they bring next to nothing new."""
+    """Whether a crawl ends now because its waiting links bring next to nothing new."""
     return crawl.stop_when_nothing_new and not counters.late_promising
 
 

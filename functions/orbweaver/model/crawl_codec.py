@@ -23,7 +23,7 @@ T = TypeVar("T")
 # 2: `stop_when_nothing_new` and its stop reason. 3: on AWS, the seeds have items of their own.
 VERSION_LONG = VERSION = 3
 COLUMNS = tuple(field.name for field in fields(Crawl))
-# Fields that belong to the run, not to the requested work.
+# Fields that describe the run, not the requested work.
 OF_THE_RUN = frozenset(
     {"id", "started_at_ms", "state", "stop", "finished_at_ms", "announced"}
     | {"work", "edits", "quotas", "hosts_counted", "pages_before", "paused_at_ms", "paused_ms"}
@@ -32,7 +32,7 @@ OF_THE_RUN = frozenset(
 
 
 def to_fields(crawl: Crawl) -> dict[str, Any]:
-    """Return a crawl as plain fields of the lowest version, without None."""
+    """Return a crawl as plain fields without None, with the lowest version that reads it."""
     known = {key: value for key, value in asdict(crawl).items() if value is not None}
     return {FIELD: version_of(crawl), **known}
 
@@ -49,7 +49,6 @@ def from_fields(raw: dict[str, Any]) -> Crawl:
 
 
 def _read(kind: type[T], raw: Mapping[str, Any]) -> T:
-    """Build a dataclass from its fields. Missing fields get their defaults."""
     return kind(
         **{
             field.name: _value(field, raw[field.name])
@@ -102,19 +101,16 @@ _READERS: Mapping[str, Callable[[Any], Any]] = {
 
 
 def changes(crawl: Crawl, was: Crawl) -> dict[str, Any]:
-    """Return the plain fields that differ between two states of a crawl.
-
-    None is a removed value.
-    """
+    """Return the plain fields of `crawl` that differ from `was`. None: the value was removed."""
     new, old = asdict(crawl), asdict(was)
     return {name: new[name] for name in COLUMNS if new[name] != old[name]}
 
 
 def digest_of(crawl: Crawl) -> str:
-    """Return a digest of a crawl's definition without the fields of the run.
+    """Return a digest of a crawl's definition, without the fields of the run.
 
-    Fields with default values do not count, so a new field does not change the digests of stored
-    crawls.
+    Fields with default values are left out, so that a new field does not change the digests of
+    stored crawls.
     """
     asked = {
         field.name: value

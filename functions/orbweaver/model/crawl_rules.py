@@ -11,12 +11,12 @@ from orbweaver.model.url_rules import NOTHING, UrlRule, said_of
 
 
 def said_of_target(crawl: Crawl, target: Target) -> UrlRule:
-    """Return the combined rules for a claimed URL. Sitemaps have none."""
+    """Return the settings that URL rules give this URL. Rules do not apply to sitemaps."""
     return NOTHING if target.kind is TargetKind.SITEMAP else said_of(crawl.rules, target.url)
 
 
 def depth_limit(crawl: Crawl, said: UrlRule) -> int:
-    """Return the depth limit for a URL with these rules."""
+    """Return the depth limit that the rule sets, or the crawl's."""
     return crawl.depth_max if said.depth_max is None else said.depth_max
 
 
@@ -28,13 +28,13 @@ def depth_limits(crawl: Crawl) -> tuple[int, int]:
 
 
 def delay_ms(crawl: Crawl, target: Target) -> int:
-    """Return the delay between two requests to a host, from this one on."""
+    """Return the delay in ms between the request for this URL and the next one to its host."""
     said = said_of_target(crawl, target)
     return crawl.delay_ms if said.delay_ms is None else said.delay_ms
 
 
 def by_delay(crawl: Crawl, targets: Sequence[Target]) -> list[tuple[int, list[Target]]]:
-    """Group a host's targets by delay, shortest first, so that none waits longer than its delay."""
+    """Group URLs of one host by delay, shortest first, so that none waits longer than its own."""
     if not crawl.rules:
         return [(crawl.delay_ms, list(targets))]
     groups: dict[int, list[Target]] = {}

@@ -1,9 +1,8 @@
 """Declare the settings of a crawl: default, key, option, bounds and help of each.
 
-Each field that a user can set has a `Setting`. It determines the key of crawl.toml, the API schema,
-the validation, whether it is editable (`control/`), the option, the starter file of `orbweaver
-init` (`cli/`), and the stored form (`model/crawl_codec.py`). Workers read settings from the crawl.
-Settings needed only at the start of a crawl are declared in `control/crawl_spec.py`.
+Each field that a user can set has a `Setting`. The keys of crawl.toml, the API schema, the
+validation, the options and the stored form follow from it. Settings needed only at the start of a
+crawl are declared in control/crawl_spec.py.
 """
 
 from __future__ import annotations
@@ -92,7 +91,7 @@ class Setting:
     example: str = ""
 
     def said(self, about: str = "", option: str = "", example: str = "") -> Any:
-        """Declare it as a dataclass field with these texts."""
+        """Return a dataclass field for this setting, with these texts."""
         whole = replace(self, about=about, option=option, example=example)
         return field(default=self.default, repr=not self.secret, metadata={"setting": whole})
 
@@ -133,7 +132,7 @@ def _derived(said: Setting) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CrawlSettings:
-    """Settings of a crawl for all rooms. None means that the start of the crawl decides."""
+    """Settings of a crawl. None: the value is decided when the crawl starts."""
 
     name: str | None = Setting(None, "name").said(
         "Runs with the same name share which URLs they have seen. Default: the host of "
@@ -160,7 +159,9 @@ class CrawlSettings:
         "--scope  links to follow: on their page's host (default), on any host of its "
         "domain, below a seed's folder, or any",
     )
-    # Regular expressions that links must match, or must not match.
+    # Regular expressions that links must match, or must not match. `exclude` has priority.
+    # `include` does not apply to seeds and their redirects, because a user named them. Neither
+    # applies to sitemaps, only to their entries.
     include: tuple[str, ...] = Setting((), "scope.include", editable=True).said(
         "Regular expressions: follow only links that match one of include and none of exclude.",
         "--include RE  follow only links that match this regular expression; may be repeated",

@@ -1,9 +1,8 @@
-"""Define the truncated and omitted parts of a page, with counts in its record and in counters.
+"""Count the truncated and omitted parts of a page.
 
-The column `cut` of a record contains parts with counts (`text=30122 links=20`). For each part the
-counters contain the number of incomplete pages (`incomplete.text`). `incomplete.pages` counts all
-of them. Parts in `OMITTED` are left out of texts on purpose and do not make a page incomplete.
-`PARTS` has the unit of each count. All limits: docs/limits.md.
+The column `cut` of a record has the counts (`text=30122 links=20`). A crawl's counters have the
+number of incomplete pages, by part (`incomplete.text`) and in all (`incomplete.pages`). All limits:
+docs/limits.md.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import TypeAlias
 
-# Parts with counts, as plain values that a reader process can send.
+# Parts with counts: plain values, so that a parser process can send them.
 Cuts: TypeAlias = tuple[tuple[str, int], ...]
 
 COUNTER, PAGES = "incomplete", "pages"
@@ -57,7 +56,8 @@ PARTS: Mapping[str, str] = MappingProxyType(
     }
 )
 
-# Parts around the main text. Their counts do not include spaces.
+# Parts left out of texts on purpose. They do not make a page incomplete. Their counts do not
+# include spaces.
 OMITTED = frozenset(name for name in PARTS if name.startswith("omitted_"))
 
 
@@ -67,7 +67,7 @@ def counted(parts: Mapping[str, int]) -> Cuts:
 
 
 def joined(*all_cuts: Cuts) -> Cuts:
-    """Add counts up, in the order of `PARTS`."""
+    """Add the counts of each part, in the order of `PARTS`."""
     sums: dict[str, int] = {}
     for cuts in all_cuts:
         for name, number in cuts:
@@ -76,7 +76,6 @@ def joined(*all_cuts: Cuts) -> Cuts:
 
 
 def beyond(text: str | None, chars_max: int) -> int:
-    """Return the number of characters beyond a limit."""
     return max(0, len(text or "") - chars_max)
 
 
@@ -86,7 +85,7 @@ def written(cuts: Cuts) -> str | None:
 
 
 def parts_of(column: str | None) -> Iterator[tuple[str, int]]:
-    """Parse the column of a record. Words that another version wrote differently are ignored."""
+    """Parse the column of a record. Words in the form of another version are ignored."""
     for word in (column or "").split():
         name, equals, number = word.partition("=")
         if equals and number.isascii() and number.isdigit():
@@ -94,7 +93,7 @@ def parts_of(column: str | None) -> Iterator[tuple[str, int]]:
 
 
 def counters(column: str | None) -> Iterable[str]:
-    """Return the counters of a page with these cuts."""
+    """Return the names of the counters that a page with these cuts increases."""
     names = [name for name, _ in parts_of(column) if name not in OMITTED]
     return [f"{COUNTER}.{name}" for name in (*names, PAGES)] if names else []
 

@@ -9,7 +9,7 @@ UNITS_MS = {"ms": 1, "s": 1_000, "": 1_000, "m": 60_000, "h": 3_600_000, "d": 86
 
 
 class DurationError(ValueError):
-    """A text is no valid duration. The message contains examples."""
+    """The text is not a valid duration. The message contains examples."""
 
 
 def duration_ms(text: str) -> int:

@@ -1,4 +1,4 @@
-"""Define the errors that ports raise."""
+"""Define the errors of ports: interfaces to storage, queues and the network."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ class Permanent(PortError):
 
 
 def is_port_error(error: BaseException) -> bool:
-    """Return whether only ports failed. All errors of an ExceptionGroup must be port errors."""
+    """True if all errors are port errors, also those inside an ExceptionGroup."""
     if isinstance(error, BaseExceptionGroup):
         return error.split(PortError)[1] is None
     return isinstance(error, PortError)
 
 
 def is_fault(error: BaseException) -> bool:
-    """Return whether an exception is a processing error: not of a port, not an exit."""
+    """True for a bug in this program: not an error of a port, and not an exit."""
     if type(error).__name__ == _PANIC:
         return True
     return isinstance(error, Exception) and not is_port_error(error)
@@ -55,7 +55,7 @@ def type_and_place(error: BaseException) -> str:
 
 
 class StoreError(PortError):
-    """The file of a store is unusable. The message names the file and the fix."""
+    """The file of a local store is unusable. The message names the file and the fix."""
 
 
 class StoredNewer(PortError):
@@ -76,13 +76,12 @@ class TooLarge(Permanent):
 
 
 def check_size(what: str, size: int, bytes_max: int | None) -> None:
-    """Raise TooLarge if a size exceeds its limit."""
     if bytes_max is not None and size > bytes_max:
         raise TooLarge(f"{what} has {size:,} bytes, and at most {bytes_max:,} are read")
 
 
 def check_cut(what: str, part: bytes, length: int) -> bytes:
-    """Return a part of a file if it has the requested length. Raises Permanent otherwise."""
+    """Return `part` if it has this length. Raises Permanent otherwise."""
     if len(part) != length:
         raise Permanent(f"{what}: {length:,} bytes requested, only {len(part):,} exist")
     return part

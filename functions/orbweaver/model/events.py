@@ -1,7 +1,7 @@
-"""Define the events about crawls that ended.
+"""Define the events that announce the end of a crawl or an export.
 
-`id` identifies repeated deliveries of an event. It is the crawl's id. For an export it follows from
-the manifest (exporting/manifest.py).
+Repeated deliveries of an event have the same `id`: the crawl's id, or for an export an id that
+follows from its manifest.
 """
 
 from __future__ import annotations

@@ -36,9 +36,9 @@ class BodyRoom(Protocol):
 class Request:
     """One GET, or a POST of `body`. `direct` bypasses proxies.
 
-    `accept` lists the media types whose bodies are read. Other responses end after the headers.
-    `named` are the non-public origins that a user named, the only non-public ones that may be
-    connected to (`model/redacted_names.py`). `room` is set in a crawl with a byte limit.
+    Bodies are read only if their media type is in `accept`. Other responses end after the headers.
+    `named` are the non-public origins that a user named, which may be connected to
+    (`model/redacted_names.py`). `room` is set in a crawl with a byte limit.
     """
 
     url: str

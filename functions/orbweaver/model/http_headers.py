@@ -1,11 +1,7 @@
-"""Decode header values of responses: as received, as one printable line, and as a redirect target.
+"""Decode header values of responses.
 
-Rules
-- A value is decoded as UTF-8, otherwise as ISO 8859-1 (RFC 9110 section 5.5), with all characters,
-  because an invisible one may be part of a URL.
-- Shown or recorded values are one printable line.
-- Bytes of a `Location` that are not UTF-8 are percent-encoded individually, as in browsers (the
-  web-platform tests' "redirect-location-escape"). In another charset they would mean another URL.
+Values are UTF-8, or else ISO 8859-1 (RFC 9110 section 5.5). All characters are kept, because an
+invisible one may be part of a URL.
 """
 
 from __future__ import annotations
@@ -18,7 +14,6 @@ _ESCAPED_BYTE = re.compile("[\udc80-\udcff]")
 
 
 def text_of(value: bytes) -> str:
-    """Decode a value without losing bytes."""
     try:
         return value.decode()
     except UnicodeDecodeError:
@@ -33,9 +28,11 @@ def one_line(text: str) -> str:
 
 
 def location_of(response: Response) -> str | None:
-    """Return the redirect target of a response as a reference, or None."""
+    """Return the redirect target of a response, a URL or relative reference. None: it has none."""
     raw = response.octets.get("location")
     if raw is None:
         return response.headers.get("location") or None
+    # Bytes that are not UTF-8 are percent-encoded one by one, as in browsers (web-platform tests,
+    # "redirect-location-escape"). In another charset they would mean another URL.
     text = raw.decode("utf-8", "surrogateescape")
     return _ESCAPED_BYTE.sub(lambda stray: f"%{ord(stray[0]) - 0xDC00:02X}", text)

@@ -13,9 +13,10 @@ Value: TypeAlias = "Scalar | Sequence[Scalar]"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
-    """One item of a page. `problems` explain why it is invalid, each with its field's name.
+    """An item that a rule extracted from a page.
 
-    `table` is the name of the rule, `place` the item's index among the page's items of that rule.
+    `table` is the rule's name, `place` the item's index among the page's items of that rule.
+    `problems` explain why the item is invalid, each with the name of its field.
     """
 
     table: str

@@ -68,10 +68,7 @@ MANY = OBJECTS | {ValueSource.CUSTOM}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Field:
-    """One field of an item.
-
-    `where` is a selector, path or name. Empty means the item's own node.
-    """
+    """One field of an item. `where` is a selector, path or name. Empty: the item's own node."""
 
     name: str
     source: ValueSource = ValueSource.CSS
@@ -83,7 +80,7 @@ class Field:
     required: bool = False
     default: Value = None
     regex: str | None = None
-    # Meanings of some texts, applied before the conversion to the type.
+    # Value for each text of the page, applied before the conversion to the type.
     values: tuple[tuple[str, Scalar], ...] = ()
     format: str | None = None
     currency: str | None = None
@@ -100,8 +97,8 @@ class Field:
 class ItemRule:
     """Extraction rule for pages whose URL contains `match`.
 
-    `source` and `of` locate items without selectors. `extractor` names a function. Fewer items than
-    `least` are a problem of the page.
+    `source` and `of` locate items without selectors. `extractor` names a function of the user. A
+    page with fewer items than `least` has a problem.
     """
 
     name: str

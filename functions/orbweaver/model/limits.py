@@ -1,4 +1,4 @@
-"""Define a crawl's byte and dollar limits, and their settlement by the commit of a pack."""
+"""Define a crawl's byte and dollar limits, and the amounts that workers reserve from them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from enum import StrEnum
 
 
 class LimitPart(StrEnum):
-    """A limit that is reserved per request or pack. Pages of hosts are counted individually."""
+    """Limit from which a worker reserves an amount per request or batch of URLs.
+
+    The page limit of a host is not one of them: its pages are counted one by one.
+    """
 
     BYTES = "bytes"
     NANODOLLARS = "nanodollars"
@@ -15,7 +18,7 @@ class LimitPart(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settlement:
-    """Amounts that a journal's delivery reserved and spent, for the commit of its pack."""
+    """Amount that a worker reserved and spent. The commit of its batch of URLs settles it."""
 
     part: LimitPart
     reserved: int

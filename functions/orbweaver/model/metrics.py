@@ -1,15 +1,8 @@
 """Define the metrics of an invocation. Code, alarms and dashboards use this list.
 
-Rules
-- Only listed metrics can be counted, because each costs $0.30 a month, prorated by the hours in
-  which it is sent. There is one set of dimensions, the stack and the service, so that stacks of one
-  region stay separate and none is billed twice. The number of metrics is bounded for every crawl:
-  no metric contains the name of a host, a crawl or a URL.
-- Failure reasons are too many to pay for each. They are fields in the log line of the metrics,
-  which log queries read at no price (`field_of`).
-- The unit of a metric is the last word of its name.
-
-Source: aws.amazon.com/cloudwatch/pricing, as of November 2026.
+Only listed metrics can be counted, because each costs $0.30 a month, prorated by the hours in which
+it is sent (aws.amazon.com/cloudwatch/pricing, November 2026). No metric contains the name of a
+host, a crawl or a URL, so their number is bounded.
 """
 
 from __future__ import annotations
@@ -22,6 +15,7 @@ from orbweaver.model.outcome import FAILURES, Outcome, Reason
 from orbweaver.model.page_record import NEEDS_RENDERING
 
 NAMESPACE = "Orbweaver"
+# One set of dimensions: stacks of one region stay separate, and no metric is billed twice.
 DIMENSIONS = STACK, SERVICE = "stack", "service"
 # Maximum number of values of an observed metric. A line of Embedded Metric Format takes 100, and
 # Powertools begins another line there. Percentiles over several invocations need no more.
@@ -39,7 +33,7 @@ class Service(StrEnum):
 
 
 class Metric(StrEnum):
-    """Metrics, by their CloudWatch names."""
+    """Metrics, by their CloudWatch names. The last word of a name is its unit."""
 
     # results of packs: ended URLs by outcome
     URLS_ENDED = "UrlsEnded"
@@ -92,6 +86,8 @@ _ROBOTS = tuple(
 # Pages that stayed as fetched because no browser started.
 _STARTS = "render.failed.start"
 _UNREADABLE = f"{Outcome.FAILED}.{Reason.UNREADABLE}"
+# Failure reasons are too many to pay for each as a metric. They are fields in the log line of the
+# metrics (`field_of`), which log queries read at no price.
 # Counts of failure reasons. A journal of another version may contain other reasons.
 _FAILURES = {f"{Outcome.FAILED}.{reason}": reason for reason in FAILURES}
 

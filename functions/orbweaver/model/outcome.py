@@ -138,7 +138,7 @@ class Reason(StrEnum):
         "host_pages", "its host had reached its limit of URLs (--max-host-pages)"
     )
     FORGOTTEN = _skipped("forgotten", "it was erased (orbweaver forget) before it was requested")
-    # A message held it that does not fit its crawl (frontier/belonging.py).
+    # Reasons for a URL in a message that does not fit its crawl (frontier/belonging.py).
     INVALID = _skipped("invalid", "a message contained it, and it is not a canonical URL")
     SCOPE = _skipped("scope", "a message contained it, and it is outside the scope")
     DEPTH = _skipped("depth", "it is deeper than the depth limit, after an edit or from a message")
@@ -223,7 +223,7 @@ class Reason(StrEnum):
 
 
 class Refusal(StrEnum):
-    """Reason why a reference was never claimed. Counted at its page, not recorded.
+    """Reason why a link was never claimed for the crawl. Counted at its page, not recorded.
 
     `short` is for a line, `means` for a table.
     """
@@ -304,7 +304,7 @@ class Refusal(StrEnum):
     )
 
 
-# Counted in addition to reasons (`robots_unreachable.answered`): a response to robots.txt that
+# Counted in addition to the reason (`robots_unreachable.answered`): robots.txt got a response that
 # contains no rules and does not mean their absence.
 ANSWERED = "answered"
 # Reasons for failed URLs.
@@ -312,7 +312,7 @@ FAILURES = tuple(reason for reason in Reason if reason.outcome is Outcome.FAILED
 
 
 def known(kind: type[E], word: str | None) -> E | None:
-    """Return a reason or refusal by name. None if it belongs to another release."""
+    """Return a reason or refusal by name. None: another release has defined it."""
     return next((member for member in kind if member == word), None)
 
 

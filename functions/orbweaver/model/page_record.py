@@ -1,9 +1,7 @@
 """Define the page record: the stored result of one URL, and a row of each export.
 
-Its fields are the columns of exports, with descriptions. Names and types are public. `body_key` is
-the file of WARC records (each a gzip member) with a page's body and text. Each has an offset and a
-length in it, or is absent. `extracted` is not a column: items are rows of separate tables
-(model/columns.py).
+Its fields are the columns of exports, except `extracted`: items are rows of separate tables. Names
+and types are public.
 """
 
 from __future__ import annotations
@@ -23,7 +21,8 @@ from orbweaver.model.version import check, one_of
 if TYPE_CHECKING:
     from orbweaver.model.target import Prior
 
-# Version 1 is not written, because there are many records. Version 2 has `unreadable`.
+# Records without a version are of version 1. This saves space, because there are many records.
+# Version 2 has the reason `unreadable`.
 VERSION, WHAT = 2, "a page record"
 # Counter of pages with this column set.
 NEEDS_RENDERING = "needs_rendering"
@@ -61,6 +60,7 @@ class PageRecord:
     sha256: Annotated[str | None, "of the decoded body"] = None
     etag: Annotated[str | None, "header, as sent"] = None
     last_modified: Annotated[str | None, "header, as sent"] = None
+    # Each WARC record in this file is a gzip member. It has an offset and a length, or is absent.
     body_key: Annotated[str | None, "the file in the bucket with body and text, a WARC"] = None
     body_offset: Annotated[
         int | None, "offset of the body's record in body_key; empty: not stored"
@@ -103,7 +103,7 @@ COLUMNS = tuple(one.name for one in fields(PageRecord) if one.metadata.get("colu
 
 
 def with_items(record: PageRecord, items: tuple[Item, ...] | None) -> PageRecord:
-    """Add extracted items. None means that no rule matches the page."""
+    """Add extracted items. None: no rule matches the page."""
     if items is None:
         return record
     invalid = sum(not item.valid for item in items)
@@ -133,7 +133,7 @@ def page_key(record: PageRecord, shards: int) -> tuple[str, str]:
 
 
 def prior_keys(prior: Prior, url: str, shards: int) -> tuple[tuple[str, str], ...]:
-    """Return the possible keys of an earlier claim's record: on its day and the next day."""
+    """Return the possible keys of the record of an earlier run: on its day and on the next day."""
     digest = url_hash(url)
     shard = shard_of(digest, shards)
     return tuple(

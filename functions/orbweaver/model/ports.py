@@ -1,4 +1,4 @@
-"""Define ports of the outside world: files, the web, time, metrics."""
+"""Define interfaces to the outside world: files, the web, time, secrets, metrics."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Files(Protocol):
 
 
 class Events(Protocol):
-    """The event bus, as workers need it."""
+    """The event bus, as workers use it."""
 
     async def completed(self, crawl: Crawl, total: Counts) -> None:
         """Announce that a crawl is finished. The event's id is the crawl's id."""

@@ -1,16 +1,7 @@
-"""Decide which non-public servers a crawl may connect to: those with which it was started.
+"""Decide which non-public servers a crawl may connect to: its user named them.
 
-A crawl of a site on this machine reaches that site, and no other server of the machine. Rules:
-
-- A seed, or a sitemap given by a user, names an address and a port. Its host is an address in any
-  form (`127.1`, `[::1]`), `localhost` or a name below it, or a name in this machine's hosts file.
-  DNS names do not count, because DNS may return another address the next time (rebinding).
-- The address and port of the connection count, not their form in a URL. A server that a seed names
-  as `127.0.0.1:8000` is the same one under `localhost:8000`.
-- The seeds of a retry are targets of links. For a retry, the seeds of the first run count
-  (`anchors`).
-- A seed sent to a running crawl (POST /seeds, the queue) names its server only for links found from
-  it (`Target.local`).
+A crawl of a site on this machine reaches that site, and no other server of the machine. A user
+names an address and a port by a seed or a sitemap.
 """
 
 from __future__ import annotations
@@ -32,7 +23,8 @@ NO_ORIGINS: frozenset[str] = frozenset()
 
 
 def origins_of(crawl: Crawl) -> frozenset[str]:
-    """Return the origins with which a crawl was started."""
+    """Return the origins that a crawl's user named."""
+    # The seeds of a retry are links of an earlier run, so the seeds of the first run count.
     if crawl.retry_of is not None:
         return _origins(crawl.anchors, ())
     return _origins(crawl.seeds, crawl.sitemap_urls)
@@ -44,7 +36,11 @@ def _origins(seeds: tuple[str, ...], sitemaps: tuple[str, ...]) -> frozenset[str
 
 
 def named_for(named: frozenset[str], *targets: Target) -> frozenset[str]:
-    """Return the crawl's named origins, including those that these targets name themselves."""
+    """Return the crawl's named origins, and the origins that these URLs name.
+
+    A seed sent to a running crawl (POST /seeds, the queue) names its server only for links found
+    from it (`Target.local`).
+    """
     own = {target.local for target in targets if target.local is not None}
     return named | own if own else named
 
@@ -59,8 +55,9 @@ def named_by(
 ) -> Named:
     """Return the non-public addresses and ports of origins.
 
-    `book` is the hosts file of this machine.
+    `book` is the hosts file of this machine, whose names count, too.
     """
+    # The address counts, not its form: `127.0.0.1:8000` and `localhost:8000` are one server.
     return frozenset(
         (address, port_of(origin))
         for origin in origins
@@ -70,7 +67,10 @@ def named_by(
 
 
 def closed_by(urls: Iterable[str], allowed: Allowed) -> str | None:
-    """Return why a crawl must not start with these URLs, or None: a port of the stack itself."""
+    """Return why a crawl must not start with these URLs: one is a port of the stack.
+
+    None: it may.
+    """
     for url in urls:
         port = port_of(url)
         for address in _own_addresses(url) if port in allowed.closed else ():
@@ -102,7 +102,10 @@ def parse_names(text: str) -> dict[str, tuple[Address, ...]]:
 
 
 def _own_addresses(url: str) -> tuple[Address, ...]:
-    """Return the addresses of a URL's host that are known without DNS."""
+    """Return the addresses of a URL's host that are known without DNS: an address or `localhost`.
+
+    DNS names do not count, because DNS may return another address the next time (rebinding).
+    """
     name = _name(url)
     if name == LOCALHOST or name.endswith(f".{LOCALHOST}"):
         return LOOPBACK

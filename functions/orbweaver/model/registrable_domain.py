@@ -1,11 +1,7 @@
 """Find the site of a host: its registrable domain by the public suffix list.
 
-The list (https://publicsuffix.org/list/) comes with the publicsuffixlist package, so nothing is
-downloaded. It includes the private section: `a.github.io` and `b.github.io` are two sites. Loading
-takes 0.1 s per container, only for crawls that need it.
-
-A host that is an address, a public suffix itself (`com`, `github.io`) or a single label
-(`localhost`) is its own site.
+The list (https://publicsuffix.org/list/) comes with the publicsuffixlist package. It includes the
+private section: `a.github.io` and `b.github.io` are two sites.
 """
 
 from __future__ import annotations
@@ -21,7 +17,11 @@ if TYPE_CHECKING:
 
 @lru_cache(maxsize=4_096)
 def site_of(hostname: str) -> str:
-    """Return the registrable domain of a canonical URL's host, or the host if it has none."""
+    """Return the registrable domain of a canonical URL's host.
+
+    A host that is an address, a public suffix (`com`, `github.io`) or a single label is its own
+    site.
+    """
     name = hostname.removesuffix(".")
     # In canonical URLs a host whose last label is a number is an IPv4 address.
     if name.startswith("[") or name.rpartition(".")[2].isdigit():
@@ -38,11 +38,12 @@ def is_suffix(hostname: str) -> bool:
 
 
 def same_site(url: str, other: str) -> bool:
-    """Whether two canonical URLs belong to the same site, for any scheme and port."""
+    """Whether two canonical URLs belong to the same site. Scheme and port may differ."""
     one, two = hostname_of(url), hostname_of(other)
     return one == two or site_of(one) == site_of(two)
 
 
+# Loading takes 0.1 s per container, only for crawls that need it.
 @lru_cache(maxsize=1)
 def _suffixes() -> PublicSuffixList:
     from publicsuffixlist import PublicSuffixList

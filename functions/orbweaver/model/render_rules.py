@@ -1,8 +1,7 @@
-"""Decide by URL which pages of a crawl are rendered, and name the reasons.
+"""Decide by URL which pages of a crawl are rendered in a browser, and name the reasons.
 
-The first rule whose pattern matches the canonical URL decides (`model/url_patterns.py`). Without a
-match the crawl's mode applies. Rules may change while a crawl runs and apply to pages fetched after
-the change.
+The first rule whose pattern matches the canonical URL decides. Without a match the crawl's mode
+applies. A changed rule applies to pages fetched after the change.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from orbweaver.model.url_patterns import places, problems_of_rules
 
 
 class RenderWhy(StrEnum):
-    """Reason why a page was rendered or not, in a crawl that renders."""
+    """Why the scripts of a page were run or not."""
 
     ALWAYS = "always"
     NEVER = "never"
@@ -44,7 +43,7 @@ MEANS = {
     RenderWhy.FAILED: "its scripts could not be run, so it stays as fetched",
 }
 
-# Reasons about the kind of a page.
+# Reasons that follow from other pages with similar URLs (kinds).
 OF_KIND = frozenset(
     {RenderWhy.FIRST, RenderWhy.KIND, RenderWhy.SAMPLED, RenderWhy.KIND_GAINS_NOTHING}
 )
@@ -52,7 +51,10 @@ _NAME_PLACE = 6
 
 
 def learned_kind(url: str) -> Shape:
-    """Return the kind of a page: the shape of its URL, with a variable name left open."""
+    """Return the group of similar URLs for which workers learn whether rendering helps.
+
+    This is the URL's shape (model/url_kind.py). A name without digits and extension is left open.
+    """
     shape = shape_of(url)
     name, extension = shape[_NAME_PLACE], shape[_NAME_PLACE - 1]
     if not name or extension or NUMBER in name or name.endswith(ANY):
@@ -94,7 +96,7 @@ def slots_of(crawl: Crawl, urls: int) -> int:
 
 
 def problems_of(rules: tuple[RenderRule, ...]) -> Iterator[tuple[str, str]]:
-    """Yield all problems of a crawl's rules, as path of the key and message."""
+    """Yield (key path, message) for each problem of a crawl's rules."""
     return problems_of_rules("render.rules", rules, _problems_of_rule)
 
 

@@ -42,7 +42,7 @@ ALONE_PAGES_MAX = 5_000
 
 
 def workers_for(pages_max: int | None) -> int:
-    """Return the default number of processes for a crawl with this page limit on a store."""
+    """Return the default number of processes for a crawl with this page limit on one machine."""
     return CORES if pages_max is None or pages_max > ALONE_PAGES_MAX else 1
 
 
@@ -52,7 +52,7 @@ class SettingsError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """Names of deployed resources, and limits."""
+    """Settings of a deployment: names of its resources, and limits."""
 
     # Name of the stack. Its metrics and events contain it.
     stack: str = STACK
@@ -109,28 +109,29 @@ class Settings:
     # Remaining time of an invocation at which fetching must end: claims, records, commit, send
     # follow.
     apply_reserve_s: float = 8.0
-    # Maximum wait for slots before an invocation requeues URLs, for packs that do not come from a
-    # backlog. A waiting pack blocks capacity for other crawls.
+    # Maximum time in which an invocation waits for slots (times at which a host may be requested)
+    # before it requeues URLs. Waiting URLs block capacity for other crawls. URLs from a host's
+    # backlog wait longer.
     wait_s_max: float = 5.0
     fetch_concurrency: int = 64
     # Concurrent fetches of bodies with more than `SMALL_BYTES` (adapters/web/large_bodies.py).
     large_bodies: int = 3
     # Bodies waiting to be read. A single body may be larger.
     waiting_bytes_max: int = 5 * 1024 * 1024
-    # Content of pages whose packs are not done. Above this limit packs end with their current
-    # results, and their other URLs are requeued.
+    # Content of pages whose messages are not done. Above this limit a message ends with its current
+    # results, and its other URLs are requeued.
     held_bytes_max: int = 6 * 1024 * 1024
-    # Visits of hosts with a backlog of packs last until the crawl's round ends, so that all of them
+    # Visits of hosts with a backlog of URLs last until the crawl's round ends, so that all of them
     # return at the same time.
     round_s: float = 60.0
     # yes: a visit waits for a slot only if that costs less than returning later.
     waits_billed: str = "no"
-    # yes: known claims of a host travel with the host (worker/host_claims.py), and experience with
-    # kinds is shared (worker/kind_learning.py). That pays if look-ups are billed, so the default is
-    # the value of `waits_billed`.
+    # yes: workers share which URLs of a host are claimed (worker/host_claims.py), and what they
+    # learned about groups of similar URLs (worker/kind_learning.py). That pays if look-ups are
+    # billed, so the default is the value of `waits_billed`.
     claims_travel: str = ""
-    # Time for which a pack waits for others to store pages in the same file, and the maximum size
-    # of that file.
+    # Time for which a worker waits for other batches that store pages in the same file, and the
+    # maximum size of that file.
     segment_wait_s: float = 5.0
     segment_bytes_max: int = 6_000_000
     # Memory and architecture of the function, for the cost of its time. The default memory is that
@@ -196,15 +197,15 @@ class Settings:
 
     @property
     def pack_queues(self) -> frozenset[str]:
-        """Names of the queues that hold packs. Only the stack's functions may send to them."""
+        """Names of the queues that hold batches of URLs (packs).
+
+        Only the stack's functions send to them.
+        """
         return frozenset(url.rpartition("/")[2] for url in self.pack_queue_urls)
 
     @property
     def pack_queue_urls(self) -> tuple[str, ...]:
-        """URLs of these queues without duplicates.
-
-        A frugal stack has one queue for crawl and express.
-        """
+        """URLs of these queues. A frugal stack has one queue for crawl and express."""
         others = filter(None, [self.render_queue_url])
         return tuple(dict.fromkeys((self.crawl_queue_url, self.express_queue_url, *others)))
 

@@ -1,7 +1,7 @@
 """Split long work into slices, so that its caller can run other tasks between them.
 
-`model/turns.py` runs the tasks. A page or a part of a sitemap can have thousands of links, and a
-function on AWS has a fifth of a core. Work on a few links is one slice.
+A page or a part of a sitemap can have thousands of links, and a function on AWS has a fifth of a
+core. Work on a few links is one slice.
 """
 
 from __future__ import annotations
@@ -14,14 +14,13 @@ T = TypeVar("T")
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
 
-# URLs of one slice. A step takes 10 to 40 us for most URLs.
+# URLs per slice. Most steps take 10 to 40 us per URL.
 SLICE_URLS = 250
-# Packs of one slice, with as many URLs.
+# Packs (batches of up to 25 URLs) per slice, which hold as many URLs.
 SLICE_PACKS = 10
 
 
 def sliced(items: Sequence[T], size: int = SLICE_URLS) -> Iterator[Sequence[T]]:
-    """Split items into slices, in order."""
     for start in range(0, len(items), size):
         yield items[start : start + size]
 

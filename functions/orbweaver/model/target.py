@@ -1,7 +1,7 @@
-"""Define a claimed URL in transit, as a row of a pack with optional extras at the end.
+"""Define a URL of a crawl on its way through the queue, and its form in messages.
 
-Rows of messages and journals end with an object of extras if there are any. Newer versions may
-write more extras. Readers ignore unknown ones.
+A pack is a message with up to 25 such URLs. Each is a row, which ends with an object if it has
+optional attributes. Newer versions may write more attributes. Readers ignore unknown ones.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class TargetKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prior:
-    """An earlier claim of a URL: its run and its time."""
+    """An earlier claim of a URL (its reservation for one run): the run and the time."""
 
     crawl: str
     at_ms: int
@@ -30,13 +30,13 @@ class Prior:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """A claimed URL in transit. `attempt` counts from 1, `hops` counts preceding redirects.
+    """A URL that belongs to a crawl. `attempt` counts from 1, `hops` counts preceding redirects.
 
     A claim of an earlier run that is older than `modified_at_ms` does not count. For a sitemap,
-    `hops` includes indexes, and `first` is the number of processed references. `site` is the host
-    that named the sitemap as its own. It is None if a user named the sitemap. A page that a sitemap
-    lists on another host has `site`, too. `express` and `window_s` come from the rules at
-    discovery: priority, and how long earlier claims hold (None: the crawl's window).
+    `hops` includes index files, and `first` is the number of processed entries. `site` is the host
+    whose robots.txt names the sitemap, or None if a user named it. A page that a sitemap lists on
+    another host has `site`, too. URL rules set `express` (priority) and `window_s` (how long
+    earlier claims hold; None: the crawl's window).
     """
 
     url: str
@@ -56,7 +56,7 @@ class Target:
     first: int = 0
     express: bool = False
     window_s: int | None = None
-    # Whether it already counts towards its host's page limit.
+    # Whether its host's page limit already counts it.
     counted: bool = False
     # Whether it was sent to the seed queue, so that its redirects do not widen the scope.
     bound: bool = False
@@ -103,7 +103,7 @@ def next_attempt(target: Target, failed: str | None = None) -> Target:
 
 
 def to_rows(targets: Sequence[Target]) -> tuple[list[list[Any]], list[str]]:
-    """Return the targets of a pack as rows, and the list of referrers that the rows refer to."""
+    """Return the URLs of a pack as rows, and the referrers to which the rows refer by index."""
     referrers: dict[str, int] = {}
     rows = []
     for target in targets:

@@ -1,6 +1,6 @@
-"""Run other tasks between the slices of long work (`model/slices.py`).
+"""Run other asyncio tasks between the slices of long work (model/slices.py).
 
-Work of a single slice does not yield, so that small pages cost the event loop nothing.
+Work that fits into one slice never yields, so small pages cost the event loop nothing.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Result = TypeVar("Result")
 
 
 async def slices(items: Sequence[T], size: int = SLICE_URLS) -> AsyncIterator[Sequence[T]]:
-    """Yield items in slices. Other tasks run between two slices."""
+    """Yield items in slices, and let other tasks run between two slices."""
     for number, part in enumerate(sliced(items, size)):
         if number:
             await asyncio.sleep(0)
@@ -24,13 +24,13 @@ async def slices(items: Sequence[T], size: int = SLICE_URLS) -> AsyncIterator[Se
 
 
 async def turn_after(items: Sized) -> None:
-    """Let other tasks run after work on more items than one slice has."""
+    """Let other tasks run if there are more items than fit into one slice."""
     if len(items) > SLICE_URLS:
         await asyncio.sleep(0)
 
 
 async def in_turns(work: Generator[None, None, Result]) -> Result:
-    """Run work to its end. Other tasks run where it pauses."""
+    """Run a generator to its end, and let other tasks run at each of its `yield`s."""
     while True:
         try:
             next(work)

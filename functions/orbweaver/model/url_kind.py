@@ -1,26 +1,7 @@
-"""Find the kind of a URL: a shape that it shares with similar URLs, like `/wiki/*?action=edit`.
+"""Group similar URLs. URLs of one kind have the same shape, like `/wiki/*?action=edit`.
 
-The shape of a URL is a tuple of tokens in this order, a pure function of the URL:
-
-- the origin, the first three folders of the path, and whether there are more (`**`)
-- the extension of the name (`.html`), and the name without it. Below more folders names are left
-  open, and so are extensions before a query
-- the literal names of the first `PARAMETERS_MAX` parameters (`?title=&action=`), then the value of
-  each
-
-Tokens have few values per program. A *word* is literal: up to `WORD_CHARS_MAX` letters, in one
-piece or in two (`blob_plain`, `index.php`). Numbers are `0`, alone or in a word (`page-0`). A
-namespace keeps its name (`Special:*`). Everything else is `*`: ids, long words, words in more
-pieces, single letters as values, escapes. A query with a parameter name that is longer than
-`NAME_CHARS_MAX` or has unusual characters is `?*` as a whole.
-
-A crawl has few kinds (`Kinds`). If one place has more than `SIBLINGS_MAX` words (`/wiki/Apple`,
-`/wiki/Pear` …), all of them become `*` there. Kinds do not depend on the order of URLs. If there
-are more than `KINDS_MAX` kinds, words that are rare in their place become `*` as well (`folded`),
-and then the rarest kinds are counted together.
-
-`pattern_of` returns a shape as a regular expression for `--exclude`. It matches the URLs of all
-shapes that this one `covers`, and no others.
+A shape is a tuple of tokens, a pure function of the URL. `Kinds` keeps data for each shape of a
+crawl and merges shapes if there are too many.
 """
 
 from __future__ import annotations
@@ -31,6 +12,10 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Generic, Protocol, Self, TypeAlias, TypeVar
 
+# Tokens in this order: the origin, the first three folders of the path, `**` if there are more, the
+# extension of the name (`.html`), the name without it, the names of the first `PARAMETERS_MAX`
+# parameters (`?title=&action=`), then the value of each. Below more folders names are left open
+# (`*`), and so are extensions before a query.
 Shape: TypeAlias = tuple[str, ...]
 
 WORD_CHARS_MAX = 20
@@ -95,16 +80,17 @@ def _places(origin: str, folders: Sequence[str]) -> Shape:
 
 
 def anywhere(shape: Shape, kept: int = 0) -> Shape:
-    """Leave open the folder below the first `kept` ones, and the name if it has one."""
+    """Replace the folders after the first `kept` ones by `**`, and the name by `*`."""
     first = [shape[at] for at in _FOLDERS[:kept] if shape[at]]
     folders = (*first, DEEPER, *[""] * (len(_FOLDERS) - len(first)))
     return (shape[_ORIGIN], *folders, "", shape[_NAME] and ANY, *shape[_QUERY:])
 
 
 def in_two_folders(shape: Shape) -> Shape:
-    """Leave open the folders below the second, and names except namespaces.
+    """Leave open the folders below the second, and names except namespaces (`Special:*`).
 
-    Also leaves open values that begin with a capital, because titles do and program actions do not.
+    Also leaves open values that begin with a capital letter, because titles do and program actions
+    do not.
     """
     deeper = DEEPER if shape[_FOLDERS[-1]] or shape[_DEEPER] else ""
     name = shape[_NAME]
@@ -118,7 +104,7 @@ def in_two_folders(shape: Shape) -> Shape:
 
 
 def behind_id(url: str) -> str | None:
-    """Return a URL without query, with its first id folder left open, or None.
+    """Return a URL without query, with `*` for its first folder that is an id. None: it has none.
 
     An id is a number, or a text with a digit that is not a word, like a revision. Only the first
     `IDS_WITHIN` folders are searched.
@@ -130,7 +116,7 @@ def behind_id(url: str) -> str | None:
 
 @lru_cache(maxsize=1_024)
 def _open_first_id(folder: str) -> tuple[str, bool]:
-    """Leave the first id of a folder URL open. Returns also whether a folder follows it."""
+    """Replace the first id of a folder URL by `*`. Returns also whether a folder follows it."""
     parts = folder.split("/")
     for at in range(3, min(len(parts), 3 + IDS_WITHIN)):
         token = _token(parts[at])
@@ -155,7 +141,7 @@ def varies(token: str) -> bool:
 
 
 def folded(weights: Mapping[Shape, int], least: float) -> dict[Shape, Shape]:
-    """Map shapes to more general ones, with words below this weight left open.
+    """Map shapes to more general ones: words with less than this weight become `*`.
 
     A word stays if it is the only such word in its place and the place has no `*`.
     """
@@ -191,7 +177,10 @@ def example_of(url: str) -> str:
 
 
 def pattern_of(shape: Shape) -> str:
-    """Return a shape as a regular expression that matches its whole URLs."""
+    """Return a shape as a regular expression for `--exclude`.
+
+    It matches the URLs of all shapes that this one `covers`, and no others.
+    """
     origin = "https?://[^/?]*" if shape[_ORIGIN] == ANY else _quoted(shape[_ORIGIN])
     folders = [
         "(?:[^/?]*/)*" if shape[at] == DEEPER else f"{_pattern(shape[at], '[^/?]')}/"
@@ -237,6 +226,9 @@ def covers(general: Shape, other: Shape) -> bool:
 
 
 @lru_cache(maxsize=4_096)
+# A word is literal: up to `WORD_CHARS_MAX` letters, in one piece or in two (`blob_plain`,
+# `index.php`). Numbers are `0`, alone or in a word (`page-0`). A namespace keeps its name
+# (`Special:*`). Everything else is `*`: ids, long words, words in more pieces, escapes.
 def _token(text: str) -> str:
     if not text:
         return ""
@@ -248,7 +240,11 @@ def _token(text: str) -> str:
 
 
 def _parameters(query: str) -> tuple[str, ...]:
-    """Return the token of a query, then the token of each value."""
+    """Return the token of a query, then the token of each value.
+
+    A query with a parameter name that is too long or has unusual characters is `?**` as a whole.
+    Single letters as values are `*`.
+    """
     names, values = [], []
     separator = ";" if ";" in query and "&" not in query else "&"
     parameters = query.split(separator, PARAMETERS_MAX)
@@ -294,29 +290,30 @@ def _quoted(text: str) -> str:
 
 
 class Mergeable(Protocol):
-    """Data about a kind."""
+    """Data about a group of similar URLs."""
 
     def merge(self, other: Self) -> None:
-        """Add the data of another kind, which this one replaces."""
+        """Add the data of another group, which this one replaces."""
 
     @property
     def weight(self) -> int:
-        """Importance of the kind. The heaviest kinds are kept if there are too many."""
+        """Importance of the group. The heaviest groups are kept if there are too many."""
 
 
 K = TypeVar("K", bound=Mergeable)
 
 
 class Kinds(Generic[K]):
-    """Data about each kind of a crawl. `rest` is the data of all dropped kinds.
+    """Data about each kind (group of similar URLs) of a crawl. `rest` is the data of dropped kinds.
 
-    If there are too many, light kinds are folded first. A dropped kind that occurs again starts
-    anew.
+    If one place of a shape has more than `SIBLINGS_MAX` words (`/wiki/Apple`, `/wiki/Pear` …), all
+    of them become `*`. If there are more than `kinds_max` kinds, words that are rare in their place
+    become `*`, then the lightest kinds are dropped. A dropped kind that occurs again starts anew.
+    The order of URLs has no effect.
 
-    Queries that are too many in one place are left open like other words, except queries for which
-    `stands` returns True. It gets the merged data of all kinds with that query. All scripts of a
-    site share one place, `/*.php?…`. Without the exception, productive and unproductive scripts
-    would count as one.
+    Queries also become `*`, except those for which `stands` returns True for their merged data. All
+    scripts of a site share one place, `/*.php?…`, and otherwise productive and unproductive scripts
+    would count as one kind.
     """
 
     def __init__(
@@ -326,26 +323,24 @@ class Kinds(Generic[K]):
         stands: Callable[[K], bool] | None = None,
     ) -> None:
         self.rest = new()
-        # Number of merges. A kind found before a merge may be outdated.
+        # Number of merges. A kind that was looked up before a merge may be outdated.
         self.changes = 0
         self._new = new
         self._kinds_max = kinds_max
         self._stands = stands
         self._known: dict[Shape, K] = {}
-        # Words found after each prefix of a shape, and words kept literal in places with too many.
+        # Words found after each prefix of a shape. Words that stay literal in places with too many.
         self._words: dict[Shape, set[str]] = {}
         self._literal: dict[Shape, set[str]] = {}
 
     def of(self, url: str) -> K:
-        """Return the data of a URL's kind, to add to it."""
         return self.at(shape_of(url))
 
     def at(self, shape: Shape) -> K:
-        """Return the data of a shape's kind, to add to it."""
         return self.named(shape)[1]
 
     def all(self) -> dict[Shape, K]:
-        """Return at most `kinds_max` kinds: the heaviest first, then by text."""
+        """Return at most `kinds_max` kinds with their data: the heaviest first, then by text."""
         self._shrink(self._kinds_max)
         return dict(sorted(self._known.items(), key=_sort_key))
 
@@ -355,7 +350,7 @@ class Kinds(Generic[K]):
         return self._known
 
     def named(self, shape: Shape) -> tuple[Shape, K]:
-        """Return the data of a kind, and the shape under which it is counted."""
+        """Return the shape under which a shape is counted, and its data."""
         narrowed = self.narrowed(shape)
         found = self._known.get(narrowed)
         if found is None:
@@ -365,7 +360,7 @@ class Kinds(Generic[K]):
         return narrowed, found
 
     def let_stand(self, shape: Shape) -> None:
-        """Keep a shape's query literal from now on, in a place with too many queries."""
+        """Keep the query of this shape, even if its place has too many queries."""
         standing = self._literal.get(shape[:_QUERY])
         if standing is not None and shape[_QUERY] not in standing:
             standing.add(shape[_QUERY])
@@ -432,7 +427,7 @@ class Kinds(Generic[K]):
             self.at(_generalize(shape, at)).merge(found)
 
     def _shrink(self, most: int) -> None:
-        """Fold kinds if there are too many, then drop the lightest."""
+        """Merge similar kinds if there are too many, then drop the lightest."""
         if len(self._known) <= most:
             return
         self.changes += 1
@@ -457,7 +452,7 @@ def _sort_key(one: tuple[Shape, Mergeable]) -> tuple[int, str]:
 
 
 def _generalize(shape: Shape, at: int) -> Shape:
-    """Leave one position of a shape open, and positions that depend on it."""
+    """Replace one position of a shape by `*`, and the positions that depend on it."""
     if at == _QUERY:
         return (*shape[:at], ANY_QUERY)
     if at == _EXTENSION:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """Limits of URLs. The settings have the same names."""
+    """URL limits, each also a setting of the deployment (model/settings.py)."""
 
     path_segments_max: int = 20
     repeats_max: int = 2

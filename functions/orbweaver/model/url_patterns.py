@@ -1,18 +1,8 @@
 """Match URL patterns: regular expressions that include or exclude links.
 
-Rules
-- A pattern is searched anywhere in the canonical URL, which is ASCII. `^` and `$` anchor it.
-- `exclude` has priority. If there is any `include`, a link must match one of them.
-- A user named each seed, so `include` does not apply to seeds, but `exclude` does. The same holds
-  for redirects of seeds. Patterns do not apply to sitemaps, only to their entries.
-- The engine is RE2, whose time is linear in URL and patterns, so no pattern can hang a worker. It
-  has no lookaround and no backreferences. All patterns of a kind are one automaton with a memory
-  limit. Patterns that exceed it are refused before the crawl starts. Measured: 24 ms for the worst
-  case found (100 patterns, a URL of 2,000 characters), usually 10 us.
-- If the matching pattern itself matters (`model/url_rules.py`), each pattern also has its own
-  automaton.
-
-Source: https://github.com/google/re2/wiki/Syntax.
+A pattern is searched anywhere in the canonical URL, which is ASCII. The engine is RE2
+(https://github.com/google/re2/wiki/Syntax), whose time is linear, so no pattern can hang a worker.
+It has no lookaround and no backreferences.
 """
 
 from __future__ import annotations
@@ -23,13 +13,16 @@ from functools import lru_cache
 from typing import Any, Protocol, TypeVar
 
 PATTERNS_MAX = 100
-# Maximum number of rules of a kind, each with a pattern.
+# Maximum number of rules of one setting, each with a pattern.
 RULES_MAX = 50
 PATTERN_CHARS_MAX = 1_000
-# Limit for one kind. The definition of a crawl is one item of at most 400 KB.
+# Limit for all patterns of one setting. The definition of a crawl is one item of at most 400 KB.
 PATTERNS_CHARS_MAX = 25_000
+# All patterns of one setting are one automaton. Patterns that exceed this limit are refused before
+# the crawl starts. Measured: 24 ms for the worst case found (100 patterns, a URL of 2,000
+# characters), usually 10 us.
 MEMORY_BYTES = 2 * 1024 * 1024
-# Limit per separate automaton: up to 50 each, for a few crawls at a time.
+# Limit of an automaton of one pattern: up to 50 each, for a few crawls at a time.
 APART_MEMORY_BYTES = 256 * 1024
 
 
@@ -57,12 +50,10 @@ class PatternError(ValueError):
 
 
 def matches(patterns: tuple[str, ...], url: str) -> bool:
-    """Whether any of the patterns matches a canonical URL."""
     return _compiled(patterns).search(url.encode()) is not None
 
 
 def first_match(patterns: tuple[str, ...], url: str) -> str | None:
-    """Return the first pattern that matches a canonical URL, or None."""
     return next((pattern for pattern in patterns if matches((pattern,), url)), None)
 
 
@@ -77,7 +68,6 @@ def places(patterns: tuple[str, ...], url: str) -> tuple[int, ...]:
 
 
 def problems_of(patterns: tuple[str, ...]) -> list[PatternError]:
-    """Return all problems of the patterns of one kind."""
     if len(patterns) > PATTERNS_MAX:
         return [PatternError(f"{len(patterns):,} patterns are too many: at most {PATTERNS_MAX}")]
     problems = [error for pattern in patterns if (error := problem_of(pattern)) is not None]
@@ -101,7 +91,7 @@ def problems_together(patterns: tuple[str, ...]) -> list[PatternError]:
 
 
 def problems_between(include: tuple[str, ...], exclude: tuple[str, ...]) -> Iterator[str]:
-    """Yield the includes that never match because an exclude removes all their URLs.
+    """Yield a message for each include that never matches because an exclude removes all its URLs.
 
     An include without operators is a literal text. If an exclude matches that text, it matches all
     URLs that contain it. For other includes only an identical exclude is detected.
@@ -120,7 +110,7 @@ def problems_between(include: tuple[str, ...], exclude: tuple[str, ...]) -> Iter
 
 
 def problem_of(pattern: str, *, apart: bool = False) -> PatternError | None:
-    """Return the problem of one pattern, or None. `apart`: it needs its own automaton."""
+    """Return the problem of one pattern, or None. `apart`: the pattern needs its own automaton."""
     shown = ascii(pattern[:100])
     if not pattern:
         return PatternError("'' would match every URL: leave it out")
@@ -152,7 +142,6 @@ def _can_begin(pattern: str) -> bool:
 
 
 def problem_of_match(pattern: str) -> str | None:
-    """Return the problem of a rule's pattern, or None."""
     if not pattern:
         return "'' is found in every URL: give what some have, or \".\" for all"
     error = problem_of(pattern, apart=True)
@@ -162,7 +151,7 @@ def problem_of_match(pattern: str) -> str | None:
 def problems_of_rules(
     key: str, rules: Sequence[R], of_rule: Callable[[str, R], Iterator[tuple[str, str]]]
 ) -> Iterator[tuple[str, str]]:
-    """Yield all problems of rules with patterns, as path of the key and message.
+    """Yield (key path, message) for each problem of rules with patterns.
 
     `of_rule` yields the other problems of one rule.
     """
@@ -187,6 +176,7 @@ def _compiled(patterns: tuple[str, ...]) -> Any:
 
 
 @lru_cache(maxsize=8)
+# An automaton for each pattern, for callers that must know which pattern matches.
 def _compile_each(patterns: tuple[str, ...]) -> tuple[Any, ...]:
     return tuple(_compile((pattern,), APART_MEMORY_BYTES) for pattern in patterns)
 

@@ -1,25 +1,7 @@
 """Apply URL rules: settings for some URLs of a crawl.
 
-Rules
-- A rule has a pattern, which is searched in the canonical URL (`model/url_patterns.py`), and one
-  setting or more. For each setting the *first* rule decides that matches and has the setting.
-  Without such a rule the crawl's setting applies.
-- `depth`: the URL is claimed up to that depth, regardless of the crawl's limit. Below it, it is
-  refused as too deep, even as a redirect target. Seeds have depth 0.
-- `priority`: `high` URLs use the express queue, in separate packs, until they end. `normal` exempts
-  URLs from a later rule. It cannot lower the priority of a high-priority crawl.
-- `delay`: the spacing of the slots for these URLs. Like the crawl's delay it is a minimum, and 0
-  waits for no slot. A host's URLs with the shortest delay are requested first.
-- `window`: the time for which an earlier claim of the URL holds. As with the crawl's window, a run
-  requests no URL twice.
-- `follow`: whether the links of the page are followed. A redirect is not a link.
-- `record`: whether the outcome is recorded. It is counted in any case.
-- Rules do not apply to sitemaps, only to their entries.
-
-Rules may change while a crawl runs, and every delivery of a pack must have the same result. So they
-are applied before a pack's journal is written, and not again for its contents. Claimed URLs carry
-their priority and window (`model/target.py`), and the journal contains which outcomes are not
-recorded.
+For each setting the *first* rule decides that matches and has the setting. Without such a rule the
+crawl's setting applies. Rules do not apply to sitemaps, only to their entries.
 """
 
 from __future__ import annotations
@@ -33,15 +15,28 @@ from orbweaver.model.url_patterns import places, problems_of_rules
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+# Rules may change while a crawl runs, and every delivery of a message must have the same result. So
+# rules are applied before the worker writes its journal (commit log), and not again for the
+# journal's contents. Claimed URLs have their priority and window, and the journal lists which
+# outcomes are not recorded.
 class UrlRule:
     """Settings for URLs that match `match`. None: the rule does not set this."""
 
     match: str
+    # Maximum number of links from a seed (depth 0), regardless of the crawl's limit. Deeper URLs
+    # are refused, even as redirect targets.
     depth_max: int | None = None
+    # True: the URLs use the express queue until they end. False: a later rule does not apply. False
+    # cannot lower the priority of a high-priority crawl.
     express: bool | None = None
+    # Minimum time between two requests, 0 for none. A host's URLs with the shortest delay come
+    # first.
     delay_ms: int | None = None
+    # How long a claim of an earlier run holds. A run requests no URL twice.
     window_s: int | None = None
+    # Whether the links of the page are followed. A redirect is not a link.
     follow: bool | None = None
+    # Whether the outcome is recorded. It is counted in any case.
     record: bool | None = None
 
 
@@ -96,7 +91,7 @@ def _patterns(rules: tuple[UrlRule, ...]) -> tuple[str, ...]:
 
 
 def problems_of(rules: tuple[UrlRule, ...]) -> Iterator[tuple[str, str]]:
-    """Yield all problems of a crawl's rules, as path of the key and message."""
+    """Yield (key path, message) for each problem of a crawl's rules."""
     return problems_of_rules("rules", rules, _problems_of_rule)
 
 

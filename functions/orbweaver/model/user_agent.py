@@ -1,19 +1,8 @@
 """Build the identity of a request: its user agent and extra headers.
 
-Rules
-- A host sees one identity. With several user agents each host name gets one, for the whole crawl.
-- robots.txt is matched with the product token of the user agent. For `Mozilla/5.0 (compatible;
-  name/1.0)` that is `name`, which is what sites call such a crawler.
-- Extra headers may add to a request, but not change its meaning. Headers that frame or route it, or
-  that the crawler sets, are refused, and so are values that could begin another header.
-- A header may be a secret unless it is in `OPEN_HEADERS`. A secret goes only to the origins of the
-  crawl's seeds. A redirect or link to another origin drops it, also from https to http: if a host
-  name has an https seed, its http origin gets no secret.
-- Headers of one host go to one origin only, and have priority over the others. A host without a
-  scheme is its https origin, or its http origin if only that has a seed.
-- Errors name headers and never show their values.
-
-Sources: RFC 9110 section 5 (names and values) and 7.6.1 (hop by hop), RFC 9309 section 2.2.1.
+A header may be a secret unless it is in `OPEN_HEADERS`. A secret goes only to the origins of the
+crawl's seeds. Errors name headers and never show their values. Sources: RFC 9110 section 5 (names
+and values) and 7.6.1 (hop by hop), RFC 9309 section 2.2.1.
 """
 
 from __future__ import annotations
@@ -46,7 +35,8 @@ _PUBLIC_HEADERS |= {"if-none-match", "if-modified-since"}
 REDACTED = "redacted"
 _FRAMING = "it frames or routes the message: leave it out"
 _OURS = "the crawler sets it itself: leave it out"
-# Refused names with the fix. `-` at the end matches any rest of the name.
+# Refused headers with the fix: they frame or route the request, or the crawler sets them. `-` at
+# the end of a name matches any rest.
 _REFUSED = {
     **dict.fromkeys(("connection", "keep-alive", "te", "trailer", "upgrade", "via"), _FRAMING),
     **dict.fromkeys(("transfer-encoding", "host", "expect", "http2-settings"), _FRAMING),
@@ -59,15 +49,13 @@ _REFUSED = {
     "cookie2": "a request's header is called Cookie",
 }
 _NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
+# Excludes values that could begin another header.
 _VALUE = re.compile(r"[!-~](?:[ !-~]*[!-~])?")
 _COMPATIBLE = re.compile(r"Mozilla/[0-9.]+ \(compatible; *([^/;)\s]+)")
 
 
 class IdentityError(ValueError):
-    """A user agent or header is invalid.
-
-    The message contains the reason and the fix, not the value.
-    """
+    """A user agent or header is invalid. The message has the reason and the fix, not the value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +68,10 @@ class Identity:
 
 
 def identity_of(crawl: Crawl, host: str, default_agent: str) -> Identity:
-    """Return the identity of a crawl for a host (an origin, as of `host_of`)."""
+    """Return the identity of a crawl for a host (an origin, as of `host_of`).
+
+    Of several user agents each host name gets one, for the whole crawl.
+    """
     agent = crawl.user_agent or default_agent
     if crawl.user_agents:
         name = hostname_of(host)
@@ -110,7 +101,10 @@ def origins_of(hosts: HostHeaders, seeds: tuple[str, ...]) -> HostHeaders:
 
 
 def origin_of(text: str, seeds: tuple[str, ...]) -> str:
-    """Return the origin of a host in a definition. Raises IdentityError."""
+    """Return the origin of a host in a definition. Raises IdentityError.
+
+    A host without a scheme is its https origin, or its http origin if only that has a seed.
+    """
     url = resolved(text if "://" in text else f"https://{text}/") or ""
     origin = host_of(url)
     if not url or url != f"{origin}/" or "@" in text:
@@ -130,7 +124,10 @@ def _identity(agent: str, headers: Headers) -> Identity:
 
 @lru_cache(maxsize=256)
 def token_of(agent: str) -> str:
-    """Return the product token by which robots.txt refers to a user agent."""
+    """Return the product token with which robots.txt is matched.
+
+    For `Mozilla/5.0 (compatible; name/1.0)` it is `name`, because sites call such a crawler so.
+    """
     compatible = _COMPATIBLE.match(agent)
     return compatible[1] if compatible else agent
 
@@ -195,9 +192,9 @@ def _normalized_name(name: str) -> str:
 
 
 def stored_headers(headers: Iterable[tuple[str, str]]) -> Headers:
-    """Return the headers of a request in a form that may be stored.
+    """Return the headers of a request for storage.
 
-    Possible secrets are redacted.
+    Possible secrets are redacted, and proxy headers left out.
     """
     return tuple(
         (name, value if name.lower() in _PUBLIC_HEADERS else REDACTED)
@@ -214,7 +211,11 @@ def _refusal(name: str) -> str | None:
 
 @lru_cache(maxsize=16)
 def _secret_origins(seeds: tuple[str, ...]) -> frozenset[str]:
-    """Return the origins that may see secrets."""
+    """Return the origins that may see secrets: the origins of the seeds.
+
+    If a host name has an https seed, its http origin gets no secret. So a redirect from https to
+    http drops it.
+    """
     origins = {host_of(seed) for seed in seeds}
     safe = {hostname_of(origin) for origin in origins if origin.startswith("https:")}
     return frozenset(

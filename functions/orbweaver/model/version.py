@@ -1,13 +1,7 @@
 """Check the versions of stored and queued data before reading them.
 
-Rules
-- A layout has a version number, `v`. Without it the version is 1. It is checked first.
-- Fields may be added without a new number, because older code ignores unknown fields. Data that
-  older code would misread, including a new value of an enumeration, needs a new number.
-- A writer states the lowest version that can read its data, so that a rollback leaves as little
-  data waiting as possible.
-- Newer data is not an error. It waits unchanged for a deployment that can read it
-  (docs/upgrade.md).
+The field `v` has the version, 1 if it is missing. Newer data is not an error: it waits unchanged
+for a deployment that can read it (docs/upgrade.md).
 """
 
 from __future__ import annotations
@@ -17,18 +11,21 @@ from enum import StrEnum
 from typing import TypeVar
 
 E = TypeVar("E", bound=StrEnum)
+# A new field needs no new version, because older code ignores unknown fields. Data that older code
+# would misread, such as a new value of an enumeration, needs one. A writer states the lowest
+# version that can read its data, so that a rollback leaves little data waiting.
 FIELD = "v"
 FIRST = 1
-# Beginning of each message about newer data, and the remedy.
+# Beginning of each message about newer data, and the fix.
 NEWER = "stored by a newer version"
 REMEDY = "deploy that version or newer"
 
 
 class NewerVersion(Exception):
-    """Data has a newer version. `version` is None if even that is unreadable."""
+    """Data was stored by a newer version. `version` is None if it is unknown."""
 
     def __init__(self, what: str, version: int | None, known: int) -> None:
-        """Take a noun with its article, its version, and the newest readable version."""
+        """`what` is a noun with its article, `known` the newest readable version."""
         number = "unknown" if version is None else str(version)
         super().__init__(
             f"{NEWER}: {what} of version {number}, but this version reads up to {known}"
