@@ -1,12 +1,8 @@
 """Convert values to cells of an exported table, the same for all formats.
 
-Rules
-- A value of its column's type is kept. Lone surrogates, which no encoding can represent, become
-  U+FFFD.
-- Rules of a crawl may change, so an earlier item may have values of another type. A value with the
-  same meaning in the column's type is converted (5 to "5", "12.3" to a number). Otherwise the cell
-  is empty. No value makes an export fail.
-- Moments must have a year with four digits in ISO 8601.
+An item that an earlier version of a rule extracted may have values of another type. A value with
+the same meaning in the column's type is converted (5 to "5", "12.3" to a number). Otherwise the
+cell is empty. No value makes an export fail.
 """
 
 from __future__ import annotations
@@ -27,9 +23,11 @@ INTEGER_MIN, INTEGER_MAX = -(2**63), 2**63 - 1
 # A JSON number: no sign except minus, no leading zeros.
 DIGITS = re.compile(r"-?(?:0|[1-9][0-9]{0,13})(?:\.[0-9]{1,4})?")
 STEP = Decimal("0.0001")
+# Lone surrogates, which no encoding can represent, become U+FFFD.
 SURROGATE = re.compile("[\ud800-\udfff]")
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MILLISECOND = timedelta(milliseconds=1)
+# In ISO 8601 a year has four digits.
 MOMENT_MIN = (datetime(1, 1, 1, tzinfo=UTC) - EPOCH) // MILLISECOND
 MOMENT_MAX = (datetime(9999, 12, 31, 23, 59, 59, 999_000, tzinfo=UTC) - EPOCH) // MILLISECOND
 

@@ -1,18 +1,7 @@
-"""Compute the change feed of a run: the difference to the pages known before it.
+"""Compute the change feed of a run: the pages that it created, updated or deleted.
 
-Order of effects for a run (exporting/changes.py decides, exporting/snapshot.py defines the layout):
-
-    1  per shard: merge records and the previous snapshot into bundles, then write the shard's file
-    2  decide on pages that were due and not requested, for all shards together
-    3  write the head, which publishes the snapshot, then remove snapshots that no run needs
-
-- All names follow from the run, and contents from stored data, so runs that are repeated, doubled
-  or killed write the same files. A finished shard is not read again.
-- A missing previous snapshot is made first. The order in which runs ended matters, not the order of
-  exports. A run whose records may be expired starts no feed.
-- Rows of a feed are read from its files, so a later export of the same day needs no other run.
-- Memory: one bundle per merged stream, and the referrers of due pages.
-- When time is short, another call does the rest. Each call finishes at least one shard.
+exporting/changes.py decides, exporting/snapshot.py defines the files. All names follow from the
+run, and contents from stored data. So repeated, doubled and killed runs write the same files.
 """
 
 from __future__ import annotations
@@ -47,7 +36,10 @@ REFERRERS_MAX = 500_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeFeed:
-    """Makes and reads the feeds of runs. `reserve_ms` is the time for one shard."""
+    """Makes and reads the change feeds of runs. `reserve_ms` is the time for one shard.
+
+    Memory: one bundle of lines per merged stream, and the referrers of due pages.
+    """
 
     pages: Pages
     crawls: Crawls
@@ -65,7 +57,8 @@ class ChangeFeed:
     async def make(self, crawl: Crawl, deadline_ms: int | None = None) -> bool:
         """Make the feed of an ended run if it is missing. Returns False if time was short.
 
-        The feed is empty if it cannot be made any more because records are gone.
+        Missing snapshots of earlier runs are made first. The feed is empty if records of the run
+        may be gone. Each call finishes at least one shard, and a finished shard is not read again.
         """
         if not has_feed(crawl) or await self.snapshots.head(crawl.name, crawl.id) is not None:
             return True
@@ -112,6 +105,8 @@ class ChangeFeed:
     # --- one run ----------------------------------------------------------------------------
 
     async def _make_run(self, run: EndedRun, deadline_ms: int | None) -> bool:
+        # Merge each shard, then decide on due pages of all shards together. The head is written
+        # last, because it publishes the snapshot.
         count = self.pages.shards
         place = SnapshotPlace(name=run.crawl.name, run=run.id)
         before = await self.snapshots.head(run.crawl.name, run.previous)

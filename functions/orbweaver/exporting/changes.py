@@ -1,24 +1,8 @@
 """Decide how a run changed a page: created, updated, unchanged or deleted.
 
-The basis is the snapshot of the previous run, the last run of the same name that ended before this
-one (exporting/snapshot.py). The order of exports does not matter.
-
-- A page is *created* if it was unknown, *unchanged* if its body has the same SHA-256 or the server
-  sent 304, and *updated* otherwise. Sitemaps are not pages.
-- It is *deleted* if it is gone (404, 410, or soft 404), if it leads elsewhere (redirect, other
-  canonical page) or if the crawl must omit it (noindex).
-- Failures and robots.txt change nothing, because the page may still exist.
-- A page that this run did not request stays as it was, unless it was *due*. A page is due if no
-  claim held it when the run began, so the run would have requested it if anything had led to it. A
-  due page is deleted if the run was complete, and if its referrer was read, is gone, or is deleted
-  for the same reason. A complete run met no limit, was not cancelled, and no other run of the name
-  held claims. A page below an unreadable one stays as it was.
-- A retry (`retry_of`) leaves pages unchanged that it does not request. A continuous crawl (the
-  default crawl of bare URLs) has no previous run, so it has no feed.
-- If another run requested a URL later than this run, this run does not change it.
-
-Only the last referrer of each page is known. If that referrer is read and another referrer is
-unreadable, the page is deleted, and created again once the other one leads to it.
+A run is compared with the snapshot of the previous run: the last run of the same name that ended
+before it. The order of exports does not matter. Failures and robots.txt change nothing, because the
+page may still exist.
 """
 
 from __future__ import annotations
@@ -44,7 +28,13 @@ LEFT_OUT = frozenset({Reason.CANONICAL, Reason.NOINDEX})
 
 
 class Change(StrEnum):
-    """Change of a page."""
+    """Change of a page. Sitemaps are not pages.
+
+    A page is *created* if it was unknown, *unchanged* if its body has the same SHA-256 or the
+    server sent 304, and *updated* otherwise. It is *deleted* if it is gone (404, 410, or soft 404),
+    leads elsewhere (redirect, other canonical page), must be omitted (noindex), or if nothing leads
+    to it any more (`Orphans`).
+    """
 
     CREATED = "created"
     UPDATED = "updated"
@@ -82,7 +72,11 @@ def seen(record: PageRecord) -> RecordState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndedRun:
-    """A run that has ended, the previous one, and whether unfound pages are gone (`whole`)."""
+    """A run that has ended, and the previous run.
+
+    `whole`: the run met no limit, was not cancelled, is no retry, and other runs of the name
+    reserved no URLs meanwhile. So a page that it did not find is gone.
+    """
 
     crawl: Crawl
     previous: str | None
@@ -94,12 +88,12 @@ class EndedRun:
 
 
 def has_feed(crawl: Crawl) -> bool:
-    """Whether a crawl is a run that has ended."""
+    """Whether a crawl is a run that has ended. The default crawl of bare URLs is no run."""
     return _end_ms(crawl) is not None and not crawl.continuous
 
 
 def run_of(crawl: Crawl, crawls: Iterable[Crawl]) -> EndedRun:
-    """Return an ended run with its position among all crawls."""
+    """Return an ended run with the previous run, and whether it was whole."""
     others = [other for other in crawls if other.name == crawl.name and other.id != crawl.id]
     mine = _order(crawl)
     before = [other for other in others if has_feed(other) and _order(other) < mine]
@@ -142,6 +136,7 @@ def judge(run: EndedRun, before: SnapshotEntry | None, record: PageRecord | None
     """Return the change of a URL from its previous entry and its record in this run."""
     if record is None:
         return RunVerdict(entry=before, pending=before is not None and is_due(run, before))
+    # Another run requested the URL later.
     if before is not None and record.fetched_at < before.asked_ms:
         return RunVerdict(entry=before)
     match seen(record):
@@ -197,7 +192,10 @@ def _row(
 
 
 def is_due(run: EndedRun, entry: SnapshotEntry) -> bool:
-    """Whether a run would have requested this URL if anything had led to it."""
+    """Whether a run would have requested this URL if anything had led to it.
+
+    It must be whole, and no claim (reservation) of an earlier run held the URL when it began.
+    """
     crawl = run.crawl
     if not run.whole:
         return False
@@ -209,25 +207,25 @@ def is_due(run: EndedRun, entry: SnapshotEntry) -> bool:
 
 
 def as_row(values: Collection[Any]) -> Mapping[str, Any]:
-    """Return the values of a row by column name."""
     return dict(zip(NAMES, values, strict=True))
 
 
 # --- pages without referrers --------------------------------------------------------------------
 
 
+# Only the last referrer of each page is known. If that referrer is read and another referrer is
+# unreadable, the page is deleted, and created again once the other one leads to it.
 @dataclass(slots=True, kw_only=True)
 class Orphans:
     """Decides whether due pages that a run did not request are deleted or kept.
 
-    The referrer of a page decides. If it was read, or is gone itself, nothing leads to the page any
-    more. If it was unreadable, it may still lead to the page. If it was not requested either, its
-    own decision applies to the page. A circle without another referrer is gone.
+    The referrer decides. If it was read or is gone, nothing leads to the page any more. If it was
+    unreadable, it may still lead to the page. If it was not requested either, its own decision
+    applies to the page. A circle without another referrer is gone.
 
     Call `see` for all due entries, then `link` for each of them and `pass_by` for all other
     entries, then `stands` for each due entry. Memory grows with the number of distinct referrers,
-    which are far fewer than pages. An exporter with more referrers than it can hold reports no
-    deletions of this kind.
+    which are far fewer than pages.
     """
 
     run: EndedRun

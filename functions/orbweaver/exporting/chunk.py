@@ -1,12 +1,4 @@
-"""Write one chunk of a unit: its rows, in all tables and formats at once.
-
-Rules
-- A chunk's rows decide when it is full: by the number of pages, the size of its largest file, or
-  the size of all its files together, because they share a temporary folder.
-- The first row of a table creates its file, so a table without rows has no file.
-- Items have the columns of their rule in the crawl's definition. If crawl or rule are gone, the
-  single column `item` contains them as JSON.
-"""
+"""Write a chunk of rows, a part of a crawl's records of a day, in all tables and formats."""
 
 from __future__ import annotations
 
@@ -40,7 +32,8 @@ from orbweaver.model.page_record import COLUMNS, PageRecord
 if TYPE_CHECKING:
     from pathlib import Path
 
-# Maximum size of all files of a chunk, as a multiple of the largest one's.
+# Maximum size of all files of a chunk, as a multiple of the largest one's. They share a temporary
+# folder.
 TOGETHER = 4
 UNTYPED = (Column(name="item"),)
 COLUMNS_OF_ORIGIN = tuple(column.name for column in ORIGIN)
@@ -50,7 +43,11 @@ RUN_CHARS = len("-20261121-235959")
 
 
 class ChunkTables:
-    """The tables of one crawl. `crawl` is None if its definition is gone."""
+    """The tables of one crawl. `crawl` is None if its definition is gone.
+
+    Items have the columns of their rule. If the crawl or the rule is gone, the single column `item`
+    contains them as JSON.
+    """
 
     def __init__(self, crawl_id: str, crawl: Crawl | None) -> None:
         self.name = crawl_id[:-RUN_CHARS] if crawl is None else crawl.name
@@ -61,11 +58,10 @@ class ChunkTables:
         self._untyped: dict[str, Table] = {}
 
     def items(self, rule: str) -> Table | None:
-        """Return the table of a rule's items, if the crawl still has the rule."""
+        """Return the table of a rule's items. None: the crawl has no such rule any more."""
         return self._items.get(rule)
 
     def untyped(self, rule: str) -> Table:
-        """Return the table for items of a deleted rule."""
         if rule not in self._untyped:
             self._untyped[rule] = item_table(self.name, rule, UNTYPED)
         return self._untyped[rule]
@@ -83,7 +79,7 @@ class Row:
 
 
 class Chunk:
-    """Rows being written to files."""
+    """Rows that are being written to files. A table without rows has no file."""
 
     def __init__(
         self, workspace: ChunkWorkspace, tables: ChunkTables, *, day: str, unit: Unit, number: int
@@ -123,11 +119,10 @@ class Chunk:
         self._last = row
 
     def add_change(self, cells: Mapping[str, Any], cut: Cut) -> None:
-        """Append a row of the change feed."""
         self._put(CHANGES, cells, cut)
 
     def full(self, cut: Cut) -> bool:
-        """Whether the next row belongs to the next chunk."""
+        """Whether the next row belongs to the next chunk. Only the rows of the chunk decide."""
         if max(self._rows[PAGES.name], self._rows[CHANGES.name]) >= cut.part_rows_max:
             return True
         sizes = [writer.size for writer in self._writers.values()]
@@ -213,12 +208,11 @@ def page_row(record: PageRecord) -> dict[str, Any]:
 
 
 def text_row(record: PageRecord, document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the row of a record's text from its `conversion` record."""
+    """Return the row of a page's text. `document` is the JSON of its stored text."""
     return _origin(record) | {name: document.get(name) for name in DOCUMENT}
 
 
 def item_row(record: PageRecord, item: Item) -> dict[str, Any]:
-    """Return the row of a valid item in its rule's table."""
     return {**item.fields, **_origin(record), "place": item.place}
 
 

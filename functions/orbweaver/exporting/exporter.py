@@ -1,29 +1,7 @@
 """Export a UTC day of page records as files, with the same result in every run.
 
-Any number of workers process a run, by messages on a queue that may arrive twice, late,
-concurrently or after a crash. Workers share state only through files (exporting/run_state.py).
-
-- Readers use only the manifest. It is written after all files that it names, is withdrawn before
-  one of these files is replaced, and does not depend on its writer. A run over unchanged records
-  writes nothing, because files are first compared by SHA-256.
-- Records determine the contents of files: units follow from the records of the day, rows are
-  ordered by shard and key, chunks follow from rows. So doubled, repeated and resumed work produces
-  the same bytes.
-- A later request starts its own run, which replaces the previous one, so its export contains all
-  records stored before the request. The same request twice is one run.
-- Tickets ensure that one worker finishes a unit, even if there are several messages. A continuation
-  has a higher ticket, and other workers stop at their next chunk.
-- Runs that saw different records could mix their files. A late worker checks that the published
-  export is correct (repair.py), and the last worker that seals reads the files again
-  (finalizer.py).
-- Time: a unit writes at least one chunk per turn, so a day ends. Memory: rows of a chunk are in
-  files, and read-ahead is limited (row_reader.py). The state of a run is proportional to its files.
-
-Known gaps: readers that list folders instead of reading manifests see files before the export is
-complete. A worker may stop after its last check and die. Then a file may exist that its manifest
-does not mean. Its SHA-256 reveals that, and the redelivered message repairs it. A worker may stop
-between its last check and its manifest while a later run begins and ends, and die before it checks
-again. If all files of the older run exist unchanged, its manifest stays until the day's next run.
+Any number of workers process a run, by messages that may arrive twice, late, concurrently or after
+a crash. They share state only through files (exporting/run_state.py).
 """
 
 from __future__ import annotations
@@ -69,14 +47,11 @@ UNIT_PARTS = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planner:
-    """Starts runs. A unit has about `unit_rows_max` rows. None: crawls are not divided.
+    """Starts export runs, divided into units of about `unit_rows_max` rows (None: of one crawl).
 
-    Order of effects: record the run, store its plan, send its units. A repeated request continues
-    where the first one stopped.
-
-    The number of units of a crawl follows from its records in the day's first shard, so the same
-    records are divided the same way. Counters of a crawl would not work: they grow while it runs,
-    and include other days.
+    It records the run, stores its plan, then sends its units to workers. A repeated request
+    continues where the first one stopped. A later request starts its own run, which replaces the
+    previous one.
     """
 
     pages: Pages
@@ -130,6 +105,9 @@ class Planner:
         units += [changes_of(crawl.id) for crawl in ended if scope.crawl in (None, crawl.id)]
         return tuple(units)
 
+    # The number of units of a crawl follows from its records in the day's first shard, so the same
+    # records are divided the same way. Counters of a crawl would not work: they grow while it runs,
+    # and include other days.
     async def _group_counts(self, scope: ExportScope, crawls: tuple[str, ...]) -> list[int]:
         most, shards = self.unit_rows_max, self.pages.shards
         if most is None or shards == 1:
@@ -142,6 +120,23 @@ class Planner:
         return [groups_of(number, shards, most) for number in rows]
 
 
+# Readers use only the manifest. It is written after all files that it names, is withdrawn before
+# one of these files is replaced, and does not depend on its writer. A run over unchanged records
+# writes nothing, because files are first compared by SHA-256.
+# Records determine the contents of files: units follow from the records of the day, rows are
+# ordered by shard and key, chunks follow from rows. So doubled, repeated and resumed work produces
+# the same bytes.
+# Time: a unit writes at least one chunk per turn, so a day ends. Memory: rows of a chunk are in
+# files, and read-ahead is limited (row_reader.py). The state of a run is proportional to its files.
+# Runs that saw different records could mix their files. A late worker checks that the published
+# export is correct (repair.py), and the last worker reads the files again (finalizer.py).
+# Known gaps:
+# - Readers that list folders instead of reading manifests see files before the export is complete.
+# - A worker may stop after its last check and die. Then a file may exist that its manifest does not
+#   mean. Its SHA-256 reveals that, and the redelivered message repairs it.
+# - A worker may stop between its last check and its manifest while a later run begins and ends, and
+#   die before it checks again. If all files of the older run exist unchanged, its manifest stays
+#   until the day's next run.
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exporter:
     """Starts runs and handles their messages."""
@@ -192,7 +187,7 @@ def token_of(identity: str) -> str:
 class Assembly:
     """Parts of an exporter. `cuts_crawls`: divide large crawls between workers.
 
-    `reserve_ms` is the time for a chunk, or for the end of a day.
+    `reserve_ms` is the time for a chunk of rows, or for the end of a day.
     """
 
     pages: Pages
@@ -268,13 +263,12 @@ class Assembly:
 
 
 class WaitingExport:
-    """In-memory queue of an exporter that runs alone."""
+    """In-memory queue of an exporter that runs in one process."""
 
     def __init__(self) -> None:
         self.bodies: deque[str] = deque()
 
     async def send(self, bodies: Sequence[tuple[str, str]]) -> None:
-        """See the port `Orders`."""
         self.bodies.extend(body for body, _ in bodies)
 
 

@@ -34,7 +34,6 @@ class Store:
         return Patience(clock=self.clock, random=self.random)
 
     async def tried(self, call: Callable[[], Awaitable[T]]) -> T:
-        """Call a port. Retries transient errors a few times."""
         return await self.patience.tried(call)
 
     async def each(self, calls: Iterable[Callable[[], Awaitable[T]]]) -> list[T]:
@@ -56,7 +55,6 @@ class Store:
             await self.tried(lambda: self.files.delete(keys))
 
     async def folders(self, prefix: str) -> tuple[str, ...]:
-        """Return the folders directly below a prefix."""
         key = self.key(prefix)
         found = await self.tried(lambda: self.files.folders(key))
         return tuple(prefix + name[len(key) :] for name in found)
@@ -72,12 +70,10 @@ class Store:
         ]
 
     async def manifest(self, path: str) -> tuple[bytes | None, Manifest | None]:
-        """Read a manifest. Returns its bytes, and its content if it is valid."""
         body = await self.get(path)
         return body, None if body is None else decode_manifest(body)
 
     async def list(self, prefix: str) -> tuple[str, ...]:
-        """Return the paths of files below a prefix."""
         key = self.key(prefix)
         found = await self.tried(lambda: self.files.list(key))
         return tuple(prefix + name[len(key) :] for name in found)

@@ -1,23 +1,7 @@
 """Seal a run: publish the export when all units are done.
 
-Order of effects
-
-    1  write the manifest, unless it is already published
-    2  remove files of the day that it does not name, from earlier runs
-    3  audit: each named file exists with the expected contents
-    4  register tables of items, announce the export
-    5  remove the run's state, check again that the manifest exists
-
-- If the audit finds another file, a worker wrote it for an older message. The manifest is removed,
-  and its units are exported again.
-- If the run is outdated after the manifest was written, the manifest may have replaced a later one.
-  It is removed, and the day is exported again, unless a later run is in progress.
-- If the run is outdated after the audit, another worker finalized it, or a later run began, which
-  withdraws the manifest before it writes other files. If the audit also failed, the manifest is
-  removed and the day is exported again.
-- Two workers that seal at the same time write the same manifest. A worker that finds unfinished
-  units was overtaken by an audit, and sends them again.
-- Step 5 checks because a copy of an old message may have started a unit while the run was removed.
+Two workers that seal at the same time write the same manifest. An outdated run (a later run has
+replaced it) must not leave a wrong manifest.
 """
 
 from __future__ import annotations
@@ -62,6 +46,7 @@ class Finalizer:
             return None
         states = await self.runs.all_progress(scope, run, plan.units)
         left = [(unit, progress.ticket) for unit, progress in states if not progress.done]
+        # This worker was overtaken by an audit, which exports units again.
         if left:
             await self.runs.order_units(scope, run, left)
             return None
@@ -81,7 +66,6 @@ class Finalizer:
         return False
 
     async def _announce(self, manifest: Manifest) -> None:
-        """Register tables of items and announce the export."""
         catalogue, events = self.catalogue, self.events
         if catalogue is not None:
             await register_items(manifest, catalogue, self.store.tried)
@@ -92,28 +76,36 @@ class Finalizer:
     async def _publish(
         self, order: ExportOrder, states: Sequence[tuple[Unit, UnitProgress]], manifest: Manifest
     ) -> bool:
-        """Write a manifest and audit its files. Returns whether the export is correct."""
+        """Write a manifest, remove files that it does not name, and audit its files.
+
+        Returns whether the export is correct.
+        """
         scope, body = order.scope, encode_manifest(manifest)
         standing = await self.store.get(scope.manifest)
         if not await self._is_current(order):
             return False
         if standing != body:
             await self.store.put(scope.manifest, body)
+            # The run became outdated: the manifest may have replaced a later one.
             if not await self._is_current(order):
                 await self.repairer.take_back(scope, body)
                 return False
         await self.repairer.clear(scope, None, manifest.files)
         damaged = await self.store.damaged(manifest.files)
+        # The run became outdated: another worker finalized it, or a later run began, which
+        # withdraws the manifest before it writes other files.
         if not await self._is_current(order):
             if damaged:
                 await self.repairer.replace(scope, body)
             return False
+        # A worker of an older message wrote other files.
         if damaged:
             await self._export_again(order, states, damaged)
         return not damaged
 
     async def _remove(self, order: ExportOrder) -> None:
         await self.runs.remove(order.scope, order.run)
+        # A copy of an old message may have started a unit while the run was removed.
         await self.repairer.missing(order.scope)
 
     async def _export_again(

@@ -1,16 +1,7 @@
 """Define the SQL schema of exports: names and types of tables and columns, for all engines.
 
-- An item table, `items/<name>/<rule>`, is called `items_<name>_<rule>`. Characters that some engine
-  does not accept unquoted become underscores. If two tables get the same name, the second has a
-  hash suffix.
-- In addition to its columns each table has `dt`, the day of a row's export. It is a text, so that
-  `dt = '2026-11-21'` has the same meaning in all engines.
-- Days are not registered but projected: Athena derives their folders from the query. Each day in
-  question costs a listing, so a query should name its days. Athena also reads the folders of crawls
-  below a day and ignores their names: `crawl` is a column of the files.
-- Columns of a table are only added, never removed, because files of earlier days have them.
-
-Source: docs.aws.amazon.com/athena/latest/ug/partition-projection-supported-types.html,
+Columns of a table are only added, never removed, because files of earlier days have them. Source:
+docs.aws.amazon.com/athena/latest/ug/partition-projection-supported-types.html,
 …/tables-location-format.html (all files below a location are read), …/data-types.html.
 """
 
@@ -25,11 +16,14 @@ from orbweaver.model.columns import CHANGES, INVALID_ITEMS, PAGES, TEXTS, Column
 
 # Tables of every deployment.
 TABLES = (PAGES, TEXTS, INVALID_ITEMS, CHANGES)
+# Column of each table with the day of a row's export. It is a text, so that `dt = '2026-11-21'` has
+# the same meaning in all engines.
 DAY = "dt"
 FORMAT = "parquet"
 ITEMS = "items_"
 # Before the first possible export.
 FIRST_DAY = "2026-01-01"
+# Characters that some engine does not accept unquoted.
 UNSAFE = re.compile("[^a-z0-9_]")
 HASH_CHARS = 8
 # Table parameter with the name of our table.
@@ -62,7 +56,11 @@ def second_name(table: str) -> str:
 
 
 def query_names(tables: Iterable[str]) -> dict[str, str]:
-    """Return query names of tables, each unique, as name to table."""
+    """Return unique query names of tables, as name to table.
+
+    The item table `items/<name>/<rule>` is called `items_<name>_<rule>`. If two tables get the same
+    name, the second has a hash suffix.
+    """
     names: dict[str, str] = {}
     # In sorted order, so that the first of two equal names gets no hash.
     for table in sorted(set(tables)):
@@ -97,6 +95,10 @@ def glue_table(name: str, table: Table, root: str) -> dict[str, Any]:
             "EXTERNAL": "TRUE",
             "classification": FORMAT,
             OWNER: table.name,
+            # Days are not registered but projected: Athena derives their folders from the query.
+            # Each day in question costs a listing, so a query should name its days. Athena also
+            # reads the folders of crawls below a day and ignores their names: `crawl` is a column
+            # of the files.
             "projection.enabled": "true",
             f"projection.{DAY}.type": "date",
             f"projection.{DAY}.format": "yyyy-MM-dd",

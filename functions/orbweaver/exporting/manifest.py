@@ -1,23 +1,7 @@
 """Define the layout of export files, and the manifest that names the files of an export.
 
-Layout below the export's prefix (bucket) or folder (local), the same for both:
-
-    <table>/<format>/dt=<day>/<crawl>/part-<group>-<chunk><suffix>
-    pages/warc/dt=<day>/<crawl>/<crawl>-<day>-<group>-<chunk><suffix>
-    manifests/dt=<day>.json                 of a day
-    manifests/dt=<day>/crawl=<crawl>.json   of one crawl's records of a day
-    _work/…, _snapshots/…                   shared state of exporters
-
-- The folder of a crawl has no key, because `crawl` is a column of the files. Readers of partitioned
-  folders reject a column that the path repeats. Earlier versions wrote `crawl=<crawl>`. Such files
-  are read, erased and replaced like others.
-- A group is a part of a day's shards. A chunk is a sequence of its rows. All formats of all tables
-  are divided at the same rows.
-- The manifest names the files of the export with their SHA-256. It does not depend on the run that
-  wrote it. Readers use the manifest, never a listing.
-- A file name is unique within its folder. Only archives have unique names, because they are
-  collected in one place and their indexes contain no folders. So their names contain crawl and day.
-- A group or chunk number may have more digits. The manifest defines the order of files.
+Readers use the manifest, never a listing. It has the SHA-256 of each file, and does not depend on
+the run that wrote it.
 """
 
 from __future__ import annotations
@@ -36,13 +20,24 @@ from orbweaver.exporting.formats import FORMATS, WARC
 from orbweaver.model.columns import PAGES, SCHEMA, Column, Type
 from orbweaver.model.page_record import DAY_MS, PageRecord, day_of
 
+# Layout below this prefix (bucket) or in a folder (local):
+#     <table>/<format>/dt=<day>/<crawl>/part-<group>-<chunk><suffix>
+#     pages/warc/dt=<day>/<crawl>/<crawl>-<day>-<group>-<chunk><suffix>
+#     manifests/dt=<day>.json                 of a day
+#     manifests/dt=<day>/crawl=<crawl>.json   of one crawl's records of a day
+#     _work/…, _snapshots/…                   shared state of exporters
+# A group is a part of a day's shards, a chunk is a sequence of its rows. All formats of all tables
+# are divided at the same rows.
 PREFIX = "exports/"
 # Digits of the digest that distinguish exports of the same day.
 ID_DIGITS = 16
 # Folders next to the tables that are not tables.
 MANIFESTS, WORK, SNAPSHOTS = "manifests/", "_work/", "_snapshots/"
-# Prefix of a crawl's folder in files of earlier versions.
+# Prefix of a crawl's folder in files of earlier versions, which are read, erased and replaced like
+# others. Readers of partitioned folders reject such a key, because `crawl` is also a column of the
+# files.
 CRAWL_KEY = "crawl="
+# A group or chunk number may have more digits. The manifest defines the order of files.
 PART = re.compile(
     r"(?P<table>.+)/(?P<format>[a-z]+)/dt=(?P<day>[^/]+)/(?P<key>(?:crawl=)?)(?P<crawl>[^/]+)"
     r"/(?P<stem>part|(?P=crawl)-(?P=day))-(?P<group>\d{2,})-(?P<chunk>\d{5,})(?P<suffix>\.[^/]*)"
@@ -96,7 +91,8 @@ def folder_of(table: str, file_format: str, day: str, crawl: str | None = None) 
 def path_of(
     table: str, file_format: str, day: str, crawl: str, group: int, chunk: int, suffix: str
 ) -> str:
-    """Return the path of a file below the prefix."""
+    # Only archives have unique file names, because they are collected in one place and their
+    # indexes contain no folders.
     stem = f"{crawl}-{day}" if file_format == WARC else "part"
     return FilePlace(table, file_format, day, crawl, group, chunk, suffix, stem).path
 
@@ -157,7 +153,6 @@ class Manifest:
 
     @property
     def path(self) -> str:
-        """Path below the prefix."""
         return manifest_path(self.day, self.crawl)
 
     @property
@@ -170,7 +165,6 @@ class Manifest:
 
     @property
     def bytes(self) -> int:
-        """Total size of all files."""
         return sum(file.bytes for file in self.files)
 
     def named(self) -> Mapping[str, File]:
@@ -228,12 +222,10 @@ def decode_manifest(body: bytes) -> Manifest | None:
 
 
 def columns_as_json(columns: Iterable[Column]) -> list[list[Any]]:
-    """Return columns as JSON lists: name, type, whether each value is a list."""
     return [[column.name, str(column.type), column.many] for column in columns]
 
 
 def columns_of_json(raw: Iterable[list[Any]]) -> tuple[Column, ...]:
-    """Parse columns. Raises ValueError for invalid ones."""
     return tuple(Column(name=name, type=Type(kind), many=many) for name, kind, many in raw)
 
 

@@ -1,4 +1,4 @@
-"""Define ports of exporters: the queue, the event bus, and the catalogue of tables."""
+"""Define interfaces of exporters: the queue, the event bus, and the catalogue of tables."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from orbweaver.model.columns import Table
 
 
 class ExportEvents(Protocol):
-    """The event bus, as exporters need it."""
+    """The event bus, as exporters use it."""
 
     async def exported(self, manifest: Manifest, key: str) -> None:
         """Announce an export. `key` is the key of its manifest.

@@ -1,14 +1,7 @@
 """Repair exports with files that the published manifest does not name.
 
-- Before and after a file is written, a manifest that names other contents for it is withdrawn:
-  before, so that readers never see both; after, because it may have been written meanwhile.
-- A worker of an outdated run may have written or removed a file just before it noticed, or before
-  it died. It checks the files of its crawl, or of all crawls if it sealed. If they differ from the
-  manifest, the manifest is removed and the day is exported again. If there is no manifest and no
-  current run, a worker withdrew the manifest after the export was complete, so the day is exported
-  again.
-- A worker that removes files then checks that no manifest names them, because it may have been
-  suspended between listing and removing. The run that writes a later manifest checks that manifest.
+A worker of an outdated run (a later run has replaced it) may write or remove a file just before it
+notices, or before it dies.
 """
 
 from __future__ import annotations
@@ -33,7 +26,11 @@ class Repairer:
     runs: ExportRuns
 
     async def withdraw(self, scope: ExportScope, files: Sequence[File]) -> None:
-        """Remove a manifest that names other contents for these paths, or that is unreadable."""
+        """Remove a manifest that names other contents for these paths, or that is unreadable.
+
+        Call it before a file is written, so that readers never see both, and afterwards, because
+        the manifest may have been written meanwhile.
+        """
         body, manifest = await self.store.manifest(scope.manifest)
         if body is None:
             return
@@ -42,9 +39,10 @@ class Repairer:
             await self.store.delete([scope.manifest])
 
     async def repair(self, scope: ExportScope, crawl: str | None) -> None:
-        """Repair what a worker of a run that no longer counts may have left behind.
+        """Repair wrong files that a worker of an outdated run may have written.
 
-        `crawl` limits this to one crawl; None means all crawls.
+        If files of the crawl (None: of all crawls) differ from the manifest, remove the manifest
+        and export the day again.
         """
         current = await self.runs.current(scope)
         body, manifest = await self.store.manifest(scope.manifest)
@@ -76,7 +74,10 @@ class Repairer:
         await self.missing(scope)
 
     async def missing(self, scope: ExportScope) -> None:
-        """Export a scope again if it has no manifest and no run is in progress."""
+        """Export a day or crawl again if it has no manifest and no run is in progress.
+
+        Then a worker withdrew the manifest after the export was complete.
+        """
         if await self.runs.current(scope) is None and await self.store.get(scope.manifest) is None:
             await self._export_again(scope)
 
@@ -91,6 +92,8 @@ class Repairer:
         if not surplus:
             return
         await self.store.delete(surplus)
+        # This worker may have been suspended between listing and removing. The run that writes a
+        # later manifest checks that manifest.
         body, manifest = await self.store.manifest(scope.manifest)
         if (
             body is not None

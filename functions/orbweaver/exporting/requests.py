@@ -1,11 +1,7 @@
 """Read export requests: the days that an event requests.
 
-- `{}` means the previous day, `{"day": "YYYY-MM-DD"}` means that day.
-- For a schedule's event its own time counts, so that a repeated or late event has the same meaning.
-  Daily: the previous day. Hourly: the current day so far, and in the first hours also the previous
-  day, because its last records may have been late.
-- A request for an unfinished day does nothing while a run of that day is in progress. Other
-  requests start a new run.
+`{}` means the previous day, `{"day": "YYYY-MM-DD"}` means that day. For a schedule's event its own
+time counts, so that a repeated or late event has the same meaning.
 """
 
 from __future__ import annotations
@@ -19,7 +15,7 @@ from orbweaver.model.page_record import DAY_MS, day_of
 
 EVENTS = 'an export event is {}, {"day": "YYYY-MM-DD"} or a schedule\'s'
 SPANS = ("day", "hour")
-# A record is stored minutes after its URL was requested. Its pack may be requeued meanwhile.
+# A record is stored minutes after its URL was requested. Its message may be requeued meanwhile.
 LATE_HOURS = 2
 # A run that takes longer is considered dead.
 RUN_MS_MAX = 3 * 3_600_000
@@ -59,6 +55,8 @@ def _scheduled(time: object, now_ms: int, span: str) -> tuple[ExportJob, ...]:
         before = (moment.date() - timedelta(days=1)).isoformat()
     except OverflowError as error:
         raise ExportEventError(f"not a schedule's time: {time!r}"[:200]) from error
+    # Daily: the previous day. Hourly: the current day so far, and in the first hours also the
+    # previous day, because its last records may have been late.
     if span == "day":
         return (ExportJob(day=before),)
     today = ExportJob(day=moment.date().isoformat(), gives_way=True)

@@ -1,10 +1,6 @@
-"""Read the rows of a unit: records shard by shard in key order, with their pages' content.
+"""Read the rows to export: a crawl's records of a day by shard and key, with their content.
 
-Rules
-- The order follows from the keys, regardless of the timing of parallel reads.
-- After a transient error a read continues where it stopped.
-- Memory: `READ_AHEAD_ROWS` records of `SHARDS_AHEAD` shards, and `PARTS_AHEAD` parts of bodies.
-- A missing part (expired or erased) is omitted, as if it had never been stored.
+The timing of parallel reads has no effect on the order.
 """
 
 from __future__ import annotations
@@ -26,6 +22,7 @@ from orbweaver.frontier.ports import Pages
 from orbweaver.model.page_record import PageRecord
 from orbweaver.model.ports import Files
 
+# Memory: this number of records in `SHARDS_AHEAD` shards, and `PARTS_AHEAD` bodies or texts.
 READ_AHEAD_ROWS = 500
 SHARDS_AHEAD = 4
 # The default limit of a body is 5 MiB.
@@ -78,6 +75,7 @@ class RowReader:
     ) -> bytes | None:
         if record.body_key is None or offset is None or length is None:
             return None
+        # A missing part (expired or erased) is omitted, as if it had never been stored.
         key = record.body_key
         return await self.store.tried(lambda: self.bodies.cut(key, offset, length))
 
@@ -86,7 +84,6 @@ class RowReader:
     async def _records(
         self, scope: ExportScope, unit: Unit, progress: UnitProgress, cut: Cut
     ) -> AsyncGenerator[tuple[int, str, PageRecord], None]:
-        """Yield records, reading some shards ahead."""
         shards = [shard for shard in unit.shards(cut.shards) if shard >= progress.shard]
         inboxes: dict[int, _Inbox] = {}
         readers: dict[int, asyncio.Task[None]] = {}
@@ -110,7 +107,6 @@ class RowReader:
     async def _read(
         self, day: str, shard: int, after: str | None, crawl: str, inbox: _Inbox
     ) -> None:
-        """Read one shard into its inbox. After a transient error it continues where it stopped."""
         patience = self.store.patience
         reading = patience.read_shard(self.pages, day, shard, crawl=crawl, after=after)
         try:
@@ -122,7 +118,6 @@ class RowReader:
 
 
 def _has_content(record: PageRecord, cut: Cut) -> bool:
-    """Whether content of a page must be read in addition to its record."""
     return record.body_key is not None and (record.text_offset is not None or WARC in cut.formats)
 
 

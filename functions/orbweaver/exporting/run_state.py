@@ -1,14 +1,7 @@
 """Define the state of an export run: messages to its workers, and files that they share.
 
-- A *scope* is the subject of an export: a day, or one crawl's records of it.
-- A *run* is one attempt at a scope. Runs are ordered by their ids. The last one is current, and a
-  worker of an outdated run stops.
-- A *unit* is a crawl's records in some of the day's shards, or a crawl's changes. The units follow
-  from the records of the day, and the plan stores them for the whole run.
-- A *ticket* decides which worker continues a unit: the worker with the highest ticket. Each message
-  has a new ticket, so that only one of several copies continues.
-
-All files are below `_work/` and are removed with the run.
+A run is one attempt to export a scope. Runs are ordered by their ids. The last one is current, and
+a worker of an outdated run stops. All files are below `_work/` and are removed with the run.
 """
 
 from __future__ import annotations
@@ -35,7 +28,9 @@ from orbweaver.exporting.manifest import (
 from orbweaver.model.columns import Column
 
 VERSION = 1
-# Turn and random value. The later turn continues. Among equal turns the random value decides.
+# Decides which worker continues a unit: the worker with the highest ticket. Each message has a new
+# ticket, so that only one of several copies continues. The later turn is higher. Among equal turns
+# the random value decides.
 Ticket: TypeAlias = tuple[int, str]
 FIRST: Ticket = (-1, "")
 # Group of the unit with a crawl's changes. Its files are in a separate table.
@@ -52,7 +47,6 @@ class ExportScope:
 
     @property
     def manifest(self) -> str:
-        """Path of its manifest below the prefix."""
         return manifest_path(self.day, self.crawl)
 
     @property
@@ -69,7 +63,11 @@ class ExportScope:
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """Group `group` of `groups` of a crawl's shards. With no groups, the crawl's changes."""
+    """Part of a run: group `group` of `groups` of a crawl's shards of the day.
+
+    With no groups, it is the crawl's changes. The units follow from the records of the day, and the
+    plan stores them for the whole run.
+    """
 
     crawl: str
     group: int = 0
@@ -80,7 +78,6 @@ class Unit:
         return f"{self.crawl}/{self.group:02d}" if self.groups else f"{self.crawl}/{CHANGES}"
 
     def shards(self, shards: int) -> range:
-        """Return its range of a day's shards."""
         if not self.groups:
             return range(0)
         first, end = (shards * place // self.groups for place in (self.group, self.group + 1))
@@ -201,7 +198,8 @@ def encode_progress(progress: UnitProgress, unit: Unit) -> bytes:
 def decode_progress(body: bytes | None, unit: Unit) -> UnitProgress:
     """Parse the progress of a unit. Missing or unknown data means the beginning.
 
-    So does progress of another plan with other groups, because it covers other shards.
+    Progress with other groups is of another plan and means the beginning, too, because it covers
+    other shards.
     """
     try:
         raw = json.loads(body or b"")

@@ -1,13 +1,6 @@
-"""Store the runs of a scope with their plans and progress (exporting/run_state.py).
+"""Store the export runs of a scope with their plans and progress (exporting/run_state.py).
 
-    _work/dt=<day>/all/runs/<run>                     the run exists; the last one is current
-    _work/dt=<day>/all/<run>/plan.json                its units and limits; if two workers write a
-                                                      plan, the last one counts
-    _work/dt=<day>/all/<run>/units/<crawl>/<group>    progress of a unit, and its ticket
-    _work/dt=<day>/all/<run>/done/<crawl>/<group>     the unit is done, countable by a listing
-
-or `crawl=<crawl>` instead of `all`. A run is removed, never renamed, so a worker that removes its
-own run cannot remove another one.
+A run is removed, never renamed, so a worker that removes its own run cannot remove another one.
 """
 
 from __future__ import annotations
@@ -33,6 +26,11 @@ from orbweaver.exporting.run_state import (
     run_name,
 )
 
+# Files, with `crawl=<crawl>` instead of `all` if only one crawl is exported:
+#     _work/dt=<day>/all/runs/<run>                    the run exists; the last one is current
+#     _work/dt=<day>/all/<run>/plan.json               its units and limits; the last write counts
+#     _work/dt=<day>/all/<run>/units/<crawl>/<group>   progress of a unit, and its ticket
+#     _work/dt=<day>/all/<run>/done/<crawl>/<group>    the unit is done, countable by a listing
 # Random bits of a ticket, which make it unique.
 CHANCE_BITS = 64
 
@@ -45,7 +43,6 @@ class ExportRuns:
     orders: Orders
 
     async def names(self, scope: ExportScope) -> tuple[str, ...]:
-        """Return the runs of a scope. The last one is current."""
         return tuple(name[len(scope.runs) :] for name in await self.store.list(scope.runs))
 
     async def current(self, scope: ExportScope) -> str | None:

@@ -1,16 +1,8 @@
 """Define snapshots of a run's pages, with which the next run of the same name is compared.
 
-- An entry is a URL as last known: a page, or a pointer to others (a redirect, a sitemap).
-- Entries of a shard are sorted by URL hash, in bundles: gzip (RFC 1952) without time or file name,
-  so equal entries give equal bytes, one JSON array per line.
-- All files are below `_snapshots/<name>/<run>/`. Names follow from the run. `head.json` is written
-  last and publishes the snapshot. `shard-….json` means that one shard is done.
-
-    pages  entries of this run, and entries that it left unchanged
-    due    entries that it could have requested and did not; each is then in `kept` or `gone`
-    kept   due entries that are kept
-    gone   change feed rows of due entries that are deleted
-    rows   other rows of the change feed
+A snapshot has bundles: gzip files (RFC 1952) with a JSON array per line, sorted by URL hash. They
+contain no time or file name, so equal entries give equal bytes. All files are below
+`_snapshots/<name>/<run>/`. `head.json` is written last and publishes the snapshot.
 """
 
 from __future__ import annotations
@@ -36,7 +28,14 @@ DECODE = json.JSONDecoder().decode
 
 
 class BundleKind(StrEnum):
-    """Contents of a bundle."""
+    """Contents of a bundle.
+
+    - `PAGES`: entries of this run, and entries that it left unchanged
+    - `DUE`: entries that it could have requested and did not. Each is then in `KEPT` or `GONE`.
+    - `KEPT`: due entries that are kept
+    - `GONE`: change feed rows of due entries that are deleted
+    - `ROWS`: other rows of the change feed
+    """
 
     PAGES = "pages"
     DUE = "due"
@@ -47,9 +46,9 @@ class BundleKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SnapshotEntry:
-    """A URL as last known, by the run `crawl` that got a response. `asked_ms` may be later.
+    """A URL as last known: a page, or a pointer to other URLs (a redirect, a sitemap).
 
-    `page` is False for a URL that only leads to others.
+    `crawl` is the run that got a response. `asked_ms` may be later. `page` is False for a pointer.
     """
 
     url: str
@@ -70,7 +69,6 @@ def entry_of(line: bytes) -> SnapshotEntry:
 
 
 def line_of(row: Sequence[Any]) -> bytes:
-    """Encode a row as a line of ASCII JSON, so that any URL or name can be written."""
     return ENCODE(row).encode() + b"\n"
 
 
@@ -104,7 +102,6 @@ class SnapshotPlace:
 
     @property
     def folder(self) -> str:
-        """Prefix of all its files."""
         return f"{folder_of(self.name)}{self.run}/"
 
     @property
@@ -129,7 +126,7 @@ def folder_of(name: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotShard:
-    """Result of one shard: number of bundles of each kind.
+    """Result of a finished shard: number of bundles of each kind.
 
     It is valid only for a run with the same `previous` and number of `shards`.
     """

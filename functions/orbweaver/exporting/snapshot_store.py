@@ -49,7 +49,6 @@ class Snapshots:
         return snapshot.decode(SnapshotShard, await self.store.get(place.shard(number)))
 
     async def put(self, path: str, what: SnapshotShard | Head) -> None:
-        """Write a head, or the result of a shard."""
         await self.store.put(path, snapshot.encode(what))
 
     async def prune(self, name: str, wanted: Iterable[str | None]) -> None:
@@ -72,7 +71,6 @@ class Snapshots:
     async def lines(
         self, place: SnapshotPlace, kind: BundleKind, number: int, bundles: Mapping[str, int]
     ) -> AsyncIterator[bytes]:
-        """Yield all lines of one kind and shard."""
         for chunk in range(bundles[kind]):
             path = place.bundle(kind, number, chunk)
             body = await self.store.get(path)

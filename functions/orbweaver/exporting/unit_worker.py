@@ -1,13 +1,7 @@
-"""Export a unit chunk by chunk, until it is done or time is short.
+"""Export a unit (a crawl's records of a day, or a part of them) chunk by chunk.
 
-Order of effects for each chunk, after it is written to a temporary folder:
-
-    1  check that the run is current, and no worker has a higher ticket for the unit
-    2  for files that do not exist yet: withdraw, write, withdraw (repair.py), check again
-    3  store the progress
-
-After the last chunk: store the progress as done, mark the unit as done, and if all units are done,
-send the message to seal the run.
+After the last chunk the worker marks the unit as done. If all units are done, it sends the message
+to seal the run.
 """
 
 from __future__ import annotations
@@ -33,7 +27,7 @@ from orbweaver.model.crawl import Crawl
 
 
 class Hold(Enum):
-    """Whether a worker may continue."""
+    """Whether a worker may continue: yes, no (another worker has the unit), no (outdated run)."""
 
     MINE = auto()
     OTHERS = auto()
@@ -56,7 +50,7 @@ class UnitWorker:
     tell: Callable[[UnitProgress], None] | None = None
 
     async def work(self, order: ExportOrder, unit: Unit, deadline_ms: int | None) -> None:
-        """Process a message, unless another worker does."""
+        """Export rows of a unit, unless another worker does."""
         scope, run = order.scope, order.run
         plan = await self.runs.plan(scope, run) if await self.runs.current(scope) == run else None
         if plan is None:  # another run is current, or this one is sealed
@@ -79,7 +73,6 @@ class UnitWorker:
             await self._finish(order, unit, plan)
 
     async def _finish(self, order: ExportOrder, unit: Unit, plan: RunPlan) -> None:
-        """Mark a unit as done, and send the message to seal the run if it was the last."""
         await self.runs.finish(order.scope, order.run, unit)
         if not await self.runs.unfinished(order.scope, order.run, plan):
             await self.runs.order(OrderKind.SEAL, order.scope, order.run)
@@ -87,7 +80,7 @@ class UnitWorker:
             await self._clean_up(order, unit)
 
     async def _clean_up(self, order: ExportOrder, unit: Unit) -> None:
-        """Clean up after a run that no message refers to any more."""
+        """Clean up after an outdated run."""
         await self.runs.clean_up(order.scope, order.run)
         await self.repairer.repair(order.scope, unit.crawl)
 
@@ -127,7 +120,7 @@ class UnitWorker:
                 await self.runs.keep(order.scope, order.run, unit, progress)
 
     async def _go_on(self, order: ExportOrder, unit: Unit, progress: UnitProgress) -> None:
-        """Leave the rest to another turn."""
+        """Store the progress, and send a message for the rest."""
         await self.runs.keep(order.scope, order.run, unit, progress)
         await self.runs.order_units(order.scope, order.run, [(unit, order.ticket)])
 
@@ -161,6 +154,8 @@ class UnitWorker:
             except BaseException:
                 chunk.discard()
                 raise
+            # Order of effects: check the ownership, withdraw a manifest with other contents, write
+            # the files, withdraw again, check again. The caller then stores the progress.
             hold = await self._check_hold(order, unit)
             if hold is Hold.MINE and await self._put_files(order, made.files, paths):
                 hold = await self._check_hold(order, unit)

@@ -16,25 +16,24 @@ from orbweaver.model.columns import Table
 
 
 class ChunkWorkspace(Protocol):
-    """Workspace of one chunk."""
+    """Temporary folder of one chunk."""
 
-    def writer(self, name: str, table: Table) -> Writer:
-        """Create a file of a table."""
+    def writer(self, name: str, table: Table) -> Writer: ...
 
     def archive(self, name: str) -> WarcWriter:
         """Create a WARC file. `name` is its final name."""
 
 
 class Workspace(Protocol):
-    """Workspace of chunks."""
+    """Provides temporary folders."""
 
     def opened(self) -> AbstractContextManager[ChunkWorkspace]:
-        """Provide a workspace for a chunk until its files are in place."""
+        """Provide a temporary folder for a chunk until its files are in place."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FolderWorkspace:
-    """Workspace in a folder for temporary files. None: the system's."""
+    """Folder for temporary files. None: the system's."""
 
     folder: Path | None = None
 
@@ -46,8 +45,6 @@ class FolderWorkspace:
 
 @dataclass(frozen=True, slots=True)
 class _ChunkFolder:
-    """A temporary folder for the files of one chunk."""
-
     folder: Path
 
     def writer(self, name: str, table: Table) -> Writer:

@@ -105,7 +105,7 @@ def verdict(
     """Return why a connection is refused, or None if it is allowed.
 
     `named` are the addresses and ports that the crawl's user named. None allows all of them, for
-    callers that do not know the request yet.
+    callers without a request.
     """
     try:
         parsed = ip_address(address)

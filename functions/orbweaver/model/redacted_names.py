@@ -1,6 +1,6 @@
 """Decide which non-public servers a crawl may connect to: its user named them.
 
-A crawl of a site on this machine reaches that site, and no other server of the machine. A user
+A crawl of a site on this machine reaches only that server of the machine. A user
 names an address and a port by a seed or a sitemap.
 """
 

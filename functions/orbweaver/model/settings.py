@@ -126,8 +126,8 @@ class Settings:
     round_s: float = 60.0
     # yes: a visit waits for a slot only if that costs less than returning later.
     waits_billed: str = "no"
-    # yes: workers share which URLs of a host are claimed (worker/host_claims.py), and what they
-    # learned about groups of similar URLs (worker/kind_learning.py). That pays if look-ups are
+    # yes: workers share which URLs of a host are claimed (worker/host_claims.py), and their
+    # experience with groups of similar URLs (worker/kind_learning.py). That pays if look-ups are
     # billed, so the default is the value of `waits_billed`.
     claims_travel: str = ""
     # Time for which a worker waits for other batches that store pages in the same file, and the
@@ -211,7 +211,7 @@ class Settings:
 
     @property
     def hands_on(self) -> bool:
-        """Whether workers share what they learn about a crawl in files."""
+        """Whether workers share their knowledge of a crawl in files."""
         return (self.claims_travel or self.waits_billed) == "yes"
 
     @property

@@ -311,7 +311,7 @@ class Kinds(Generic[K]):
     become `*`, then the lightest kinds are dropped. A dropped kind that occurs again starts anew.
     The order of URLs has no effect.
 
-    Queries also become `*`, except those for which `stands` returns True for their merged data. All
+    Queries also become `*`, unless `stands` returns True for their merged data. All
     scripts of a site share one place, `/*.php?…`, and otherwise productive and unproductive scripts
     would count as one kind.
     """

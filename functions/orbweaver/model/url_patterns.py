@@ -26,7 +26,7 @@ MEMORY_BYTES = 2 * 1024 * 1024
 APART_MEMORY_BYTES = 256 * 1024
 
 
-# Characters that make a pattern more than a literal text, and those that anchor it.
+# Characters that make a pattern more than a literal text, and characters that anchor it.
 _OPERATORS = re.compile(r"[\\^$.|?*+()\[\]{}]")
 _ANCHORS = re.compile(r"[\\^$]")
 # Literal prefix of a match, up to the first operator of a pattern without alternatives.
@@ -176,7 +176,7 @@ def _compiled(patterns: tuple[str, ...]) -> Any:
 
 
 @lru_cache(maxsize=8)
-# An automaton for each pattern, for callers that must know which pattern matches.
+# One automaton per pattern shows which pattern matches.
 def _compile_each(patterns: tuple[str, ...]) -> tuple[Any, ...]:
     return tuple(_compile((pattern,), APART_MEMORY_BYTES) for pattern in patterns)
 

@@ -76,7 +76,7 @@ def said_of(rules: tuple[UrlRule, ...], url: str) -> UrlRule:
 
 
 def by_window(targets: Sequence[Target]) -> list[tuple[int | None, list[Target]]]:
-    """Group targets by their window. None is the crawl's window."""
+    """Group targets by window. The key None means the crawl's window."""
     groups: dict[int | None, list[Target]] = {}
     for target in targets:
         groups.setdefault(target.window_s, []).append(target)

@@ -36,7 +36,10 @@ if TYPE_CHECKING:
 
 
 class Writer(Protocol):
-    """Writes one file."""
+    """Writes one file with a limited number of rows in memory, and ends by `close` or `discard`.
+
+    Every added row is in the file. Cells (exporting/cells.py) are the same for all formats.
+    """
 
     @property
     def size(self) -> int:
@@ -65,8 +68,7 @@ class TableFormat(Eraser, Protocol):
     def writer(self, table: Table, sink: HashedFile) -> Writer:
         pass
 
-    def outcomes(self, body: bytes) -> Counter[str]:
-        """Count the outcomes in a file of the pages table. Raises as `erased` does."""
+    def outcomes(self, body: bytes) -> Counter[str]: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +87,7 @@ class RowFormat(Format):
     module: Callable[[], TableFormat]
 
 
+# A module is imported on first use of its format, because pyarrow alone takes 0.2 s and 40 MB.
 def _jsonl() -> TableFormat:
     from orbweaver.exporting.formats import jsonl
 
@@ -134,7 +137,7 @@ FORMATS = (*NAMES, WARC)
 
 
 def writer(name: str, table: Table, folder: Path) -> Writer:
-    """Create a file of a format in `NAMES`. Raises ValueError for another name."""
+    """Create a file with a unique name in a folder. Raises ValueError for an unknown format."""
     from orbweaver.exporting.formats.hashed_file import HashedFile
 
     for one in ROWS:
@@ -152,7 +155,10 @@ def archive(folder: Path, name: str) -> WarcWriter:
 
 
 def erased(path: str, body: bytes, scope: ErasureFilter) -> Erased:
-    """Erase data from a file of an export or a segment, by its suffix. See `Eraser.erased`."""
+    """Erase data from a file of an export or of stored pages, by its suffix.
+
+    See `Eraser.erased`.
+    """
     from orbweaver.exporting.formats.erasing import Erased
 
     for one in (*ROWS, ARCHIVE, INDEX):

@@ -1,19 +1,8 @@
 """Write CSV that opens in spreadsheets and runs no formulas there.
 
-Rules
-- RFC 4180: commas, CR LF, doubled quotes, a header line. UTF-8 with a byte order mark, because
-  without it Excel uses the machine's charset. Not compressed, because Excel does not open
-  `.csv.gz`, and Parquet is the format for small files. (If the comma is the decimal sign, Excel
-  splits at semicolons. Data > From Text/CSV reads the file there.)
-- An empty value is an empty cell, an empty text is `""`.
-- A spreadsheet treats a cell that begins with = + - @, a tab or a line end as a formula (OWASP,
-  "CSV Injection"; full-width signs as well). Such a text gets an apostrophe prefix. So does a text
-  that begins with apostrophes and then such a sign. To restore a text, a reader removes one
-  apostrophe if apostrophes and such a sign begin it. Numbers stay unchanged.
-- Control characters other than tab and line ends are removed. CSV cannot write them in a form that
-  terminals ignore, and NUL ends the file for some readers.
-- A moment is ISO 8601 in UTC, a decimal is its digits, a list is JSON.
-- Cells above 32,767 characters, which Excel truncates, are written whole for other readers.
+RFC 4180: commas, CR LF, doubled quotes, a header line. Not compressed, because Excel does not open
+`.csv.gz`. If the comma is the decimal sign, Excel splits at semicolons: there, Data > From Text/CSV
+reads the file.
 """
 
 from __future__ import annotations
@@ -29,9 +18,15 @@ from orbweaver.exporting.formats.hashed_file import HashedFile, TextWriter
 from orbweaver.exporting.formats.jsonl import TEXTS, safe, text_of
 from orbweaver.model.columns import Column, Table, Type
 
+# Without it Excel uses the machine's charset.
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 END = "\r\n"
+# Removed: CSV cannot write them in a form that terminals ignore, and NUL ends the file for some
+# readers.
 CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
+# A spreadsheet treats such a text as a formula (OWASP, "CSV Injection"; full-width signs as well),
+# so it gets an apostrophe prefix. Apostrophes before the sign match, too. So a reader can restore a
+# text: it removes one apostrophe if apostrophes and such a sign begin it. Numbers stay unchanged.
 FORMULA = re.compile("'*[-=+@\t\r\n\uff1d\uff0b\uff0d\uff20]")
 QUOTED = re.compile('[",\r\n]')
 # A raw cell, and a raw record.
@@ -62,7 +57,11 @@ def _text_of(column: Column) -> Callable[[Any], str]:
 
 
 def cell_of(text: str) -> str:
-    """Encode a text as a cell that no spreadsheet treats as a formula."""
+    """Encode a text as a cell that no spreadsheet treats as a formula.
+
+    An empty text is a pair of quotes, an empty value an empty cell. Cells above 32,767 characters,
+    which Excel truncates, are written whole for other readers.
+    """
     if not text:
         return '""'
     if not text.isprintable():  # rare, and the condition for all of these characters
@@ -76,6 +75,7 @@ def _quoted(text: str) -> str:
     return '"' + text.replace('"', '""') + '"' if QUOTED.search(text) else text or '""'
 
 
+# A moment is ISO 8601 in UTC, a decimal is its digits, a list is JSON.
 _TEXTS = TEXTS | {Type.STRING: cell_of, Type.DATE: str.__str__, Type.MOMENT: iso}
 
 
@@ -104,7 +104,6 @@ def erased(body: bytes, scope: ErasureFilter) -> Erased:
 
 
 def outcomes(body: bytes) -> Counter[str]:
-    """Count the outcomes in a file of the pages table."""
     head, *rows = map(_cells, _records(body))
     place = head.index("outcome")
     return Counter(_text(row[place]) or "" for row in rows)

@@ -2,16 +2,6 @@
 
 Columns, types and compression equal formats/parquet.py, with two differences that no engine
 notices: moments have microseconds, and row groups are smaller.
-
-Rules
-- Rows are buffered as lines of JSON in a folder next to the file. DuckDB reads them when the file
-  is closed. A writer holds none in memory, for any number of tables. Measured with 100,000 pages:
-  38,000 a second of CPU and at most 200 MB, against 51,000 and 130 MB by pyarrow.
-- A row group ends at `GROUP_ROWS_MAX` rows, or at `GROUP_BYTES_MAX` in memory. With texts of up to
-  a million characters a process takes at most 225 MB.
-- DuckDB's statistics would mark a column without empty cells as `required`. They are disabled, so
-  all files of a table have the same schema.
-- Rows determine the ends of groups, and there is one thread, so equal rows give equal bytes.
 """
 
 from __future__ import annotations
@@ -37,6 +27,9 @@ if TYPE_CHECKING:
     from orbweaver.exporting.formats.hashed_file import Made
 
 LEVEL = 3
+# A row group ends at this number of rows, or of bytes in memory. With texts of up to a million
+# characters a process takes at most 225 MB. Rows determine the ends of groups, and there is one
+# thread, so equal rows give equal bytes.
 GROUP_ROWS_MAX = 65_536
 GROUP_BYTES_MAX = 32 * 2**20
 # Compression ratio of lines of texts, until the first row group gives the real one.
@@ -70,8 +63,13 @@ CELLS: dict[Type, str] = {
 _line = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 
 
+# Measured with 100,000 pages: 38,000 a second of CPU and at most 200 MB, against 51,000 and 130 MB
+# by pyarrow.
 class DuckdbParquetWriter:
-    """Writes rows as columns."""
+    """Writes rows as columns. It holds no rows in memory.
+
+    Rows are lines of JSON in a folder next to the file. DuckDB reads them when the file is closed.
+    """
 
     def __init__(self, table: Table, sink: HashedFile) -> None:
         self._cells = cells_of(table)
@@ -116,9 +114,10 @@ class DuckdbParquetWriter:
         self._sink.discard()
 
     def _made(self) -> Path:
-        """Write a file of all lines so far."""
         made = Path(self._folder.name) / "rows.parquet"
         with _opened(Path(self._folder.name)) as connection:
+            # These statistics would mark a column without empty cells as `required`. All files of a
+            # table must have the same schema.
             connection.execute("SET disabled_optimizers = 'statistics_propagation'")
             connection.execute(self._copy(Path(self._lines.name), made))
         return made
@@ -195,7 +194,6 @@ def erased(body: bytes, scope: ErasureFilter) -> Erased:
 
 
 def outcomes(body: bytes) -> Counter[str]:
-    """Count the outcomes in a file of the pages table."""
     with _read(body) as (connection, _):
         return Counter(str(outcome) for (outcome,) in _rows(connection, "outcome"))
 

@@ -1,8 +1,7 @@
 """Define input and result of erasing data from files.
 
-Rules
-- Remaining data keeps its bytes, except cells that mention erased data.
-- A file without remaining rows is deleted.
+Remaining data keeps its bytes, except cells that mention erased data. A file without remaining rows
+is deleted.
 """
 
 from __future__ import annotations

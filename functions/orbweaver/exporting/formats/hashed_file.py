@@ -26,7 +26,7 @@ class Made:
 
 
 class HashedFile:
-    """A new file in a folder."""
+    """A new file in a folder. It is hashed while it is written, and never read back."""
 
     def __init__(self, folder: Path, suffix: str) -> None:
         # Buffered, because gzip and CSV write small pieces.
@@ -46,15 +46,12 @@ class HashedFile:
 
     @property
     def closed(self) -> bool:
-        """Whether it is closed, for Arrow."""
         return self._file.closed
 
     def close(self) -> None:
-        """Close the file. Has no effect when repeated."""
         self._file.close()
 
     def made(self, rows: int) -> Made:
-        """Close the file and return its path, size and hash."""
         self.close()
         return Made(
             path=Path(self._file.name),

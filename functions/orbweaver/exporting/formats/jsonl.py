@@ -1,11 +1,7 @@
 """Write JSON lines: a row is a line of UTF-8 with all columns in order, null if empty.
 
-Rules
-- Characters that a reader may treat as a line end or a terminal as a command are escaped, so that
-  all readers see the same lines. Lone surrogates are U+FFFD.
-- A decimal is a JSON number with exactly its digits, a moment is ISO 8601 in UTC with milliseconds.
-- gzip (RFC 1952) without time or file name. It uses zlib, though ISA-L is three times as fast,
-  because ISA-L's output depends on the processor, and two runs over the same rows must be equal.
+A decimal is a JSON number with exactly its digits, a moment is ISO 8601 in UTC with milliseconds.
+Files are gzip (RFC 1952) without time or file name.
 """
 
 from __future__ import annotations
@@ -23,11 +19,13 @@ from orbweaver.exporting.formats.erasing import Erased, ErasureFilter, lines_lef
 from orbweaver.exporting.formats.hashed_file import HashedFile, Made, TextWriter
 from orbweaver.model.columns import Column, Table, Type
 
+# zlib, though ISA-L is three times as fast: ISA-L's output depends on the processor, and two runs
+# over the same rows must be equal.
 LEVEL = 6
 # zlib's window of 32 KiB, in gzip's framing: it writes mtime 0 and no name.
 GZIP_WBITS = 31
-# C1 controls and DEL control terminals, U+2028 and U+2029 end lines for some readers. JSON does not
-# escape them.
+# Escaped, so that all readers see the same lines: C1 controls and DEL control terminals, U+2028 and
+# U+2029 end lines for some readers. JSON does not escape them.
 UNSAFE = re.compile("[\x7f-\x9f\u2028\u2029]")
 
 
@@ -65,7 +63,6 @@ def text_of(column: Column) -> Callable[[Any], str]:
 
 
 def safe(text: str) -> str:
-    """Escape unsafe characters in JSON."""
     return text if text.isascii() and "\x7f" not in text else UNSAFE.sub(_escaped, text)
 
 
@@ -122,7 +119,6 @@ def erased(body: bytes, scope: ErasureFilter) -> Erased:
 
 
 def outcomes(body: bytes) -> Counter[str]:
-    """Count the outcomes in a file of the pages table."""
     return Counter(str(json.loads(line)["outcome"]) for line in _lines(body))
 
 

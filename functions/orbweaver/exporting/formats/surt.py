@@ -1,17 +1,7 @@
 """Compute SURTs: sort keys of URLs in indexes of web archives.
 
-`https://www.Example.com/b/?z=1&a` becomes `com,example)/b?a&z=1`. The host is reversed, so that a
-site's pages are adjacent. The key omits differences that most servers ignore:
-
-- scheme, default port, `www.`, `www2.` and the like, a final slash, case of letters;
-- session ids, by their names and lengths, and the order of parameters;
-- unnecessary escapes (only `#`, `%`, spaces and characters that are not printable ASCII stay
-  escaped), repeated slashes, dot segments.
-
-Archives look URLs up by this key (pywb, OpenWayback, Common Crawl's index), so it must equal theirs
-exactly, including oddities. Their Python package is under the AGPL and was last released in 2019.
-This is an independent function for canonical URLs (model/url.py), compared with that package over a
-million URLs.
+`https://www.Example.com/b/?z=1&a` becomes `com,example)/b?a&z=1`. Archives look URLs up by this key
+(pywb, OpenWayback, Common Crawl's index), so it must equal theirs exactly, including oddities.
 """
 
 from __future__ import annotations
@@ -21,6 +11,7 @@ from urllib.parse import quote_from_bytes, unquote_to_bytes
 
 DEFAULT_PORTS = {"http": "80", "https": "443"}
 WWW = re.compile(r"www\d*\.")
+# Only `#`, `%`, spaces and characters that are not printable ASCII stay escaped.
 SAFE = "!\"$&'()*+,-./:;<=>?@[\\]^_`{|}~"
 # ASP.NET puts session ids into the path.
 IN_PATH = (
@@ -36,6 +27,13 @@ IN_QUERY = (
 )
 
 
+# The host is reversed, so that a site's pages are adjacent. The key omits differences that most
+# servers ignore: scheme, default port, `www.`, `www2.` and the like, a final slash, case of
+# letters, session ids (by their names and lengths), the order of parameters, unnecessary escapes,
+# repeated slashes, and dot segments.
+# The archives' Python package is under the AGPL and was last released in 2019. This is an
+# independent function for canonical URLs (model/url.py), compared with that package over a million
+# URLs.
 def surt(url: str) -> str:
     scheme, _, rest = url.partition("://")
     authority, _, tail = rest.partition("/")

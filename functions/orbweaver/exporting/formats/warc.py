@@ -1,17 +1,7 @@
 """Write WARC 1.1 files with an index: the stored responses of pages.
 
-Rules
-- A `warcinfo` comes first, then the response members byte for byte. Both a stored segment and this
-  file can be read by one range request. Other records, such as tombstones of erased pages, are
-  skipped.
-- Each response is followed by its `request`, if the response contains the request's headers. The
-  index lists only responses.
-- The index is CDXJ: one line per response with its SURT, its time in 14 digits, and JSON with its
-  location. It is sorted by bytes for binary search. More than `LINES_MAX` lines are sorted in
-  separate files and merged.
-- Numbers in the index are strings, as all programs write and some require.
-
-Source: ISO 28500:2017; specs.webrecorder.net/cdxj/0.1.0.
+The index is CDXJ: one line per response with its SURT (sort key), its time in 14 digits, and JSON
+with its location. Sources: ISO 28500:2017; specs.webrecorder.net/cdxj/0.1.0.
 """
 
 from __future__ import annotations
@@ -52,7 +42,11 @@ UNKNOWN_TYPE = "unk"  # value in indexes for a response without a type
 
 
 class WarcWriter:
-    """Writes responses and their index. `name` is the final name of the file."""
+    """Writes responses and their index. `name` is the final name of the file.
+
+    A `warcinfo` comes first, then the stored responses byte for byte, so one range request reads a
+    response. A response is followed by its `request`, if it contains the request's headers.
+    """
 
     def __init__(self, sink: HashedFile, index: HashedFile, name: str) -> None:
         self._sink, self._index_sink, self._name = sink, index, name
@@ -64,7 +58,10 @@ class WarcWriter:
         return self._sink.bytes
 
     def add(self, record: PageRecord, member: bytes) -> bool:
-        """Append the stored response of a page. Returns False if the member is no response."""
+        """Append the stored response of a page.
+
+        Returns False for another record, such as a tombstone.
+        """
         head = _head(member)
         if head.get("warc-type") != "response":
             return False
@@ -72,6 +69,7 @@ class WarcWriter:
             about = ABOUT | {"isPartOf": record.crawl}
             self._sink.write(warcinfo(self._name, record.fetched_at, about))
         media_type = (record.content_type or "").partition(";")[0].strip().lower()
+        # Numbers in the index are strings, as all programs write and some require.
         entry = {
             "url": record.url,
             "mime": media_type or UNKNOWN_TYPE,
@@ -107,7 +105,10 @@ class WarcWriter:
 
 
 class Index:
-    """Sorts lines with at most `LINES_MAX` in memory."""
+    """Sorts lines by bytes, for binary search, with at most `LINES_MAX` in memory.
+
+    More lines are sorted in separate files and merged.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -128,14 +129,12 @@ class Index:
         return iter(heapq.merge(*self._runs, sorted(self._lines)))
 
     def close(self) -> None:
-        """Close the temporary files."""
         for run in self._runs:
             run.close()
         self._runs.clear()
 
     @staticmethod
     def erased(body: bytes, scope: ErasureFilter) -> Erased:
-        """Erase the lines of selected URLs from an index."""
         return lines_left(body.splitlines(keepends=True), scope, _line_left, b"".join)
 
 
