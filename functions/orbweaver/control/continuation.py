@@ -1,18 +1,7 @@
-"""Continuation: what a crawl command still has to do, given the earlier runs of its name.
+"""Decide how a crawl command treats unfinished runs of its name with the same seeds.
 
-The decision is one table, also printed in docs/store.md. It looks at runs that have not ended and
-have the same seeds; `frontier/resumption.py` decides what a new run takes over from ended ones.
-
-    earlier run         command                decision
-    none                any                    Start
-    running or paused   same options           Continue
-    running or paused   other limits or pace   Continue, with these options
-    paused, no worker   other options          Replace: end it, and start a run that continues it
-    running, a worker   other options          Refuse
-    stopping            any                    Replace
-
-A run takes over new limits and a new pace. Other options also concern pages that it has read or
-links that it has refused, so they need a run that looks through these again.
+The table in docs/store.md shows the same decisions. `frontier/resumption.py` decides how a new
+run continues runs that have ended.
 """
 
 from __future__ import annotations
@@ -29,6 +18,8 @@ from orbweaver.model.crawl_codec import OF_THE_RUN
 # Fields that are derived, or belong to the run.
 _DERIVED = OF_THE_RUN | {"shards", "seeds_planned", "seeds", "sitemap_urls", "name", "continuous"}
 _KEYS = {one.name: one.key for one in SETTINGS} | {"tracking": "scope.strip_parameters"}
+# A running crawl takes over new limits and a new pace. Other options also concern pages that it has
+# read or links that it has refused, so they need a new run that looks through these again.
 _TAKEN_OVER = frozenset(
     one.name
     for one in SETTINGS
@@ -38,14 +29,14 @@ _TAKEN_OVER = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Start:
-    """Start a new run; `beside` are unfinished runs of the same name with other seeds."""
+    """Start a new run. `beside` are unfinished runs of the same name with other seeds."""
 
     beside: tuple[Crawl, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Continue:
-    """Continue a run; `changes` are its options to edit first: key, old value, new value."""
+    """Continue a run. `changes` are options to edit first: key, old value, new value."""
 
     run: Crawl
     changes: tuple[tuple[str, Any, Any], ...] = ()
@@ -53,7 +44,7 @@ class Continue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replace:
-    """End a run, then start one that continues it; `keys` are the options that differ."""
+    """End a run, then start one that continues it. `keys` are options with another value."""
 
     run: Crawl
     keys: tuple[str, ...] = ()
@@ -61,7 +52,7 @@ class Replace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refuse:
-    """Do nothing: a worker is busy with a run that cannot take over the options in `keys`."""
+    """Do nothing, because a worker processes a run that cannot take over the options in `keys`."""
 
     run: Crawl
     keys: tuple[str, ...]
@@ -99,10 +90,9 @@ def decide(wanted: Crawl, others: Iterable[Crawl], *, busy: bool) -> Decision:
 
 
 def fixed_differences(run: Crawl, wanted: Crawl) -> tuple[str, ...]:
-    """List the keys that differ between two crawls and that a run cannot take over.
-
-    A page limit that several shards share would not be exact, so a run with shards keeps its own.
-    """
+    """List the keys that differ between two crawls and that a running crawl cannot take over."""
+    # A page limit that several counter shards share would not be exact, so a run with shards keeps
+    # its own.
     limits = ("limits.pages",) if wanted.shards < run.shards else ()
     return limits + tuple(
         _KEYS.get(field.name, field.name)

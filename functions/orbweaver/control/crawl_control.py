@@ -1,12 +1,7 @@
-"""Control of crawls: start, pause, resume, cancel, edit, retry.
+"""Start, pause, resume, cancel, edit and retry crawls.
 
-Every operation can be repeated after a crash with the same effect:
-
-    start    create the crawl if absent, then send its seeds; their ids derive from the crawl's id
-    resume   set it running, so that no more packs are parked; send parked packs; then delete them
-    cancel   set it stopping; schedule its closing; send parked packs, so that they drain
-
-A message that is sent twice finds its ledger entry and ends.
+Every operation can be repeated after a crash with the same effect. A message that is sent twice has
+the same id, so workers process it once.
 """
 
 from __future__ import annotations
@@ -43,16 +38,18 @@ if TYPE_CHECKING:
 
 __all__ = ["Conflict", "Control", "ControlError", "Status", "UnknownCrawl", "same_work"]
 
-# Parked packs are sent in steps, so that a crash repeats one step and not all of them.
+# Parked packs (messages of a paused crawl) are sent in steps, so that a crash repeats one step and
+# not all of them.
 RELEASE_STEP = 100
 # A cancelled crawl ends after this time, even if messages are still invisible.
 CLOSE_S = 35
-# The same for a crawl that no worker processes, and the time limit for ending it.
+# The same for a crawl that no worker processes, then the time limit for its end and the interval of
+# checks.
 CLOSE_AT_ONCE_S = 2
 END_S, END_POLL_S = 60.0, 0.2
 # Maximum number of concurrent reads of earlier runs' counters.
 COUNTERS_AT_ONCE = 4
-# Every attempt lost against another edit.
+# Maximum number of attempts to store an edit while others edit the crawl.
 EDIT_TRIES = 10
 
 
@@ -87,16 +84,16 @@ class Control(Lookout):
     async def start(
         self, plan: CrawlSpec, idempotency_key: str | None = None, *, goes_on: bool = True
     ) -> Crawl:
-        """Start the crawl of a plan, or complete its start; raises PlanError and Conflict."""
         return (await self.begin(plan, idempotency_key, goes_on=goes_on))[0]
 
     async def begin(
         self, plan: CrawlSpec, idempotency_key: str | None = None, *, goes_on: bool = True
     ) -> tuple[Crawl, bool]:
-        """Start the crawl of a plan. The flag is False if the crawl existed already.
+        """Start the crawl of a plan, or complete its start.
 
-        The same key, even given concurrently, means the same crawl. A run continues earlier runs of
-        its name that left URLs out, unless `goes_on` is False.
+        The flag is False if the crawl existed already. Calls with the same key, even concurrent
+        ones, start one crawl. A run continues earlier runs of its name that left URLs out, unless
+        `goes_on` is False.
         """
         if idempotency_key is not None:
             plan = keyed(plan, idempotency_key)
@@ -109,6 +106,8 @@ class Control(Lookout):
         if goes_on:
             crawl = await self._resumed(crawl, others)
         if await self._crawls.create(crawl):
+            # Seeds follow the crawl, and their ids derive from the crawl's id. So a repetition
+            # has the same effect.
             await self._send_seeds(crawl)
             return crawl, True
         standing = await self._crawls.get(crawl.id)
@@ -121,10 +120,7 @@ class Control(Lookout):
         return standing, False
 
     def check(self, crawl: Crawl) -> None:
-        """Refuse a crawl that starts at the stack itself, or has an unusable webhook.
-
-        Raises ControlError.
-        """
+        """Raise ControlError if a crawl starts at the stack itself, or has an unusable webhook."""
         allowed = self._settings.allowed
         problem = closed_by(crawl.references, allowed) if allowed.networks else None
         if problem is not None:
@@ -136,14 +132,14 @@ class Control(Lookout):
                 raise ControlError(f"notify.webhook: {why}")
 
     async def _compared(self, crawl: Crawl, others: Sequence[Crawl]) -> Crawl:
-        """Store the result of the previous run, which may have expired when this one ends."""
+        """Store the page count of the previous run, which may have expired when this run ends."""
         run = before(crawl, others)
         if run is None:
             return crawl
         return replace(crawl, pages_before=pages_of((await self._crawls.counters(run)).total))
 
     async def _resumed(self, crawl: Crawl, others: Sequence[Crawl]) -> Crawl:
-        """Let a run continue earlier runs of its name, if these left URLs out."""
+        """Let a run continue earlier runs of its name that left URLs out."""
         runs = within(crawl, others, self._settings.ledger_retention_s)
         return resumed(crawl, runs, await self._totals(runs))
 
@@ -152,7 +148,7 @@ class Control(Lookout):
         return {run.id: read.total for run, read in zip(runs, counters, strict=True)}
 
     async def decide(self, plan: CrawlSpec, *, busy: bool) -> Decision:
-        """Decide how a crawl command treats unfinished runs; see `control/continuation.py`."""
+        """Decide how a crawl command treats unfinished runs (`control/continuation.py`)."""
         wanted = crawl_of(plan, self._clock.now_ms())
         return decide(wanted, await self._crawls.list(), busy=busy)
 
@@ -180,7 +176,6 @@ class Control(Lookout):
     async def _take_over(
         self, run: Crawl, wanted: Crawl, changes: Iterable[tuple[str, Any, Any]]
     ) -> None:
-        """Edit a run to the limits and pace of another crawl."""
         parts = [BY_PATH[path].part for path, _, _ in changes]
         options = {part: getattr(wanted, part) for part in parts}
         await self._amend(run, lambda crawl: replace(crawl, **options))
@@ -214,9 +209,9 @@ class Control(Lookout):
     async def retry(
         self, which: str, *, reasons: Sequence[str] = (), host: str | None = None
     ) -> tuple[Crawl, ...]:
-        """Start new runs that request a run's failed URLs again; empty if nothing failed.
+        """Start runs that request a run's failed URLs again. Returns no runs if nothing failed.
 
-        URLs that unfinished retries already request are left to them. Those runs are returned, too.
+        Unfinished retries of the same URLs are returned, too, and no run repeats their URLs.
         """
         retrier = Retrier(
             lookout=self, crawls=self._crawls, clock=self._clock, send=self._send_missing_seeds
@@ -271,10 +266,11 @@ class Control(Lookout):
     # --- steer ------------------------------------------------------------------------------
 
     async def pause(self, which: str) -> Crawl:
-        """Pause a crawl: workers park its packs instead of requesting them."""
+        """Pause a crawl. Workers park its messages instead of requesting their URLs."""
         crawl = await self.find(which)
         return await self._move(crawl, State.PAUSED, allowed=(State.RUNNING, State.PAUSED))
 
+    # The crawl runs before parked messages are sent, so that workers do not park them again.
     async def resume(self, which: str) -> Crawl:
         """Resume a paused crawl, or complete an interrupted resume."""
         crawl = await self.find(which)
@@ -283,7 +279,7 @@ class Control(Lookout):
         return crawl
 
     async def cancel(self, which: str, close_s: int = CLOSE_S) -> Crawl:
-        """End a crawl: workers drain its queue without requests, for `close_s` seconds."""
+        """End a crawl. For `close_s` seconds workers empty its queue without requests."""
         crawl = await self.find(which)
         if crawl.continuous:
             raise Conflict(
@@ -295,6 +291,7 @@ class Control(Lookout):
             allowed=(State.RUNNING, State.PAUSED, State.STOPPING),
             stop=Stop.CANCELLED,
         )
+        # Its end is scheduled before parked messages are sent, so that workers drain them.
         close = Close(crawl=crawl.id, at_ms=self._clock.now_ms())
         await self._queue.send_close(close, close_s)
         await self._release(crawl)
@@ -310,7 +307,7 @@ class Control(Lookout):
         return wanted
 
     async def _release(self, crawl: Crawl) -> None:
-        """Send parked packs and missing seeds, then delete the parked packs."""
+        """Send parked messages and missing seeds, then delete the parked messages."""
         await self._send_missing_seeds(crawl)
         parked = list((await self._packs.parked(crawl.id)).items())
         for start in range(0, len(parked), RELEASE_STEP):
@@ -346,7 +343,7 @@ _FIX = {
 
 
 def renamed(crawl: Crawl, others: Sequence[Crawl]) -> Crawl:
-    """Give a crawl the next id if another crawl of the same second has its id, or has ended."""
+    """Give a crawl the next id if its id belongs to another crawl or to an ended crawl."""
     taken = {other.id: other for other in others}
     at_ms = crawl.started_at_ms
     while (other := taken.get(crawl.id)) and not (other.live and same_work(other, crawl)):
@@ -356,5 +353,5 @@ def renamed(crawl: Crawl, others: Sequence[Crawl]) -> Crawl:
 
 
 def same_work(one: Crawl, other: Crawl) -> bool:
-    """Return True if two crawls have equal options; id, time, state and edits may differ."""
+    """Whether two crawls have equal options. Id, time, state and edits may differ."""
     return one.work == other.work

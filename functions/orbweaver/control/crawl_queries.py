@@ -1,7 +1,4 @@
-"""Queries about crawls: lists, states, records, reports.
-
-This module does not write and does not fetch.
-"""
+"""Query crawls: lists, states, records, reports. This module does not write and does not fetch."""
 
 from __future__ import annotations
 
@@ -47,19 +44,20 @@ class Status:
 
     @property
     def elapsed_ms(self) -> int:
-        """Running time without pauses."""
         return self.crawl.ran_ms(self.at_ms)
 
     @property
     def pages_per_s(self) -> float:
-        """Fetched pages per second over the whole run."""
         fetched = self.counters.total.get(Outcome.FETCHED, 0)
         return fetched * 1000 / self.elapsed_ms if self.elapsed_ms else 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostReport:
-    """State of a host, its robots.txt decision for a URL, and the newest crawls from there."""
+    """State of a host, its robots.txt decision for a URL, and the newest crawls that start there.
+
+    `more` is the number of further crawls.
+    """
 
     host: Host
     decided: RobotsVerdict | None
@@ -68,7 +66,10 @@ class HostReport:
 
 
 class Lookout:
-    """Finds and describes crawls."""
+    """Finds and describes crawls.
+
+    `underway` returns this process's uncommitted counts of a crawl.
+    """
 
     def __init__(
         self,
@@ -80,7 +81,6 @@ class Lookout:
         settings: Settings,
         underway: Callable[[str], Counts] | None = None,
     ) -> None:
-        """`underway` returns this process's uncommitted counts of a crawl."""
         self._crawls = crawls
         self._pages = pages
         self._hosts = hosts
@@ -89,7 +89,7 @@ class Lookout:
         self._underway = underway
 
     async def find(self, which: str | None = None) -> Crawl:
-        """Find a crawl by its id, or as `telling` does by a name or None."""
+        """Find a crawl by its id, or the first run that `telling` finds."""
         return (await self.telling(which))[0]
 
     async def _newest(self, which: str | None) -> Crawl:
@@ -136,12 +136,15 @@ class Lookout:
         return found or runs[0], runs[0]
 
     async def requesting(self, which: str | None = None) -> Crawl:
-        """Find the newest run of a name that requested pages or is live; see `telling`."""
+        """Find the newest run of a name that requested URLs or is live."""
         runs = await self.runs(which)
         return await self._first(runs, ("claimed",)) or runs[0]
 
     async def _first(self, runs: Sequence[Crawl], counted: Sequence[str]) -> Crawl | None:
-        """Find the first run that is live or has counts. A single run is returned at once."""
+        """Find the first run that is live or has one of these counts.
+
+        A single run always matches.
+        """
         if len(runs) == 1:
             return runs[0]
         for run in runs[:RUNS_LOOKED_AT]:
@@ -153,11 +156,10 @@ class Lookout:
         return None
 
     async def crawls(self) -> tuple[Crawl, ...]:
-        """List all crawls, newest first."""
         return await self._crawls.list()
 
     async def unreadable(self) -> int:
-        """Count the crawls that are not listed because a newer version stored them."""
+        """Return the number of crawls that are not listed because a newer version stored them."""
         return len(await self._crawls.newer())
 
     async def status(self, which: str | None = None) -> Status:
@@ -171,7 +173,7 @@ class Lookout:
     async def hosts(
         self, which: str | None = None, others: Sequence[str] = ()
     ) -> tuple[HostView, ...]:
-        """Describe a crawl's first hosts, and `others`; raises ControlError."""
+        """Describe a crawl's first hosts, and `others`. Raises ControlError for an invalid name."""
         status = await self.status(which)
         crawl = status.crawl
         try:
@@ -185,7 +187,10 @@ class Lookout:
         return tuple(host_view(crawl, total, host, status.at_ms, agent) for host in found)
 
     async def host(self, name: str, url: str | None = None) -> HostReport:
-        """Describe a host for all crawls, and its decision for a URL; raises ControlError."""
+        """Describe a host for all crawls, and its robots.txt decision for a URL.
+
+        Raises ControlError.
+        """
         try:
             known, wanted = named(name), None if url is None else canonicalize(url)
         except ValueError as error:
@@ -219,7 +224,7 @@ class Lookout:
         frontier: Frontier,
         records_max: int | None = None,
     ) -> Report:
-        """Report what a crawl left out and why, with examples, and where its requests went.
+        """Report which URLs a crawl left out and why, with examples, and how its requests ended.
 
         `records_max` limits the number of records that are read.
         """
@@ -250,7 +255,7 @@ class Lookout:
         return report_of(status.crawl, total, examples, refused, taken, requests, spared)
 
     async def _has_ended(self, url: str, crawl: Crawl) -> bool:
-        """Return True if a crawl has a record of an example, which may be redacted."""
+        """Whether a crawl has a record of an example URL, which may be redacted."""
         try:
             return bool(await self.page(url, crawl))
         except ValueError:
@@ -259,7 +264,7 @@ class Lookout:
     async def pages(
         self, crawl: Crawl, *, outcome: Outcome | None = None, limit: int | None = None
     ) -> AsyncIterator[PageRecord]:
-        """Read a crawl's page records by day, unordered within a day."""
+        """Yield a crawl's page records by day, unordered within a day."""
         left = limit
         for day in self.days(crawl):
             for shard in range(self._pages.shards):

@@ -1,4 +1,4 @@
-"""A plan: the settings of a crawl as the user gave them, not yet validated."""
+"""Define a plan: the settings of a crawl as the user gave them, not yet validated."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SEEDS_FILE = "seeds_file"
 
 
 class PlanError(ValueError):
-    """A part of a plan is invalid. `field` names it. The text contains value and fix."""
+    """A part of a plan is invalid. `field` names it. The message contains the value and the fix."""
 
     def __init__(self, field: str, problem: str) -> None:
         super().__init__(problem)
@@ -24,7 +24,7 @@ class PlanError(ValueError):
 
 
 class Overlap(StrEnum):
-    """Behaviour of a firing while an earlier run of its crawl has not ended."""
+    """Reaction of a schedule if an earlier run of its crawl has not ended."""
 
     SKIP = "skip"
     ALLOW = "allow"
@@ -32,9 +32,9 @@ class Overlap(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CrawlSpec(CrawlSettings):
-    """Settings of a crawl. None leaves the choice to `control/spec_checks.py`.
+    """Settings of a crawl. If one is None, `control/spec_checks.py` chooses it.
 
-    `id` names the run: starting the same plan with the same id again is the same crawl.
+    `id` names the run. Starting the same plan with the same id again has no effect.
     """
 
     id: str | None = None
@@ -50,7 +50,7 @@ class CrawlSpec(CrawlSettings):
         "--keep-parameters  keep the parameters that are removed by default (utm_*, gclid,"
         " phpsessid, …)",
     )
-    # Schedule (control/schedule.py). `start` still starts a single run.
+    # Schedule (control/schedule.py), which has no effect on a single start.
     every: str | None = Setting(None, "schedule.every").said(example='"6h"')
     cron: str | None = Setting(None, "schedule.cron").said(example='"0 3 * * ? *"')
     timezone: str | None = Setting(None, "schedule.timezone").said(example='"Europe/Berlin"')

@@ -1,15 +1,8 @@
-"""Cron expressions of EventBridge Scheduler, with six fields, and their next firings.
+"""Parse cron expressions of EventBridge Scheduler, with six fields, and find their next times.
 
-    minutes  hours  day-of-month  month  day-of-week  year
-    0-59     0-23   1-31 ? L W    1-12   1-7 ? L #    1970-2199
-
-- `*` any, `,` several, `-` a range, `/` a step. Months and days of the week have names.
-- Exactly one of the two fields for days is `?`, and the other one decides.
-- `L` is the last day; in the week `6L` is the month's last Friday and `6#2` its second one. `15W`
-  is the working day nearest to the 15th, `LW` the last one. A week begins on Sunday, which is 1.
-- A time that the clock skips in spring is skipped. A time that repeats in autumn fires once.
-
-Source: docs.aws.amazon.com/scheduler/latest/UserGuide/schedule-types.html.
+The fields are minutes, hours, day-of-month, month, day-of-week and year. A time that the clock
+skips in spring is skipped. A time that repeats in autumn occurs once. Source:
+docs.aws.amazon.com/scheduler/latest/UserGuide/schedule-types.html.
 """
 
 from __future__ import annotations
@@ -28,6 +21,8 @@ DAY_MINUTES = 24 * 60
 FRIDAY, SATURDAY, SUNDAY = 4, 5, 6  # as datetime counts
 _MONTHS = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
 _DAYS = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
+# A field has `*` (any), `,` (several), `-` (a range) and `/` (a step). Exactly one of the two
+# fields for days is `?`, and the other one decides.
 FIELDS = (
     ("minutes", 0, 59, ()),
     ("hours", 0, 23, ()),
@@ -54,13 +49,13 @@ class Cron:
     admits: Callable[[date], bool]
 
     def gap_minutes(self) -> int:
-        """Return the shortest time between two firings of one day, or around midnight."""
+        """Return the shortest time between two occurrences of one day, or around midnight."""
         moments = sorted(hour * 60 + minute for hour in self.hours for minute in self.minutes)
         pairs = zip(moments, [*moments[1:], moments[0] + DAY_MINUTES], strict=True)
         return min(later - earlier for earlier, later in pairs)
 
     def comes(self) -> bool:
-        """Return True if any day matches all fields."""
+        """Whether any day matches all fields."""
         return any(
             self.admits(date(year, month, day))
             for year in sorted(self.years)
@@ -69,12 +64,15 @@ class Cron:
         )
 
     def passed(self, at_ms: int) -> bool:
-        """Return True if the last year of the expression is over in all time zones."""
+        """Whether the last year of the expression is over in all time zones."""
         year = datetime.fromtimestamp(at_ms / 1000, tz=UTC) - timedelta(days=1)
         return max(self.years) < year.year
 
     def after(self, at_ms: int, zone: ZoneInfo | None) -> Iterator[int]:
-        """Yield the firings after a moment, in a time zone; UTC without one."""
+        """Yield the times after a moment, in ms since the epoch.
+
+        Without a zone the clock is UTC.
+        """
         clock = zone or UTC
         at = datetime.fromtimestamp(at_ms / 1000, tz=UTC)
         first = at.astimezone(clock).date()
@@ -97,7 +95,7 @@ class Cron:
 
 
 def parse(text: str) -> Cron:
-    """Parse an expression of six fields; raises CronError."""
+    """Parse an expression of six fields. Raises CronError."""
     fields = text.upper().split()
     if len(text) > CHARS_MAX or len(fields) != len(FIELDS):
         names = " ".join(name for name, *_ in FIELDS)
@@ -124,7 +122,6 @@ def parse(text: str) -> Cron:
 
 
 def _plain(field: str, place: int) -> frozenset[int]:
-    """Parse a field of numbers, ranges and steps."""
     found: set[int] = set()
     for part in field.split(","):
         found |= _numbers(part, place)
@@ -163,7 +160,10 @@ def _unfit(text: str, place: int) -> CronError:
 
 
 def _of_month(field: str) -> Callable[[date], bool]:
-    """Parse the field of days of a month: numbers, last day, nearest working days."""
+    """Parse the field of days of a month.
+
+    `L` is the last day, `LW` the last working day, `15W` the working day nearest to the 15th.
+    """
     if field == "L":
         return lambda day: day.day == _last(day)
     if field == "LW":
@@ -176,7 +176,10 @@ def _of_month(field: str) -> Callable[[date], bool]:
 
 
 def _of_week(field: str) -> Callable[[date], bool]:
-    """Parse the field of days of a week: numbers or names, last day, nth day."""
+    """Parse the field of days of a week, which begins on Sunday (1).
+
+    `6L` is the month's last Friday, `6#2` its second one.
+    """
     if field == "L":  # of the week
         return lambda day: day.weekday() == SATURDAY
     if last := re.fullmatch(r"([1-7]|[A-Z]{3})L", field):

@@ -1,9 +1,8 @@
-"""Opaque cursors: the position in a listing, as a text that only the same listing accepts.
+"""Encode the position in a listing as a text (cursor) that only the same listing accepts.
 
-A cursor contains its parts and a checksum over them and over the listing (route, crawl, filter). It
-is no secret and grants no access, because its parts are validated like parameters: strings are
-ASCII, as all keys are, and a position has the form of the listing's first one. The checksum detects
-a cursor that was truncated, changed or passed to another listing.
+A cursor has a checksum over its parts and the listing (route, crawl, filter). It detects a cursor
+that was truncated, changed or passed to another listing. A cursor is no secret and grants no
+access, because its parts are validated like parameters.
 """
 
 from __future__ import annotations
@@ -26,13 +25,12 @@ class CursorError(ValueError):
 
 
 def encode(listing: Sequence[str], place: Sequence[str | int]) -> str:
-    """Encode the position at which a listing continues."""
     body = json.dumps(list(place), separators=(",", ":")).encode()
     return base64.urlsafe_b64encode(_sum(listing, body) + body).rstrip(b"=").decode()
 
 
 def decode(listing: Sequence[str], text: str | None, first: T) -> T:
-    """Decode a position in a listing whose first position is `first`.
+    """Decode a position. `first` is the first position of the listing.
 
     Raises CursorError for a text that `encode` did not create for this listing.
     """
@@ -59,6 +57,7 @@ def _place(body: bytes, first: T) -> T:
         place = json.loads(body)
     except (ValueError, RecursionError) as error:
         raise CursorError from error
+    # Strings are ASCII, as all keys are, and a position has the form of the first one.
     if not isinstance(place, list) or [*map(type, place)] != [*map(type, first)]:
         raise CursorError
     if not all(part.isascii() for part in place if isinstance(part, str)):

@@ -1,11 +1,7 @@
-"""Administration of dead letters: list, redrive, purge.
+"""List, redrive and purge dead letters: messages that the queue set aside after many failures.
 
-Reading hides letters from other readers for a while. At the end, letters that were not redriven or
-deleted are released, even after an error. After a kill they become visible after the timeout.
-
-A redrive sends letters like a crawl's own messages: on its lane, in its fairness group, with their
-original ids. It deletes a letter after sending it. A crash in between leaves a copy, which finds
-the journal and the ledger entry of the first one.
+Reading hides letters from other readers for a while. At the end, the remaining letters are
+released, even after an error. After a kill they become visible after the timeout.
 """
 
 from __future__ import annotations
@@ -43,7 +39,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-# Exceeds the time to process one batch, and to read ten thousand letters.
+# Visibility timeout. It exceeds the time to process one batch, and to read ten thousand letters.
 HOLD_S = 300
 TAKEN_MAX = 40
 SENT_AT_ONCE = 10
@@ -86,7 +82,7 @@ class Undertaker:
     async def purge(
         self, selection: DeadLetterSelection, *, limit: int, only: frozenset[str] | None = None
     ) -> tuple[int, bool]:
-        """Delete dead letters, `only` with these ids. Return the number, and whether more exist.
+        """Delete dead letters, `only` with these ids. Returns the number, and whether more exist.
 
         Letters that arrived after the count are kept.
         """
@@ -113,8 +109,8 @@ class Undertaker:
     ) -> Redriven:
         """Send dead letters back at a limited rate. `say` receives the number sent so far.
 
-        It skips letters that would come straight back: invalid messages and messages of a newer
-        version (both unless `malformed`), and messages of a crawl that does not exist.
+        It skips letters that would fail again: invalid messages and messages of a newer version
+        (both unless `malformed`), and messages of a crawl that does not exist.
         """
         sent, skipped = 0, Counter[str]()
         started_ms = self.clock.now_ms()
@@ -134,6 +130,8 @@ class Undertaker:
                         skipped[obstacle] += 1
                 for start in range(0, len(going), step):
                     batch = going[start : start + step]
+                    # A crash between these two calls leaves a copy. Its id is the same, so workers
+                    # process it once.
                     await self._send(batch, crawls)
                     await held.delete(batch)
                     sent += len(batch)
@@ -144,7 +142,7 @@ class Undertaker:
     async def _obstacle(
         self, case: Case, crawls: dict[str, Crawl | None], *, malformed: bool
     ) -> str | None:
-        """Return why a dead letter would come straight back; None if it would not."""
+        """Return why a dead letter would fail again. None: it may succeed."""
         if case.hopeless:
             return None if malformed else HOPELESS
         if isinstance(case.message, Newer):
@@ -158,7 +156,7 @@ class Undertaker:
         return UNKNOWN_CRAWL if crawls[name] is None else None
 
     async def _send(self, cases: Sequence[Case], crawls: Mapping[str, Crawl | None]) -> None:
-        """Send dead letters back, each on the lane of its crawl."""
+        """Send dead letters back, each on the queue of its crawl's priority."""
         await self._forgive([case.message for case in cases if isinstance(case.message, Pack)])
         as_they_are: dict[MessageSource, list[str]] = {}
         lanes: dict[bool, list[Revived]] = {}
@@ -184,9 +182,10 @@ class Undertaker:
             await self.dead_letters.resend(bodies, source)
 
     async def _forgive(self, packs: Sequence[Pack]) -> None:
-        """Allow one more attempt for packs that reached the maximum number of failures.
+        """Allow one more attempt for messages that reached the maximum number of failures.
 
-        Packs that a worker moved here have it already. Packs that SQS moved have not.
+        Messages that a worker moved to the dead letters have it already. Messages that SQS moved
+        have not.
         """
         single = [pack.id for pack in packs if len(pack.targets) == 1]
         if not single:
@@ -197,7 +196,7 @@ class Undertaker:
 
 
 class _Held:
-    """Letters that were received and neither sent back nor deleted yet."""
+    """Received letters that are not sent back or deleted yet."""
 
     def __init__(self, dead_letters: DeadLetters) -> None:
         self._dead_letters = dead_letters
@@ -244,7 +243,7 @@ class _Held:
             del self._letters[letter.id]
 
     async def put_back(self) -> None:
-        """Release all remaining letters. Others become visible after the timeout."""
+        """Release all remaining letters. If that fails, they become visible after the timeout."""
         try:
             await self._dead_letters.put_back(list(self._letters.values()))
         except PortError as error:
@@ -253,7 +252,6 @@ class _Held:
 
 @asynccontextmanager
 async def _held(dead_letters: DeadLetters) -> AsyncIterator[_Held]:
-    """Hold received letters within the context."""
     held = _Held(dead_letters)
     try:
         yield held

@@ -1,11 +1,7 @@
-"""Crawl definitions as documents, from `crawl.toml` or JSON: parsed into a plan, and written.
+"""Parse crawl definitions (`crawl.toml` or JSON) into plans, and write them.
 
-- All keys are in `control/definition_keys.py`. An omitted key takes the plan's default.
-- A wrong value is a problem with key, value and fix. An unknown key is a problem with the nearest
-  known key. All problems are found, not only the first.
-- Problems never show values of headers, because these may be secret.
-
-The input is a decoded document, so TOML, JSON and API requests are handled in one way.
+The input is a decoded document, so TOML, JSON and API requests are handled in one way. All problems
+are found, not only the first. Problems never show values of headers, which may be secret.
 """
 
 from __future__ import annotations
@@ -29,7 +25,10 @@ from orbweaver.control.spec_checks import problems_of
 
 @dataclass(frozen=True, slots=True)
 class DefinitionProblem:
-    """A problem in a document. `path` is the key, as `limits.pages`; empty for the whole."""
+    """A problem in a document.
+
+    `path` is the key, such as `limits.pages`. Empty: the whole document.
+    """
 
     path: str
     text: str
@@ -58,9 +57,9 @@ NO_TABLE = (
 
 
 def parse(document: object, lines: str | None = None) -> CrawlSpec:
-    """Parse a plan from a decoded document; raises DefinitionError with all problems.
+    """Parse a plan from a decoded document. Raises DefinitionError with all problems.
 
-    `lines` is the content of `seeds_file`; None if no file can be read.
+    `lines` is the content of `seeds_file`. None: no file can be read.
     """
     plan, problems = read(document, lines)
     problems = (*problems, *check(plan, problems))
@@ -103,7 +102,7 @@ def check(
 ) -> tuple[DefinitionProblem, ...]:
     """Find problems in a plan's values, in addition to known ones.
 
-    With `now_ms` this includes a schedule whose last firing has passed.
+    With `now_ms` this includes a schedule whose last time has passed.
     """
     paths = {problem.path for problem in known}
     if paths & {"", "seeds", SEEDS_FILE, "sitemaps"} and not (plan.seeds or plan.sitemap_urls):
@@ -116,7 +115,7 @@ def check(
 
 
 def _is_known(path: str, known: set[str]) -> bool:
-    """Return True if a known problem is at the path, above it, or below it."""
+    """Whether a known problem is at the path, above it, or below it."""
     return any(
         path == other or path.startswith(f"{other}.") or other.startswith(f"{path}.")
         for other in known
@@ -143,7 +142,7 @@ def lines_of(text: str) -> tuple[str, ...]:
 
 
 def document_of(plan: CrawlSpec) -> dict[str, Any]:
-    """Write a plan as a document, without keys that have no value."""
+    """Return a plan as a document, without keys that have no value."""
     document: dict[str, Any] = {}
     for key in KEYS:
         value = getattr(plan, key.part) if key.part else None
@@ -219,6 +218,5 @@ def _near(table: str, name: str, *, a_table: bool) -> str | None:
 
 
 def _listed(table: str) -> str:
-    """List the keys of a table, or the top-level keys."""
     names = [path.rpartition(".") for path in BY_PATH]
     return ", ".join(name for holder, _, name in names if holder == table)

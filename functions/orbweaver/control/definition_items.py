@@ -1,7 +1,6 @@
-"""Item rules of definitions: `[[items]]`, with `[items.fields]`.
+"""Parse and write the item rules of definitions: `[[items]]`, with `[items.fields]`.
 
-A field is a table, or as a short form a text: a selector, or in a rule with a `source` a path in
-that source.
+A field is a table, or a text as a short form: a selector, or a path if the rule has a `source`.
 """
 
 from __future__ import annotations
@@ -47,7 +46,6 @@ def _is_scalar(value: object) -> bool:
 
 
 def _value(value: object) -> Any:
-    """Parse a default: one value, or a list."""
     if isinstance(value, list) and all(map(_is_scalar, value)):
         return tuple(value)
     if _is_scalar(value):
@@ -161,7 +159,7 @@ def _field(name: str, value: object, path: str, source: ValueSource, problems: P
     elif given and given != [PATH]:
         source = ValueSource(given[0])
     elif source is not ValueSource.CSS:
-        # In what is stated as data, a field is called as in the table where nothing else is said.
+        # In structured data a field has the name of the table's column by default.
         parts.setdefault("where", name)
     return Field(name=name, source=source, **parts)
 
@@ -173,7 +171,6 @@ items = rules_of("items", _RULE, RULES_MAX, _rule)
 
 
 def items_written(rules: tuple[ItemRule, ...]) -> list[dict[str, Any]]:
-    """Write item rules as a document."""
     return [_rule_written(rule) for rule in rules]
 
 

@@ -1,4 +1,4 @@
-"""Keys of a definition: their values, and the parts of a plan that they set."""
+"""Define the keys of a definition: their values, and the parts of a plan that they set."""
 
 from __future__ import annotations
 

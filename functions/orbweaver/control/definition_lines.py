@@ -1,10 +1,7 @@
-"""Line numbers of a definition's keys in its TOML text.
+"""Find the line numbers of a definition's keys in its TOML text (https://toml.io/en/v1.0.0).
 
 `tomllib` returns values without positions, so this module scans the text again. The text is valid
-TOML, so the scan only distinguishes keys, brackets and ends of values. Paths are those of problems:
-`limits.pages`, `rules[1].match`.
-
-Source: https://toml.io/en/v1.0.0.
+TOML, so the scan only distinguishes keys, brackets and ends of values.
 """
 
 from __future__ import annotations
@@ -29,7 +26,10 @@ _PLAIN = re.compile(r"[^,\]}\n#]*+")
 
 
 def lines_of_keys(text: str) -> dict[str, int]:
-    """Return the line of each path, counted from 1, without paths that nest too deeply."""
+    """Return the line of each path (`rules[1].match`), counted from 1.
+
+    Deeply nested texts have no lines.
+    """
     walk = _LineWalk(text)
     try:
         walk.document()
@@ -39,7 +39,7 @@ def lines_of_keys(text: str) -> dict[str, int]:
 
 
 def line_of(path: str, lines: dict[str, int]) -> int | None:
-    """Return the line of a path, or of its nearest parent; None if neither exists."""
+    """Return the line of a path, or of its nearest parent. None: neither exists."""
     while path:
         if path in lines:
             return lines[path]
@@ -60,7 +60,6 @@ class _LineWalk:
         self.lines: dict[str, int] = {}
 
     def document(self) -> None:
-        """Scan tables and keys."""
         table = ""
         self._skip(_BETWEEN)
         while self._at < len(self._text):
@@ -73,7 +72,7 @@ class _LineWalk:
             self._skip(_BETWEEN)
 
     def _header(self, *, listed: bool) -> str:
-        """Scan the header of a table; return its path with indexes of lists."""
+        """Scan the header of a table. Returns its path with indexes of lists."""
         line, names, path = self._line(), self._names(), ""
         for place, name in enumerate(names):
             path = _joined(path, name)
@@ -86,7 +85,6 @@ class _LineWalk:
         return path
 
     def _pair(self, table: str) -> None:
-        """Scan a key and its value."""
         line, path = self._line(), table
         for name in self._names():
             path = _joined(path, name)
@@ -115,7 +113,6 @@ class _LineWalk:
             self._skip(_PLAIN if text is None else _TEXT)
 
     def _names(self) -> list[str]:
-        """Scan a key with its dots."""
         names: list[str] = []
         while True:
             self._skip(_BLANKS)
@@ -138,7 +135,7 @@ class _LineWalk:
         self._at = len(self._text) if match is None else match.end()
 
     def _next(self, sign: str) -> bool:
-        """Skip a sign if it comes next."""
+        """Skip a sign if it comes next. Returns whether it does."""
         stands = self._text.startswith(sign, self._at)
         self._at += stands
         return stands
@@ -157,7 +154,6 @@ def _joined(path: str, name: str) -> str:
 
 
 def _name(written: str) -> str:
-    """Return the name of a key, without quotes."""
     if written[0] not in "\"'":
         return written
     name: str = tomllib.loads(f"name = {written}")["name"]

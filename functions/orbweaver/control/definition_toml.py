@@ -1,6 +1,4 @@
-"""Definitions as TOML: parsed, and written so that parsing returns the same document.
-
-`tomllib` needs quadratic time for the parts of a key, so a long key is refused first.
+"""Parse definitions as TOML, and write them so that parsing returns the same document.
 
 Plain values come first, then tables, then lists of tables. Deeper values are written inline.
 Source: https://toml.io/en/v1.0.0.
@@ -18,6 +16,7 @@ from orbweaver.control.definition import DefinitionError, DefinitionProblem
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 LINE_CHARS = 100
+# A key with more parts is refused, because `tomllib` needs quadratic time for them.
 KEY_PARTS_MAX = 10
 _PART = r"(?:\"(?:\\.|[^\"\\\n])*+\"|'[^'\n]*+'|[A-Za-z0-9_-]++)"
 _NEXT = rf"(?:[ \t]*+\.[ \t]*+{_PART})"
@@ -33,7 +32,7 @@ TOKENS = re.compile(
 
 
 def document_in(text: str) -> dict[str, Any]:
-    """Parse TOML; raises ValueError with the position, or RecursionError for deep nesting.
+    """Parse TOML. Raises ValueError with the position, or RecursionError for deep nesting.
 
     A key that is too long raises DefinitionError, which is a ValueError.
     """
@@ -47,7 +46,7 @@ def document_in(text: str) -> dict[str, Any]:
 
 
 def toml_of(document: Mapping[str, Any]) -> str:
-    """Write a JSON document as TOML, without nulls."""
+    """Return a JSON document as TOML, without nulls."""
     return "\n".join(_lines(document)).strip("\n") + "\n"
 
 
@@ -102,7 +101,7 @@ def _value(value: Any) -> str:
 
 
 def _text(text: str) -> str:
-    """Write a literal string if it has backslashes, else a basic string with JSON's escapes."""
+    """Return a literal string if it has backslashes, else a basic string with JSON's escapes."""
     if "\\" in text and "'" not in text and text.isprintable():
         return f"'{text}'"
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

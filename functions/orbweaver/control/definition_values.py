@@ -1,4 +1,4 @@
-"""Values of a definition's keys, by kind: parsing, writing, JSON schema.
+"""Parse and write the values of a definition's keys, by type, and describe them by JSON schemas.
 
 Constraints that a schema cannot express (a seed is a URL, a pattern runs in linear time) are
 reported as problems.
@@ -19,7 +19,7 @@ from orbweaver.model.url import redacted
 from orbweaver.model.user_agent import HOSTS_MAX
 from orbweaver.parsing.pii_redaction import KINDS
 
-# TOML has no greater numbers, and a greater one is a mistake.
+# Larger numbers are not TOML.
 NUMBER_MAX = 2**63
 SHOWN_CHARS_MAX = 60
 Problems: TypeAlias = list[tuple[str, str]]
@@ -27,11 +27,11 @@ BOUNDS = {one.name: one.bounds for one in SETTINGS if one.bounds is not None}
 
 
 class UnfitSetting(Exception):
-    """A value is invalid. The text contains the fix."""
+    """A value is invalid. The message contains the fix."""
 
 
 class UnfitWithin(Exception):
-    """Parts of a value are invalid: paths and texts. `rest` is the valid part."""
+    """Parts of a value are invalid: paths and messages. `rest` is the valid part."""
 
     def __init__(self, rest: Any, problems: Problems) -> None:
         super().__init__(problems)
@@ -144,7 +144,6 @@ def _hosts_written(hosts: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]) -
 
 
 def _pii_kinds(value: object) -> tuple[str, ...]:
-    """Parse the kinds of data to redact, without duplicates."""
     kinds = _texts(value)
     if not set(kinds) <= set(KINDS):
         raise UnfitSetting(f"give a list of {' and '.join(KINDS)}")
@@ -168,7 +167,7 @@ def _same(value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Codec:
-    """Parser, writer and JSON schema of one kind of values."""
+    """Parser, writer and JSON schema of one type of values."""
 
     read: Callable[[object], Any]
     schema: Mapping[str, Any]
@@ -217,7 +216,6 @@ CODECS: Mapping[str, Codec] = {
 
 
 def word_of(words: Mapping[str, Any]) -> Codec:
-    """Make the codec of one of several words."""
     names = {value: word for word, value in words.items()}
     schema = {**STRING, "enum": list(words)}
     return Codec(read=_one_of(words), schema=schema, write=names.__getitem__)
@@ -255,7 +253,7 @@ def _schema_of(key: Key) -> Mapping[str, Any]:
 
 
 def no_such_key(name: str, keys: tuple[Key, ...], what: str) -> str:
-    """Return the error for an unknown key, with the nearest known one. `what` is the container."""
+    """Return the error for an unknown key in `what` (a noun), with the nearest known key."""
     if name == "xpath":
         return "XPath is not supported: give css"
     names = [key.path for key in keys]
@@ -285,7 +283,7 @@ def parts_of(
 def rules_of(
     name: str, example: str, most: int, read: Callable[[object, str, Problems], Any]
 ) -> Callable[[object], tuple[Any, ...]]:
-    """Make a parser of rules. Rules with problems are omitted."""
+    """Return a parser of rules. Rules with problems are omitted."""
 
     def read_all(value: object) -> tuple[Any, ...]:
         if not isinstance(value, list):

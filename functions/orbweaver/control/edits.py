@@ -1,16 +1,9 @@
-"""Changes to a running crawl: which are possible, and the changed crawl.
+"""Change a running crawl.
 
-- Limits, delay, concurrency, patterns, rules, item rules and stored parts of pages can change. A
-  change applies to later requests, links and claims. Links that were refused before stay refused.
-- All other keys identify the crawl: seeds, name, scope, identity, window. Repeating the current
-  value is allowed, so a whole definition can be given.
-- Values are validated like those of a definition, and all problems are found.
-
-A page budget with several shards is distributed again. If it grows, every shard gets a part of the
-difference, so no commit under the old or the new crawl exceeds the new budget. If it shrinks,
-claims stay and the rest is distributed. Until all workers have reloaded the crawl, some commit
-under the old quotas. From then on no shard exceeds the larger of its new quota and its claims. The
-quotas add up to the larger of the budget and the claims.
+Limits, delay, concurrency, patterns, rules, item rules and stored parts of pages can change. A
+change applies to later requests and links. Links that were refused before stay refused. All other
+keys identify the crawl. They may be given with the current value, so a whole definition is
+accepted.
 """
 
 from __future__ import annotations
@@ -34,9 +27,10 @@ _PARAMETERS = ("strip_parameters", "keep_parameters")
 
 
 def amended(crawl: Crawl, changes: object, lines: str | None = None) -> Crawl:
-    """Apply a definition document to a crawl; raises DefinitionError with all problems.
+    """Apply a definition document to a crawl. Raises DefinitionError with all problems.
 
-    `lines` is the content of `seeds_file`. The budget is not distributed yet.
+    `lines` is the content of `seeds_file`. A new page limit is not distributed to counter shards
+    yet.
     """
     plan, problems = read(changes, lines)
     given = given_in(changes)
@@ -72,7 +66,14 @@ def _written(crawl: Crawl, path: str) -> Any:
 
 
 def shared_out(crawl: Crawl, was: Crawl, counters: Counters) -> Crawl:
-    """Distribute a changed page budget among the shards, according to the counters."""
+    """Distribute a changed page limit among the counter shards.
+
+    If it grows, every shard gets a part of the difference, so no commit under the old or the new
+    crawl exceeds the new limit. If it shrinks, claimed URLs stay and the rest is distributed. The
+    quotas add up to the larger of the limit and the claimed URLs.
+    """
+    # Workers commit under the old quotas until they have reloaded the crawl. From then on no shard
+    # exceeds the larger of its new quota and its claims.
     quotas = [was.shard_quota(shard) for shard in range(was.shards)]
     if crawl.pages_own < sum(quotas):
         quotas = [shard.spent for shard in counters.shards]
@@ -88,7 +89,7 @@ def _of(path: str, given: Iterable[str]) -> bool:
 def _fixed(
     crawl: Crawl, plan: CrawlSpec, given: Iterable[str], known: set[str]
 ) -> Iterator[DefinitionProblem]:
-    """Yield given keys that cannot change and differ from the crawl."""
+    """Yield a problem for each given key that cannot change and differs from the crawl."""
     for path in given:
         if path in EDITABLE or path in known or _is_so(crawl, plan, BY_PATH[path].part):
             continue
@@ -105,7 +106,7 @@ def _is_so(crawl: Crawl, plan: CrawlSpec, part: str) -> bool:
     given = getattr(plan, part)
     try:
         if part in _SEEDS:
-            # A retry has its own seeds, so those of the definition are ignored.
+            # A retry has its own seeds, so the seeds of the definition are ignored.
             urls = {canonicalize(url, tracking=crawl.stripped) for url in given}
             return crawl.retry_of is not None or urls == set(getattr(crawl, part))
         if part == "host_headers":
@@ -114,5 +115,5 @@ def _is_so(crawl: Crawl, plan: CrawlSpec, part: str) -> bool:
             return given is not None and webhook_of(given) == crawl.webhook
     except ValueError:
         return False
-    # The schedule of a definition belongs to no run.
+    # No run has a schedule, so the definition's schedule is ignored.
     return not hasattr(crawl, part) or given == getattr(crawl, part)

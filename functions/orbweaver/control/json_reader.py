@@ -1,10 +1,7 @@
 """Parse values of a type from JSON or parameters, with all problems.
 
-Strict: no text for a number, no duplicate key, no unknown key, limited nesting. Every problem names
-its key, the value and the fix. Parameters of queries and headers are texts that are converted; a
-repeated one is a problem.
-
-Source: RFC 8259, section 4, which leaves the meaning of duplicate keys open.
+Parsing is strict: no text for a number, no duplicate key (RFC 8259, section 4, leaves their meaning
+open), no unknown key, limited nesting. Every problem names its key, the value and the fix.
 """
 
 from __future__ import annotations
@@ -31,7 +28,7 @@ NAMES = {str: "a text", int: "a whole number", bool: "true or false", float: "a 
 
 
 def document_of(text: str) -> object:
-    """Parse JSON; raises DefinitionError for invalid JSON, duplicate keys, or deep nesting."""
+    """Parse JSON. Raises DefinitionError for invalid JSON, duplicate keys, or deep nesting."""
 
     def unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
         found = dict(pairs)
@@ -56,7 +53,7 @@ def document_of(text: str) -> object:
 
 
 def read(kind: type[T], document: object) -> T:
-    """Parse a dataclass from a document; raises DefinitionError with all problems."""
+    """Parse a dataclass from a document. Raises DefinitionError with all problems."""
     problems: Problems = []
     value = _read(kind, document, "", problems)
     if problems:
@@ -65,7 +62,10 @@ def read(kind: type[T], document: object) -> T:
 
 
 def read_texts(kind: type[T], texts: Mapping[str, Sequence[str]]) -> T:
-    """Parse a dataclass from parameters, which are texts and may be repeated."""
+    """Parse a dataclass from query parameters or headers, which are texts.
+
+    A repeated one is a problem. Raises DefinitionError with all problems.
+    """
     problems = [
         (_plain(name), "it is given twice: give it once")
         for name, values in texts.items()
@@ -158,7 +158,7 @@ def _bound(kind: type, fits: Fits, value: Any, path: str, problems: Problems) ->
 
 
 def _spelled(hint: Any, text: str) -> object:
-    """Convert a text to a type; return the text if that fails."""
+    """Convert a text to a type, or return the text if that fails."""
     kind = without_none(bare(hint)[0])
     if kind is int and re.fullmatch(r"-?[0-9]{1,15}", text):
         return int(text)
@@ -168,10 +168,8 @@ def _spelled(hint: Any, text: str) -> object:
 
 
 def _misfit(document: object) -> str | None:
-    """Return why a document is unacceptable: too deep, or with an invalid text.
-
-    The check is iterative, because the sender chooses the depth.
-    """
+    """Return why a document is unacceptable: nested too deeply, or with an invalid text."""
+    # Iterative, because the sender chooses the depth.
     level: list[object] = [document]
     for _ in range(DEPTH_MAX):
         texts = [one for one in level if isinstance(one, str)]

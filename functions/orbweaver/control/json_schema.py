@@ -1,10 +1,8 @@
-"""JSON schemas of types for OpenAPI. One annotation serves as documentation and as check.
+"""Describe types as JSON schemas for OpenAPI. `control/json_reader` parses by the same types.
 
 A dataclass is an object with only these keys. `Annotated[…, Fits(…)]` describes a value and its
-bounds. `control/json_reader` parses values by the same annotations. A field with a default is
-optional in requests, and always present in responses.
-
-Source: the OpenAPI Specification 3.1.1 and JSON Schema 2020-12, of which this is a small part.
+bounds. A field with a default is optional in requests, and always present in responses. Source: the
+OpenAPI Specification 3.1.1 and JSON Schema 2020-12, of which this is a small part.
 """
 
 from __future__ import annotations
@@ -38,7 +36,7 @@ class Fits:
     pattern: str | None = None
     form: str | None = None
     example: str | None = None
-    # Types in annotations are hashed.
+    # Not hashed, because types in annotations are hashed.
     schema: Mapping[str, Any] | None = field(default=None, hash=False)
 
 
@@ -67,7 +65,7 @@ def schema_of(kind: Any, parts: dict[str, Any], *, answer: bool) -> dict[str, An
 
 
 def schema_of_fields(kind: Any, **instead: dict[str, Any]) -> dict[str, Any]:
-    """Return the inline schema of a dataclass, with some fields renamed."""
+    """Return the schema of a dataclass, inline. `instead` replaces the schemas of fields."""
     schema = _fields(kind, {}, answer=True)
     return {**schema, "properties": schema["properties"] | instead}
 
@@ -124,7 +122,7 @@ def _fields(kind: Any, parts: dict[str, Any], *, answer: bool) -> dict[str, Any]
 @cache
 def hints_of(kind: Any) -> dict[str, Any]:
     hints = get_type_hints(kind, include_extras=True)
-    # Fields that are no columns of a record are omitted.
+    # Fields of a record that are no columns are omitted.
     return {one.name: hints[one.name] for one in fields(kind) if one.metadata.get("column", True)}
 
 
@@ -139,7 +137,6 @@ def required(kind: Any) -> frozenset[str]:
 
 
 def says(hint: Any) -> str:
-    """Return the description in an annotation."""
     return bare(hint)[1].says
 
 
@@ -156,7 +153,7 @@ def bare(kind: Any) -> tuple[Any, Fits]:
 
 
 def without_none(kind: Any) -> Any:
-    """Return the type that is meant by `X | None`, or the type itself."""
+    """Return `X` of `X | None`, or the type itself."""
     if get_origin(kind) not in (UnionType, Union):
         return kind
     (inner,) = (one for one in get_args(kind) if one is not NoneType)

@@ -1,4 +1,4 @@
-"""The port of schedules."""
+"""Define the interface of schedule stores."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ from orbweaver.control.schedule import Scheduled
 class Schedules(Protocol):
     """Schedules by name, with the input of their firings."""
 
-    async def put(self, scheduled: Scheduled) -> None:
-        """Create or replace a schedule."""
+    async def put(self, scheduled: Scheduled) -> None: ...
 
     async def list(self) -> tuple[Scheduled, ...]:
         """Read all schedules, by name."""
 
     async def remove(self, name: str) -> bool:
-        """Remove a schedule; False if there is none."""
+        """Remove a schedule. Returns False if there is none."""

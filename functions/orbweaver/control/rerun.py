@@ -1,13 +1,7 @@
-"""Runs that retry failures of another run: their seeds and depths.
+"""Choose the failed URLs that a run retries, with their depths, and make that run.
 
-- They retry URLs with outcome `failed`, filtered by reason and host. `robots_unreachable` counts as
-  a failure if it is named. URLs that have succeeded since are excluded.
-- A seed of a retry keeps its original depth, so `limits.depth` still applies. It is requested even
-  if it was claimed before the run (`admit_again`). Its links are ordinary links.
-- Scope and receivers of secret headers depend on the seeds of the first run (`anchors`), and
-  folders also on the redirect targets of those seeds (`roots`).
-- A URL that was requested as a sitemap is requested as a sitemap again.
-- The failures are split into runs that each fit into one item of the database.
+A retried URL keeps its depth, so `limits.depth` still applies. URLs that have succeeded since are
+excluded. Scope and receivers of secret headers depend on the seeds of the first run (`anchors`).
 """
 
 from __future__ import annotations
@@ -35,15 +29,16 @@ from orbweaver.worker.pack_context import ERROR_CHARS_MAX
 FAILURES_MAX = 200_000
 # Room for seeds if the anchors take much of the item.
 ROOM_BYTES_MIN = 32 * 1024
-# The seeds of one run of a retry: the definition is one item of at most 400 KB in DynamoDB.
+# The seeds of one retry run. The definition is one item of at most 400 KB in DynamoDB.
 SEEDS_MAX, SEEDS_BYTES_MAX = 10_000, 256 * 1024
+# A failure only if it is selected by its name.
 NAMED = (Reason.ROBOTS_UNREACHABLE,)
 RETRIED = (*FAILURES, *NAMED)
 _NUMBER = re.compile(r"-retry([0-9]+)$")
 
 
 class RerunError(ValueError):
-    """The URLs cannot be retried. The text contains reason and alternative."""
+    """The URLs cannot be retried. The message contains the reason and an alternative."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +50,7 @@ class RetrySelection:
 
     @classmethod
     def of(cls, reasons: Iterable[str] = (), host: str | None = None) -> RetrySelection:
-        """Make a selection; raises RerunError for an unknown reason."""
+        """Make a selection. Raises RerunError for an unknown reason."""
         for word in reasons:
             if word not in RETRIED:
                 near = difflib.get_close_matches(word.lower(), RETRIED, n=1)
@@ -67,7 +62,6 @@ class RetrySelection:
         )
 
     def takes(self, record: PageRecord) -> bool:
-        """Return True if a record is a selected failure."""
         if record.outcome is not Outcome.FAILED and record.reason not in self.reasons & {*NAMED}:
             return False
         if self.reasons and record.reason not in self.reasons:
@@ -88,12 +82,13 @@ class Failures:
     crawl: Crawl
     selection: RetrySelection | Lacking
     depths: dict[str, int] = field(default_factory=dict)
-    # Of depth 0: possible sitemaps and their redirects, and redirects of seeds out of scope.
+    # Records of depth 0: possible sitemaps and their redirects, and redirects of seeds out of
+    # scope.
     _begun: dict[str, PageRecord] = field(default_factory=dict)
     _roots: dict[str, None] = field(default_factory=dict)
 
     def see(self, record: PageRecord) -> None:
-        """Add a record; raises RerunError if there are too many failures."""
+        """Add a record. Raises RerunError if there are too many failures."""
         if record.depth == 0:
             self._begun[record.url] = record
         if record.reason is Reason.WIDENED:
@@ -115,11 +110,11 @@ class Failures:
 
     @property
     def roots(self) -> tuple[str, ...]:
-        """Folders that seeds redirected to, outside their own."""
+        """Folders to which seeds redirected, outside their own folder."""
         return tuple(dict.fromkeys((*self.crawl.roots, *self._roots)))
 
     def is_sitemap(self, url: str) -> bool:
-        """Return True if a failed URL was requested as a sitemap."""
+        """Whether a failed URL was requested as a sitemap, and must be again."""
         for _ in range(len(self._begun)):
             record = self._begun.get(url)
             if url in self.crawl.sitemap_urls:
@@ -143,12 +138,10 @@ def base_of(crawl: Crawl) -> str:
 
 
 def id_of(base: str, number: int) -> str:
-    """Return the id of a retry."""
     return f"{base}-retry{number}"
 
 
 def next_number(base: str, ids: Iterable[str]) -> int:
-    """Return an unused number for a retry."""
     numbers = [
         int(found[1])
         for name in ids
@@ -158,14 +151,14 @@ def next_number(base: str, ids: Iterable[str]) -> int:
 
 
 def rerun_of(crawl: Crawl, failures: Failures, run_id: str, now_ms: int) -> Crawl:
-    """Make a run that retries as many failures as one run can hold."""
+    """Make a run that retries as many failures as fit into one database item."""
     anchors = _anchors(crawl)
     taken = tuple(_some(failures.depths, anchors))
     sitemaps = tuple(url for url in taken if failures.is_sitemap(url))
     listed = frozenset(sitemaps)
     seeds = tuple(url for url in taken if url not in listed)
     headers = crawl.headers
-    if not (crawl.anchors or crawl.seeds):  # so no host has been shown a secret
+    if not (crawl.anchors or crawl.seeds):  # Without seeds no host has got a secret.
         headers = tuple(pair for pair in headers if pair[0].lower() in OPEN_HEADERS)
     run = replace(
         crawl,

@@ -1,8 +1,8 @@
-"""Retries of failures: new runs of a crawl's name that start at failed URLs.
+"""Start runs that retry failed URLs of a crawl.
 
 A retry can be repeated at any time, even concurrently. URLs that an unfinished run already retries
 are skipped. Ids are numbered: if two retries use the same id, one starts the run and the other
-adopts it.
+returns it.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Retrier:
     async def retry(
         self, crawl: Crawl, reasons: Sequence[str], host: str | None
     ) -> tuple[Crawl, ...]:
-        """Start runs that retry failures; empty if nothing failed."""
+        """Start runs that retry failures. Returns no runs if nothing failed."""
         try:
             failures = Failures(crawl=crawl, selection=RetrySelection.of(reasons, host))
             async with closing(self.lookout.pages(crawl)) as records:
@@ -54,7 +54,7 @@ class Retrier:
         return await self._begin(crawl, failures, lambda run: run)
 
     async def refetch(self, crawl: Crawl, runs: Sequence[Crawl]) -> tuple[Crawl, ...]:
-        """Start runs for pages of earlier runs, oldest first, that lack a text or body."""
+        """Start runs for pages of earlier runs (oldest first) that lack a wanted text or body."""
         if not any(wants_more(crawl, run) for run in runs):
             return ()
         first = next(run for run in runs if run.retry_of is None)
@@ -71,7 +71,10 @@ class Retrier:
     async def _begin(
         self, crawl: Crawl, failures: Failures, finish: Callable[[Crawl], Crawl]
     ) -> tuple[Crawl, ...]:
-        """Start runs for the collected URLs, and return them with runs that already do so."""
+        """Start runs for the collected URLs.
+
+        Returns also unfinished runs that already request some.
+        """
         runs: list[Crawl] = []
         crawls = await self.crawls.list() if failures.depths else ()
         for run in crawls:
@@ -96,6 +99,6 @@ class Retrier:
 
 
 def _takes_on(run: Crawl, failures: Failures) -> bool:
-    """Remove the URLs that a run requests. Return True if there were any."""
+    """Remove the URLs that a run requests. Returns whether there were any."""
     taken = [url for url in run.references if failures.depths.pop(url, None) is not None]
     return bool(taken)

@@ -1,7 +1,7 @@
-"""Trials of item rules on stored pages: items of one page, and the coverage of each field.
+"""Try item rules on stored pages: items of one page, and the coverage of each field.
 
-It sends no request and changes no record. Pages are read one after the other, each within the
-limits of a page.
+This sends no request and changes no record. Pages are read one after the other, within the limits
+of a page.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class RuleCoverage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coverage:
-    """Result of rules on matching pages. `unread` lists why some were not read."""
+    """Result of rules on matching pages. `unread` has the reasons why pages were not read."""
 
     pages: int
     unread: Mapping[str, int]
@@ -67,7 +67,7 @@ class RuleTrial:
         self._reader = reader
 
     async def page(self, crawl: Crawl, url: str, rules: tuple[ItemRule, ...]) -> TriedPage:
-        """Try rules on a page; raises ValueError for an invalid URL."""
+        """Try rules on a page. Raises ValueError for an invalid URL."""
         records = await self._lookout.page(url, crawl)
         if not records:
             return TriedPage(rules=(), why=f"{crawl.id} has no record of this page")
@@ -88,7 +88,7 @@ class RuleTrial:
         return TriedPage(rules=names, items=read.items)
 
     async def coverage(self, crawl: Crawl, rules: tuple[ItemRule, ...]) -> Coverage:
-        """Try rules on some stored pages that match."""
+        """Try rules on stored pages with matching URLs, at most `PAGES_MAX`."""
         unread: Counter[str] = Counter()
         tried: list[TriedPage] = []
         records = self._lookout.pages(crawl, outcome=Outcome.FETCHED, limit=RECORDS_MAX)
@@ -108,7 +108,6 @@ class RuleTrial:
 
 
 def _covered(rule: ItemRule, pages: list[TriedPage]) -> RuleCoverage:
-    """Sum up the result of one rule."""
     about = [page for page in pages if rule.name in page.rules]
     found = [[item for item in page.items if item.table == rule.name] for page in about]
     filled: defaultdict[str, int] = defaultdict(int)

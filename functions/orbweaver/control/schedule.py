@@ -1,13 +1,8 @@
-"""Schedules of crawls: intervals, cron expressions, and the input of a firing.
+"""Define schedules of crawls: intervals, cron expressions, and the event that starts a run.
 
-- `every` is a rate in minutes, hours or days; its first firing is one interval after the start.
-  `cron` is a cron expression in a time zone. A crawl has one of them or none.
-- The shortest interval is five minutes, because starting and ending a run takes that long.
-- A firing contains the whole definition and its due time. So a repeated firing is recognised, and
-  changing a definition does not affect earlier firings.
-- An emulator may omit the due time. Then it is the minute in which the firing arrived.
-
-Source: docs.aws.amazon.com/scheduler/latest/UserGuide/schedule-types.html,
+The event (firing) contains the whole definition and its due time. So a repeated event is
+recognised, and changing a definition does not affect earlier events. Source:
+docs.aws.amazon.com/scheduler/latest/UserGuide/schedule-types.html,
 …/managing-schedule-context-attributes.html.
 """
 
@@ -27,6 +22,7 @@ from orbweaver.control.crawl_spec import CrawlSpec
 from orbweaver.control.cron import CronError, parse
 from orbweaver.control.progress.figures import span
 
+# Starting and ending a run takes this long.
 EVERY_MINUTES_MIN = 5
 EVERY_MINUTES_MAX = 366 * 24 * 60
 NAME_CHARS_MAX = 64
@@ -42,7 +38,10 @@ ZONE = re.compile(r"[A-Za-z][\w+-]*(/[\w+-]+){0,2}", re.ASCII)
 
 
 class ScheduleError(ValueError):
-    """The schedule cannot be stored, or belongs to another stack. The text contains the reason."""
+    """The schedule cannot be stored, or belongs to another stack.
+
+    The message contains the reason.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,16 +63,19 @@ class Recurrence:
         return f"rate({number} {unit}{'' if number == 1 else 's'})"
 
     def first_ms(self, at_ms: int) -> int | None:
-        """Return the first firing of a rate that starts at a moment; None for cron."""
+        """Return the first time of a rate: one interval after the start. Cron has none."""
         return None if self.every_minutes is None else at_ms + self.every_minutes * MINUTE_MS
 
     def interval_ms(self, at_ms: int) -> int | None:
-        """Return the shortest time between the next firings; None for fewer than two."""
+        """Return the shortest time between the next firings in ms.
+
+        None: there are fewer than two.
+        """
         times = self.after(at_ms, self.first_ms(at_ms), INTERVALS_LOOKED_AT)
         return min((later - early for early, later in pairwise(times)), default=None)
 
     def after(self, at_ms: int, first_ms: int | None, most: int) -> tuple[int, ...]:
-        """Return the next firings after a moment. `first_ms` is the start of a rate."""
+        """Return at most `most` times after a moment. `first_ms` is the first time of a rate."""
         if self.cron is not None:
             zone = zone_of(self.timezone) if self.timezone else None
             return tuple(islice(parse(self.cron).after(at_ms, zone), most))
@@ -86,7 +88,7 @@ class Recurrence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scheduled:
-    """A stored schedule. `told` is the input of each firing, without its due time."""
+    """A stored schedule. `told` is the content of each event, without its due time."""
 
     name: str
     expression: str
@@ -98,7 +100,7 @@ class Scheduled:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Firing:
-    """One firing: the definition of the crawl, and its due time."""
+    """One event of a schedule: the definition of the crawl, and the due time."""
 
     definition: Mapping[str, Any]
     due_ms: int
@@ -108,7 +110,7 @@ class Firing:
 
 
 def recurrence_in(plan: CrawlSpec) -> Recurrence | None:
-    """Return the recurrence of a valid plan; None without a schedule."""
+    """Return the recurrence of a valid plan. None: it has no schedule."""
     if plan.every is None and plan.cron is None:
         return None
     minutes = None if plan.every is None else _minutes(plan.every)
@@ -116,7 +118,7 @@ def recurrence_in(plan: CrawlSpec) -> Recurrence | None:
 
 
 def recurrence_of(scheduled: Scheduled) -> Recurrence | None:
-    """Parse the recurrence of a stored schedule; None for an unknown format."""
+    """Parse the recurrence of a stored schedule. None: the format is unknown."""
     if match := RATE.fullmatch(scheduled.expression):
         return Recurrence(every_minutes=int(match[1]) * dict(UNITS)[match[2]])
     fields = scheduled.expression.removeprefix("cron(").removesuffix(")")
@@ -128,7 +130,7 @@ def recurrence_of(scheduled: Scheduled) -> Recurrence | None:
 
 
 def problems_in(plan: CrawlSpec, now_ms: int | None = None) -> Iterator[tuple[str, str]]:
-    """Yield problems of a plan's schedule: part, and text with the fix."""
+    """Yield problems of a plan's schedule: part of the plan, and message with the fix."""
     if plan.every is not None:
         yield from (("every", problem) for problem in _of_every(plan.every))
     if plan.cron is not None and plan.every is not None:
@@ -152,7 +154,7 @@ def _of_every(every: str) -> Iterator[str]:
 
 
 def _minutes(every: str) -> int | None:
-    """Parse a rate, `6h` or `1 day`; None if it is invalid."""
+    """Parse a rate, `6h` or `1 day`, as minutes. None if it is invalid."""
     match = EVERY.fullmatch(every.strip().lower())
     if match is None:
         return None
@@ -188,7 +190,6 @@ def _of_zone(timezone: str, cron: str | None) -> Iterator[str]:
 
 
 def zone_of(timezone: str) -> ZoneInfo | None:
-    """Return a time zone, or None if the name is unknown."""
     try:
         return ZoneInfo(timezone)
     except (ZoneInfoNotFoundError, OSError, ValueError):  # a folder of zones is an OSError
@@ -196,10 +197,10 @@ def zone_of(timezone: str) -> ZoneInfo | None:
 
 
 def window_warning(plan: CrawlSpec, now_ms: int) -> str | None:
-    """Warn if later runs of a schedule skip pages because the window outlasts the interval.
+    """Warn if later runs of a schedule skip pages because the dedup window is too long.
 
-    A run skips pages requested within the window before its start, so a window as long as the
-    interval skips all pages of the run before.
+    A run skips pages requested within the window before its start. So a window as long as the
+    interval skips all pages of the previous run.
     """
     recurrence = recurrence_in(plan)
     interval_ms = None if recurrence is None else recurrence.interval_ms(now_ms)
@@ -227,7 +228,7 @@ def when_typed(definition: Mapping[str, Any]) -> str | None:
 
 
 def told_of(definition: Mapping[str, Any]) -> str:
-    """Write the input of a firing; raises ScheduleError if it is too large."""
+    """Return the content of a schedule's events. Raises ScheduleError if it is too large."""
     # Escaped, so that AWS replaces only the placeholder of the time.
     text = json.dumps(definition, separators=(",", ":")).replace("<", "\\u003c")
     told = f'{{"due":"{DUE}","definition":{text}}}'
@@ -240,10 +241,11 @@ def told_of(definition: Mapping[str, Any]) -> str:
 
 
 def firing_of(event: Mapping[str, Any], at_ms: int) -> Firing:
-    """Parse the input of a firing; raises ScheduleError."""
+    """Parse an event of a schedule. Raises ScheduleError."""
     definition, due = event.get("definition"), event.get("due")
     if not isinstance(definition, Mapping) or not isinstance(due, str):
         raise ScheduleError("a firing has the fields definition and due")
+    # An emulator may omit the due time. Then it is the minute in which the event arrived.
     if due == DUE:
         return Firing(definition=definition, due_ms=at_ms - at_ms % MINUTE_MS)
     try:

@@ -1,11 +1,8 @@
-"""Recurring crawls: stored schedules, and runs that their firings start.
+"""Store schedules of recurring crawls, and start the runs.
 
-- A schedule has the name of its crawl and contains the whole definition. Putting it again replaces
-  it. Files on disk are not read again.
-- The id of a run derives from the name and the due time. So a repeated firing starts one run, or
-  completes an interrupted start.
-- A firing is skipped while another run of the name has not ended, unless the definition allows
-  overlap.
+A schedule has the name of its crawl and contains the whole definition. Files on disk are not read
+again. The id of a run follows from the name and the due time. So a repeated event starts one run,
+or completes an interrupted start.
 """
 
 from __future__ import annotations
@@ -45,7 +42,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coming:
-    """A schedule and its next firings; empty if it is paused or its expression is unknown.
+    """A schedule and its next times. They are empty if it is paused or its expression is unknown.
 
     `when` is the interval or cron expression as it was typed.
     """
@@ -65,7 +62,7 @@ class Timetable:
     clock: Clock
 
     async def put(self, plan: CrawlSpec) -> Coming:
-        """Add or replace the schedule of a plan; raises PlanError and ControlError."""
+        """Add or replace the schedule of a plan. Raises PlanError and ControlError."""
         now_ms = self.clock.now_ms()
         crawl = crawl_of(plan, now_ms)
         recurrence = recurrence_in(plan)
@@ -96,19 +93,18 @@ class Timetable:
         return coming
 
     async def list(self) -> tuple[Coming, ...]:
-        """List schedules, by name."""
         now_ms = self.clock.now_ms()
         return tuple(self._coming(one, now_ms) for one in await self.schedules.list())
 
     async def remove(self, name: str) -> None:
-        """Remove a schedule; raises ControlError if it does not exist."""
+        """Remove a schedule. Raises ControlError if it does not exist."""
         if not await self.schedules.remove(name):
             raise _unknown(name, await self.schedules.list())
 
     async def pause(self, name: str, *, paused: bool = True) -> Coming:
-        """Pause or resume a schedule. Missed firings are not repeated.
+        """Pause or resume a schedule. Raises ControlError if it does not exist.
 
-        Raises ControlError if it does not exist.
+        Missed times are not made up for.
         """
         known = await self.schedules.list()
         scheduled = next((one for one in known if one.name == name), None)
@@ -144,16 +140,17 @@ def _unknown(name: str, known: Sequence[Scheduled]) -> ControlError:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Starter:
-    """Starts the runs of firings."""
+    """Starts runs when schedules are due."""
 
     control: Control
     clock: Clock
     metrics: Metrics
 
     async def fire(self, event: Mapping[str, Any]) -> dict[str, str]:
-        """Start a run, or skip the firing. Return the run, or the run in the way.
+        """Start a run, or skip it if another run of the name has not ended.
 
-        Errors are raised: they are permanent, so the firing ends in the queue of failed calls.
+        Returns the id of the run, or of the other one. All errors are permanent, so the event ends
+        in the queue of failed calls.
         """
         firing = firing_of(event, self.clock.now_ms())
         plan = definition.parse(firing.definition)
@@ -169,7 +166,10 @@ class Starter:
         return {"crawl": crawl.id}
 
     async def _in_the_way(self, name: str, run: str) -> str | None:
-        """Return another run that has not ended; None if this firing's run has started already."""
+        """Return another run that has not ended.
+
+        None also if this event's run has started already.
+        """
         crawls = [crawl for crawl in await self.control.crawls() if crawl.name == name]
         if any(crawl.id == run for crawl in crawls):
             return None

@@ -1,8 +1,6 @@
-"""Seeds and sitemaps of a plan as canonical URLs, and their problems.
+"""Read seeds and sitemaps of a plan as canonical URLs, and find their problems.
 
-- An invalid reference is refused with the reason and a probable correction. Duplicates count once.
-- The default name is the first seed's host, so that a second crawl of a site finds its claims.
-- Users can choose parameters to remove from URLs, in addition to the default ones or instead.
+An invalid URL is refused with the reason and a probable correction. Duplicates count once.
 """
 
 from __future__ import annotations
@@ -22,7 +20,7 @@ SEEDS_BYTES_MAX = 32 * 1024 * 1024
 SPLIT = "split the list, and crawl each part with the same --name: they share their seen URLs"
 # A user, and maybe a password, before the host.
 _USER = re.compile(r"\s*[A-Za-z]+:[/\\]+[^/\\?#]*@")
-# Spelled as in canonical URLs. A final star matches any rest.
+# Names as canonical URLs spell them. A final star matches any rest.
 PARAMETER = re.compile(r"[!-\"$-%'-)+-<>-~]{1,64}\*?|\*")
 PARAMETERS_MAX = 100
 # Maximum number of problems per part.
@@ -30,7 +28,7 @@ PROBLEMS_MAX = 20
 
 
 def tracking_of(plan: CrawlSpec) -> tuple[str, ...] | None:
-    """Return the URL parameters to remove; None for the default ones."""
+    """Return the URL parameters to remove. None: the default ones."""
     mine = {name.lower() for name in plan.strip_parameters}
     if plan.keep_parameters:
         return tuple(sorted(mine))
@@ -40,14 +38,14 @@ def tracking_of(plan: CrawlSpec) -> tuple[str, ...] | None:
 def references_of(
     plan: CrawlSpec, tracking: tuple[str, ...] | None
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the seeds of a plan and its sitemaps; raises ValueError for an invalid URL.
+    """Return the seeds of a plan and its sitemaps. Raises ValueError for an invalid URL.
 
     A seed that names an XML file is a sitemap, unless the crawl stores files.
     """
     return _references(plan.seeds, plan.sitemap_urls, tracking, plan.bodies is Bodies.ALL)
 
 
-# A command asks several times, and a list may have 200,000 URLs.
+# Cached, because a command asks several times, and a list may have 200,000 URLs.
 @lru_cache(maxsize=2)
 def _references(
     given: tuple[str, ...],
@@ -68,14 +66,17 @@ def _names_xml(url: str) -> bool:
 
 
 def name_of(url: str) -> str:
-    """Return the default name for a URL's host: `example.com`, `127.0.0.1-8000`."""
+    """Return the default name of a crawl that starts at this URL: `example.com`, `127.0.0.1-8000`.
+
+    It is the host, so that a second crawl of a site finds the claims of the first one.
+    """
     host = host_of(url).partition("://")[2].strip("[]")
     name = re.sub(r"[^a-z0-9._]+", "-", host.lower()).lstrip("-._")[:80].strip("-")
     return name if name not in ("", DEFAULT_CRAWL) else "crawl"
 
 
 def problems_in(plan: CrawlSpec) -> Iterator[tuple[str, str]]:
-    """Yield problems of a plan's seeds and sitemaps: part, and text with the fix."""
+    """Yield problems of a plan's seeds and sitemaps: part of the plan, and message with the fix."""
     parameters = tuple(_of_parameters(plan))
     yield from parameters
     yield from _of_references(plan, None if parameters else tracking_of(plan))
@@ -112,7 +113,7 @@ def _of_references(plan: CrawlSpec, tracking: tuple[str, ...] | None) -> Iterato
 
 
 def usable(plan: CrawlSpec, tracking: tuple[str, ...] | None) -> tuple[str, ...] | None:
-    """Return the seeds and sitemaps of a plan; None if one of them has a problem."""
+    """Return the seeds and sitemaps of a plan. None: one of them has a problem."""
     if any(map(_USER.match, (*plan.seeds, *plan.sitemap_urls))):
         return None
     try:
@@ -130,7 +131,7 @@ def _of_size(references: tuple[str, ...]) -> Iterator[tuple[str, str]]:
 
 
 def problem_of(reference: str, tracking: tuple[str, ...] | None = None) -> str | None:
-    """Return why a reference cannot be crawled, and the fix; None if it can."""
+    """Return why a URL cannot be crawled, and the fix. None: it can."""
     try:
         _canonical_of(reference, tracking)
         if _USER.match(reference):

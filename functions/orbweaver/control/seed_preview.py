@@ -1,10 +1,8 @@
-"""Preview of a crawl: request its first seed once, and judge its links.
+"""Preview a crawl: request its first seed once, and judge the links of the page.
 
-- The request follows the rules of a worker: robots.txt, a slot of the host, allowed addresses. A
-  redirect takes one more slot. A blocked host is not requested.
-- It claims and records nothing. State of the host (robots.txt, slots, a block) is stored for all
-  crawls, because the request is real.
-- Links are judged in the order of a crawl's decisions, each with the deciding rule.
+The request follows the rules of a worker: robots.txt, a slot (request time) of the host, allowed
+addresses. The preview claims and records no URL. The host's new state (robots.txt, slots, a block)
+is stored for all crawls, because the request is real.
 """
 
 from __future__ import annotations
@@ -53,9 +51,10 @@ BODY_BYTES_MAX = 5 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgedLink:
-    """A link of a page: whether the crawl would follow it, the refusal, and the deciding rule.
+    """A link of a page: whether the crawl would follow it, and the deciding rule.
 
-    A followed link may end without a request; then `refused` is the reason.
+    `refused` is None if it would. A followed link may end without a request. Then `refused` is the
+    reason.
     """
 
     url: str
@@ -91,8 +90,6 @@ class SeedReading:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Asked:
-    """Response to a request, and the robots.txt of its host."""
-
     answer: Response
     robots: Robots | None
     said: str
@@ -100,13 +97,11 @@ class _Asked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Onward:
-    """A redirect, by the response or by its page."""
-
     location: str
 
 
 class SeedPreviewer:
-    """Requests a crawl's first seed and judges its links."""
+    """Requests a crawl's first seed and judges the links of the page."""
 
     def __init__(
         self,
@@ -127,7 +122,6 @@ class SeedPreviewer:
         self._robots = RobotsKeeper(fetcher=fetcher, hosts=hosts, clock=clock, settings=settings)
 
     async def preview(self, crawl: Crawl) -> SeedPreview:
-        """Request the first seed of a new crawl and judge its links."""
         # A preview shows no items and no texts.
         found = await self.read(replace(crawl, items=(), texts=False))
         if found.reading is None or found.reading.page is None or found.target is None:
@@ -136,7 +130,7 @@ class SeedPreviewer:
         return await self._judged(crawl, found.target, page, found.robots, found.preview)
 
     async def read(self, crawl: Crawl) -> SeedReading:
-        """Request the first seed of a crawl, follow redirects, and read the page as a worker."""
+        """Request the first seed, follow redirects, and read the page as a worker does."""
         if not crawl.seeds:
             why = "it starts at sitemaps only: there is no first page to show"
             return SeedReading(preview=SeedPreview(seed=None, url=None, why=why, counts={}))
@@ -171,7 +165,7 @@ class SeedPreviewer:
     # --- one request ------------------------------------------------------------------------------
 
     async def _ask(self, crawl: Crawl, target: Target, until_ms: int) -> _Asked | str:
-        """Request a URL in a slot of its host, if robots.txt and the host allow it."""
+        """Request a URL in a slot of its host, or return why robots.txt or the host forbids it."""
         host, named = host_of(target.url), origins_of(crawl)
         identity = identity_of(crawl, host, self._settings.user_agent)
         robots: Robots | None = None
@@ -229,7 +223,7 @@ class SeedPreviewer:
     async def _page(
         self, crawl: Crawl, target: Target, answer: Response
     ) -> PageReading | _Onward | str:
-        """Parse a response; return the page, a redirect, or an error text."""
+        """Parse a response. Returns the page, a redirect, or an error message."""
         verdict = answers.judge(answer, attempt=1, now_ms=self._clock.now_ms())
         match verdict:
             case answers.Lead(location=location):
@@ -271,7 +265,6 @@ class SeedPreviewer:
     async def _judged(
         self, crawl: Crawl, target: Target, page: Page, robots: Robots | None, found: SeedPreview
     ) -> SeedPreview:
-        """Judge the links of a page in slices."""
         counts: Counter[str] = Counter()
         shown: list[JudgedLink] = []
         for place, url in enumerate(page.links):

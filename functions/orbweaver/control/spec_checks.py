@@ -1,10 +1,4 @@
-"""Validation of a plan, and the crawl made from it.
-
-- A given page budget is exact: it has one counter shard. The default of a million need not be
-  exact, so it has 16 shards, which commit faster.
-- A seed that an exclude pattern matches is refused, because the crawl would be empty.
-- With a delay, the default is one request at a time. Without one, only concurrency limits the rate.
-"""
+"""Validate a plan, and make the crawl of it."""
 
 from __future__ import annotations
 
@@ -44,7 +38,10 @@ from orbweaver.model.user_agent import (
 )
 
 PAGES_MAX_DEFAULT = 1_000_000
+# A page limit that a user gave is exact, so it has one counter shard. The default limit need not be
+# exact, so it has several, which commit faster.
 SHARDS_DEFAULT = 16
+# Without a delay, only concurrency limits the rate. With one, the default is one request at a time.
 CONCURRENCY_DEFAULT = 16
 # Names become folders, files and keys: `..` is invalid, and readers skip `_x` and `.x`.
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,79}")
@@ -63,7 +60,7 @@ WRITTEN: Mapping[str, Callable[[int], str]] = {
 
 
 def crawl_of(plan: CrawlSpec, now_ms: int) -> Crawl:
-    """Make the crawl of a plan, started now; raises PlanError."""
+    """Make the crawl of a plan, started now. Raises PlanError."""
     for problem in _problems(plan):
         raise problem
     tracking = tracking_of(plan)
@@ -102,7 +99,7 @@ def _host_headers(plan: CrawlSpec, seeds: tuple[str, ...]) -> HostHeaders:
 
 
 def keyed(plan: CrawlSpec, key: str) -> CrawlSpec:
-    """Derive a run's id from an idempotency key; raises PlanError."""
+    """Derive a run's id from an idempotency key. Raises PlanError."""
     if not 1 <= len(key) <= KEY_CHARS_MAX or not key.isprintable():
         raise PlanError(
             "idempotency_key", f"a key is 1 to {KEY_CHARS_MAX} printable characters: give another"
@@ -113,9 +110,9 @@ def keyed(plan: CrawlSpec, key: str) -> CrawlSpec:
 
 
 def problems_of(plan: CrawlSpec, now_ms: int | None = None) -> tuple[PlanError, ...]:
-    """Find all problems of a plan; `crawl_of` raises the first of them.
+    """Find all problems of a plan. `crawl_of` raises the first of them.
 
-    With `now_ms` this includes a schedule whose last firing has passed.
+    With `now_ms` this includes a schedule whose last time has passed.
     """
     return tuple(_problems(plan, now_ms))
 
@@ -169,6 +166,7 @@ def _of_bounds(plan: CrawlSpec) -> Iterator[PlanError]:
 def _of_seeds_left_out(plan: CrawlSpec) -> Iterator[PlanError]:
     seeds = references_of(plan, tracking_of(plan))[0] if plan.exclude else ()
     for seed in seeds:
+        # The crawl would be empty.
         if matches(plan.exclude, seed):
             pattern = first_match(plan.exclude, seed) or ""
             text = f"{pattern[:100]!r} leaves out the seed {redacted(seed)!r}: change one of them"

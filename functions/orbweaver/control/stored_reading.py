@@ -1,7 +1,6 @@
-"""Stored pages, parsed again by new item rules, or for their main text.
+"""Parse stored pages again, by new item rules or for their main text.
 
-A page is parsed as a worker does it, with the same limits on CPU and memory. Its record does not
-change.
+Pages are parsed as a worker does it, with the same limits on CPU and memory. Records do not change.
 """
 
 from __future__ import annotations

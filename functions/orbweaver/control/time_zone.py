@@ -1,4 +1,4 @@
-"""Time zones by name, and calendar days in them."""
+"""Find time zones by name, and calendar days in them."""
 
 from __future__ import annotations
 
@@ -17,5 +17,4 @@ def zone_or_utc(name: str | None) -> tzinfo:
 
 
 def day_in(at_ms: int, zone: tzinfo) -> str:
-    """Return the day of a moment, `YYYY-MM-DD`."""
     return f"{datetime.fromtimestamp(at_ms / 1000, tz=zone):%Y-%m-%d}"

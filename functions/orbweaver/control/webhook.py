@@ -1,11 +1,7 @@
-"""Webhooks: allowed URLs, content, signature, and meaning of the response.
+"""Check URLs of webhooks, and make and sign the requests.
 
-- https to any public host, on a web port. http only to a literal non-public address, which only a
-  stack on one machine allows, on any port. No user name, no password.
-- Body and time are signed with HMAC-SHA256 and a key that the receiver also has. The signature
-  authenticates the sender. An old time, or a repeated `id`, reveals a replay.
-- Only 2xx is a success. A permanent error (a redirect, a 4xx other than 408 and 429, a forbidden
-  address) is not retried. Every other error is.
+A webhook is https to any public host on a web port. It is http only to a literal non-public
+address, on any port, which only a stack on one machine allows. It has no user name and no password.
 """
 
 from __future__ import annotations
@@ -43,12 +39,12 @@ AGAIN = frozenset({408, 429})
 
 
 class WebhookError(ValueError):
-    """The webhook or the key is invalid. The text contains the reason, but neither of them."""
+    """The webhook or the key is invalid. The message contains the reason, but neither of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebhookDelivered:
-    """The receiver accepted it."""
+    """The receiver accepted the webhook."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,11 +64,11 @@ class Undelivered:
 Delivery: TypeAlias = WebhookDelivered | WebhookRefused | Undelivered
 
 
-# --- where it leads -----------------------------------------------------------------------------
+# --- allowed URLs -------------------------------------------------------------------------------
 
 
 def webhook_of(text: str) -> str:
-    """Return the URL of a webhook; raises WebhookError, whose text shows no part of it."""
+    """Return the URL of a webhook. Raises WebhookError, whose message shows no part of it."""
     try:
         url = canonicalize(text, tracking=frozenset())
     except ValueError as error:
@@ -90,7 +86,10 @@ def webhook_of(text: str) -> str:
 
 
 def problems_in(plan: CrawlSpec) -> Iterator[tuple[str, str]]:
-    """Yield problems of a plan's webhook: part, and text with the fix, without the value."""
+    """Yield problems of a plan's webhook: part of the plan, and message with the fix.
+
+    The message does not show the URL.
+    """
     if plan.webhook is not None:
         try:
             webhook_of(plan.webhook)
@@ -99,7 +98,7 @@ def problems_in(plan: CrawlSpec) -> Iterator[tuple[str, str]]:
 
 
 def refusal_of(url: str, *, signing: bool, allowed: Allowed) -> str | None:
-    """Return why a stack would not post to a webhook; None if it would."""
+    """Return why a stack would not post to a webhook. None: it would."""
     if not signing:
         return (
             "webhooks are signed, and this stack has no key to sign with: deploy with"
@@ -112,12 +111,12 @@ def refusal_of(url: str, *, signing: bool, allowed: Allowed) -> str | None:
 
 
 def shown(url: str) -> str:
-    """Format a webhook for display without its path, which may be secret."""
+    """Return the part of a webhook that may be shown. Its path may be secret."""
     return host_of(url)
 
 
 def _inner(url: str) -> bool:
-    """Return True if a URL has a literal address that is not public."""
+    """Whether a URL has a literal address that is not public."""
     host = hostname_of(url).strip("[]")
     return _is_address(host) and verdict(host, HTTP_PORT) is not None
 
@@ -130,11 +129,11 @@ def _is_address(host: str) -> bool:
     return True
 
 
-# --- what is posted -----------------------------------------------------------------------------
+# --- request ------------------------------------------------------------------------------------
 
 
 def body_of(crawl: Crawl, total: Counts) -> bytes:
-    """Write the body for a crawl; equal for every attempt."""
+    """Return the body for a crawl, the same for every attempt."""
     said = {
         "event": EVENT,
         "version": VERSION,
@@ -151,14 +150,13 @@ def body_of(crawl: Crawl, total: Counts) -> bytes:
 
 
 def public(total: Counts) -> dict[str, int]:
-    """Select the documented counters that are not zero."""
+    """Return the documented counters that are not zero."""
     told = {*TOLD, *Outcome, *(f"{outcome}.{reason}" for outcome in Outcome for reason in Reason)}
     told |= {f"refused.{refusal}" for refusal in Refusal}
     return {key: number for key, number in sorted(total.items()) if key in told and number}
 
 
 def headers_of(key: str, at_s: int, body: bytes) -> Headers:
-    """Return the headers of a post at a moment."""
     return (
         ("Content-Type", "application/json"),
         ("X-Orbweaver-Event", EVENT),
@@ -168,9 +166,11 @@ def headers_of(key: str, at_s: int, body: bytes) -> Headers:
 
 
 def signature_of(key: str, at_s: int, body: bytes) -> str:
-    """Sign a body and a time; raises WebhookError for a weak key."""
+    """Sign a body and a time by HMAC-SHA256. Raises WebhookError for a weak key."""
     if len(key) < KEY_CHARS_MIN:
         raise WebhookError(f"the secret has {len(key)} characters: {KEY_CHARS_MIN} are the least")
+    # The receiver has the same key, so the signature authenticates the sender. An old time, or a
+    # repeated `id`, reveals a replay.
     signed = hmac.new(key.encode(), f"{at_s}.".encode() + body, hashlib.sha256)
     return f"{SCHEME}={signed.hexdigest()}"
 
@@ -179,7 +179,11 @@ def signature_of(key: str, at_s: int, body: bytes) -> str:
 
 
 def delivery_of(answer: Response | Failure) -> Delivery:
-    """Return the meaning of a response, or of a missing one."""
+    """Return the meaning of a response, or of a missing one.
+
+    Only 2xx is a success. A redirect, a 4xx other than 408 and 429, and a forbidden address are
+    permanent errors.
+    """
     if isinstance(answer, Failure):
         why = f"{answer.reason}: {answer.detail}"
         return WebhookRefused(why=why) if answer.reason is Reason.ADDRESS else Undelivered(why=why)

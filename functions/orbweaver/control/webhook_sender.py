@@ -1,6 +1,6 @@
-"""Sender of webhooks: notify the URL of a crawl's definition when the crawl has ended.
+"""Post to the webhook of a crawl when the crawl has ended.
 
-It stores no state. A repeated event is posted again with the same `id`, by which the receiver
+No state is stored. A repeated event is posted again with the same `id`, by which the receiver
 recognises it. A temporary error is raised, so Lambda retries. A permanent error ends the event at
 once, with its reason.
 """
@@ -42,12 +42,12 @@ _log = logging.getLogger(__name__)
 
 
 class NotDelivered(Exception):
-    """The receiver may accept it later. The text contains the error."""
+    """The receiver may accept the webhook later. The message contains the error."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notifier:
-    """Posts the results of crawls."""
+    """Posts the results of crawls to webhooks."""
 
     crawls: Crawls
     secrets: Secrets
@@ -58,7 +58,7 @@ class Notifier:
     settings: Settings
 
     async def notify(self, event: Mapping[str, Any]) -> dict[str, str]:
-        """Post the end of an event's crawl; raises NotDelivered for a retry."""
+        """Post the end of an event's crawl. Raises NotDelivered for a retry."""
         crawl = await self.crawls.get(event["detail"]["crawl"])
         if crawl is None or crawl.webhook is None:
             return {"webhook": "none"}

@@ -1,10 +1,10 @@
-"""Numbers and durations as texts."""
+"""Format numbers and durations as texts."""
 
 from __future__ import annotations
 
 BYTES_STEP = 1_000
 MINUTE_S, HOUR_S, DAY_S = 60, 3_600, 86_400
-# Limit from which `roughly` uses the next unit.
+# Limits from which `roughly` uses the next unit.
 MINUTES_FROM_S, HOURS_FROM_S, DAYS_FROM_S = 90, 90 * MINUTE_S, 36 * HOUR_S
 
 
@@ -45,12 +45,10 @@ def pace(delay_ms: int) -> str:
 
 
 def plural(number: int, word: str) -> str:
-    """Format a number with its noun."""
     return f"{number:,} {word}" if number == 1 else f"{number:,} {word}s"
 
 
 def size(number: int) -> str:
-    """Format a number of bytes in decimal units."""
     value = float(number)
     for unit in ("B", "kB", "MB", "GB"):
         if value < BYTES_STEP:
@@ -60,5 +58,4 @@ def size(number: int) -> str:
 
 
 def rate(per_s: float) -> str:
-    """Format a number of pages per second."""
     return f"{per_s:.1f}" if per_s < 100 else f"{per_s:,.0f}"  # noqa: PLR2004 - three digits do

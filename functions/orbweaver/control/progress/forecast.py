@@ -1,11 +1,8 @@
-"""Forecast of a crawl's remaining time, and its basis.
+"""Forecast a crawl's remaining time, and explain the basis.
 
-- Only known URLs count as remaining. Pages may lead to more, unless the page budget is used up.
-- The recent rate gives one estimate. The longest queue of a host times its delay gives a lower
-  bound. If the bound is nearly all of the estimate, the bound is the forecast.
-- No crawl exceeds its duration limit.
-- There is no forecast for a paused crawl, for too few URLs, or while most requests are for
-  robots.txt of the first hosts.
+The recent rate gives one estimate. The longest queue of a host times its delay gives a lower bound.
+If the bound is nearly all of the estimate, the bound is the forecast. Only known URLs count. Pages
+may lead to more, unless the page limit is used up.
 """
 
 from __future__ import annotations
@@ -21,9 +18,9 @@ from orbweaver.control.progress.hosts import HostRow
 from orbweaver.model.crawl import Crawl, State
 from orbweaver.model.url import host_of
 
-# Fewer URLs give no forecast.
+# With fewer completed URLs there is no forecast.
 DONE_MIN = 10
-# The delay dominates if its bound is at least this share of the rate's estimate.
+# The forecast is the bound if it is at least this share of the rate's estimate.
 BOUND_SHARE = 0.8
 # Before this many URLs per host, most requests are for robots.txt, which complete no URL.
 HOSTS_SHARE = 0.25
@@ -77,7 +74,7 @@ def forecast(status: Status, per_s: float, hosts: Sequence[HostRow]) -> Forecast
 
 
 def hosts_begun_at(crawl: Crawl) -> int:
-    """Count the hosts of a crawl's seeds."""
+    """Return the number of hosts of a crawl's seeds, or 0 if it ignores robots.txt."""
     return _distinct(crawl.seeds, crawl.sitemap_urls) if crawl.obey_robots else 0
 
 

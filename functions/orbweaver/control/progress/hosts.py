@@ -1,7 +1,7 @@
-"""Hosts of a crawl, one row each: queued URLs, delay, next request.
+"""Describe the hosts of a crawl, one row each: queued URLs, delay, next request.
 
 Counters exist for the first hosts of a crawl's seeds (`host.<i>.claimed`, `.done`, `.failed`). A
-crawl of a single host in scope needs no such counters. A row without counters has None.
+crawl of a single host needs no such counters. A row without counters has None.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from orbweaver.model.user_agent import identity_of
 from orbweaver.politeness.host_schedule import FAILURES_MAX, Host, delay_of, is_down, spacing_ms
 from orbweaver.politeness.robots_txt import parse
 
-# A host with a slot due sooner than this is not waiting.
+# A host with a slot (time of its next request) sooner than this is not waiting.
 WAITING_MS_MIN = 2_000
 
 
@@ -48,12 +48,11 @@ class HostRow:
     standing: HostStanding = HostStanding.OPEN
     wait_ms: int = 0
     why: str = ""
-    # Why its robots.txt cannot be fetched, if it cannot.
+    # Why its robots.txt cannot be fetched, or empty.
     no_robots: str = ""
 
     @property
     def site(self) -> str:
-        """Name for display."""
         return self.name.removeprefix("https://")
 
     @property
@@ -63,14 +62,13 @@ class HostRow:
 
     @property
     def queued(self) -> int | None:
-        """Number of its URLs without an outcome."""
         if self.claimed is None or self.done is None:
             return None
         return max(0, self.claimed - self.done)
 
     @property
     def bound_ms(self) -> int:
-        """Minimum time for its queue because of its delay."""
+        """Minimum time for the host's queued URLs because of its delay."""
         if self.standing is HostStanding.DOWN or not self.queued:
             return 0
         blocked_ms = self.wait_ms if self.standing is HostStanding.BLOCKED else 0
@@ -90,7 +88,6 @@ class HostRow:
 
 
 def rows_of(status: Status, hosts: tuple[Host, ...]) -> tuple[HostRow, ...]:
-    """Build the rows of a crawl's hosts."""
     seen = {host.name: host for host in hosts}
     return tuple(_row(status, seen.get(name, Host(name=name))) for name in hosts_of(status.crawl))
 
@@ -135,10 +132,8 @@ def _counts(status: Status, host: str) -> tuple[int | None, int | None, int | No
 
 
 def _delay_ms(crawl: Crawl, host: Host) -> int:
-    """Return the minimum delay between requests. Workers may be slower for slow hosts.
-
-    Rules may set other delays for some URLs; the shortest delay bounds a queue.
-    """
+    """Return the minimum delay between requests. Workers may be slower for slow hosts."""
+    # Rules may set other delays for some URLs. The shortest delay bounds a queue.
     own_ms = (rule.delay_ms for rule in crawl.rules if rule.delay_ms is not None)
     asked_s = None
     if crawl.obey_robots and host.robots is not None and host.robots.body:
@@ -147,9 +142,9 @@ def _delay_ms(crawl: Crawl, host: Host) -> int:
     return delay_of(min((crawl.delay_ms, *own_ms)), asked_s)
 
 
+# Cached, because the same text is read every second.
 @lru_cache(maxsize=4 * HOSTS_COUNTED_MAX)
 def _asked_s(robots: bytes, token: str) -> float | None:
-    """Parse the crawl delay of a robots.txt. Cached, because the same text is read every second."""
     return parse(robots).crawl_delay(token)
 
 

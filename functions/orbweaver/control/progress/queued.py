@@ -1,6 +1,6 @@
-"""URLs that delay a crawl: queued retries, and requests without a response.
+"""Describe URLs that delay a crawl: queued retries, and requests without a response.
 
-Only a store can be read like this, because SQS hands messages to workers only.
+This works on one machine only, because SQS hands messages to workers only.
 """
 
 from __future__ import annotations
@@ -21,7 +21,10 @@ URL_CHARS_MAX = 80
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueuedUrl:
-    """A URL of an uncommitted pack. `at_ms` is when it is due, or when its request started."""
+    """A URL of a message that is not done.
+
+    `at_ms` is when it is due, or when its request started.
+    """
 
     target: Target
     at_ms: int

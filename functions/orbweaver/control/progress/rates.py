@@ -1,20 +1,18 @@
-"""Rates of completed URLs: current, mean, peak, and as bars.
-
-- The current rate is the mean of the last ten seconds. A shorter time would fluctuate, because
-  packs are committed as a whole.
-- A bar is five seconds of the clock. URLs completed between two close readings are spread evenly
-  over the time between them. A bar without readings is None, never zero.
-- The peak counts whole bars, and is at least the current and the mean rate.
-"""
+"""Compute rates of completed URLs: current, mean, peak, and as bars of a chart."""
 
 from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
 
+# The current rate is the mean of this time. A shorter time would fluctuate, because the URLs of a
+# message are counted together.
 WINDOW_MS = 10_000
+# A bar is this time of the clock. URLs completed between two close readings are spread evenly over
+# the time between them. A bar without readings is None, never zero.
 BAR_MS = 5_000
-# Readings further apart than this leave a gap: the stack was out of reach, or this machine asleep.
+# Readings further apart than this leave a gap. Then the stack was out of reach, or this machine
+# asleep.
 GAP_MS = 12_000
 BARS_MAX = 240
 
@@ -41,11 +39,14 @@ class RateHistory:
         self._peak = 0.0
 
     def see(self, at_ms: int, done: int, *, started_at_ms: int, elapsed_ms: int) -> Rates:
-        """Add a reading."""
+        """Add a reading.
+
+        The peak counts whole bars, and is at least the current and the mean rate.
+        """
         now = self._now(at_ms, done, started_at_ms)
         mean = done * 1000 / elapsed_ms if elapsed_ms > 0 else 0.0
         self._fill(at_ms, done)
-        # A pack that is committed in the first second is no peak.
+        # A message that is committed in the first second is no peak.
         peak = max(self._peak, now, mean)
         if elapsed_ms >= BAR_MS:
             self._peak = max(self._peak, mean)
@@ -54,7 +55,7 @@ class RateHistory:
     def _now(self, at_ms: int, done: int, started_at_ms: int) -> float:
         seen = self._seen
         if not done or (seen and at_ms < seen[-1][0]):
-            seen.clear()  # no worker yet, so this time does not count
+            seen.clear()  # No worker has started yet, so this time does not count.
         seen.append((at_ms, done))
         while len(seen) > 2 and seen[1][0] <= at_ms - WINDOW_MS:  # noqa: PLR2004 - two make a rate
             seen.popleft()
@@ -65,7 +66,6 @@ class RateHistory:
         return max(0.0, (done - first_done) * 1000 / (at_ms - first_ms))
 
     def _fill(self, at_ms: int, done: int) -> None:
-        """Complete the bars that end between the last reading and this one."""
         last, self._last = self._last, (at_ms, done)
         if last is None or at_ms < last[0]:  # or the clock was set back
             self._edge = None

@@ -1,4 +1,4 @@
-"""One reading of a crawl: counters, queues, and hosts of its seeds."""
+"""Read a crawl's progress: counters, queues, and hosts of its seeds."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatusReader:
-    """Reads crawls. `billed`: whether their use costs money."""
+    """Reads crawls. `billed`: the use of their store costs money."""
 
     control: Control
     hosts: Hosts
     depths: Callable[[], Awaitable[Depths | None]]
     billed: bool
-    # Returns what single URLs of a crawl wait for, if queues can be read.
+    # Returns texts about URLs for which a crawl waits, if queues can be read.
     waiting: Callable[[Status], Awaitable[tuple[str, ...]]] | None = None
 
     async def read(self, which: str | None) -> StatusReading:
-        """Read a crawl by its id or name, by default the newest one."""
+        """Read a crawl by its id or name. None: the newest one."""
         status = await self.control.status(which)
         depths = await self.depths()
         looks = (self.hosts.look(host) for host in hosts_of(status.crawl))

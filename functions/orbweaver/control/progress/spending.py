@@ -1,7 +1,7 @@
-"""Spending of a crawl: its budgets, and its cost.
+"""Show a crawl's limits and cost as far as they are used.
 
-Dollars are estimated from list prices, also on an emulator, which costs nothing. Default budgets
-are omitted until a good part of them is used.
+Dollars are estimated from list prices, also on an emulator, which costs nothing. Default limits are
+omitted until half of them is used.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ MILLION = 1_000_000
 class Budget:
     """Used part and size of a limit. `words` describes both.
 
-    `beside` adds what the share would hide: a page counts as soon as it is found.
+    `beside` is shown instead of the percentage: a page counts as soon as it is found.
     """
 
     name: str
@@ -43,17 +43,14 @@ class Budget:
 
     @property
     def said(self) -> str:
-        """Short description."""
         return f"{self.name} {self.words} " + (self.beside or f"({int(self.share * 100)} %)")
 
     @property
     def share(self) -> float:
-        """Used share, 0 to 1."""
         return min(1.0, max(0.0, self.used / self.limit)) if self.limit > 0 else 1.0
 
 
 def budgets_of(status: Status, rows: Sequence[HostRow]) -> tuple[Budget, ...]:
-    """List the relevant budgets of a crawl."""
     crawl, total = status.crawl, status.counters.total
     if crawl.continuous:
         return ()
@@ -105,7 +102,7 @@ def price(amount: float) -> str:
 
 
 def per_million(total: Mapping[str, int]) -> str:
-    """Describe the units per page; empty if unknown."""
+    """Describe the cost per million pages, and writes and reads per page. Empty if unknown."""
     units, pages = units_of(total), total.get(Outcome.FETCHED, 0)
     if not units or not pages:
         return ""

@@ -1,7 +1,6 @@
-"""Status of a crawl, during and after the run.
+"""Compute the status of a crawl, during and after the run, from successive readings.
 
-A meter turns successive readings into views. A view computes everything that is shown: rates,
-forecast, hosts, budgets. This module does no I/O.
+A view has everything that is shown: rates, forecast, hosts, limits. This module does no I/O.
 """
 
 from __future__ import annotations
@@ -29,6 +28,7 @@ from orbweaver.politeness.host_schedule import Host
 
 WORKING = (State.RUNNING, State.STOPPING)
 # Minimum number of pages for the cost per page.
+# Fewer pages give no cost per page.
 PAGES_TOLD = 100
 # The counts of SQS are accurate after a minute.
 STALLED_MS = 60_000
@@ -43,11 +43,12 @@ class StatusReading:
     status: Status
     depths: Depths | None = None
     hosts: tuple[Host, ...] = ()
-    # Whether its use costs money; a store costs nothing.
+    # Whether its use costs money. A store on one machine costs nothing.
     billed: bool = True
-    # Late links that wait or were not requested, if read. The counters may be higher.
+    # Links left for the end of the crawl that wait or were not requested, if read. The counters may
+    # be higher.
     spared: Spared | None = None
-    # Texts about what single URLs wait for; empty for a stack.
+    # Texts about URLs for which the crawl waits. Empty for a stack.
     waiting: tuple[str, ...] = ()
 
 
@@ -78,31 +79,26 @@ class View:
 
     @property
     def stale(self) -> bool:
-        """Whether the reading is too old."""
         return self.age_ms >= STALE_MS
 
     @property
     def now_ms(self) -> int:
-        """Time of the view."""
         return self.reading.status.at_ms + self.age_ms
 
     @property
     def elapsed_s(self) -> float:
-        """Running time without pauses."""
         age_ms = self.age_ms if self.crawl.state in WORKING else 0
         return (self.reading.status.elapsed_ms + age_ms) / 1000
 
     @property
     def total(self) -> Mapping[str, int]:
-        """All counters."""
         return self.reading.status.counters.total
 
     def of(self, outcome: str) -> int:
-        """Number of URLs with an outcome, or a counter."""
         return self.total.get(outcome, 0)
 
     def reasons(self, group: str) -> dict[str, int]:
-        """Reasons of an outcome (or `refused`) with numbers, most frequent first."""
+        """Return the reasons of an outcome (or `refused`) with numbers, most frequent first."""
         found = {
             key.removeprefix(f"{group}."): number
             for key, number in self.total.items()
@@ -116,11 +112,11 @@ class ProgressMeter:
 
     def __init__(self) -> None:
         self._history = RateHistory()
-        # Start of the time with empty queues or without completed URLs, and their number then.
+        # Start of the time with empty queues or without completed URLs, and the number of completed
+        # URLs then.
         self._since: dict[str, tuple[int, int]] = {}
 
     def see(self, reading: StatusReading) -> View:
-        """Add a reading."""
         status = reading.status
         rates = self._history.see(
             status.at_ms,
@@ -154,37 +150,37 @@ class ProgressMeter:
 
 
 def stalled(view: View) -> bool:
-    """Return True if a crawl has not ended and nothing is left that could end it."""
+    """Whether a crawl has not ended and its queues have been empty for a minute."""
     return view.idle_ms >= STALLED_MS
 
 
 def nothing_new(view: View) -> bool:
-    """Return True if a crawl ended without a URL, because all were seen before."""
+    """Whether a crawl ended without a URL because earlier runs requested all of them."""
     if not view.ended or view.reading.status.counters.claimed:
         return False
     return bool(view.crawl.resumes) or not view.reasons("refused")
 
 
 def empty(view: View) -> bool:
-    """Return True if a crawl ended without a page, although it had URLs to request."""
+    """Whether a crawl ended without a page, although it had URLs to request."""
     pages = view.of(Outcome.FETCHED) + view.of(Outcome.UNCHANGED)
     return view.ended and not pages and not nothing_new(view)
 
 
 def late_links(view: View) -> tuple[int, bool]:
-    """Return the number of waiting or unrequested late links, and whether it is exact."""
+    """Return the number of links left for the end of the crawl, and whether it is exact."""
     spared, places = view.reading.spared, view.reading.status.counters.late_links
     return (places, not places) if spared is None else (spared.links, spared.exact)
 
 
 def early(view: View) -> bool:
-    """Return True if there are too few pages for an average, as robots.txt comes first."""
+    """Whether there are too few pages for an average. A crawl reads robots.txt first."""
     wanted = max(PAGES_TOLD, hosts_begun_at(view.crawl))
     return not view.ended and view.of(Outcome.FETCHED) < wanted
 
 
 def pages_per_s(view: View) -> float:
-    """Return the current rate of URLs for a running crawl, else the pages of the whole run."""
+    """Return the current rate of URLs for a running crawl, else the mean rate of pages."""
     return view.rates.now if view.crawl.state in WORKING else view.reading.status.pages_per_s
 
 
@@ -192,7 +188,7 @@ def pages_per_s(view: View) -> float:
 
 
 def as_json(view: View) -> dict[str, Any]:
-    """Write a view for programs. Names are stable; new ones may be added."""
+    """Return a view for programs. Names are stable. New ones may be added."""
     status = view.reading.status
     crawl, depths = status.crawl, view.reading.depths
     left_s, total = view.forecast.left_s, view.total
@@ -209,7 +205,7 @@ def as_json(view: View) -> dict[str, Any]:
         "outcomes": {str(outcome): view.of(outcome) for outcome in Outcome},
         "reasons": {str(outcome): view.reasons(outcome) for outcome in Outcome},
         "refused": view.reasons("refused"),
-        # Late links that wait or were not requested; an upper bound if not exact.
+        # Links left for the end that wait or were not requested: an upper bound if not exact.
         "late_links": waiting,
         "late_links_exact": exact,
         "incomplete": view.reasons(COUNTER),
