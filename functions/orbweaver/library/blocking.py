@@ -26,7 +26,7 @@ ROWS_AT_ONCE = 500
 
 
 class Client:
-    """Crawls of one store or stack; a context manager with the arguments of `AsyncClient`."""
+    """Crawls of one store or stack: a context manager with the arguments of `AsyncClient`."""
 
     def __init__(self, **options: Any) -> None:
         self._client = AsyncClient(**options)
@@ -71,7 +71,7 @@ class Client:
         return self._do(self._client.start(seeds, definition, **options))
 
     def status(self, crawl: str | None = None) -> CrawlStatus:
-        """Read a crawl by id or name; by default the newest."""
+        """Read a crawl by id or name. None: the newest one."""
         return self._do(self._client.status(crawl))
 
     def wait(
@@ -110,7 +110,7 @@ class Client:
         return self._rows(self._client.texts(crawl))
 
     def explain(self, url: str, crawl: str | None = None) -> str:
-        """Return a verdict on a URL and one line per fact."""
+        """Return what happened to a URL and why, one line per fact."""
         return self._do(self._client.explain(url, crawl))
 
     def export(

@@ -1,8 +1,8 @@
 """Run crawls from Python programs, in a store of this machine or on a stack.
 
-`AsyncClient` is for programs with an event loop, `Client` (library/blocking.py) for all others, for
-example notebooks. A method has the effect and the errors of the command with its name, except where
-its docstring differs.
+`AsyncClient` is for programs with an event loop, `Client` (library/blocking.py) for all others. A
+method has the effect and the errors of the command with its name, except where its docstring
+differs.
 """
 
 from __future__ import annotations
@@ -75,14 +75,14 @@ class ClientClosedError(RuntimeError):
 
 @dataclass(slots=True, kw_only=True)
 class AsyncClient:
-    """Crawls of one store or stack; an async context manager.
+    """Crawls of one store or stack: an async context manager.
 
     - `store`: a folder, created if missing. `workers` is the number of processes, including this
       one. With 0, other processes do the work (`orbweaver serve`).
     - `stack`: the name of a stack on AWS, with `region` and the usual environment. `port` selects a
       stack on an emulator of this machine. A stack has its own workers.
     - `extractors`: functions by the names that `[[items]]` uses. They run in this process, without
-      the limits of the reading process, and need `workers=1`.
+      the limits on CPU and memory of a page, and need `workers=1`.
     """
 
     store: str | Path | None = None
@@ -185,13 +185,15 @@ class AsyncClient:
         except Conflict:
             if not isinstance(decision, Start):
                 raise
-            await asyncio.sleep(1)  # the id of a run contains its start in seconds
+            await asyncio.sleep(
+                1
+            )  # The id of a run contains its start in seconds, so the next second gives another id.
             begun = await control.start(spec)
         self._has_begun = True
         return begun.id
 
     async def status(self, crawl: str | None = None) -> CrawlStatus:
-        """Read a crawl by id or name; by default the newest. Raises UnknownCrawl."""
+        """Read a crawl by id or name. None: the newest one. Raises UnknownCrawl."""
         return _status_of(await self._now.control.status(crawl))
 
     async def wait(
@@ -298,7 +300,7 @@ class AsyncClient:
             yield record
 
     async def explain(self, url: str, crawl: str | None = None) -> str:
-        """Return a verdict on a URL and one line per fact."""
+        """Return what happened to a URL and why, one line per fact."""
         from orbweaver.app.wiring import explainer_of
 
         session = self._now

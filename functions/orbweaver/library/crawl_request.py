@@ -37,7 +37,7 @@ def _name_of(setting: Setting) -> str:
 
 
 def _value(setting: Setting, value: Any) -> Any:
-    """Convert a switch, whose option inverts the default; return other values unchanged."""
+    """Convert an option's value to a definition's value. A switch as option inverts the default."""
     if setting.kind == "switch" and not setting.metavar:
         if not isinstance(value, bool):
             raise TypeError(f"{_name_of(setting)} is True or False, not {value!r}")

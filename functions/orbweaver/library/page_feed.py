@@ -73,7 +73,6 @@ class PageFeed:
                 self.behind[run] = number
 
     def complete(self) -> None:
-        """Record that all pages were delivered."""
         for run in self.runs:
             (self.folder / run).unlink(missing_ok=True)
 
@@ -85,7 +84,6 @@ def page_of(record: PageRecord) -> Row:
 
 
 def timed(row: Row) -> Row:
-    """Convert times in ms to datetimes in UTC."""
     for name, value in row.items():
         if name in _MOMENTS and value is not None:
             row[name] = datetime.fromtimestamp(value / 1000, UTC)

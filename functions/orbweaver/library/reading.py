@@ -1,9 +1,7 @@
 """Read URLs, robots.txt and pages with the functions of a crawl.
 
-Rules
-- A URL may have any form that a seed may have.
-- Arguments of a wrong type raise TypeError, invalid values ValueError. Both messages name the fix.
-  The content of a page or robots.txt never raises, as in a crawl.
+Arguments of a wrong type raise TypeError, invalid values ValueError. Both messages name the fix.
+The content of a page or robots.txt never raises, as in a crawl.
 """
 
 from __future__ import annotations
@@ -37,11 +35,11 @@ class RobotsTxt:
 
     @property
     def sitemaps(self) -> tuple[str, ...]:
-        """Return the sitemaps that it lists, as written and without repeats, at most 1,000."""
+        """Sitemaps that it lists, as written and without duplicates, at most 1,000."""
         return self._rules.sitemaps
 
     def allows(self, agent: str, url: str) -> bool:
-        """Return whether an agent may request a URL, including its query."""
+        """Return whether an agent may request a URL. The query counts, too."""
         _check_text("agent", agent)
         return self._rules.allows(agent, _canonical(url, _NO_PARAMETERS))
 

@@ -28,7 +28,7 @@ COUNTED_MAX, ROWS_SHOWN, COLUMNS_SHOWN, CELL_CHARS_MAX = 10_000, 10, 6, 40
 
 @dataclass(frozen=True, slots=True)
 class AsyncCrawlRows:
-    """Rows of a crawl; each loop reads them again."""
+    """Rows of a crawl. Each loop reads them again."""
 
     _read: Callable[[], AsyncIterator[Row]]
     columns: Callable[[], Coroutine[Any, Any, Columns]]
@@ -43,17 +43,17 @@ class AsyncCrawlRows:
         return [row async for row in self]
 
     async def to_arrow(self) -> pa.Table:
-        """Read all rows into an Arrow table; needs pyarrow."""
+        """Read all rows into an Arrow table. Needs pyarrow."""
         return arrow_of(await self.to_list(), await self.columns())
 
     async def to_pandas(self) -> pd.DataFrame:
-        """Read all rows into a pandas frame; needs pandas."""
+        """Read all rows into a pandas frame. Needs pandas."""
         return pandas_of(await self.to_list(), await self.columns())
 
 
 @dataclass(frozen=True, slots=True)
 class CrawlRows:
-    """Rows of a crawl; each loop reads them again."""
+    """Rows of a crawl. Each loop reads them again."""
 
     _read: Callable[[], Iterator[Row]]
     columns: Callable[[], Columns]
@@ -70,14 +70,12 @@ class CrawlRows:
         return next(self._read(), None) is not None
 
     def __repr__(self) -> str:
-        """Return the count and the first rows as a text table."""
         from orbweaver.cli.text import table
 
         count, names, cells = self._preview()
         return "\n".join((count, *table([names, *cells]))) if cells else count
 
     def _repr_html_(self) -> str:
-        """Return the count and the first rows as a table of a notebook."""
         count, names, cells = self._preview()
         head = "".join(f"<th>{html.escape(name)}</th>" for name in names)
         body = "".join(
@@ -104,11 +102,11 @@ class CrawlRows:
         return [*self._read()]
 
     def to_arrow(self) -> pa.Table:
-        """Read all rows into an Arrow table; needs pyarrow."""
+        """Read all rows into an Arrow table. Needs pyarrow."""
         return arrow_of(self.to_list(), self.columns())
 
     def to_pandas(self) -> pd.DataFrame:
-        """Read all rows into a pandas frame; needs pandas."""
+        """Read all rows into a pandas frame. Needs pandas."""
         return pandas_of(self.to_list(), self.columns())
 
 
@@ -148,7 +146,6 @@ _NUMERIC = (Type.INTEGER, Type.NUMBER, Type.DECIMAL)
 
 
 def _by_column(rows: list[Row], columns: Columns) -> dict[str, list[Any]]:
-    """Return the values of each column, in the order of the rows' keys."""
     names = dict.fromkeys(name for row in rows for name in row)
     names |= dict.fromkeys(column.name for column in columns)
     found = {name: [row.get(name) for row in rows] for name in names}

@@ -1,12 +1,8 @@
 """Detect the charset of a page and convert its text to UTF-8.
 
 The order of evidence follows the HTML Standard (13.2.3): byte order mark, `Content-Type`, then
-`meta` or an XML declaration near the beginning. Without evidence a page is UTF-8 if at least two
-thirds of its characters beyond ASCII decode as UTF-8, otherwise windows-1252. Labels follow the
-Encoding Standard (webencodings). Broken bytes become U+FFFD. No function raises on bad input.
-
-In a page that is not UTF-8 the query of a link is encoded in the page's charset (URL Standard,
-"percent-encode after encoding").
+`meta` or an XML declaration near the beginning. Labels follow the Encoding Standard (webencodings).
+Broken bytes become U+FFFD. No function raises on bad input.
 """
 
 from __future__ import annotations
@@ -61,7 +57,8 @@ _ATTRIBUTE = re.compile(
     re.VERBOSE,
 )
 _START_BYTES_MAX = 1_024
-# Minimum number of valid characters beyond ASCII per broken one in an undeclared UTF-8 page.
+# Without evidence a page is UTF-8 if it has at least this number of valid characters beyond ASCII
+# per broken one, otherwise windows-1252.
 _VALID_PER_BROKEN = 2
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
 _ESCAPED = {*range(0x21), *b"\"#&';<>", *range(0x7F, 0x100)}
@@ -105,7 +102,10 @@ def prescan(head: bytes) -> str | None:
 
 
 def encode_query(reference: str, charset: str) -> str:
-    """Percent-encode non-ASCII characters of a reference's query in the page's charset."""
+    """Percent-encode the query of a link in the page's charset.
+
+    Only characters beyond ASCII are encoded (URL Standard, "percent-encode after encoding").
+    """
     path, mark, query = reference.partition("?")
     if charset in _UTF_8_OUT:
         return reference
@@ -184,7 +184,7 @@ def _of_meta(attributes: dict[bytes, bytes]) -> str | None:
 def _self_named(label: bytes) -> str | None:
     """Return the charset that a page declares.
 
-    UTF-16 becomes UTF-8, because the declaration was readable.
+    UTF-16 means UTF-8, as the declaration was readable.
     """
     name = _standard_name(label.decode("latin-1"))
     return UTF_8 if name in {"utf-16be", "utf-16le"} else name

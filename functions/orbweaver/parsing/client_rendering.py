@@ -1,23 +1,9 @@
 """Detect pages that are empty until their scripts run (client rendering).
 
-Markers make a page a candidate. Its measured text decides, because server-rendered pages of the
-same frameworks also have mount points, module scripts and state.
-
-- Text is counted in bytes of UTF-8, outside of tags, scripts, styles, titles and `noscript`.
-- A page has its own text if it has more than `LINKS_MAX` links or `TEXT_BYTES_MAX` of text, or that
-  much in `noscript`. A page without scripts that a browser runs needs no rendering.
-- An empty mount point needs rendering. So does a page that Next.js leaves to the browser
-  (`BAILOUT_TO_CLIENT_SIDE_RENDERING`), and a mount point with at most `BARE_BYTES_MAX` of text
-  ("Loading").
-- Weak markers (a `noscript` that mentions JavaScript, module scripts, state of frameworks, custom
-  elements) count on a page with at most `BARE_BYTES_MAX` of text. A heading, a control or media
-  overrides weak markers and mount points with text.
-- Framesets and pages without a marker need no rendering.
-
-Cost: a page with enough links is not scanned, a page without scripts needs one search. Other pages
-are scanned up to the first text that exceeds the limit. A page of more than `TAGS_MAX` tags or
-`HTML_BYTES_MAX` never needs rendering. Scripts with an upper-case tag name are not found.
-docs/rendering.md has the measurements behind the limits.
+Markers (mount points, module scripts, states of frameworks) make a page a candidate. Its measured
+text decides, because server-rendered pages of the same frameworks have them, too. Text is counted
+in bytes of UTF-8, outside of tags, scripts, styles, titles and `noscript`. docs/rendering.md has
+the measurements behind the limits.
 """
 
 from __future__ import annotations
@@ -26,9 +12,12 @@ import re
 from dataclasses import dataclass
 from itertools import islice
 
+# A page with more links or text, or with that much text in `noscript`, needs no rendering.
 LINKS_MAX = 10
 TEXT_BYTES_MAX = 300
+# Weak markers, and a mount point with text ("Loading"), count up to this amount of text.
 BARE_BYTES_MAX = 60
+# A page with more tags or bytes never needs rendering.
 TAGS_MAX = 1_000
 HTML_BYTES_MAX = 512 * 1024
 # Tags in the first step. Most pages with text exceed the limit within these.
@@ -45,6 +34,7 @@ _TAG = re.compile(
     rf"(<(?:[/a-hj-mo-ru-z]{_INSIDE}|{_COMMENT}|{_CONTENT}|[!a-z]{_INSIDE})>?+)".encode(),
     re.IGNORECASE,
 )
+# Tags with an upper-case name are not found.
 _SCRIPT = re.compile(rb"<script(?=[\t\n\f\r />])[^>]{0,500}+>?+", re.IGNORECASE)
 _NAME = re.compile(rb"</?[a-z][^\t\n\f\r />]{0,100}+", re.IGNORECASE)
 _TYPE = re.compile(rb"""<[^>]*?\stype\s*=\s*["']?([^"'\s>]*)""", re.IGNORECASE)
@@ -63,7 +53,8 @@ _MARK = re.compile(
     |^<[a-z]++-""",
     re.VERBOSE,
 )
-# Elements that make a page with little text useful. A page that only says "Loading" has no heading.
+# Elements that make a page with little text useful. They override weak markers and mount points
+# with text, because a page with only "Loading" has no heading.
 _VISIBLE_TAGS = frozenset(
     b"<audio <button <canvas <embed <form <iframe <input <object <select <textarea <video"
     b" <h1 <h2 <h3".split()
@@ -72,19 +63,25 @@ _VISIBLE_TAGS = frozenset(
 
 @dataclass(slots=True)
 class _Marks:
-    """Markers found in the tags of a page. `weak` counts only on a page with little text."""
+    """Markers found in the tags of a page.
+
+    `weak` (a `noscript` that mentions JavaScript, module scripts, states of frameworks, custom
+    elements) counts only on a page with little text.
+    """
 
     runs: bool = False
     seen: bool = False
     weak: bool = False
-    # `strong`: an empty mount point or an equal marker. `before_mount`: text bytes before the first
-    # mount point.
+    # `strong`: an empty mount point, or a page that Next.js leaves to the browser. `before_mount`:
+    # text bytes before the first mount point.
     strong: bool = False
     before_mount: int | None = None
 
 
 def needs_rendering(html: bytes, links: int) -> bool:
     """Whether a page in UTF-8 with this number of links is empty without its scripts."""
+    # A page with enough links is not scanned. Other pages are scanned up to the first text that
+    # exceeds the limit.
     if links > LINKS_MAX or len(html) > HTML_BYTES_MAX or b"<script" not in html:
         return False
     *parts, rest = _TAG.split(html, _TAGS_FIRST)
@@ -106,7 +103,7 @@ def needs_rendering(html: bytes, links: int) -> bool:
 
 
 def has_scripts(html: bytes) -> bool:
-    """Whether one of the first scripts of a page is one that a browser runs."""
+    """Whether a page has scripts that a browser runs. Searches the first `TAGS_MAX` script tags."""
     tags = islice(_SCRIPT.finditer(html), TAGS_MAX)
     return any(_RUN.fullmatch(_type_of(tag[0])) is not None for tag in tags)
 
@@ -117,7 +114,6 @@ def _type_of(script: bytes) -> bytes:
 
 
 def _text_bytes(parts: list[bytes]) -> int:
-    """Count the text bytes between tags, without surrounding whitespace."""
     return sum([len(text.strip()) for text in parts[::2]])
 
 

@@ -1,7 +1,7 @@
 """Count identical bodies under different URLs, a crawler trap that URLs do not show.
 
-A fingerprint is the size of a body and its CRC-32, which distinguishes pages of one host and costs
-far less than parsing. Each container counts for itself and evicts the least recently used entry.
+A body is identified by its size and CRC-32, which distinguish the pages of one host and cost far
+less than parsing. Each container counts for itself and evicts the least recently used entry.
 """
 
 from __future__ import annotations

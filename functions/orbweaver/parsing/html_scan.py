@@ -1,14 +1,8 @@
 r"""Read HTML by tokens alone, in linear time: the outline of a large page, the text of any page.
 
-A parser builds an exact tree, but some pages make that quadratic. lexbor takes a minute for 200,000
-nested `div`, 30 s for a tag with 100,000 attributes, 17 s and 4.5 GB for 80 KB of `<p><font
-x=1><p><font x=2>...`. So only a page of at most `TREE_BYTES_MAX` and `TREE_TAGS_MAX` (at worst 65
-ms) is parsed whole. For other pages `outline` keeps only the tags of links, robots directives and
-titles. That costs about as much as detecting harmless pages would. Tags, quotes, comments and raw
+A parser builds an exact tree, but some pages make that quadratic. Tags, quotes, comments and raw
 text follow the HTML Standard's tokenizer (13.2.5). Facts that need a tree (a link in a `select` is
-no link) are lost.
-
-All quantifiers are possessive, so a pattern never backtracks.
+no link) are lost. All quantifiers are possessive, so a pattern never backtracks.
 """
 
 from __future__ import annotations
@@ -18,6 +12,10 @@ from html import unescape
 from itertools import islice
 from string import ascii_lowercase
 
+# Only pages within these limits are parsed whole, which takes 65 ms at worst. lexbor takes a minute
+# for 200,000 nested `div`, 30 s for a tag with 100,000 attributes, 17 s and 4.5 GB for 80 KB of
+# `<p><font x=1><p><font x=2>...`. The outline costs about as much as detecting harmless pages
+# would.
 TREE_BYTES_MAX = 28_000
 TREE_TAGS_MAX = 1_000
 TAG_BYTES_MIN = 3
@@ -54,7 +52,7 @@ _BOGUS_COMMENT = r"<(?:[!?] | /(?![a-zA-Z])) [^>]*+ >?+"
 
 
 def _any_case(name: str) -> str:
-    """Match a name in any case, which is faster than IGNORECASE."""
+    """Return a pattern for a name in any case, which is faster than IGNORECASE."""
     return "".join(f"[{char}{char.upper()}]" if char.isalpha() else char for char in name)
 
 
@@ -63,15 +61,12 @@ def _any_name(names: str) -> str:
 
 
 def _letters(*, without: str) -> str:
-    """Return letters in both cases for a character class."""
     return "".join(char + char.upper() for char in ascii_lowercase if char not in without)
 
 
 def _other_than(names: str) -> str:
-    """Match the beginning of any other name.
-
-    One or two letters decide for most names, which is fast.
-    """
+    """Return a pattern for the beginning of any other name."""
+    # One or two letters decide for most names, which is fast.
     rests: dict[str, list[str]] = {}
     for name in names.split():
         rests.setdefault(name[0], []).append(name[1:])
@@ -84,14 +79,13 @@ def _other_than(names: str) -> str:
 
 
 def _element(name: str) -> str:
-    """Match an element whose content is not markup, up to its end tag."""
+    """Return a pattern for an element whose content is not markup, up to its end tag."""
     hidden = _ESCAPED if name == "script" else ""
     name = _any_name(name)
     return rf"<{name}{ATTRIBUTES} (?:[^<]++ | {hidden} <(?!/{name}))*+"
 
 
 def compiled(pattern: str) -> re.Pattern[bytes]:
-    """Compile a verbose pattern for bytes."""
     return re.compile(pattern.encode(), re.VERBOSE)
 
 
@@ -149,7 +143,7 @@ def is_small(html: bytes) -> bool:
 
 
 def outline(html: bytes) -> bytes:
-    """Return the relevant tags of a page and its titles, each closed by ">"."""
+    """Return the tags of links, robots directives and frames of a page, and its titles."""
     return outline_of(html)[0]
 
 
@@ -192,22 +186,20 @@ def _as_html_link(tag: bytes) -> bytes:
 
 
 def _is_in_svg(html: bytes, at: int) -> bool:
-    """Return whether a position is inside an `svg` element."""
     return html.rfind(b"<svg", 0, at) > html.rfind(b"</svg", 0, at)
 
 
 def _frame_as_link(frame: bytes) -> bytes:
-    """Return a frame as a link to its page. In an outline no parser would recognize a frame."""
+    """Return a frame as a link to its page, because in an outline no parser would find a frame."""
     return b"<a" + _SOURCE.sub(b" href=", frame, count=1)
 
 
 def attributes_of(tag: bytes) -> int:
-    """Count the attributes of a tag, plus one for its name."""
     return sum(1 for _ in _ATTRIBUTE.finditer(tag))
 
 
 def _truncated_tag(tag: bytes) -> bytes:
-    """Truncate the attributes of a long tag. A short tag cannot have too many."""
+    """Truncate the attributes of a long tag."""
     if len(tag) <= _LONG_TAG_BYTES:
         return tag
     last = next(islice(_ATTRIBUTE.finditer(tag), _ATTRIBUTES_MAX, None), None)

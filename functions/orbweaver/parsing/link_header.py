@@ -1,8 +1,6 @@
 """Parse the `Link` header of a response (RFC 8288): canonical URL and links to other pages.
 
-A link with another context (`anchor`) is not about the page and is ignored. So are other relations,
-which lead to styles, scripts or feeds. References are relative to the page's URL, not to its
-`base`.
+References are relative to the page's URL, not to its `base`.
 """
 
 from __future__ import annotations
@@ -35,6 +33,7 @@ class HeaderLink:
         return "canonical" in self.relations
 
     @property
+    # Other relations lead to styles, scripts or feeds.
     def leads_to_page(self) -> bool:
         """Whether it leads to another page of a series, or to another version of this page."""
         alternate = "alternate" in self.relations and self.kind in _HTML
@@ -42,7 +41,7 @@ class HeaderLink:
 
 
 def links_of(value: str) -> Iterator[HeaderLink]:
-    """Yield the links of a header that are about the page itself, in order."""
+    """Yield the links of a header in order. Links with another context (`anchor`) are left out."""
     text, at = value[:CHARS_MAX], 0
     while (found := _VALUE.match(text, at)) is not None:
         at = found.end()

@@ -1,7 +1,7 @@
 """Canonicalize the links of a page, with limits on their number and total length.
 
-A short reference with a long base is a long URL. Each link is stored in a journal, a claim and a
-message, so the total number of characters is limited as well. Omitted links are counted.
+The total length is limited, because a short reference with a long base is a long URL, and each link
+is stored and sent several times. Omitted links are counted.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def _without_fragments(references: Iterable[str]) -> dict[str, None]:
 
 
 def _is_foreign(reference: str) -> bool:
-    """Whether a reference has a scheme other than HTTP, such as `mailto:`. Cheaper than parsing."""
+    """Whether a reference has a scheme other than HTTP, such as `mailto:`."""
     scheme = reference.partition(":")[0].lower()
     return (
         scheme.isascii()

@@ -1,20 +1,8 @@
 """Select the main content of a page: a tree without navigation, forms and advertising.
 
-Rules
-- A page with one `main` (or `role=main`) is reduced to that element, if the element has text.
-- Elements, roles, ids and classes that are usual for navigation, forms and advertising only make an
-  element a candidate. Its measured content decides: text, text of links, and controls.
-- A candidate with more than half of the page's text outside links always stays.
-- Inside `main` and `article`, and between paragraphs, prose stays regardless of its class: notes,
-  related work, a cookie policy.
-- A table of contents with most of a page's text stays. So does a header with the page's only title.
-- A form with much text per control stays without its controls, because some servers wrap the whole
-  page in one form.
-- Elements that a known program adds to a text (permalinks, line numbers) always go.
-- Each removal is counted by reason, in characters without spaces (`model/cuts.py`).
-
-At most `MEASURED_CHARS_MAX` characters are measured per character of the page, so nested candidates
-cost linear time. Later candidates are judged by name alone.
+Elements, roles, ids and classes that are usual for navigation, forms and advertising only make an
+element a candidate for removal. Its measured content decides: text, text of links, and controls.
+Each removal is counted by reason, in characters without spaces (`model/cuts.py`).
 """
 
 from __future__ import annotations
@@ -32,8 +20,11 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
+# Maximum number of characters that are measured per character of the page, so that nested
+# candidates cost linear time. Later candidates are judged by name alone.
 MEASURED_CHARS_MAX = 20
-# A form with more text per control than this is content.
+# A form with more text per control is content. It stays without its controls, because some servers
+# wrap the whole page in one form.
 FORM_CHARS_MIN = 150
 # A shorter footer within the main part is a note about the page.
 PROSE_CHARS_MIN = 200
@@ -97,7 +88,8 @@ _BY_VALUE = {
         )
     },
 }
-# Names that one program writes and that have no other use.
+# Names that a program gives to additions to a text (permalinks, line numbers). They have no other
+# meaning.
 _FURNITURE = {
     **{
         name.encode(): (f".{name}",)
@@ -154,8 +146,8 @@ def main_part(
 ) -> tuple[LexborNode | None, Counter[str]]:
     """Reduce a tree to the main part, and count the removed characters by reason.
 
-    `low` is the page in lower case. Unless `choosing`, all visible content stays. Returns None if
-    the page has no body.
+    `low` is the page in lower case. If `choosing` is False, all visible content stays. Returns None
+    if the page has no body.
     """
     body = tree.body
     if body is None:
@@ -178,17 +170,16 @@ def main_part(
 
 
 def size_of(node: LexborNode) -> int:
-    """Count the characters of an element's text, without spaces."""
     return _chars(node.text())
 
 
 def _chars(text: str) -> int:
-    """Count characters without spaces and line breaks. Splitting the text would take longer."""
+    """Count characters except spaces and line breaks. Splitting the text would take longer."""
     return len(text) - text.count(" ") - text.count("\n")
 
 
 def selectors(low: bytes) -> tuple[str, ...]:
-    """Return the selectors whose id, class or role may occur in the page."""
+    """Return the selectors for ids, classes and roles that may occur in the page."""
     said = b" ".join(set(_VALUE.findall(low))).translate(_PLAIN_VALUE)
     if b"&" in said:
         said += b" " + unescape(said.decode("utf-8", "replace")).lower().encode()
@@ -237,7 +228,6 @@ class _Part:
         self._controls: Counter[int] = Counter()
 
     def remove(self, chosen: tuple[str, ...]) -> None:
-        """Remove the elements that match the selectors, unless they are main content."""
         found = {node.mem_id: node for node in self.root.css(", ".join(chosen))}
         found.pop(self.root.mem_id, None)
         buttons = self._count_controls(found)
@@ -294,6 +284,8 @@ class _Part:
         return _chars(text)
 
     def _is_content(self, node: LexborNode, reason: str, name: str, size: int) -> bool:
+        # Most of the page's text outside links stays, and a table of contents with most of the
+        # text.
         linked = sum(map(size_of, _outermost_links(node)))
         if (size - linked) * 2 > self.size or (name == "toc" and size * 2 > self.size):
             return True
@@ -311,8 +303,11 @@ class _Part:
             return node.css_first(_PROSE) is not None
         if node.tag == "footer" and node.parent is not None and node.parent.tag == "blockquote":
             return True
+        # In the main part and in articles prose stays regardless of its class: notes, related work,
+        # a cookie policy.
         if self.is_main or _is_in_article(node, self.root):
             return _is_inner_prose(node, name, size)
+        # The only title of a page stays.
         if name == "header" and node.css_first("h1") is not None:
             return len(self.root.css("h1")) == 1
         return _is_outer_prose(node, name, size)
@@ -348,7 +343,7 @@ def _reason(node: LexborNode) -> tuple[str, str]:
 def _is_inner_prose(node: LexborNode, name: str, size: int) -> bool:
     """Whether a candidate within the main part belongs to it.
 
-    The caller has excluded lists of links.
+    Lists of links are no candidates here.
     """
     if node.tag == "aside" or name in _ASIDE_NAMES:
         return True
@@ -389,7 +384,6 @@ def _is_in_article(node: LexborNode, root: LexborNode) -> bool:
 
 
 def _follows_flow_element(node: LexborNode) -> bool:
-    """Whether an element directly follows a paragraph, heading or other flow element."""
     before = node.prev
     while before is not None and not before.is_element_node:
         before = before.prev

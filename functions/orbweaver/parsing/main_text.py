@@ -1,23 +1,9 @@
 r"""Convert the main content of a page to plain text and Markdown.
 
-- `parsing/main_part.py` selects the content, `parsing/text_markup.py` rewrites markup that would
-  change its meaning, `parsing/page_controls.py` removes controls and line numbers. Removed
-  characters are counted by reason (`cut`).
-- Text and Markdown are two conversions of the same part. Text has an empty line between paragraphs
-  and tabs between cells. Markdown has headings, lists, tables, quotes and fenced code.
-- Links and images are absolute if the page's base is known. A definition in a definition list
-  begins with a colon.
-- The first `HTML_BYTES_MAX` and `WORDS_TAGS_MAX` of a page are read, and the first `CHARS_MAX` of
-  the result are kept. The rest is counted (`cut`).
-- Some pages would cost html-to-markdown too much. Their text comes from `html_scan.text_of`, in
-  linear time, as one line, and is counted. The limits: quotes, lists and tables nested more than 20
-  deep (each line repeats their prefixes), other elements more than 200 deep, tables of more than
-  200,000 cells after spans are expanded, 60,000 tags, 20,000 ampersands and no-break spaces, a tag
-  of 10,000 attributes. The same applies to pages that html-to-markdown refuses, to pages that must
-  not become a tree (`parsing/parse_guard.py`), and to everything after the first 512 KiB of a page
-  of 1 MiB or 60,000 tags. Measurements: docs/adr/0012-main-text.md.
-
-The library is imported on first use, because the import takes 60 ms.
+Both are conversions of the same part of the page. Text has an empty line between paragraphs and
+tabs between cells. Markdown has headings, lists, tables, quotes and fenced code. Some pages would
+cost the library html-to-markdown too much. Their text is one line of words. Measurements:
+docs/adr/0012-main-text.md.
 """
 
 from __future__ import annotations
@@ -54,13 +40,16 @@ HTML_BYTES_MAX = 5 * 1024 * 1024
 CHARS_MAX = 5_000_000
 # Limit for html-to-markdown: 0.3 s of CPU for a page of a manual.
 CONVERTED_BYTES_MAX = 1024 * 1024
-# Converted part of a larger page. The rest becomes plain words.
+# Converted part of a larger page. The rest becomes one line of words.
 HEAD_BYTES_MAX = 512 * 1024
 TAGS_MAX = 60_000
 # Range in which `plain_words` looks for the main part.
 BEGINNING_BYTES_MAX = 4 * SMALL_BYTES_MAX
-# Limit for plain words: 0.3 s of CPU.
+# Limit for lines of words: 0.3 s of CPU.
 WORDS_TAGS_MAX = 200_000
+# Pages with more ampersands and no-break spaces, deeper nested quotes, lists and tables (each line
+# repeats their prefixes), more attributes of a tag, more cells of tables after spans are expanded,
+# or deeper elements are not converted.
 REFERENCES_MAX = 20_000
 NESTED_MAX = 20
 ATTRIBUTES_MAX = 10_000
@@ -148,7 +137,6 @@ def plain_words(html: bytes) -> str:
 
 
 def _main_words(part: bytes) -> str:
-    """Return the text of a page's main part, or an empty string."""
     root, _ = main_part(_tree(_PARTING.sub(b" <", part)), part.lower())
     return root.text().strip() if root else ""
 
@@ -156,7 +144,7 @@ def _main_words(part: bytes) -> str:
 def _convert_main_part(part: bytes, base: str | None) -> tuple[str, str, Mapping[str, int]] | None:
     """Return text, Markdown and the counts of omitted characters by reason.
 
-    Returns None if the page has no text, must not be parsed, or has a shape that costs too much.
+    Returns None if the page has no text, must not be parsed, or would cost too much.
     """
     if why_unsafe(part) is not None:
         return None
@@ -184,17 +172,16 @@ def _convert_main_part(part: bytes, base: str | None) -> tuple[str, str, Mapping
 
 def _tree(html: bytes) -> LexborHTMLParser:
     from selectolax.lexbor import LexborHTMLParser
+    # Imported on first use, because the import takes 60 ms.
 
     return LexborHTMLParser(html)
 
 
 def _with_exponents(html: bytes) -> bytes:
-    """Write exponents as `10^6` and indices as `10_6`."""
     return _EXPONENT.sub(lambda found: b"^" if found[1] else b"_", html)
 
 
 def _truncated_in_tags(html: bytes, tags_max: int) -> bytes:
-    """Truncate a page to a number of tags."""
     if html.count(b"<") <= tags_max:
         return html
     *_, behind = html.split(b"<", tags_max + 1)
@@ -210,7 +197,6 @@ def _split(part: bytes) -> tuple[bytes, bytes]:
 
 
 def _truncated(whole: str, markdown: str, **cut: int) -> MainText:
-    """Truncate both texts and count the rest."""
     most = max(len(whole), len(markdown))
     return MainText(
         text=whole[:CHARS_MAX].rstrip("\n "),
@@ -228,13 +214,12 @@ def _with_marks(source: str) -> str:
 
 
 def _with_colons(markdown: str) -> str:
-    """Prefix a colon to definitions that begin with a paragraph."""
+    """Begin definitions that are paragraphs with a colon."""
     markdown = _NO_PARAGRAPH.sub(r"\1", markdown)
     return _MARK.sub(": ", _PARAGRAPH.sub(r"\1: ", markdown))
 
 
 def _main_element(html: bytes) -> bytes:
-    """Return the only `main` of a page, or the page."""
     mains = [found for found in islice(_MAIN.finditer(html), _MAINS) if _is_tag(html, found)]
     if len(mains) != 1:
         return html
@@ -251,7 +236,7 @@ def _is_tag(html: bytes, found: re.Match[bytes]) -> bool:
 
 
 def _is_too_complex(root: LexborNode, source: str) -> bool:
-    """Whether converting serialized HTML would produce far more output or work than its size."""
+    """Whether the conversion would produce far more output or work than the size of the HTML."""
     if source.count("<") > TAGS_MAX or source.count("&") > REFERENCES_MAX:
         return True
     if len(source) > LONG_TAG_CHARS and _has_long_tag(source):

@@ -1,10 +1,8 @@
-r"""Rewrite markup that browsers show and an HTML parser hides as HTML, in linear time.
+r"""Rewrite markup that browsers show and an HTML parser hides, in linear time.
 
-    XHTML         `<title/>` is an element that ends there, CDATA is text, names have prefixes
-                  (XML; HTML Standard, 14.1). Broken XML is read up to the error.
-    shadow roots  `template shadowrootmode` is part of the page (HTML Standard, 4.12.3)
-
-A page without such markup is returned unchanged after a search of its bytes.
+In XHTML, `<title/>` is an element that ends there, CDATA is text, and names have prefixes (XML;
+HTML Standard, 14.1). Broken XML is read up to the error. `template shadowrootmode` is part of the
+page (HTML Standard, 4.12.3). Other pages are returned unchanged after a search of their bytes.
 """
 
 from __future__ import annotations
@@ -47,7 +45,6 @@ _HEAD_BYTES = 4_096
 
 
 def as_html(page: bytes, content_type: str | None) -> bytes:
-    """Rewrite a page in UTF-8 as HTML with the content that browsers show."""
     if _is_xhtml(content_type):
         page = b"".join(_xhtml(page))
     return _with_shadow_roots(page) if _SHADOW_HINT in page else page

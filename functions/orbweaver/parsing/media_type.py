@@ -1,7 +1,6 @@
 """Parse Content-Type headers (WHATWG MIME Sniffing Standard, section 4.4).
 
-The standard is more lenient than RFC 9110 for careless servers, and stricter where it matters. A
-value that names no type is None. Then the first bytes decide (`parsing/sniffing.py`).
+The standard is more lenient than RFC 9110 for careless servers, and stricter where it matters.
 """
 
 from __future__ import annotations
@@ -34,7 +33,10 @@ class MediaType:
 
 
 def parse(header: str) -> MediaType | None:
-    """Parse a Content-Type header. Returns None if it names no type."""
+    """Parse a Content-Type header.
+
+    None if it names no type. Then the first bytes of the body decide.
+    """
     return _parse(header[:CHARS_MAX].strip(_SPACES))
 
 

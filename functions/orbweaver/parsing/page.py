@@ -1,15 +1,7 @@
 """Extract the content of a page: links, robots directives, title, description, language, charset.
 
-Links are the targets of `a` and `area`, and of `link` to the next or previous page of a series
-(`rel=next`, `rel=prev`). They are canonical, in document order, without duplicates. References are
-relative to the first `base` with `href`, if that is http or https (HTML Standard, 4.2.3). Links
-with `rel=nofollow` are omitted. All links are omitted if the page's `meta` or the `X-Robots-Tag`
-header says nofollow. A crawl can ignore nofollow. Omitted links are counted. Never raises on bad
-input.
-
 lexbor builds the tree, of a large page only of its outline (`parsing/html_scan.py`). One query
-visits the tree once. The whole tree of a large page is built if a caller needs it
-(`extraction/extract`). The text is computed on access.
+visits the tree once. Omitted links are counted. Never raises on bad input.
 """
 
 from __future__ import annotations
@@ -60,7 +52,13 @@ _Attributes: TypeAlias = dict[str, str | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """A parsed page. `links_*` count references that did not become links, by reason."""
+    """A parsed page. `links_*` count references that did not become links, by reason.
+
+    Links are targets of `a` and `area`, and of `link` to the next or previous page of a series.
+    They are canonical, in document order, without duplicates. References are relative to the first
+    `base` with `href`, if that is http or https (HTML Standard, 4.2.3). Unless the crawl ignores
+    nofollow, links with it are left out, and all links of a page or X-Robots-Tag header with it.
+    """
 
     title: str | None
     description: str | None
@@ -84,7 +82,7 @@ class Page:
     needs_rendering: bool = False
     # Truncated or omitted content, except links that are counted by reason above.
     cut: Cuts = ()
-    # The page in UTF-8. Empty if another process read the page (worker/page_reading.py).
+    # The page in UTF-8. Empty if another process parsed the page (worker/page_reading.py).
     html: bytes = field(repr=False, compare=False)
     whole: LexborHTMLParser | None = field(default=None, repr=False, compare=False)
 
@@ -102,7 +100,6 @@ class Page:
 
     @property
     def text(self) -> str:
-        """The visible text, computed anew on each access at about 25 MB/s."""
         return text_of(self.html)
 
 
@@ -136,12 +133,10 @@ class _TreeValues:
 
     @property
     def links(self) -> int:
-        """The number of references, including duplicates."""
         return len(self.references) + len(self.withdrawn)
 
 
 def without_content() -> Page:
-    """Return a page without content, for a body that could not be read."""
     return Page(
         title=None,
         description=None,
@@ -161,7 +156,6 @@ def without_content() -> Page:
 
 
 def prepare(body: bytes, content_type: str | None) -> Prepared:
-    """Decode a page, and make the outline of one that is too large for a tree."""
     charset, html = charsets.decode(body, content_type)
     html = as_html(html, content_type)
     if is_small(html):
@@ -292,7 +286,7 @@ def _reference(attributes: _Attributes) -> str:
 
 
 def _is_in_svg(node: LexborNode) -> bool:
-    """Return whether a title belongs to a drawing. The title of a page is rarely nested deeply."""
+    """Whether a title belongs to a drawing. The title of a page is rarely nested deeply."""
     parent = node.parent
     for _ in range(_TITLE_PARENTS):
         if parent is None or parent.tag == "svg":
@@ -320,7 +314,7 @@ def _collect_meta(found: _TreeValues, attributes: _Attributes) -> None:
 
 
 def _examples(references: list[str], base: str | None, tracking: frozenset[str]) -> tuple[str, ...]:
-    """Resolve the first of some references that are web addresses."""
+    """Resolve the first of some references. References that are no web addresses are left out."""
     looked_at = references[: 2 * WITHDRAWN_SHOWN]
     urls = (resolved(one, base, tracking=tracking) for one in looked_at)
     return tuple(dict.fromkeys(url for url in urls if url is not None))[:WITHDRAWN_SHOWN]

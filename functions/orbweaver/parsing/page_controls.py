@@ -1,14 +1,7 @@
 """Remove controls and line numbers from a page, which are not part of its text.
 
-- "Reply" links that are not part of a sentence, and in-page links with the text "Skip to ..." or
-  "Jump to ...", together with an item, paragraph or cell that holds nothing else.
-- Links whose text and target are the same line number: `<a href="#L7">7</a>` of cgit, gitweb,
-  hgweb, Trac, Redmine.
-- Tables with a cell of ascending numbers next to a cell of code (cgit, Pygments, Hexo). The code
-  stays, outside of a table.
-
-Controls that only a class name identifies are removed by the selectors of `parsing/main_part.py`.
-Work is linear: for each candidate the last `_LOOKBACK_BYTES` before it are scanned.
+Controls that only a class name identifies are removed by `parsing/main_part.py`. Work is linear:
+for each candidate the last `_LOOKBACK_BYTES` before it are scanned.
 """
 
 from __future__ import annotations
@@ -57,7 +50,12 @@ def without_controls(html: bytes) -> bytes:
 
 
 def _control_span(html: bytes, found: re.Match[bytes]) -> tuple[int, int] | None:
-    """Return the span of a control link, including an element that holds only this link."""
+    """Return the span of a control link, including an item, paragraph or cell that holds only it.
+
+    Control links are line numbers that link to their own line (`<a href="#L7">7</a>` of cgit,
+    gitweb, hgweb, Trac, Redmine), "Reply" links that are not part of a sentence, and in-page links
+    with the text "Skip to ..." or "Jump to ...".
+    """
     link = _match_before(_CONTROL_START, b"<a", html, found.start() + 1)
     if link is None:
         return None
@@ -89,7 +87,8 @@ def _match_before(
 
 
 def _without_numbers(html: bytes) -> bytes:
-    """Remove tables that show line numbers next to code. Their end tags then have no effect."""
+    """Remove tables that show line numbers next to code (cgit, Pygments, Hexo). The code stays."""
+    # The end tags of such tables then have no effect.
     kept, at, looked_at, tables = [], 0, 0, 0
     for found in _NUMBERED.finditer(html):
         start = found.start()

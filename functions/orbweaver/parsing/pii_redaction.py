@@ -1,32 +1,7 @@
 r"""Redact personal data: e-mail addresses and phone numbers become `[email]` and `[phone]`.
 
-Rules for e-mail addresses
-- Letters, digits and `._+-~!$*^|` around an at sign, followed by a domain with a dot and a top
-  level of two letters or more. HTML, percent and JavaScript escapes are recognized, so `mailto:`
-  references and addresses with `&#64;` are redacted as well.
-- An image name (`logo@2x.png`) or a version (`react@18.2.0`) is no address. Not redacted:
-  obfuscated addresses ("jo at example dot org"), quoted ones ("jo b"@…), and addresses split by
-  tags.
-
-Rules for phone numbers: a run of digits, with single spaces, dots, hyphens, slashes or parentheses
-between them, with no letter, digit or `-_/=%` next to it. The run must be one of these:
-- international: `+`, 8 to 15 digits; or `00`, the same number of digits, in two groups or more;
-- North American: 3-3-4 with hyphens, dots or parentheses, the first two from 200 up, optionally
-  after 1;
-- national with a 0: `0`, then no 0, 9 to 13 digits in two groups or more; two groups not separated
-  by a dot; groups of two only if there are five (France) that do not count up; not four groups of
-  three;
-- with an area code in parentheses that is not a year: `(11) 91234-5678`, 8 to 13 digits;
-- Chinese: 1, a digit from 3 up, in groups 3-4-4;
-- labelled: after `Tel.`, `Phone:`, `Fax:` and the like 6 to 15 digits in any groups, and the
-  content of `tel:`, `sms:` and `wa.me/` references. A run that begins as a date, continues a time
-  of day, or is 5-4 with a hyphen (a postal code) is not redacted. Prices, years, IP addresses,
-  versions, ISBNs and ISSNs have other groups. Numbers without `+`, 0 or a label (`912 345 678`) are
-  ambiguous and stay.
-
 Redaction is idempotent. Text without matches is returned unchanged. RE2 runs in linear time. Each
-candidate is checked individually, up to `JUDGED_MAX` of each form per text. The text after that
-limit is removed, with a notice in its place.
+candidate is checked individually.
 """
 
 from __future__ import annotations
@@ -44,7 +19,8 @@ EMAIL, PHONE = "email", "phone"
 KINDS = (EMAIL, PHONE)
 # Limit per automaton.
 MEMORY_BYTES = 16 * 1024 * 1024
-# 3 to 10 us each.
+# Maximum number of matches of each form per text, which are checked in 3 to 10 us each. The rest of
+# the text is removed.
 JUDGED_MAX = 30_000
 LEFT_OUT = b"[the rest is left out: too many addresses and numbers]"
 
@@ -63,6 +39,10 @@ _DOT = (
     rb"(?:\.|\x{3002}|&#0{0,5}46;?|&#[xX]0{0,4}2[eE];?|&period;|%(?:25){0,3}2[eE]"
     rb"|\\(?:u00|x)2[eE])"
 )
+# Letters, digits and `._+-~!$*^|` around an at sign, then a domain with a dot and a top level of
+# two letters or more. HTML, percent and JavaScript escapes are recognized, so `mailto:` references
+# are redacted as well. Not redacted: obfuscated addresses ("jo at example dot org"), quoted ones
+# ("jo b"@…), addresses split by tags, versions (`react@18.2.0`).
 # Scripts without spaces between words, where the text before an address does not belong to it.
 _UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
 _SPACED_LETTER = rf"[^\P{{L}}{_UNSPACED}]".encode()
@@ -90,6 +70,8 @@ def _email(found: Any) -> bytes:
 
 # --- phone numbers ------------------------------------------------------------------------------
 
+# A run of digits, with single spaces, dots, hyphens, slashes or parentheses between them, and no
+# letter, digit or `-_/=%` next to it.
 _DIGIT = rb"(?:[0-9]|&#0{0,5}(?:4[89]|5[0-7]);|&#[xX]0{0,4}3[0-9];)"
 _PLUS = rb"(?:\+|\x{ff0b}|&#0{0,5}43;|&#[xX]0{0,4}2[bB];|&plus;|%2[bB])"
 _SPACE = (
@@ -135,7 +117,13 @@ TWO, PAIRS = 2, 5
 
 
 def _is_phone(run: str, *, said: bool) -> bool:
-    """Whether a plain run of digits is a phone number. `said`: a label ("Tel.") precedes it."""
+    """Whether a plain run of digits is a phone number. `said`: a label ("Tel.") precedes it.
+
+    It is international (`+` or `00` and 8 to 15 digits), labelled (6 to 15 digits), national with
+    an area code in parentheses that is not a year (8 to 13 digits), North American (3-3-4), Chinese
+    (3-4-4), or national with a 0. Prices, years, IP addresses, versions, ISBNs and ISSNs have other
+    groups. Numbers without `+`, 0 or a label (`912 345 678`) are ambiguous and stay.
+    """
     groups = _GROUP.findall(run)
     digits = "".join(groups)
     count = len(digits)
@@ -161,8 +149,10 @@ def _is_national(run: str, groups: list[str]) -> bool:
     # ISBNs and EANs begin with a group of a single 0.
     if lengths[0] == 1 or not NATIONAL_MIN <= sum(lengths) <= NATIONAL_MAX:
         return False
+    # A hyphen between five and four digits is a postal code.
     if len(groups) == TWO:
         return "." not in run and not (lengths == [5, 4] and "-" in run)
+    # Pairs are French numbers, unless they count up.
     if set(lengths) == {TWO}:
         steps = {int(two) - int(one) for one, two in pairwise(groups)}
         return len(groups) == PAIRS and steps != {1}
@@ -171,13 +161,12 @@ def _is_national(run: str, groups: list[str]) -> bool:
 
 
 def _normalized(run: bytes) -> str:
-    """Normalize a run: no escapes, one kind of dash and space."""
     text = _PERCENT.sub(lambda found: chr(int(found[1], 16)), run.decode("utf-8", "replace"))
     return " ".join(unescape(text).replace("\uff0b", "+").translate(_DASHES).split())
 
 
 def _phone(found: Any) -> bytes:
-    """Replace a run of digits if it is a separate phone number."""
+    """Replace a run of digits if it is a separate phone number, and no part of a time of day."""
     html, (start, end) = found.string, found.span(3)
     before, after = html[start - 1 : start] if start else b"", html[end : end + 1]
     whole, run = found.group(), found.group(3)
@@ -195,7 +184,7 @@ def _phone(found: Any) -> bytes:
 
 
 def _reference(found: Any) -> bytes:
-    """Replace the content of a reference if it has enough digits."""
+    """Replace the content of a `tel:`, `sms:` or `wa.me/` reference if it has enough digits."""
     held: bytes = found.group(2)
     digits = sum(byte in b"0123456789" for byte in held)
     return found.group(1) + b"[phone]" if digits >= REFERENCE_MIN else bytes(found.group())
@@ -205,7 +194,6 @@ def _reference(found: Any) -> bytes:
 
 
 def redact(text: str, kinds: Collection[str]) -> str:
-    """Redact a text. Only the given kinds are redacted."""
     raw = text.encode("utf-8", "surrogatepass")
     done = redact_bytes(raw, kinds)
     return text if done == raw else done.decode("utf-8", "surrogatepass")

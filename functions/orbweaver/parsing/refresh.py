@@ -1,11 +1,7 @@
 """Detect pages that redirect by the `Refresh` header or `<meta http-equiv=refresh>`.
 
 The syntax follows browsers (HTML Standard, "shared declarative refresh steps"): a number of
-seconds, then an optional URL with optional `url=` and quotes. Without a URL the page reloads
-itself. The first valid refresh counts, and the header wins over the page.
-
-A refresh within `REFRESH_S_MAX` seconds is a redirect. A page cannot be read in that time, and
-sites that cannot set a status redirect this way. A later one ("this page has moved") is a link.
+seconds, then an optional URL with optional `url=` and quotes.
 """
 
 from __future__ import annotations
@@ -13,6 +9,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+# A refresh within this time is a redirect: a page cannot be read in it, and sites that cannot set a
+# status redirect this way. A later one ("this page has moved") is a link.
 REFRESH_S_MAX = 10
 _CHARS_MAX = 10_000
 _SECONDS_CHARS_MAX = 9

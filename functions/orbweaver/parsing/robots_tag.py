@@ -14,7 +14,7 @@ SEPARATORS = re.compile("[,;]")
 def wishes_of(
     robots_tag: str, addressees: frozenset[str] = frozenset({EVERYBODY, PRODUCT})
 ) -> set[str]:
-    """Return the directives of an X-Robots-Tag header for these addressees, lower case."""
+    """Return the directives of an X-Robots-Tag header for these addressees, in lower case."""
     wishes: set[str] = set()
     addressee = EVERYBODY
     for part in SEPARATORS.split(robots_tag.lower()):
@@ -27,9 +27,7 @@ def wishes_of(
 
 
 def is_agent(name: str) -> bool:
-    """Return whether the word before a colon in X-Robots-Tag is an agent's name, not a directive.
-
-    The date of `unavailable_after` has colons and may have a comma, but also spaces.
-    """
+    """Whether the word before a colon in X-Robots-Tag is an agent's name, not a directive."""
+    # The date of `unavailable_after` has colons and may have a comma, but also spaces.
     name = name.strip().lower()
     return name not in _VALUED and not any(char in name for char in " ,\t")

@@ -1,19 +1,8 @@
 """Read the entries of a sitemap: pages, child sitemaps, and modification times.
 
-Formats: XML of sitemaps.org (`urlset`, `sitemapindex`), text with one URL a line, RSS and Atom,
-each optionally gzipped. The bytes decide the format, because servers send unreliable types.
-
-- A file lists at most 50,000 URLs (sitemaps.org). More are counted as cut. `first` and `count`
-  select a range of references in the file, including unusable ones.
-- Never raises on bad input. A file that breaks off or exceeds a limit (see `sitemap_text` and
-  `sitemap_xml`) yields the entries before that point, and `problem` contains the reason.
-- A URL must be absolute. URLs of feeds may be relative to the feed or its `xml:base`. `admission`
-  decides whether a URL belongs to the crawl.
-- A modification time is the latest moment that the date can mean. A day, month or year ends with
-  its last millisecond, so a page changed on that day is not considered older. Dates other than W3C
-  (sitemaps, Atom) and RFC 822 (RSS) are ignored.
-
-Sources: sitemaps.org/protocol.html; W3C NOTE-datetime; RFC 4287 (Atom); RSS 2.0.
+Formats: XML (sitemaps.org), text with one URL a line, RSS 2.0 and Atom (RFC 4287), each optionally
+gzipped. The bytes decide the format, because servers send unreliable types. Never raises on bad
+input. A file that breaks off or exceeds a limit yields the entries before that point.
 """
 
 from __future__ import annotations
@@ -34,6 +23,7 @@ from orbweaver.model.url import TRACKING_PARAMETERS, canonicalize
 from orbweaver.parsing.sitemap_text import Spoiled, texts
 from orbweaver.parsing.sitemap_xml import XmlItem, XmlReader
 
+# A file lists at most this number of URLs (sitemaps.org). More are counted as cut.
 ENTRIES_MAX = 50_000
 # More references are counted up to this number, then reading stops.
 LISTED_MAX = 60_000
@@ -73,6 +63,7 @@ class Sitemap:
 
     `listed` counts the references read so far from the file's beginning. `more` means that others
     follow this part. `dropped` counts references of this part that are invalid or over the limit.
+    `problem` is the reason why the rest could not be read.
     """
 
     format: SitemapFormat | None
@@ -85,20 +76,15 @@ class Sitemap:
 
     @property
     def usable(self) -> bool:
-        """Whether this is a sitemap.
-
-        An empty file is one, a file that broke before its first URL is not.
-        """
+        """Whether this is a sitemap. An empty file is one, unless it broke before its first URL."""
         return self.format is not None and (self.listed > 0 or self.problem is None)
 
 
 class _PartComplete(Exception):
-    """Control flow: the requested part is complete."""
+    """Ends the reading, because the requested part is complete."""
 
 
 class _Reader(Protocol):
-    """Consumes a file piece by piece."""
-
     def feed(self, text: str) -> None: ...
 
     def close(self) -> None: ...
@@ -112,7 +98,11 @@ def read(
     count: int = ENTRIES_MAX,
     tracking: frozenset[str] = TRACKING_PARAMETERS,
 ) -> Sitemap:
-    """Read `count` references after the first `first` ones of a sitemap found at `url`."""
+    """Read `count` references after the first `first` ones of a sitemap found at `url`.
+
+    Unusable references count, too. A URL must be absolute. URLs of feeds may be relative to the
+    feed or its `xml:base`.
+    """
     found = _SitemapPart(url, first, count, tracking)
     reader: _Reader | None = None
     problem = None
@@ -139,8 +129,6 @@ def read(
 
 
 class _SitemapPart:
-    """Collects the requested part."""
-
     def __init__(self, url: str, first: int, count: int, tracking: frozenset[str]) -> None:
         self._tracking = tracking
         self._url = url
@@ -221,8 +209,6 @@ class _SitemapPart:
 
 
 class _TextReader:
-    """Reads text with one URL a line. Blank lines are skipped."""
-
     def __init__(self, found: _SitemapPart) -> None:
         self._found = found
         self._rest = ""
@@ -237,7 +223,6 @@ class _TextReader:
         self._rest = text[end : end + LINE_CHARS_MAX]
 
     def close(self) -> None:
-        """Add the last line, which may lack a line break."""
         self._add(self._rest)
         if self._found.blind:
             raise Spoiled("no line of the text is a URL")
@@ -266,7 +251,11 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def moment_ms(text: str) -> int | None:
-    """Return the last moment that a date can mean, in ms. None if it is invalid or before 1970."""
+    """Return the last moment that a date can mean, in ms. None if it is invalid or before 1970.
+
+    Dates are W3C (NOTE-datetime: sitemaps, Atom) or RFC 822 (RSS). A day, month or year ends with
+    its last millisecond, so a page changed on that day is not considered older.
+    """
     text = text.strip()
     if not text or len(text) > DATE_CHARS_MAX:
         return None

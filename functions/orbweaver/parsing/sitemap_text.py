@@ -1,11 +1,7 @@
-"""Decode the body of a sitemap piece by piece: gunzipped, as text, bounded.
+"""Decode the body of a sitemap in pieces of 64 KiB: gunzipped, as text, with limits.
 
-- At most 50 MiB are decoded (sitemaps.org), gzipped or not. A body that expands more than 200 times
-  is a decompression bomb. Real ones expand 10 to 60 times.
-- A body may have several gzip members. Other bytes after the last one are ignored.
-- The charset comes from the byte order mark, the zeros in UTF-16, the XML declaration, or is UTF-8.
-  Undecodable bytes become U+FFFD.
-- Memory does not depend on the body's size: a piece has 64 KiB.
+The charset comes from the byte order mark, the zeros in UTF-16, the XML declaration, or is UTF-8.
+Undecodable bytes become U+FFFD.
 """
 
 from __future__ import annotations
@@ -19,8 +15,10 @@ import webencodings
 
 from orbweaver.parsing.charset import UTF_8, as_decoded, prescan
 
+# Limit of sitemaps.org.
 DECODED_BYTES_MAX = 50 * 1024 * 1024
 PIECE_BYTES = 65_536
+# A body that expands more is a decompression bomb. Real ones expand 10 to 60 times.
 RATIO_MAX = 200
 RATIO_FREE_BYTES = 1024 * 1024
 MEMBERS_MAX = 1_000
@@ -59,7 +57,6 @@ class Ampersands:
         return self._escape_bare(self._kept + text, last=False)
 
     def rest(self) -> str:
-        """Return the remaining text at the end."""
         return self._escape_bare(self._kept, last=True)
 
     def _escape_bare(self, text: str, *, last: bool) -> str:
@@ -136,7 +133,7 @@ def _gunzipped(body: bytes) -> Iterator[bytes]:
 
 
 class _Gzip:
-    """A stream of gzip members. `over`: the following bytes are not a member."""
+    """A stream of gzip members. `over`: the following bytes are no member and are ignored."""
 
     def __init__(self) -> None:
         self.decoder = _member()
@@ -145,7 +142,6 @@ class _Gzip:
         self._members = 1
 
     def feed(self, data: bytes) -> Iterator[bytes]:
-        """Decompress a chunk. Yields decoded pieces."""
         while True:
             if self.decoder.eof and not self._start_member(data):
                 return

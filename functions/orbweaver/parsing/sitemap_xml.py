@@ -1,21 +1,7 @@
 """Parse the items of an XML sitemap with expat, without a tree, entities or external resources.
 
-- An internal DTD subset (the source of entities and default attributes) stops the reading. An
-  external one is never loaded, and unknown entities are omitted. So nothing expands and no server
-  is contacted (XXE, billion laughs).
-- Memory and time do not depend on the file. Depth, elements, distinct names and the length of one
-  tag are limited, because expat keeps all of them.
-- Names count without their prefix if they have none or the root's prefix. So extensions
-  (`image:loc`, `xhtml:link`, `news:`, `video:`) are skipped, and namespaces may be wrong or
-  missing.
-- The root decides which elements are items. `url` is no item in a feed, where an `image` has one.
-- An item's reference is the first of: its `loc`; its `link` (in an Atom entry the `href` of the
-  first `alternate` with an HTML type, or of the first one); its `guid`; the text of the item
-  itself.
-- References of feeds are relative to `xml:base` of any ancestor (RFC 4287, 2; XML Base).
-- A bare `&` is a literal character, because handwritten sitemaps contain many. Any other violation
-  of well-formedness stops the reading.
-- An item has one `loc` (sitemaps.org). The first counts, others are `surplus`.
+Memory and time do not depend on the file. A bare `&` is a literal character, because handwritten
+sitemaps contain many. Any other violation of well-formedness stops the reading.
 """
 
 from __future__ import annotations
@@ -28,6 +14,7 @@ from xml.parsers import expat
 from orbweaver.parsing.sitemap_text import Ampersands, Spoiled
 from orbweaver.parsing.sniffing import HTML_TYPES
 
+# Limited, because expat keeps all elements, names and tags in memory.
 DEPTH_MAX = 50
 # About 20 for each of 50,000 URLs. 50 MiB have room for no more with content.
 ELEMENTS_MAX = 1_000_000
@@ -37,6 +24,7 @@ TEXT_CHARS_MAX = 8_192
 
 ROOTS = frozenset({"urlset", "sitemapindex", "rss", "rdf", "feed"})
 _LISTED = frozenset({"url", "sitemap"})
+# The root decides which elements are items. `url` is no item in a feed, where an `image` has one.
 ITEMS = {
     "urlset": _LISTED,
     "sitemapindex": _LISTED,
@@ -44,7 +32,9 @@ ITEMS = {
     "rdf": frozenset({"item"}),
     "feed": frozenset({"entry"}),
 }
-_REFERENCES = ("loc", "link", "guid", "")  # the last is the text of the item itself
+# The first with a text is an item's reference. `link` of an Atom entry is the `href` of the first
+# `alternate` with an HTML type, or of the first one. The last is the text of the item itself.
+_REFERENCES = ("loc", "link", "guid", "")
 _DATES = ("lastmod", "pubdate", "updated", "published")
 _FIELDS = frozenset({*_REFERENCES, *_DATES})
 # Characters that XML 1.0 forbids and feeds contain.
@@ -58,7 +48,8 @@ class XmlItem:
     label: str
     texts: dict[str, list[str]] = field(default_factory=dict)
     chars_left: int = TEXT_CHARS_MAX
-    # Base URLs of its reference, from the outside in, and the number of further references.
+    # Base URLs (`xml:base`) of its reference, from the outside in (RFC 4287, 2; XML Base), and the
+    # number of further references. An item has one `loc` (sitemaps.org), so others are surplus.
     bases: tuple[str, ...] = ()
     surplus: int = 0
     # Whether its reference is an alternate with an HTML type.
@@ -66,20 +57,15 @@ class XmlItem:
 
     @property
     def reference(self) -> str:
-        """The reference to a page or sitemap, or an empty string."""
         return next(filter(None, map(self._text, _REFERENCES)), "")
 
     @property
     def relative(self) -> bool:
-        """Whether the reference may be relative.
-
-        True for a feed's link, not for `guid`, which need not be a URL.
-        """
+        """Whether the reference may be relative, as a feed's `link`. A `guid` need not be a URL."""
         return self.label in ("item", "entry") and bool(self._text("link"))
 
     @property
     def modified(self) -> str:
-        """The modification date as text, or an empty string."""
         return next(filter(None, map(self._text, _DATES)), "")
 
     def _text(self, name: str) -> str:
@@ -87,10 +73,7 @@ class XmlItem:
 
 
 class XmlReader:
-    """Parses a file and passes each completed item to a callback.
-
-    `root` is the root element's name.
-    """
+    """Parses a file and passes each completed item to a callback. `root` is the root's name."""
 
     def __init__(self, take: Callable[[XmlItem], None]) -> None:
         self.root = ""
@@ -109,7 +92,7 @@ class XmlReader:
         self._fed = 0
         parser = expat.ParserCreate("utf-8")
         parser.buffer_text = True
-        parser.UseForeignDTD(True)  # makes unknown entities no error
+        parser.UseForeignDTD(True)  # Unknown entities are omitted, and are no error.
         parser.StartDoctypeDeclHandler = self._doctype
         parser.StartElementHandler = self._start
         parser.EndElementHandler = self._end
@@ -127,7 +110,6 @@ class XmlReader:
             raise Spoiled(f"a tag of more than {TAG_BYTES_MAX:,} bytes")
 
     def close(self) -> None:
-        """Process the end of the file."""
         self._feed(self._ampersands.rest())
         self._parse(b"", last=True)
 
@@ -139,6 +121,8 @@ class XmlReader:
 
     def _doctype(self, _name: str, _system: object, _public: object, internal: int) -> None:
         if internal:
+            # It is the source of entities and default attributes. An external one is never loaded.
+            # So nothing expands and no server is contacted (XXE, billion laughs).
             raise Spoiled("it has a document type of its own")
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
@@ -176,7 +160,8 @@ class XmlReader:
             self.root = label
             self._items = ITEMS[label]
             self._prefix = prefix
-        # An extension. No element's name has a space.
+        # Names without a prefix or with the root's prefix count, so namespaces may be wrong or
+        # missing. Others are extensions (`image:loc`, `xhtml:link`). No element's name has a space.
         self._labels[name] = label if prefix in ("", self._prefix) else " "
         self._check_names()
         return self._labels[name]
@@ -224,7 +209,7 @@ class XmlReader:
 
 
 def _take_alternate(item: XmlItem, attributes: dict[str, str], bases: tuple[str, ...]) -> None:
-    """Add a link of an entry. The first HTML alternate wins, otherwise the first alternate."""
+    """Add a link of an entry. The first HTML alternate counts, otherwise the first alternate."""
     if attributes.get("rel", "alternate").strip().lower() != "alternate":
         return
     kind = attributes.get("type", "").partition(";")[0].strip().lower()

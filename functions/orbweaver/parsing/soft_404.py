@@ -1,8 +1,8 @@
 """Detect "not found" pages with status 200.
 
-Such a page has a "not found" title in one of many languages, and little text. An article about
-such pages has more text. The result is a guess, so nothing is lost: the page counts as fetched with
-the reason `soft_404`, and its links are followed.
+Such a page has a "not found" title in one of many languages, and little text. An article about such
+pages has more text. The result is a guess, so nothing is lost: the page counts as fetched with the
+reason `soft_404`, and its links are followed.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ _WORDS = r"""
     | ページが?(?:見つかりません|存在しません) | 페이지를\ 찾을\ 수\ 없습니다
 """
 _TITLE = re.compile(_WORDS, re.VERBOSE | re.IGNORECASE)
-# Every matching title contains one of these. Testing them first takes a tenth of the time. None
-# contains a letter with other case variants (i, k, s).
+# Every matching title contains one of these. Testing them first takes a tenth of the time. They
+# contain no letter with other case variants (i, k, s).
 _HINTS_TEXT = """
     404 found page ex gefunden encontrada trovata gevonden dan funnet fundet vua znalez trona
     nenalezena найдена знайдено bulunamad trang 页 頁 ペ 페이지
@@ -44,12 +44,11 @@ _HINTS = tuple(_HINTS_TEXT.split())
 
 
 def is_missing(page: Page) -> bool:
-    """Whether the page is a "not found" notice."""
     return page.title is not None and _says_so(page.title) and _is_short(page.html)
 
 
 def _is_short(html: bytes) -> bool:
-    """Whether a page has little text. The beginning of a large page is checked first."""
+    # The beginning of a large page is checked first.
     if len(text_of(html[:LOOK_BYTES])) > TEXT_CHARS_MAX:
         return False
     return len(html) <= LOOK_BYTES or (

@@ -1,22 +1,8 @@
 """Digest texts so that nearly equal texts have nearly equal digests.
 
-A simhash of 64 bits (Charikar 2002; Manku et al. 2007, for pages). Each distinct run of three words
-votes on each bit. The digests of similar texts differ in few bits (`distance`). Those of unrelated
-texts differ in half of the bits, 32 +- 4.
-
-- Words are lower-case letters. Tokens with digits (numbers, dates, hashes) are ignored, so a
-  counter or a commit id makes no new text. In scripts without spaces between words each character
-  is a word.
-- `echo` is the page's own URL and title. Its words are removed from the text.
-- A run counts once. Order and position of paragraphs hardly matter.
-- `text_runs` returns a sample of the runs, which shows how much of a text is contained in longer
-  texts.
-- The first `CHARS_MAX` characters are read. The digest is the same on all machines and Python
-  versions, because words are hashed with BLAKE2b.
-
-Runs are hashed together: word hashes are the lanes of one large integer, which is multiplied and
-shifted. Measured: 40 to 50 microseconds of CPU per KB, 150 for a first text with new words. Among
-150 pages of a manual the two nearest differ in 12 bits or more.
+The digest is a simhash of 64 bits (Charikar 2002; Manku et al. 2007, for pages). Each distinct run
+of three words votes on each bit. Digests of similar texts differ in few bits, of unrelated texts in
+half of them, 32 +- 4. Order and position of paragraphs hardly matter.
 """
 
 from __future__ import annotations
@@ -36,6 +22,9 @@ _UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\ua000-\ua4cf"
     "\U00020000-\U0003ffff"
 )
+# Words are lower-case letters. Tokens with digits (numbers, dates, hashes) are ignored, so a
+# counter or a commit id makes no new text. In scripts without spaces between words each character
+# is a word.
 _WORD = re.compile(rf"[{_UNSPACED}]|\b[^\W\d_{_UNSPACED}]+\b")
 _SPACED = "".join(
     chr(one).lower() if chr(one).isalpha() else "0" if chr(one).isdigit() else " "
@@ -49,7 +38,11 @@ _ROOM = bytes(_LANE_BYTES - _HASH_BYTES)
 
 
 def text_digest(text: str, echo: str = "") -> int:
-    """Digest a text. Returns 0 if it has no words."""
+    """Digest the first `CHARS_MAX` characters of a text. Returns 0 if it has no words.
+
+    `echo` is the page's own URL and title. Its words are removed from the text. The digest is the
+    same on all machines and Python versions.
+    """
     runs = _hash_runs(_own_words(text, echo))
     count = len(runs) // _HASH_BYTES
     ones = int.from_bytes(b"\1" * count, "little")
@@ -63,9 +56,10 @@ def text_digest(text: str, echo: str = "") -> int:
 
 
 def text_runs(text: str, echo: str = "") -> tuple[int, ...]:
-    """Return hashes of about one in `RUNS_EACH` of a text's runs, in any order.
+    """Return hashes of about one in `RUNS_EACH` of a text's runs of words, in any order.
 
-    The hash decides whether a run is sampled, so two texts share the samples of their common runs.
+    They show how much of a text is contained in longer texts. The hash decides whether a run is
+    sampled, so two texts share the samples of their common runs.
     """
     runs = memoryview(_hash_runs(_own_words(text, echo))).cast("Q")
     return tuple(run for run in runs if run % RUNS_EACH == 0)
@@ -96,6 +90,9 @@ def _words(text: str) -> list[bytes]:
 
 def _hash_runs(words: list[bytes]) -> bytes:
     """Hash each distinct run of three words (fewer at the end), in any order."""
+    # All runs at once: word hashes are the lanes of one large integer, which is multiplied and
+    # shifted. Measured: 40 to 50 microseconds of CPU per KB, 150 for a first text with new words.
+    # Among 150 pages of a manual the two nearest differ in 12 bits or more.
     lanes = int.from_bytes(b"".join(map(_hash_word, words)), "little")
     mixed = sum(factor * (lanes >> place * _LANE_BITS) for place, factor in enumerate(_FACTORS))
     middles = (mixed >> _MIDDLE_BITS).to_bytes(len(words) * _LANE_BYTES, "little")
@@ -104,5 +101,4 @@ def _hash_runs(words: list[bytes]) -> bytes:
 
 @lru_cache(maxsize=WORDS_KEPT)
 def _hash_word(word: bytes) -> bytes:
-    """Hash a word, with room for products."""
     return blake2b(word, digest_size=_HASH_BYTES).digest() + _ROOM

@@ -1,17 +1,7 @@
 """Rewrite elements of a tree whose text would change its meaning in Markdown or plain text.
 
-- `10<sup>6</sup>` becomes `10^6`, `x<sub>i</sub>` becomes `x_i`. The number of a note gets
-  brackets.
-- `<ruby>` gets each reading in parentheses after its base text.
-- Formulas become TeX between `$`: MathJax scripts, TeX annotations and alternative texts of MathML,
-  KaTeX, MediaWiki and images. MathML without TeX is written in one line.
-- `pre` keeps only its characters, because a fence contains no markup, and the language that it, its
-  `code` or an element around it names.
-- A list item keeps its number: `value`, `start`, `reversed`.
-- A drawing keeps its words. A `summary` that contains headings or paragraphs keeps them.
-
 Marks are Unicode noncharacters, which do not occur in text. `unmarked` replaces them in the output
-of the library. `escaped` protects characters that Markdown would read as markup.
+of the library (html-to-markdown).
 """
 
 from __future__ import annotations
@@ -32,7 +22,7 @@ def _words(text: str) -> frozenset[str]:
 
 # Marks: definition (main_text.py), list separator, backslash, formula, number of a list item.
 DEFINED, _APART, _BACKSLASH, _FORMULA, _NUMBER = "\ufdd0", "\ufdd1", "\ufdd2", "\ufdd3", "\ufdd4"
-# Beginning of an index. An escape must not separate it from its base.
+# Beginning of an index (`x_i`). An escape must not separate it from its base.
 _LOWERED = "\ufdd5"
 MARKS = re.compile("[\ufdd0-\ufdd5]")
 MARK_BYTES = re.compile(rb"\xef\xb7[\x90-\x95]")
@@ -97,7 +87,8 @@ _VERBATIM = "|".join(
 )
 _VERBATIM_TAGS = ("<pre", "<code", "<kbd", "<samp", "<tt")
 _LOOKBACK_CHARS = 300
-# Source without text that needs an escape, up to a character that Markdown would read as markup.
+# Source text without characters that need an escape, then a character that Markdown would read as
+# markup.
 _ESCAPED = re.compile(
     rf"""((?: [^<&_*`~\]{_FORMULA}]++
         | <(?![pckst])[^>]*+>?+ | {_VERBATIM} | <[^>]*+>?+
@@ -116,7 +107,11 @@ _ESCAPE = re.compile(
 
 
 def rewrite_formulas(root: LexborNode, low: bytes) -> None:
-    """Replace formulas by TeX, before scripts are removed. `low`: the page in lower case."""
+    """Replace formulas by TeX between `$`, before scripts are removed. `low`: page in lower case.
+
+    The source is a MathJax script, a TeX annotation or alternative text of MathML, KaTeX, MediaWiki
+    or an image. MathML without TeX is written in one line.
+    """
     if b"math/" in low:
         for script in root.css("script[type*='math/' i]"):
             _rewrite_script(script)
@@ -130,7 +125,7 @@ def rewrite_formulas(root: LexborNode, low: bytes) -> None:
 
 
 def rewrite(root: LexborNode, low: bytes) -> None:
-    """Rewrite the elements listed in the module docstring. `low`: the page in lower case."""
+    """Rewrite elements that a conversion would misread. `low`: the page in lower case."""
     present = {node.tag for node in root.css(_LOOKED_FOR)}
     for tags, rewritten in _REWRITTEN:
         if not present.isdisjoint(tags):
@@ -163,7 +158,6 @@ def with_numbers(source: str) -> str:
 
 
 def unmarked(text: str, *, markdown: bool) -> str:
-    """Replace the marks that are left in text or Markdown."""
     if _APART in text:
         text = text.replace(_APART, "<!-- -->") if markdown else _joined_lists(text)
     return text.replace(_BACKSLASH, "\\").replace(_FORMULA, "").replace(_LOWERED, "_")
@@ -174,7 +168,7 @@ def _joined_lists(text: str) -> str:
 
 
 def _formula(tex: str, *, display: bool) -> str:
-    """Write a formula between marks, so that it is neither escaped nor read as markup."""
+    """Return a formula between marks, so that it is not escaped or read as markup."""
     sign = "$$" if display else "$"
     words = " ".join(MARKS.sub("", tex).split())
     words = (
@@ -210,7 +204,6 @@ def _is_preview(node: LexborNode) -> bool:
 
 
 def _tex_of(math: LexborNode) -> str:
-    """Return the TeX source of a MathML formula, or an empty string."""
     for note in math.css("annotation"):
         if "tex" in (note.attributes.get("encoding") or "").lower():
             return note.text().strip()
@@ -236,7 +229,7 @@ def _replace_formula(math: LexborNode, tex: str, attributes: dict[str, str | Non
 
 
 def _linear_math(node: LexborNode) -> str:
-    """Write MathML in one line: `x^2`, `a_i`, `(a)/(b)`, `√(x)`."""
+    """Return MathML in one line: `x^2`, `a_i`, `(a)/(b)`, `√(x)`."""
     parts = [
         _linear_math(child) if child.is_element_node else (child.text_content or "").strip()
         for child in node.iter(include_text=True)
@@ -255,12 +248,10 @@ def _parenthesized(part: str) -> str:
 
 
 def _words_of(svg: LexborNode) -> str:
-    """Return the words of a drawing.
-
-    Its title counts only if the element around it has no other text.
-    """
+    """Return the words of a drawing."""
     words = " ".join(" ".join(node.text().split()) for node in svg.css("text"))
     if words:
+        # The title counts only if there is no more text in the element around the drawing.
         return words
     title, outer = svg.css_first("title"), svg.parent
     if title is None or outer is None or outer.text().strip() != svg.text().strip():
@@ -268,6 +259,7 @@ def _words_of(svg: LexborNode) -> str:
     return " ".join(title.text().split())
 
 
+# `<ruby>` gets each reading in parentheses after its base text.
 def _rewrite_ruby(root: LexborNode) -> None:
     for mark in root.css("rp"):
         mark.decompose()
@@ -286,7 +278,7 @@ def _rewrite_ruby(root: LexborNode) -> None:
 
 
 def _mark_raised(node: LexborNode) -> None:
-    """Separate a superscript or subscript from the number or word before it."""
+    """Mark exponents (`10^6`) and indices (`x_i`), and put the number of a note in brackets."""
     said = node.text().strip()
     before = _neighbour(node, back=True)
     if not any(map(str.isalnum, said)) or before[-1:].isspace() or not before:
@@ -325,6 +317,7 @@ def _neighbour(node: LexborNode, *, back: bool) -> str:
     return ""
 
 
+# A list item keeps its number: `value`, `start`, `reversed`.
 def _rewrite_lists(root: LexborNode) -> None:
     lists = {node.mem_id: node for node in root.css("ol[reversed]")}
     for item in root.css("ol > li[value]"):
@@ -385,6 +378,7 @@ def _rewrite_raised(root: LexborNode) -> None:
         _mark_raised(node)
 
 
+# A `summary` that contains headings or paragraphs keeps them.
 def _rewrite_summaries(root: LexborNode) -> None:
     for node in reversed(root.css("summary")):
         if node.css_first(", ".join((*_HEADINGS, "p", "div", "ul"))) is not None:
@@ -397,7 +391,7 @@ def _rewrite_code(root: LexborNode) -> None:
 
 
 def _flatten(pre: LexborNode) -> None:
-    """Keep only the characters of a `pre` and the language of its code."""
+    """Keep only the characters of a `pre`, because a fence contains no markup, and its language."""
     language = _language(pre)
     only = pre.child
     if only is None or only.next is not None or not only.is_text_node:
@@ -414,7 +408,6 @@ def _flatten(pre: LexborNode) -> None:
 
 
 def _language(pre: LexborNode) -> str:
-    """Return the language that a `pre`, its `code` or an element around them names."""
     code = pre.css_first("code")
     if (name := (pre.attributes.get("lang") or "").lower()) in _KNOWN:
         return name

@@ -32,7 +32,7 @@ MILLION = 1_000_000
 class Budget:
     """Used part and size of a limit. `words` describes both.
 
-    `beside` is shown instead of the percentage: a page counts as soon as it is found.
+    The text `beside` replaces the percentage: a page counts as soon as it is found.
     """
 
     name: str
