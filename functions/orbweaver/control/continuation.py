@@ -62,10 +62,7 @@ Decision = Start | Continue | Replace | Refuse
 
 
 def decide(wanted: Crawl, others: Iterable[Crawl], *, busy: bool) -> Decision:
-    """Decide what a command does about unfinished runs, newest first.
-
-    `busy` is True if another worker may be working on a running crawl.
-    """
+    """Decide how to treat unfinished runs, newest first. `busy`: another worker may be active."""
     unfinished = [
         run
         for run in others

@@ -66,10 +66,7 @@ class HostReport:
 
 
 class Lookout:
-    """Finds and describes crawls.
-
-    `underway` returns this process's uncommitted counts of a crawl.
-    """
+    """Finds and describes crawls. `underway` returns uncommitted counts of this process."""
 
     def __init__(
         self,
@@ -117,7 +114,6 @@ class Lookout:
         return (newest,) if which == newest.id else await self.with_older(newest)
 
     async def with_older(self, crawl: Crawl) -> tuple[Crawl, ...]:
-        """List a run, then older runs of its name, newest first."""
         older = [
             run
             for run in await self._crawls.list()
@@ -141,10 +137,7 @@ class Lookout:
         return await self._first(runs, ("claimed",)) or runs[0]
 
     async def _first(self, runs: Sequence[Crawl], counted: Sequence[str]) -> Crawl | None:
-        """Find the first run that is live or has one of these counts.
-
-        A single run always matches.
-        """
+        """Find the first run that is live or has one of these counts, or the only run."""
         if len(runs) == 1:
             return runs[0]
         for run in runs[:RUNS_LOOKED_AT]:
@@ -187,10 +180,7 @@ class Lookout:
         return tuple(host_view(crawl, total, host, status.at_ms, agent) for host in found)
 
     async def host(self, name: str, url: str | None = None) -> HostReport:
-        """Describe a host for all crawls, and its robots.txt decision for a URL.
-
-        Raises ControlError.
-        """
+        """Describe a host, and decide on a URL by its robots.txt. Raises ControlError."""
         try:
             known, wanted = named(name), None if url is None else canonicalize(url)
         except ValueError as error:
@@ -224,10 +214,7 @@ class Lookout:
         frontier: Frontier,
         records_max: int | None = None,
     ) -> Report:
-        """Report which URLs a crawl left out and why, with examples, and how its requests ended.
-
-        `records_max` limits the number of records that are read.
-        """
+        """Report the URLs that a crawl left out, by reason, and how its requests ended."""
         # Rarely used, so not imported at every cold start.
         from orbweaver.diagnostics.request_counts import RequestCounts
         from orbweaver.diagnostics.request_texts import digests_of

@@ -55,7 +55,6 @@ class Cron:
         return min(later - earlier for earlier, later in pairs)
 
     def comes(self) -> bool:
-        """Whether any day matches all fields."""
         return any(
             self.admits(date(year, month, day))
             for year in sorted(self.years)
@@ -69,10 +68,7 @@ class Cron:
         return max(self.years) < year.year
 
     def after(self, at_ms: int, zone: ZoneInfo | None) -> Iterator[int]:
-        """Yield the times after a moment, in ms since the epoch.
-
-        Without a zone the clock is UTC.
-        """
+        """Yield the times after `at_ms`, in ms since the epoch. Without a zone the clock is UTC."""
         clock = zone or UTC
         at = datetime.fromtimestamp(at_ms / 1000, tz=UTC)
         first = at.astimezone(clock).date()

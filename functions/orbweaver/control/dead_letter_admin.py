@@ -73,7 +73,6 @@ class Undertaker:
     clock: Clock
 
     async def find(self, selection: DeadLetterSelection, *, limit: int) -> Found:
-        """Read at most `limit` dead letters and return the selected ones."""
         async with _held(self.dead_letters) as held:
             rounds = [some async for some in held.rounds(limit)]
             cases = tuple(case for some in rounds for case in some if selection.takes(case))
@@ -236,7 +235,6 @@ class _Held:
         self._letters |= {letter.id: letter for letter in taken}
 
     async def delete(self, cases: Sequence[Case]) -> None:
-        """Delete dead letters, using the newest receipt handle."""
         letters = [self._letters[case.letter.id] for case in cases]
         await self._dead_letters.delete(letters)
         for letter in letters:

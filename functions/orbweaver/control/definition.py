@@ -25,10 +25,7 @@ from orbweaver.control.spec_checks import problems_of
 
 @dataclass(frozen=True, slots=True)
 class DefinitionProblem:
-    """A problem in a document.
-
-    `path` is the key, such as `limits.pages`. Empty: the whole document.
-    """
+    """A problem in a document. `path` is the key (`limits.pages`), empty for the whole."""
 
     path: str
     text: str
@@ -142,7 +139,6 @@ def lines_of(text: str) -> tuple[str, ...]:
 
 
 def document_of(plan: CrawlSpec) -> dict[str, Any]:
-    """Return a plan as a document, without keys that have no value."""
     document: dict[str, Any] = {}
     for key in KEYS:
         value = getattr(plan, key.part) if key.part else None

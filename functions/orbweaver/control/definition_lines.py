@@ -26,10 +26,7 @@ _PLAIN = re.compile(r"[^,\]}\n#]*+")
 
 
 def lines_of_keys(text: str) -> dict[str, int]:
-    """Return the line of each path (`rules[1].match`), counted from 1.
-
-    Deeply nested texts have no lines.
-    """
+    """Return the line of each path (`rules[1].match`), from 1. Empty for too deep nesting."""
     walk = _LineWalk(text)
     try:
         walk.document()
@@ -72,7 +69,6 @@ class _LineWalk:
             self._skip(_BETWEEN)
 
     def _header(self, *, listed: bool) -> str:
-        """Scan the header of a table. Returns its path with indexes of lists."""
         line, names, path = self._line(), self._names(), ""
         for place, name in enumerate(names):
             path = _joined(path, name)
@@ -135,7 +131,6 @@ class _LineWalk:
         self._at = len(self._text) if match is None else match.end()
 
     def _next(self, sign: str) -> bool:
-        """Skip a sign if it comes next. Returns whether it does."""
         stands = self._text.startswith(sign, self._at)
         self._at += stands
         return stands

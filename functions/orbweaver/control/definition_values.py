@@ -53,7 +53,6 @@ def shown(value: object) -> str:
 
 
 def plain(name: str) -> str:
-    """Format the name of an unknown key for messages."""
     known = re.fullmatch(r"[\w-]{1,60}", name, re.ASCII)
     return name if known else ascii(name[:SHOWN_CHARS_MAX])
 

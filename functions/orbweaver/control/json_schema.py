@@ -128,7 +128,6 @@ def hints_of(kind: Any) -> dict[str, Any]:
 
 @cache
 def required(kind: Any) -> frozenset[str]:
-    """Return the fields of a class that have no default."""
     return frozenset(
         one.name
         for one in fields(kind)
@@ -141,7 +140,6 @@ def says(hint: Any) -> str:
 
 
 def bare(kind: Any) -> tuple[Any, Fits]:
-    """Split an annotation into its type and its `Fits`."""
     if get_origin(kind) is Annotated:
         inner, *notes = get_args(kind)
         return inner, next((note for note in notes if isinstance(note, Fits)), Fits())

@@ -8,12 +8,11 @@ from orbweaver.control.schedule import Scheduled
 
 
 class Schedules(Protocol):
-    """Schedules by name, with the input of their firings."""
+    """Storage of schedules. `told` is the event that a schedule sends when it is due."""
 
     async def put(self, scheduled: Scheduled) -> None: ...
 
-    async def list(self) -> tuple[Scheduled, ...]:
-        """Read all schedules, by name."""
+    async def list(self) -> tuple[Scheduled, ...]: ...
 
     async def remove(self, name: str) -> bool:
         """Remove a schedule. Returns False if there is none."""

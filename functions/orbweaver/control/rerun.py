@@ -70,7 +70,6 @@ class RetrySelection:
 
 
 def _spellings(url: str) -> tuple[str, str, str]:
-    """Return the spellings of a URL's host: name, with port, with scheme."""
     origin = host_of(url)
     return hostname_of(url), origin.partition("://")[2], origin
 
@@ -132,7 +131,6 @@ class Failures:
 
 
 def base_of(crawl: Crawl) -> str:
-    """Return the common prefix of the ids of a run's retries."""
     base = _NUMBER.sub("", crawl.id) if crawl.retry_of is not None else crawl.id
     return base[: CRAWL_ID_CHARS_MAX - 16]
 

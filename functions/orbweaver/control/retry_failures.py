@@ -71,10 +71,7 @@ class Retrier:
     async def _begin(
         self, crawl: Crawl, failures: Failures, finish: Callable[[Crawl], Crawl]
     ) -> tuple[Crawl, ...]:
-        """Start runs for the collected URLs.
-
-        Returns also unfinished runs that already request some.
-        """
+        """Start runs for the collected URLs. Returns also unfinished runs that request some."""
         runs: list[Crawl] = []
         crawls = await self.crawls.list() if failures.depths else ()
         for run in crawls:

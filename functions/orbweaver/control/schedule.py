@@ -38,10 +38,7 @@ ZONE = re.compile(r"[A-Za-z][\w+-]*(/[\w+-]+){0,2}", re.ASCII)
 
 
 class ScheduleError(ValueError):
-    """The schedule cannot be stored, or belongs to another stack.
-
-    The message contains the reason.
-    """
+    """The schedule cannot be stored, or is another stack's. The message has the reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,10 +64,7 @@ class Recurrence:
         return None if self.every_minutes is None else at_ms + self.every_minutes * MINUTE_MS
 
     def interval_ms(self, at_ms: int) -> int | None:
-        """Return the shortest time between the next firings in ms.
-
-        None: there are fewer than two.
-        """
+        """Return the shortest time between two of the next firings in ms, or None."""
         times = self.after(at_ms, self.first_ms(at_ms), INTERVALS_LOOKED_AT)
         return min((later - early for early, later in pairwise(times)), default=None)
 
@@ -110,7 +104,6 @@ class Firing:
 
 
 def recurrence_in(plan: CrawlSpec) -> Recurrence | None:
-    """Return the recurrence of a valid plan. None: it has no schedule."""
     if plan.every is None and plan.cron is None:
         return None
     minutes = None if plan.every is None else _minutes(plan.every)

@@ -124,7 +124,6 @@ class Timetable:
 
 
 def _stored(scheduled: Scheduled) -> tuple[CrawlSpec | None, str]:
-    """Parse the definition of a schedule, and its interval as it was typed."""
     try:
         document = json.loads(scheduled.told)["definition"]
         plan, when = definition.parse(document), when_typed(document)
@@ -166,10 +165,7 @@ class Starter:
         return {"crawl": crawl.id}
 
     async def _in_the_way(self, name: str, run: str) -> str | None:
-        """Return another run that has not ended.
-
-        None also if this event's run has started already.
-        """
+        """Return another run that has not ended, unless this event's run has started already."""
         crawls = [crawl for crawl in await self.control.crawls() if crawl.name == name]
         if any(crawl.id == run for crawl in crawls):
             return None

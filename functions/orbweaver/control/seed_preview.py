@@ -314,7 +314,6 @@ class SeedPreviewer:
 
 
 def refusal_rule(crawl: Crawl, url: str, page: Target, refusal: Refusal, settings: Settings) -> str:
-    """Return the rule of a crawl that refuses a link."""
     match refusal:
         case Refusal.SCOPE:
             return scope_rule(crawl, url, page.url)

@@ -86,10 +86,7 @@ def webhook_of(text: str) -> str:
 
 
 def problems_in(plan: CrawlSpec) -> Iterator[tuple[str, str]]:
-    """Yield problems of a plan's webhook: part of the plan, and message with the fix.
-
-    The message does not show the URL.
-    """
+    """Yield problems of a plan's webhook without its URL: part of the plan, and message."""
     if plan.webhook is not None:
         try:
             webhook_of(plan.webhook)

@@ -49,7 +49,7 @@ class ChangeFeed:
     referrers_max: int = REFERRERS_MAX
 
     async def ended_on(self, day: str) -> tuple[Crawl, ...]:
-        """Return the runs whose feed belongs to a day, because they ended on it, by id."""
+        """Return the runs that ended on a day, by id."""
         found = [crawl for crawl in await self.crawls.list() if has_feed(crawl)]
         mine = [crawl for crawl in found if day_of(crawl.finished_at_ms or 0) == day]
         return tuple(sorted(mine, key=lambda crawl: crawl.id))
@@ -154,10 +154,7 @@ class ChangeFeed:
     async def _settle(
         self, run: EndedRun, place: SnapshotPlace, shards: list[SnapshotShard]
     ) -> list[SnapshotShard]:
-        """Decide on due pages that were not requested.
-
-        Returns the shards with the resulting bundles.
-        """
+        """Decide on due pages that were not requested. Returns the shards with their bundles."""
         if not any(shard.bundles[BundleKind.DUE] for shard in shards):
             return shards
         orphans = await self._find_referrers(Orphans(run=run), place, shards)

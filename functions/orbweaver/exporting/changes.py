@@ -194,7 +194,7 @@ def _row(
 def is_due(run: EndedRun, entry: SnapshotEntry) -> bool:
     """Whether a run would have requested this URL if anything had led to it.
 
-    It must be whole, and no claim (reservation) of an earlier run held the URL when it began.
+    The run is whole, and no earlier run had reserved the URL (claim) when this run began.
     """
     crawl = run.crawl
     if not run.whole:
@@ -283,5 +283,4 @@ class Orphans:
         return said_of(self.run.crawl.rules, url).record is False
 
     def row(self, entry: SnapshotEntry) -> list[Any] | None:
-        """Return the row that reports a due page as deleted. None if it was no page."""
         return deleted(self.run, entry, self.run.crawl.finished_at_ms or 0)

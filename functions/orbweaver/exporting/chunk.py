@@ -95,7 +95,6 @@ class Chunk:
         self._last: Row | None = None
 
     def add(self, row: Row, cut: Cut) -> None:
-        """Append a page, its items and its text in all formats."""
         record = row.record
         self._put(PAGES, page_row(record), cut)
         for item in sorted(record.extracted, key=lambda item: not item.valid):
@@ -194,7 +193,6 @@ class Chunk:
 
 
 def _untyped(cells: Mapping[str, Any]) -> dict[str, Any]:
-    """Move the extracted fields into one cell."""
     found = {name: value for name, value in cells.items() if name not in COLUMNS_OF_ORIGIN}
     item = json.dumps(found, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
     return {name: cells[name] for name in COLUMNS_OF_ORIGIN} | {"item": item}

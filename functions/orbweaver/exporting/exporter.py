@@ -47,9 +47,9 @@ UNIT_PARTS = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planner:
-    """Starts export runs, divided into units of about `unit_rows_max` rows (None: of one crawl).
+    """Starts export runs and divides them into units of work: a crawl's records, or a part of them.
 
-    It records the run, stores its plan, then sends its units to workers. A repeated request
+    A part has about `unit_rows_max` rows. None: crawls are not divided. A repeated request
     continues where the first one stopped. A later request starts its own run, which replaces the
     previous one.
     """
@@ -84,7 +84,6 @@ class Planner:
         return run
 
     async def _is_in_progress(self, scope: ExportScope, token: str) -> bool:
-        """Whether a run of another request is in progress."""
         current = await self.runs.current(scope)
         if current is None or current.endswith(f"-{token}"):
             return False
@@ -148,10 +147,7 @@ class Exporter:
     span: str = "day"
 
     async def begin(self, event: Mapping[str, Any], identity: str) -> tuple[str, ...]:
-        """Start the runs that an event requests and return their days.
-
-        `identity` identifies the event if it has no time.
-        """
+        """Start the runs that an event requests. `identity` identifies an event without a time."""
         event = dict(event)
         jobs = jobs_of(event, self.store.clock.now_ms(), self.span)
         begun = []
@@ -176,7 +172,6 @@ class Exporter:
 
 
 def token_of(identity: str) -> str:
-    """Hash a request's identity to a token for run names."""
     return blake2b(identity.encode(), digest_size=TOKEN_BYTES).hexdigest()
 
 
@@ -297,6 +292,5 @@ class Alone:
     async def export_between(
         self, first_ms: int, last_ms: int, *, crawl: str
     ) -> tuple[Manifest, ...]:
-        """Export all days that a time span overlaps."""
         days = days_between(first_ms, last_ms)
         return tuple([await self.export(day, crawl=crawl) for day in days])

@@ -76,10 +76,7 @@ class Finalizer:
     async def _publish(
         self, order: ExportOrder, states: Sequence[tuple[Unit, UnitProgress]], manifest: Manifest
     ) -> bool:
-        """Write a manifest, remove files that it does not name, and audit its files.
-
-        Returns whether the export is correct.
-        """
+        """Write a manifest and audit its files. Returns whether the export is correct."""
         scope, body = order.scope, encode_manifest(manifest)
         standing = await self.store.get(scope.manifest)
         if not await self._is_current(order):
@@ -114,7 +111,6 @@ class Finalizer:
         states: Sequence[tuple[Unit, UnitProgress]],
         damaged: Sequence[File],
     ) -> None:
-        """Withdraw the manifest and export the units of wrong files again."""
         scope, run = order.scope, order.run
         await self.store.delete([scope.manifest])
         hit = {_owner(file) for file in damaged}
@@ -129,7 +125,6 @@ class Finalizer:
 
 
 def _owner(file: File) -> tuple[str, int | None]:
-    """Return crawl and group of the unit that a file belongs to."""
     place = place_of(file.path)
     group = None if place is None or file.table == CHANGES.name else place.group
     return file.crawl, group

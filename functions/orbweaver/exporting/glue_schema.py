@@ -51,7 +51,6 @@ def query_name(table: str) -> str:
 
 
 def second_name(table: str) -> str:
-    """Return the name of a table whose query name is taken."""
     return f"{query_name(table)}_{sha256(table.encode()).hexdigest()[:HASH_CHARS]}"
 
 
@@ -122,10 +121,7 @@ def glue_table(name: str, table: Table, root: str) -> dict[str, Any]:
 
 
 def grown(standing: Mapping[str, Any], wanted: dict[str, Any]) -> dict[str, Any] | None:
-    """Return an existing table with added columns, or None if nothing changes.
-
-    Existing columns stay, because files of earlier days have them.
-    """
+    """Return an existing table with added columns, or None if nothing changes."""
     storage = standing.get("StorageDescriptor", {})
     types = {one["Name"]: one["Type"] for one in storage.get("Columns", ())}
     more = {one["Name"]: one["Type"] for one in wanted["StorageDescriptor"]["Columns"]}

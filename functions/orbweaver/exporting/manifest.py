@@ -107,7 +107,6 @@ def place_of(path: str) -> FilePlace | None:
 
 
 def manifest_path(day: str, crawl: str | None = None) -> str:
-    """Return the path of the manifest of a day, or of one crawl's records of it."""
     return (
         f"{MANIFESTS}dt={day}.json" if crawl is None else f"{MANIFESTS}dt={day}/crawl={crawl}.json"
     )
@@ -262,7 +261,6 @@ def days_between(first_ms: int, last_ms: int) -> tuple[str, ...]:
 
 
 def page_as_json(record: PageRecord) -> dict[str, Any]:
-    """Return a record as JSON, as in a line of an export."""
     row = {column.name: getattr(record, column.name) for column in PAGES.columns}
     found = dict(zip(row, _PAGE(row), strict=True))
     return found | {"fetched_at": iso(record.fetched_at)}

@@ -13,20 +13,14 @@ class ExportEvents(Protocol):
     """The event bus, as exporters use it."""
 
     async def exported(self, manifest: Manifest, key: str) -> None:
-        """Announce an export. `key` is the key of its manifest.
-
-        The event's id follows from the manifest, so a repetition has the same id.
-        """
+        """Announce an export by the key of its manifest. A repetition has the same event id."""
 
 
 class Catalogue(Protocol):
     """Catalogue of tables for queries."""
 
     async def register(self, table: Table) -> None:
-        """Register a table of exports, or update it.
-
-        Existing columns stay. A name that belongs to another table is not changed.
-        """
+        """Register a table, or add its new columns. Another table with this name is not changed."""
 
     async def remove(self, folder: str) -> int:
         """Remove the tables of exports in a folder. Returns their number."""

@@ -67,7 +67,7 @@ class Repairer:
     async def take_back(self, scope: ExportScope, body: bytes) -> None:
         """Withdraw a manifest that was written too late.
 
-        The current or a new run writes another one.
+        The current or a new run writes another.
         """
         if await self.store.get(scope.manifest) == body:
             await self.store.delete([scope.manifest])
@@ -103,7 +103,6 @@ class Repairer:
             await self.replace(scope, body)
 
     async def _existing_files(self, day: str, crawl: str | None) -> list[str]:
-        """Return the files of a day, or of one crawl of it."""
         found: list[str] = []
         crawls = (None,) if crawl is None else (crawl, f"{CRAWL_KEY}{crawl}")
         for table in await self._tables():

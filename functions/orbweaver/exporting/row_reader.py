@@ -131,7 +131,6 @@ async def text_of(record: PageRecord, files: Files) -> Mapping[str, Any] | None:
 
 
 def _document(member: bytes) -> Mapping[str, Any] | None:
-    """Parse a page's text. Returns None if the record is no text any more."""
     try:
         record = warc.read(member)
         found = json.loads(record.payload) if record.type == "conversion" else None

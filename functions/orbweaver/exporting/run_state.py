@@ -40,7 +40,7 @@ RUN = re.compile(r"(\d{13,})-([0-9a-f]+)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportScope:
-    """Subject of an export: a day, or one crawl's records of it."""
+    """A day to export, or one crawl's records of it."""
 
     day: str
     crawl: str | None = None
@@ -139,7 +139,6 @@ def encode_plan(plan: RunPlan) -> bytes:
 
 
 def decode_plan(body: bytes) -> RunPlan:
-    """Parse a plan. Raises ValueError if it has another version."""
     try:
         raw = json.loads(body)
         if raw["v"] != VERSION:
@@ -216,7 +215,6 @@ def decode_progress(body: bytes | None, unit: Unit) -> UnitProgress:
 
 
 def manifest_of(scope: ExportScope, states: Sequence[tuple[Unit, UnitProgress]]) -> Manifest:
-    """Combine the results of all units. The same units give the same manifest."""
     sums: dict[str, Sums] = {}
     files: list[File] = []
     columns: dict[str, tuple[Column, ...]] = {}
@@ -262,7 +260,6 @@ class ExportOrder:
 
 
 def encode_order(order: ExportOrder) -> str:
-    """Encode a message as ASCII JSON."""
     body: dict[str, Any] = {
         "v": VERSION,
         "kind": order.kind,

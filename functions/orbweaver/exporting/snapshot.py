@@ -109,7 +109,6 @@ class SnapshotPlace:
         return f"{self.folder}head.json"
 
     def shard(self, shard: int) -> str:
-        """Return the path of the file that marks a shard as done."""
         return f"{self.folder}shard-{shard:04d}.json"
 
     def bundle(self, kind: BundleKind, shard: int, number: int) -> str:
@@ -117,7 +116,6 @@ class SnapshotPlace:
 
 
 def folder_of(name: str) -> str:
-    """Return the folder of the snapshots of all runs of a name."""
     return f"{SNAPSHOTS}{name}/"
 
 
@@ -126,10 +124,7 @@ def folder_of(name: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotShard:
-    """Result of a finished shard: number of bundles of each kind.
-
-    It is valid only for a run with the same `previous` and number of `shards`.
-    """
+    """Result of a finished shard, valid only with the same `previous` and number of `shards`."""
 
     previous: str | None
     shards: int

@@ -39,20 +39,17 @@ class Snapshots:
     # --- head and shards --------------------------------------------------------------------
 
     async def head(self, name: str, run: str | None) -> Head | None:
-        """Read the head of a run's snapshot. Returns None if it has none."""
         if run is None:
             return None
         return snapshot.decode(Head, await self.store.get(SnapshotPlace(name=name, run=run).head))
 
     async def shard(self, place: SnapshotPlace, number: int) -> SnapshotShard | None:
-        """Read the result of one shard. Returns None if it is not done."""
         return snapshot.decode(SnapshotShard, await self.store.get(place.shard(number)))
 
     async def put(self, path: str, what: SnapshotShard | Head) -> None:
         await self.store.put(path, snapshot.encode(what))
 
     async def prune(self, name: str, wanted: Iterable[str | None]) -> None:
-        """Remove the snapshots of a name's other runs."""
         folder = snapshot.folder_of(name)
         paths = await self.store.list(folder)
         runs = {path.removeprefix(folder).partition("/")[0] for path in paths}

@@ -94,10 +94,7 @@ class UnitWorker:
         progress: UnitProgress,
         deadline_ms: int | None,
     ) -> UnitProgress | None:
-        """Export rows of a unit.
-
-        Returns its progress if it is done, None if another turn continues.
-        """
+        """Export rows until time is short. Returns the progress if the unit is done, else None."""
         crawl = await self.store.tried(lambda: self.crawls.get(unit.crawl))
         if not unit.groups and not await self._make_changes(crawl, deadline_ms):
             await self._go_on(order, unit, progress)
@@ -140,9 +137,9 @@ class UnitWorker:
         rows: AsyncGenerator[Row | Mapping[str, Any], None],
         tables: ChunkTables,
     ) -> tuple[bool, UnitProgress | None]:
-        """Write a chunk and its files. Returns whether it was the last, and the progress.
+        """Write a chunk and its files.
 
-        The progress is None if this worker must stop.
+        Returns whether it was the last, and the progress or None (stop).
         """
         with self.workspace.opened() as workspace:
             chunk = Chunk(workspace, tables, day=order.scope.day, unit=unit, number=progress.chunk)
@@ -177,7 +174,6 @@ class UnitWorker:
         return True
 
     async def _check_hold(self, order: ExportOrder, unit: Unit) -> Hold:
-        """Check whether this message still owns the unit."""
         if await self.runs.current(order.scope) != order.run:
             return Hold.STALE
         progress = await self.runs.progress(order.scope, order.run, unit)
@@ -196,7 +192,6 @@ class UnitWorker:
     async def _rows(
         self, order: ExportOrder, unit: Unit, cut: Cut, progress: UnitProgress, crawl: Crawl | None
     ) -> AsyncGenerator[Row | Mapping[str, Any], None]:
-        """Yield the rows of a unit after its progress: pages or changes."""
         if unit.groups:
             async with aclosing(self.reader.rows(order.scope, unit, progress, cut)) as pages:
                 async for page in pages:

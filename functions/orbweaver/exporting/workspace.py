@@ -20,8 +20,7 @@ class ChunkWorkspace(Protocol):
 
     def writer(self, name: str, table: Table) -> Writer: ...
 
-    def archive(self, name: str) -> WarcWriter:
-        """Create a WARC file. `name` is its final name."""
+    def archive(self, name: str) -> WarcWriter: ...
 
 
 class Workspace(Protocol):

@@ -32,7 +32,6 @@ def spec_of(
 
 
 def _name_of(setting: Setting) -> str:
-    """Return the option name of a setting, or its key if it has no option."""
     return setting.argument or setting.key.replace(".", "_")
 
 

@@ -62,11 +62,9 @@ class CrawlRows:
         return self._read()
 
     def __len__(self) -> int:
-        """Count the rows by reading all of them."""
         return sum(1 for _ in self._read())
 
     def __bool__(self) -> bool:
-        """Return whether there is a row, without reading all."""
         return next(self._read(), None) is not None
 
     def __repr__(self) -> str:
@@ -84,7 +82,6 @@ class CrawlRows:
         return f"<table><caption>{count}</caption><tr>{head}</tr>{body}</table>"
 
     def _preview(self) -> tuple[str, list[str], list[list[str]]]:
-        """Return the count in words, the names of the columns shown, and the cells."""
         from orbweaver.cli.text import cut
 
         rows = self._read()

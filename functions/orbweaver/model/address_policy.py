@@ -142,7 +142,7 @@ def at(address: Address) -> str:
 def parse_allowed(text: str, closed: frozenset[int] = frozenset()) -> Allowed:
     """Parse a comma-separated list of addresses and networks with optional ports.
 
-    Raises ValueError with the invalid entry. `closed` are ports of the stack itself.
+    Raises ValueError.
     """
     networks: list[Network] = []
     always: list[tuple[Network, int, int]] = []
@@ -171,7 +171,6 @@ def _network(text: str, entry: str) -> Network:
 
 
 def _is_open(forms: tuple[Address, Address], port: int, allowed: Allowed) -> bool:
-    """Whether an entry with ports allows this port."""
     return any(
         form in network
         for network, first, last in allowed.always
@@ -187,10 +186,7 @@ def _unmapped(address: Address) -> Address:
 
 
 def _special_kind(address: Address) -> str | None:
-    """Return why an address is not public, or None.
-
-    A NAT64 address (well-known prefix) is judged by its IPv4 address.
-    """
+    """Return why an address is not public, or None. A NAT64 address counts as its IPv4 address."""
     if isinstance(address, IPv4Address):
         return next((what for block, what in _SPECIAL_V4.items() if address in block), None)
     if address in _NAT64:

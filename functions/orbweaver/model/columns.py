@@ -116,7 +116,6 @@ ITEMS = "items/"
 
 
 def items_folder(name: str) -> str:
-    """Return the folder for the item tables of all crawls with this name."""
     return f"{ITEMS}{name}/"
 
 

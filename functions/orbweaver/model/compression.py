@@ -25,7 +25,6 @@ class CompressionError(ValueError):
 
 
 def known(blob: bytes) -> bool:
-    """Whether the data begins as a supported format."""
     return blob.startswith((_ZLIB, _ZSTD))
 
 

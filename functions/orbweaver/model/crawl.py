@@ -121,11 +121,9 @@ class Crawl(CrawlSettings):
 
     @property
     def stripped(self) -> frozenset[str]:
-        """Parameters that are removed from its URLs."""
         return TRACKING_PARAMETERS if self.tracking is None else frozenset(self.tracking)
 
     def ended_ms(self, at_ms: int) -> int:
-        """Return when it ended, or `at_ms` if it has not."""
         return at_ms if self.finished_at_ms is None else self.finished_at_ms
 
     def ran_ms(self, at_ms: int) -> int:
@@ -137,10 +135,7 @@ class Crawl(CrawlSettings):
         return max(0, end_ms - self.started_at_ms - paused_ms)
 
     def stale_before_ms(self, at_ms: int, window_s: int | None = None) -> int:
-        """Return the time before which earlier claims no longer hold.
-
-        `at_ms` is the claimer's time, `window_s` the window of a URL rule.
-        """
+        """Return the time before which an earlier claim (reservation) of a URL no longer holds."""
         start_ms = at_ms if self.continuous else self.started_at_ms
         return start_ms - self._window_s(window_s) * 1000
 
@@ -151,10 +146,7 @@ class Crawl(CrawlSettings):
         return at_ms // 1000 + max(hold_s, DAY_S)
 
     def deletable_s(self, kept_s: int) -> int | None:
-        """Return when it may be deleted (epoch seconds): `kept_s` after its latest possible end.
-
-        A continuous crawl has no end.
-        """
+        """Return its latest possible end plus `kept_s`, in epoch seconds. None: it has no end."""
         if self.continuous:
             return None
         return self.started_at_ms // 1000 + self.duration_max_s + kept_s
@@ -163,10 +155,7 @@ class Crawl(CrawlSettings):
         return self.window_s if window_s is None else window_s
 
     def shard_quota(self, shard: int) -> int:
-        """Return the number of claims for one counter shard.
-
-        All shards together have the page limit.
-        """
+        """Return the part of the page limit for one counter shard."""
         if self.quotas:
             return self.quotas[shard]
         base, rest = divmod(self.pages_own, self.shards)
@@ -174,7 +163,6 @@ class Crawl(CrawlSettings):
 
 
 def default_crawl(at_ms: int) -> Crawl:
-    """Return the crawl to which bare URLs on the queue belong."""
     return Crawl(
         id=DEFAULT_CRAWL,
         name=DEFAULT_CRAWL,
@@ -187,7 +175,6 @@ def default_crawl(at_ms: int) -> Crawl:
 
 
 def first_hosts(urls: Iterable[str]) -> tuple[str, ...]:
-    """Return the first hosts, which have counters of their own."""
     hosts: dict[str, None] = {}
     for url in urls:
         hosts[host_of(url)] = None
@@ -197,7 +184,6 @@ def first_hosts(urls: Iterable[str]) -> tuple[str, ...]:
 
 
 def run_id(name: str, at_ms: int) -> str:
-    """Return the id of a run: its name and start, to the second."""
     moment = datetime.fromtimestamp(at_ms / 1000, tz=UTC)
     return f"{name}-{moment:%Y%m%d-%H%M%S}"
 
@@ -253,7 +239,6 @@ class Counters:
 
     @property
     def done(self) -> int:
-        """Number of claimed URLs with an outcome."""
         return sum(self.total.get(outcome, 0) for outcome in Outcome)
 
     @property
@@ -290,7 +275,6 @@ class Counters:
 
 
 def stop_reason(crawl: Crawl, counters: Counters) -> Stop:
-    """Return why a crawl whose counters balance has ended."""
     if crawl.stop is not None:
         return crawl.stop
     if counters.total.get(f"skipped.{Stop.DURATION}", 0):
@@ -320,7 +304,6 @@ def moved(crawl: Crawl, state: State, stop: Stop | None, at_ms: int) -> Crawl:
 
 
 def finished(crawl: Crawl, counters: Counters, at_ms: int) -> Crawl:
-    """Return the crawl after its counters are sealed."""
     return replace(
         crawl, state=State.FINISHED, stop=stop_reason(crawl, counters), finished_at_ms=at_ms
     )

@@ -38,7 +38,6 @@ def to_fields(crawl: Crawl) -> dict[str, Any]:
 
 
 def version_of(crawl: Crawl) -> int:
-    """Return the lowest version that reads a crawl."""
     return 2 if crawl.stop_when_nothing_new else FIRST
 
 

@@ -21,7 +21,6 @@ def depth_limit(crawl: Crawl, said: UrlRule) -> int:
 
 
 def depth_limits(crawl: Crawl) -> tuple[int, int]:
-    """Return the lowest and the highest depth limit of any URL."""
     if not crawl.rules:
         return crawl.depth_max, crawl.depth_max
     return _extremes(crawl.depth_max, tuple(rule.depth_max for rule in crawl.rules))

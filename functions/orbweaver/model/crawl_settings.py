@@ -116,7 +116,6 @@ class Setting:
 
 
 def settings_of(kind: type) -> tuple[Setting, ...]:
-    """Return the settings of a dataclass in field order."""
     declared = ((one.name, one.metadata["setting"]) for one in fields(kind) if one.metadata)
     return tuple(replace(said, name=name, **_derived(said)) for name, said in declared)
 

@@ -62,7 +62,6 @@ OMITTED = frozenset(name for name in PARTS if name.startswith("omitted_"))
 
 
 def counted(parts: Mapping[str, int]) -> Cuts:
-    """Return the parts with a count above 0."""
     return tuple((name, number) for name, number in parts.items() if number > 0)
 
 
@@ -99,7 +98,6 @@ def counters(column: str | None) -> Iterable[str]:
 
 
 def told(column: str | None) -> str:
-    """Describe the cuts of a page for people."""
     return "; ".join(
         f"{name} {number:,}: {PARTS.get(name, '')}" for name, number in parts_of(column)
     )

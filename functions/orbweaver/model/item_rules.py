@@ -89,7 +89,6 @@ class Field:
 
     @property
     def place(self) -> str:
-        """Place of the field, for messages."""
         return f"{self.source} {self.where!a}" if self.where else "the item itself"
 
 
@@ -122,5 +121,4 @@ def columns_of(rule: ItemRule) -> tuple[Column, ...]:
 
 
 def currency_name(name: str) -> str:
-    """Return the name of the column with a price's currency."""
     return f"{name}_currency"

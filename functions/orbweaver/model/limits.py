@@ -7,10 +7,7 @@ from enum import StrEnum
 
 
 class LimitPart(StrEnum):
-    """Limit from which a worker reserves an amount per request or batch of URLs.
-
-    The page limit of a host is not one of them: its pages are counted one by one.
-    """
+    """Limit from which workers reserve an amount before they spend it."""
 
     BYTES = "bytes"
     NANODOLLARS = "nanodollars"

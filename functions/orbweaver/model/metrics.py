@@ -93,7 +93,7 @@ _FAILURES = {f"{Outcome.FAILED}.{reason}": reason for reason in FAILURES}
 
 
 def counted(counts: Counts) -> Iterator[tuple[Metric, int]]:
-    """Yield the non-zero metrics of a pack's counts."""
+    """Yield the metrics with a non-zero number."""
     for metric in _COUNTED:
         if number := counts.get(metric, 0):
             yield metric, number
@@ -111,12 +111,10 @@ def counted(counts: Counts) -> Iterator[tuple[Metric, int]]:
 
 
 def failures(counts: Counts) -> Iterator[tuple[Reason, int]]:
-    """Yield the failure reasons of a pack's URLs, with their numbers."""
     for key, number in counts.items():
         if (reason := _FAILURES.get(key)) is not None:
             yield reason, number
 
 
 def field_of(reason: Reason) -> str:
-    """Return the log field that counts failures with this reason."""
     return f"{Outcome.FAILED}_{reason}"

@@ -317,12 +317,10 @@ def known(kind: type[E], word: str | None) -> E | None:
 
 
 def short_of(kind: type[E], word: str) -> str:
-    """Return the short form of a reason or refusal, or its name."""
     found = known(kind, word)
     return word if found is None else found.short or word
 
 
 def robots_attempts_max(reason: str | None) -> int:
-    """Return the maximum number of attempts for a robots.txt that fails for this reason."""
     found = known(Reason, reason)
     return ATTEMPTS_MAX if found is None else found.robots_attempts

@@ -143,9 +143,9 @@ def prior_keys(prior: Prior, url: str, shards: int) -> tuple[tuple[str, str], ..
 
 
 def to_fields(record: PageRecord, *, packed: bool = False) -> dict[str, Any]:
-    """Return a record as plain fields without empty ones.
+    """Return a record as plain fields without None.
 
-    Items are JSON text. With `packed` they are compressed if that is smaller.
+    `packed`: compress items if that saves space.
     """
     known = {name: getattr(record, name) for name in COLUMNS}
     if record.extracted:
@@ -159,10 +159,7 @@ def to_fields(record: PageRecord, *, packed: bool = False) -> dict[str, Any]:
 
 
 def from_fields(raw: dict[str, Any]) -> PageRecord:
-    """Read plain fields. Unknown fields are ignored.
-
-    Raises NewerVersion for a newer version, or for an unknown outcome or reason.
-    """
+    """Read plain fields. Raises NewerVersion for a newer version, outcome or reason."""
     check(raw, WHAT, VERSION)
     known = {key: value for key, value in raw.items() if key in COLUMNS}
     extracted = raw.get("extracted", "[]")

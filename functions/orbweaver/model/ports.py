@@ -27,8 +27,7 @@ class Print:
 class Files(Protocol):
     """Storage of bodies and exports: a bucket or a folder."""
 
-    async def put(self, key: str, body: bytes) -> None:
-        """Write a file atomically."""
+    async def put(self, key: str, body: bytes) -> None: ...
 
     async def put_file(self, key: str, path: Path, sha256: str) -> None:
         """Write a local file with this SHA-256 atomically, without holding it in memory."""
@@ -40,10 +39,7 @@ class Files(Protocol):
         """Read a file. None if there is none. Raises TooLarge above `bytes_max`."""
 
     async def cut(self, key: str, offset: int, length: int) -> bytes | None:
-        """Read a part of a file.
-
-        None if there is no file. Raises Permanent for a range outside of it.
-        """
+        """Read a part of a file, or None. Raises Permanent for a range outside of the file."""
 
     async def link(self, key: str, seconds: int) -> str:
         """Return a URL that allows its holder to read one file for this time."""
@@ -52,7 +48,7 @@ class Files(Protocol):
         """Return the sorted names of the files below a prefix."""
 
     async def folders(self, prefix: str) -> tuple[str, ...]:
-        """Return the sorted names of the folders directly below a prefix, each with a final slash.
+        """Return the sorted folders directly below a prefix, each with a final slash.
 
         The prefix is empty or ends in a slash. Folders without files are not included.
         """
@@ -99,8 +95,7 @@ class Metrics(Protocol):
     def observe(self, metric: Metric, value: float) -> None:
         """Record one value of a metric with percentiles."""
 
-    def fail(self, reason: Reason, number: int) -> None:
-        """Count failed URLs by reason."""
+    def fail(self, reason: Reason, number: int) -> None: ...
 
     def flush(self) -> None:
         """Write the counters. Called once at the end of an invocation."""

@@ -53,10 +53,7 @@ def local_of(url: str) -> str | None:
 def named_by(
     origins: Iterable[str], book: Mapping[str, tuple[Address, ...]] | None = None
 ) -> Named:
-    """Return the non-public addresses and ports of origins.
-
-    `book` is the hosts file of this machine, whose names count, too.
-    """
+    """Return the non-public addresses and ports of origins. `book` is this machine's hosts file."""
     # The address counts, not its form: `127.0.0.1:8000` and `localhost:8000` are one server.
     return frozenset(
         (address, port_of(origin))

@@ -51,9 +51,9 @@ _NAME_PLACE = 6
 
 
 def learned_kind(url: str) -> Shape:
-    """Return the group of similar URLs for which workers learn whether rendering helps.
+    """Return the shape of a URL that decides with which pages its gain from rendering is compared.
 
-    This is the URL's shape (model/url_kind.py). A name without digits and extension is left open.
+    A name without digits and extension is left open.
     """
     shape = shape_of(url)
     name, extension = shape[_NAME_PLACE], shape[_NAME_PLACE - 1]
@@ -75,7 +75,6 @@ def mode_of(crawl: CrawlSettings, url: str) -> RenderMode:
 
 
 def renders(crawl: CrawlSettings) -> bool:
-    """Whether a crawl may render any page."""
     modes = {crawl.render, *(rule.mode for rule in crawl.render_rules)}
     return bool(modes & {RenderMode.AUTO, RenderMode.ALWAYS})
 

@@ -197,9 +197,9 @@ class Settings:
 
     @property
     def pack_queues(self) -> frozenset[str]:
-        """Names of the queues that hold batches of URLs (packs).
+        """Names of the queues for batches of URLs (packs).
 
-        Only the stack's functions send to them.
+        Only functions of the stack send to them.
         """
         return frozenset(url.rpartition("/")[2] for url in self.pack_queue_urls)
 
@@ -224,7 +224,6 @@ class Settings:
 
     @property
     def allowed(self) -> Allowed:
-        """Connections that are allowed in addition to the public web."""
         from orbweaver.model.address_policy import parse_allowed
 
         ports = (part.strip() for part in self.closed_ports.split(","))
@@ -247,7 +246,6 @@ class Settings:
         return settings
 
     def check(self) -> None:
-        """Raise SettingsError for invalid limits and addresses."""
         for field in fields(self):
             value = getattr(self, field.name)
             # Infinity and NaN are not limits.
@@ -263,17 +261,14 @@ class Settings:
 
 
 def in_lambda() -> bool:
-    """Whether this process runs in a container of Lambda or an emulator."""
     return "AWS_LAMBDA_FUNCTION_NAME" in os.environ
 
 
 def function_name() -> str:
-    """Return the name of the function whose container this is, or an empty string."""
     return os.environ.get("AWS_LAMBDA_FUNCTION_NAME", "")
 
 
 def _own_ports(source: Mapping[str, str]) -> Iterator[int]:
-    """Yield the ports of AWS endpoints and of Lambda's runtime in an environment."""
     for variable, value in sorted(source.items()):
         if variable == RUNTIME or variable.startswith(ENDPOINTS):
             with suppress(ValueError):  # the HTTP client reports it better

@@ -143,7 +143,6 @@ def from_rows(rows: Sequence[Any], referrers: Sequence[Any]) -> Iterator[Target]
 
 
 def extras_of(target: Target) -> dict[str, Any]:
-    """Return the optional attributes of a target that differ from the defaults."""
     if _extras_in(target) == _NO_EXTRAS:
         return {}
     extras: dict[str, Any] = {}

@@ -238,7 +238,6 @@ def _join(text: str, base: str) -> str:
 
 
 def is_tracking(name: str, tracking: frozenset[str] = TRACKING_PARAMETERS) -> bool:
-    """Whether a parameter with this name is removed."""
     names, prefixes = _split(tracking)
     return name.lower() in names or name.lower().startswith(prefixes)
 

@@ -67,7 +67,6 @@ def shape_of(url: str) -> Shape:
 
 @lru_cache(maxsize=1_024)
 def _places_of(folder: str) -> Shape:
-    """Return the first tokens for a folder URL, which many URLs share."""
     scheme, separator, rest = folder.partition("://")
     origin, *folders = rest.split("/")
     return _places(f"{scheme}{separator}{origin}", folders)
@@ -116,7 +115,6 @@ def behind_id(url: str) -> str | None:
 
 @lru_cache(maxsize=1_024)
 def _open_first_id(folder: str) -> tuple[str, bool]:
-    """Replace the first id of a folder URL by `*`. Returns also whether a folder follows it."""
     parts = folder.split("/")
     for at in range(3, min(len(parts), 3 + IDS_WITHIN)):
         token = _token(parts[at])
@@ -346,7 +344,6 @@ class Kinds(Generic[K]):
 
     @property
     def known(self) -> Mapping[Shape, K]:
-        """The current kinds, in no particular order."""
         return self._known
 
     def named(self, shape: Shape) -> tuple[Shape, K]:
@@ -396,7 +393,6 @@ class Kinds(Generic[K]):
         return shape
 
     def _literal_words(self, start: Shape) -> set[str]:
-        """Return the words after a prefix that stay literal though there are too many."""
         at = len(start)
         if at != _QUERY or self._stands is None:
             return set()
@@ -407,7 +403,6 @@ class Kinds(Generic[K]):
         return {word for word, known in together.items() if self._stands(known)}
 
     def _merge_words(self, start: Shape, standing: set[str]) -> None:
-        """Merge all words after a prefix, except those that stay literal."""
         self.changes += 1
         at = len(start)
 

@@ -182,7 +182,6 @@ def _compile_each(patterns: tuple[str, ...]) -> tuple[Any, ...]:
 
 
 def _compile(patterns: tuple[str, ...], memory_bytes: int) -> Any:
-    """Compile patterns into one automaton. Raises PatternError with RE2's message."""
     # Each one separately first, because a pattern must not close the surrounding group.
     for pattern in patterns:
         automaton(pattern.encode(), memory_bytes, of_urls=True)

@@ -133,7 +133,6 @@ def token_of(agent: str) -> str:
 
 
 def check_agents(agents: tuple[str, ...]) -> None:
-    """Raise IdentityError for invalid user agents."""
     if len(agents) > AGENTS_MAX:
         raise IdentityError(f"{len(agents)} user agents are too many: give up to {AGENTS_MAX}")
     for agent in agents:
@@ -146,7 +145,6 @@ def check_agents(agents: tuple[str, ...]) -> None:
 
 
 def problems_of_headers(headers: Headers) -> Iterator[str]:
-    """Yield the problems of all invalid headers, with fixes."""
     if len(headers) > HEADERS_MAX:
         yield f"{len(headers)} headers are too many: give up to {HEADERS_MAX}"
         return
@@ -174,7 +172,6 @@ def problems_of_headers(headers: Headers) -> Iterator[str]:
 
 
 def check_host_headers(hosts: HostHeaders) -> None:
-    """Raise IdentityError for invalid hosts and headers."""
     if len(hosts) > HOSTS_MAX:
         raise IdentityError(f"{len(hosts)} hosts are too many: give up to {HOSTS_MAX}")
     size = sum(len(name) + len(value) for _, own in hosts for name, value in own)
@@ -192,10 +189,7 @@ def _normalized_name(name: str) -> str:
 
 
 def stored_headers(headers: Iterable[tuple[str, str]]) -> Headers:
-    """Return the headers of a request for storage.
-
-    Possible secrets are redacted, and proxy headers left out.
-    """
+    """Return request headers for storage: possible secrets redacted, no proxy headers."""
     return tuple(
         (name, value if name.lower() in _PUBLIC_HEADERS else REDACTED)
         for name, value in headers

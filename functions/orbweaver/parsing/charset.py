@@ -182,10 +182,7 @@ def _of_meta(attributes: dict[bytes, bytes]) -> str | None:
 
 
 def _self_named(label: bytes) -> str | None:
-    """Return the charset that a page declares.
-
-    UTF-16 means UTF-8, as the declaration was readable.
-    """
+    """Return the declared charset. A readable declaration of UTF-16 means UTF-8."""
     name = _standard_name(label.decode("latin-1"))
     return UTF_8 if name in {"utf-16be", "utf-16le"} else name
 

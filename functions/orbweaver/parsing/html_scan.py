@@ -199,7 +199,6 @@ def attributes_of(tag: bytes) -> int:
 
 
 def _truncated_tag(tag: bytes) -> bytes:
-    """Truncate the attributes of a long tag."""
     if len(tag) <= _LONG_TAG_BYTES:
         return tag
     last = next(islice(_ATTRIBUTE.finditer(tag), _ATTRIBUTES_MAX, None), None)

@@ -48,10 +48,7 @@ class Links:
                     self.invalid += 1
 
     def _encoded(self, words: str) -> str:
-        """Percent-encode a reference's query in the page's charset.
-
-        Raises ValueError if it is too long.
-        """
+        """Percent-encode a reference's query. Raises ValueError if the reference is too long."""
         if len(words) > REFERENCE_CHARS_MAX and len(words.strip(SPACES)) > REFERENCE_CHARS_MAX:
             raise ValueError("the reference is too long")
         return charsets.encode_query(words, self.charset)

@@ -341,10 +341,7 @@ def _reason(node: LexborNode) -> tuple[str, str]:
 
 
 def _is_inner_prose(node: LexborNode, name: str, size: int) -> bool:
-    """Whether a candidate within the main part belongs to it.
-
-    Lists of links are no candidates here.
-    """
+    """Whether a candidate within the main part belongs to it, if it is no list of links."""
     if node.tag == "aside" or name in _ASIDE_NAMES:
         return True
     if node.css_first(_BLOCKS) is None:

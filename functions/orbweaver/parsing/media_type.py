@@ -33,10 +33,7 @@ class MediaType:
 
 
 def parse(header: str) -> MediaType | None:
-    """Parse a Content-Type header.
-
-    None if it names no type. Then the first bytes of the body decide.
-    """
+    """Parse a Content-Type header. Returns None if it names no type."""
     return _parse(header[:CHARS_MAX].strip(_SPACES))
 
 

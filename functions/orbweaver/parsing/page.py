@@ -88,10 +88,7 @@ class Page:
 
     @property
     def tree(self) -> LexborHTMLParser:
-        """The whole tree, built on first access if only the outline was parsed.
-
-        Raises UnsafePageError.
-        """
+        """The whole tree, built on first access. Raises UnsafePageError."""
         if self.whole is not None:
             return self.whole
         if (why := why_unsafe(self.html)) is not None:
@@ -269,7 +266,6 @@ def _collect_other(
 
 
 def _collect_header_links(found: _TreeValues, header: str, url: str) -> None:
-    """Add the links of a `Link` header after the links in the page."""
     for one in links_of(header):
         reference = resolved(one.reference, url, tracking=frozenset())
         if one.is_canonical:

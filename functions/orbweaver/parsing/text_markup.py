@@ -248,7 +248,6 @@ def _parenthesized(part: str) -> str:
 
 
 def _words_of(svg: LexborNode) -> str:
-    """Return the words of a drawing."""
     words = " ".join(" ".join(node.text().split()) for node in svg.css("text"))
     if words:
         # The title counts only if there is no more text in the element around the drawing.

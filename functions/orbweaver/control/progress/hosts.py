@@ -57,7 +57,6 @@ class HostRow:
 
     @property
     def waits(self) -> bool:
-        """Whether the host delays the crawl."""
         return self.standing is not HostStanding.OPEN or self.wait_ms >= WAITING_MS_MIN
 
     @property

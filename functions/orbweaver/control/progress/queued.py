@@ -21,10 +21,7 @@ URL_CHARS_MAX = 80
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueuedUrl:
-    """A URL of a message that is not done.
-
-    `at_ms` is when it is due, or when its request started.
-    """
+    """A URL that is not done. `at_ms` is when it is due, or when its request started."""
 
     target: Target
     at_ms: int

@@ -39,10 +39,7 @@ class RateHistory:
         self._peak = 0.0
 
     def see(self, at_ms: int, done: int, *, started_at_ms: int, elapsed_ms: int) -> Rates:
-        """Add a reading.
-
-        The peak counts whole bars, and is at least the current and the mean rate.
-        """
+        """Add a reading. The peak counts whole bars and is at least `now` and `mean`."""
         now = self._now(at_ms, done, started_at_ms)
         mean = done * 1000 / elapsed_ms if elapsed_ms > 0 else 0.0
         self._fill(at_ms, done)

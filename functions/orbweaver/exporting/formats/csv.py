@@ -110,7 +110,6 @@ def outcomes(body: bytes) -> Counter[str]:
 
 
 def _records(body: bytes) -> list[bytes]:
-    """Split a file into raw records."""
     found: list[bytes] = []
     at = len(BYTE_ORDER_MARK) if body.startswith(BYTE_ORDER_MARK) else 0
     while record := RECORD.match(body, at):

@@ -147,7 +147,6 @@ def _many(column: Column, kind: str) -> str:
 
 
 def _typed(key: str, column: Column) -> str:
-    """Return the SQL that converts a cell to its column's type."""
     if column.type is Type.MOMENT:
         if column.many:
             return f"list_transform({key}, lambda one: make_timestamptz(one * 1000))"
@@ -220,7 +219,6 @@ def _columns(connection: duckdb.DuckDBPyConnection) -> Iterator[Column]:
 
 
 def _cell(column: Column) -> str:
-    """Return the SQL that converts a value to a cell of exporting/cells.py."""
     name = _name(column.name)
     if column.type is Type.MOMENT:
         return (

@@ -51,7 +51,6 @@ class JsonlWriter(TextWriter):
 
 
 def text_of(column: Column) -> Callable[[Any], str]:
-    """Return the function that encodes a column's values as JSON."""
     text = TEXTS[column.type]
     if not column.many:
         return text

@@ -151,7 +151,6 @@ class RowGroup:
 
     @contextlib.contextmanager
     def taken(self) -> Iterator[pa.Table]:
-        """Yield all rows as a table, then start the next group."""
         self._end()
         with pa.memory_map(str(self._path)) as mapped:
             yield pa.ipc.open_file(mapped).read_all()

@@ -58,10 +58,7 @@ class WarcWriter:
         return self._sink.bytes
 
     def add(self, record: PageRecord, member: bytes) -> bool:
-        """Append the stored response of a page.
-
-        Returns False for another record, such as a tombstone.
-        """
+        """Append a stored response. Returns False for another record, such as a tombstone."""
         head = _head(member)
         if head.get("warc-type") != "response":
             return False
@@ -105,10 +102,7 @@ class WarcWriter:
 
 
 class Index:
-    """Sorts lines by bytes, for binary search, with at most `LINES_MAX` in memory.
-
-    More lines are sorted in separate files and merged.
-    """
+    """Sorts lines by bytes, at most `LINES_MAX` in memory. More are sorted in files and merged."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -139,7 +133,6 @@ class Index:
 
 
 def _head(member: bytes) -> dict[str, str]:
-    """Read the headers of a record without its content."""
     inflate = zlib.decompressobj(GZIP_WBITS)
     text = inflate.decompress(member, HEAD_BYTES)
     while CR_LF * 2 not in text:
@@ -159,10 +152,7 @@ _GONE = {"conversion": "texts", "resource": "screenshots"}
 
 
 def erased(body: bytes, scope: ErasureFilter) -> Erased:
-    """Erase records. A tombstone of the same length replaces an erased record.
-
-    All later records keep the offsets that the index and page records contain.
-    """
+    """Replace erased records by tombstones of the same length, so that all offsets stay valid."""
     kept = bytearray(body)
     gone: Counter[str] = Counter()
     # Pages erased because they mention the selection. Their screenshots cannot be searched.
