@@ -29,7 +29,7 @@ _TAKEN_OVER = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Start:
-    """Start a new run. `beside` are unfinished runs of the same name with other seeds."""
+    """Start a new run. Unfinished runs of the same name with other seeds are in `beside`."""
 
     beside: tuple[Crawl, ...] = ()
 
@@ -44,7 +44,7 @@ class Continue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replace:
-    """End a run, then start one that continues it. `keys` are options with another value."""
+    """End a run, then start one that continues it. The options in `keys` differ."""
 
     run: Crawl
     keys: tuple[str, ...] = ()

@@ -1,9 +1,4 @@
-"""Encode the position in a listing as a text (cursor) that only the same listing accepts.
-
-A cursor has a checksum over its parts and the listing (route, crawl, filter). It detects a cursor
-that was truncated, changed or passed to another listing. A cursor is no secret and grants no
-access, because its parts are validated like parameters.
-"""
+"""Encode the position in a listing as a text (cursor) that only the same listing accepts."""
 
 from __future__ import annotations
 
@@ -15,6 +10,9 @@ from hashlib import blake2b
 from typing import Any, TypeVar
 
 T = TypeVar("T", bound=tuple[Any, ...])
+# A cursor has a checksum over its parts and the listing (route, crawl, filter), which detects a
+# cursor that was truncated, changed or passed to another listing. It is no secret and grants no
+# access, because its parts are validated like parameters.
 VERSION = b"1"
 SUM_BYTES = 9  # with the version's byte, base64 has no padding in the middle
 CHARS_MAX = 1_000

@@ -1,8 +1,4 @@
-"""Find the line numbers of a definition's keys in its TOML text (https://toml.io/en/v1.0.0).
-
-`tomllib` returns values without positions, so this module scans the text again. The text is valid
-TOML, so the scan only distinguishes keys, brackets and ends of values.
-"""
+"""Find the line numbers of a definition's keys in its TOML text (https://toml.io/en/v1.0.0)."""
 
 from __future__ import annotations
 
@@ -12,6 +8,8 @@ from collections import Counter
 
 from orbweaver.control.definition_values import plain
 
+# `tomllib` returns values without positions. The text is valid TOML, so the scan only distinguishes
+# keys, brackets and ends of values.
 _BETWEEN = re.compile(r"(?:[ \t\r\n]|#[^\n]*)*+")
 _BLANKS = re.compile(r"[ \t]*+")
 _KEY = re.compile(r"\"(?:\\.|[^\"\\\n])*+\"|'[^'\n]*+'|[A-Za-z0-9_-]++")

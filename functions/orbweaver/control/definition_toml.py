@@ -1,8 +1,4 @@
-"""Parse definitions as TOML, and write them so that parsing returns the same document.
-
-Plain values come first, then tables, then lists of tables. Deeper values are written inline.
-Source: https://toml.io/en/v1.0.0.
-"""
+"""Parse definitions as TOML (https://toml.io/en/v1.0.0), and write the same documents."""
 
 from __future__ import annotations
 
@@ -50,6 +46,7 @@ def toml_of(document: Mapping[str, Any]) -> str:
     return "\n".join(_lines(document)).strip("\n") + "\n"
 
 
+# Plain values come first, then tables, then lists of tables. Deeper values are inline.
 def _lines(document: Mapping[str, Any]) -> Iterator[str]:
     tables, lists = {}, {}
     for name, value in document.items():

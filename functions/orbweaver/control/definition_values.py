@@ -1,8 +1,4 @@
-"""Parse and write the values of a definition's keys, by type, and describe them by JSON schemas.
-
-Constraints that a schema cannot express (a seed is a URL, a pattern runs in linear time) are
-reported as problems.
-"""
+"""Parse and write the values of a definition's keys, by type, and describe them by JSON schemas."""
 
 from __future__ import annotations
 
@@ -176,7 +172,8 @@ class Codec:
 STRING = {"type": "string"}
 _TIME = {"type": ["string", "number"], "description": "like 250ms, 1.5s, 2h or 7d; or seconds"}
 _NAMED = {"type": "object", "additionalProperties": STRING}
-# Codecs of settings. Modules that parse rules make the codecs of rules.
+# Codecs of settings. Modules that parse rules make the codecs of rules. Constraints that a schema
+# cannot express (a seed is a URL, a pattern runs in linear time) are checked separately.
 CODECS: Mapping[str, Codec] = {
     "text": Codec(read=_text, schema=STRING),
     "texts": Codec(read=_texts, schema={"type": "array", "items": STRING}),

@@ -1,8 +1,4 @@
-"""Try item rules on stored pages: items of one page, and the coverage of each field.
-
-This sends no request and changes no record. Pages are read one after the other, within the limits
-of a page.
-"""
+"""Try item rules on stored pages: items of one page, and the coverage of each field."""
 
 from __future__ import annotations
 
@@ -60,7 +56,7 @@ class Coverage:
 
 
 class RuleTrial:
-    """Tries rules on a run's stored pages."""
+    """Tries rules on a run's stored pages. It sends no request and changes no record."""
 
     def __init__(self, *, lookout: Lookout, reader: StoredReader) -> None:
         self._lookout = lookout

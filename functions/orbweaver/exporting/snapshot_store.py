@@ -1,8 +1,4 @@
-"""Read and write snapshots of runs, bundle by bundle.
-
-A bundle is written atomically, and its name follows from the run, so writing it again changes
-nothing. Each stream holds at most one bundle in memory.
-"""
+"""Read and write snapshots of runs, bundle by bundle (gzip files of JSON lines)."""
 
 from __future__ import annotations
 
@@ -132,6 +128,7 @@ class SnapshotSink:
         return self._written
 
     async def _write(self) -> None:
+        # The name follows from the run, so writing a bundle again changes nothing.
         path = self.place.bundle(self.kind, self.number, self._written)
         await self.snapshots.store.put(path, snapshot.bundled(self._lines))
         self._written += 1

@@ -1,8 +1,4 @@
-"""Export a unit (a crawl's records of a day, or a part of them) chunk by chunk.
-
-After the last chunk the worker marks the unit as done. If all units are done, it sends the message
-to seal the run.
-"""
+"""Export a unit (a crawl's records of a day, or a part of them) chunk by chunk."""
 
 from __future__ import annotations
 

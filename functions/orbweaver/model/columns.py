@@ -1,8 +1,4 @@
-"""Define the tables of an export: names, columns and types.
-
-Names and types are public. A column that changes its meaning or is removed raises `SCHEMA`. A new
-last column does not.
-"""
+"""Define the tables of an export: names, columns and types. Names and types are public."""
 
 from __future__ import annotations
 
@@ -13,6 +9,7 @@ from typing import get_args, get_type_hints
 
 from orbweaver.model.page_record import COLUMNS, PageRecord
 
+# Increased if a column changes its meaning or is removed, not for a new last column.
 SCHEMA = 2
 
 

@@ -1,8 +1,4 @@
-"""Convert a crawl to its stored fields and back.
-
-Unknown fields are ignored, and missing fields get their defaults, so a stored crawl survives a
-deployment in either direction. A crawl of a newer version is not read.
-"""
+"""Convert a crawl to its stored fields and back."""
 
 from __future__ import annotations
 
@@ -42,7 +38,11 @@ def version_of(crawl: Crawl) -> int:
 
 
 def from_fields(raw: dict[str, Any]) -> Crawl:
-    """Read plain fields. Raises NewerVersion for fields of a newer version."""
+    """Read plain fields. Raises NewerVersion for a newer version.
+
+    Unknown fields are ignored, and missing fields get their defaults, so a stored crawl survives a
+    deployment in either direction.
+    """
     check(raw, f"the crawl {raw.get('id')!r}", VERSION)
     return _read(Crawl, raw)
 

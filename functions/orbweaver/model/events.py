@@ -1,8 +1,4 @@
-"""Define the events that announce the end of a crawl or an export.
-
-Repeated deliveries of an event have the same `id`: the crawl's id, or for an export an id that
-follows from its manifest.
-"""
+"""Define the events that announce the end of a crawl or an export."""
 
 from __future__ import annotations
 
@@ -17,6 +13,7 @@ EXPORTED = "ExportCompleted"
 
 def completed_detail(crawl: Crawl, total: Counts) -> dict[str, Any]:
     return {
+        # Repeated deliveries have the same `id`. For an export it follows from its manifest.
         "id": crawl.id,
         "crawl": crawl.id,
         "name": crawl.name,

@@ -1,8 +1,4 @@
-"""Decode header values of responses.
-
-Values are UTF-8, or else ISO 8859-1 (RFC 9110 section 5.5). All characters are kept, because an
-invisible one may be part of a URL.
-"""
+"""Decode header values of responses."""
 
 from __future__ import annotations
 
@@ -15,6 +11,8 @@ _ESCAPED_BYTE = re.compile("[\udc80-\udcff]")
 
 def text_of(value: bytes) -> str:
     try:
+        # RFC 9110 section 5.5. All characters are kept, because an invisible one may be part of a
+        # URL.
         return value.decode()
     except UnicodeDecodeError:
         return value.decode("latin-1")

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class LimitPart(StrEnum):
-    """Limit from which workers reserve an amount before they spend it."""
+    """Limit from which workers reserve before they spend. Pages of hosts are counted singly."""
 
     BYTES = "bytes"
     NANODOLLARS = "nanodollars"

@@ -1,8 +1,4 @@
-"""Define the page record: the stored result of one URL, and a row of each export.
-
-Its fields are the columns of exports, except `extracted`: items are rows of separate tables. Names
-and types are public.
-"""
+"""Define the page record: the stored result of one URL, and a row of each export."""
 
 from __future__ import annotations
 
@@ -32,6 +28,7 @@ HEADER_CHARS_MAX = 200
 DESCRIPTION_CHARS_MAX = 500
 
 
+# The fields are the public columns of exports, except `extracted`: items are rows of other tables.
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageRecord:
     """Result of one URL of one crawl. Times in ms since the epoch, sizes in bytes."""

@@ -1,8 +1,4 @@
-"""Find the site of a host: its registrable domain by the public suffix list.
-
-The list (https://publicsuffix.org/list/) comes with the publicsuffixlist package. It includes the
-private section: `a.github.io` and `b.github.io` are two sites.
-"""
+"""Find the site of a host: its registrable domain by the public suffix list."""
 
 from __future__ import annotations
 
@@ -43,7 +39,9 @@ def same_site(url: str, other: str) -> bool:
     return one == two or site_of(one) == site_of(two)
 
 
-# Loading takes 0.1 s per container, only for crawls that need it.
+# The publicsuffixlist package has the list (https://publicsuffix.org/list/) with its private
+# section: `a.github.io` and `b.github.io` are two sites. Loading it takes 0.1 s per container, only
+# for crawls that need it.
 @lru_cache(maxsize=1)
 def _suffixes() -> PublicSuffixList:
     from publicsuffixlist import PublicSuffixList

@@ -1,8 +1,4 @@
-"""Decide by URL which pages of a crawl are rendered in a browser, and name the reasons.
-
-The first rule whose pattern matches the canonical URL decides. Without a match the crawl's mode
-applies. A changed rule applies to pages fetched after the change.
-"""
+"""Decide by URL which pages of a crawl are rendered in a browser, and name the reasons."""
 
 from __future__ import annotations
 
@@ -63,7 +59,7 @@ def learned_kind(url: str) -> Shape:
 
 
 def deciding(crawl: CrawlSettings, url: str) -> int | None:
-    """Return the index of the rule that decides on a URL. None: the crawl's mode decides."""
+    """Return the index of the first rule that matches a URL. None: the crawl's mode decides."""
     if not crawl.render_rules:
         return None
     return next(iter(places(tuple([rule.match for rule in crawl.render_rules]), url)), None)

@@ -1,8 +1,4 @@
-"""Split long work into slices, so that its caller can run other tasks between them.
-
-A page or a part of a sitemap can have thousands of links, and a function on AWS has a fifth of a
-core. Work on a few links is one slice.
-"""
+"""Split long work into slices, so that its caller can run other tasks between them."""
 
 from __future__ import annotations
 
@@ -14,7 +10,8 @@ T = TypeVar("T")
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
 
-# URLs per slice. Most steps take 10 to 40 us per URL.
+# URLs per slice. Most steps take 10 to 40 us per URL. A page or a part of a sitemap can have
+# thousands of links, and a function on AWS has a fifth of a core.
 SLICE_URLS = 250
 # Packs (batches of up to 25 URLs) per slice, which hold as many URLs.
 SLICE_PACKS = 10

@@ -34,7 +34,6 @@ _TAG = re.compile(
     rf"(<(?:[/a-hj-mo-ru-z]{_INSIDE}|{_COMMENT}|{_CONTENT}|[!a-z]{_INSIDE})>?+)".encode(),
     re.IGNORECASE,
 )
-# Tags with an upper-case name are not found.
 _SCRIPT = re.compile(rb"<script(?=[\t\n\f\r />])[^>]{0,500}+>?+", re.IGNORECASE)
 _NAME = re.compile(rb"</?[a-z][^\t\n\f\r />]{0,100}+", re.IGNORECASE)
 _TYPE = re.compile(rb"""<[^>]*?\stype\s*=\s*["']?([^"'\s>]*)""", re.IGNORECASE)
@@ -81,7 +80,7 @@ class _Marks:
 def needs_rendering(html: bytes, links: int) -> bool:
     """Whether a page in UTF-8 with this number of links is empty without its scripts."""
     # A page with enough links is not scanned. Other pages are scanned up to the first text that
-    # exceeds the limit.
+    # exceeds the limit. Scripts with an upper-case tag name are not found.
     if links > LINKS_MAX or len(html) > HTML_BYTES_MAX or b"<script" not in html:
         return False
     *parts, rest = _TAG.split(html, _TAGS_FIRST)

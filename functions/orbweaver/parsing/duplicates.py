@@ -1,8 +1,4 @@
-"""Count identical bodies under different URLs, a crawler trap that URLs do not show.
-
-A body is identified by its size and CRC-32, which distinguish the pages of one host and cost far
-less than parsing. Each container counts for itself and evicts the least recently used entry.
-"""
+"""Count identical bodies under different URLs, a crawler trap that URLs do not show."""
 
 from __future__ import annotations
 
@@ -23,6 +19,7 @@ class Repeats:
 
     def beyond(self, crawl: str, host: str, body: bytes) -> bool:
         """Count a body. Returns whether it occurred too often for its links to be followed."""
+        # Size and CRC-32 distinguish the pages of one host and cost far less than parsing.
         key = (crawl, host, len(body), crc32(body))
         count = self._met.pop(key, 0) + 1
         self._met[key] = count

@@ -1,8 +1,4 @@
-"""Canonicalize the links of a page, with limits on their number and total length.
-
-The total length is limited, because a short reference with a long base is a long URL, and each link
-is stored and sent several times. Omitted links are counted.
-"""
+"""Canonicalize the links of a page, with limits on their number and total length."""
 
 from __future__ import annotations
 
@@ -14,6 +10,8 @@ from orbweaver.model.slices import SLICE_URLS
 from orbweaver.model.url import REFERENCE_CHARS_MAX, SPACES, canonicalize
 from orbweaver.parsing import charset as charsets
 
+# A short reference with a long base is a long URL, and each link is stored and sent several times.
+# Omitted links are counted.
 LINKS_CHARS_MAX = 1_000_000
 
 

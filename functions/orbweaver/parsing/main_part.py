@@ -88,8 +88,8 @@ _BY_VALUE = {
         )
     },
 }
-# Names that a program gives to additions to a text (permalinks, line numbers). They have no other
-# meaning.
+# Names that a program gives to additions to a text (permalinks, line numbers). They mean
+# only that.
 _FURNITURE = {
     **{
         name.encode(): (f".{name}",)

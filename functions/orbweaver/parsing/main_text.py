@@ -47,9 +47,10 @@ TAGS_MAX = 60_000
 BEGINNING_BYTES_MAX = 4 * SMALL_BYTES_MAX
 # Limit for lines of words: 0.3 s of CPU.
 WORDS_TAGS_MAX = 200_000
-# Pages with more ampersands and no-break spaces, deeper nested quotes, lists and tables (each line
-# repeats their prefixes), more attributes of a tag, more cells of tables after spans are expanded,
-# or deeper elements are not converted.
+# Pages beyond these limits are not converted, because the library would take too long. They limit
+# ampersands and no-break spaces, the nesting of quotes, lists and tables (each line repeats their
+# prefixes), attributes of a tag, cells of tables with spans expanded, and the nesting of other
+# elements.
 REFERENCES_MAX = 20_000
 NESTED_MAX = 20
 ATTRIBUTES_MAX = 10_000

@@ -1,8 +1,4 @@
-"""Extract the content of a page: links, robots directives, title, description, language, charset.
-
-lexbor builds the tree, of a large page only of its outline (`parsing/html_scan.py`). One query
-visits the tree once. Omitted links are counted. Never raises on bad input.
-"""
+"""Extract the content of a page: links, robots directives, title and other metadata."""
 
 from __future__ import annotations
 
@@ -34,8 +30,8 @@ TEXT_CHARS_MAX = 500
 WITHDRAWN_SHOWN = 5
 LANGUAGE_CHARS_MAX = 35  # the minimum buffer size that RFC 5646 recommends
 
-# Naming the elements with `href` would double the time, because each node is tested against each
-# selector.
+# One query visits the tree once. Naming the elements with `href` would double the time, because
+# each node is tested against each selector.
 _QUERY = "[href], meta[content], title"
 _FRAMES_QUERY = f"{_QUERY}, frame[src]"
 _LINKING = frozenset({"a", "area"})

@@ -1,8 +1,4 @@
-"""Remove controls and line numbers from a page, which are not part of its text.
-
-Controls that only a class name identifies are removed by `parsing/main_part.py`. Work is linear:
-for each candidate the last `_LOOKBACK_BYTES` before it are scanned.
-"""
+"""Remove controls and line numbers from a page, which are not part of its text."""
 
 from __future__ import annotations
 
@@ -15,6 +11,7 @@ _CONTROL = re.compile(
     [\t\n\f\r ]{0,20}(?:</span>[\t\n\f\r ]{0,20})?</a>""",
     re.IGNORECASE | re.VERBOSE,
 )
+# Scanned before each candidate, so that work is linear.
 _LOOKBACK_BYTES = 600
 _CONTROL_START = re.compile(
     rb"<a[\t\n\f\r ]([^<>]*+)(?:>[\t\n\f\r ]*+<span[^<>]*+)?>\Z", re.IGNORECASE

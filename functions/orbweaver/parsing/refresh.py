@@ -1,8 +1,4 @@
-"""Detect pages that redirect by the `Refresh` header or `<meta http-equiv=refresh>`.
-
-The syntax follows browsers (HTML Standard, "shared declarative refresh steps"): a number of
-seconds, then an optional URL with optional `url=` and quotes.
-"""
+"""Detect pages that redirect by the `Refresh` header or `<meta http-equiv=refresh>`."""
 
 from __future__ import annotations
 
@@ -15,6 +11,8 @@ REFRESH_S_MAX = 10
 _CHARS_MAX = 10_000
 _SECONDS_CHARS_MAX = 9
 
+# HTML Standard, "shared declarative refresh steps": a number of seconds, then an optional URL with
+# optional `url=` and quotes.
 _REFRESH = re.compile(
     r"""[\t\n\f\r ]*+ (?:([0-9]++)|(?=\.)) [0-9.]*+
     (?: \Z | (?=[;,\t\n\f\r ]) [\t\n\f\r ]*+ [;,]?+ [\t\n\f\r ]*+ (.*) \Z )""",

@@ -1,8 +1,4 @@
-"""Decode the body of a sitemap in pieces of 64 KiB: gunzipped, as text, with limits.
-
-The charset comes from the byte order mark, the zeros in UTF-16, the XML declaration, or is UTF-8.
-Undecodable bytes become U+FFFD.
-"""
+"""Decode the body of a sitemap in pieces of 64 KiB: gunzipped, as text, with limits."""
 
 from __future__ import annotations
 
@@ -25,7 +21,8 @@ MEMBERS_MAX = 1_000
 HEAD_BYTES = 1_024
 
 _GZIP = b"\x1f\x8b"
-# In order of priority.
+# Charset by the first bytes (byte order mark, zeros of UTF-16), in order of priority. Then the XML
+# declaration counts, otherwise the body is UTF-8. Undecodable bytes become U+FFFD.
 _BEGINS = {
     codecs.BOM_UTF8: UTF_8,
     codecs.BOM_UTF16_BE: "utf-16be",

@@ -121,8 +121,9 @@ class XmlReader:
 
     def _doctype(self, _name: str, _system: object, _public: object, internal: int) -> None:
         if internal:
-            # It is the source of entities and default attributes. An external one is never loaded.
-            # So nothing expands and no server is contacted (XXE, billion laughs).
+            # An internal DTD subset is the source of entities and default attributes, so it stops
+            # the reading. An external one is never loaded. So nothing expands and no server is
+            # contacted (XXE, billion laughs).
             raise Spoiled("it has a document type of its own")
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:

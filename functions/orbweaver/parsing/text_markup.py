@@ -1,8 +1,4 @@
-"""Rewrite elements of a tree whose text would change its meaning in Markdown or plain text.
-
-Marks are Unicode noncharacters, which do not occur in text. `unmarked` replaces them in the output
-of the library (html-to-markdown).
-"""
+"""Rewrite elements of a tree whose text would change its meaning in Markdown or plain text."""
 
 from __future__ import annotations
 
@@ -20,7 +16,9 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-# Marks: definition (main_text.py), list separator, backslash, formula, number of a list item.
+# Marks are Unicode noncharacters, which do not occur in text: definition (main_text.py), list
+# separator, backslash, formula, number of a list item. `unmarked` replaces them in the output of
+# the library (html-to-markdown).
 DEFINED, _APART, _BACKSLASH, _FORMULA, _NUMBER = "\ufdd0", "\ufdd1", "\ufdd2", "\ufdd3", "\ufdd4"
 # Beginning of an index (`x_i`). An escape must not separate it from its base.
 _LOWERED = "\ufdd5"

@@ -1,8 +1,4 @@
-"""Describe the hosts of a crawl, one row each: queued URLs, delay, next request.
-
-Counters exist for the first hosts of a crawl's seeds (`host.<i>.claimed`, `.done`, `.failed`). A
-crawl of a single host needs no such counters. A row without counters has None.
-"""
+"""Describe the hosts of a crawl, one row each: queued URLs, delay, next request."""
 
 from __future__ import annotations
 
@@ -120,6 +116,8 @@ def _no_robots(crawl: Crawl, host: Host) -> str:
     return (entry.detail or "no answer") if entry.fetched_at_ms >= crawl.started_at_ms else ""
 
 
+# Counters exist for the first hosts of a crawl's seeds (`host.<i>.claimed`, `.done`, `.failed`). A
+# crawl of a single host needs none.
 def _counts(status: Status, host: str) -> tuple[int | None, int | None, int | None]:
     total, crawl = status.counters.total, status.crawl
     if any(key.startswith("host.") for key in total):

@@ -1,8 +1,4 @@
-"""Show a crawl's limits and cost as far as they are used.
-
-Dollars are estimated from list prices, also on an emulator, which costs nothing. Default limits are
-omitted until half of them is used.
-"""
+"""Show a crawl's limits and cost as far as they are used."""
 
 from __future__ import annotations
 
@@ -23,6 +19,7 @@ from orbweaver.model.crawl_settings import WEEK_S
 from orbweaver.model.limits import LimitPart
 from orbweaver.model.outcome import Outcome
 
+# Default limits are omitted until this part of them is used.
 MENTIONED_FROM = 0.5
 CENT = 0.01
 MILLION = 1_000_000
@@ -56,6 +53,7 @@ def budgets_of(status: Status, rows: Sequence[HostRow]) -> tuple[Budget, ...]:
         return ()
     of_a_host = max((row.claimed or 0 for row in rows), default=0)
     most = crawl.nanodollars_max
+    # Estimated from list prices, also on an emulator, which costs nothing.
     dollars_max = None if most is None else in_dollars(most)
     # Bytes over the network, not only of pages.
     received = total.get(COUNTED[LimitPart.BYTES], total.get("bytes", 0))
