@@ -29,7 +29,7 @@ _TAKEN_OVER = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Start:
-    """Start a new run. Unfinished runs of the same name with other seeds are in `beside`."""
+    """Start a new run. `beside`: unfinished runs of the same name with other seeds."""
 
     beside: tuple[Crawl, ...] = ()
 

@@ -139,7 +139,6 @@ class Control(Lookout):
         return replace(crawl, pages_before=pages_of((await self._crawls.counters(run)).total))
 
     async def _resumed(self, crawl: Crawl, others: Sequence[Crawl]) -> Crawl:
-        """Let a run continue earlier runs of its name that left URLs out."""
         runs = within(crawl, others, self._settings.ledger_retention_s)
         return resumed(crawl, runs, await self._totals(runs))
 
@@ -181,7 +180,6 @@ class Control(Lookout):
         await self._amend(run, lambda crawl: replace(crawl, **options))
 
     async def _end(self, run: Crawl) -> None:
-        """Cancel a run that no worker processes, and wait until it has ended."""
         if run.live:
             await self.cancel(run.id, close_s=CLOSE_AT_ONCE_S)
         for _ in range(round(END_S / END_POLL_S)):

@@ -242,7 +242,6 @@ class Lookout:
         return report_of(status.crawl, total, examples, refused, taken, requests, spared)
 
     async def _has_ended(self, url: str, crawl: Crawl) -> bool:
-        """Whether a crawl has a record of an example URL, which may be redacted."""
         try:
             return bool(await self.page(url, crawl))
         except ValueError:

@@ -112,7 +112,6 @@ def check(
 
 
 def _is_known(path: str, known: set[str]) -> bool:
-    """Whether a known problem is at the path, above it, or below it."""
     return any(
         path == other or path.startswith(f"{other}.") or other.startswith(f"{path}.")
         for other in known
@@ -198,7 +197,6 @@ def _unknown(table: str, name: str, *, a_table: bool, hints: Iterator[int]) -> D
 
 
 def _near(table: str, name: str, *, a_table: bool) -> str | None:
-    """Find the key or table that was probably meant, in this table first."""
     if a_table:
         tables = difflib.get_close_matches(name, TABLES, n=1)
         return f"[{tables[0]}]" if tables else None

@@ -113,7 +113,6 @@ def _headers(value: object) -> tuple[tuple[str, str], ...]:
 
 
 def _hosts(value: object) -> tuple[tuple[str, tuple[tuple[str, str], ...]], ...]:
-    """Parse headers by host. Invalid entries of a host are omitted."""
     if not isinstance(value, Mapping):
         raise UnfitSetting('write [identity.hosts."example.org"] with its headers below')
     problems: Problems = []

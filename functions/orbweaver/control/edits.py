@@ -89,7 +89,6 @@ def _of(path: str, given: Iterable[str]) -> bool:
 def _fixed(
     crawl: Crawl, plan: CrawlSpec, given: Iterable[str], known: set[str]
 ) -> Iterator[DefinitionProblem]:
-    """Yield a problem for each given key that cannot change and differs from the crawl."""
     for path in given:
         if path in EDITABLE or path in known or _is_so(crawl, plan, BY_PATH[path].part):
             continue

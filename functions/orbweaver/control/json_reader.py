@@ -158,7 +158,6 @@ def _bound(kind: type, fits: Fits, value: Any, path: str, problems: Problems) ->
 
 
 def _spelled(hint: Any, text: str) -> object:
-    """Convert a text to a type, or return the text if that fails."""
     kind = without_none(bare(hint)[0])
     if kind is int and re.fullmatch(r"-?[0-9]{1,15}", text):
         return int(text)

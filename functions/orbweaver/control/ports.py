@@ -8,7 +8,7 @@ from orbweaver.control.schedule import Scheduled
 
 
 class Schedules(Protocol):
-    """Storage of schedules. `told` is the event that a schedule sends when it is due."""
+    """Storage of schedules, each with the content of its events."""
 
     async def put(self, scheduled: Scheduled) -> None: ...
 

@@ -96,6 +96,5 @@ class Retrier:
 
 
 def _takes_on(run: Crawl, failures: Failures) -> bool:
-    """Remove the URLs that a run requests. Returns whether there were any."""
     taken = [url for url in run.references if failures.depths.pop(url, None) is not None]
     return bool(taken)

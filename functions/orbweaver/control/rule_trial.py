@@ -84,7 +84,6 @@ class RuleTrial:
         return TriedPage(rules=names, items=read.items)
 
     async def coverage(self, crawl: Crawl, rules: tuple[ItemRule, ...]) -> Coverage:
-        """Try rules on stored pages with matching URLs, at most `PAGES_MAX`."""
         unread: Counter[str] = Counter()
         tried: list[TriedPage] = []
         records = self._lookout.pages(crawl, outcome=Outcome.FETCHED, limit=RECORDS_MAX)

@@ -147,7 +147,6 @@ def _of_every(every: str) -> Iterator[str]:
 
 
 def _minutes(every: str) -> int | None:
-    """Parse a rate, `6h` or `1 day`, as minutes. None if it is invalid."""
     match = EVERY.fullmatch(every.strip().lower())
     if match is None:
         return None

@@ -165,7 +165,7 @@ class SeedPreviewer:
     # --- one request ------------------------------------------------------------------------------
 
     async def _ask(self, crawl: Crawl, target: Target, until_ms: int) -> _Asked | str:
-        """Request a URL in a slot of its host, or return why robots.txt or the host forbids it."""
+        """Request a URL as a worker does, or return why robots.txt or the host forbids it."""
         host, named = host_of(target.url), origins_of(crawl)
         identity = identity_of(crawl, host, self._settings.user_agent)
         robots: Robots | None = None
@@ -223,7 +223,6 @@ class SeedPreviewer:
     async def _page(
         self, crawl: Crawl, target: Target, answer: Response
     ) -> PageReading | _Onward | str:
-        """Parse a response. Returns the page, a redirect, or an error message."""
         verdict = answers.judge(answer, attempt=1, now_ms=self._clock.now_ms())
         match verdict:
             case answers.Lead(location=location):

@@ -113,7 +113,6 @@ def shown(url: str) -> str:
 
 
 def _inner(url: str) -> bool:
-    """Whether a URL has a literal address that is not public."""
     host = hostname_of(url).strip("[]")
     return _is_address(host) and verdict(host, HTTP_PORT) is not None
 

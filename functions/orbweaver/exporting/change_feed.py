@@ -98,7 +98,6 @@ class ChangeFeed:
         return runs
 
     def _has_records(self, crawl: Crawl) -> bool:
-        """Whether all records of a run still exist."""
         kept_ms = self.page_retention_s * 1000
         return crawl.started_at_ms + kept_ms > self.snapshots.store.clock.now_ms()
 
@@ -134,7 +133,6 @@ class ChangeFeed:
     async def _merge(
         self, run: EndedRun, place: SnapshotPlace, before: Head | None, number: int
     ) -> SnapshotShard:
-        """Merge records and snapshot entries of one shard, URL by URL."""
         count = self.pages.shards
         sinks = {kind: self.snapshots.sink(place, kind, number) for kind in BundleKind}
         entries = self.snapshots.entries(run.crawl.name, before, number, count)
@@ -154,7 +152,10 @@ class ChangeFeed:
     async def _settle(
         self, run: EndedRun, place: SnapshotPlace, shards: list[SnapshotShard]
     ) -> list[SnapshotShard]:
-        """Decide on due pages that were not requested. Returns the shards with their bundles."""
+        """Decide on pages that should have been requested (`is_due`) and were not.
+
+        Returns the shards with their bundles.
+        """
         if not any(shard.bundles[BundleKind.DUE] for shard in shards):
             return shards
         orphans = await self._find_referrers(Orphans(run=run), place, shards)

@@ -217,7 +217,7 @@ def as_row(values: Collection[Any]) -> Mapping[str, Any]:
 # unreadable, the page is deleted, and created again once the other one leads to it.
 @dataclass(slots=True, kw_only=True)
 class Orphans:
-    """Decides whether due pages that a run did not request are deleted or kept.
+    """Decides whether due pages (`is_due`) that a run did not request are deleted or kept.
 
     The referrer decides. If it was read or is gone, nothing leads to the page any more. If it was
     unreadable, it may still lead to the page. If it was not requested either, its own decision

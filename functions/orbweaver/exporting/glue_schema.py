@@ -132,7 +132,6 @@ def grown(standing: Mapping[str, Any], wanted: dict[str, Any]) -> dict[str, Any]
 
 
 def _own_parts(table: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Return the parts of a table that we set, except columns. A catalogue may add other parts."""
     storage, parameters = table.get("StorageDescriptor", {}), table.get("Parameters", {})
     ours = {
         name: value

@@ -122,7 +122,6 @@ def _has_content(record: PageRecord, cut: Cut) -> bool:
 
 
 async def text_of(record: PageRecord, files: Files) -> Mapping[str, Any] | None:
-    """Read the text of one page. Returns None if it has none or the text is gone."""
     offset, length = record.text_offset, record.text_length
     if record.body_key is None or offset is None or length is None:
         return None

@@ -64,7 +64,6 @@ class ExportRuns:
         return run
 
     async def remove(self, scope: ExportScope, run: str) -> None:
-        """Remove the state of a run and of earlier ones."""
         # The plan goes first, so that no worker continues the run. Its name goes last.
         await self.store.delete([f"{scope.work}{run}/plan.json"])
         older = [name for name in await self.names(scope) if name <= run]
@@ -77,7 +76,6 @@ class ExportRuns:
         await self.store.delete([f"{scope.runs}{name}" for name in sorted([*older, run])])
 
     async def clean_up(self, scope: ExportScope, run: str) -> None:
-        """Remove the rest of an outdated run."""
         await self.store.delete(await self.store.list(f"{scope.work}{run}/"))
 
     # --- plan and units ---------------------------------------------------------------------

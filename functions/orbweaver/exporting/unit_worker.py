@@ -76,7 +76,6 @@ class UnitWorker:
             await self._clean_up(order, unit)
 
     async def _clean_up(self, order: ExportOrder, unit: Unit) -> None:
-        """Clean up after an outdated run."""
         await self.runs.clean_up(order.scope, order.run)
         await self.repairer.repair(order.scope, unit.crawl)
 
@@ -113,7 +112,6 @@ class UnitWorker:
                 await self.runs.keep(order.scope, order.run, unit, progress)
 
     async def _go_on(self, order: ExportOrder, unit: Unit, progress: UnitProgress) -> None:
-        """Store the progress, and send a message for the rest."""
         await self.runs.keep(order.scope, order.run, unit, progress)
         await self.runs.order_units(order.scope, order.run, [(unit, order.ticket)])
 
@@ -179,7 +177,6 @@ class UnitWorker:
     # --- rows -------------------------------------------------------------------------------
 
     async def _make_changes(self, crawl: Crawl | None, deadline_ms: int | None) -> bool:
-        """Make the changes of a crawl. Returns whether they are complete."""
         if self.feed is None or crawl is None:
             return True
         until_ms = None if deadline_ms is None else deadline_ms - self.reserve_ms

@@ -62,7 +62,6 @@ class PageFeed:
         )
 
     def deliver(self) -> None:
-        """Call the hook for each page that was stored since the last call."""
         for run in self.runs:
             for number, record in self.pages.stored_after(self.behind.get(run, 0), run):
                 try:

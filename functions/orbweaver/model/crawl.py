@@ -190,7 +190,7 @@ def run_id(name: str, at_ms: int) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CounterShard:
-    """One counter shard as read. `commits` is its version, `closed` forbids further commits."""
+    """A part of a crawl's counters. `commits` is its version, `closed` forbids further commits."""
 
     commits: int = 0
     closed: bool = False

@@ -79,12 +79,10 @@ def beyond(text: str | None, chars_max: int) -> int:
 
 
 def written(cuts: Cuts) -> str | None:
-    """Format cuts for a record, or None if there are none."""
     return " ".join(f"{name}={number}" for name, number in cuts) or None
 
 
 def parts_of(column: str | None) -> Iterator[tuple[str, int]]:
-    """Parse the column of a record. Words in the form of another version are ignored."""
     for word in (column or "").split():
         name, equals, number = word.partition("=")
         if equals and number.isascii() and number.isdigit():

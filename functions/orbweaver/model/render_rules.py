@@ -85,7 +85,7 @@ def places_of(crawl: Crawl) -> tuple[int, int]:
 
 
 def slots_of(crawl: Crawl, urls: int) -> int:
-    """Return the number of slots to reserve together for URLs of a host."""
+    """Return the number of request times (slots) to reserve together for URLs of a host."""
     # Requests of a rendered page have their own slots, during which reserved slots would expire.
     return 1 if renders(crawl) else urls
 

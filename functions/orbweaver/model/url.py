@@ -189,7 +189,6 @@ def _resolve_parents(text: str, folder: str, origin: str) -> tuple[str, str]:
 
 
 def _plain(text: str, base: str | None) -> str | None:
-    """Return the URL of a reference in plain form, before checks, or None."""
     if "/." in text:
         return None
     if base:
@@ -200,7 +199,6 @@ def _plain(text: str, base: str | None) -> str | None:
 
 
 def _parts(base: str) -> tuple[str, str]:
-    """Return origin and folder of a base, both empty if it is not http or https."""
     if len(base) <= URL_CHARS_MAX:
         return _known_parts(base)
     if len(base) > REFERENCE_CHARS_MAX:

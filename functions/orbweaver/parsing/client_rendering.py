@@ -117,7 +117,6 @@ def _text_bytes(parts: list[bytes]) -> int:
 
 
 def _marks_of(parts: list[bytes]) -> _Marks | None:
-    """Collect the markers of a page from its tags. Returns None if the page needs no rendering."""
     marks = _Marks()
     text_bytes = 0
     at_mount = False

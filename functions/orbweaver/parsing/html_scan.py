@@ -65,7 +65,6 @@ def _letters(*, without: str) -> str:
 
 
 def _other_than(names: str) -> str:
-    """Return a pattern for the beginning of any other name."""
     # One or two letters decide for most names, which is fast.
     rests: dict[str, list[str]] = {}
     for name in names.split():
@@ -79,7 +78,6 @@ def _other_than(names: str) -> str:
 
 
 def _element(name: str) -> str:
-    """Return a pattern for an element whose content is not markup, up to its end tag."""
     hidden = _ESCAPED if name == "script" else ""
     name = _any_name(name)
     return rf"<{name}{ATTRIBUTES} (?:[^<]++ | {hidden} <(?!/{name}))*+"

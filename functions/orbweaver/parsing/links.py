@@ -74,7 +74,6 @@ def _without_fragments(references: Iterable[str]) -> dict[str, None]:
 
 
 def _is_foreign(reference: str) -> bool:
-    """Whether a reference has a scheme other than HTTP, such as `mailto:`."""
     scheme = reference.partition(":")[0].lower()
     return (
         scheme.isascii()

@@ -198,7 +198,6 @@ def selectors(low: bytes) -> tuple[str, ...]:
 
 
 def _root(body: LexborNode) -> LexborNode:
-    """Return the only outermost `main` with text, or the body."""
     mains: list[LexborNode] = []
     for node in body.css("main, [role=main]"):
         if not (mains and _is_within(node, mains[-1])):
@@ -249,7 +248,6 @@ class _Part:
                     self._drop(button, FORMS, size_of(button))
 
     def _count_controls(self, candidates: dict[int, LexborNode]) -> bool:
-        """Count the controls of each candidate. Returns whether the page has buttons."""
         buttons = False
         for control in self.root.css(_CONTROLS):
             buttons = buttons or control.tag == "button"
@@ -265,7 +263,7 @@ class _Part:
         node.decompose()
 
     def _keep(self, node: LexborNode, reason: str) -> None:
-        """Keep a candidate, without attributes and controls that would remove it later."""
+        """Keep an element, without attributes and controls that would remove it later."""
         if reason == HIDDEN:
             for name in _HIDING:
                 if name in node.attributes:
@@ -276,7 +274,7 @@ class _Part:
                     self._drop(control, FORMS, size_of(control))
 
     def _measure(self, node: LexborNode) -> int | None:
-        """Count the characters of a candidate. Returns None once too many have been measured."""
+        """Count the characters of an element. Returns None once too many have been measured."""
         if self._measurable < 0:
             return None
         text = node.text()
@@ -298,7 +296,7 @@ class _Part:
         return self._is_prose(node, name, size)
 
     def _is_prose(self, node: LexborNode, name: str, size: int) -> bool:
-        """Whether a candidate that is not a list of links belongs to the text."""
+        """Whether an element that is not a list of links belongs to the text."""
         if name == LINKS:
             return node.css_first(_PROSE) is not None
         if node.tag == "footer" and node.parent is not None and node.parent.tag == "blockquote":
@@ -319,7 +317,7 @@ class _Part:
 
 
 def _reason(node: LexborNode) -> tuple[str, str]:
-    """Return the reason for which a candidate may be removed, and the name that matched."""
+    """Return the reason for which an element may be removed, and the name that matched."""
     attributes = node.attributes
     words = f"{attributes.get('role') or ''} {attributes.get('id') or ''}".lower().split()
     words += (attributes.get("class") or "").lower().split()
@@ -341,7 +339,7 @@ def _reason(node: LexborNode) -> tuple[str, str]:
 
 
 def _is_inner_prose(node: LexborNode, name: str, size: int) -> bool:
-    """Whether a candidate within the main part belongs to it, if it is no list of links."""
+    """Whether an element of the main part belongs to the text, if it is no list of links."""
     if node.tag == "aside" or name in _ASIDE_NAMES:
         return True
     if node.css_first(_BLOCKS) is None:
@@ -350,7 +348,7 @@ def _is_inner_prose(node: LexborNode, name: str, size: int) -> bool:
 
 
 def _is_outer_prose(node: LexborNode, name: str, size: int) -> bool:
-    """Whether a candidate on a page without main part belongs to the text before it."""
+    """Whether an element after a paragraph belongs to the text, on a page without main part."""
     if node.tag == "footer" or not _follows_flow_element(node):
         return False
     if node.tag == "aside" or name in _ASIDE_NAMES:

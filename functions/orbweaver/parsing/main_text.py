@@ -231,7 +231,6 @@ def _main_element(html: bytes) -> bytes:
 
 
 def _is_tag(html: bytes, found: re.Match[bytes]) -> bool:
-    """Whether a tag is outside comments, scripts, templates and attributes."""
     at = found.start()
     return all(html.rfind(begins, 0, at) <= html.rfind(ends, 0, at) for begins, ends in _HIDING)
 
@@ -263,7 +262,6 @@ def _is_too_complex(root: LexborNode, source: str) -> bool:
 
 
 def _has_long_tag(source: str) -> bool:
-    """Whether a tag has too many attributes. The library compares each with each."""
     tags = _LONG_TAG.findall(source)
     return any(attributes_of(tag.encode("utf-8", "replace")) > ATTRIBUTES_MAX for tag in tags)
 

@@ -61,7 +61,6 @@ def _is_xhtml(content_type: str | None) -> bool:
 
 
 def _with_shadow_roots(page: bytes) -> bytes:
-    """Replace each template that is a shadow root by a `div`. Other templates stay hidden."""
     pieces: list[bytes] = []
     opened: list[bool] = []
     at = 0

@@ -315,7 +315,6 @@ def _examples(references: list[str], base: str | None, tracking: frozenset[str])
 def _redirect_target(
     refresh: Refresh, here: str | None, base: str | None, tracking: frozenset[str]
 ) -> str | None:
-    """Return the target of a refresh if it redirects to another page."""
     if not refresh.redirects or refresh.reference is None:
         return None
     url = resolved(refresh.reference, base, tracking=tracking)

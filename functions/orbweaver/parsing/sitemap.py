@@ -187,7 +187,6 @@ class _SitemapPart:
         )
 
     def _base(self, bases: tuple[str, ...]) -> str:
-        """Resolve the bases of an element from the outside in. Invalid bases are skipped."""
         if bases not in self._bases:
             base = self._url
             for reference in bases:

@@ -155,7 +155,6 @@ class _Gzip:
                 return
 
     def _start_member(self, data: bytes) -> bool:
-        """Start the next member. Returns False if there is none."""
         self.over = bool(data) and data[0] != _GZIP[0]
         if self.over or not data:
             return False

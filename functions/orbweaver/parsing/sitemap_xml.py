@@ -152,7 +152,6 @@ class XmlReader:
             self._into = None
 
     def _label(self, name: str) -> str:
-        """Return the normalized name of an element that occurs for the first time."""
         prefix, _, local = name.rpartition(":")
         label = local.lower()
         if not self._labels:

@@ -140,7 +140,6 @@ def escaped(source: str) -> str:
 
 
 def _is_verbatim(source: str, at: int) -> bool:
-    """Whether a character is inside a tag, or directly inside an element of code."""
     least = max(0, at - _LOOKBACK_CHARS)
     tag = source.rfind("<", least, at)
     if tag < 0:
@@ -209,7 +208,6 @@ def _tex_of(math: LexborNode) -> str:
 
 
 def _replace_formula(math: LexborNode, tex: str, attributes: dict[str, str | None]) -> None:
-    """Replace a formula's element, and wrappers that hold nothing else, by its TeX."""
     display = attributes.get("display") == "block"
     words = math.text().strip()
     node = math

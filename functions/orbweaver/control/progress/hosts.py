@@ -109,7 +109,6 @@ def _row(status: Status, host: Host) -> HostRow:
 
 
 def _no_robots(crawl: Crawl, host: Host) -> str:
-    """Return why a host's robots.txt could not be fetched since the start of the crawl."""
     entry = host.robots
     if not crawl.obey_robots or entry is None or entry.verdict != "unreachable":
         return ""

@@ -138,7 +138,6 @@ class ProgressMeter:
         )
 
     def _still_ms(self, what: str, status: Status, *, holds: bool) -> int:
-        """Return how long a condition has held without a completed URL."""
         at_ms, done = status.at_ms, status.counters.done
         if not holds:
             self._since.pop(what, None)
@@ -180,7 +179,6 @@ def early(view: View) -> bool:
 
 
 def pages_per_s(view: View) -> float:
-    """Return the current rate of URLs for a running crawl, else the mean rate of pages."""
     return view.rates.now if view.crawl.state in WORKING else view.reading.status.pages_per_s
 
 
