@@ -21,7 +21,7 @@ Validates requests of users, and changes crawls through ports.
     retry_failures     runs that retry failures
     cron               cron expressions
     time_zone          the day of a moment
-    schedule           intervals and firings of schedules
+    schedule           intervals and events of schedules
     stored_reading     stored pages, parsed again
     rule_trial         item rules tried on stored pages
     seed_preview       preview of a crawl's first page
@@ -30,7 +30,7 @@ Validates requests of users, and changes crawls through ports.
     webhook_sender     delivery of webhooks
     dead_letter_admin  inspection, redrive and deletion of dead letters
     cursor             positions in listings
-    ports              the store of schedules
+    ports              interface: the store of schedules
 
 `progress/` describes the state of a crawl.
 """

@@ -15,7 +15,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
 CHARS_MAX = 200
-# The calendar repeats after 28 years (until 2100), so later first firings are ignored.
+# The calendar repeats after 28 years (until 2100), so a first time after that is ignored.
 DAYS_AHEAD_MAX = 28 * 366
 DAY_MINUTES = 24 * 60
 FRIDAY, SATURDAY, SUNDAY = 4, 5, 6  # as datetime counts

@@ -47,7 +47,7 @@ CONCURRENCY_DEFAULT = 16
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,79}")
 KEY_CHARS_MAX = 255
 ID = re.compile(rf"[a-z0-9][a-z0-9._-]{{0,{CRAWL_ID_CHARS_MAX - 1}}}")
-# Format of pack ids, because ids of a crawl's first messages derive from its own id.
+# Format of message ids. A crawl's id must differ, because ids of its first messages derive from it.
 PACK_ID = re.compile(r"[0-9a-f]{32}")
 # Format of bounds, and of values beyond them.
 WRITTEN: Mapping[str, Callable[[int], str]] = {

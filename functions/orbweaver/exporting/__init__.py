@@ -1,12 +1,12 @@
 """Export page records of a day as deterministic files, with change feeds and tables.
 
-This room decides units, chunks and manifests. A manifest is written last and names the files of the
-export.
+An export is divided into units (a crawl's records of a day, or a part of them) and chunks of rows.
+A manifest is written last and names the files of the export.
 
     requests          reads which days an event requests
     manifest          the layout of files, and the manifest
     run_state         messages to workers, and files they share
-    runs              finds the current run of a scope
+    runs              finds the current export run of a day
     exporter          plans the units of a day and handles messages
     unit_worker       exports one unit
     row_reader        reads the rows of a unit
@@ -21,5 +21,5 @@ export.
     snapshot_store    reads and writes snapshots
     change_feed       computes the changes of a run
     glue_schema       SQL names and types
-    ports             ports of the queue, the event bus and the catalogue
+    ports             interfaces: the queue, the event bus and the catalogue
 """

@@ -31,6 +31,7 @@ from orbweaver.exporting.run_state import (
 #     _work/dt=<day>/all/<run>/plan.json               its units and limits; the last write counts
 #     _work/dt=<day>/all/<run>/units/<crawl>/<group>   progress of a unit, and its ticket
 #     _work/dt=<day>/all/<run>/done/<crawl>/<group>    the unit is done, countable by a listing
+
 # Random bits of a ticket, which make it unique.
 CHANCE_BITS = 64
 

@@ -1,7 +1,7 @@
 """Provide `import orbweaver` for Python programs.
 
-This room checks arguments and reports mistakes. Inner rooms do the work, as in a crawl. The package
-imports a module when one of its names is first used.
+This package checks arguments and reports mistakes. Inner packages do the work, as in a crawl. A
+module is imported when one of its names is first used.
 
     reading        URLs, robots.txt, pages, items, Markdown
     crawl_request  a crawl's definition from arguments

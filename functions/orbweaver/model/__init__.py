@@ -1,11 +1,11 @@
-"""Define the values that all rooms share: URLs, outcomes, crawls, page records, settings, ports.
+"""Define the values that all packages share: URLs, outcomes, crawls, page records, settings.
 
-This room defines the meaning and stored form of values. It has no side effects. Only `settings`
-reads the environment.
+This package defines the meaning and stored form of values. It has no side effects. Only
+`settings` reads the environment.
 
     url                 canonical URLs
     registrable_domain  the site that a host belongs to
-    target              a claimed URL as a row of a pack
+    target              a URL on its way through the queue
     outcome             outcomes of a URL, with reasons
     crawl_settings      all settings of a crawl
     crawl               one run: definition, state and counters
@@ -14,7 +14,7 @@ reads the environment.
     url_rules           settings for some URLs of a crawl
     render_rules        rendering modes by URL, with reasons
     crawl_rules         depth and delay of a URL by a crawl's rules
-    url_kind            the shape that URLs of a kind share
+    url_kind            groups of similar URLs
     url_limits          limits of a URL's path and query
     limits              byte and dollar limits of a crawl
     item_rules          extraction rules
@@ -37,6 +37,6 @@ reads the environment.
     settings            settings from the environment
     slices              long work, split into slices
     turns               other tasks run between slices
-    errors              errors that ports raise
-    ports               files, the web, time, secrets, metrics
+    errors              errors of storage, queues and the network
+    ports               interfaces: files, the web, time, secrets, metrics
 """

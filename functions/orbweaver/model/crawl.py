@@ -30,7 +30,7 @@ DAY_S = 86_400
 
 
 class State(StrEnum):
-    """State of a crawl. `STOPPING` drains the queue without requests."""
+    """State of a crawl. In `STOPPING`, queued URLs end without requests."""
 
     RUNNING = "running"
     PAUSED = "paused"
@@ -198,7 +198,7 @@ class CounterShard:
 
     @property
     def spent(self) -> int:
-        """The used part of its quota: claims, without those returned unrequested."""
+        """Claimed URLs, except those that needed no request."""
         return spent(self.counts)
 
 

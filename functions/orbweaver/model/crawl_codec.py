@@ -100,6 +100,7 @@ _READERS: Mapping[str, Callable[[Any], Any]] = {
 
 
 def changes(crawl: Crawl, was: Crawl) -> dict[str, Any]:
+    """Return the plain fields of `crawl` that differ from `was`. None: the value was removed."""
     new, old = asdict(crawl), asdict(was)
     return {name: new[name] for name in COLUMNS if new[name] != old[name]}
 

@@ -83,6 +83,7 @@ def written(cuts: Cuts) -> str | None:
 
 
 def parts_of(column: str | None) -> Iterator[tuple[str, int]]:
+    """Parse the column of a record. Words in the form of another version are ignored."""
     for word in (column or "").split():
         name, equals, number = word.partition("=")
         if equals and number.isascii() and number.isdigit():

@@ -55,7 +55,7 @@ class Request:
     # Called when the response has arrived, while the fetcher verifies that it belongs to the
     # request.
     answered: Callable[[], None] | None = field(default=None, repr=False, compare=False)
-    paced: bool = True  # whether slots pace the host, which leaves time to verify responses
+    paced: bool = True  # whether the host has a delay, which leaves time to verify responses
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

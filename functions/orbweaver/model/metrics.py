@@ -35,7 +35,7 @@ class Service(StrEnum):
 class Metric(StrEnum):
     """Metrics, by their CloudWatch names. The last word of a name is its unit."""
 
-    # results of packs: ended URLs by outcome
+    # ended URLs by outcome
     URLS_ENDED = "UrlsEnded"
     FETCHED = "fetched"
     UNCHANGED = "unchanged"
@@ -78,7 +78,7 @@ class Metric(StrEnum):
     DELIVERIES_REFUSED = "DeliveriesRefused"
 
 
-# Counts of a pack that are metrics with the same name.
+# Counts that are metrics with the same name.
 _COUNTED = tuple(Metric(key) for key in (*Outcome, "bytes", "retries", "deferrals", "seeds"))
 _ROBOTS = tuple(
     f"{Outcome.SKIPPED}.{reason}" for reason in (Reason.ROBOTS, Reason.ROBOTS_UNREACHABLE)
@@ -87,8 +87,8 @@ _ROBOTS = tuple(
 _STARTS = "render.failed.start"
 _UNREADABLE = f"{Outcome.FAILED}.{Reason.UNREADABLE}"
 # Failure reasons are too many to pay for each as a metric. They are fields in the log line of the
-# metrics (`field_of`), which log queries read at no price.
-# Counts of failure reasons. A journal of another version may contain other reasons.
+# metrics (`field_of`), which log queries read at no price. Another version may have stored other
+# reasons.
 _FAILURES = {f"{Outcome.FAILED}.{reason}": reason for reason in FAILURES}
 
 

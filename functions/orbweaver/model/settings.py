@@ -59,7 +59,7 @@ class Settings:
     # Resource names. An empty one is an error only for a function that uses it. Users send seeds to
     # this queue. The stack's output calls it the crawl queue (`CrawlQueueUrl`).
     seed_queue_url: str = ""
-    # Messages between functions: packs, planned seeds, closing messages.
+    # Messages between functions: URLs to request, seeds, ends of cancelled crawls.
     crawl_queue_url: str = ""
     express_queue_url: str = ""
     # Packs for workers with a browser. Empty: there is no separate queue for them.
@@ -87,7 +87,7 @@ class Settings:
     page_retention_s: int = 30 * 86_400
     # After a crawl's latest possible end.
     crawl_retention_s: int = 90 * 86_400
-    # A ledger outlives all copies of its message: 4 days on the queue, 7 waiting for a newer
+    # A ledger (commit record of a message) outlives all copies of its message: 4 days on the queue, 7 waiting for a newer
     # version, 14 on the DLQ.
     ledger_retention_s: int = 26 * 86_400
     # Time for which a message of a newer version waits on the queue for a deployment.
@@ -106,8 +106,8 @@ class Settings:
     # Maximum size of a sitemap (sitemaps.org). One is read at a time.
     sitemap_bytes_max: int = 50 * 1024 * 1024
     fetch_total_s: float = 20.0
-    # Remaining time of an invocation at which fetching must end: claims, records, commit, send
-    # follow.
+    # Remaining time of an invocation at which fetching must end: it then reserves links, stores
+    # records, commits and sends.
     apply_reserve_s: float = 8.0
     # Maximum time in which an invocation waits for slots (times at which a host may be requested)
     # before it requeues URLs. Waiting URLs block capacity for other crawls. URLs from a host's
@@ -124,7 +124,7 @@ class Settings:
     # Visits of hosts with a backlog of URLs last until the crawl's round ends, so that all of them
     # return at the same time.
     round_s: float = 60.0
-    # yes: a visit waits for a slot only if that costs less than returning later.
+    # yes: a worker waits for a slot of a host only if that costs less than returning later.
     waits_billed: str = "no"
     # yes: workers share which URLs of a host are claimed (worker/host_claims.py), and their
     # experience with groups of similar URLs (worker/kind_learning.py). That pays if look-ups are

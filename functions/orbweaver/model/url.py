@@ -135,7 +135,7 @@ def _check_host(origin: str) -> None:
 
 @lru_cache(maxsize=1024)
 def host_of(url: str) -> str:
-    """Return a canonical URL's origin (`https://example.com:8443`), the unit of politeness."""
+    """Return a canonical URL's origin, `https://example.com:8443`. Delays apply per origin."""
     path_at = url.find("/", 8)
     return url if path_at < 0 else url[:path_at]
 

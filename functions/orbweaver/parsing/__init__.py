@@ -1,7 +1,7 @@
 """Parse bodies: charset, media type, links, page metadata, sitemaps, main text, redaction.
 
-This room interprets a body. It does not decide what happens to the URL. Work is linear in the
-bytes and bounded.
+This package interprets a body. It does not decide on the URL. Work is linear in the bytes and
+limited.
 
     media_type     parses the Content-Type header
     sniffing       detects a body's type from its first bytes

@@ -43,6 +43,7 @@ _DOT = (
 # two letters or more. HTML, percent and JavaScript escapes are recognized, so `mailto:` references
 # are redacted as well. Not redacted: obfuscated addresses ("jo at example dot org"), quoted ones
 # ("jo b"@…), addresses split by tags, versions (`react@18.2.0`).
+
 # Scripts without spaces between words, where the text before an address does not belong to it.
 _UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
 _SPACED_LETTER = rf"[^\P{{L}}{_UNSPACED}]".encode()

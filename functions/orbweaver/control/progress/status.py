@@ -28,7 +28,6 @@ from orbweaver.politeness.host_schedule import Host
 
 WORKING = (State.RUNNING, State.STOPPING)
 # Minimum number of pages for the cost per page.
-# Fewer pages give no cost per page.
 PAGES_TOLD = 100
 # The counts of SQS are accurate after a minute.
 STALLED_MS = 60_000
