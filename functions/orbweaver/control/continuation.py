@@ -44,7 +44,7 @@ class Continue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replace:
-    """End a run, then start one that continues it. The options in `keys` differ."""
+    """End a run, then start one that continues it. `keys` are the differing options."""
 
     run: Crawl
     keys: tuple[str, ...] = ()

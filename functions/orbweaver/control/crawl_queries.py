@@ -267,7 +267,7 @@ class Lookout:
 
         Searches one crawl or all. Raises ValueError for an invalid URL.
         """
-        canonicalize(url)  # or ValueError
+        canonicalize(url)  # raises ValueError
         crawls = (crawl,) if crawl is not None else await self._crawls.list()
         owners: dict[str, list[Crawl]] = {}
         for owner in crawls:

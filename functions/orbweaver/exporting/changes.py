@@ -148,7 +148,7 @@ def judge(run: EndedRun, before: SnapshotEntry | None, record: PageRecord | None
         case RecordState.GONE:
             return RunVerdict(row=deleted(run, before, record.fetched_at))
         case _:
-            # The URL was requested, so a claim holds from then on.
+            # The URL was requested, so it is not due within the dedup window.
             asked = before and replace(before, asked_ms=record.fetched_at)
             return RunVerdict(entry=asked)
 

@@ -185,9 +185,8 @@ class AsyncClient:
         except Conflict:
             if not isinstance(decision, Start):
                 raise
-            await asyncio.sleep(
-                1
-            )  # The id of a run contains its start in seconds, so the next second gives another id.
+            # The id of a run contains its start in seconds, so the next second gives another id.
+            await asyncio.sleep(1)
             begun = await control.start(spec)
         self._has_begun = True
         return begun.id

@@ -198,7 +198,7 @@ class CounterShard:
 
     @property
     def spent(self) -> int:
-        """Claimed URLs, except those that needed no request."""
+        """Claimed URLs, without URLs that needed no request."""
         return spent(self.counts)
 
 

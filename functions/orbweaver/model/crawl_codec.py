@@ -16,7 +16,8 @@ from orbweaver.model.url_rules import UrlRule
 from orbweaver.model.version import FIELD, FIRST, check
 
 T = TypeVar("T")
-# 2: `stop_when_nothing_new` and its stop reason. 3: on AWS, the seeds have items of their own.
+# Version 2 has `stop_when_nothing_new` and its stop reason. In version 3, on AWS, the seeds are
+# separate database items.
 VERSION_LONG = VERSION = 3
 COLUMNS = tuple(field.name for field in fields(Crawl))
 # Fields that describe the run, not the requested work.

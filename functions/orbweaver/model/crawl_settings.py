@@ -256,7 +256,7 @@ class CrawlSettings:
         "origins of the seeds",
         example='{ "Accept-Language" = "de" }',
     )
-    # fetching/cookies.py
+    # See fetching/cookies.py.
     cookies: bool = Setting(False, "identity.cookies").said(
         "Whether to send a site's cookies back to it, within the crawl.",
         "--cookies  send a site's cookies back to it, within the crawl",

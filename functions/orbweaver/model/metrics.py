@@ -59,7 +59,7 @@ class Metric(StrEnum):
     MESSAGES_BURIED = "MessagesBuried"
     MESSAGES_NEWER = "MessagesNewer"
     PACKS_PUT_OFF = "PacksPutOff"
-    # claim files that a role may not read or write
+    # files of claimed URLs that an IAM role may not read or write
     CLAIMS_REFUSED = "ClaimsRefused"
     # ended runs, compared with the runs before them
     YIELD_DROP_PERCENT = "YieldDropPercent"

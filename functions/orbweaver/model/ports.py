@@ -27,7 +27,8 @@ class Print:
 class Files(Protocol):
     """Storage of bodies and exports: a bucket or a folder."""
 
-    async def put(self, key: str, body: bytes) -> None: ...
+    async def put(self, key: str, body: bytes) -> None:
+        """Write a file atomically."""
 
     async def put_file(self, key: str, path: Path, sha256: str) -> None:
         """Write a local file with this SHA-256 atomically, without holding it in memory."""

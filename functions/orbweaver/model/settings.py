@@ -62,7 +62,7 @@ class Settings:
     # Messages between functions: URLs to request, seeds, ends of cancelled crawls.
     crawl_queue_url: str = ""
     express_queue_url: str = ""
-    # Packs for workers with a browser. Empty: there is no separate queue for them.
+    # URLs for workers with a browser. Empty: there is no separate queue for them.
     render_queue_url: str = ""
     # Browser of such a worker: a folder with a packed one, the path of a program, or `installed`.
     # Empty: this worker has none.

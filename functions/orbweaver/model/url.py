@@ -51,7 +51,7 @@ _UPWARDS = re.compile(r"(?:\.\./)*+")
 _PATH_PARAMETER = re.compile(r";([^;/=]*)=[^;/]*")
 _EMAIL_OR_USER = re.compile(r"^(https?:[/\\]*)?.*@", re.DOTALL | re.IGNORECASE)
 _QUERY_OR_FRAGMENT = re.compile(r"([?#]).*", re.DOTALL)
-# Joined with this base, a reference has no base.
+# With this base only absolute references can be joined.
 _NO_BASE = "about:blank"
 _NO_PARAMETERS: frozenset[str] = frozenset()
 

@@ -90,7 +90,8 @@ def prescan(head: bytes) -> str | None:
     if at < 0:
         at = head.lower().find(b"charset")
     if at >= 0:
-        # Most pages of a site share the bytes before it. The declaration ends with its tag.
+        # Cached, because most pages of a site share the bytes before the word. The declaration ends
+        # with its tag.
         end = head.find(b">", at) + 1
         name = (_known_start(head[:end]) if end <= _START_BYTES_MAX else None) or _charset_of_start(
             head

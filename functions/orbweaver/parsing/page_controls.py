@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-# The text of a control link up to its end tag. Below: such a link up to its text.
+# The text of a control link up to its end tag. `_CONTROL_START` matches such a link
+# up to its text.
 _CONTROL = re.compile(
     rb""">[\t\n\f\r ]{0,20}
     (?:([0-9]{1,7})|(reply)|(?:skip|jump)[ ](?:directly[ ])?to[ ][^<>]{1,60})

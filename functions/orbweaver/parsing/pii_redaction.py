@@ -39,7 +39,7 @@ _DOT = (
     rb"(?:\.|\x{3002}|&#0{0,5}46;?|&#[xX]0{0,4}2[eE];?|&period;|%(?:25){0,3}2[eE]"
     rb"|\\(?:u00|x)2[eE])"
 )
-# Letters, digits and `._+-~!$*^|` around an at sign, then a domain with a dot and a top level of
+# An e-mail address is letters, digits and `._+-~!$*^|`, an at sign, and a domain with a dot and a top level of
 # two letters or more. HTML, percent and JavaScript escapes are recognized, so `mailto:` references
 # are redacted as well. Not redacted: obfuscated addresses ("jo at example dot org"), quoted ones
 # ("jo b"@…), addresses split by tags, versions (`react@18.2.0`).
@@ -71,7 +71,7 @@ def _email(found: Any) -> bytes:
 
 # --- phone numbers ------------------------------------------------------------------------------
 
-# A run of digits, with single spaces, dots, hyphens, slashes or parentheses between them, and no
+# A phone number is a run of digits, with single spaces, dots, hyphens, slashes or parentheses between them, and no
 # letter, digit or `-_/=%` next to it.
 _DIGIT = rb"(?:[0-9]|&#0{0,5}(?:4[89]|5[0-7]);|&#[xX]0{0,4}3[0-9];)"
 _PLUS = rb"(?:\+|\x{ff0b}|&#0{0,5}43;|&#[xX]0{0,4}2[bB];|&plus;|%2[bB])"

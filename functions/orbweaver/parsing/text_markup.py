@@ -246,8 +246,8 @@ def _parenthesized(part: str) -> str:
 def _words_of(svg: LexborNode) -> str:
     words = " ".join(" ".join(node.text().split()) for node in svg.css("text"))
     if words:
-        # The title counts only if there is no more text in the element around the drawing.
         return words
+    # The title counts only if there is no more text in the element around the drawing.
     title, outer = svg.css_first("title"), svg.parent
     if title is None or outer is None or outer.text().strip() != svg.text().strip():
         return ""
