@@ -87,8 +87,8 @@ class Settings:
     page_retention_s: int = 30 * 86_400
     # After a crawl's latest possible end.
     crawl_retention_s: int = 90 * 86_400
-    # A ledger (commit record of a message) outlives all copies of its message: 4 days on the queue, 7 waiting for a newer
-    # version, 14 on the DLQ.
+    # A ledger (commit record of a message) outlives all copies of its message: 4 days on the queue,
+    # 7 waiting for a newer version, 14 on the DLQ.
     ledger_retention_s: int = 26 * 86_400
     # Time for which a message of a newer version waits on the queue for a deployment.
     newer_wait_s: int = NEWER_WAIT_D * 86_400

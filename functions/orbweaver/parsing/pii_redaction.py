@@ -39,10 +39,10 @@ _DOT = (
     rb"(?:\.|\x{3002}|&#0{0,5}46;?|&#[xX]0{0,4}2[eE];?|&period;|%(?:25){0,3}2[eE]"
     rb"|\\(?:u00|x)2[eE])"
 )
-# An e-mail address is letters, digits and `._+-~!$*^|`, an at sign, and a domain with a dot and a top level of
-# two letters or more. HTML, percent and JavaScript escapes are recognized, so `mailto:` references
-# are redacted as well. Not redacted: obfuscated addresses ("jo at example dot org"), quoted ones
-# ("jo b"@…), addresses split by tags, versions (`react@18.2.0`).
+# An e-mail address is letters, digits and `._+-~!$*^|`, an at sign, and a domain with a dot and a
+# top level of two letters or more. HTML, percent and JavaScript escapes are recognized, so
+# `mailto:` references are redacted as well. Not redacted: obfuscated addresses ("jo at example dot
+# org"), quoted ones ("jo b"@…), addresses split by tags, versions (`react@18.2.0`).
 
 # Scripts without spaces between words, where the text before an address does not belong to it.
 _UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
@@ -71,8 +71,8 @@ def _email(found: Any) -> bytes:
 
 # --- phone numbers ------------------------------------------------------------------------------
 
-# A phone number is a run of digits, with single spaces, dots, hyphens, slashes or parentheses between them, and no
-# letter, digit or `-_/=%` next to it.
+# A phone number is a run of digits, with single spaces, dots, hyphens, slashes or parentheses
+# between them, and no letter, digit or `-_/=%` next to it.
 _DIGIT = rb"(?:[0-9]|&#0{0,5}(?:4[89]|5[0-7]);|&#[xX]0{0,4}3[0-9];)"
 _PLUS = rb"(?:\+|\x{ff0b}|&#0{0,5}43;|&#[xX]0{0,4}2[bB];|&plus;|%2[bB])"
 _SPACE = (
