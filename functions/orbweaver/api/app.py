@@ -1,11 +1,9 @@
 """Dispatch requests of the HTTP API to their handlers.
 
-- `requests` has the types of requests, `responses` the types of responses, `routes` all operations.
-  `openapi` describes exactly these.
-- An unknown or invalid parameter or key refuses the whole request with a problem (RFC 9457).
-  Nothing is written or sent before the request is valid.
-- A temporary error of a component gives 503 with Retry-After. Any other exception is a bug: the
-  function fails, and the gateway answers without a stack trace.
+An unknown or invalid parameter or key refuses the whole request with a problem (RFC 9457). Nothing
+is written or sent before the request is valid. A temporary error of a component gives 503 with
+Retry-After. Any other exception is a bug: the function fails, and the gateway answers without a
+stack trace.
 """
 
 from __future__ import annotations
@@ -30,10 +28,9 @@ if TYPE_CHECKING:
 
 
 class Api:
-    """Answers requests. A request takes full effect, or none with a reason."""
+    """The HTTP API. A request takes full effect, or none with a reason."""
 
     def __init__(self, means: Means, *, signed: bool = True) -> None:
-        """Take the handlers' context, and whether requests are signed."""
         self._means = means
         self._signed = signed
         self._app = APIGatewayRestResolver()
@@ -59,7 +56,7 @@ class Api:
     async def _reply(
         self, operation: Operation, event: Mapping[str, Any], path: Mapping[str, str]
     ) -> Reply:
-        # Decoding a large body takes long, and other requests wait for this loop.
+        # Decoding a large body takes long and would block other requests in this event loop.
         asked = await asyncio.to_thread(read_all, operation, event, path)
         if operation.act is None:
             return Reply(status=200, body=document(signed=self._signed))

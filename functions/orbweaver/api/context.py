@@ -1,4 +1,4 @@
-"""Define the context of the API's handlers and their replies."""
+"""Context of the API's handlers, and their replies."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Means:
-    """Components and ports of handlers; `allowed` are non-public addresses for crawls."""
+    """Components and ports of handlers. `allowed` are private addresses open to crawls."""
 
     control: Control
     explainer: Explainer
@@ -35,7 +35,7 @@ class Means:
     allowed: Allowed = PUBLIC_ONLY
 
     async def crawl(self, crawl_id: str) -> Crawl:
-        """Read a crawl by its id only, because a name may mean another run by now."""
+        """Look up a crawl by id, not by name, because a name can belong to a newer run."""
         crawl = await self.crawls.get(crawl_id)
         if crawl is None:
             raise UnknownCrawl(f"there is no crawl {crawl_id!r}")
@@ -44,7 +44,7 @@ class Means:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """Status, body of the documented type, and headers."""
+    """Response of a handler. `body` has the type that the operation documents."""
 
     status: int
     body: Any

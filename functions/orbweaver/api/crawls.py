@@ -57,7 +57,7 @@ from orbweaver.politeness.host_schedule import strikes_of
 
 READ_AT_ONCE = 16
 ROBOTS_BYTES_SHOWN = 100_000
-# Limits a report to some 10 s of the function; `orbweaver report` reads all records.
+# Keeps a report within about 10 s of the function's time. `orbweaver report` reads all records.
 RECORDS_MAX = 20_000
 
 
@@ -136,7 +136,7 @@ def _is_asked_for(crawl: Crawl, query: Overviewed, zone: tzinfo) -> bool:
 
 
 def _place(crawl: Crawl) -> tuple[int, int, str]:
-    """Return the sort key of an overview: unfinished crawls first."""
+    """Sort unfinished crawls first, then newest first."""
     return int(crawl.state is State.FINISHED), -crawl.started_at_ms, crawl.id
 
 
@@ -172,7 +172,7 @@ def _checked(means: Means, body: Mapping[str, Any]) -> Reply:
 
 def _expected(crawl: Crawl, pages_max: int | None) -> Estimated:
     """Estimate the cost of a crawl on a stack with default settings."""
-    # Imported here, because other requests do not need it.
+    # Imported here so that other requests do not load it.
     from orbweaver.budget.estimate import estimate
     from orbweaver.budget.prices import dollars
     from orbweaver.budget.rounds import PAGES_ASSUMED, Assumed

@@ -1,8 +1,8 @@
 """Decode a gateway's event by the types of an operation.
 
-The path is read first, then query, headers and body. A request for an unknown crawl is therefore
-always 404. Unknown parameters and keys are errors. Unknown headers are ignored, because clients and
-the gateway add their own.
+The path is read first, then query, headers and body, so a request for an unknown crawl is always
+404. Unknown parameters and keys are errors. Unknown headers are ignored, because clients and the
+gateway add their own.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from orbweaver.control.definition import DefinitionError, DefinitionProblem
 from orbweaver.control.json_reader import document_of, read, read_texts
 from orbweaver.control.json_schema import hints_of
 
-# An event of Lambda has at most 6 MB, and a quotation mark of the body takes two characters.
+# A Lambda event holds at most 6 MB, and each quotation mark in the body takes two characters.
 BODY_BYTES_MAX = 4_000_000
 JSON = "application/json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Nothing:
-    """No parameters."""
+    """The operation takes no parameters."""
 
 
 def read_all(
     operation: Operation, event: Mapping[str, Any], path: Mapping[str, str]
 ) -> dict[str, Any]:
-    """Read the parameters of an operation. Raises Refused and DefinitionError."""
+    """Decode all parameters of an operation. Raises Refused and DefinitionError."""
     takes = operation.takes
     found: dict[str, Any] = {}
     if "path" in takes:
@@ -55,7 +55,7 @@ def _query(event: Mapping[str, Any]) -> dict[str, list[str]]:
 
 
 def _headers(event: Mapping[str, Any], kind: Any) -> dict[str, list[str]]:
-    """Return the headers that an operation reads, by field name."""
+    """Return the headers that `kind` declares, by field name."""
     if kind is None:
         return {}
     fields = {header_name(field).lower(): field for field in hints_of(kind)}

@@ -1,12 +1,10 @@
-"""Decide which requests a server on this machine answers.
+"""Access checks of the HTTP servers that listen on this machine.
 
-Rules
 - Any program and any page in a browser of this machine can reach the port.
 - `Host` must name this machine, because another name can resolve to it (DNS rebinding).
 - `Origin` and `Sec-Fetch-Site` identify requests from pages of other sites.
-- A request needs the token, so that other users of the machine are refused. The token is not a
-  cookie, because cookies ignore ports (RFC 6265, 8.5): any other server of this machine would
-  receive it.
+- A request needs the token, so other users of the machine are refused. It is not a cookie: cookies
+  ignore ports (RFC 6265, 8.5), so every other server of this machine would receive it.
 """
 
 from __future__ import annotations
@@ -28,7 +26,7 @@ CLOSED = {**COMMON, "Cross-Origin-Resource-Policy": "same-origin"}
 
 @dataclass(frozen=True, slots=True)
 class Unanswered:
-    """A refusal: status and reason."""
+    """Status and text of a refused request."""
 
     status: int
     text: str
@@ -36,18 +34,18 @@ class Unanswered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopbackFence:
-    """Decides by a request's headers. Without a token, every local program has access."""
+    """Checks a request's headers. If `token` is None, every local program has access."""
 
     # Accepted values of `Host`, without ports unless `by_port`.
     hosts: frozenset[str]
     token: str | None = field(repr=False)
     service: str
-    # Hint for users: the place of the token.
+    # Tells users where to find the token.
     remedy: str
     by_port: bool = False
 
     def refusal(self, headers: Mapping[str, str], *, needs_token: bool = True) -> Unanswered | None:
-        """Return why a request is refused, or None if it is accepted."""
+        """Return the refusal of a request, or None if it is accepted."""
         host = headers.get("Host", "")
         if (host if self.by_port else _without_port(host)) not in self.hosts:
             return Unanswered(421, f"{self.service} answers by the names of this machine alone")

@@ -1,4 +1,4 @@
-"""Generate the OpenAPI 3.1 document from the types of requests and responses."""
+"""The OpenAPI 3.1 document, generated from the types of requests and responses."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ RETRY_AFTER = {"Retry-After": {"description": "seconds", "schema": {"type": "str
 
 @cache
 def document(*, signed: bool = True) -> dict[str, Any]:
-    """Describe all operations of a stack (signed requests) or of a store (token)."""
+    """Describe all operations. A stack takes signed requests, a local store takes a token."""
     parts: dict[str, Any] = {}
     paths: dict[str, Any] = {}
     for operation in OPERATIONS:
@@ -108,7 +108,6 @@ def _default(kind: Any, name: str) -> dict[str, Any]:
 
 
 def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
-    """Remove null from the schema of an optional parameter."""
     plain = {word: value for word, value in schema.items() if word != "description"}
     if isinstance(schema.get("type"), list):
         plain["type"] = schema["type"][0]
@@ -139,5 +138,5 @@ def _problem(status: int) -> dict[str, Any]:
 
 
 def header_name(field: str) -> str:
-    """Return a field's header name: `idempotency_key` is Idempotency-Key."""
+    """Convert a field name to a header name: `idempotency_key` is Idempotency-Key."""
     return field.replace("_", "-").title()

@@ -1,7 +1,8 @@
-"""Handle page records, one page of a listing at a time, and explanations of URLs.
+"""Handlers of page records and of explanations of URLs.
 
-Records are sorted by day, shard and key. A cursor is a position in this order. One request reads a
-limited number of records and shards, so a page may be short or empty and still have a next page.
+Records are sorted by day, shard and key, and a cursor is a position in this order. A request reads
+a limited number of records and shards. A page of results can therefore be short or empty although
+more pages follow.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ ANSWER_BYTES_MAX = 3_000_000
 
 
 class Paged(Protocol):
-    """A request for one page of a listing."""
+    """Parameters of a request for one page of results."""
 
     @property
     def limit(self) -> int: ...
@@ -58,7 +59,7 @@ async def walk(
     pick: Callable[[Place, PageRecord], Iterable[T]],
     size_of: Callable[[T], int] = lambda _: 0,
 ) -> tuple[list[T], str | None]:
-    """Return selected records from a cursor up to a limit, and the next cursor or None."""
+    """Return the records that `pick` selects after the cursor, and the next cursor or None."""
     first: Place = ("", 0, "")
     day, shard, after = cursor.decode(listing, query.cursor, first)
     places = (

@@ -1,8 +1,7 @@
-"""Define problem details of refused requests (RFC 9457) and their statuses.
+"""Problem details of refused requests (RFC 9457) and their statuses.
 
-A problem contains no stack trace and no value of a header. Bugs and missing permissions are not
-caught: the function fails, its log has the traceback, and the gateway answers in the same form
-(`GATEWAY`).
+A problem contains no stack trace and no header value. Bugs and missing permissions are not caught:
+the function fails, its log has the traceback, and the gateway answers in the same form (`GATEWAY`).
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ TITLES = {
     503: "Unavailable",
     504: "Gateway timeout",
 }
-# Responses of the gateway itself, by the gateway's names. `DEFAULT_…` covers all others.
+# Responses that the gateway itself produces, by its names. `DEFAULT_…` covers all others.
 GATEWAY: Mapping[str, int] = {
     "ACCESS_DENIED": 403,
     "API_CONFIGURATION_ERROR": 500,
@@ -52,10 +51,11 @@ GATEWAY: Mapping[str, int] = {
     "THROTTLED": 429,
     "UNSUPPORTED_MEDIA_TYPE": 415,
 }
-# Whatever is asked may come to these: queries that do not fit, callers that may not, crawls of
-# newer versions, too many requests, trouble of ours, and the gateway's own.
+# Every operation can answer with these: invalid or unauthorised requests, crawls stored by a newer
+# version, too many requests, internal errors, errors of the gateway.
 ALWAYS = (400, 403, 409, 413, 429, 500, 502, 503, 504)
-# Without signatures: refusals by token and host name (api/fence.py).
+# Additional statuses of a local server without signatures: wrong token, wrong host name
+# (api/fence.py).
 FENCED = (401, 421)
 
 
@@ -101,7 +101,6 @@ PROBLEMS: tuple[type[Exception], ...] = (Refused, DefinitionError, *STATUSES)
 
 
 def problem_of(error: Exception) -> Problem:
-    """Return the problem of a request that raised this exception."""
     if isinstance(error, Refused):
         return _problem(error.status, error.detail, error.flaws)
     if isinstance(error, DefinitionError):
@@ -114,7 +113,6 @@ def problem_of(error: Exception) -> Problem:
 
 
 def headers_of(problem: Problem) -> dict[str, str]:
-    """Return the headers of a problem."""
     return {"Retry-After": RETRY_AFTER_S} if problem.status == 503 else {}  # noqa: PLR2004 - HTTP's own
 
 

@@ -1,4 +1,4 @@
-"""Define requests of the API: parameters, headers and bodies."""
+"""Requests of the API: parameters, headers and bodies."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -38,7 +38,7 @@ class YesNo(StrEnum):
 
 Url = Annotated[str, Fits(low=1, high=REFERENCE_CHARS_MAX, example="https://example.com/")]
 Definition = Annotated[Mapping[str, Any], Fits(schema=schema_of_definition())]
-# May be invalid, because the request asks for its mistakes.
+# Not validated on decoding, because this request lists the mistakes of a definition.
 DefinitionTried = Annotated[Mapping[str, Any], Fits(schema={"type": "object"})]
 
 

@@ -1,4 +1,4 @@
-"""Define response bodies of the API. Times are ISO 8601 in UTC, as in exports."""
+"""Response bodies of the API. Times are ISO 8601 in UTC, as in exports."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ from orbweaver.model.page_record import NEEDS_RENDERING, PageRecord
 Moment = Annotated[str, Fits(form="date-time", example="2026-11-21T09:00:00.000Z")]
 Next = Annotated[str | None, Fits(says="the cursor of the next page; null on the last one")]
 Counts = Mapping[str, int]
-# A row has the form of exports, with times as text.
+# A row has the columns of an exported page, with times as text.
 ROW = schema_of_fields(PageRecord, fetched_at={"type": "string", "format": "date-time"})
 ANYTHING = {"type": "object"}
 Row = Annotated[Mapping[str, Any], Fits(schema=ROW)]
@@ -360,7 +360,6 @@ class Explained:
 
 
 def row_of(record: PageRecord) -> Mapping[str, Any]:
-    """Return a record as a row of exports."""
     cells: Mapping[str, Any] = page_as_json(record)
     return cells
 

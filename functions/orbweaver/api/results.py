@@ -1,8 +1,8 @@
-"""Handle items, main texts and exported files.
+"""Handlers of items, main texts and exported files.
 
-Items and texts use the order and cursors of page records (`pages`). One response has a maximum size
-(Lambda returns 6 MB); a text that is larger is listed without its content. Files are not sent
-through the function: each has a temporary link that is valid for this file only.
+Items and texts use the order and cursors of page records (`pages`). A response has a maximum size
+because Lambda returns at most 6 MB. A larger text is listed without its content. Exported files are
+not sent through the function: each has a temporary link.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ async def items(means: Means, *, path: OfCrawl, query: Items) -> Reply:
     listing = ("items", crawl.id, query.rule or "", query.valid or "")
 
     def pick(_place: Place, record: PageRecord) -> Iterator[FoundItem]:
-        """Return the items of a record, which stay together."""
+        """Yield all items of a record together, so no page of results splits them."""
         for item in record.extracted:
             valid = YesNo.YES if item.valid else YesNo.NO
             if query.rule in (None, item.table) and query.valid in (None, valid):
@@ -124,7 +124,7 @@ async def exports(means: Means, *, path: OfCrawl, query: Exported) -> Reply:
 
 
 async def _files(means: Means, day: str, crawl: Crawl) -> list[File]:
-    """Return a crawl's files of a day: of its own export, and of the later export of the day."""
+    """Merge a crawl's own manifest of a day with the manifest of that day's regular export."""
     found: dict[str, File] = {}
     for path in (manifest_path(day, crawl.id), manifest_path(day)):
         body = await means.files.get(f"{PREFIX}{path}", MANIFEST_BYTES_MAX)

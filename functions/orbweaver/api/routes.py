@@ -1,4 +1,4 @@
-"""Define the operations: method, path, handler, bodies and statuses.
+"""Operations of the API: method, path, handler, bodies and statuses.
 
 The types of a handler's `path`, `query`, `headers` and `body` decode and describe a request. Each
 response is checked against this table before it is sent. The gateway has exactly these routes.
@@ -17,13 +17,13 @@ from orbweaver.api.problems import ALWAYS
 
 Act: TypeAlias = Callable[..., Awaitable[Reply]]
 PARTS = ("path", "query", "headers", "body")
-# Names that handler modules import only for type checkers.
+# Handler modules import these names for type checkers only, but `get_type_hints` needs them.
 NAMES = {**vars(requests), "Means": Means, "Reply": Reply}
 
 
 @dataclass(frozen=True)
 class Operation:
-    """One operation. `refusals` are in addition to those of every operation."""
+    """One operation. `refusals` are its error statuses besides the common ones (`ALWAYS`)."""
 
     name: str
     method: str
@@ -35,7 +35,7 @@ class Operation:
 
     @cached_property
     def takes(self) -> Mapping[str, Any]:
-        """Return the types of parameters by their location."""
+        """Types of the parameters by location: path, query, headers, body."""
         if self.act is None:
             return {}
         hints = get_type_hints(self.act, localns=NAMES, include_extras=True)
@@ -43,12 +43,11 @@ class Operation:
 
     @property
     def knows_its_request(self) -> bool:
-        """Return whether the handler takes the request's id."""
         return self.act is not None and "request_id" in self.act.__annotations__
 
     @property
     def statuses(self) -> tuple[int, ...]:
-        """Return all statuses of its problems."""
+        """All error statuses."""
         more = (415,) if "body" in self.takes else ()
         return tuple(sorted({*ALWAYS, *self.refusals, *more}))
 

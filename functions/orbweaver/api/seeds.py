@@ -1,8 +1,8 @@
-"""Handle seeds for a running crawl, from the request or from a file in the stack's bucket.
+"""Handler of further seeds for a running crawl, from the request or from a file in the bucket.
 
-All of them are accepted or none, because each is checked before the first is sent. Message ids
-derive from the client's key, or else from the request's id, so a message that is sent twice is
-detected. A URL with a forbidden address is refused here, although the worker would also refuse it.
+Each URL is checked before the first is sent, so either all are accepted or none. Message ids derive
+from the client's key, or from the request's id, so a message that is sent twice is detected. A URL
+with a forbidden address is refused here too, although the worker would refuse it later.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from orbweaver.model.url import canonicalize, host_of, redacted
 from orbweaver.worker.seeding import crawl_for
 
 URLS_MAX = 10_000
-# Messages of 100 URLs; the function has time for this number.
+# The function has time to send this many URLs, 100 per message.
 LINES_MAX = 100_000
 FILE_BYTES_MAX = 10_000_000
 
@@ -47,7 +47,7 @@ async def take(means: Means, *, headers: Keyed, body: Seeds, request_id: str) ->
 
 
 async def _references(means: Means, body: Seeds) -> tuple[Sequence[str], str]:
-    """Return the references and their place in the request."""
+    """Return the URLs, and the name of the parameter that contains them."""
     given = [name for name in ("url", "urls", "s3") if getattr(body, name) is not None]
     if len(given) != 1:
         raise Refused(400, "give one of url, urls and s3")
@@ -80,7 +80,7 @@ async def _lines(means: Means, key: str) -> Sequence[str]:
 
 
 def closed(references: Iterable[str], name: str, means: Means) -> tuple[DefinitionProblem, ...]:
-    """Return problems of references that cannot be crawled, up to the number that is shown."""
+    """Return the problems of URLs that cannot be crawled, up to the number that is shown."""
     found: list[DefinitionProblem] = []
     for place, reference in enumerate(references):
         why = _problem(reference, means)

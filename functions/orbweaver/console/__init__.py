@@ -2,13 +2,13 @@
 
 Serves a web application for an open store or stack: on this machine only, or as a function of a
 stack behind a gateway that authenticates users. It reads and changes crawls through the HTTP API,
-called in this process, and through the classes behind the command line. It decides which requests
-are answered, and remembers the history of watched crawls, because the API is stateless.
+called in this process, and through the classes behind the command line. It also records the history
+of watched crawls, because the API is stateless.
 
     server       the application on this machine: files, the API, routes of its own
     fence        checks of requests there
     hosted       the application as a function of a stack
-    users     users and their permissions there
+    users        users and their permissions there
     tickets      temporary addresses for downloads and frames
     files        the files of the application
     bodies       bodies and queries of requests

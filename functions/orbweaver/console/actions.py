@@ -1,8 +1,7 @@
 """Routes of the console that the HTTP API lacks.
 
-- Dead letters need permissions that the API's function does not have on AWS, but a user's shell
-  has.
-- A table as one file exceeds the size of an API response.
+On AWS, dead letters need permissions that a user's shell has and the API's function has not. A
+table as one file exceeds the size of an API response.
 """
 
 from __future__ import annotations
@@ -34,28 +33,28 @@ QUEUED = ("waiting", "in_work", "delayed")
 
 
 class Tables(Protocol):
-    """Tables of exports, and read-only SQL over them within limits."""
+    """Tables of exports, and read-only SQL queries over them with limits."""
 
     async def tables(self) -> dict[str, Any]:
         """List tables and saved queries, or the reason why there are none."""
 
     async def ask(self, sql: str) -> dict[str, Any]:
-        """Return the first rows of a query; raises Refused."""
+        """Return the first rows of a query. Raises Refused."""
 
     def csv(self, sql: str) -> AsyncIterator[bytes]:
-        """Yield all rows of a query as a file; raises Refused."""
+        """Yield all rows of a query as CSV. Raises Refused."""
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """SQL whose result is wanted as a file."""
+    """A SQL query whose result becomes a file."""
 
     sql: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Actions:
-    """Operations of the console in addition to the API. Each returns a document."""
+    """Operations of the console in addition to the API. Each returns a JSON object."""
 
     ports: PortSet
     control: Control
@@ -65,7 +64,6 @@ class Actions:
     tickets: Tickets
 
     async def about(self) -> dict[str, Any]:
-        """Describe the store or stack, and whether workers run."""
         import orbweaver
 
         try:
@@ -80,27 +78,27 @@ class Actions:
         }
 
     async def _idle(self) -> str | None:
-        """Say that no workers run; None if some do or no message is queued."""
+        """Return a warning if messages are queued and no worker runs, else None."""
         idle = await self.where.idle_workers()
         depths = None if idle is None else await self.where.depths()
         if depths is None:
             return idle
         return idle if any(depths[name] for name in QUEUED) else None
 
-    # --- crawls that have not begun -------------------------------------------------------------
+    # --- definitions of new crawls --------------------------------------------------------------
 
     async def definition(
         self, toml: str | None = None, document: dict[str, Any] | None = None
     ) -> dict[str, Any]:
-        """Parse a definition from TOML, or format a document as TOML."""
+        """Parse a definition from TOML, or format a definition as TOML."""
         return await off_loop(forms_of, toml, document)
 
     async def preview(self, document: dict[str, Any]) -> dict[str, Any]:
-        """Fetch the first page of a definition and check its links, without a start."""
+        """Fetch the first page of a definition and check its links. No crawl starts."""
         return await preview_of(self.ports, document)
 
     async def trial(self, crawl: str, toml: str, url: str | None = None) -> dict[str, Any]:
-        """Try item rules on a stored page of a run, or on several matching pages without a URL."""
+        """Try item rules on a run's stored page, or on several pages if `url` is None."""
         return await trial_of(self.ports, self.control, crawl, toml, url)
 
     # --- dead letters ---------------------------------------------------------------------------
@@ -110,7 +108,7 @@ class Actions:
         return await letters_by_cause(self._undertaker, limit=LETTERS_MAX)
 
     async def redrive(self, cause: str | None = None, host: str | None = None) -> dict[str, Any]:
-        """Send dead letters back to the queue: of a cause, of a host, or all."""
+        """Return dead letters to the queue, optionally only of a cause or a host."""
         done = await self._undertaker.redrive(
             DeadLetterSelection(cause=cause, host=host),
             limit=LETTERS_MAX,
@@ -119,7 +117,7 @@ class Actions:
         return {"sent": done.sent, "skipped": dict(done.skipped), "cut": done.cut}
 
     async def purge(self, cause: str, until_ms: int) -> dict[str, Any]:
-        """Delete the dead letters of a cause that were last seen before a moment."""
+        """Delete a cause's dead letters that were last seen until `until_ms`."""
         selection = DeadLetterSelection(cause=cause)
         found = await self._undertaker.find(selection, limit=LETTERS_MAX)
         only = frozenset(case.letter.id for case in found.cases if case.last_seen_ms <= until_ms)
@@ -137,7 +135,7 @@ class Actions:
         return await self._ticket(url, crawl, PagePart.BODY)
 
     async def picture(self, url: str, crawl: str) -> dict[str, Any]:
-        """Create a ticket for the screenshot of a page, or return why there is none."""
+        """Create a ticket for a page's screenshot, or return why there is none."""
         return await self._ticket(url, crawl, PagePart.SCREENSHOT)
 
     async def _ticket(self, url: str, crawl: str, part: PagePart) -> dict[str, Any]:
@@ -154,7 +152,7 @@ class Actions:
         return {"ticket": self.tickets.give(page), "why": None}
 
     async def table(self, crawl: str, rule: str | None = None, form: str = "csv") -> dict[str, Any]:
-        """Create a ticket for a file with the pages of a crawl, or with the items of a rule."""
+        """Create a ticket for a file with a crawl's pages, or with the items of a rule."""
         wanted = TableFile(crawl=await self.control.find(crawl), rule=rule, form=form)
         _ = wanted.table  # raises Refused before the browser leaves the page
         return {"ticket": self.tickets.give(wanted)}

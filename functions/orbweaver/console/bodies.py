@@ -1,7 +1,4 @@
-"""Parse bodies and queries of requests. Only the listed keys are allowed.
-
-Errors have the format of the API.
-"""
+"""Parse queries and bodies of requests. Errors have the format of the API."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ from orbweaver.control import json_reader
 
 Fits: TypeAlias = Callable[[Any], bool]
 TEXT_CHARS_MAX = 10_000
-# Keys of queries, and whether they are required.
+# Keys of queries, and whether a key is required.
 NO_NAMES: Mapping[str, bool] = {}
 SECTION = {"crawl": True, "at": False}
 PAIR = {"before": True, "after": True, "kind": False, "text": False}
@@ -22,7 +19,7 @@ TEXTS = {"before": True, "after": True, "url": True}
 
 
 def query_of(given: Mapping[str, str], names: Mapping[str, bool]) -> dict[str, str]:
-    """Parse the query of a request; raises Refused for other keys than `names`."""
+    """Check a request's query. Raises Refused if a key is unknown or missing."""
     for name, value in given.items():
         if name not in names or len(value) > TEXT_CHARS_MAX:
             raise Refused(400, f"{name[:40]!a} does not fit here")
@@ -33,7 +30,7 @@ def query_of(given: Mapping[str, str], names: Mapping[str, bool]) -> dict[str, s
 
 
 def document_of(body: bytes, names: Mapping[str, Fits]) -> dict[str, Any]:
-    """Parse the body of a request as an object; raises Refused, DefinitionError."""
+    """Parse a request's body as a JSON object. Raises Refused and DefinitionError."""
     try:
         read = json_reader.document_of((body or b"{}").decode())
     except UnicodeDecodeError as error:

@@ -1,7 +1,7 @@
-"""Sections of a site, and comparison of two runs, from whole runs that are cached for a while.
+"""Sections of a site, and comparison of two runs.
 
-Both read all records of a run, which one API response cannot hold. The browser requests parts of
-the result repeatedly.
+Both read all records of a run, which exceed one API response. Results are cached for a minute,
+because the browser requests them part by part.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from orbweaver.model.page_record import PageRecord
 
 T = TypeVar("T")
-# About 40 MB of states. Reading them costs a cent on AWS.
+# 100,000 page states take about 40 MB. Reading them costs a cent on AWS.
 RECORDS_MAX = 100_000
 KEPT_MAX, KEPT_MS = 4, 60_000
 ELSEWHERE = "`orbweaver console --target aws` reads more"
@@ -43,11 +43,11 @@ PAGES_SHOWN = 200
 
 @dataclass(slots=True, kw_only=True)
 class Comparing:
-    """Reads whole runs."""
+    """Reads all records of runs, and caches the results."""
 
     ports: PortSet
     control: Control
-    # Of a run with more URLs nothing is said; None: it is read as far as `RECORDS_MAX`.
+    # Runs with more URLs are refused. If None, the first `RECORDS_MAX` records of any run are read.
     urls_max: int | None = None
     _kept: OrderedDict[tuple[str, ...], tuple[int, Any]] = field(default_factory=OrderedDict)
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -55,11 +55,11 @@ class Comparing:
     # --- sections -------------------------------------------------------------------------------
 
     async def sections(self, crawl: str, at: str = "") -> dict[str, Any]:
-        """Return a section of a run's site and its largest subsections."""
+        """Return a section of a run's site (host or path prefix) and its largest subsections."""
         owner = await self._run(crawl)
         made, read = await self._once(("sections", owner.id), lambda: self._sections(owner))
         hosts = list(made.whole.inner)
-        # Of one host alone there is nothing to choose: its sections are the map.
+        # A run with one host starts at that host's sections, because there is no host to choose.
         found = made.shown(at.rstrip("/") or (hosts[0] if len(hosts) == 1 else ""))
         if found is None:
             raise Refused(404, f"{owner.id} has nothing at {redacted(at)!a}")
@@ -79,7 +79,7 @@ class Comparing:
     async def changes(
         self, before: str, after: str, kind: str | None = None, text: str = ""
     ) -> dict[str, Any]:
-        """Compare two runs: counts, and the first pages of a kind."""
+        """Compare two runs: counts, and the first pages with a `kind` of difference."""
         if kind is not None and kind not in set(PageDifference):
             raise Refused(400, f"{kind[:40]!a} is none of {', '.join(PageDifference)}")
         first, second = await self._run(before), await self._run(after)
@@ -123,7 +123,7 @@ class Comparing:
         return {"why": None, "diff": asdict(diff)}
 
     async def _run(self, which: str) -> Crawl:
-        """Find a run; raises Refused if it is too large to be read here."""
+        """Find a run. Raises Refused if it is too large to read here."""
         status = await self.control.status(which)
         done = status.counters.done
         if self.urls_max is not None and done > self.urls_max:
@@ -139,7 +139,7 @@ class Comparing:
         return records[0] if records else None
 
     async def _once(self, key: tuple[str, ...], make: Callable[[], Awaitable[T]]) -> T:
-        """Return a cached result, or make it. Only one is made at a time."""
+        """Return a cached result, or compute it. Only one is computed at a time."""
         async with self._lock:
             now_ms = self.ports.clock.now_ms()
             known = self._kept.get(key)

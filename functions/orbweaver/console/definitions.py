@@ -1,4 +1,4 @@
-"""Definitions of new crawls: conversion between TOML and document, and a preview of the first page.
+"""Definitions of new crawls: conversion between TOML and JSON, and a preview of the first page.
 
 Invalid TOML is a normal result, not a failed request.
 """
@@ -34,15 +34,15 @@ STAND_IN = "https://example.com/"
 OWN_FUNCTION = "functions of your own are tried by `orbweaver extract --extractor FILE`"
 TOML_CHARS_MAX = 1_000_000
 LARGE = "`orbweaver start --config FILE` takes it"
-# One text at a time, so that many tabs slow the console down no more than one.
+# One thread: many tabs slow the console down no more than one tab.
 _READER = ThreadPoolExecutor(1, "definition")
 _PLACE = re.compile(r" \(at line (\d+), column \d+\)$")
 
 
 def forms_of(toml: str | None, document: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Parse a definition from TOML, or format a document as TOML. Includes the lines of its keys.
+    """Parse a definition from TOML, or format a document as TOML. Includes the line of each key.
 
-    Raises Refused or DefinitionError for a text that is too expensive to parse.
+    Raises Refused or DefinitionError if the text is too expensive to parse.
     """
     text = toml_of(document or {}) if toml is None else toml
     if len(text) > TOML_CHARS_MAX:
@@ -61,12 +61,12 @@ def forms_of(toml: str | None, document: Mapping[str, Any] | None) -> dict[str, 
 
 
 async def off_loop(read: Callable[..., T], *given: Any) -> T:
-    """Run a parser outside the event loop, because a large definition takes seconds of CPU."""
+    """Run a parser in a thread, because a large definition takes seconds of CPU."""
     return await asyncio.get_running_loop().run_in_executor(_READER, read, *given)
 
 
 def rules_in(toml: str) -> tuple[tuple[ItemRule, ...], list[dict[str, Any]]]:
-    """Parse the item rules of a definition, or return all problems with lines."""
+    """Parse a definition's item rules, or return all problems with lines."""
     forms = forms_of(toml, None)
     if (broken := forms["broken"]) is not None:
         return (), [{"path": "", **broken}]
@@ -86,7 +86,7 @@ def rules_in(toml: str) -> tuple[tuple[ItemRule, ...], list[dict[str, Any]]]:
 async def trial_of(
     ports: PortSet, control: Control, crawl: str, toml: str, url: str | None
 ) -> dict[str, Any]:
-    """Try item rules on a stored page of a run, or on several matching pages without a URL."""
+    """Try item rules on a run's stored page, or on several matching pages if `url` is None."""
     rules, problems = await off_loop(rules_in, toml)
     owner = await control.find(crawl)
     if problems or not rules:
@@ -104,7 +104,7 @@ async def trial_of(
 
 
 async def preview_of(ports: PortSet, document: Mapping[str, Any]) -> dict[str, Any]:
-    """Fetch the first page of a definition's crawl; raises DefinitionError."""
+    """Fetch the first page of a definition's crawl. Raises DefinitionError."""
     plan = await off_loop(parse, document)
     crawl = crawl_of(plan, ports.clock.now_ms())
     async with previewing(ports) as previewer:

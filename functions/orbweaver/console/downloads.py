@@ -1,6 +1,6 @@
 """Tables of a run as one file: its pages, or the valid items of one rule.
 
-The file is complete before its first byte is sent, so a browser never keeps a partial file.
+The file is complete before its first byte is sent, so a browser never saves a partial file.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ SUFFIXES = {one.name: one.suffix for one in formats.ROWS}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableFile:
-    """A table of a run as a file: the pages without `rule`. `form` is a key of `TYPES`."""
+    """A table to download: a rule's items, or all pages. `form` is a key of `TYPES`."""
 
     crawl: Crawl
     rule: str | None
@@ -47,7 +47,7 @@ class TableFile:
 
     @property
     def table(self) -> Table:
-        """Columns of the table; raises Refused if the run has no such rule."""
+        """Columns of the table. Raises Refused if the run has no such rule."""
         if self.rule is None:
             return PAGES
         found = ChunkTables(self.crawl.id, self.crawl).items(self.rule)
@@ -66,7 +66,7 @@ class TableFile:
 
 
 async def pieces_of(control: Control, wanted: TableFile) -> AsyncIterator[bytes]:
-    """Write a file and yield its content."""
+    """Write the file to a temporary folder and yield its content."""
     with TemporaryDirectory(prefix="orbweaver-") as folder:
         writer = formats.writer(wanted.form, wanted.table, Path(folder))
         async with closing(control.pages(wanted.crawl)) as records:

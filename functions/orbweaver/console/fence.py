@@ -1,6 +1,5 @@
-"""Access control of the console's requests, and security headers of its responses.
+"""Access control of the local console's requests, and security headers of its responses.
 
-Rules
 - The console listens on this machine only, behind the common checks (api/fence.py).
 - A request needs the token of this start. The printed address contains it in the fragment, which
   browsers never send. The application sends it in a header.
@@ -24,15 +23,12 @@ def fence_at(port: int, token: str) -> LoopbackFence:
 
 
 def hosts_at(port: int) -> frozenset[str]:
-    """Return this machine's names with a port, as Host headers contain them."""
+    """Return this machine's names with a port, as in Host headers."""
     return frozenset(f"{name}:{port}" for name in LOOPBACK)
 
 
 def headers_of(*, frames: str = "'none'", connects: str = "'self'") -> dict[str, str]:
-    """Return the headers of all responses of the console.
-
-    `frames` is the origin of framed pages. `connects` lists origins for requests.
-    """
+    """Return the headers of responses, for an origin of frames and the origins of requests."""
     policy = {
         "default-src": "'none'",
         "script-src": "'self'",
@@ -55,7 +51,7 @@ def headers_of(*, frames: str = "'none'", connects: str = "'self'") -> dict[str,
 
 
 def headers_of_stored(console_port: int) -> dict[str, str]:
-    """Return the headers of stored pages: only the console may frame them, no scripts run."""
+    """Return the headers of stored pages: only the console may frame them, and no script runs."""
     # A policy cannot contain IPv6 addresses (CSP 3, `host-source`).
     names = (name for name in LOOPBACK if not name.startswith("["))
     framing = " ".join(f"http://{name}:{console_port}" for name in names)

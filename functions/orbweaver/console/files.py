@@ -16,7 +16,7 @@ TYPES = {
 
 @cache
 def static_files() -> Mapping[str, tuple[bytes, str]]:
-    """Read the static files: path to content and type. No other path is served."""
+    """Map each served path to its content and type. All other paths give 404."""
     found: dict[str, tuple[bytes, str]] = {}
     root = files("orbweaver.console") / "static"
     for folder, prefix in ((root, "/"), (root / "vendor", "/vendor/")):

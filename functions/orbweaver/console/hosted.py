@@ -1,15 +1,11 @@
 """The hosted console: the same application as a function of a stack, behind a gateway.
 
-Rules
 - The application's files and the sign-in address are public. Everything else needs a user
-  (console/users.py): the gateway verifies the token, and each request is checked against the user's
-  groups.
+  (console/users.py): the gateway verifies the token, and the function checks the user's groups.
 - No cookie or other ambient credential is used, so another site's page cannot make requests.
 - Operations that need a separate process, another origin, or wider permissions are missing
   (`ELSEWHERE`). The console on a user's machine has them.
-- Comparisons need runs small enough to read within a request. Partially read runs are refused,
-  because unread pages would look removed.
-- The function's memory ends with its container, so the page keeps its own history.
+- The function's memory ends with its container, so the browser page stores the history.
 
 Source: docs.aws.amazon.com/apigateway/latest/developerguide/, pages
 http-api-develop-integrations-lambda (payload format 2.0) and http-api-jwt-authorizer.
@@ -72,13 +68,14 @@ POLL_MS = 1_500
 API, OWN, SIGN_IN = "/api/", "/console/", "/sign-in.json"
 # Half a year. The gateway only supports TLS.
 TLS_ALONE = {"Strict-Transport-Security": "max-age=15768000"}
-# Static files: a repeated visit within this time does not request them.
+# Browsers reuse a static file for this time without a request.
 FILES_KEPT = "public, max-age=300"
-# Routes that the hosted console lacks.
+# Routes that only the local console has.
 ELSEWHERE = (*("preview", "trial", "frame", "picture", "table", "query", "tables", "schedules"),)
-# Two such runs take as long as a report of one run, about 10 s (api/crawls.py).
+# Comparing two runs of this size takes about 10 s, as a report of one run does (api/crawls.py).
+# Larger runs are refused: in a partial comparison, unread pages would look removed.
 URLS_READ_MAX = 10_000
-# Reading them takes one receive per ten letters.
+# One request to SQS reads ten of them.
 LETTERS_MAX = 1_000
 NOT_HERE = "the hosted console has not this: `orbweaver console` on a machine of your own has"
 NO_OPERATION = "there is no such operation"
@@ -86,7 +83,7 @@ NO_OPERATION = "there is no such operation"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostedPlace:
-    """The stack of the function."""
+    """The stack that this function belongs to."""
 
     stack: str
     read_depths: Callable[[], Awaitable[Depths]]
@@ -97,27 +94,26 @@ class HostedPlace:
         return f"the stack {self.stack}"
 
     async def idle_workers(self) -> str | None:
-        """Return None, because the worker switch is not read here."""
+        """Always None: the hosted console does not read whether workers are switched on."""
         return None
 
     async def depths(self) -> Mapping[str, int] | None:
         return asdict(await self.read_depths())
 
     async def workers(self) -> Mapping[str, str] | None:
-        """Return None, because users cannot switch all workers."""
+        """Always None: users of the hosted console cannot switch workers."""
         return None
 
     async def alarms(self) -> list[dict[str, Any]] | None:
-        """Return None, because alarms are not read here."""
+        """Always None: the hosted console does not read alarms."""
         return None
 
     async def switch(self, *, on: bool) -> Mapping[str, str] | None:  # noqa: ARG002 - the port's
-        """Return None, because users cannot switch all workers."""
+        """Always None: users of the hosted console cannot switch workers."""
         return None
 
 
 def hosted_console(ports: CountedPorts) -> HostedConsole:
-    """Build the console of a function."""
     settings, clock, control = ports.settings, ports.clock, control_of(ports)
     depths = ports.depths.read
     place = HostedPlace(stack=settings.stack, read_depths=depths)
@@ -125,7 +121,7 @@ def hosted_console(ports: CountedPorts) -> HostedConsole:
 
     @cache
     def comparing() -> Comparing:
-        # Imported on demand, so that other requests do not wait for it.
+        # Imported on first use, so other requests do not wait for it.
         from orbweaver.console.comparing import Comparing
 
         return Comparing(ports=ports, control=control, urls_max=URLS_READ_MAX)
@@ -157,7 +153,7 @@ def hosted_console(ports: CountedPorts) -> HostedConsole:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostedConsole:
-    """Handles requests from the gateway."""
+    """Answers events of the gateway."""
 
     api: Api
     comparing: Callable[[], Comparing]
@@ -168,7 +164,6 @@ class HostedConsole:
     clock: Clock
 
     async def answer(self, event: Mapping[str, Any]) -> dict[str, Any]:
-        """Answer one request."""
         try:
             reply = await self._reply(event)
         except PROBLEMS as error:
@@ -192,7 +187,7 @@ class HostedConsole:
         return _json(await self._own(event, method, path.removeprefix(OWN), user))
 
     def _open(self, method: str, path: str) -> Answer:
-        """Return a public file or the sign-in address."""
+        """Return a public file, or the sign-in address."""
         if method == "GET" and path == SIGN_IN:
             return _json({"client": self.sign_in.client, "pages": self.sign_in.pages})
         found = static_files().get(path)
@@ -220,7 +215,7 @@ class HostedConsole:
             return await self._read(event, parts, user)
         if (method, path) != ("POST", "definition"):
             raise Refused(404, NO_OPERATION)
-        # Imported on demand, so that other requests do not wait for it.
+        # Imported on first use, so other requests do not wait for it.
         from orbweaver.console.definitions import forms_of
 
         given = document_of(_body(event), {"toml": is_source, "document": is_document})
@@ -269,7 +264,7 @@ class HostedConsole:
 
 
 def _as_rest(event: Mapping[str, Any], path: str) -> dict[str, Any]:
-    """Convert a request to the format of the API's gateway (payload format 1.0)."""
+    """Convert an event from payload format 2.0 to format 1.0, which the API reads."""
     query: dict[str, list[str]] = {}
     pairs = parse_qsl(event.get("rawQueryString", ""), keep_blank_values=True)
     for name, value in pairs:

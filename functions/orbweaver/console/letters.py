@@ -1,6 +1,6 @@
-"""Dead letters grouped by cause, each with its hosts and an example.
+"""Dead letters grouped by cause, each with hosts and an example.
 
-Reading hides the letters from other readers and then releases them.
+Reading hides the letters from other readers, and releases them afterwards.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ URLS_SHOWN, HOSTS_SHOWN = 3, 10
 async def letters_by_cause(
     undertaker: Undertaker, *, limit: int, bodies: bool = True
 ) -> dict[str, Any]:
-    """Group dead letters by cause. Without `bodies`, messages without a URL are not quoted."""
+    """Group dead letters by cause. If `bodies` is False, messages without a URL are not quoted."""
     found = await undertaker.find(EVERYTHING, limit=limit)
     groups = [
         {
@@ -43,7 +43,7 @@ async def letters_by_cause(
 
 
 def letter_of(case: Case, *, bodies: bool = True) -> dict[str, Any]:
-    """Describe a dead letter: its cause, and its first URLs."""
+    """Describe a dead letter: its cause and its first URLs."""
     quoted = bodies and not case.references
     urls = case.references if bodies else [one for one in case.references if "://" in one]
     return {

@@ -1,6 +1,6 @@
-"""Runs for the browser: state, history, settings.
+"""Documents about runs for the browser: state, history, settings.
 
-The history needs earlier readings, which the stateless API does not have.
+The history consists of earlier readings, which the stateless API does not have.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 LIVE_MAX, RUNS_SHOWN = 100, 50
 LIST_MS = 60_000
-# Reading this many records costs a tenth of a cent on AWS.
+# Reading 5,000 records costs a tenth of a cent on AWS.
 RECORDS_READ_MAX = 5_000
 URLS_SHOWN = 3
 LATEST_MAX = 12
@@ -35,52 +35,52 @@ STEERING = (["pause"], ["resume"], ["cancel"])
 
 
 class Where(Protocol):
-    """The store or stack of the console."""
+    """The store or stack that the console shows."""
 
     @property
     def title(self) -> str: ...
 
     @property
     def billed(self) -> bool:
-        """Whether its use costs money."""
+        """True if its use costs money."""
 
     async def idle_workers(self) -> str | None:
-        """Return a warning if no worker runs; None if one does, or if it is unknown."""
+        """Return a warning if no worker runs, or None if one runs or that is unknown."""
 
     async def depths(self) -> Mapping[str, int] | None:
-        """Count queued messages; None without permission."""
+        """Count the messages of each queue. Returns None without permission."""
 
     async def workers(self) -> Mapping[str, str] | None:
-        """Return the state of each event source by queue; None without a switch."""
+        """Return the state of each queue's event source, or None for a store without one."""
 
     async def alarms(self) -> list[dict[str, Any]] | None:
-        """List alarms, raised ones first; None without permission."""
+        """List alarms, raised ones first. Returns None without permission."""
 
     async def switch(self, *, on: bool) -> Mapping[str, str] | None:
-        """Switch workers; return their states by then, None without a switch."""
+        """Switch workers and return their states, or None for a store, which has no switch."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchedRuns:
-    """Describes runs. Each method returns a document."""
+    """Returns JSON objects about runs."""
 
     control: Control
     watching: Watching
     where: Where
     clock: Clock
-    # Reads the latest records of a crawl. A stack has no such order.
+    # Reads the latest records of a crawl. A stack cannot read them in this order.
     newest: Callable[[str, int], list[PageRecord]] | None = None
-    # The runs of a crawl's name, and when they were listed.
+    # By crawl id: when the runs of the crawl's name were listed, and their ids.
     _listed: dict[str, tuple[int, list[str]]] = field(default_factory=dict)
 
     def asked(self, method: str, path: str) -> None:
-        """Discard the cached reading of a run that an API operation may have changed."""
+        """Discard the cached reading of a run if this API request may have changed it."""
         match path.split("/"):
             case ["", "crawls", crawl, *rest] if method == "PATCH" or rest in STEERING:
                 self.watching.forget(crawl)
 
     async def live(self, crawls: list[str]) -> dict[str, Any]:
-        """Return the progress of several crawls, each as in `orbweaver status --json`."""
+        """Return the progress of several crawls in the form of `orbweaver status --json`."""
         if not 0 < len(crawls) <= LIVE_MAX:
             raise Refused(400, f"give 1 to {LIVE_MAX} crawls")
         found = await asyncio.gather(*map(self.watching.look, crawls))
@@ -88,7 +88,7 @@ class WatchedRuns:
         return {"billed": self.where.billed, "crawls": shown}
 
     async def pulse(self, crawl_id: str) -> dict[str, Any]:
-        """Return progress, history, settings and latest pages of a crawl."""
+        """Return a crawl's progress, history, settings and latest pages."""
         watched = await self.watching.look(crawl_id)
         crawl = watched.last.crawl
         if watched.past is None:
@@ -119,11 +119,11 @@ class WatchedRuns:
         return why_nothing(read.crawl) if read.nothing_new else None
 
     async def _runs(self, crawl: Crawl) -> list[str]:
-        """Return the runs of a crawl's name, newest first. Listing reads a whole table."""
+        """List the runs of a crawl's name, newest first. Cached, because it reads a table."""
         now_ms = self.clock.now_ms()
         known = self._listed.get(crawl.id)
         if known is None or now_ms - known[0] >= LIST_MS:
-            # A retry requests few URLs, so it is no run to compare with.
+            # A retry requests only a few URLs, so comparing with it would mislead.
             names = [
                 one.id
                 for one in await self.control.crawls()
@@ -133,7 +133,7 @@ class WatchedRuns:
         return known[1]
 
     async def _past(self, crawl: Crawl, first: Sample) -> list[tuple[int, int]]:
-        """Return the history before the first reading; empty if there are too many records."""
+        """Return the history before the first reading, or [] if there are too many records."""
         if first[2] > RECORDS_READ_MAX:
             return []
         async with closing(self.control.pages(crawl, limit=RECORDS_READ_MAX)) as records:
@@ -142,7 +142,7 @@ class WatchedRuns:
 
 
 def why_nothing(crawl: Crawl) -> str:
-    """Explain why a run requested nothing, and how to crawl anyway."""
+    """Explain why a run requested no URL, and how to crawl anyway."""
     said, window = "No URL was requested: ", f"within the window of {span(crawl.window_s)}"
     again = 'To request all URLs again, set dedup.window = "0s".'
     if crawl.resumes and not crawl.pages_own:
@@ -158,7 +158,7 @@ def why_nothing(crawl: Crawl) -> str:
 
 
 def settings_of(crawl: Crawl) -> dict[str, Any]:
-    """Return the editable settings of a crawl by key, without values of headers."""
+    """Return the editable settings of a crawl by key, without header values."""
     found: dict[str, Any] = {}
     for path in EDITABLE:
         key = BY_PATH[path]

@@ -1,7 +1,7 @@
 """The server of the console: static files, the HTTP API below `/api`, and its own routes.
 
 Every request first passes the access control (console/fence.py). If the store or stack cannot be
-reached, the response has status 503, and the application shows its last data with their age.
+reached, the status is 503, and the application shows its last data with their age.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 Act = Callable[..., Awaitable[dict[str, Any]]]
 SQL_CHARS_MAX = 100_000
-# A download is aborted if the browser accepts nothing for this long.
+# A download is aborted if the browser reads nothing for this long.
 STALLED_S = 60.0
 BROKEN_OFF: tuple[type[Exception], ...] = (*PROBLEMS, PortError, TimeoutError)
 BODY_BYTES_MAX = 4_000_000
@@ -57,14 +57,14 @@ API = "/api"
 
 
 class PlaceTaken(Exception):
-    """The address cannot be used. The text contains the reason."""
+    """The address cannot be used. The message contains the reason."""
 
 
 @asynccontextmanager
 async def serving(actions: Actions, token: str, host: str, port: int) -> AsyncIterator[str]:
-    """Serve the console within the context and yield its address without token; raises PlaceTaken.
+    """Serve the console and yield its address without the token. Raises PlaceTaken.
 
-    Stored pages use the next port, or a free one if that is taken.
+    Stored pages use the next port, or any free one if that is taken.
     """
     with ExitStack() as sockets:
         own = sockets.enter_context(_bound(host, port))
@@ -130,7 +130,6 @@ class ConsoleServer:
         return app
 
     def _posts(self) -> Mapping[str, tuple[Act, Mapping[str, Fits], tuple[str, ...]]]:
-        """Return the POST routes: action, keys with their checks, required keys."""
         actions, standing = self._actions, self._standing
         document = {"document": is_document}
         page = {"url": _is_text, "crawl": _is_text}
@@ -193,7 +192,7 @@ class ConsoleServer:
             return _told("Unavailable", str(error), 503)
 
     def _headers(self, request: web.Request) -> dict[str, str]:
-        # Stored pages have the same host name and another port, so another origin.
+        # Stored pages have the same host name but another port, so their origin differs.
         name = request.headers.get("Host", "").rpartition(":")[0]
         name = name if name in LOOPBACK else LOOPBACK[0]
         return fence.headers_of(frames=f"http://{name}:{self._stored_port}")

@@ -1,7 +1,7 @@
 """State of the whole store or stack: queues, workers, alarms, dollars by day, schedules.
 
-A run's dollars count on the day of its start, because its counters have no times. Only the newest
-runs are included.
+A run's dollars count on the day when it started, because its counters have no times. Only the
+newest runs are included.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ SLOW_MS = 60_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Reading:
-    """Alarms and the newest runs with their totals, as read at a moment."""
+    """Cached alarms, and the newest runs with their counters."""
 
     at_ms: int
     alarms: Any
-    # Start (ms since the epoch) and totals.
+    # Start of each run in ms since the epoch, and its counters.
     runs: list[tuple[int, Counts]]
     runs_more: int
 
 
 @dataclass(slots=True, kw_only=True)
 class Standing:
-    """Reads state that belongs to no single crawl. Alarms and sums are cached for a minute."""
+    """Reads queues, workers, alarms, sums and schedules. Caches alarms and sums for a minute."""
 
     ports: PortSet
     control: Control
@@ -54,7 +54,7 @@ class Standing:
     _slow: _Reading | None = field(default=None)
 
     async def read(self, zone: str | None = None) -> dict[str, Any]:
-        """Return queues, workers, and dollars by the days of a time zone."""
+        """Return queues, workers, alarms, and dollars by the days of a time zone."""
         depths = await self.where.depths()
         return {
             "where": self.where.title,
@@ -66,7 +66,7 @@ class Standing:
         }
 
     async def switch(self, *, on: bool) -> dict[str, Any]:
-        """Switch all workers of a stack on or off; return their previous states."""
+        """Switch all workers of a stack. The returned states change only after a while."""
         states = await self.where.switch(on=on)
         if states is None:
             raise ControlError("a store has no workers to switch: end the command that serves it")
@@ -102,7 +102,7 @@ class Standing:
         return Timetable(schedules=ports.schedules, control=self.control, clock=ports.clock)
 
     async def schedules(self) -> dict[str, Any]:
-        """List schedules with their next runs and their latest results."""
+        """List schedules with their next runs and the result of their latest runs."""
         known = await self._timetable.list()
         runs = {crawl.name: crawl for crawl in reversed(await self.control.crawls())}
         last = [runs.get(coming.scheduled.name) for coming in known]
@@ -114,7 +114,6 @@ class Standing:
         }
 
     async def _last(self, run: Crawl | None) -> dict[str, Any] | None:
-        """Return the newest run of a schedule's name."""
         if run is None:
             return None
         pages = pages_of((await self.ports.crawls.counters(run)).total)
@@ -126,21 +125,20 @@ class Standing:
         }
 
     async def recur(self, document: Mapping[str, Any]) -> dict[str, Any]:
-        """Add or replace the schedule of a definition; raises DefinitionError, ControlError."""
+        """Add or replace the schedule of a definition. Raises DefinitionError and ControlError."""
         return told(await self._timetable.put(await asyncio.to_thread(parse, document)))
 
     async def pause(self, name: str, *, paused: bool) -> dict[str, Any]:
-        """Pause or resume a schedule."""
         return told(await self._timetable.pause(name, paused=paused))
 
     async def stop_recurring(self, name: str) -> dict[str, Any]:
-        """Remove a schedule. Started runs continue."""
+        """Remove a schedule. Runs that it started continue."""
         await self._timetable.remove(name)
         return {"removed": name}
 
 
 def told(coming: Coming) -> dict[str, Any]:
-    """Return a schedule without its definition, which may contain secrets."""
+    """Describe a schedule without its definition, which can contain secrets."""
     scheduled = coming.scheduled
     return {
         "name": scheduled.name,

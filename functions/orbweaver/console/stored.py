@@ -1,8 +1,7 @@
-"""Stored pages, on a separate origin.
+"""Stored pages, served from a separate origin (another port than the console's).
 
-Content of sites is served from another port than the console, so it has another origin. The browser
-shows it in a frame that runs no script, sends no form and fetches nothing. A request needs a ticket
-of the console.
+The browser shows a page in a frame that runs no script, sends no form and fetches nothing. A
+request needs a ticket (temporary address) of the console.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ NO_TEXT = "it is neither HTML nor text"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredPage:
-    """A body and the type to show it as."""
+    """A body, and the content type to serve it with."""
 
     body: bytes
     content_type: str
@@ -61,7 +60,7 @@ def _picture(image: bytes) -> StoredPage:
 
 
 def shown_as(record: PageRecord) -> str | None:
-    """Return the content type to show a body as: page, text, or None."""
+    """Return the content type to serve a body with, or None if it cannot be shown."""
     essence = (record.content_type or "").partition(";")[0].strip().lower()
     charset = record.charset or "utf-8"
     charset = charset if CHARSET.fullmatch(charset) else "utf-8"
@@ -73,7 +72,7 @@ def shown_as(record: PageRecord) -> str | None:
 
 
 def stored_app(tickets: Tickets, port: int, console_port: int) -> web.Application:
-    """Make the server of stored pages, which listens on `port`."""
+    """Build the server of stored pages, which listens on `port`."""
     headers, hosts = headers_of_stored(console_port), hosts_at(port)
 
     async def answer(request: web.Request) -> web.Response:

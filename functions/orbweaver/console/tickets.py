@@ -1,6 +1,6 @@
-"""Tickets: unguessable addresses for requests that cannot carry a header.
+"""Tickets: unguessable temporary addresses for requests that cannot carry a header.
 
-A frame and a download cannot send the token, so each gets an address that works once and for one
+A frame and a download cannot send the token. Each gets an address that works once, within one
 minute.
 """
 
@@ -14,14 +14,14 @@ GOOD_MS, TICKETS_MAX = 60_000, 200
 
 
 class Tickets:
-    """Creates tickets and redeems each once."""
+    """Creates tickets. A ticket is valid once."""
 
     def __init__(self, now_ms: Callable[[], int]) -> None:
         self._now_ms = now_ms
         self._given: dict[str, tuple[int, Any]] = {}
 
     def give(self, what: Any) -> str:
-        """Create a ticket for a value. If there are too many, the oldest expire."""
+        """Create a ticket for a value. If there are too many, the oldest become invalid."""
         now_ms = self._now_ms()
         self._given = {
             ticket: (at_ms, one)
@@ -33,6 +33,6 @@ class Tickets:
         return ticket
 
     def take(self, ticket: str) -> Any | None:
-        """Return the value of a ticket; None if it is invalid, used or expired."""
+        """Return a ticket's value, or None if it is invalid, used or expired."""
         at_ms, what = self._given.pop(ticket, (0, None))
         return what if self._now_ms() - at_ms < GOOD_MS else None

@@ -1,13 +1,10 @@
 """Users of the hosted console, and their permissions.
 
-Rules
-- The gateway verifies signature, issuer, audience and times of a token, and passes on its claims. A
-  request without claims, or with claims of another stack, is refused here as well, so that a
-  misconfigured public route exposes nothing.
+- The gateway verifies a token's signature, issuer, audience and times, and passes on its claims.
+  The function also refuses missing claims and claims of another stack, so a route that is public by
+  mistake exposes nothing.
 - Only access tokens are accepted. An identity token contains no permissions.
 - There are two groups: `look` can read, `steer` can do everything. Other users have no access.
-- Claims are texts. A list contains names in brackets, separated by blanks. Group names contain no
-  blanks.
 """
 
 from __future__ import annotations
@@ -20,7 +17,7 @@ from typing import Any
 from orbweaver.api.problems import Refused
 
 READING = frozenset({"GET", "HEAD"})
-# Routes of the gateway: public ones, and ones that need a token.
+# Public routes of the gateway, and routes that need a token.
 OPEN_ROUTES = ("GET /", "GET /{file}", "GET /vendor/{file}")
 SIGNED_IN_ROUTES = tuple(
     f"{method} /{room}/{{proxy+}}"
@@ -47,20 +44,20 @@ class SignIn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsoleUser:
-    """A user with a valid token."""
+    """A signed-in user. `until_ms` is the expiry of the token."""
 
     name: str
     steers: bool
     until_ms: int
 
     def check(self, method: str) -> None:
-        """Raise Refused if the user's groups do not allow the method."""
+        """Raise Refused if the user's groups do not allow the HTTP method."""
         if method not in READING and not self.steers:
             raise Refused(403, f"{self.name} may look; to change anything takes the group `steer`")
 
 
 def user_of(event: Mapping[str, Any], sign_in: SignIn, now_ms: int) -> ConsoleUser:
-    """Return the user from the verified claims; raises Refused."""
+    """Return the user of verified claims. Raises Refused."""
     claims = _claims(event)
     expected = {"iss": sign_in.issuer, "client_id": sign_in.client, "token_use": "access"}
     for name, wanted in expected.items():
@@ -79,7 +76,7 @@ def user_of(event: Mapping[str, Any], sign_in: SignIn, now_ms: int) -> ConsoleUs
 
 
 def groups_in(claim: object) -> list[str]:
-    """Parse group names from a list or from its text."""
+    """Parse group names from a list, or from a text such as `[look steer]`."""
     if isinstance(claim, list):
         return [name for name in claim if isinstance(name, str)]
     if not isinstance(claim, str):
@@ -97,7 +94,7 @@ def _claims(event: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _moment(claim: object) -> int:
-    """Parse a time in seconds; 0 if it is invalid."""
+    """Convert a time from seconds to ms. An invalid time is 0."""
     try:
         return round(float(str(claim)) * 1000)
     except (ValueError, OverflowError):

@@ -1,7 +1,7 @@
 """Running crawls, read once for all tabs, with samples for the chart.
 
-A crawl's counters have no history. The chart consists of samples taken here, and before the first
-sample of records, which contain the time of each URL.
+A crawl's counters have no history. The chart therefore uses samples taken here. Before the first
+sample it uses page records, which contain the time of each URL.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ if TYPE_CHECKING:
     from orbweaver.model.crawl import Crawl
 
 CRAWLS_MAX = METERS_MAX = 200
-# At this number every second sample is dropped, so that a long run keeps its history.
+# At this number every second sample is dropped, so a long run keeps its whole history.
 SAMPLES_MAX, PAST_MAX = 400, 200
 
-# A crawl as `orbweaver status --json` shows it.
+# A crawl in the form of `orbweaver status --json`.
 Shown: TypeAlias = Mapping[str, Any]
 Sample: TypeAlias = tuple[int, int, int, int, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CrawlRead:
-    """A reading of a crawl, and its public form."""
+    """A reading of a crawl. `shown` is its public form."""
 
     crawl: Crawl
     shown: Shown
-    # Whether it ended without a URL, because all of them were seen before.
+    # True if the crawl ended without requesting a URL, because all of them were seen before.
     nothing_new: bool = False
-    # The URLs that wait for a retry or an answer, in words.
+    # Texts about URLs that wait for a retry or a response.
     waiting: tuple[str, ...] = ()
 
 
@@ -42,14 +42,13 @@ Look: TypeAlias = Callable[[str], Awaitable[CrawlRead]]
 
 
 class MeteredReadings:
-    """Reads crawls in the form of `orbweaver status --json`, each with its own meter."""
+    """Reads crawls in the form of `orbweaver status --json`, and measures the speed of each."""
 
     def __init__(self, read: Callable[[str], Awaitable[StatusReading]]) -> None:
         self._read = read
         self._meters: OrderedDict[str, ProgressMeter] = OrderedDict()
 
     async def look(self, crawl: str) -> CrawlRead:
-        """Read a crawl by its id."""
         reading = await self._read(crawl)
         meter = self._meters.setdefault(reading.status.crawl.id, ProgressMeter())
         self._meters.move_to_end(reading.status.crawl.id)
@@ -66,25 +65,25 @@ class MeteredReadings:
 
 @dataclass(slots=True)
 class Watched:
-    """One crawl: its last reading, and samples, oldest first."""
+    """One watched crawl: its last reading, and samples, oldest first."""
 
     read: CrawlRead | None = None
     read_ms: int | None = None
     step_ms: int = 0
     samples: list[Sample] = field(default_factory=list)
-    # Number of done URLs over time before the first reading, from records; None: not read yet.
+    # Number of done URLs over time before the first reading, from page records. None until they are
+    # read.
     past: list[tuple[int, int]] | None = None
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     @property
     def last(self) -> CrawlRead:
-        """The last reading; LookupError before the first one."""
+        """The last reading. Raises LookupError before the first one."""
         if self.read is None:
             raise LookupError("the crawl was not looked at yet")
         return self.read
 
     def see(self, read: CrawlRead) -> None:
-        """Add a reading."""
         self.read, shown = read, read.shown
         outcomes = shown["outcomes"]
         pages = outcomes["fetched"] + outcomes["unchanged"]
@@ -101,7 +100,7 @@ class Watched:
 
 
 def past_of(done_ms: list[int], until_ms: int) -> list[tuple[int, int]]:
-    """Return the number of done URLs over time before a moment, in at most `PAST_MAX` steps."""
+    """Return the number of done URLs over time before `until_ms`, in at most `PAST_MAX` steps."""
     earlier = sorted(at_ms for at_ms in done_ms if at_ms < until_ms)
     step = max(1, -(-len(earlier) // PAST_MAX))
     found = [(at_ms, number) for number, at_ms in enumerate(earlier, 1) if number % step == 0]
@@ -111,7 +110,7 @@ def past_of(done_ms: list[int], until_ms: int) -> list[tuple[int, int]]:
 
 
 class Watching:
-    """Reads crawls at most every `poll_ms`, regardless of the number of tabs."""
+    """Reads each crawl at most every `poll_ms`, regardless of the number of tabs."""
 
     def __init__(self, look: Look, now_ms: Callable[[], int], poll_ms: int) -> None:
         self._look = look
@@ -120,7 +119,7 @@ class Watching:
         self._watched: OrderedDict[str, Watched] = OrderedDict()
 
     async def look(self, crawl: str) -> Watched:
-        """Return the current reading of a crawl; raises errors of reading it."""
+        """Return a crawl's reading, at most `poll_ms` old. Raises the errors of reading."""
         watched = self._watched.setdefault(crawl, Watched())
         self._watched.move_to_end(crawl)
         if len(self._watched) > CRAWLS_MAX:
@@ -133,6 +132,5 @@ class Watching:
         return watched
 
     def forget(self, crawl: str) -> None:
-        """Discard the cached reading of a crawl that has just changed."""
         if (watched := self._watched.get(crawl)) is not None:
             watched.read_ms = None
