@@ -12,7 +12,7 @@ POLICY_ARN = r"arn:aws[a-z-]*:iam::(\d{12}|aws):policy/[!-~]{1,512}"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccountKeys(DeliveryKeys):
-    """Requirements of an account for every stack in it."""
+    """Requirements that the account sets for every stack in it."""
 
     permissions_boundary: str = text(
         "",

@@ -1,11 +1,7 @@
-"""The HTTP API: IAM-signed requests, one function behind all routes.
+"""The HTTP API: IAM-signed requests, and one function behind all routes.
 
-- The routes are exactly the function's operations (`orbweaver.api.routes`). The gateway rejects all
-  other paths.
-- The gateway checks the signature (SigV4), the rate, required parameters, and that a body is a JSON
-  object. The function checks their meaning and explains errors. An API key would not authenticate
-  callers.
-- No component runs permanently: no web application firewall, no cache, no custom domain.
+The routes are exactly the function's operations (`orbweaver.api.routes`); the gateway rejects all
+other paths. No component runs permanently: no web application firewall, no cache, no custom domain.
 
 Source: docs.aws.amazon.com/apigateway/latest/developerguide/permissions.html,
 …/api-gateway-request-validation-set-up.html.
@@ -33,17 +29,17 @@ if TYPE_CHECKING:
 
 HANDLER = "api"
 READ = (SEEDS_FOLDER, BODIES, EXPORTS)
-# Environment variables that name the parts of the stack.
+# Environment variables with the names of the stack's queues, tables and bucket.
 SETTINGS = (
     *("CRAWL_QUEUE_URL", "EXPRESS_QUEUE_URL", "RENDER_QUEUE_URL", "URLS_TABLE", "PAGES_TABLE"),
     *("HOSTS_TABLE", "CRAWLS_TABLE", "PACKS_TABLE", "BUCKET"),
 )
-MEMORY_MB = 1024  # a cold start needs only CPU, which grows with memory
+MEMORY_MB = 1024  # starting a container needs only CPU, which grows with memory
 TIMEOUT_S = 28  # the gateway waits 29 s
 
 
 class Api(Construct):
-    """The function that answers, and its gateway."""
+    """The function that answers requests, and its gateway."""
 
     def __init__(self, scope: Construct, construct_id: str, site: Site) -> None:
         super().__init__(scope, construct_id)
@@ -65,6 +61,7 @@ class Api(Construct):
         integration = apigateway.LambdaIntegration(
             self.function, allow_test_invoke=False, scope_permission_to_method=False
         )
+        # The function checks what parameters and bodies mean, and explains errors.
         checked = apigateway.RequestValidator(
             self,
             "Checked",
@@ -86,6 +83,7 @@ class Api(Construct):
             self.rest.root.resource_for_path(operation.path).add_method(
                 operation.method,
                 integration,
+                # An API key would not authenticate callers.
                 authorization_type=apigateway.AuthorizationType.IAM,
                 request_models={"application/json": anything} if has_body else None,
                 request_parameters=_needed(operation),
@@ -113,14 +111,13 @@ class Api(Construct):
 
 
 def _needed(operation: Operation) -> dict[str, bool]:
-    """Return the required parameters of an operation."""
     query = operation.takes.get("query")
     names = required(query) if query is not None else ()
     return {f"method.request.querystring.{name}": True for name in sorted(names)}
 
 
 def accept_reading(role: iam.Role, site: Site) -> None:
-    """Accept that a function may read all files in a few folders."""
+    """Accept the findings about reading all files in a few folders."""
     for folder in READ:
         accept(
             role,
@@ -130,12 +127,12 @@ def accept_reading(role: iam.Role, site: Site) -> None:
 
 
 def answering(site: Site) -> list[iam.PolicyStatement]:
-    """Return the permissions of a function that answers API operations."""
+    """Return the permissions of a function that handles API operations."""
     frontier, storage = site.frontier, site.storage
     return [
         allow(sending(site.config), *(queue.queue_arn for queue in frontier.packs)),
-        # Crawls are read, listed, started (`default` with its first seeds), steered and edited.
-        # BatchGetItem reads their counters.
+        # Crawls are read, listed, started (`default` with its first seeds), paused, cancelled and
+        # edited. BatchGetItem reads their counters.
         allow(
             [
                 "dynamodb:BatchGetItem",
@@ -146,18 +143,18 @@ def answering(site: Site) -> list[iam.PolicyStatement]:
             ],
             storage.crawls.table_arn,
         ),
-        # Parked messages are listed and deleted. Journals show the progress of a URL.
+        # Parked messages are listed and deleted. Journals (records of a pack's progress) are read.
         allow(
             ["dynamodb:BatchGetItem", "dynamodb:BatchWriteItem", "dynamodb:Query"],
             storage.packs.table_arn,
         ),
         allow(["dynamodb:BatchGetItem", "dynamodb:Query"], storage.pages.table_arn),
         allow(["dynamodb:BatchGetItem"], storage.urls.table_arn, storage.hosts.table_arn),
-        # Seed files, texts of pages, manifests, and files that signed links to exports allow.
+        # Seed files, texts of pages, manifests, and exported files, for which the API signs links.
         allow(
             ["s3:GetObject"],
             *(storage.bucket.arn_for_objects(f"{folder}*") for folder in READ),
         ),
-        # Without it, S3 reports a missing file as denied.
+        # Without this permission, S3 reports a missing file as "access denied".
         allow(["s3:ListBucket"], storage.bucket.bucket_arn),
     ]

@@ -1,14 +1,8 @@
 """The functions' code as two folders (`Libraries`), built without Docker.
 
-- Contents: the wheels pinned in requirements/ (infra/wheels.py), without files that no function
-  reads (infra/pruning.py), and functions/ without the command line. The console is included only if
-  it is hosted.
-- Assets are cached under a fingerprint of all inputs, which is also the asset's hash: equal inputs
-  give equal assets on any machine. A cached asset appears at once, by a rename. The newest
-  `KEPT_MAX` are kept.
-- The archives are made here and not by CDK. A change in functions/ keeps the libraries and their
-  archive, and takes one second. Compressing the libraries takes ten seconds, copying their archive
-  none.
+Contents: the wheels pinned in requirements/ (infra/wheels.py), without files that no function reads
+(infra/pruning.py), and functions/ without the command line. Assets are cached under a fingerprint
+of all inputs, which is also the asset's hash: equal inputs give equal assets on any machine.
 
 Source: docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html (250 MB unpacked).
 """
@@ -39,14 +33,14 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parent.parent
 STORE = ROOT / ".local" / "asset"
-KEPT_MAX = 8  # four pairs, without a renderer
+KEPT_MAX = 8  # archives of each kind; four pairs of assets, if no stack renders
 PACKED = ".zst"
 UNPACKED_BYTES_MAX = 250 * 1024 * 1024
 
-# The requirements file: `runtime` for most functions, `files` for those that write and deliver
-# files, with ten times the bytes.
+# Name of the requirements file: `runtime` for most functions, `files` for functions that write and
+# deliver files. The `files` libraries are ten times as large.
 Libraries = Literal["runtime", "files"]
-# Modules that import libraries of `files` only.
+# Modules that only the `files` asset contains, because they need its libraries.
 FILES_ONLY = (
     "orbweaver/adapters/local/sftp.py",
     "orbweaver/adapters/local/sftp_connection.py",
@@ -54,7 +48,7 @@ FILES_ONLY = (
 )
 # The hosted console, which only some stacks have.
 CONSOLE = ("orbweaver/console", "handlers/console.py")
-# Modules that import libraries of neither.
+# Modules that no asset contains, because their libraries are not deployed.
 NOWHERE = ("orbweaver/exporting/formats/duckdb_parquet.py",)
 
 
@@ -66,7 +60,7 @@ NOT_COMPILED = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asset:
-    """A folder and its archive for deployment. `hash` is computed from the inputs."""
+    """A folder and its archive for deployment. `hash` is a digest of the inputs."""
 
     libraries: Libraries
     folder: Path
@@ -74,11 +68,12 @@ class Asset:
     hash: str
     unpacked_bytes: int
     zipped_bytes: int
-    # Whether it contains bytecode. A function cannot store any, and compiles at each start.
+    # True if it contains bytecode. A function cannot write bytecode, so it would compile the
+    # modules at every start.
     compiled: bool = True
 
     def __str__(self) -> str:
-        """Return the size, with a warning if bytecode is missing."""
+        """Return a line with the sizes, and a warning if bytecode is missing."""
         unpacked, zipped = self.unpacked_bytes / 2**20, self.zipped_bytes / 2**20
         limit = UNPACKED_BYTES_MAX / 2**20
         name = "code asset" if self.libraries == "runtime" else f"code asset for {self.libraries}"
@@ -96,10 +91,7 @@ def build(
     console: bool = False,
     browser: Path | None = None,
 ) -> Asset:
-    """Return the asset for a runtime from the cache, or build it.
-
-    It can include the hosted `console`, and the folder of a packed `browser`.
-    """
+    """Return a runtime's asset from the cache, or build it."""
     compiler = wheels.find_compiler(runtime)
     requirements = root / "requirements" / f"{libraries}.txt"
     recipe = [Path(file).read_bytes() for file in (__file__, pruning.__file__, wheels.__file__)]
@@ -130,10 +122,12 @@ def build(
     with _alone(store):
         installed = _obtain(store / f"libraries-{libraries_key}", make_libraries)
         folder = _obtain(store / key, make)
+        # CDK would compress everything, which takes ten seconds for the libraries. Copying their
+        # archive takes no time, so a change in functions/ takes one second.
         base = _archived(installed, installed.with_suffix(".zip"))
         archive = _archived(folder, folder.with_suffix(".zip"), packages, base)
         for used in (archive, base):
-            os.utime(used)  # the most recently used is dropped last
+            os.utime(used)  # the least recently used is deleted first
         asset = _weighed(libraries, folder, archive, key, compiled=bool(compiler))
         _drop_oldest(store)
     return asset
@@ -141,11 +135,11 @@ def build(
 
 @contextlib.contextmanager
 def _alone(store: Path) -> Iterator[None]:
-    """Lock the store, so that two builders do not build the same asset."""
+    """Lock the cache, so that two builders do not build the same asset."""
     store.mkdir(parents=True, exist_ok=True)
     place = os.open(store, os.O_RDONLY)
     try:
-        with contextlib.suppress(OSError):  # a file system without locks: both build
+        with contextlib.suppress(OSError):  # a file system without locks: both builders build
             fcntl.flock(place, fcntl.LOCK_EX)
         yield
     finally:
@@ -174,7 +168,7 @@ def _weighed(
 def own_files(
     functions: Path, libraries: Libraries = "runtime", *, console: bool = False
 ) -> Iterator[Path]:
-    """Yield the deployed files of functions/, relative to it, without the command line."""
+    """Yield the files of functions/ to deploy, relative to it."""
     left_out = ("orbweaver/cli", *(() if console else CONSOLE), *NOWHERE)
     for file in sorted(functions.rglob("*")):
         path = file.relative_to(functions)
@@ -186,7 +180,7 @@ def own_files(
 
 
 def _obtain(kept: Path, make: Callable[[Path], None]) -> Path:
-    """Return a cached folder, or have `make` fill it and publish it at once."""
+    """Return a cached folder. If it is missing, `make` fills it, and a rename publishes it."""
     if not kept.exists():
         with tempfile.TemporaryDirectory(prefix=".draft-", dir=kept.parent) as draft:
             folder = Path(draft) / "asset"
@@ -200,20 +194,20 @@ def _obtain(kept: Path, make: Callable[[Path], None]) -> Path:
 def _archived(
     folder: Path, kept: Path, packages: Sequence[str] = (".",), base: Path | None = None
 ) -> Path:
-    """Return a cached archive of a folder's packages, appended to the `base` archive."""
+    """Return a cached archive of a folder's packages, appended to a copy of the `base` archive."""
     if not kept.exists():
         with tempfile.TemporaryDirectory(prefix=".draft-", dir=kept.parent) as draft:
             target = Path(draft) / "asset.zip"
             if base is not None:
                 shutil.copyfile(base, target)
-            # West of Greenwich, local time is still 1979.
+            # West of Greenwich, the earliest storable time (1980-01-01 UTC) is still in 1979.
             with zipfile.ZipFile(
                 target, "a", zipfile.ZIP_DEFLATED, strict_timestamps=False
             ) as archive:
                 for package in packages:
                     for path in sorted((folder / package).rglob("*")):
                         if path.is_file():
-                            # Compressed files are stored as they are.
+                            # Already compressed files are stored without compression.
                             packing = zipfile.ZIP_STORED if path.suffix == PACKED else None
                             archive.write(path, path.relative_to(folder), packing)
             target.rename(kept)

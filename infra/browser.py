@@ -1,12 +1,9 @@
-"""The renderer's browser on AWS: a Chromium built for Lambda, fetched and repacked.
+"""The renderer's browser on AWS: a Chromium built for Lambda, fetched from npm and repacked.
 
-- It comes from an npm package in one version and is verified by its digest. None of its code runs
-  here. It is fetched when a stack renders, once: the packed form is cached next to the assets.
-- Included are the browser, the libraries that Amazon Linux lacks, fonts and the licence. The
-  graphics library is left out, because the browser draws without it (`--disable-gpu`).
-- It is packed with zstd, which unpacks in 0.4 s of CPU (brotli: 1.1 s) and takes 80 MB (brotli: 68
-  MB; measured 2026-11-23, AMD EPYC).
-- It exists only for x86_64.
+It is pinned to one version, and verified by its digest. This module runs no code of it. A stack
+with rendering fetches it once; the packed form is cached next to the assets. Included are the
+browser, the libraries that Amazon Linux lacks, fonts and the licence. The graphics library is left
+out, because the browser draws without it (`--disable-gpu`).
 """
 
 from __future__ import annotations
@@ -33,7 +30,7 @@ INTEGRITY = (
     "sha512-jiGWqSvPMdu4+P9TilYqAR7yEGPEHINx+lCvE/NqNO/E"
     "HYzF/x1hUiI5T6ioVIt7dEy7n88byyT0vk+dnsgQwA=="
 )
-ARCHITECTURE = "x86_64"
+ARCHITECTURE = "x86_64"  # the package exists only for it
 # Folder in a code asset, and so below Lambda's task folder.
 FOLDER = "browser"
 PLACE = f"/var/task/{FOLDER}"
@@ -44,7 +41,7 @@ _LICENCE = "LICENSE"
 
 
 def obtain(root: Path, store: Path, integrity: str = INTEGRITY) -> Path:
-    """Return the folder with the packed browser, from the cache or fetched now."""
+    """Return the folder with the packed browser. It is fetched if the cache lacks it."""
     recipe = hashlib.sha256(Path(__file__).read_bytes() + integrity.encode()).hexdigest()
     kept = store / f"{PREFIX}{recipe[:32]}"
     if kept.is_dir():
@@ -62,7 +59,7 @@ def obtain(root: Path, store: Path, integrity: str = INTEGRITY) -> Path:
 
 
 def checked(package: bytes, integrity: str) -> bytes:
-    """Return the package if its digest matches. Raises AssetError otherwise."""
+    """Return the package unchanged. Raises AssetError if its digest differs."""
     digest = digest_of(package)
     if digest != integrity:
         raise AssetError(
@@ -72,14 +69,15 @@ def checked(package: bytes, integrity: str) -> bytes:
 
 
 def digest_of(package: bytes) -> str:
-    """Return the digest of a package in npm's format."""
     return f"sha512-{base64.b64encode(hashlib.sha512(package).digest()).decode()}"
 
 
 def pack(package: bytes, folder: Path) -> None:
-    """Write the function's part of a package: an archive, and the size of each file in it."""
+    """Write the needed files of a package as one archive, with a manifest of their sizes."""
     import brotli
 
+    # zstd unpacks in 0.4 s of CPU and takes 80 MB; brotli takes 1.1 s and 68 MB (measured
+    # 2026-11-23, AMD EPYC).
     zstd = zstd_module()
     with tarfile.open(fileobj=io.BytesIO(package), mode="r:gz") as tar:
         parts = {one: _read(tar, f"package/{one}") for one in (_BINARY, _LIBRARIES, _FONTS)}
@@ -101,7 +99,7 @@ def pack(package: bytes, folder: Path) -> None:
 
 
 def _files_of(archive: bytes) -> dict[str, bytes]:
-    """Return libraries and fonts. Font folders are listed where the archive is unpacked."""
+    """Return libraries and fonts. Unpacking writes the font configuration."""
     with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
         names = [member.name for member in tar if member.isfile()]
         kept = [name for name in names if name.partition("/")[0] in (LIBRARIES, FONTS)]

@@ -1,16 +1,9 @@
 """The database over exports: Glue tables, an Athena workgroup, saved queries.
 
-- Tables, columns and types come from orbweaver.model.columns. The exporter registers item tables
-  (`items_…`) once a crawl has found items.
-- Days are partitions by projection: a day can be queried without registering or crawling it.
-- No query reads more than `athena_bytes_max`: Athena cancels it, and bills the bytes read ($5 per
-  TB). Clients cannot override the workgroup's settings.
-- Results are encrypted, and deleted after `athena_retention_d` days (storage.py).
-- The stack gives no role the permission to query. docs/query.md lists the permissions.
-- Without queries this costs nothing.
-
-MiniStack (1.5.33) supports databases, tables and workgroups, but not AWS::Athena::NamedQuery. An
-emulator has no saved queries; `orbweaver query --saved` has the same ones.
+Tables, columns and types come from orbweaver.model.columns. The exporter registers item tables
+(`items_…`) once a crawl has found items. Days are partitions by projection, so a day can be queried
+without registering it. The stack gives no role the permission to query; docs/query.md lists the
+permissions. Without queries this costs nothing.
 
 Source: docs.aws.amazon.com/athena/latest/ug/workgroups-settings.html,
 docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/aws-resource-glue-table.html.
@@ -41,7 +34,7 @@ ENGINE = "Athena engine version 3"
 
 
 class Catalogue(Construct):
-    """The database, its workgroup and saved queries."""
+    """The database, its workgroup, and saved queries."""
 
     def __init__(
         self, scope: Construct, construct_id: str, *, config: Config, storage: Storage
@@ -60,6 +53,7 @@ class Catalogue(Construct):
         for table in TABLES:
             self._table(f"{_camel(table.name)}Table", glue_table(table.name, table, self.root))
         self.workgroup = self._workgroup(config, storage)
+        # MiniStack (1.5.33) lacks AWS::Athena::NamedQuery. `orbweaver query --saved` has the same.
         if not config.local:
             self._queries()
 
@@ -78,6 +72,7 @@ class Catalogue(Construct):
 
     def _workgroup(self, config: Config, storage: Storage) -> athena.CfnWorkGroup:
         group = athena.CfnWorkGroup
+        # Results are deleted after `athena_retention_d` days (storage.py).
         results = group.ResultConfigurationProperty(
             output_location=f"s3://{storage.bucket.bucket_name}/{ATHENA_RESULTS}",
             encryption_configuration=group.EncryptionConfigurationProperty(
@@ -92,6 +87,8 @@ class Catalogue(Construct):
             description=f"Queries of what {config.stack_name} exported",
             recursive_delete_option=True,
             work_group_configuration=group.WorkGroupConfigurationProperty(
+                # Athena cancels a query that reads more, and bills the bytes read ($5 per TB).
+                # Clients cannot override these settings.
                 bytes_scanned_cutoff_per_query=int(config.athena_bytes_max),
                 enforce_work_group_configuration=True,
                 publish_cloud_watch_metrics_enabled=True,
@@ -116,7 +113,7 @@ class Catalogue(Construct):
 
 
 def registering(config: Config) -> iam.PolicyStatement:
-    """Allow registering item tables, and changing no other table."""
+    """Allow a function to register and update item tables, and no other tables."""
     name = database_name(config.stack_name)
     parts = ("catalog", f"database/{name}", f"table/{name}/{ITEMS}*")
     arns = [f"arn:{Aws.PARTITION}:glue:{Aws.REGION}:{Aws.ACCOUNT_ID}:{part}" for part in parts]
@@ -124,7 +121,7 @@ def registering(config: Config) -> iam.PolicyStatement:
 
 
 def accept_registering(role: iam.Role, config: Config) -> None:
-    """Accept the wildcard of a role that registers item tables."""
+    """Accept the finding about the wildcard in `registering`."""
     name = database_name(config.stack_name)
     part = f"table/{name}/{ITEMS}*"
     accept(
@@ -136,7 +133,6 @@ def accept_registering(role: iam.Role, config: Config) -> None:
 
 
 def encrypt_results(workgroup: athena.CfnWorkGroup, key: str) -> None:
-    """Encrypt query results with a key."""
     workgroup.add_property_override(
         "WorkGroupConfiguration.ResultConfiguration.EncryptionConfiguration",
         {"EncryptionOption": "SSE_KMS", "KmsKey": key},

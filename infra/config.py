@@ -1,13 +1,9 @@
 """Settings of a stack: `cdk deploy -c key=value`, or "context" in cdk.json.
 
-- Every key has a default. `python -m infra.config` lists all keys with their meaning.
-- An unknown key or invalid value is an error that names the key, the value and a remedy. Values are
-  never guessed or clipped. CDK's own keys contain a colon, an at sign or a slash, or are in
-  `CDK_KEYS`.
-- A limit of the functions (`LIMITS`) has its name from `orbweaver.model.settings`, which also
-  validates it and holds its default.
-- Settings that only an emulator may have (`allow_addresses`: crawl private networks) are rejected
-  for AWS. There they would open the account's private network to every sender on the seed queue.
+Every key has a default. `python -m infra.config` lists all keys with their meaning. An unknown key
+or invalid value is an error with the key, the value and a remedy. CDK's own keys contain a colon,
+an at sign or a slash, or are in `CDK_KEYS`. A limit of the functions (`LIMITS`) has its name, check
+and default from `orbweaver.model.settings`.
 """
 
 from __future__ import annotations
@@ -33,8 +29,8 @@ if TYPE_CHECKING:
 DAY_S = 86_400
 CDK_KEYS = frozenset({"cli-telemetry"})
 KEY_ARN = r"arn:aws[a-z-]*:kms:[a-z0-9-]+:\d{12}:key/(mrk-)?[0-9a-f-]{32,36}"
-# Settings of the functions that a deployment may change. The others name parts of the stack, or
-# follow from other keys.
+# Settings of the functions that a deployment may change. The other settings name parts of the
+# stack, or follow from other keys.
 LIMITS = (
     "pages_shards",
     "body_bytes_max",
@@ -53,13 +49,13 @@ LIMITS = (
     "part_rows_max",
     "part_bytes_max",
 )
-# Values that CloudWatch Logs accepts.
+# The retention periods that CloudWatch Logs accepts, in days.
 LOG_RETENTIONS_D = (1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config(RenderingKeys):
-    """One deployment. Each field except `limits` and `stack_exists` is a context key."""
+    """Settings of one deployment. Fields except `limits` and `stack_exists` are context keys."""
 
     target: str = choice("aws", ("aws", "local"), "an AWS account, or an emulator on this machine")
     stack_name: str = text(
@@ -96,13 +92,13 @@ class Config(RenderingKeys):
         also="generate",
         local="generate",
     )
-    # 1,769 MB equal one CPU. A worker mostly waits for hosts, and waiting is billed by memory, so
-    # it gets the least memory that suffices (infra/memory.py). Without waiting, more memory is
-    # faster at equal cost.
+    # 1,769 MB equal one CPU. A worker mostly waits for hosts, and AWS bills that time by memory, so
+    # it gets the least memory that suffices (infra/memory.py). Without waiting, more memory would
+    # be faster at equal cost.
     worker_memory_mb: int = number(
         MEMORY_MB, 256, 10_240, "memory of a worker in MB; CPU grows with it"
     )
-    # A crawl's round of one minute, and the time of its last requests.
+    # Crawling stops after one minute (a round). The rest is for the last requests.
     worker_timeout_s: int = number(120, 30, 900, "timeout of a worker")
     worker_concurrency_max: int = number(
         WORKERS, 2, 1_000, "concurrent workers on the crawl queue", local=2
@@ -119,7 +115,7 @@ class Config(RenderingKeys):
         "no: workers do not share known claims through files: docs/cost.md",
         local="no",
     )
-    # All hosts of a batch are crawled concurrently: more packs mean less idle waiting.
+    # All hosts of a batch are crawled concurrently, so more messages mean less idle waiting.
     batch_size: int = number(BATCH, 1, 100, "messages per worker batch", local=10)
     batch_window_s: int = number(1, 0, 300, "seconds to collect a batch", local=0)
     recursive_loop: str = choice(
@@ -150,7 +146,7 @@ class Config(RenderingKeys):
     snapshot_retention_d: int = number(
         365, 1, 3_650, "retention of a crawl's last state, the baseline of its change feed, in days"
     )
-    # A text because a number has too few digits. Athena accepts no limit below 10 MB.
+    # A text, because numbers have at most six digits here. Athena accepts no limit below 10 MB.
     athena_bytes_max: str = text(
         "10000000000",
         "bytes that one Athena query may read; then it is cancelled, and billed so far",
@@ -185,8 +181,9 @@ class Config(RenderingKeys):
         takes="formats, separated by commas",
     )
     exporter_memory_mb: int = number(1024, 256, 10_240, "memory of an exporter in MB")
-    # The files of a chunk have 256 MiB together (`part_bytes_max`, four times), and up to 64 MiB
-    # per table wait uncompressed for Parquet. Lambda's default of 512 MB would suffice for most.
+    # The files of one part of an export have 256 MiB together (`part_bytes_max`, four times). Up to
+    # 64 MiB per table wait uncompressed for Parquet. Lambda's default of 512 MB would mostly
+    # suffice.
     exporter_storage_mb: int = number(2048, 512, 10_240, "temporary storage of an exporter in MB")
     exporter_timeout_s: int = number(300, 120, 900, "timeout of an exporter")
     exporter_concurrency_max: int = number(20, 2, 1_000, "concurrent exporters", local=2)
@@ -206,7 +203,7 @@ class Config(RenderingKeys):
         "yes: encrypt the alarm topic with its own key; $1 a month, idle or not",
     )
     limits: tuple[tuple[str, str], ...] = ()
-    # Not a context key. True if the app has found the stack in the account.
+    # Not a context key: True if the app has found the stack in the account.
     stack_exists: bool = False
 
     @classmethod
@@ -231,6 +228,7 @@ class Config(RenderingKeys):
         config.check()
         return config
 
+    # On AWS, crawling private addresses would open the account's network to all senders of seeds.
     def _check_addresses(self) -> None:
         for key in ("allow_addresses", "closed_ports"):
             value = getattr(self, key)
@@ -240,7 +238,7 @@ class Config(RenderingKeys):
                 _limit(key, value)
 
     def check(self) -> None:
-        """Reject values that contradict each other."""
+        """Raise ConfigError if values contradict each other."""
         self.check_delivery()
         self.check_watching()
         self.check_console(self.target, self.stack_name)
@@ -251,7 +249,7 @@ class Config(RenderingKeys):
         if self.user_agent and self.contact:
             raise unfit("contact", self.contact, "set either contact or user_agent")
         if self.dead_letter_retention_d <= self.queue_retention_d:
-            # A dead letter's age counts from its first send.
+            # A dead letter's age counts from when the message was first sent.
             fix = f"set more than queue_retention_d={self.queue_retention_d}"
             raise unfit("dead_letter_retention_d", self.dead_letter_retention_d, fix)
         if self.batch_size > 10 and self.batch_window_s < 1:  # noqa: PLR2004 - Lambda's own rule
@@ -270,22 +268,22 @@ class Config(RenderingKeys):
 
     @property
     def local(self) -> bool:
-        """Whether the target is an emulator on this machine."""
+        """True if the target is an emulator on this machine."""
         return self.target == "local"
 
     @property
     def tls_only(self) -> bool:
-        """Whether plain HTTP is rejected. Emulators support only HTTP and would fail with it."""
+        """True if plain HTTP is rejected. Emulators support only HTTP, so they would fail."""
         return not self.local
 
     @property
     def kept(self) -> bool:
-        """Whether stored data outlives the stack."""
+        """True if stored data outlives the stack."""
         return self.removal == "retain"
 
     @property
     def functions_run_on(self) -> Runtime:
-        """The runtime in its parts."""
+        """The functions' runtime."""
         return Runtime.of(self.runtime, native=self.local)
 
     @property
@@ -295,7 +293,7 @@ class Config(RenderingKeys):
         return runtime if self.local else replace(runtime, architecture=ARCHITECTURE)
 
     def environment(self) -> dict[str, str]:
-        """Return the environment variables of the functions."""
+        """Return the environment variables of all functions."""
         kept_d = self.queue_retention_d + NEWER_WAIT_D + self.dead_letter_retention_d + 1
         values = {
             "stack": self.stack_name,
@@ -303,14 +301,14 @@ class Config(RenderingKeys):
             "receive_max": str(self.receive_max),
             "page_retention_s": str(self.page_retention_d * DAY_S),
             "crawl_retention_s": str(self.crawl_retention_d * DAY_S),
-            # A ledger outlives every copy of its message.
+            # The record of a processed message (ledger) outlives every copy of the message.
             "ledger_retention_s": str(kept_d * DAY_S),
         }
         if self.user_agent or self.contact:
             values["user_agent"] = self.user_agent or f"{USER_AGENT} (+{self.contact})"
         values |= self.of_items()
         if self.webhook_secret:
-            # The start of a crawl checks whether its webhook can be signed.
+            # Starting a crawl checks whether its webhook can be signed.
             values["webhook_secret"] = self.webhook_secret
         if self.thrifty:
             values["custom_metrics"] = "no"
@@ -321,7 +319,7 @@ class Config(RenderingKeys):
 
 
 def describe() -> str:
-    """Return all keys with defaults and meanings, as a Markdown table."""
+    """Return a Markdown table of all keys, defaults and meanings."""
     rows = ["| key | default | meaning |", "| --- | --- | --- |"]
     for item in fields(Config):
         if item.metadata:
@@ -336,7 +334,7 @@ def describe() -> str:
 
 
 def is_ours(key: str) -> bool:
-    """Whether a context key is Orbweaver's rather than CDK's."""
+    """True for a context key of Orbweaver, False for CDK's own."""
     return key not in CDK_KEYS and not any(sign in key for sign in ":@/")
 
 

@@ -1,14 +1,8 @@
-"""The hosted console: one function behind an HTTP API with signed-in users.
+"""The hosted console: one function behind an HTTP API with signed-in users, with `console=yes`.
 
-- It exists only with `console=yes`.
-- The stage is `$default`, so paths and files are the same as in the local console.
-- The application's files are public. Every other route requires a token that the gateway verifies
-  (infra/sign_in.py). The function decides what a token permits (console/users.py).
-- The function has the API's permissions, and can count messages and read dead letters. It is
-  separate from the API's function, which only IAM opens.
-- Each route has its own rate limit, so strangers on the public routes do not slow signed-in users.
-  Browsers cache the files, so a visit needs few requests.
-- No component runs permanently: no web application firewall, no custom domain.
+The application's files are public. Every other route requires a token that the gateway verifies
+(infra/sign_in.py). The function decides what a token permits (console/users.py). No component runs
+permanently: no web application firewall, no custom domain.
 
 Source: docs.aws.amazon.com/apigateway/latest/developerguide/, pages http-api-jwt-authorizer,
 http-api-develop-routes, http-api-throttling.
@@ -31,7 +25,7 @@ from infra.sign_in import SignInPages
 from orbweaver.console.users import OPEN_ROUTES, SIGNED_IN_ROUTES
 
 HANDLER = "console"
-MEMORY_MB = 1024  # a cold start needs only CPU, which grows with memory
+MEMORY_MB = 1024  # starting a container needs only CPU, which grows with memory
 TIMEOUT_S = 28  # the gateway waits 30 s
 LOGGED = {
     "requestId": "$context.requestId",
@@ -69,10 +63,12 @@ class HostedConsole(Construct):
                 "CONSOLE_CLIENT": self.sign_in.client.ref,
                 "CONSOLE_PAGES": self.sign_in.pages,
             },
+            # The API's permissions, plus counting messages and reading dead letters. Only IAM
+            # identities may invoke the API's function, so the console has its own.
             permissions=[
                 *answering(site),
                 allow(["sqs:GetQueueAttributes"], *counted),
-                # Dead letters are read and put back.
+                # Dead letters are read, and made visible again.
                 allow(
                     ["sqs:ReceiveMessage", "sqs:ChangeMessageVisibility"],
                     frontier.dead_letters.queue_arn,
@@ -84,7 +80,7 @@ class HostedConsole(Construct):
         self._accept(program, site)
         stage = self._stage(site)
         for route in self._routes():
-            # A rate limit requires an existing route.
+            # The stage sets a rate limit for each route, so the route must exist first.
             stage.add_dependency(route)
 
     def _stage(self, site: Site) -> apigateway.CfnStage:
@@ -95,6 +91,7 @@ class HostedConsole(Construct):
             self,
             "Stage",
             api_id=self.gateway.ref,
+            # Paths and files are therefore the same as in the local console.
             stage_name="$default",
             auto_deploy=True,
             access_log_settings=apigateway.CfnStage.AccessLogSettingsProperty(
@@ -104,6 +101,8 @@ class HostedConsole(Construct):
                 throttling_rate_limit=config.api_rate_max,
                 throttling_burst_limit=config.api_burst_max,
             ),
+            # Each route has its own limit, so strangers on public routes do not slow users down.
+            # Browsers cache the files, so a visit needs few requests.
             route_settings={
                 key: {
                     "ThrottlingRateLimit": config.api_rate_max,

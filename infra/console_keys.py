@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from infra.keys import choice, unfit
 from infra.watch_keys import WatchKeys
 
-# Cognito's rule: a sign-in domain must not contain these words.
+# Cognito rejects a sign-in domain that contains one of these words.
 RESERVED = ("aws", "amazon", "cognito")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsoleKeys(WatchKeys):
-    """Settings of the console."""
+    """Settings of the hosted console."""
 
     console: str = choice(
         "no",
@@ -23,11 +23,11 @@ class ConsoleKeys(WatchKeys):
 
     @property
     def hosts_console(self) -> bool:
-        """Whether the console is part of the stack."""
+        """True if the console is part of the stack."""
         return self.console == "yes"
 
     def check_console(self, target: str, stack_name: str) -> None:
-        """Reject a console where users could not sign in."""
+        """Raise ConfigError if users of the console could not sign in."""
         if not self.hosts_console:
             return
         if target == "local":

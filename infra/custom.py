@@ -1,7 +1,7 @@
-"""The module with the user's own functions, deployed with the worker.
+"""The module with the user's own extraction functions, deployed with the worker.
 
-Before deployment it is checked, without running it: the file exists, is valid Python of the
-functions' version or earlier, and defines a function.
+Before deployment it is parsed, not run: the file exists, is valid Python of the functions' version
+or earlier, and defines a function.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from infra.wheels import AssetError
 if TYPE_CHECKING:
     from pathlib import Path
 
-# Package name in the deployment (orbweaver/adapters/local/custom_extractors.py).
+# Name of the module in the deployment (orbweaver/adapters/local/custom_extractors.py).
 MODULE = "orbweaver_extractor"
 
 
 def source_of(path: str, root: Path) -> Path | None:
-    """Return the file of a context key, or None if the key is empty. Raises AssetError."""
+    """Return the file that the context key names, or None without one. Raises AssetError."""
     if not path:
         return None
     file = root / path
@@ -36,7 +36,7 @@ def source_of(path: str, root: Path) -> Path | None:
 
 
 def functions_in(tree: ast.Module) -> list[str]:
-    """Return the public functions of a module."""
+    """Return the names of a module's public functions."""
     return [
         node.name
         for node in tree.body

@@ -1,10 +1,7 @@
 """The dashboard: all data for operating a crawl, on one page.
 
-- From top to bottom: alarms, speed, backlog, outcomes of URLs, load on sites, internal failures,
-  cost.
-- Three dashboards with up to 50 metrics each are free, and this one stays within that.
-- Reasons of failed URLs come from the log, which costs nothing until the widget is viewed
-  (orbweaver/model/metrics.py). A view costs $0.005 per GB of log.
+From top to bottom: alarms, speed, backlog, outcomes of URLs, load on sites, internal failures,
+cost. Three dashboards with up to 50 metrics each are free, and this one stays within that.
 
 Source: aws.amazon.com/cloudwatch/pricing.
 """
@@ -57,7 +54,6 @@ Row = list[cloudwatch.IWidget]
 
 
 def rows_of(parts: Parts, alarms: Sequence[cloudwatch.IAlarm]) -> list[Row]:
-    """Return the rows of the dashboard."""
     return [
         [cloudwatch.TextWidget(markdown=HEADLINE.format(stack=parts.stack), width=24, height=2)],
         [cloudwatch.AlarmStatusWidget(alarms=[*alarms], title="Alarms", width=24, height=3)],
@@ -174,7 +170,7 @@ def _latency(parts: Parts) -> cloudwatch.GraphWidget:
 
 
 def _failures(parts: Parts) -> cloudwatch.LogQueryWidget:
-    """Show reasons of failed URLs, from fields of the metrics' log lines."""
+    """Show reasons of failed URLs, read from the log. Each view costs $0.005 per GB of log."""
     sums = ", ".join(f"sum({field_of(reason)}) as {reason}" for reason in FAILURES)
     return cloudwatch.LogQueryWidget(
         title="Failed URLs by reason",

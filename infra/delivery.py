@@ -1,15 +1,8 @@
 """Deliveries: exports are pushed to an SFTP server, or copied to another bucket.
 
-- The constructs exist only if exports have receivers (`sftp_host`, `copy_bucket`), and cost nothing
-  otherwise. The role has only the permissions of the chosen way.
-- A queue is used rather than invocations by the bus: Lambda repeats an asynchronous invocation only
-  twice within three minutes, and a failed server is down for longer. A message is retried after one
-  minute, later hourly, for a day in all. Then it goes to a dead-letter queue with an alarm.
-- One message per invocation, and two invocations at once, the least that Lambda accepts: more
-  connections would share the same line. A long delivery continues by a message to its own queue, so
-  recursive loops are allowed.
-- The rule passes only exports of this stack's bucket, because stacks share the bus.
-- EventBridge and SQS deliver at least once. The deliverer finds files that exist already.
+The constructs exist only if exports have receivers (`sftp_host`, `copy_bucket`), and cost nothing
+otherwise. EventBridge and SQS deliver at least once, so the function detects files that exist
+already.
 
 Source: docs.aws.amazon.com/lambda/latest/dg/invocation-async-error-handling.html,
 docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-visibility-timeout.html.
@@ -42,7 +35,7 @@ HANDLER = "delivery"
 MEMORY_MB = 1_024
 TIMEOUT_S = 900
 VISIBILITY_TIMEOUTS = 6
-AT_ONCE = 2
+AT_ONCE = 2  # the minimum of Lambda; more connections would share the same bandwidth
 RETENTION_D = 7
 SETTINGS = (
     *("sftp_host", "sftp_port", "sftp_user", "sftp_folder", "sftp_host_key", "sftp_secret"),
@@ -52,7 +45,7 @@ SOURCE, EXPORTED = "orbweaver", "ExportCompleted"
 
 
 class Delivery(Construct):
-    """The delivering function, its queue, and the rule that fills the queue."""
+    """The function that delivers exports, its queue, and the rule that fills the queue."""
 
     def __init__(self, scope: Construct, construct_id: str, site: Site) -> None:
         super().__init__(scope, construct_id)
@@ -65,6 +58,9 @@ class Delivery(Construct):
             receive_max=TRIES_MAX,
             dead_letters=self.dead_letters,
         )
+        # Lambda repeats an asynchronous invocation only twice within three minutes, but a failed
+        # server is down for longer. A queue repeats after one minute, later hourly, for a day in
+        # all. Then the message goes to the dead-letter queue, which has an alarm.
         self.queue = work_queue(self, "Queue", name, config, keeping)
         needs = Needs(
             handler=HANDLER,
@@ -73,6 +69,7 @@ class Delivery(Construct):
             uses=("BUCKET",),
             settings=self._settings(config),
             permissions=self._permissions(config, storage),
+            # A long delivery continues with a message to its own queue.
             recursive_loop=lambda_.RecursiveLoop.ALLOW,
             libraries="files",
         )
@@ -102,7 +99,7 @@ class Delivery(Construct):
             ),
             allow(["sqs:SendMessage"], self.dead_letters.queue_arn),
             allow(["s3:GetObject"], f"{bucket}/{EXPORTS}*"),
-            # Without it, GetObject answers "access denied" instead of "no such key".
+            # Without this permission, GetObject reports "access denied" instead of "no such key".
             allow(["s3:ListBucket"], bucket),
         ]
         if config.sftp_host:
@@ -118,7 +115,7 @@ class Delivery(Construct):
         return given
 
     def _listen(self, storage: Storage) -> None:
-        """Send every export event of the stack's bucket to the queue."""
+        """Queue the export events of this stack's bucket, because stacks share the bus."""
         events.Rule(
             self,
             "Rule",

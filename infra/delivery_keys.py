@@ -1,7 +1,7 @@
 """Context keys of deliveries: receivers of exports other than the stack's bucket.
 
-- Without `sftp_host` and `copy_bucket`, nothing is delivered and nothing is deployed for it.
-- A server is contacted only with a host key that it must show.
+Without `sftp_host` and `copy_bucket`, the stack has no resources for deliveries. An SFTP
+server must present the configured host key.
 """
 
 from __future__ import annotations
@@ -53,11 +53,11 @@ class DeliveryKeys:
 
     @property
     def delivers(self) -> bool:
-        """Whether exports have a receiver."""
+        """True if exports have a receiver."""
         return bool(self.sftp_host or self.copy_bucket)
 
     def check_delivery(self) -> None:
-        """Reject keys that contradict each other."""
+        """Raise ConfigError if keys contradict each other."""
         needed = {key: getattr(self, key) for key in ("sftp_user", "sftp_host_key", "sftp_secret")}
         if self.sftp_host:
             for key, value in needed.items():

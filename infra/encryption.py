@@ -1,16 +1,8 @@
-"""The user's own key, if `kms_key` names one: what it encrypts and who may use it.
+"""Encryption of stored data with the user's own key (`kms_key`).
 
-- Without it, all data is encrypted at rest with keys that AWS owns, free of charge.
-- With it, it encrypts tables, bucket, queues, log groups, topics and query results. Secrets are
-  excluded: they are encrypted with a key of their owner's choice.
-- It is applied to the finished stack, so no resource is missed: a role's key permissions follow
-  from its other permissions.
-- Reading needs `Decrypt`. Sending to a queue and writing to the bucket also need `GenerateDataKey`.
-  For tables, a caller only decrypts the table's key.
-- A key made by the stack (`generate`) admits services that act without a role of the stack: log
-  groups, alarms, and rules that send failed events to a queue. The owner of any other key writes
-  its policy: docs/privacy.md.
-- Requests to KMS are few: a queue's data key is used for an hour, and the bucket has a bucket key.
+Without the key, all data is encrypted at rest with keys that AWS owns, free of charge. The key
+encrypts tables, bucket, queues, log groups, topics and query results. Secrets are excluded: their
+owner chooses a key.
 
 Source: docs.aws.amazon.com/amazondynamodb/latest/developerguide/encryption.usagenotes.html,
 …/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-key-management.html,
@@ -45,15 +37,17 @@ if TYPE_CHECKING:
     from infra.config import Config
 
 GENERATE = "generate"
-DATA_KEY_REUSE_S = 3_600
+DATA_KEY_REUSE_S = 3_600  # fewer requests to KMS
 DECRYPT, DATA_KEY = "kms:Decrypt", "kms:GenerateDataKey"
-# A role's other permissions that require permissions for the key.
+# Actions on stored data that also require permission for the key. Reading needs `Decrypt`. Sending
+# to a queue and writing to the bucket also need `GenerateDataKey`. For tables, a caller only
+# decrypts the table's key.
 READING = ("dynamodb:", "s3:GetObject", "sqs:ReceiveMessage")
 WRITING = ("s3:PutObject", "sqs:SendMessage")
 
 
 class Encryption(Construct):
-    """The key and its use in a stack."""
+    """The key, and its use by the stack."""
 
     def __init__(self, scope: Construct, construct_id: str, *, config: Config) -> None:
         super().__init__(scope, construct_id)
@@ -62,7 +56,7 @@ class Encryption(Construct):
             self.arn = self._generated(config).key_arn
 
     def apply(self) -> None:
-        """Encrypt all resources of the stack, and let its roles use the key."""
+        """Encrypt all resources of the finished stack, and let its roles use the key."""
         if not self.arn:
             return
         for construct in Stack.of(self).node.find_all():
@@ -103,16 +97,17 @@ class Encryption(Construct):
             "Key",
             description=f"What {config.stack_name} stores",
             enable_key_rotation=True,
-            # Without the key, kept data could never be read again.
+            # Without the key, data that outlives the stack could not be read.
             removal_policy=removal_of(config),
         )
+        # The owner of any other key writes its policy: docs/privacy.md.
         for statement in _service_statements(Stack.of(self)):
             key.add_to_resource_policy(statement)
         return key
 
 
 def needed(policies: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Return the key permissions that a role's policies require."""
+    """Return the key permissions that a role needs for its policies."""
     allowed = {
         action
         for policy in policies
@@ -139,12 +134,10 @@ def _bucket_encryption(arn: str) -> s3.CfnBucket.BucketEncryptionProperty:
 
 
 def _service_statements(stack: Stack) -> list[iam.PolicyStatement]:
-    """Return a key policy's statements for services without a role of the stack.
-
-    In a key's own policy, `*` means that key.
-    """
+    """Return statements of the key's policy for services that act without a role of the stack."""
     groups = f"arn:{Aws.PARTITION}:logs:{stack.region}:{stack.account}:log-group:*"
     account = {"StringEquals": {"aws:SourceAccount": Aws.ACCOUNT_ID}}
+    # In a key's own policy, `*` means that key.
     return [
         iam.PolicyStatement(
             sid="LogGroups",
@@ -167,7 +160,7 @@ def _service_statements(stack: Stack) -> list[iam.PolicyStatement]:
             conditions=account,
         ),
         iam.PolicyStatement(
-            sid="Rules",
+            sid="Rules",  # they send failed events to a queue
             principals=[iam.ServicePrincipal("events.amazonaws.com")],
             actions=[DECRYPT, f"{DATA_KEY}*"],
             resources=["*"],

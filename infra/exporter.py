@@ -1,15 +1,8 @@
 """The exporter: writes days of page records to the bucket, every night and on request.
 
-- An event starts a run and splits it into units. A queue passes these to the same function one at a
-  time, so a failing unit affects no other.
-- The schedule's event contains its time, so a repeated event means the same day.
-- A run that cannot finish a unit in time sends an order for the rest, so recursive loops are
-  allowed.
-- An order becomes visible again one minute after its invocation must have ended. AWS's recommended
-  six timeouts would lose an hour and a half per crash. The queue limits the concurrency, so
-  messages are rarely throttled.
-- A failing event ends in a dead-letter queue, and a failing order in another, from which it can be
-  moved back. A missing day needs an operator.
+An event starts a run and splits it into units of work. A queue passes these to the same function
+one at a time, so a failing unit affects no other. Failing events and failing units end in separate
+dead-letter queues. A missing day needs an operator.
 
 Source: docs.aws.amazon.com/scheduler/latest/UserGuide/managing-targets-universal.html,
 docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html.
@@ -37,15 +30,18 @@ if TYPE_CHECKING:
     from infra.storage import Storage
 
 HANDLER = "exporter"
+# A message returns one minute after its invocation must have ended. AWS recommends six timeouts,
+# which would lose up to an hour and a half per crash. The event source limits the concurrency, so
+# messages are rarely throttled.
 HIDDEN_S = 60
 # Arrow's and glibc's default allocators keep freed memory per thread, and Lambda kills functions
-# that use too much. `make export-scale` measures with these settings: a million pages in 256 MB.
+# that use too much. With these settings, `make export-scale` exports a million pages in 256 MB.
 ALLOCATORS = {"ARROW_DEFAULT_MEMORY_POOL": "system", "MALLOC_ARENA_MAX": "2"}
 ORDERS_KEPT_D = 4
 
 
 class Exporter(Construct):
-    """The exporting function and its schedule."""
+    """The function that exports, and its schedule."""
 
     def __init__(self, scope: Construct, construct_id: str, site: Site) -> None:
         super().__init__(scope, construct_id)
@@ -76,6 +72,7 @@ class Exporter(Construct):
             },
             environment=ALLOCATORS,
             permissions=self._permissions(config, storage),
+            # A unit that cannot finish in time sends a message for the rest.
             recursive_loop=lambda_.RecursiveLoop.ALLOW,
             libraries="files",
         )
@@ -100,8 +97,8 @@ class Exporter(Construct):
             allow(["dynamodb:GetItem", "dynamodb:Scan"], storage.crawls.table_arn),
             allow(["s3:GetObject", "s3:PutObject", "s3:DeleteObject"], f"{bucket}/{EXPORTS}*"),
             allow(["s3:GetObject"], f"{bucket}/{BODIES}*"),
-            # Without it, GetObject answers "access denied" instead of "no such key". No condition
-            # on the prefix, because GetObject sends no prefix to compare.
+            # Without this permission, GetObject reports "access denied" instead of "no such key". A
+            # condition on the prefix is impossible, because GetObject sends no prefix.
             allow(["s3:ListBucket"], bucket),
             allow(
                 ["sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"],
@@ -121,7 +118,7 @@ class Exporter(Construct):
             schedule_expression=config.exporter_cron,
             schedule_expression_timezone="UTC",
             flexible_time_window=scheduler.CfnSchedule.FlexibleTimeWindowProperty(mode="OFF"),
-            # Without an input, the schedule sends the event with its time.
+            # Without an input, the event contains its time, so a repeated event means the same day.
             target=scheduler.CfnSchedule.TargetProperty(
                 arn=self.function.function_arn,
                 role_arn=role.role_arn,

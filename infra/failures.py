@@ -1,9 +1,7 @@
-"""Failed invocations: they end in a queue with an alarm.
+"""Queues of failed invocations, each with an alarm.
 
-- The queue receives failures at the caller (a schedule, the event bus) and in the function.
-- It is separate from dead letters, which are URLs.
-- The starter and the notifier share one queue, because alarms cost per metric. A message names its
-  function.
+A queue receives failures of the caller (a schedule, the event bus) and of the function. It is
+separate from dead letters, which are URLs.
 
 Source: docs.aws.amazon.com/lambda/latest/dg/invocation-async-error-handling.html.
 """
@@ -24,7 +22,7 @@ if TYPE_CHECKING:
     from infra.config import Config
 
 RETRIES = 2
-# Longer than an outage of a night would be useless, because the work is out of date by then.
+# Events older than this are dropped, because their work is out of date by then.
 EVENT_S_MAX = 6 * 3_600
 FAILURES_KEPT_D = 14
 
@@ -34,13 +32,14 @@ class FailedCalls(Construct):
 
     def __init__(self, scope: Construct, construct_id: str, *, config: Config) -> None:
         super().__init__(scope, construct_id)
+        # One queue, because alarms cost per metric. A message names its function.
         self.queue = failures_queue(self, "Queue", f"{config.stack_name}-failed-calls", config)
 
 
 def failures_queue(
     scope: Construct, construct_id: str, name: str, config: Config, *, of_queue: bool = False
 ) -> sqs.Queue:
-    """Make a queue for permanently failed invocations, or for a queue's dead letters."""
+    """Make a queue for failed invocations, or (`of_queue`) for a queue's dead letters."""
     queue = sqs.Queue(
         scope,
         construct_id,
@@ -58,7 +57,7 @@ def failures_queue(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Keeping:
-    """How a queue keeps messages: visibility timeout, retention, receives, dead-letter queue."""
+    """Retention and retries of a queue. `hidden_s` is the visibility timeout."""
 
     hidden_s: int
     kept_d: int
@@ -69,7 +68,6 @@ class Keeping:
 def work_queue(
     scope: Construct, construct_id: str, name: str, config: Config, keeping: Keeping
 ) -> sqs.Queue:
-    """Make a work queue with a dead-letter queue."""
     return sqs.Queue(
         scope,
         construct_id,
@@ -85,7 +83,7 @@ def work_queue(
 
 
 def retry(scope: Construct, function: lambda_.Function, failures: sqs.Queue) -> None:
-    """Configure Lambda's retries and the failure queue. The role must allow sending to it."""
+    """Configure Lambda's retries and failure queue. The role must allow sending to it."""
     lambda_.CfnEventInvokeConfig(
         scope,
         "Retries",

@@ -1,4 +1,4 @@
-"""Accepted findings of rule packs, each with its resource and reason.
+"""Accepted findings of security rule packs, each with its resource and reason.
 
 The packs run in the tests, not at deployment. CDK stores the accepted findings for them.
 """
@@ -25,10 +25,10 @@ FENCED = "File names depend on days and crawls; the prefix is the narrowest poss
 
 
 def accept(construct: Construct, rule: str, reason: str) -> None:
-    """Accept a rule's finding about a resource and its children."""
+    """Accept a rule's finding about a construct and its children."""
     Validations.of(construct).acknowledge(Acknowledgment(id=rule, reason=reason))
 
 
 def accept_files(role: Construct, folder: str) -> None:
-    """Accept that a role's permissions in a folder apply to every file in it."""
+    """Accept that a role may use every file in a folder."""
     accept(role, f"AwsSolutions-IAM5[Resource::{folder}*]", FENCED)

@@ -1,15 +1,8 @@
-"""The queues: seeds, packs (crawl, express, render), dead letters.
+"""The queues: seeds, packs (batches of URLs to crawl, express or render), dead letters.
 
-- People and programs send seeds to the seed queue, whose messages are read only as seeds. Only the
-  stack's own functions may send packs.
-- The visibility timeout is at least 6 times the consumer's timeout plus the batching window: a
-  batch that Lambda retries after throttling must still belong to it.
-- A dead letter's age counts from its first send, so its retention is longer than a message's.
-- The render queue, for packs that need a browser, exists only with `rendering=yes`.
-- With `frugal` there is no express queue, which would be polled permanently. The crawl queue serves
-  as both.
-- Names are set here instead of by CloudFormation, because the dead-letter queue and its source
-  queues name each other.
+People and programs send seeds to the seed queue, whose messages are read only as seeds. Only the
+stack's own functions may send packs. The render queue, for packs that need a browser, exists only
+with `rendering=yes`.
 
 Source: docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html,
 docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-dead-letter-queues.html.
@@ -28,6 +21,8 @@ from infra.findings import accept
 if TYPE_CHECKING:
     from infra.config import Config
 
+# A batch that Lambda retries after throttling must still be invisible, so the visibility timeout is
+# at least 6 times the consumer's timeout plus the batching window.
 VISIBILITY_TIMEOUTS = 6
 MESSAGE_BYTES_MAX = 1_048_576
 
@@ -38,9 +33,13 @@ class Frontier(Construct):
     def __init__(self, scope: Construct, construct_id: str, *, config: Config) -> None:
         super().__init__(scope, construct_id)
         prefix = config.stack_name
+        # A frugal stack has no express queue, which Lambda would poll permanently. The crawl queue
+        # serves as both.
         lanes = ["Crawl"] if config.thrifty else ["Crawl", "Express"]
         rendering = ["Render"] if config.renders else []
         named = (*lanes, "Seeds", *rendering)
+        # Names by CloudFormation are impossible: the dead-letter queue and its source queues name
+        # each other.
         sources = [f"{prefix}-{lane.lower()}" for lane in named]
         stack = Stack.of(self)
         arns = [
@@ -74,7 +73,7 @@ class Frontier(Construct):
 
     @property
     def packs(self) -> tuple[sqs.Queue, ...]:
-        """The queues to which functions send packs."""
+        """The queues that receive packs from functions."""
         rendering = () if self.render is None else (self.render,)
         return (self.crawl, self.express, *rendering)
 

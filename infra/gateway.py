@@ -1,8 +1,6 @@
-"""The API gateway: rate limits, logs, and the form of its own errors.
+"""The API gateway: rate limits, logs, and the form of its own errors (RFC 9457).
 
-- The gateway's own errors have the form of the function's problems (RFC 9457), with the gateway's
-  reason if that helps the caller.
-- Bodies are not logged.
+Its errors have the same form as the function's, with the gateway's reason if that helps the caller.
 
 Source: docs.aws.amazon.com/apigateway/latest/developerguide/set-up-logging.html,
 …/api-gateway-gatewayResponse-definition.html, …/supported-gateway-response-types.html.
@@ -29,7 +27,7 @@ if TYPE_CHECKING:
 STAGE = "v1"
 # The gateway's own error text, as a JSON string.
 REASON = "$context.error.messageString"
-# Replacements for texts that explain too little.
+# Texts that replace the gateway's own, which explain too little.
 WORDS = {
     "MISSING_AUTHENTICATION_TOKEN": (
         "there is no such operation, or the request is not signed (AWS Signature Version 4)"
@@ -76,7 +74,7 @@ def rest_api(scope: Construct, config: Config) -> apigateway.RestApi:
             ),
         ),
     )
-    rest.node.try_remove_child("Endpoint")  # an output with CDK's name; ours is ApiUrl
+    rest.node.try_remove_child("Endpoint")  # CDK's output; ours is ApiUrl
     if config.api_account_role == "yes":
         rest.deployment_stage.node.add_dependency(_account(scope, config))
     _add_responses(rest)
@@ -84,7 +82,7 @@ def rest_api(scope: Construct, config: Config) -> apigateway.RestApi:
 
 
 def _account(scope: Construct, config: Config) -> apigateway.CfnAccount:
-    """Let API Gateway write logs, a setting of the account and region."""
+    """Let API Gateway write logs. This is a setting of the account and region."""
     role = iam.Role(
         scope,
         "LogsRole",
@@ -119,7 +117,7 @@ def _add_responses(rest: apigateway.RestApi) -> None:
             templates={"application/json": _template(kind, TITLES[status], status)},
         )
     for kind, title in DEFAULTS.items():
-        # These keep their original status.
+        # Without `status_code`, these responses keep their original status.
         rest.add_gateway_response(
             _id(kind),
             type=apigateway.ResponseType.of(kind),

@@ -1,4 +1,4 @@
-"""Context keys about items: docs/extraction.md."""
+"""Context keys of item extraction: docs/extraction.md."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from infra.keys import number, text
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemKeys(AccountKeys):
-    """Settings of items."""
+    """Settings of item extraction."""
 
     extractor: str = text(
         "",
@@ -24,5 +24,5 @@ class ItemKeys(AccountKeys):
     )
 
     def of_items(self) -> dict[str, str]:
-        """Return the worker's settings of extractors."""
+        """Return the worker's environment settings for extractors."""
         return {"extractor": MODULE} if self.extractor else {}

@@ -1,11 +1,9 @@
 """The context that a stack was deployed with, stored in its template's metadata.
 
-- Only context given to the deployment is stored. Values of cdk.json are read from the file each
-  time, and the deployment's own names (`stack_name`, `target`) are not settings.
-- `worker_enabled` is not stored, because the event sources show whether workers are off.
-- Secrets are stored as given: by name.
-- The command line passes the context to store (`orbweaver:context`), because it chooses some values
-  anew for each deployment.
+Only context given to the deployment is stored. Values of cdk.json are read from the file each time,
+and `stack_name` and `target` only identify the deployment. `worker_enabled` is not stored, because
+the event sources have that state. Secrets are stored by name. The command line passes the context
+to store (`orbweaver:context`), because it chooses some values anew for each deployment.
 """
 
 from __future__ import annotations
@@ -24,13 +22,13 @@ NEVER = ("stack_name", "target", "worker_enabled", "keep_settings")
 
 
 def metadata(context: Mapping[str, Any], file: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a template's metadata for an app's context and its cdk.json."""
+    """Return the metadata of a template for an app's context and its cdk.json."""
     given = json.loads(context[KEY]) if KEY in context else given_in(context, file)
     return {METADATA: {CONTEXT: {key: given[key] for key in sorted(given) if key not in NEVER}}}
 
 
 def given_in(context: Mapping[str, Any], file: Mapping[str, Any]) -> dict[str, str]:
-    """Return Orbweaver's keys of a context that differ from cdk.json."""
+    """Return Orbweaver's keys in a context with values that differ from cdk.json."""
     return {
         key: str(value)
         for key, value in context.items()

@@ -1,7 +1,7 @@
-"""Memory needs of a worker or renderer: the sum of all that its settings allow at once.
+"""Memory that a worker or renderer needs: the sum of all that its settings allow at once.
 
-Measured: a prepared container has 74 MB resident, and its reader process 27 MB. The modules named
-below bound the other parts.
+Measured: a container before its first batch has 74 MB resident, and its reader process 27 MB. The
+modules named below limit the other parts.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ PROGRAMS_MB = 101
 
 
 def unfit_memory(memory_mb: int, settings: Settings) -> str | None:
-    """Return why the memory is too small, with the sum and a remedy. None if it suffices."""
+    """Return why the memory is too small, with the sum and a remedy, or None if it suffices."""
     return _unfit(memory_mb, _parts(settings), settings)
 
 
 def unfit_renderer_memory(memory_mb: int, settings: Settings) -> str | None:
-    """Return the same for a renderer, which also has a browser."""
+    """Same as `unfit_memory`, for a renderer, which also has a browser."""
     limits = RenderLimits()
     parts = _parts(settings) | {
         "of a browser before it is killed": ceil(BEYOND * limits.memory_bytes_max / MB),
@@ -58,12 +58,12 @@ def _unfit(memory_mb: int, parts: dict[str, int], settings: Settings) -> str | N
 
 
 def _parts(settings: Settings) -> dict[str, int]:
-    """Return the parts that may be in memory, in MB."""
-    # The first part of each fetched body, the rest of a few.
+    """Return the parts that can be in memory at once: MB by description."""
+    # The first bytes of every fetched body, and the rest of a few large ones.
     small = ceil(settings.fetch_concurrency * SMALL_BYTES / MB)
     large = ceil(settings.large_bodies * settings.body_bytes_max / MB)
     sitemaps = ceil((SITEMAPS_AT_ONCE * settings.sitemap_bytes_max + KEPT_BYTES_MAX) / MB)
-    # The buffer grows by eighths.
+    # The file's buffer grows by eighths.
     file = ceil(9 / 8 * settings.segment_bytes_max / MB)
     claims = ceil((CLAIMS_BYTES_MAX + LOADING_BYTES_MAX) / MB)
     return {

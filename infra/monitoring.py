@@ -1,9 +1,4 @@
-"""Alarms, their topic, and the dashboard.
-
-- watch.py defines the alarms, dashboard.py the dashboard.
-- The topic contains names and numbers of this stack, no crawled data. Its own key would cost $1 a
-  month, which an idle stack must avoid. `alarm_key` adds one if there is no `kms_key`. AWS's own
-  key for topics does not work: alarms cannot publish with it.
+"""Alarms (watch.py), their topic, and the dashboard (dashboard.py).
 
 Source: docs.aws.amazon.com/sns/latest/dg/sns-key-management.html.
 """
@@ -42,7 +37,7 @@ if TYPE_CHECKING:
 
 
 SHOWN = Duration.hours(3)
-# The only alarm of a frugal stack, because its cause would go unnoticed.
+# The only alarm of a frugal stack, because nothing else shows its cause.
 FRUGAL = ("DeadLetters",)
 
 
@@ -67,7 +62,6 @@ class Monitoring(Construct):
                 self._raise(watches_of_items(config))
 
     def watch_deliveries(self, dead_letters: sqs.Queue) -> None:
-        """Add the alarm for failed deliveries."""
         self._raise(watches_of_deliveries(dead_letters))
 
     def show(self) -> None:
@@ -83,15 +77,17 @@ class Monitoring(Construct):
         )
 
     def _topic(self, config: Config) -> sns.Topic:
+        # The topic contains names and numbers of the stack, no crawled data. A key costs $1 a
+        # month, idle or not. AWS's own key for topics does not work: alarms cannot publish with it.
         key = None
         if config.alarm_key == "yes" and not config.kms_key:
-            # No stored data needs the key later, and a kept key is billed.
+            # The key encrypts no stored data, and a key that outlives the stack is billed.
             key = kms.Key(
                 self, "Key", enable_key_rotation=True, removal_policy=RemovalPolicy.DESTROY
             )
             key.add_to_resource_policy(_alarms_may(["kms:Decrypt", "kms:GenerateDataKey*"], "*"))
         topic = sns.Topic(self, "Alarms", enforce_ssl=config.tls_only, master_key=key)
-        # An explicit policy replaces the default one, which lets the account's alarms publish.
+        # An explicit policy replaces the default, which lets the account's alarms publish.
         topic.add_to_resource_policy(_alarms_may(["sns:Publish"], topic.topic_arn))
         if config.alarm_email:
             mailed = topic.add_subscription(subscriptions.EmailSubscription(config.alarm_email))
@@ -118,8 +114,8 @@ class Monitoring(Construct):
             comparison_operator=operators.LESS_THAN_THRESHOLD
             if silence
             else operators.GREATER_THAN_THRESHOLD,
-            # No data means that nothing ran, as in an idle stack. If that is the alarm, missing
-            # data triggers it. A new stack starts in this state and raises no alarm.
+            # Missing data means that nothing ran, as in an idle stack. Only an alarm about silence
+            # treats it as a problem. A new stack starts without data and raises no alarm.
             treat_missing_data=missing.MISSING if silence else missing.NOT_BREACHING,
             alarm_description=f"{watch.meaning}. Run: {watch.command}",
         )
@@ -131,7 +127,7 @@ class Monitoring(Construct):
 
 
 def _alarms_may(actions: list[str], resource: str) -> iam.PolicyStatement:
-    """Allow CloudWatch to act for this account. In a key's own policy `*` means that key."""
+    """Allow CloudWatch to act for this account. In a key's own policy, `*` means that key."""
     return iam.PolicyStatement(
         principals=[iam.ServicePrincipal("cloudwatch.amazonaws.com")],
         actions=actions,

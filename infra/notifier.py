@@ -1,10 +1,8 @@
 """The notifier: calls a crawl's webhook when the crawl has ended.
 
-- It exists only with a key, `webhook_secret`, because every request is signed. A key made by the
-  stack (`generate`) costs $0.40 a month, idle or not, so it is off by default.
-- The rule on the bus passes only completed crawls of this stack with a webhook, because stacks
-  share the bus.
-- It runs outside the crawl: a failing webhook neither changes nor delays a crawl's end.
+It exists only with `webhook_secret`, the key that signs every request. The default is off, because
+a key made by the stack (`generate`) costs $0.40 a month, idle or not. A failing webhook neither
+changes nor delays a crawl's end.
 
 Source: docs.aws.amazon.com/eventbridge/latest/userguide/eb-rule-dlq.html.
 """
@@ -29,14 +27,14 @@ if TYPE_CHECKING:
 
 HANDLER = "notifier"
 MEMORY_MB = 512
-TIMEOUT_S = 30  # a webhook has 10 of them
+TIMEOUT_S = 30  # a webhook's request times out after 10 s
 GENERATE = "generate"
 KEY_CHARS = 64
 SOURCE, COMPLETED = "orbweaver", "CrawlCompleted"
 
 
 class Notifier(Construct):
-    """The notifying function, its key, and the rule that invokes it."""
+    """The function that calls webhooks, its key, and the rule that invokes it."""
 
     def __init__(self, scope: Construct, construct_id: str, site: Site) -> None:
         super().__init__(scope, construct_id)
@@ -67,10 +65,11 @@ class Notifier(Construct):
         self._listen(config, failed_calls)
 
     def _listen(self, config: Config, failed_calls: FailedCalls) -> None:
-        """Invoke the function when a crawl with a webhook has ended."""
+        """Invoke the function when a crawl of this stack with a webhook has ended."""
         events.Rule(
             self,
             "Rule",
+            # All stacks of an account share the bus.
             event_pattern=events.EventPattern(
                 source=[SOURCE],
                 detail_type=[COMPLETED],

@@ -1,11 +1,8 @@
 """A Lambda function with its own role, log group, limits and code.
 
-- A role contains only the listed statements: no managed policy, and no `grant_…` helper, which
-  would allow more than the code uses.
-- The log group is created before the function and has a retention. The role cannot create log
-  groups.
-- Function names are set here instead of by CloudFormation, so a function can be named in its own
-  role and environment.
+A role contains only the listed statements: no managed policy, and no `grant_…` helper, which would
+allow more than the code uses. The log group is created before the function, because the role cannot
+create log groups.
 """
 
 from __future__ import annotations
@@ -40,19 +37,19 @@ ARCHITECTURES = {
 }
 EVENT_BUS = "default"
 ON_X86 = "ORBWEAVER_ARCHITECTURE"
-# Settings that name parts which not every stack has.
+# Settings with names of resources that only some stacks have.
 EXTRA = ("RENDER_QUEUE_URL",)
 TRACES = ("xray:PutTraceSegments", "xray:PutTelemetryRecords")
-# CDK's names of CloudWatch Logs' retentions, in the same order.
+# CDK's names of CloudWatch Logs' retention periods, in the same order.
 RETENTIONS = dict(zip(LOG_RETENTIONS_D, logs.RetentionDays, strict=False))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Code:
-    """An asset's archive, or a folder. Without a hash, CDK hashes the contents.
+    """An asset's archive, or a folder. Without `hash`, CDK hashes the contents.
 
-    `files` is the code of functions with the file libraries, `renderer` that with a browser. None
-    means this code.
+    `files` is the code with the file libraries, `renderer` the code with a browser. If None, this
+    code is used instead.
     """
 
     path: str
@@ -61,14 +58,13 @@ class Code:
     renderer: Code | None = None
 
     def of(self, needs: Needs) -> Code:
-        """Return the code for a function's needs."""
         found = self.renderer if needs.renders else None
         return found or (self.files if needs.libraries == "files" and self.files else self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Site:
-    """The context of functions: settings, code, and the parts they may use."""
+    """Settings, code, and the resources that functions may use."""
 
     config: Config
     code: Code
@@ -98,12 +94,12 @@ class Site:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Needs:
-    """A function's own needs. `handler` is both its name and its module in `handlers`.
+    """Requirements of one function. `handler` is its name, and its module in `handlers`.
 
-    `uses` are settings that name parts of the site, `settings` are others by value. `files` adds
-    the code that writes and delivers files (infra/asset.py), and 0.2 s to a cold start.
-    `storage_mb` is the size of the temporary folder, None means Lambda's default of 512 MB.
-    `renders` adds a browser, and its runtime.
+    - `uses` lists settings with names of the stack's resources, `settings` has others by value.
+    - `libraries="files"` adds the file libraries (infra/asset.py), and 0.2 s to a cold start.
+    - `storage_mb` is the size of the temporary folder. None is Lambda's default of 512 MB.
+    - `renders` adds a browser, and uses its runtime.
     """
 
     handler: str
@@ -112,7 +108,7 @@ class Needs:
     uses: Sequence[str]
     permissions: Sequence[iam.PolicyStatement]
     settings: Mapping[str, str] = field(default_factory=dict)
-    # Variables that are not Orbweaver's.
+    # Environment variables of libraries, not of Orbweaver.
     environment: Mapping[str, str] = field(default_factory=dict)
     libraries: Libraries = "runtime"
     storage_mb: int | None = None
@@ -122,9 +118,9 @@ class Needs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batches:
-    """How a queue's messages reach a function, with the largest number of concurrent batches.
+    """Batches in which a function receives a queue's messages. `at_once` limits concurrent batches.
 
-    `partly`: the function reports the failed messages of a batch, and only those come back.
+    If `partly`, the function reports the failed messages of a batch, and only those return.
     """
 
     at_once: int
@@ -135,17 +131,17 @@ class Batches:
 
 
 def allow(actions: Sequence[str], *resources: str) -> iam.PolicyStatement:
-    """Allow exactly these actions on exactly these resources."""
+    """Return a statement that allows the actions on the resources."""
     return iam.PolicyStatement(actions=[*actions], resources=[*resources])
 
 
 def sending(config: Config) -> list[str]:
-    """Return the actions for sending. AWS authorises a batch as messages, an emulator by name."""
+    """Return the actions for sending. An emulator authorises batches by a separate action."""
     return ["sqs:SendMessage", *(["sqs:SendMessageBatch"] if config.local else [])]
 
 
 def secret_arn(scope: Construct, secret: str) -> str:
-    """Return the ARN of a secret given by name or whole ARN."""
+    """Return the ARN of a secret that is given by name or ARN."""
     if secret.startswith("arn:"):
         return secret
     # AWS appends a hyphen and six characters to a secret's name.
@@ -158,7 +154,6 @@ def secret_arn(scope: Construct, secret: str) -> str:
 
 
 def event_bus_arn(scope: Construct) -> str:
-    """Return the ARN of the bus for events of crawls and exports."""
     return Stack.of(scope).format_arn(
         service="events",
         resource="event-bus",
@@ -168,11 +163,12 @@ def event_bus_arn(scope: Construct) -> str:
 
 
 class Program(Construct):
-    """One `function` with its `role` and `logs`."""
+    """A Lambda function with its `role` and `logs`."""
 
     def __init__(self, scope: Construct, site: Site, needs: Needs) -> None:
         super().__init__(scope, "Program")
         config, settings = site.config, {**site.named(needs.uses), **needs.settings}
+        # Names by CloudFormation could not occur in the function's own role and environment.
         name = f"{config.stack_name}-{needs.handler}"
         self.logs = log_group(self, "Logs", f"/aws/lambda/{name}", config)
         writes = allow(["logs:CreateLogStream", "logs:PutLogEvents"], self.logs.log_group_arn)
@@ -200,7 +196,7 @@ class Program(Construct):
             environment={
                 **config.environment(),
                 "ORBWEAVER_MEMORY_MB": str(needs.memory_mb),
-                # Determines the price of its time. An emulator's is priced as the default.
+                # The price of computing depends on it. An emulator's is priced as the default.
                 **({} if config.local or runtime.architecture == ARM else {ON_X86: X86}),
                 **{f"ORBWEAVER_{key}": value for key, value in settings.items()},
                 **needs.environment,
@@ -217,7 +213,7 @@ class Program(Construct):
             accept(self.function, rule, NOT_LATEST)
 
     def _trace(self) -> None:
-        """Enable X-Ray. The construct's own option would widen the role."""
+        """Enable X-Ray. CDK's own option would widen the role."""
         function = cast("lambda_.CfnFunction", self.function.node.default_child)
         function.tracing_config = lambda_.CfnFunction.TracingConfigProperty(mode="Active")
         for rule in ("AwsSolutions-IAM5[Resource::*]", "Serverless-LambdaStarPermissions"):
@@ -227,10 +223,7 @@ class Program(Construct):
 def feed(
     scope: Construct, construct_id: str, program: Program, queue: sqs.Queue, batches: Batches
 ) -> lambda_.EventSourceMapping:
-    """Connect a queue to a function.
-
-    This does not use the event source helper of the queue, which would widen the role.
-    """
+    """Connect a queue to a function. CDK's event source helper would widen the role."""
     window_s = batches.window_s
     source = lambda_.EventSourceMapping(
         scope,

@@ -1,10 +1,10 @@
-"""Protection of the tables against deletion, whatever command deploys the stack.
+"""Protection of the tables against deletion.
 
-- The template cannot protect a table, because CloudFormation could not roll back a failed first
-  create. So a function does it as the last step of a deployment, when no other step can fail.
-- A stack with `removal=destroy` has the resource too, which releases protected tables.
-- A stack on an emulator has none. There `orbweaver local up` does the same (localstack/removal.py).
-- It costs nothing while idle, and one invocation when tables or `removal` change.
+The template cannot protect a table, because CloudFormation could not roll back a failed first
+create. So a function protects it as the last step of a deployment, when no other step can fail.
+With `removal=destroy` it releases protected tables. It runs once when tables or `removal` change,
+and costs nothing while idle. On an emulator, `orbweaver local up` does this
+(localstack/removal.py).
 
 Source: docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/crpg-ref.html.
 """
@@ -85,7 +85,7 @@ class Protection(Construct):
         )
 
     def come_last(self) -> None:
-        """Order this after all other parts of the stack."""
+        """Make this depend on all other parts of the stack."""
         for other in Stack.of(self).node.children:
             if other is not self:
                 self._resource.node.add_dependency(other)

@@ -1,12 +1,9 @@
-"""The renderer: the worker's program with a browser, for packs with pages that need one.
+"""The renderer: the worker's program with a browser, for packs (batches of URLs) that need one.
 
-- It exists only with `rendering=yes`, and consumes the render queue.
-- It fetches a page and runs its scripts in the same invocation. So its role equals the worker's
-  except for the consumed queues.
-- The browser is packed in the code, and unpacked into the temporary folder. That also holds files
-  of Chromium, because there is no shared memory.
-- It runs on x86_64, like the browser.
-- It starts no page that it could not finish before its timeout.
+It exists only with `rendering=yes`, consumes the render queue, and runs on x86_64, like the
+browser. It fetches a page and runs its scripts in the same invocation, so its role equals the
+worker's except for the consumed queues. It starts no page that it could not finish before its
+timeout.
 
 Source: aws.amazon.com/lambda/pricing.
 """
@@ -33,7 +30,7 @@ HANDLER = "renderer"
 
 
 class Renderer(Construct):
-    """The rendering function and its event source."""
+    """The function that renders pages, and its event source."""
 
     def __init__(self, scope: Construct, construct_id: str, site: Site, queue: sqs.Queue) -> None:
         super().__init__(scope, construct_id)

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from orbweaver.model.settings import Settings
 
 
-# Room for the browser (214 MB unpacked) and for pages' files. Lambda's default is 512 MB.
+# Space for the browser (214 MB unpacked), for Chromium's files (there is no shared memory), and for
+# pages' files. Lambda's default is 512 MB.
 STORAGE_MB = 1024
 
 
@@ -32,19 +33,19 @@ class RenderingKeys(ConsoleKeys):
     renderer_memory_mb: int = number(
         2048, 512, 10_240, "memory of a renderer in MB; CPU grows with it"
     )
-    # A round of one minute, a last request, a last page, and the work after it.
+    # One minute of crawling (a round), a last request, a last page, and saving the results.
     renderer_timeout_s: int = number(240, 60, 900, "timeout of a renderer")
     renderer_concurrency_max: int = number(10, 2, 1_000, "concurrent renderers", local=2)
-    # A renderer processes four pages at a time, of several hosts if possible.
+    # A renderer processes four pages at a time, from different hosts if possible.
     renderer_batch_size: int = number(5, 1, 10, "messages per renderer batch")
 
     @property
     def renders(self) -> bool:
-        """Whether the renderer is part of the stack."""
+        """True if the renderer is part of the stack."""
         return self.rendering == "yes"
 
     def check_rendering(self, settings: Settings, *, local: bool) -> None:
-        """Reject settings that would kill or cut off a renderer, and renderer keys without one."""
+        """Raise ConfigError if settings would kill or cut off a renderer, or need one."""
         if not self.renders:
             for one in fields(RenderingKeys):
                 given = getattr(self, one.name)

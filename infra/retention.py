@@ -1,4 +1,4 @@
-"""Retention of the bucket's prefixes, in days. Independent of CDK and Node."""
+"""Retention of the bucket's prefixes, in days. Does not import CDK."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ if TYPE_CHECKING:
     from infra.config import Config
 
 BODIES = "bodies/"
-CLAIMED = "claimed/"  # digests of URLs that runs have claimed, by host
+CLAIMED = "claimed/"  # digests of URLs that runs have already queued, by host
 EXPORTS = "exports/"
 WORK = f"{EXPORTS}_work/"  # files of running exports
 SNAPSHOTS = f"{EXPORTS}_snapshots/"  # baselines of change feeds
 ATHENA_RESULTS = "athena-results/"
 FOREVER = "forever"
-CLAIMED_D = 14  # longer than most runs; a run without digests looks its links up
-UPLOAD_D = 1  # a multipart upload that is incomplete after a day is left from a crash
+CLAIMED_D = 14  # longer than most runs; a run without digests looks its links up in the table
+UPLOAD_D = 1  # a multipart upload that is incomplete after a day is left over from a crash
 
 
 def kept_d(config: Config) -> dict[str, int]:
-    """Return the retention of each prefix in days, except of prefixes kept forever."""
+    """Return the retention in days by prefix, without prefixes that are kept forever."""
     days = {
         BODIES: config.body_retention_d,
         CLAIMED: CLAIMED_D,

@@ -1,7 +1,8 @@
-"""The functions' runtime, such as `arm64/python3.13`: one setting, because wheels fit both parts.
+"""The functions' runtime, such as `arm64/python3.13`.
 
-On AWS, all runtimes use Amazon Linux 2023, whose C library is new enough for today's wheels. An
-emulator runs functions on this machine, so only this machine's runtime is possible.
+Architecture and version are one setting, because wheels depend on both. On AWS, all runtimes use
+Amazon Linux 2023, whose C library is new enough for today's wheels. An emulator runs functions on
+this machine, so it accepts only this machine's runtime.
 
 Source: docs.aws.amazon.com/lambda/latest/dg/lambda-runtimes.html.
 """
@@ -19,7 +20,7 @@ ARCHITECTURES = {"arm64": "arm64", "aarch64": "arm64", "x86_64": "x86_64", "AMD6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Runtime:
-    """A runtime in its parts. `native` means this machine's, for an emulator."""
+    """An architecture and a Python version. `native` means this machine's, for an emulator."""
 
     architecture: str
     python: str
@@ -27,13 +28,13 @@ class Runtime:
 
     @classmethod
     def of(cls, name: str, *, native: bool) -> Runtime:
-        """Split a valid name."""
+        """Parse a valid name."""
         architecture, python = name.split("/python")
         return cls(architecture=architecture, python=python, native=native)
 
 
 def host_runtime() -> str:
-    """Return the runtime of this interpreter on this machine."""
+    """Return the name of this interpreter's runtime."""
     machine = platform.machine()
     major, minor, *_ = sys.version_info
     return f"{ARCHITECTURES.get(machine, machine)}/python{major}.{minor}"

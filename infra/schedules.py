@@ -1,8 +1,7 @@
-"""Recurring crawls: a group for their schedules, and the function that each firing invokes.
+"""Recurring crawls: a group for their schedules, and the function that they invoke.
 
-- Users make schedules with `orbweaver schedule put`, in this group and with this role. No function
-  of the stack can make schedules. They are removed with the group.
-- Only schedules of that group can assume the role, and only to invoke that function.
+Users make schedules with `orbweaver schedule put`, in this group and with this role. No function of
+the stack can make schedules. They are removed with the group.
 
 Source: docs.aws.amazon.com/scheduler/latest/UserGuide/,
 cross-service-confused-deputy-prevention.html.
@@ -38,7 +37,7 @@ class Starter(Construct):
     def __init__(self, scope: Construct, construct_id: str, site: Site) -> None:
         super().__init__(scope, construct_id)
         config, failed_calls = site.config, site.failed_calls
-        # It starts crawls, whose pages do not need a browser yet.
+        # It only starts crawls, and a crawl's first pages need no browser.
         crawl, express = site.frontier.crawl.queue_arn, site.frontier.express.queue_arn
         # Existing runs are listed and read, and a new run is written.
         crawls = ("Scan", "GetItem", "BatchGetItem", "PutItem")
@@ -67,6 +66,7 @@ class Starter(Construct):
             arn_format=ArnFormat.SLASH_RESOURCE_NAME,
         )
         failures = site.failed_calls.queue
+        # Only schedules of the group can assume the role, and only to invoke the function.
         return firing_role(self, "FiringRole", self.function, failures, {"aws:SourceArn": group})
 
 
@@ -77,7 +77,7 @@ def firing_role(
     failures: sqs.Queue,
     sources: Mapping[str, str] | None = None,
 ) -> iam.Role:
-    """Make the role with which a schedule of this account invokes a function."""
+    """Make the role with which schedules (restricted by `sources`) invoke a function."""
     needs = [
         allow(["lambda:InvokeFunction"], function.function_arn),
         allow(["sqs:SendMessage"], failures.queue_arn),

@@ -1,12 +1,8 @@
 """Users of the hosted console: a user pool with two groups, and its sign-in pages.
 
-- An administrator creates users; there is no sign-up. A user in neither group has no access.
-- The application is public, because a browser cannot keep a secret. It signs in with a code and
-  PKCE, and gets no token by a password of its own.
-- A token is valid for one hour. The page keeps no refresh token.
-- Users and groups outlive the stack if stored data does (`removal`). A failed first create removes
-  them. From the second deployment on, the pool is protected.
-- No cost while idle: no advanced security, no text messages.
+An administrator creates users; there is no sign-up. A user in neither group has no access. Users
+and groups outlive the stack if stored data does (`removal`). No cost while idle: no advanced
+security, no text messages.
 
 Source: docs.aws.amazon.com/cognito/latest/developerguide/, pages authorization-endpoint,
 using-pkce-in-authorization-code, cognito-user-pools-assign-domain-prefix.
@@ -28,7 +24,7 @@ if TYPE_CHECKING:
     from infra.config import Config
 
 PASSWORD_CHARS_MIN = 12
-TOKEN_MINUTES = 60
+TOKEN_MINUTES = 60  # the console keeps no refresh token
 MEANINGS = {
     Group.LOOK: "view crawls in the console",
     Group.STEER: "view, start, change and end crawls in the console",
@@ -87,7 +83,8 @@ class SignInPages(Construct):
             username_configuration=cognito.CfnUserPool.UsernameConfigurationProperty(
                 case_sensitive=False
             ),
-            # CloudFormation cannot roll back a failed first create of a protected pool.
+            # CloudFormation cannot roll back a failed first create of a protected pool, so the pool
+            # is protected from the second deployment on.
             deletion_protection="ACTIVE" if config.kept and config.stack_exists else "INACTIVE",
         )
         pool.apply_removal_policy(removal_of(config))
@@ -108,6 +105,8 @@ class SignInPages(Construct):
             "Application",
             user_pool_id=self.pool.ref,
             client_name="console",
+            # A browser cannot keep a secret, so the application signs in with a code and PKCE. It
+            # gets no token by a password.
             generate_secret=False,
             allowed_o_auth_flows=["code"],
             allowed_o_auth_flows_user_pool_client=True,

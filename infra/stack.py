@@ -1,7 +1,4 @@
-"""The whole stack, and the outputs by which clients find its parts.
-
-Everything that a client needs is an output with a public key (`CrawlQueueUrl`, `PagesTable`, …).
-"""
+"""The whole stack. Clients find its parts by outputs (`CrawlQueueUrl`, `PagesTable`, …)."""
 
 from __future__ import annotations
 
@@ -90,7 +87,7 @@ class OrbweaverStack(Stack):
             if config.local
             else Protection(self, "Protection", config=config, storage=self.storage)
         )
-        # Last, so that no resource is missed.
+        # After all other constructs, because it encrypts the resources that exist.
         Encryption(self, "Encryption", config=config).apply()
         if protection is not None:
             protection.come_last()
@@ -102,7 +99,7 @@ class OrbweaverStack(Stack):
         return delivery
 
     def _add_outputs(self, config: Config) -> None:
-        """Add the outputs, and warn if site operators cannot reach the owner."""
+        """Add the outputs. Warns if requests contain no contact for the owners of sites."""
         for key, value in self._outputs().items():
             CfnOutput(self, key, value=value)
         if not (config.local or config.contact or config.user_agent):
@@ -114,7 +111,7 @@ class OrbweaverStack(Stack):
     def _outputs(self) -> dict[str, str]:
         frontier, storage = self.frontier, self.storage
         names = {
-            # Its messages are read only as seeds.
+            # Everyone may send to this queue: its messages are read only as seeds.
             "CrawlQueueUrl": frontier.seeds.queue_url,
             "PackQueueUrl": frontier.crawl.queue_url,
             "ExpressQueueUrl": frontier.express.queue_url,

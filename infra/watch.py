@@ -1,14 +1,8 @@
 """The alarms: metric, threshold, meaning, and the first command to run.
 
-- An alarm requires an operator to act and has one cause. Its description, which is the text of the
-  e-mail, and docs/operations.md contain the first command.
-- Ten alarms on one metric each are free. Each further metric costs $0.10 a month, idle or not. So
-  ten are the default, and others are optional (`alarms`, `invalid_items_percent`, or deliveries).
-- Dead letters are counted as visible messages, because the metric of sent messages misses a
-  redrive.
-- In a healthy crawl larger than its concurrency, messages grow old. They are late after a quarter
-  of their retention, which leaves three quarters to act. Express messages are late after minutes.
-- Percentages require at least 20 URLs, pages or items, because one of a few would be a large share.
+An alarm has one cause and requires an operator to act. Its description is the text of the e-mail.
+Ten alarms on one metric each are free; each further metric costs $0.10 a month, idle or not. So ten
+are the default, and others are optional (`alarms`, `invalid_items_percent`, or deliveries).
 
 Source: aws.amazon.com/cloudwatch/pricing.
 """
@@ -38,9 +32,10 @@ if TYPE_CHECKING:
 
 PERIOD = Duration.minutes(5)
 EXPRESS_AGE_S_MAX = 15 * 60
-# Share of the timeout. A longer run is close to being cut off and delivered again.
+# Share of the timeout. Lambda may soon stop a longer run, and its messages would be delivered
+# again.
 DURATION_SHARE_MAX = 0.95
-# Smallest total for a percentage.
+# Percentages need at least this many URLs, pages or items. One of a few would be a large share.
 SHARED_MIN = 20
 ERROR_PERCENT_MAX = 10
 UNREADABLE_PERCENT_MAX = 1
@@ -49,7 +44,7 @@ NEEDS_RENDERING_PERCENT_MAX = 30
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parts:
-    """The monitored parts of every stack, and the stack's name."""
+    """The parts of a stack that alarms monitor, and the stack's name."""
 
     stack: str
     frontier: Frontier
@@ -62,9 +57,9 @@ class Parts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Watch:
-    """One alarm, raised while the metric is above the limit for this many periods.
+    """An alarm, raised while the metric is above the limit for `periods` in a row.
 
-    Without a limit, it is raised after this many periods without data, once there was some.
+    If `above` is None, it is raised after `periods` without data, once there was some.
     """
 
     name: str
@@ -84,7 +79,7 @@ def ours(
     period: Duration = PERIOD,
     label: str | None = None,
 ) -> cloudwatch.Metric:
-    """Return one of Orbweaver's own metrics."""
+    """Return a metric that Orbweaver itself sends."""
     return cloudwatch.Metric(
         namespace=NAMESPACE,
         metric_name=str(metric),
@@ -113,7 +108,7 @@ def failed_share(stack: str) -> cloudwatch.MathExpression:
 
 
 def unreadable_share(stack: str) -> cloudwatch.MathExpression:
-    """Return the percentage of ended URLs whose page Orbweaver failed to read."""
+    """Return the percentage of finished URLs whose page Orbweaver failed to read."""
     named = {"unreadable": Metric.PAGES_UNREADABLE, "ended": Metric.URLS_ENDED}
     return _share(stack, "unreadable", named, of=["ended"])
 
@@ -124,7 +119,7 @@ def invalid_share(stack: str) -> cloudwatch.MathExpression:
 
 
 def needing_share(stack: str) -> cloudwatch.MathExpression:
-    """Return the percentage of an hour's pages that are empty without their scripts."""
+    """Return the percentage of an hour's pages that have no content without their scripts."""
     pages = {"fetched": Metric.FETCHED, "unchanged": Metric.UNCHANGED}
     named = {"needing": Metric.NEEDS_RENDERING, **pages}
     return _share(stack, "needing", named, of=[*pages], period=Duration.hours(1))
@@ -152,6 +147,7 @@ def watches(config: Config, parts: Parts) -> list[Watch]:
     worker = parts.worker.function
     late_s = config.queue_retention_d * DAY_S // 4
     return [
+        # Visible messages, because the metric of sent messages misses a redrive.
         Watch(
             name="DeadLetters",
             metric=visible(parts.frontier.dead_letters),
@@ -180,6 +176,8 @@ def watches(config: Config, parts: Parts) -> list[Watch]:
             meaning="A scheduled crawl did not start, or a webhook failed; the message names it",
             command="aws sqs receive-message --queue-url $FailedCallsQueueUrl",
         ),
+        # In a healthy crawl larger than its concurrency, messages grow old. After a quarter of the
+        # retention, three quarters are left to act.
         Watch(
             name="CrawlAge",
             metric=age(parts.frontier.crawl),
@@ -236,7 +234,7 @@ def watches(config: Config, parts: Parts) -> list[Watch]:
 
 
 def watches_paid(config: Config) -> list[Watch]:
-    """Return the paid alarms: $0.90 a month for nine metrics."""
+    """Return the optional alarms: nine metrics, $0.90 a month."""
     return [
         Watch(
             name="ErrorRate",
@@ -286,7 +284,7 @@ def watches_paid(config: Config) -> list[Watch]:
 
 
 def watches_of_renderer(config: Config, parts: Parts) -> list[Watch]:
-    """Return the alarms of a stack that renders, $0.30 a month."""
+    """Return the alarms of a renderer, $0.30 a month."""
     renderer, queue = parts.renderer, parts.frontier.render
     if renderer is None or queue is None:
         return []
@@ -325,7 +323,7 @@ def watches_of_renderer(config: Config, parts: Parts) -> list[Watch]:
 
 
 def watches_of_items(config: Config) -> list[Watch]:
-    """Return the alarm for invalid items: a page template changed, or a rule is wrong."""
+    """Return the alarm about invalid items: a page template changed, or a rule is wrong."""
     return [
         Watch(
             name="InvalidItems",
@@ -338,7 +336,7 @@ def watches_of_items(config: Config) -> list[Watch]:
 
 
 def watches_of_deliveries(dead_letters: sqs.Queue) -> list[Watch]:
-    """Return the alarm of a stack that delivers."""
+    """Return the alarm about failed deliveries."""
     return [
         Watch(
             name="Deliveries",

@@ -10,7 +10,7 @@ from infra.keys import choice, number, unfit
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchKeys(ItemKeys):
-    """Settings of alarms and traces."""
+    """Settings of alarms, traces and cost."""
 
     alarms: str = choice(
         "free",
@@ -38,11 +38,11 @@ class WatchKeys(ItemKeys):
 
     @property
     def thrifty(self) -> bool:
-        """Whether resources that cost while idle are left out."""
+        """True if the stack omits resources that cost money while idle."""
         return self.frugal == "yes"
 
     def check_watching(self) -> None:
-        """Reject alarms on metrics that are not sent."""
+        """Raise ConfigError for alarms on metrics that the stack does not send."""
         fix = "omit it or frugal=yes, which sends no metrics of its own"
         if self.thrifty and self.alarms == "all":
             raise unfit("alarms", self.alarms, fix)

@@ -1,11 +1,9 @@
 """Libraries for the functions' platform: wheels, unpacked and compiled.
 
-- The wheels are pinned by hash in a compiled requirements file. None is built from source, and
-  installing runs no code.
-- They are compiled if this machine has a Python of the functions' version. /var/task is read-only,
-  so otherwise every cold start compiles 600 modules. Measured with Python 3.13: importing the
-  libraries takes 1.40 s without compiled files, 0.43 s with them.
-- File times and modes are the same on every machine.
+The wheels are pinned by hash in a compiled requirements file. No wheel is built from source, and
+installing runs no code. They are compiled if this machine has a Python of the functions' version.
+/var/task is read-only, so otherwise every cold start compiles 600 modules. Measured with Python
+3.13: importing the libraries takes 1.40 s without compiled files, 0.43 s with them.
 """
 
 from __future__ import annotations
@@ -25,7 +23,7 @@ MTIME_S = 315_532_800  # 1980-01-01, the earliest time a zip file can store
 
 
 class AssetError(Exception):
-    """The asset cannot be built. The text contains a remedy."""
+    """The asset cannot be built. The message contains a remedy."""
 
 
 def install(runtime: Runtime, requirements: Path, folder: Path) -> None:
@@ -86,7 +84,7 @@ def _uv() -> str:
 
 
 def finish(folder: Path, compiler: str | None) -> None:
-    """Compile a folder, and make file times and modes uniform."""
+    """Compile a folder, and give all files the same time and modes on every machine."""
     if compiler:
         # Unchecked: deployed files never change, so timestamps need no comparison.
         options = [

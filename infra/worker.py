@@ -1,10 +1,4 @@
-"""The worker: receives packs and seeds, crawls, and sends follow-up packs.
-
-- Only the failed packs of a batch come back (partial batch response).
-- The event sources limit the concurrency. Reserved concurrency would throttle deliveries, which
-  count as receives and lead to the dead-letter queue.
-- `RecursiveLoop: Allow`: Lambda stops a function that feeds its own queue after about 16 hops.
-  Depth, budget and the kill switch (`workers off`) limit the loop instead.
+"""The worker: receives packs (batches of URLs) and seeds, crawls, and sends follow-up packs.
 
 Source: docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html, …/invocation-recursion.html.
 """
@@ -41,8 +35,10 @@ if TYPE_CHECKING:
     from infra.config import Config
     from infra.storage import Storage
 
-# Seconds, as text.
+# Seconds of a round (the time a worker crawls per batch), as text.
 LOCAL_ROUND_S = "10"
+# By default, Lambda stops a function that feeds its own queue after about 16 hops. With `Allow`,
+# depth, budget and `orbweaver workers off` limit the loop.
 LOOPS = {
     "Allow": lambda_.RecursiveLoop.ALLOW,
     "Terminate": lambda_.RecursiveLoop.TERMINATE,
@@ -52,12 +48,13 @@ USES = (
     *("DEAD_LETTER_QUEUE_URL", "URLS_TABLE", "PAGES_TABLE", "HOSTS_TABLE"),
     *("CRAWLS_TABLE", "PACKS_TABLE", "BUCKET"),
 )
-# The minimum of SQS: seeds are only split into messages, even in a flood.
+# The minimum concurrency that SQS accepts. It suffices in a flood, because seeds are only split
+# into messages.
 SEED_WORKERS, SEED_BODIES = 2, 10
 
 
 class Worker(Construct):
-    """The crawling function and its event sources."""
+    """The function that crawls, and its event sources."""
 
     def __init__(self, scope: Construct, construct_id: str, site: Site) -> None:
         super().__init__(scope, construct_id)
@@ -73,6 +70,8 @@ class Worker(Construct):
         )
         program = Program(self, site, needs)
         self.function, self.logs = program.function, program.logs
+        # Reserved concurrency would throttle deliveries, which count as receives and lead to the
+        # dead-letter queue. The event sources limit the concurrency instead.
         at_once, size = config.worker_concurrency_max, config.batch_size
         batches = batches_of(config, at_once=at_once, size=size)
         express = replace(batches, at_once=config.express_concurrency_max)
@@ -90,7 +89,7 @@ def crawling(scope: Construct, site: Site, taken: Sequence[sqs.Queue]) -> list[i
     config, frontier, storage = site.config, site.frontier, site.storage
     sent = (*frontier.packs, frontier.dead_letters)
     receive = ["sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"]
-    # A failed message need not wait for its whole visibility timeout.
+    # Lets a failed message return before its visibility timeout.
     receive.append("sqs:ChangeMessageVisibility")
     # A transaction is authorised by its actions: PutItem, UpdateItem, ConditionCheckItem.
     tables = {
@@ -119,9 +118,10 @@ def crawling(scope: Construct, site: Site, taken: Sequence[sqs.Queue]) -> list[i
             for table, operations in tables.items()
         ),
         allow(["events:PutEvents"], event_bus_arn(scope)),
-        # No read or list permission: a segment's name never repeats.
+        # No permission to read or list: a segment's name never repeats, so it need not be looked
+        # up.
         allow(["s3:PutObject"], f"{storage.bucket.bucket_arn}/{BODIES}*"),
-        # No list permission: S3 then answers 403 for a missing file.
+        # No permission to list, so S3 answers 403 for a missing file.
         allow(["s3:GetObject", "s3:PutObject"], f"{storage.bucket.bucket_arn}/{CLAIMED}*"),
         *(
             allow(["secretsmanager:GetSecretValue"], secret_arn(scope, secret))
@@ -131,7 +131,7 @@ def crawling(scope: Construct, site: Site, taken: Sequence[sqs.Queue]) -> list[i
 
 
 def batches_of(config: Config, *, at_once: int, size: int) -> Batches:
-    """Return how packs reach a crawling function. One switch applies to all."""
+    """Return how a crawling function receives packs. `worker_enabled` applies to all queues."""
     return Batches(
         at_once=at_once,
         size=size,
@@ -141,16 +141,13 @@ def batches_of(config: Config, *, at_once: int, size: int) -> Batches:
 
 
 def settings_of(config: Config) -> dict[str, str]:
-    """Return settings of the deployment: the secret of proxies, and whether waiting is billed.
-
-    If waiting is free, rounds are short: messages cost nothing either, and others get their turn
-    sooner.
-    """
+    """Return the worker's settings that follow from the deployment."""
     found = {"EVENT_BUS": EVENT_BUS}
-    # environment variables have a size limit
+    # Defaults are omitted, because environment variables have a size limit.
     if config.claims_travel != ("no" if config.local else "yes"):
         found["CLAIMS_TRAVEL"] = config.claims_travel
     secret = {"PROXY_SECRET": config.proxy_secret} if config.proxy_secret else {}
+    # Emulator: waiting is free and so are messages, so short rounds give others their turn sooner.
     if config.local:
         return found | {"WAITS_BILLED": "no", "ROUND_S": LOCAL_ROUND_S} | secret
     return found | {"WAITS_BILLED": "yes"} | secret
