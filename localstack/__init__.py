@@ -1,7 +1,5 @@
 """Runs the whole stack on one machine, without an AWS account or Docker.
 
-The modules, from the outside in:
-
 - `stack`      starts and stops the stack (emulator + deployment) for a command or a test
 - `cdk`        runs the CDK app against `AWS_ENDPOINT_URL`, or AWS
 - `assembly`   synthesized stacks, cached by their inputs

@@ -1,11 +1,8 @@
-"""Adoption of an earlier stack's resources: its tables, its queues' names.
+"""Imports the resources that an earlier, removed stack left behind, such as its tables.
 
-- The next deployment of the same stack, account and region imports the existing resources of a
-  removed one (removal.py). New tables would start without claims and counts. A failed import is an
-  error with instructions to start over.
-- A resource that this deployment does not declare stays in the file. So a user pool waits until a
-  deployment hosts the console again, even for an existing stack.
-- SQS refuses the name of a deleted queue for 60 s, so a deployment waits for that time.
+The next deployment of the same stack, account and region imports them, because new tables would
+lack the earlier claims (URLs already queued) and counts. A failed import is an error with
+instructions to start over. removal.py writes the file of these resources.
 
 Source: docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/import-resources-existing-stack.html,
 …/AWSSimpleQueueService/latest/APIReference/API_DeleteQueue.html.
@@ -33,17 +30,16 @@ if TYPE_CHECKING:
     from localstack.removal import Say
     from localstack.retained import Lend
 
-    Left = dict[str, dict[str, str]]  # logical id to identifiers, the format of `cdk import`
+    Left = dict[str, dict[str, str]]  # logical id to identifiers, in the format of `cdk import`
 
 QUEUE_NAME_S = 60.0
-# Allows for CloudFormation's clock error, and for the time between a queue's and a stack's
-# deletion.
+# Allows for a wrong clock, and for the time between the deletion of the queues and of the stack.
 MARGIN_S = 5.0
 LISTS_MAX = 20
 
 
 def place(stack: str, root: Path, lend: Lend) -> Path:
-    """Return the file for resources left by a stack of this name, account and region."""
+    """Return the file that lists resources left by a stack of this name, account and region."""
     with lend("sts") as sts:
         account, region = sts.get_caller_identity()["Account"], sts.meta.region_name
     return root / layout.LEFT.relative_to(layout.ROOT) / f"{stack}-{account}-{region}.json"
@@ -52,7 +48,7 @@ def place(stack: str, root: Path, lend: Lend) -> Path:
 def adoptable(
     file: Path, declared: Collection[str], deployed: Collection[str], lend: Lend, say: Say
 ) -> Left:
-    """Return the resources in a file that exist, are declared by a template, and not deployed."""
+    """Return the listed resources that exist, and that the template declares but no stack has."""
     found = {}
     for logical, identifier in _left(file).items():
         if logical not in declared or logical in deployed:
@@ -70,7 +66,7 @@ def _left(file: Path) -> Left:
 
 
 def pause_s(stack: str, lend: Lend, now: datetime) -> float:
-    """Return for how long the names of a removed stack's queues are still unavailable."""
+    """Return for how many seconds SQS still refuses the queue names of a removed stack."""
     states = ["DELETE_COMPLETE", "ROLLBACK_COMPLETE"]
     with lend("cloudformation") as cloudformation:
         pages = cloudformation.get_paginator("list_stacks").paginate(StackStatusFilter=states)
@@ -87,7 +83,7 @@ def pause_s(stack: str, lend: Lend, now: datetime) -> float:
 
 
 def wait(stack: str, lend: Lend, say: Say) -> None:
-    """Wait until the queues' names are available."""
+    """Wait until SQS accepts the queue names. It refuses a deleted queue's name for 60 s."""
     if seconds := pause_s(stack, lend, datetime.now(tz=UTC)):
         say(f"waiting {seconds:.0f} s: SQS holds names of queues back for a minute after removal")
         time.sleep(seconds)
@@ -101,10 +97,9 @@ def adopt(
     lend: Lend,
     say: Say,
 ) -> None:
-    """Import left resources with `run`, which gets a mapping file.
-
-    Undeclared ones stay in `file`.
-    """
+    """Import left resources with `run`, which takes a mapping file of `cdk import`."""
+    # A resource that the template does not declare stays in `file`, such as a user pool until a
+    # deployment hosts the console again.
     if adopted := adoptable(file, declared, deployed, lend, say):
         say(f"taking up {len(adopted)} resources that an earlier stack has left")
         with tempfile.TemporaryDirectory() as scratch:
@@ -125,7 +120,7 @@ def adopt(
 
 
 def bootstrapped(qualifier: str, lend: Lend) -> bool:
-    """Whether the account has been bootstrapped with a qualifier, whatever the stack's name."""
+    """Return whether the account was bootstrapped with a qualifier."""
     name = f"/cdk-bootstrap/{qualifier}/version"
     try:
         with lend("ssm") as ssm:

@@ -1,7 +1,7 @@
 """A stack's alarms and their states.
 
-CloudFormation names alarms after stack and construct, so the names of one stack share a prefix. An
-alarm of another stack whose name extends the prefix is recognised by its dashes.
+CloudFormation names alarms after stack and construct, so the alarms of a stack share a prefix.
+Another stack's name can extend that prefix; the dashes in its alarms' names show this.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 DENIED = ("AccessDenied", "AccessDeniedException", "UnauthorizedOperation")
-# The construct's place in the stack, its name, and a hash of both.
+# An alarm's name after the stack's: construct, alarm, and a hash.
 NAME = re.compile(r"-(?:Monitoring)?(\w+?)(?:[0-9A-F]{8})?-\w+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alarm:
-    """An alarm: `OK`, `ALARM` or `INSUFFICIENT_DATA`, the time of that state, and its meaning."""
+    """An alarm. `state` is `OK`, `ALARM` or `INSUFFICIENT_DATA`, since `since_ms`."""
 
     name: str
     state: str
@@ -34,7 +34,7 @@ class Alarm:
 
 
 def of(stack: str, environment: Mapping[str, str]) -> tuple[Alarm, ...] | None:
-    """Return a stack's alarms, raised ones first, or None without permission to read them."""
+    """Return a stack's alarms, raised ones first. Returns None without permission to read them."""
     try:
         with cdk.client("cloudwatch", environment) as client:
             pages = client.get_paginator("describe_alarms").paginate(AlarmNamePrefix=f"{stack}-")

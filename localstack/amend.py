@@ -1,17 +1,10 @@
-"""Amendments after a deployment: properties that an emulator's CloudFormation ignores.
+"""Sets properties that an emulator's CloudFormation ignores.
 
-MiniStack (1.5.33) supports both properties in its own APIs but ignores them in a template:
-
- property                                    | effect of ignoring it                             |
- ------------------------------------------- | ------------------------------------------------- |
- `TimeToLiveSpecification` of a table        | nothing expires, however long the emulator runs   |
- `RecursiveLoop` of a function               | a crawl is stopped after 16 hops                  |
-
-- The values come from the template in the cloud assembly, so an emulator gets the same as AWS. This
-  module names none.
-- Only differing values are changed. An emulator that applies these properties itself is left alone:
-  AWS and LocalStack refuse to set a table's twice.
-- AWS is never amended, because its CloudFormation applies the template.
+MiniStack (1.5.33) supports two properties in its own APIs but ignores them in a template:
+`TimeToLiveSpecification` of a table (nothing would expire) and `RecursiveLoop` of a function (a
+crawl would stop after 16 hops). The values come from the template in the cloud assembly, so an
+emulator gets the same as AWS. Only differing values are set, because AWS and LocalStack refuse to
+set a table's twice. This does not run on AWS.
 """
 
 from __future__ import annotations
@@ -28,7 +21,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from pathlib import Path
 
-    Lend = Callable[[str], AbstractContextManager[Any]]  # takes a service's name, yields its client
+    Lend = Callable[[str], AbstractContextManager[Any]]  # service name to client
     # Physical name and wanted value of each resource that has the property.
     Wanted = dict[str, Any]
 
@@ -47,7 +40,7 @@ def apply(assembly: Path, lend: Lend) -> None:
 
 
 def _templates(assembly: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield name and template of each stack in an assembly."""
+    """Yield the name and template of each stack in an assembly."""
     artifacts = json.loads((assembly / "manifest.json").read_text()).get("artifacts", {})
     for artifact, described in artifacts.items():
         if described["type"] == STACK:
@@ -57,10 +50,10 @@ def _templates(assembly: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _deployed(stack: str, lend: Lend) -> dict[str, str]:
-    """Return a deployed stack's resources: logical to physical id."""
+    """Return the resources of a deployed stack: physical id by logical id."""
     with lend("cloudformation") as cloudformation:
         found = cloudformation.describe_stack_resources(StackName=stack)["StackResources"]
-    # A resource that could not be created has no physical name.
+    # A resource whose creation failed has no physical id.
     return {item["LogicalResourceId"]: item.get("PhysicalResourceId", "") for item in found}
 
 

@@ -1,8 +1,8 @@
-"""The API's address on an emulator, which differs from the template's output.
+"""The API's address on an emulator.
 
-The output `ApiUrl` is an AWS name (`https://ID.execute-api.REGION.amazonaws.com/STAGE/`), even on
-an emulator. A client that used it would send signed requests to the Internet. So on an emulator,
-the output is replaced by the address at which the emulator serves the API.
+Even on an emulator, the output `ApiUrl` is an AWS name
+(`https://ID.execute-api.REGION.amazonaws.com/STAGE/`). A client that used it would send signed
+requests to the Internet. So this address replaces it.
 
 Source: MiniStack and LocalStack serve REST APIs at `/restapis/ID/STAGE/_user_request_/`.
 """
@@ -22,7 +22,7 @@ _AWS = re.compile(r"https://([a-z0-9]+)\.execute-api\.[^/]+/([^/]+)/")
 
 
 def local_outputs(outputs: Mapping[str, str], environment: Mapping[str, str]) -> dict[str, str]:
-    """Return a stack's outputs with the API's address that works in an environment."""
+    """Return a stack's outputs with the emulator's API address, or unchanged on AWS."""
     endpoint, found = environment.get(layout.ENDPOINT), _AWS.fullmatch(outputs.get(OUTPUT, ""))
     if not endpoint or found is None:
         return dict(outputs)

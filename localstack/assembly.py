@@ -1,9 +1,8 @@
-"""Synthesized stacks, cached by their inputs, because a synthesis takes about 8 s.
+"""Synthesized stacks (CDK assemblies), cached because a synthesis takes about 8 s.
 
-- The key is a hash of all files that a synthesis reads (`INPUTS`), the given context and the Python
-  version. File times, caches and compiled files do not count.
-- An assembly appears under its key at once, by a rename, so two makers cannot corrupt it.
-- Only the newest few are kept, because each contains a code asset.
+The cache key is a hash of all files that a synthesis reads (`INPUTS`), the given context and the
+Python version. An assembly appears in the cache by a rename, so two concurrent builders cannot
+corrupt it. Only the newest few are kept, because each contains a code asset.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
-# Inputs of the app and its code asset. dev.txt contains the version of the CDK library.
+# Inputs of the app and of its code asset. dev.txt contains the version of the CDK library.
 INPUTS = (
     "app.py",
     "cdk.json",
@@ -33,11 +32,11 @@ INPUTS = (
     "package-lock.json",
 )
 KEPT_MAX = 4
-DRAFT_AGE_S_MAX = 3600.0  # older than any synthesis: left by a killed one
+DRAFT_AGE_S_MAX = 3600.0  # an older draft was left by a killed synthesis
 
 
 def fingerprint(root: Path, context: Mapping[str, str], inputs: tuple[str, ...] = INPUTS) -> str:
-    """Hash the inputs of a synthesis. A missing input counts as absent."""
+    """Hash the inputs of a synthesis. Inputs can be missing."""
     digest = hashlib.sha256()
     settings = {"context": dict(context), "python": list(sys.version_info[:2])}
     digest.update(json.dumps(settings, sort_keys=True).encode())
@@ -50,11 +49,11 @@ def fingerprint(root: Path, context: Mapping[str, str], inputs: tuple[str, ...] 
 
 
 def obtain(key: str, store: Path, make: Callable[[Path], None]) -> tuple[Path, bool]:
-    """Return a key's assembly and whether it is new. `make` fills the given folder."""
+    """Return the assembly of a key, and whether it is new. `make` fills a new one's folder."""
     kept = store / key
     if (kept / "manifest.json").exists():
         with contextlib.suppress(OSError):
-            os.utime(kept)  # the most recently used is dropped last
+            os.utime(kept)  # the least recently used is deleted first
         return kept, False
     draft = store / f".{key}.{os.getpid()}"
     shutil.rmtree(draft, ignore_errors=True)
@@ -79,7 +78,7 @@ def stack_names(assembly: Path) -> list[str]:
 
 
 def resources(assembly: Path, stack: str) -> set[str]:
-    """Return the logical ids of the resources that a stack of an assembly declares."""
+    """Return the logical ids of all resources in a stack's template."""
     artifacts = json.loads((assembly / "manifest.json").read_text()).get("artifacts", {})
     described = [one.get("properties", {}) | {"name": name} for name, one in artifacts.items()]
     files = [
@@ -93,7 +92,7 @@ def resources(assembly: Path, stack: str) -> set[str]:
 
 
 def _extractor(root: Path, context: Mapping[str, str]) -> list[str]:
-    """Return the user's own file in the asset, if context or cdk.json name one."""
+    """Return the file of the context key `extractor`, which the asset contains."""
     with contextlib.suppress(OSError, ValueError, TypeError, AttributeError):
         context = {**json.loads((root / "cdk.json").read_text()).get("context", {}), **context}
     return [context["extractor"]] if context.get("extractor") else []

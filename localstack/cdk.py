@@ -1,13 +1,9 @@
 """Runs the CDK app against the endpoint in `AWS_ENDPOINT_URL`, or against AWS without one.
 
-- The CDK command line is the one in node_modules, run by the Node of .venv.
-- For an emulator it asks no questions, and its output appears only if it fails. For AWS it uses the
-  terminal, shows its own progress, and asks before it widens permissions.
-- An assembly for an emulator comes from the cache if its inputs are unchanged. One for AWS is
-  always new.
-- `amend` adds properties that an emulator's CloudFormation ignores.
-- `removal` and `adoption` handle resources that outlive a stack or must be emptied first.
-- An interrupted command ends with all its processes.
+For an emulator, CDK asks no questions, its output appears only if it fails, and an unchanged
+assembly comes from the cache. For AWS, CDK uses the terminal, shows its progress, and asks before
+it widens permissions; the assembly is always new. An interrupted command ends with all its
+processes. The CDK command line is the one in node_modules, run by the Node of .venv.
 """
 
 from __future__ import annotations
@@ -39,7 +35,7 @@ if TYPE_CHECKING:
 
     Say = Callable[[str], None]
 
-MARK = "orbweaver:stack"  # context key that shows the app that a command has made a plan
+MARK = "orbweaver:stack"  # context key that marks a planned deployment
 TOOLKIT = "CDKToolkit"  # the stack that `cdk bootstrap` makes
 RUN_S_MAX = 900.0
 LINES_SHOWN = 40
@@ -50,17 +46,15 @@ _STANDING = ("CREATE_COMPLETE", "UPDATE_COMPLETE", "UPDATE_ROLLBACK_COMPLETE", "
 
 
 def is_emulator(environment: Mapping[str, str]) -> bool:
-    """Whether an environment has an endpoint of its own."""
     return bool(environment.get(layout.ENDPOINT))
 
 
 @contextlib.contextmanager
 def client(service: str, environment: Mapping[str, str]) -> Iterator[Any]:
-    """Yield a boto3 client for the account in an environment."""
     with contextlib.closing(_open(service, environment)) as opened:
         try:
             yield opened
-        except ResponseParserError as error:  # in neither of botocore's two base classes
+        except ResponseParserError as error:  # not a subclass of botocore's two base classes
             where = environment.get(layout.ENDPOINT) or opened.meta.endpoint_url
             said = str(error).partition("\n")[0][:ANSWER_CHARS]
             raise LocalStackError(
@@ -70,7 +64,7 @@ def client(service: str, environment: Mapping[str, str]) -> Iterator[Any]:
 
 
 def region_of(environment: Mapping[str, str]) -> str | None:
-    """Return the region in an environment's variables, or else its profile."""
+    """Return the region of an environment's variables, or else of its profile."""
     named = environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION")
     try:
         return named or boto3.Session(profile_name=environment.get("AWS_PROFILE")).region_name
@@ -86,7 +80,7 @@ def _open(service: str, environment: Mapping[str, str]) -> Any:
             aws_secret_access_key=environment.get("AWS_SECRET_ACCESS_KEY", "test"),
             region_name=region or layout.REGION,
         )
-        # Two attempts: a service on this machine that does not answer is not running.
+        # Two attempts suffice: a service on this machine that does not answer is not running.
         tries = Config(retries={"total_max_attempts": 2})
         return session.client(service, endpoint_url=environment[layout.ENDPOINT], config=tries)
     session = boto3.Session(profile_name=environment.get("AWS_PROFILE"), region_name=region)
@@ -94,7 +88,7 @@ def _open(service: str, environment: Mapping[str, str]) -> Any:
 
 
 def standing(name: str, environment: Mapping[str, str]) -> dict[str, str] | None:
-    """Return the outputs of a complete stack, or None if it does not exist."""
+    """Return a stack's outputs, or None if the stack does not exist or is incomplete."""
     try:
         with client("cloudformation", environment) as cloudformation:
             described = cloudformation.describe_stacks(StackName=name)
@@ -122,7 +116,7 @@ def synthesize(
     root: Path = layout.ROOT,
     store: Path = layout.ASSEMBLIES,
 ) -> Path:
-    """Return the folder of the cloud assembly for a context, from the cache or new."""
+    """Return the folder of a context's cloud assembly, for an emulator maybe from the cache."""
     reusable = is_emulator(environment)
     key = assembly.fingerprint(root, context) if reusable else "aws"
 
@@ -145,10 +139,7 @@ def bootstrap(
     say: Say = lambda _: None,
     root: Path = layout.ROOT,
 ) -> None:
-    """Bootstrap CDK in an account and region, if needed.
-
-    Each qualifier has its own bootstrap, whatever its stack is called. A parameter identifies it.
-    """
+    """Bootstrap CDK in an account and region, once per qualifier."""
     if qualifier:
         if adoption.bootstrapped(qualifier, _lender(environment)):
             return
@@ -160,7 +151,7 @@ def bootstrap(
         words += ["--qualifier", qualifier, "--toolkit-stack-name", f"{TOOLKIT}-{qualifier}"]
     if is_emulator(environment):
         words.append(f"aws://{layout.ACCOUNT}/{layout.REGION}")
-        # With explicit values, the app need not run to find its regions.
+        # With account and region given, the app need not run to find them.
         words += ["--app", ""]
     else:
         words += ["-c", f"{MARK}="]
@@ -176,10 +167,7 @@ def deploy(
     root: Path = layout.ROOT,
     store: Path = layout.ASSEMBLIES,
 ) -> dict[str, str]:
-    """Deploy the stack and return its outputs.
-
-    `yes` deploys to AWS without asking. An emulator never asks.
-    """
+    """Deploy the stack and return its outputs. If `yes`, AWS is changed without asking."""
     context = context or {}
     if prebuilt.is_used(environment):
         folder = prebuilt.synthesize(context, say=say, root=root, store=store)
@@ -200,7 +188,6 @@ def deploy(
 def _deploy(
     folder: Path, environment: Mapping[str, str], *, say: Say, yes: bool, root: Path
 ) -> dict[str, str]:
-    """Deploy an assembly with the CDK command line."""
     lend, held = _lender(environment), {}
     for name in assembly.stack_names(folder):
         held[name] = _adopt_left(name, folder, environment, say=say, root=root)
@@ -211,7 +198,7 @@ def _deploy(
         if yes or is_emulator(environment):
             words += ["--require-approval", "never"]
         if is_emulator(environment):
-            words += ["--method", "direct"]  # no change sets: they are not read
+            words += ["--method", "direct"]  # faster without a change set, which no one reads
         _run(words, environment, root=root, attached=not is_emulator(environment), say=say)
         by_stack = json.loads(outputs.read_text()) if outputs.exists() else {}
     for name, before in held.items():
@@ -223,15 +210,12 @@ def _deploy(
 def _adopt_left(
     name: str, folder: Path, environment: Mapping[str, str], *, say: Say, root: Path
 ) -> list[removal.Resource]:
-    """Import an earlier stack's resources. Return the stack's resources before its deployment.
-
-    A first deployment waits for names that SQS withholds.
-    """
+    """Import an earlier stack's resources. Return the resources that the stack already had."""
     lend, there = _lender(environment), standing(name, environment) is not None
 
     def adopt(mapping: Path) -> None:
         words = ["import", name, "--app", str(folder), "--resource-mapping", str(mapping)]
-        # A template with imports may contain other changes, which the next deployment makes.
+        # The template may contain other changes too, which the deployment makes afterwards.
         words += ["--force"] if there else []
         _run(words, environment, root=root, attached=not is_emulator(environment))
 
@@ -259,13 +243,11 @@ def destroy(
     root: Path = layout.ROOT,
     store: Path = layout.ASSEMBLIES,
 ) -> None:
-    """Remove the stack. `yes` does not ask first. An emulator never asks.
-
-    Buckets that are removed are emptied first. If CDK asks, this happens after it has run and found
-    them full. Workers may fill them again meanwhile, so there are two attempts.
-    """
+    """Remove the stack. If `yes`, AWS is changed without asking."""
+    # Buckets are emptied before, or, if CDK asks, after it has failed because they are not empty.
+    # Workers may fill them again meanwhile, so there are two attempts.
     installed.ensure_cdk(say)
-    # A removal only needs the names of stacks, so the app makes no plan.
+    # A removal needs only the names of stacks, so the app makes no plan.
     marked = {**(context or {}), **({} if is_emulator(environment) else {MARK: ""})}
     folder = synthesize(environment, marked, say=say, root=root, store=store)
     names, lend = assembly.stack_names(folder), _lender(environment)
@@ -301,7 +283,7 @@ def _run(
     attached: bool,
     say: Say = lambda _: None,
 ) -> None:
-    """Run a CDK command: with the terminal, or quietly except for the elapsed time."""
+    """Run a CDK command, attached to the terminal or with hidden output and time limit."""
     if not layout.CDK.exists():
         raise LocalStackError("The CDK command line is not installed: run `make setup`")
     command = [str(layout.node_directory() / "node"), str(layout.CDK), "--no-notices", *words]
@@ -321,7 +303,7 @@ def _run(
 
 
 def _heard(process: subprocess.Popen[str], say: Say, told_every_s: float = TOLD_EVERY_S) -> str:
-    """Wait for a process and report the elapsed time now and then. Return its output."""
+    """Return a process's output when it has ended. Reports the elapsed time until then."""
     for times in itertools.count(1):
         try:
             return process.communicate(timeout=told_every_s)[0]

@@ -1,11 +1,9 @@
-"""Concurrency limits that fit into the account's Lambda concurrency in a region.
+"""Chooses concurrency limits that fit into the account's Lambda concurrency.
 
-A new account has ten. Event sources that may take all of them leave none for the API, which is then
-throttled.
-
-- Limits given to the deployment or in cdk.json are kept, with a warning.
-- The others get a share of the rest, at least two (an event source's minimum). A fifth is left for
-  functions without a limit: API, starter, notifier.
+A new account has a concurrency of ten. If event sources may use all of it, the API is throttled.
+Limits given to the deployment or in cdk.json are kept, with a warning. The others share the rest,
+at least two each (an event source's minimum). A fifth is left for functions without a limit: API,
+starter, notifier.
 """
 
 from __future__ import annotations
@@ -41,7 +39,7 @@ def usual(*, renders: bool) -> dict[str, int]:
 def look(
     environment: Mapping[str, str], given: Mapping[str, str]
 ) -> tuple[dict[str, str], list[str]]:
-    """Read the account's concurrency. Return the chosen limits and messages for the user."""
+    """Read the account's concurrency. Return the chosen limits, and messages for the user."""
     try:
         with cdk.client("lambda", environment) as client:
             found = client.get_account_settings()["AccountLimit"]
@@ -55,7 +53,7 @@ def look(
 def choose(
     quota: int, limits: Mapping[str, int], given: Mapping[str, str]
 ) -> tuple[dict[str, str], list[str]]:
-    """Choose the limits that are not given."""
+    """Return the limits of keys that are not given, and messages for the user."""
     room = min(ROOM_MAX, max(ROOM_MIN, quota // 5))
     fixed = {key: int(value) for key, value in given.items() if value.isdecimal()}
     free = {key: value for key, value in limits.items() if key not in given}
@@ -77,7 +75,7 @@ def choose(
 
 
 def _share_out(spare: int, limits: Mapping[str, int]) -> dict[str, int]:
-    """Share the concurrency in proportion, at least `LEAST` to each."""
+    """Divide `spare` in proportion to the limits, at least `LEAST` for each."""
     total = sum(limits.values()) or 1
     shares = {key: min(limit, max(LEAST, spare * limit // total)) for key, limit in limits.items()}
     while sum(shares.values()) > spare and max(shares.values(), default=0) > LEAST:

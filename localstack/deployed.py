@@ -1,9 +1,8 @@
 """Deployed stacks in CloudFormation: status, outputs, parameters.
 
-- A stack during an update, or after a failed one, exists with the outputs of its previous version.
-  A stack that is being created or removed, or whose creation failed, does not exist.
-- The template's metadata contains the context given to the deployment, without values of cdk.json.
-  So a later deployment can keep it, on any machine.
+During an update, or after a failed one, a stack exists with the outputs of its previous version. A
+stack that is being created or removed, or whose creation failed, counts as missing. The template's
+metadata contains the context given to the deployment, so a later one can keep it on any machine.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from localstack.errors import LocalStackError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-# From infra/config.py and infra/kept.py, without importing them.
+# The same as in infra/config.py and infra/kept.py, without importing them.
 STACK = "Orbweaver"
 DESCRIPTION = "Orbweaver, a serverless web crawler"
 METADATA = "Orbweaver"
@@ -59,17 +58,17 @@ class Described:
 
     @property
     def there(self) -> bool:
-        """Whether its parts can be used."""
+        """True if the stack's resources can be used."""
         return self.status.startswith(_THERE)
 
     @property
     def settled(self) -> bool:
-        """Whether no change is running, and the last change was completed or rolled back."""
+        """True if no change is running, and the last one was completed or rolled back."""
         return self.status in _SETTLED
 
     @property
     def told(self) -> str:
-        """Its status as text, with a remedy."""
+        """The status in words, with a remedy."""
         words = _NOT_THERE if not self.there else _PASSING
         meaning = words.get(self.status, _MAY_BE_OLD)
         return f"the stack {self.name!r} is {self.status}: {meaning}"
@@ -94,12 +93,11 @@ def describe(name: str, environment: Mapping[str, str]) -> Described | None:
 
 
 def names(environment: Mapping[str, str]) -> list[str]:
-    """Return the names of Orbweaver's stacks in an account and region."""
     return [each.name for each in of_product(environment)]
 
 
 def of_product(environment: Mapping[str, str]) -> list[Described]:
-    """Describe Orbweaver's stacks in an account and region, by name."""
+    """Describe all of Orbweaver's stacks in an account and region, sorted by name."""
     with _aws_errors("stacks"), cdk.client("cloudformation", environment) as cloudformation:
         pages = cloudformation.get_paginator("describe_stacks").paginate()
         found = [_described(each, environment) for page in pages for each in page["Stacks"]]
@@ -129,7 +127,7 @@ def _described(found: Mapping[str, Any], environment: Mapping[str, str]) -> Desc
 
 @contextlib.contextmanager
 def _aws_errors(what: str) -> Iterator[None]:
-    """Raise LocalStackError for errors of AWS."""
+    """Convert errors of AWS to LocalStackError."""
     try:
         yield
     except (BotoCoreError, ClientError) as error:

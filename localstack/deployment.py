@@ -1,10 +1,9 @@
-"""A deployment that keeps the stack's previous settings and lists the changes.
+"""Plans a deployment: which settings it keeps from the last one, and which it changes.
 
-- The last deployment's context is kept per key, unless the key is given again. An empty value drops
-  a key, back to cdk.json or the default. `reset` drops all.
-- Workers that are off stay off unless `worker_enabled` is given. Then the event sources are
-  switched accordingly, because CloudFormation does not notice a switch made elsewhere.
-- Concurrency limits are chosen for the account and never kept: each deployment checks again.
+The last deployment's context is kept, except for keys that are given again. An empty value drops a
+key, so cdk.json or the default applies. `reset` drops all. Workers that are off stay off unless
+`worker_enabled` is given. Concurrency limits are never kept, because each deployment checks the
+account again.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 # From infra/kept.py.
 KEY = "orbweaver:context"
 NEVER = ("stack_name", "target", "worker_enabled", "keep_settings")
-# Shows the app that a deployment was planned, and whether its stack exists.
+# Tells the app that a deployment was planned, and whether its stack exists.
 MARK, EXISTS, NEW = cdk.MARK, "exists", "new"
 ENABLED = "worker_enabled"
 WORKER = "WorkerFunction"
@@ -35,7 +34,7 @@ TRIES, PAUSE_S = 30, 1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """CDK's context, and messages to show before. `off` means that the workers stay off."""
+    """CDK's context, and messages to show before the deployment. `off`: the workers stay off."""
 
     name: str
     context: Mapping[str, str]
@@ -51,14 +50,14 @@ def plan(
     reset: bool = False,
     root: Path = layout.ROOT,
 ) -> Plan:
-    """Plan a deployment of the named stack, or of the default one."""
+    """Plan a deployment of the stack that `given` names, or of the default stack."""
     name = given.get("stack_name") or usual_name(root)
     described = deployed.describe(name, environment)
     kept = {} if described is None or not described.there else _kept(name, environment, reset=reset)
     wanted = _merged({} if reset else kept, given)
     named = {key: given[key] for key in NEVER if given.get(key)}
     if named.get(ENABLED) == "yes" and ENABLED not in _file(root):
-        del named[ENABLED]  # the default: keeps the same stack and assembly
+        del named[ENABLED]  # the default value; without the key, the cached assembly fits
     context = {**(defaults or {}), **wanted, **named}
     told = differences(kept, wanted)
     off = False
@@ -94,13 +93,13 @@ def deploy(
 def switch(
     given: Mapping[str, str], outputs: Mapping[str, str], environment: Mapping[str, str]
 ) -> None:
-    """Switch the workers as given, whatever the template changed."""
+    """Switch the workers as the context requires. CloudFormation misses other switches."""
     if given.get(ENABLED) and WORKER in outputs:
         _switch(outputs[WORKER], environment, on=given[ENABLED] == "yes")
 
 
 def differences(kept: Mapping[str, str], wanted: Mapping[str, str]) -> list[str]:
-    """Return one line each for settings that a deployment keeps, sets, changes and drops."""
+    """Describe which settings a deployment keeps, sets, changes and drops."""
     same = [f"{key}={wanted[key]}" for key in sorted(wanted) if kept.get(key) == wanted[key]]
     lines = [f"keeps what the stack was deployed with: {', '.join(same)}"] if same else []
     for key in sorted({*kept, *wanted}):
@@ -115,7 +114,7 @@ def differences(kept: Mapping[str, str], wanted: Mapping[str, str]) -> list[str]
 
 
 def switched_off(function: str | None, environment: Mapping[str, str]) -> bool:
-    """Whether all event sources of a stack's worker are off."""
+    """Return whether all event sources of a stack's worker are off."""
     found = sources.of(function, environment) if function else ()
     return bool(found) and all(source.off for source in found)
 
@@ -139,7 +138,7 @@ def _merged(kept: Mapping[str, str], given: Mapping[str, str]) -> dict[str, str]
 
 
 def usual_name(root: Path = layout.ROOT) -> str:
-    """Return the name of the stack if a deployment names none."""
+    """Return the stack's name for deployments that give none."""
     return _file(root).get("stack_name") or deployed.STACK
 
 

@@ -1,17 +1,13 @@
 """MiniStack as a child process: started, found again, and stopped with its children.
 
 - There is one instance per port, in its own folder: `.local/instances/<port>/` with `pid.json`,
-  `emulator.log`, `state/`, `s3/` and `tmp/` (code of its Lambda functions). Several can run at
-  once.
-- It listens on 127.0.0.1 only, and gets only the needed variables: no account, no proxy, no Python
-  path.
-- A kept instance (`keep`) writes its state when it is stopped. MiniStack writes it at no other
-  time, so a killed one falls back to its last orderly stop. An instance that is not kept leaves no
-  files.
-- A new instance is on a leash: it stops when its starter ends, even by SIGKILL, unless `release`
-  releases it (see `guard`) or another command uses it (see `lending`).
-- If an instance ended without an orderly stop, the next command finds its note. The lost state is
-  marked (`lost.json`) and reported until the next start.
+  `emulator.log`, `state/`, `s3/` and `tmp/` (code of its Lambda functions).
+- A kept instance (`keep`) writes its state only when it is stopped, so a killed one falls back to
+  its last orderly stop. An instance that is not kept leaves no files.
+- A new instance stops when its starter ends, even by SIGKILL, unless `release` releases it (see
+  `guard`) or another command uses it (see `lending`).
+- After a kill, the next command finds the left-over `pid.json`. It marks the lost state
+  (`lost.json`), which is reported until the next start.
 """
 
 from __future__ import annotations
@@ -35,7 +31,7 @@ if TYPE_CHECKING:
 
 PORT = 4566
 START_S_MAX = 60.0
-STOP_S_MAX = 20.0  # an orderly stop waits 3 s for open requests, then writes its state
+STOP_S_MAX = 20.0  # an orderly stop waits 3 s for open requests, then writes the state
 LOG_LINES_SHOWN = 15
 _POLL_S = 0.05
 _PORT_TRIES = 5
@@ -43,7 +39,7 @@ _PORT_TRIES = 5
 
 @dataclass(slots=True, kw_only=True)
 class Emulator:
-    """A running emulator. `ends_with` is its owner: see `guard`."""
+    """A running emulator. `ends_with` names its owner: see `guard`."""
 
     port: int
     directory: Path
@@ -61,7 +57,7 @@ class Emulator:
 
     @property
     def log(self) -> Path:
-        """Return the log file of the emulator and its functions."""
+        """Log file of the emulator and its functions."""
         return self.directory / "emulator.log"
 
     def environment(self) -> dict[str, str]:
@@ -72,7 +68,7 @@ class Emulator:
         return processes.is_running(self.process) and launch.answers(self.endpoint_url)
 
     def release(self) -> None:
-        """Let the emulator outlive this process and all commands that use it."""
+        """Let the emulator run on after this process and all commands that use it."""
         if self.ends_with != guard.DOWN:
             self.ends_with = guard.DOWN
             _note(self)
@@ -93,14 +89,14 @@ class Emulator:
         self._child = None
 
     def stop(self) -> None:
-        """Stop the emulator and its functions. Write its state if it is kept, else remove it."""
+        """Stop the emulator and its functions. The state is written if kept, else removed."""
         if self.keep and processes.is_running(self.process):
             guard.end_functions(self.process.pid)
         processes.stop_group(self.process, grace_s=STOP_S_MAX if self.keep else 0)
         if self._child is not None:
             self._child.wait()
         self._drop_leash()
-        if (self.directory / guard.NOTE).exists():  # an orderly stop removes it last
+        if (self.directory / guard.NOTE).exists():  # an orderly stop removes this file last
             if self.keep:
                 lost.mark(self.directory, self.since_s)
             (self.directory / guard.NOTE).unlink(missing_ok=True)
@@ -124,8 +120,8 @@ def start(
 ) -> Emulator:
     """Start an emulator and wait until it answers.
 
-    `port` 0 takes a free one. `keep` keeps its state over a stop, `fresh` discards a kept state.
-    `settings` are further variables for MiniStack (`LAMBDA_…`, `LOG_LEVEL`) and its functions.
+    Port 0 takes a free one. `keep` keeps the state over a stop, `fresh` discards a kept state.
+    `settings` are further environment variables for MiniStack and its functions.
     """
     if not layout.EMULATOR_PYTHON.exists():
         raise LocalStackError("The emulator is not installed: run `make setup`")
@@ -141,10 +137,7 @@ def start(
 
 
 def find(port: int = PORT, *, instances: Path = layout.INSTANCES) -> Emulator | None:
-    """Return the emulator that runs on a port, whoever started it, or None.
-
-    For one that has died, its note and leftover processes are removed.
-    """
+    """Return the running emulator of a port, or None. Cleans up after an emulator that has died."""
     directory = instances / str(port)
     try:
         noted = json.loads((directory / guard.NOTE).read_text())
@@ -166,7 +159,6 @@ def find(port: int = PORT, *, instances: Path = layout.INSTANCES) -> Emulator | 
 
 
 def find_all(*, instances: Path = layout.INSTANCES) -> list[Emulator]:
-    """Return all running emulators of this checkout."""
     ports = sorted(int(file.parent.name) for file in instances.glob(f"*/{guard.NOTE}"))
     return [found for port in ports if (found := find(port, instances=instances))]
 
@@ -258,7 +250,7 @@ def _wait_healthy(emulator: Emulator, child: subprocess.Popen[bytes]) -> None:
 
 @contextlib.contextmanager
 def _locked(directory: Path) -> Iterator[Path]:
-    """Let one process at a time start the instance of a port."""
+    """Hold the lock that lets one process at a time start a port's instance."""
     directory.mkdir(parents=True, exist_ok=True)
     with (directory / "lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)

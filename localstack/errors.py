@@ -1,4 +1,4 @@
-"""The error class of this package, and sentences for errors of AWS's clients."""
+"""The error class of this package, and texts for errors of AWS's clients."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ class LocalStackError(Exception):
 
 
 def sentence_of(error: Exception) -> str | None:
-    """Return a sentence for an unexpected error of AWS's clients, or None for other errors."""
-    if "botocore" not in sys.modules:  # a store needs no client of AWS
+    """Return a text for errors of AWS's clients, or None for other errors."""
+    if "botocore" not in sys.modules:  # Commands on a local store do not import AWS's clients.
         return None
     from botocore.exceptions import BotoCoreError, ClientError
 

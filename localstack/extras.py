@@ -1,17 +1,17 @@
-"""Optional parts of an installation, and how to install missing ones.
+"""Optional parts of an installation (extras in pyproject.toml), and how to install missing ones.
 
-`pip install orbweaver-crawler` includes crawls on a store, exports and queries. Parts for a stack,
-on AWS or an emulator, are extras in pyproject.toml. docs/install.md lists their sizes.
+`pip install orbweaver-crawler` includes crawls on a local store, exports and queries. A stack, on
+AWS or an emulator, needs extras. docs/install.md lists their sizes.
 """
 
 from __future__ import annotations
 
 import importlib.util
 
-# The distribution. The packages and the command are called `orbweaver`.
+# Name of the distribution. The packages and the command are called `orbweaver`.
 DISTRIBUTION = "orbweaver-crawler"
 AWS, DEPLOY, NODE = "aws", "deploy", "node"
-# The extra of each optional package, and the part that needs it.
+# Package to its extra, and the part of Orbweaver that needs it.
 A_STACK = "a stack, on AWS or on an emulator,"
 PACKAGES = {
     **dict.fromkeys(("aiobotocore", "boto3", "botocore"), (AWS, A_STACK)),
@@ -20,16 +20,16 @@ PACKAGES = {
 
 
 class ExtraMissing(ModuleNotFoundError):
-    """A needed extra is not installed. The text contains the command that installs it."""
+    """A needed extra is not installed. The message contains the command that installs it."""
 
 
 def has(module: str) -> bool:
-    """Whether a module is installed, without importing it."""
+    """Return whether a module is installed, without importing it."""
     return importlib.util.find_spec(module) is not None
 
 
 def has_cdk() -> bool:
-    """Whether a template can be synthesized here."""
+    """Return whether the CDK library is installed."""
     return has("aws_cdk")
 
 
@@ -38,7 +38,7 @@ def install_words(extra: str) -> str:
 
 
 def told(error: ModuleNotFoundError) -> str | None:
-    """Return the extra that an import lacked and its command, or None for other modules."""
+    """Describe the extra that a failed import needs, or return None for other modules."""
     if isinstance(error, ExtraMissing):
         return str(error)
     package = (error.name or "").partition(".")[0]

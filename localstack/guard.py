@@ -1,17 +1,13 @@
 """Runs MiniStack, and makes sure that none of its processes outlive its owner.
 
-The emulator's interpreter starts this file by path, as leader of its own process group, in the
-instance's folder. The only argument is the reading end of a pipe.
-
-- While the pipe is open, the starter lives. A byte on it releases the emulator (`local up` has
-  succeeded). If it closes without a byte, the starter has ended in some way, and the emulator
-  stops. A lent emulator stops once no other command uses it (`lending`).
-- An orderly end writes the state and then removes the note (`pid.json`). A note left behind means
-  that the emulator was killed.
-- Functions get SIGTERM before their emulator stops, as in Lambda. An idle function exits. A worker
-  finishes its batch first, and exits at the next SIGTERM.
-- MiniStack (1.5.33) does not end its Lambda processes when it ends, so the last step kills the
-  group.
+- The emulator's interpreter starts this file by path, as leader of its own process group, in the
+  instance's folder. The argument is the reading end of a pipe (leash).
+- A byte on the pipe releases the emulator (`local up` has succeeded). If the pipe closes without a
+  byte, the starter has ended, and the emulator stops. If other commands use it (see `lending`), it
+  stops after the last one.
+- An orderly end writes the state and then removes `pid.json`. If that file is left, the emulator
+  was killed.
+- MiniStack (1.5.33) does not end its Lambda processes, so the last step kills the process group.
 """
 
 from __future__ import annotations
@@ -33,11 +29,11 @@ if TYPE_CHECKING:
 
 RELEASED = b"r"
 GRACE_S = 10.0
-# Time for functions to requeue their work while the emulator still serves them.
+# Time in which functions requeue their work while the emulator still serves them.
 FUNCTIONS_S, ASKED_EVERY_S = 2.0, 0.1
-# The emulator's owner in its note: its starter, its last user, or `local down`.
+# The emulator's owner: its starter, the last command that uses it, or `local down`.
 STARTER, USER, DOWN = "starter", "user", "down"
-# Files in an instance's folder: a gate for users, a lock for users, and the process's note.
+# Files of an instance: a lock for entering and leaving, a lock of its users, and its process.
 GATE, USERS, NOTE = "gate", "users", "pid.json"
 
 
@@ -50,7 +46,7 @@ def locked(file: Path) -> Iterator[None]:
 
 
 def take(opened: TextIO) -> bool:
-    """Take a file's lock if it is free."""
+    """Take a file's lock if it is free. Return whether it was."""
     try:
         fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -80,7 +76,7 @@ def _ends_with(folder: Path) -> str:
 
 
 def wait_unused(folder: Path, locks: contextlib.ExitStack) -> None:
-    """Wait until no command uses the emulator. Then `locks` hold the gate against new ones."""
+    """Wait until no command uses the emulator. Then `locks` hold the gate, so none can start to."""
     users = locks.enter_context((folder / USERS).open("a"))
     gate = locks.enter_context((folder / GATE).open("a"))
     while True:
@@ -93,7 +89,11 @@ def wait_unused(folder: Path, locks: contextlib.ExitStack) -> None:
 
 
 def end_functions(emulator: int) -> None:
-    """Send SIGTERM to an emulator's functions, and give them a moment to end."""
+    """Send SIGTERM to an emulator's functions until they end or the time is over.
+
+    This is as in Lambda: an idle function exits. A worker first finishes its batch, and exits at
+    the next SIGTERM.
+    """
     told = _children(emulator)
     until_s = time.monotonic() + FUNCTIONS_S
     while told and time.monotonic() < until_s:
@@ -105,7 +105,7 @@ def end_functions(emulator: int) -> None:
 
 
 def _children(parent: int) -> set[int]:
-    """Return the ids of a process's running children, or none without /proc."""
+    """Return the ids of a process's running children. Empty without /proc."""
     found = set()
     for entry in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError, IndexError, ValueError):
@@ -117,7 +117,7 @@ def _children(parent: int) -> set[int]:
 
 
 def main() -> None:
-    """Serve until stopped, then end the whole group."""
+    """Run MiniStack until it is stopped, then kill the whole process group."""
     leash, folder = int(sys.argv.pop(1)), Path.cwd()
     threading.Thread(target=watch, args=(leash, folder), daemon=True).start()
     try:

@@ -1,11 +1,8 @@
-"""Messages in flight when an emulator ended: made visible when it starts again.
+"""Makes an emulator's messages in flight visible when it starts again.
 
-The emulator's workers ended with it (see `guard`), so each such message waits for a dead worker. On
-AWS the visibility timeout must expire, because a queue cannot detect that. Here the processes are
-known to be gone, and the queues' saved state is only read at the next start.
-
-A message still counts as received: its worker did not requeue it in the time it had, and may have
-died because of it. Messages sent with a delay keep the delay.
+The emulator's workers ended with it (see `guard`), so no worker will finish these messages. On AWS
+the visibility timeout must expire, because a queue cannot detect that. Messages sent with a delay
+keep the delay.
 
 Source: MiniStack 1.5.33, `services/sqs.py` (`visible_at`, `receive_count`) and
 `core/persistence.py`.
@@ -24,7 +21,7 @@ STATE = "sqs.json"
 
 
 def make_visible(state: Path, now_s: float) -> int:
-    """Make messages in flight visible in a saved state. Return their number.
+    """Make messages in flight visible in a saved state, and return their number.
 
     A missing state, or one in an unknown format, is left unchanged.
     """
@@ -38,6 +35,8 @@ def make_visible(state: Path, now_s: float) -> int:
         ]
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
         return 0
+    # The receives still count: the worker did not requeue a message in time, and may have died
+    # because of it.
     for message in hidden:
         message["visible_at"] = now_s
     if hidden:

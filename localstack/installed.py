@@ -1,10 +1,9 @@
-"""`make setup` for an installed package: each part is made when first needed.
+"""Sets up an installed package, as `make setup` sets up a checkout. Does nothing in a checkout.
 
-- In a checkout this module does nothing. An installed package has its folder in `layout.ROOT`: a
-  copy of the project's files, the emulator and the CDK command line.
-- Each part is made once, and again for another version of the package or of Python. Messages name
-  the part, its folder, that it is made once, and the time taken.
-- A part appears at once, by a rename. Two commands that need it wait for one another.
+- An installed package has its folder in `layout.ROOT`: a copy of the project's files, the emulator
+  and the CDK command line. Each part is made when it is first needed, and again for another version
+  of the package or of Python.
+- A part appears by a rename. Two commands that need it wait for one another.
 - Only packages pinned by hash in requirements/ and package-lock.json are installed, with pip, or
   with uv if this environment has no pip.
 """
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
 
     Say = Callable[[str], None]
 
-# In the wheel: project files that belong to no package (pyproject.toml).
+# Project files that the wheel contains and that belong to no package (pyproject.toml).
 SHIPPED = Path(__file__).with_name("shipped")
 STAMP = ".orbweaver-stamp"
 SAID_EVERY_S = 10.0
@@ -42,7 +41,7 @@ LINES_SHOWN = 20
 
 
 def ensure_project() -> None:
-    """Copy the project's files to this package's folder, for synthesis and assets."""
+    """Copy the project's files, which synthesis and assets need."""
     if layout.CHECKOUT:
         return
     packages = {f"functions/{name}": _package(name) for name in ("orbweaver", "handlers")}
@@ -68,7 +67,6 @@ def ensure_project() -> None:
 
 
 def ensure_emulator(say: Say) -> None:
-    """Install the emulator in this package's folder."""
     if layout.CHECKOUT:
         return
     ensure_project()
@@ -158,7 +156,7 @@ def _alone() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _draft(folder: Path) -> Iterator[Path]:
-    """Yield a folder that replaces another one when the block succeeds."""
+    """Yield an empty folder that replaces `folder` if the block succeeds."""
     draft = folder.with_name(f".{folder.name}.new")
     shutil.rmtree(draft, ignore_errors=True)
     try:

@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 HOST = "127.0.0.1"
-# Below the ephemeral ports, one of which could be taken while an instance is stopped.
+# Below the ephemeral ports, because those could be taken while an instance is stopped.
 _PORTS = range(20_000, 32_000)
-# Inherited variables; certificates, because functions use TLS.
+# Inherited variables. They include certificates, because functions use TLS.
 _INHERITED = ("PATH", "LANG", "LC_ALL", "TZ", "SSL_CERT_FILE", "SSL_CERT_DIR")
 
 
 def spawn(directory: Path, variables: Mapping[str, str]) -> tuple[subprocess.Popen[bytes], int]:
-    """Start the guard in an instance's folder. Return the process and the leash."""
+    """Start the guard in an instance's folder. Return the process, and its end of the pipe."""
     leash_end, leash = os.pipe()
     try:
         with (directory / "emulator.log").open("wb") as log:
@@ -38,7 +38,7 @@ def spawn(directory: Path, variables: Mapping[str, str]) -> tuple[subprocess.Pop
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 pass_fds=[leash_end],
-                start_new_session=True,  # its own group: Ctrl-C reaches us, and we stop it
+                start_new_session=True,  # its own group, which Ctrl-C does not reach
             )
     except BaseException:
         os.close(leash)
@@ -49,7 +49,7 @@ def spawn(directory: Path, variables: Mapping[str, str]) -> tuple[subprocess.Pop
 
 
 def environment(port: int, directory: Path, *, keep: bool) -> dict[str, str]:
-    """Return the complete variables of an emulator."""
+    """Return all environment variables of an emulator, without account, proxy and Python path."""
     inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
     kept = "1" if keep else "0"
     return inherited | {
@@ -64,17 +64,17 @@ def environment(port: int, directory: Path, *, keep: bool) -> dict[str, str]:
         "S3_PERSIST": kept,
         "S3_DATA_DIR": str(directory / "s3"),
         "TMPDIR": str(directory / "tmp"),
-        "HOME": str(directory / "tmp"),  # its functions must not read the caller's AWS profiles
+        "HOME": str(directory / "tmp"),  # functions must not read the caller's AWS profiles
         "LOG_LEVEL": "WARNING",  # INFO writes a line per request
-        "SFTP_ENABLED": "0",  # fixed ports, which two instances would share
+        "SFTP_ENABLED": "0",  # SFTP uses fixed ports, so two instances would collide
         "IOT_MTLS_ENABLED": "0",
-        "DOCKER_HOST": f"unix://{directory}/no-docker",  # keeps it from looking for Docker
+        "DOCKER_HOST": f"unix://{directory}/no-docker",  # prevents a search for Docker
         "PYTHONUNBUFFERED": "1",
     }
 
 
 def answers(endpoint_url: str) -> bool:
-    """Whether an emulator answers, ignoring any proxy."""
+    """Return whether an emulator answers. Proxies are ignored."""
     direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
         with direct.open(f"{endpoint_url}/_ministack/health", timeout=2) as answer:
@@ -94,7 +94,7 @@ def is_taken(port: int) -> bool:
 
 
 def free_port(instances: Path) -> int:
-    """Return a free port without an instance."""
+    """Return a free port that no instance has."""
     for _ in range(100):
         port = random.choice(_PORTS)  # noqa: S311 - not a secret
         if not (instances / str(port)).exists() and not is_taken(port):

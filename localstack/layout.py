@@ -1,10 +1,8 @@
 """Paths in this checkout, and the environment of clients and tools.
 
-- An installed package has no checkout. Its folder is `ORBWEAVER_HOME`, or `orbweaver` in the user's
-  data folder (`XDG_DATA_HOME`, `~/.local/share`), with the same contents as a checkout.
-- The credentials defined here are for an emulator only. Without an endpoint, the caller's own are
-  used.
-- Node comes from its wheel in the running environment, or else from the machine.
+An installed package has no checkout. Its folder is `ORBWEAVER_HOME`, or `orbweaver` in the user's
+data folder (`XDG_DATA_HOME`, `~/.local/share`), with the same contents as a checkout. The
+credentials defined here are for an emulator only.
 """
 
 from __future__ import annotations
@@ -26,7 +24,6 @@ CHECKOUT = (PACKAGES / "tools" / "bootstrap.py").is_file()
 
 
 def data_folder(environment: Mapping[str, str] = os.environ) -> Path:
-    """Return the folder of an installed package."""
     if given := environment.get("ORBWEAVER_HOME"):
         return Path(given).expanduser().absolute()
     data = environment.get("XDG_DATA_HOME") or "~/.local/share"
@@ -37,8 +34,8 @@ ROOT = PACKAGES if CHECKOUT else data_folder()
 LOCAL = ROOT / ".local"
 INSTANCES = LOCAL / "instances"
 ASSEMBLIES = LOCAL / "assemblies"
-LEFT = LOCAL / "left"  # resources left by removed stacks, to be imported again
-# Functions use the emulator's Python, which therefore has this process's version.
+LEFT = LOCAL / "left"  # resources left by removed stacks, for a later import
+# The emulator's Python also runs the functions, so it has this process's version.
 _EMULATOR = "emulator" if CHECKOUT else f"emulator-{sys.version_info[0]}.{sys.version_info[1]}"
 EMULATOR_PYTHON = LOCAL / _EMULATOR / "bin" / "python"
 CDK = ROOT / "node_modules" / "aws-cdk" / "bin" / "cdk"
@@ -46,12 +43,12 @@ CDK = ROOT / "node_modules" / "aws-cdk" / "bin" / "cdk"
 REGION = "us-east-1"
 ACCOUNT = "000000000000"
 ENDPOINT = "AWS_ENDPOINT_URL"
-# Variables that would redirect a client, or give it another identity than the dummy.
+# Variables that would redirect a client, or give it another identity.
 _FOREIGN = ("AWS_PROFILE", "AWS_SESSION_TOKEN", "AWS_ROLE_ARN", "AWS_WEB_IDENTITY_TOKEN_FILE")
 
 
 def node_directory() -> Path:
-    """Return the folder with the `node` for CDK (infra/node.py)."""
+    """Return the folder of the `node` that runs CDK (infra/node.py)."""
     found = node.folder()
     if found is None:
         lacking = f"CDK needs Node {node.VERSION_MIN} or newer, with npm, and there is none"
@@ -64,7 +61,7 @@ def node_directory() -> Path:
 def client_environment(
     endpoint_url: str, inherited: Mapping[str, str] = os.environ
 ) -> dict[str, str]:
-    """Return a complete environment for clients of an emulator, without the caller's account."""
+    """Return a complete environment for an emulator's clients, without the caller's AWS account."""
     kept = {
         name: value
         for name, value in inherited.items()

@@ -2,11 +2,10 @@
 
 - A command holds a shared lock on the instance's file `users` while it uses the emulator. The
   kernel releases the lock however the process ends, so no list of processes is needed.
-- Commands enter and leave under the lock of the file `gate`. So an emulator that a command has just
-  found is not stopped.
+- Commands enter and leave under the lock of the file `gate`, so no command stops an emulator that
+  another has just found.
 - A command stops only an emulator that a command started for itself. An emulator of `local up` runs
   until `local down`, a temporary one ends with its starter.
-- If the starter is killed, the others keep the emulator: its guard waits for them.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 def lend(
     *, port: int, say: Say, instances: Path | None = None
 ) -> Iterator[tuple[emulator.Emulator, bool]]:
-    """Use a port's emulator during the block. Also yields whether this command started it."""
+    """Use a port's emulator during the block. Yields it, and whether this command started it."""
     instances = layout.INSTANCES if instances is None else instances
     with contextlib.ExitStack() as use:
         with gate(port, instances):
@@ -53,7 +52,7 @@ def lend(
 
 @contextlib.contextmanager
 def gate(port: int, instances: Path) -> Iterator[None]:
-    """Let one command at a time enter or leave. Port 0 has no gate yet."""
+    """Hold the lock for entering or leaving an instance. Port 0 has no instance yet."""
     if not port:
         yield
         return
@@ -67,7 +66,7 @@ def _leave(used: emulator.Emulator, instances: Path, say: Say) -> None:
     """Stop a lent emulator, unless another command uses it."""
     current = emulator.find(used.port, instances=instances)
     if current is None or current.process != used.process:
-        used.hand_over()  # it ended meanwhile
+        used.hand_over()  # another process has stopped or replaced it
         return
     if current.ends_with == guard.DOWN:
         used.release()

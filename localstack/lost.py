@@ -1,7 +1,4 @@
-"""The mark of a killed emulator: the time since which its state is lost.
-
-The mark stays until the emulator is started again. The earliest mark counts.
-"""
+"""The mark of a killed emulator: the time since when its state is lost."""
 
 from __future__ import annotations
 
@@ -18,7 +15,7 @@ MARK = "lost.json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lost:
-    """In-memory state that was lost when an emulator was killed, since a moment."""
+    """State in memory that was lost when an emulator was killed. It began at `since_s`."""
 
     since_s: float
 
@@ -47,7 +44,7 @@ def of_all(instances: Path) -> dict[int, Lost]:
 
 
 def mark(directory: Path, since_s: float) -> None:
-    """Record that an instance's state since a moment is lost."""
+    """Mark an instance's state as lost since a time. An earlier mark stays."""
     before = of(directory)
     since_s = since_s if before is None else before.since_s
     (directory / MARK).write_text(json.dumps({"since_s": since_s}))

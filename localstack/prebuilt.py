@@ -1,13 +1,11 @@
-"""The local stack without CDK: the wheel's template, completed and deployed.
+"""Deploys the local stack without CDK, from a template in the wheel.
 
-- It is used for an emulator if CDK is not installed. A checkout deploys with CDK, locally as on
+- This applies to an emulator if CDK is not installed. A checkout deploys with CDK, locally as on
   AWS.
-- `ship.py` makes a template for each context in `contexts` when the wheel is built. Any other
+- When the wheel is built, `ship.py` makes a template for each context in `contexts`. Any other
   context changes the template, which requires CDK.
 - Three machine-dependent values are filled in: the functions' Python version, their architecture,
-  and the location of their code. The code is built here from the libraries pinned in requirements/.
-- Without Parquet exports (`-c export_formats=jsonl`), functions get no pyarrow, which saves 165 MB
-  of download and unpacking.
+  and the location of their code, which is built here.
 - The result has the parts of a cloud assembly that `assembly` and `amend` read.
 """
 
@@ -43,13 +41,14 @@ FAILED = ("CREATE_FAILED", "ROLLBACK_COMPLETE", "ROLLBACK_FAILED", "DELETE_FAILE
 
 
 def is_used(environment: Mapping[str, str]) -> bool:
-    """Whether this module deploys the stack."""
+    """Return whether this module deploys the stack."""
     return bool(environment.get(layout.ENDPOINT)) and not extras.has_cdk()
 
 
 def contexts(common: Mapping[str, str]) -> dict[str, dict[str, str]]:
-    """Return the contexts whose templates the wheel contains."""
+    """Return the contexts whose templates the wheel contains, by name."""
     whole = {**common, KEY: "{}"}
+    # Without Parquet, functions need no pyarrow, which saves 165 MB of download and unpacking.
     return {"whole": whole, "jsonl": {**whole, FORMATS: "jsonl"}}
 
 
@@ -165,7 +164,7 @@ def _template(context: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _archives(context: Mapping[str, str], root: Path) -> dict[str, Path]:
-    """Build the functions' code for this machine. Return the archives' paths."""
+    """Build the functions' code for this machine. Return the paths of the archives."""
     from infra.asset import build
     from infra.runtime import Runtime, host_runtime
     from infra.wheels import AssetError

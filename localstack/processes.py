@@ -1,11 +1,8 @@
-"""Processes identified by more than their id, and stopped by group.
+"""Processes identified by id and start time, because ids are reused, and stopped by group.
 
-- A process id alone is ambiguous, because ids are reused. An identity is the id and the start time,
-  from /proc on Linux and from ps elsewhere.
-- A zombie counts as gone: it does not run and cannot be stopped. A process whose threads are still
-  ending is not gone: its open files and ports stay open until the last thread ends.
-- Only a process that leads its own group is stopped with its group, so other groups are not
-  affected.
+The start time comes from /proc on Linux and from ps elsewhere. A zombie counts as ended. A process
+whose threads are still ending does not: its files and ports stay open until the last thread ends.
+Only a process that leads its own group is stopped with its group.
 """
 
 from __future__ import annotations
@@ -35,7 +32,7 @@ class Identity:
 
 
 def identify(pid: int) -> Identity | None:
-    """Return the process that runs under an id now, or None."""
+    """Return the process that has this id now, or None."""
     status = Path(f"/proc/{pid}/stat")
     if Path("/proc/self/stat").exists():
         try:
@@ -56,12 +53,12 @@ def identify(pid: int) -> Identity | None:
 
 
 def is_running(process: Identity) -> bool:
-    """Whether exactly this process still runs."""
+    """Return whether exactly this process still runs."""
     return identify(process.pid) == process
 
 
 def members(group: int) -> list[int]:
-    """Return the ids of a group's running processes, or none without /proc."""
+    """Return the ids of a group's running processes. Empty without /proc."""
     found = []
     for entry in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError, IndexError, ValueError):
@@ -72,17 +69,14 @@ def members(group: int) -> list[int]:
 
 
 def _is_gone(fields: list[str]) -> bool:
-    """Whether no thread of a process is left, from the fields of `stat` after the name."""
+    """Return whether all threads have ended. `fields` are the fields of `stat` after the name."""
     return fields[0] in "ZX" and int(fields[17]) <= 1
 
 
 def stop_group(leader: Identity, *, grace_s: float) -> None:
-    """Stop a group leader, with SIGTERM first if there is time, then kill the rest of its group.
-
-    Only the leader gets SIGTERM, because it ends its children in its own order. A group id stays
-    reserved while the group has a member. So the rest of a dead leader's group cannot be confused
-    with the group of a later process with that id.
-    """
+    """Stop a group leader, with SIGTERM first if `grace_s` > 0, then kill the rest of its group."""
+    # Only the leader gets SIGTERM, because it ends its children in its own order. A group id stays
+    # reserved while the group has a member, so it cannot be another process's group.
     if is_running(leader):
         if grace_s > 0:
             _signal(leader.pid, signal.SIGTERM)
@@ -94,14 +88,13 @@ def stop_group(leader: Identity, *, grace_s: float) -> None:
 
 
 def kill_group(group: int) -> None:
-    """Kill a group and wait until none of its processes run."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(group, signal.SIGKILL)
     _wait_until(lambda: not members(group), timeout_s=_KILL_S)
 
 
 def wait_gone(process: Identity, *, timeout_s: float) -> bool:
-    """Wait until a process has ended. Return False if it still runs after `timeout_s`."""
+    """Wait until a process has ended. Returns False if it still runs after `timeout_s`."""
     return _wait_until(lambda: not is_running(process), timeout_s=timeout_s)
 
 

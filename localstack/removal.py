@@ -1,12 +1,9 @@
-"""Data that outlives a stack: buckets to empty, resources left, and commands that remove them.
+"""Data that outlives a stack: buckets to empty, resources that stay, commands that remove them.
 
-- The deployed template decides: a resource whose `DeletionPolicy` begins with Retain stays.
+- A resource whose `DeletionPolicy` in the deployed template begins with Retain stays. It is
+  reported with commands that remove it, and recorded in a file (adoption.py).
 - A bucket that is removed with its stack is emptied first, because CloudFormation deletes only
   empty ones: objects, versions and incomplete uploads, 1,000 per request.
-- Remaining resources are listed with the commands that remove them, and written to a file
-  (adoption.py).
-- Tables that stay on an emulator are protected here, after a deployment. On AWS the stack protects
-  them (infra/protection.py).
 
 Source: docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/aws-attribute-deletionpolicy.html,
 …/AmazonS3/latest/API/API_DeleteObjects.html.
@@ -39,9 +36,10 @@ PAGES_SAID = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resource:
-    """A resource of a deployed stack: its physical name, and whether it stays or failed to go.
+    """A resource of a deployed stack. `name` is its physical name.
 
-    `parent` is the name of the resource that contains it.
+    `kept` resources outlive the stack, `stuck` ones could not be deleted. `parent` is the name of
+    the resource that contains this one.
     """
 
     logical: str
@@ -53,13 +51,13 @@ class Resource:
 
     @property
     def identifier(self) -> dict[str, str]:
-        """Return the identifiers for a CloudFormation import, or {} if it cannot be imported."""
+        """Return the identifiers for a CloudFormation import. Empty if it cannot be imported."""
         names = KINDS[self.kind].identifiers if self.kind in KINDS else ()
         return dict(zip(names, (self.name, self.parent), strict=False))
 
 
 def resources_of(stack: str, lend: Lend) -> list[Resource]:
-    """Return the resources of a deployed stack, or [] if it does not exist."""
+    """Return the resources of a deployed stack. Empty if it does not exist."""
     try:
         with lend("cloudformation") as cloudformation:
             template = cloudformation.get_template(StackName=stack)["TemplateBody"]
@@ -148,10 +146,7 @@ def _empty(bucket: str, s3: Any, say: Say) -> int:
 
 
 def _versions(bucket: str, s3: Any) -> Iterator[list[dict[str, str]]]:
-    """Yield pages of a bucket's versions and delete markers until it is empty.
-
-    Each page is the first one, because its entries are deleted before the next request.
-    """
+    """Yield all versions and delete markers of a bucket. The caller deletes each page."""
     while True:
         page = s3.list_object_versions(Bucket=bucket, MaxKeys=PAGE)
         found = [*page.get("Versions", ()), *page.get("DeleteMarkers", ())]
@@ -161,7 +156,7 @@ def _versions(bucket: str, s3: Any) -> Iterator[list[dict[str, str]]]:
 
 
 def drop_logs(resources: list[Resource], lend: Lend) -> None:
-    """Delete API Gateway's own log groups, if no resource of the stack stays."""
+    """Delete API Gateway's own log groups, unless resources of the stack stay."""
     if any(one.kept and not KINDS[one.kind].shared for one in resources if one.kind in KINDS):
         return
     for group in _groups(resources, lend):
@@ -185,7 +180,7 @@ def _groups(resources: list[Resource], lend: Lend) -> list[str]:
 
 
 def protect(resources: list[Resource], lend: Lend) -> None:
-    """Protect exactly the tables that stay against deletion."""
+    """Protect the tables that stay against deletion. On AWS, infra/protection.py does this."""
     with lend("dynamodb") as dynamodb:
         for resource in resources:
             if resource.kind == TABLE:
@@ -203,7 +198,7 @@ def finish(resources: list[Resource], lend: Lend, file: Path, say: Say) -> None:
 
 
 def remember(resources: list[Resource], lend: Lend, file: Path, say: Say) -> None:
-    """Report a stack's kept resources with their removal commands, and record them for adoption."""
+    """Report kept resources with commands that remove them, and record them for an import."""
     kept = [resource for resource in resources if resource.kept and resource.kind in KINDS]
     own = [one for one in kept if not KINDS[one.kind].shared]
     if own:
@@ -216,7 +211,9 @@ def remember(resources: list[Resource], lend: Lend, file: Path, say: Say) -> Non
             say(f"  {DROP_GROUP.format(name=group)}")
     if shared := [one for one in kept if KINDS[one.kind].shared]:
         say("these stay for all APIs of the account and region, and cost nothing; remove them by")
-        for one in sorted(shared, key=lambda one: bool(one.identifier)):  # its use before a role
+        for one in sorted(
+            shared, key=lambda one: bool(one.identifier)
+        ):  # roles last: settings use them
             _say_commands(one, say)
     if mapping := {one.logical: one.identifier for one in kept if one.identifier}:
         file.parent.mkdir(parents=True, exist_ok=True)

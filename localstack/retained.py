@@ -1,11 +1,10 @@
 """Kinds of resources that can outlive a stack: how to import, find and remove each.
 
-- CloudFormation imports a resource by the identifiers in `Kind.identifiers`.
-- A part of another resource is also identified by its parent: a group by its user pool.
-- A kind without identifiers is a setting of the account, which the next stack sets again.
+A part of another resource is also identified by its parent: a group by its user pool. A kind
+without identifiers is a setting of the account, which the next stack sets again.
 
-Source: docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/
-resource-import-supported-resources.html.
+Source:
+docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/resource-import-supported-resources.html.
 """
 
 from __future__ import annotations
@@ -21,23 +20,22 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from contextlib import AbstractContextManager
 
-    Lend = Callable[[str], AbstractContextManager[Any]]  # takes a service's name, yields its client
+    Lend = Callable[[str], AbstractContextManager[Any]]  # service name to client
 
 TABLE, BUCKET, KEY = "AWS::DynamoDB::Table", "AWS::S3::Bucket", "AWS::KMS::Key"
 POOL, GROUP = "AWS::Cognito::UserPool", "AWS::Cognito::UserPoolGroup"
 ROLE, ACCOUNT = "AWS::IAM::Role", "AWS::ApiGateway::Account"
 ABSENT = ("ResourceNotFoundException", "404", "NoSuchBucket", "NotFoundException", "NoSuchEntity")
-# A key scheduled for deletion still answers, but cannot be imported.
+# A key that is scheduled for deletion still answers, but cannot be imported.
 USABLE = "Enabled"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
-    """A kind of resource.
+    """A kind of resource. CloudFormation imports it by `identifiers`.
 
-    `identifiers` are CloudFormation's names, and `parameters` those of `operation` of `service`, in
-    the same order: the resource's own name first, then its parent's. `commands` remove it. `shared`
-    means that the whole account uses it.
+    `parameters` are the same values as `operation` of `service` calls them: the resource's own name
+    first, then its parent's. `commands` remove it. `shared` means that the whole account uses it.
     """
 
     identifiers: tuple[str, ...] = ()
@@ -124,12 +122,12 @@ class Named:
     parent: str
 
 
-# A part's physical name is no identifier by itself, so the template must name both.
+# The physical name of a part does not identify it, so its identifiers come from the template.
 PARTS: Mapping[str, Named] = {GROUP: Named(name="GroupName", parent="UserPoolId")}
 
 
 def is_there(identifier: Mapping[str, str], lend: Lend) -> bool:
-    """Whether a resource with these identifiers exists and can be imported."""
+    """Return whether a resource with these identifiers exists and can be imported."""
     kind = next(one for one in KINDS.values() if {*one.identifiers} == {*identifier})
     values = [identifier[name] for name in kind.identifiers]
     try:

@@ -1,7 +1,7 @@
 """Templates for the wheel, made during its build: `python -m localstack.ship FOLDER`.
 
 A template is synthesized for an emulator, without CDK's additions for its command line. A
-placeholder replaces the code of each function. `prebuilt` fills in the rest.
+placeholder replaces the code of each function; `prebuilt` fills it in.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from localstack.stack import CONTEXT
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-# Parts of a template that only CDK's command line needs.
+# Sections of a template that only CDK's command line needs.
 LEFT_OUT = ("Parameters", "Rules")
 
 
@@ -48,7 +48,7 @@ def template_of(context: Mapping[str, str]) -> dict[str, Any]:
 def reduced(template: dict[str, Any], libraries: Callable[[str], str]) -> dict[str, Any]:
     """Remove machine-dependent values and CDK's additions from a template.
 
-    `libraries` maps an archive's key to one of the two assets.
+    `libraries` maps the key of an archive to `runtime` or `files`.
     """
     kept = {key: value for key, value in template.items() if key not in LEFT_OUT}
     kept["Resources"] = {
@@ -66,7 +66,7 @@ def reduced(template: dict[str, Any], libraries: Callable[[str], str]) -> dict[s
 
 
 def _libraries(archive: Path) -> str:
-    """Return which libraries an asset contains."""
+    """Return which libraries an asset contains: `runtime` or `files`."""
     with zipfile.ZipFile(archive) as opened:
         return "files" if set(FILES_ONLY) & set(opened.namelist()) else "runtime"
 

@@ -1,7 +1,7 @@
-"""Event sources of a function: what invokes it, and whether they are enabled.
+"""Event sources of a function: the queues that invoke it, and whether they are enabled.
 
-All are listed, whatever queues exist. An update takes a while: until then the state is `Enabling`
-or `Disabling`, and another update is refused.
+An update takes a while. Until then the state is `Enabling` or `Disabling`, and Lambda refuses
+another update.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ ON, OFF = "Enabled", "Disabled"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """An event source: its id, the queue's name, and Lambda's state."""
+    """An event source. `state` is Lambda's word."""
 
     id: str
     queue: str
@@ -31,7 +31,7 @@ class Source:
 
     @property
     def off(self) -> bool:
-        """Whether it is disabled or being disabled."""
+        """True if it is disabled or being disabled."""
         return self.state in (OFF, "Disabling")
 
 
@@ -56,7 +56,7 @@ def of(function: str, environment: Mapping[str, str]) -> tuple[Source, ...]:
 
 
 def switch(source: Source, environment: Mapping[str, str], *, on: bool) -> bool:
-    """Enable or disable a source. Return False if it accepts no update now."""
+    """Enable or disable a source. Returns False if Lambda accepts no update now."""
     try:
         with cdk.client("lambda", environment) as client:
             client.update_event_source_mapping(UUID=source.id, Enabled=on)

@@ -1,9 +1,8 @@
 """The whole stack on this machine: an emulator with the deployed CDK app.
 
-- If a command fails or is interrupted, it stops what it started. Processes that ran before are
-  left.
-- The emulator stores the fingerprint of its deployment (an SSM parameter), so the fingerprint is
-  valid as long as the deployment. If it has not changed, nothing is deployed.
+If a command fails or is interrupted, it stops what it started. Earlier processes run on. The
+emulator stores the fingerprint of its deployment (in an SSM parameter). If the fingerprint is
+unchanged, nothing is deployed.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
     from localstack.cdk import Say
 
 FINGERPRINT = "/orbweaver/local/fingerprint"
-CONTEXT = {"target": "local"}  # from infra/config.py; overridden by a caller's own values
+CONTEXT = {"target": "local"}  # from infra/config.py; a caller's own values override it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +56,7 @@ def up(
     say: Say = lambda _: None,
     root: Path = layout.ROOT,
 ) -> Stack:
-    """Start a kept stack on a port. It outlives this process.
+    """Start a stack that outlives this process, and keep its state.
 
     `fresh` discards the earlier state. Otherwise the settings of the last deployment are kept.
     """
@@ -88,9 +87,9 @@ def temporary(
     say: Say = lambda _: None,
     root: Path = layout.ROOT,
 ) -> Iterator[Stack]:
-    """Run a new stack during the block, and remove it afterwards in any case.
+    """Run a new stack during the block, and remove it afterwards.
 
-    With `keep`, its state stays on its port for a later `up`.
+    If `keep`, its state stays on its port for a later `up`.
     """
     with _started(port=port, keep=keep, fresh=keep, say=say, settings=settings) as started:
         try:
@@ -101,7 +100,7 @@ def temporary(
 
 
 def down(port: int = emulator.PORT, *, say: Say = lambda _: None) -> bool:
-    """Stop the emulator of a port. Return False if none runs."""
+    """Stop the emulator of a port. Returns False if none runs."""
     found = emulator.find(port)
     if found is None:
         return False
@@ -122,12 +121,12 @@ def bring_up_to_date(
 ) -> dict[str, str]:
     """Deploy to an emulator if something changed, and return the outputs.
 
-    Settings of the last deployment are kept, unless `context` overrides them or `reset` drops them.
-    `defaults` apply to the others. `working` refuses a stack whose workers are off.
+    The last deployment's settings are kept, unless `context` overrides them or `reset` drops them.
+    `defaults` apply to the others. If `working`, a stack whose workers are off is an error.
     """
     environment = running.environment()
     installed.ensure_project()
-    # One deployment at a time. The second finds it done.
+    # One deployment at a time. A second one then finds the fingerprint unchanged.
     with guard.locked(running.directory / "deploy"), cdk.client("ssm", environment) as ssm:
         given = dict(context or {})
         usual = {**CONTEXT, **(defaults or {})}
@@ -181,7 +180,7 @@ def _started(
     try:
         yield started
     except BaseException:
-        # the port is unknown outside, so no command would find it
+        # With port 0, later commands could not find the state, because the port is random.
         started.keep = keep and port != 0
         started.stop()
         raise

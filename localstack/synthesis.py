@@ -1,8 +1,7 @@
-"""Context of a synthesis started by CDK's own command line, such as `npx cdk deploy`.
+"""Context of a synthesis that CDK's own command line starts, such as `npx cdk deploy`.
 
-- `orbweaver deploy` plans before it synthesizes and sets a mark (`orbweaver:stack`). Without the
-  mark, the app makes the plan here, by the same rules: kept settings, switched-off workers,
-  concurrency.
+- `orbweaver deploy` plans before it synthesizes, and sets a mark (`orbweaver:stack`). Without the
+  mark, the app makes the same plan here: kept settings, switched-off workers, concurrency.
 - CDK provides account and region if it has credentials. Without them no request is sent, so `cdk
   ls` and `cdk synth` work offline.
 - CDK does not pass `--profile` to an app. Credentials of another account are an error.
@@ -31,7 +30,7 @@ WITHOUT = f"-c {KEEP}=no synthesizes from the context alone"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planned:
-    """Context keys for the synthesis instead of those given, and whether the stack exists."""
+    """The context keys to synthesize with, and whether the stack exists."""
 
     context: Mapping[str, str]
     stack_exists: bool

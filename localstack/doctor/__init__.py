@@ -1,4 +1,4 @@
-"""`orbweaver doctor`: tests in an account what the stack assumes about AWS, and reports.
+"""`orbweaver doctor`: checks assumptions about AWS in an account, and reports the results.
 
     ground          input and result of a check
     masking         hides secrets in reports
@@ -7,9 +7,9 @@
     own             the stack that `--full` deploys and removes
     account, stacks, queues, functions, stores, services    read-only checks
     probe_sqs, probe_queues, probe_tables, probe_batches, probe_files, probe_events, probe_lambda,
-    probe_crawl     checks that need a stack of their own
+    probe_crawl     checks that need a stack of their own (probes)
 
-- A check is a function of its ground. It returns a result and the values it saw: numbers, booleans,
-  and words defined in this package, never text from AWS.
-- Without `--full` no check writes. With it, checks write only to the stack deployed for them.
+A check takes a `Ground` and returns a `Finding` with the values it saw: numbers, booleans, and
+words defined in this package, never text from AWS. Without `--full` no check writes. With it,
+checks write only to the stack deployed for them.
 """

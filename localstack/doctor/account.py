@@ -24,8 +24,8 @@ from localstack.doctor.ground import (
 )
 
 PYTHON_MIN = (3, 11)
-QUALIFIER = "hnb659fds"  # CDK's default, unless a stack has its own
-BOOTSTRAP_MIN = 6  # the first version that allows asset lookups
+QUALIFIER = "hnb659fds"  # CDK's default bootstrap qualifier
+BOOTSTRAP_MIN = 6  # the first bootstrap version that allows asset lookups
 SERVICES: tuple[str, ...] = (
     "apigateway",
     "athena",
@@ -52,7 +52,7 @@ def versions(_ground: Ground) -> Finding:
 
 
 def region(ground: Ground) -> Finding:
-    """Check that the region has every service of the stack."""
+    """Check that the region has every service that the stack uses."""
     named = ground.environment.get("AWS_REGION", "")
     shown = named if REGION.fullmatch(named) else "(not a region's name)"
     session = boto3.Session()
@@ -67,7 +67,6 @@ def region(ground: Ground) -> Finding:
 
 
 def credentials(ground: Ground) -> Finding:
-    """Check the caller's identity."""
     found = ground.client("sts").get_caller_identity()
     return passed(account=masking.account(str(found["Account"])))
 
@@ -80,7 +79,7 @@ def quota(ground: Ground) -> Finding:
         key: getattr(ground.config, key) for key in concurrency.usual(renders=ground.config.renders)
     }
     given = {key: str(value) for key, value in wanted.items() if key in ground.given}
-    # Each deployment chooses the other limits for the account.
+    # Each deployment chooses the limits that are not given.
     chosen, _ = concurrency.choose(free, wanted, given)
     total = sum({**wanted, **{key: number(value) for key, value in chosen.items()}}.values())
     why = f"the limits of the stack are {total:,} together, and Lambda runs {free:,} at once"
@@ -88,7 +87,6 @@ def quota(ground: Ground) -> Finding:
 
 
 def bootstrap(ground: Ground) -> Finding:
-    """Check the CDK bootstrap of the account and region."""
     name = f"/cdk-bootstrap/{ground.config.qualifier or QUALIFIER}/version"
     try:
         found = ground.client("ssm").get_parameter(Name=name)["Parameter"]["Value"]
@@ -133,7 +131,7 @@ CHECKS = (
         " Lambda's Concurrent executions",
     ),
 )
-# After the first deployment, which bootstraps the account.
+# Runs after the first deployment, which bootstraps the account.
 PREPARED = Check(
     id="account.bootstrap",
     title="the account is prepared for CDK",

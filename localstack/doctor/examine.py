@@ -1,9 +1,8 @@
 """Runs the checks and makes their report.
 
-- No check ends the run: a refusal, a lost connection or an unexpected answer fails that check only,
-  reported by operation and code.
-- If credentials are not accepted, no other check runs.
-- A deployed stack is always removed.
+An error in a check (refusal, lost connection, unexpected answer) fails that check only, and is
+reported by operation and code. If credentials are not accepted, no other check runs. A deployed
+stack is always removed.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ ODD = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """The checks to run. `crawl` crawls a URL with a stack of these outputs."""
+    """Options of a run. `crawl` crawls a URL with the stack of the given outputs."""
 
     environment: Mapping[str, str]
     region_from: str
@@ -79,7 +78,7 @@ class Examined:
 
 
 def examine(wanted: Wanted, *, say: Say, show: Show) -> Examined:
-    """Run all possible checks, show each result, and return the report."""
+    """Run the checks, show each result, and return the report."""
     ground = _ground(wanted)
     stack = own.Own(own.context(wanted.environment, wanted.context), say)
     entries: list[dict[str, Any]] = []
@@ -131,7 +130,7 @@ def _ground(wanted: Wanted) -> Ground:
 
 
 def _look(ground: Ground) -> None:
-    """Read the stack and its settings, if it exists."""
+    """Read the outputs, resources and settings of the stack, if it exists."""
     try:
         found = deployed.describe(ground.stack, ground.environment)
         if found is None or not found.there:
@@ -143,12 +142,12 @@ def _look(ground: Ground) -> None:
         named = {**given, **local, "stack_name": ground.stack}
         ground.config, ground.given = Config.from_context(named), frozenset(given)
     except (LocalStackError, ConfigError, *ODD):
-        # The checks examine each part and report unreadable ones.
+        # Ignored, because the checks examine each resource and report unreadable ones.
         return
 
 
 def _skip_reason(check: Check, ground: Ground, wanted: Wanted, *, reached: bool) -> Finding | None:
-    """Return the reason for skipping a check, or None to run it."""
+    """Return why a check is skipped, or None if it runs."""
     if not reached:
         return skipped("credentials are not accepted")
     if check.full and not wanted.full:
@@ -164,7 +163,7 @@ def _run(check: Check, ground: Ground) -> Finding:
     try:
         return check.run(ground)
     except ClientError as error:
-        # The operation's name comes from the client, not from the answer.
+        # The operation's name comes from the client, so it is safe to show.
         return failed(f"{error.operation_name} was refused", code=code_of(error))
     except BotoCoreError as error:
         return failed(f"AWS could not be asked: {type(error).__name__}")

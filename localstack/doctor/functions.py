@@ -1,4 +1,4 @@
-"""Read-only checks of the functions. Values of variables are measured but never shown."""
+"""Read-only checks of the functions. Only the sizes of environment variables are read."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def configurations(ground: Ground) -> dict[str, dict[str, Any]]:
 
 
 def runtime(ground: Ground) -> Finding:
-    """Check Python version, processor and state."""
+    """Check each function's Python version, processor and state."""
     problems: list[str] = []
     seen: dict[str, Any] = {}
     for name, one in configurations(ground).items():
@@ -49,7 +49,7 @@ def runtime(ground: Ground) -> Finding:
         processor = word((one.get("Architectures") or ["x86_64"])[0], "arm64", "x86_64")
         state = word(one.get("State", "Active"), *STATES)
         seen[name] = f"{processor}/{python} {state}"
-        # An emulator runs functions on its own machine, whatever it reports.
+        # An emulator runs functions on its own machine, whatever processor it reports.
         wanted = ground.config.functions_run_on
         if name == "renderer":
             wanted = ground.config.renderer_runs_on
@@ -63,7 +63,7 @@ def runtime(ground: Ground) -> Finding:
 
 
 def memory(ground: Ground) -> Finding:
-    """Check memory, timeout and temporary storage."""
+    """Check each function's memory, timeout and temporary storage."""
     problems: list[str] = []
     seen: dict[str, Any] = {}
     wanted = {
@@ -95,7 +95,6 @@ def memory(ground: Ground) -> Finding:
 
 
 def loop(ground: Ground) -> Finding:
-    """Check that Lambda does not stop a worker that feeds its own queue."""
     found = ground.client("lambda").get_function_recursion_config(
         FunctionName=ground.outputs["WorkerFunction"]
     )
@@ -104,7 +103,7 @@ def loop(ground: Ground) -> Finding:
 
 
 def variables(ground: Ground) -> Finding:
-    """Check that each function's variables fit in 4 KB. Only their size is read."""
+    """Check that each function's environment variables fit in 4 KB."""
     sizes = {
         name: sum(
             len(key.encode()) + len(value.encode())
@@ -119,14 +118,13 @@ def variables(ground: Ground) -> Finding:
 
 
 def package(ground: Ground) -> Finding:
-    """Check that archives are within Lambda's limit."""
     sizes = {name: number(one.get("CodeSize")) for name, one in configurations(ground).items()}
     over = [f"{name} is too large" for name, size in sizes.items() if size > ZIP_BYTES_MAX]
     return judged(over, **sizes)
 
 
 def retries(ground: Ground) -> Finding:
-    """Check that asynchronous failures are retried twice and then sent to a queue."""
+    """Check that a failed asynchronous invocation is retried twice and then sent to a queue."""
     client = ground.client("lambda")
     problems: list[str] = []
     seen: dict[str, Any] = {}
@@ -140,7 +138,7 @@ def retries(ground: Ground) -> Finding:
 
 
 def init(ground: Ground) -> Finding:
-    """Measure the start of a worker, and whether it is billed."""
+    """Measure how long a worker's start takes, and whether it is billed."""
     found = ground.client("logs").filter_log_events(
         logGroupName=ground.outputs["WorkerLogGroup"],
         filterPattern='"REPORT" "Init Duration"',

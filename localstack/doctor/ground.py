@@ -1,8 +1,8 @@
-"""The ground of a check: its input, and its findings.
+"""Input (`Ground`) and result (`Finding`) of a check.
 
-- A check does not raise for its findings. The caller (examine.py) catches unexpected refusals of
-  AWS and reports operation and code, never the message.
-- AWS's texts are only compared with known words: `word`, `version`, `code_of`.
+A check returns failures instead of raising them. examine.py catches unexpected refusals by AWS, and
+reports operation and code, never the message. AWS's texts are only compared with known words:
+`word`, `version`, `code_of`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 Seen: TypeAlias = "int | float | bool | str | list[Any] | dict[str, Any]"
 
 OTHER = "(another word)"
-# AWS's error codes for refused requests. Other codes are reported as unknown.
+# AWS's error codes for refused requests. A report hides all other codes.
 CODES = frozenset(
     {"AccessDenied", "AccessDeniedException", "UnauthorizedOperation", "AuthorizationError"}
     | {"ValidationException", "ValidationError", "InvalidParameterValueException"}
@@ -67,7 +67,7 @@ class Result(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """Findings of a check. `why` explains a failure, or why it was skipped."""
+    """Result of a check with the values it saw. `why` explains a failed or skipped check."""
 
     result: Result
     seen: Mapping[str, Seen] = field(default_factory=dict)
@@ -83,14 +83,14 @@ class Check:
     run: Callable[[Ground], Finding]
     assumptions: tuple[str, ...] = ()
     full: bool = False
-    stack: bool = True  # whether it requires a stack
+    stack: bool = True  # the check needs a stack
     do: str
     not_on_emulator: str = ""
 
 
 @dataclass(kw_only=True)
 class Ground:
-    """An account and region with a stack. `crawl` crawls a URL and counts its pages."""
+    """The account, region and stack to check. `crawl` crawls a URL and counts its pages."""
 
     environment: Mapping[str, str]
     region_from: str
@@ -98,7 +98,7 @@ class Ground:
     outputs: Mapping[str, str] = field(default_factory=dict)
     resources: tuple[Resource, ...] = ()
     config: Config
-    given: frozenset[str] = frozenset()  # the context keys of its deployment
+    given: frozenset[str] = frozenset()  # the context keys given to the deployment
     lend: Lend
     url: str | None = None
     crawl: Callable[[str], tuple[int, int]] | None = None
@@ -111,7 +111,7 @@ class Ground:
         return cdk.is_emulator(self.environment)
 
     def client(self, service: str) -> Any:
-        """Return a client, which is kept until `close`."""
+        """Return a client. It stays open until `close`."""
         if service not in self._clients:
             self._clients[service] = self._open.enter_context(self.lend(service))
         return self._clients[service]
@@ -121,11 +121,10 @@ class Ground:
         self._open.close()
 
     def of_kind(self, kind: str) -> list[Resource]:
-        """Return the stack's resources of a CloudFormation type."""
         return [one for one in self.resources if one.kind == kind]
 
     def named(self, *keys: str) -> dict[str, str]:
-        """Return those of these outputs that the stack has."""
+        """Return the stack's outputs with these keys. Missing outputs are omitted."""
         return {key: self.outputs[key] for key in keys if self.outputs.get(key)}
 
 
@@ -145,43 +144,38 @@ def probe(
 
 
 def passed(**seen: Seen) -> Finding:
-    """The assumption holds."""
     return Finding(result=Result.PASSED, seen=seen)
 
 
 def failed(why: str, **seen: Seen) -> Finding:
-    """The assumption does not hold."""
     return Finding(result=Result.FAILED, seen=seen, why=why)
 
 
 def skipped(why: str) -> Finding:
-    """The check did not run."""
     return Finding(result=Result.SKIPPED, why=why)
 
 
 def judged(problems: list[str], **seen: Seen) -> Finding:
-    """The assumption holds if there are no problems."""
     return failed("; ".join(problems), **seen) if problems else passed(**seen)
 
 
 def expect(true: bool, otherwise: str, **seen: Seen) -> Finding:
-    """The assumption holds if a condition is true."""
     return passed(**seen) if true else failed(otherwise, **seen)
 
 
 def word(given: object, *known: str) -> str:
-    """Return AWS's word if it is a known one."""
+    """Return a word of AWS if it is one of `known`, else a placeholder."""
     return str(given) if given in known else OTHER
 
 
 def version(given: object) -> str:
-    """Return a version made of numbers and points."""
+    """Return a version of digits and dots. Other text becomes a placeholder."""
     found = re.fullmatch(r"\d{1,5}(\.\d{1,5}){0,3}", str(given))
     return found[0] if found else OTHER
 
 
 def number(given: object) -> int:
-    """Parse a number that AWS may return as text. Return -1 if it is invalid."""
+    """Parse a number that AWS may return as text. Returns -1 if it is invalid."""
     try:
         return int(str(given))
     except ValueError:
@@ -189,13 +183,13 @@ def number(given: object) -> int:
 
 
 def code_of(error: ClientError) -> str:
-    """Return the code of a refusal, without its message."""
+    """Return an error's code, without its message. Unknown codes become a placeholder."""
     code = str(error.response.get("Error", {}).get("Code", ""))
     return code if code in CODES else "(another error)"
 
 
 def refusal(call: Callable[..., Any], **parameters: Any) -> str:
-    """Make a call that should be refused. Return the code, or "" if it was accepted."""
+    """Make a call that AWS should refuse. Return the error code, or "" if AWS accepted the call."""
     try:
         call(**parameters)
     except ClientError as error:
@@ -206,7 +200,7 @@ def refusal(call: Callable[..., Any], **parameters: Any) -> str:
 
 
 def refused(call: Callable[..., Any], what: str, *known: str, **parameters: Any) -> Finding:
-    """Pass if a call is refused, with one of the expected codes if given."""
+    """Check that AWS refuses a call, with one of the codes in `known` if there are any."""
     code = refusal(call, **parameters)
     if not code:
         return failed(f"{what} was taken")
@@ -216,7 +210,7 @@ def refused(call: Callable[..., Any], what: str, *known: str, **parameters: Any)
 
 
 def until(ground: Ground, found: Callable[[], Any], seconds: float, every: float = 1.0) -> Any:
-    """Repeat a call until it returns a result or time runs out. Return the last result."""
+    """Repeat `found` until its result is true or `seconds` have passed. Return the last result."""
     tries = max(1, round(seconds / every))
     for left in range(tries, 0, -1):
         if (got := found()) or left == 1:

@@ -1,7 +1,7 @@
 """Masking of reports: account ids, ARNs, keys and addresses never appear.
 
-Checks already return no text from AWS (`ground.word`). As a second safeguard, every text in a
-report is masked, including names given by a person.
+Checks return no text from AWS. As a second safeguard, this masks every text of a report, including
+names given by the user.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def account(number: str) -> str:
 
 
 def text(given: str) -> str:
-    """Mask text that may be secret."""
+    """Mask the parts of a text that may be secret."""
     for pattern, shown in _PATTERNS:
         given = pattern.sub(shown, given)
     return _ACCOUNT.sub(r"********\1", given)

@@ -1,4 +1,4 @@
-"""The stack that `--full` deploys for its probes and then removes, and its leftovers."""
+"""The stack that `--full` deploys for its probes and then removes, and resources it left behind."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ OURS = {
     **dict.fromkeys(("worker_concurrency_max", "express_concurrency_max"), "2"),
     "exporter_concurrency_max": "2",
 }
-# SQS lists a deleted queue for up to a minute.
+# SQS still lists a deleted queue for up to a minute.
 LISTED_TRIES, LISTED_PAUSE_S = 9, 10
 LOG_GROUPS = ("/aws/lambda/{}-", "/aws/apigateway/{}")
 
 
 def context(environment: Mapping[str, str], given: Mapping[str, str]) -> dict[str, str]:
-    """Return the stack's settings: small limits, workers off, no retained resources."""
+    """Return the stack's context: small limits, workers off, no retained resources."""
     local = {"target": "local", "allow_addresses": THIS_MACHINE}
     return {**given, **OURS, **(local if cdk.is_emulator(environment) else {})}
 
 
 def role(ground: Ground) -> str:
-    """Return whether to set API Gateway's log role. An existing role is kept."""
+    """Return whether the stack sets API Gateway's log role. An existing role is kept."""
     if ground.emulator:
         return "yes"
     found = ground.client("apigateway").get_account()
@@ -47,7 +47,7 @@ def role(ground: Ground) -> str:
 
 
 class Own:
-    """The stack of one run: one check deploys it, another removes it."""
+    """The stack of one run. The first check deploys it, the last one removes it."""
 
     def __init__(self, given: Mapping[str, str], say: Say) -> None:
         self._given = dict(given)
@@ -55,7 +55,7 @@ class Own:
         self._begun = False
 
     def deploy(self, ground: Ground) -> Finding:
-        """Deploy the stack and fill in the ground."""
+        """Deploy the stack, and store its outputs and resources in `ground`."""
         wanted = {**self._given, "api_account_role": role(ground)}
         ground.config, ground.given = Config.from_context(wanted), frozenset(wanted)
         self._given, self._begun = wanted, True
@@ -75,7 +75,7 @@ class Own:
         return expect(quiet, "its workers cannot be switched off", **seen)
 
     def remove(self, ground: Ground) -> Finding:
-        """Remove the stack and its contents. Fails if anything is left."""
+        """Remove the stack and its contents. Fails if resources are left."""
         if not self._begun:
             return passed(left=0)
         self._begun = False
@@ -99,7 +99,7 @@ class Own:
 
 
 def leftovers(ground: Ground, held: list[removal.Resource]) -> list[tuple[str, str]]:
-    """Return the kind and name of leftover resources."""
+    """Return the kind and name of each resource that is left."""
     tables = {one.name for one in held if one.kind == TABLE}
     buckets = {one.name for one in held if one.kind == BUCKET}
     dynamodb, s3, logs = (ground.client(name) for name in ("dynamodb", "s3", "logs"))
@@ -111,7 +111,7 @@ def leftovers(ground: Ground, held: list[removal.Resource]) -> list[tuple[str, s
         for prefix in LOG_GROUPS
         for group in logs.describe_log_groups(logGroupNamePrefix=prefix.format(STACK))["logGroups"]
     ]
-    for group in groups:  # made by the probes' functions; no other program writes there
+    for group in groups:  # The probes' functions made them, and no other program writes there.
         logs.delete_log_group(logGroupName=group)
     found = [("queue", url.rpartition("/")[2]) for url in queues]
     found += [("function", name) for name in functions if name.startswith(f"{STACK}-")]

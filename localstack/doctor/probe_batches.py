@@ -1,4 +1,4 @@
-"""Probes of batches, statements, queries, and DynamoDB's reported capacity."""
+"""Checks of DynamoDB's batches, statements, queries, and reported capacity."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from orbweaver.adapters.aws.usage_dynamodb import used
 KEYS_MAX, WRITES_MAX = 100, 25
 PAGE_BYTES = 1_048_576
 BLOB = 380_000
-# In the order of their UTF-8 bytes, which differs from UTF-16 and from any language.
+# Sorted by UTF-8 bytes, which differs from UTF-16 and from the order of any language.
 SORTED = ("A", "Z", "a", "zz", "é", "ﾭ", "\U0001f600")
 CODES = ("DuplicateItem", "ConditionalCheckFailed")
 
@@ -21,7 +21,7 @@ def _keys(names: list[str]) -> list[dict[str, Any]]:
 
 
 def batch(ground: Ground) -> Finding:
-    """Batches have their size limits, read consistently, and report unprocessed entries."""
+    """Check that batches read consistently, and report entries that were not processed."""
     client, table = ground.client("dynamodb"), ground.outputs[TABLE]
     names = [key() for _ in range(KEYS_MAX + 1)]
     writes = [{"PutRequest": {"Item": {"k": {"S": name}}}} for name in names[:WRITES_MAX]]
@@ -38,7 +38,6 @@ def batch(ground: Ground) -> Finding:
 
 
 def keys_max(ground: Ground) -> Finding:
-    """A batch takes 100 keys or 25 writes."""
     client, table = ground.client("dynamodb"), ground.outputs[TABLE]
     names = [key() for _ in range(KEYS_MAX + 1)]
     over = refused(
@@ -51,7 +50,7 @@ def keys_max(ground: Ground) -> Finding:
 
 
 def statements(ground: Ground) -> Finding:
-    """A batched INSERT fails alone if its key exists."""
+    """Check that an INSERT for an existing key fails without affecting others in its batch."""
     client, table, standing, free = ground.client("dynamodb"), ground.outputs[TABLE], key(), key()
     put(ground, standing)
     batch = [
@@ -72,7 +71,7 @@ def statements(ground: Ground) -> Finding:
 
 
 def order(ground: Ground) -> Finding:
-    """A query returns items in byte order."""
+    """Check that a query returns items in the order of their keys' bytes."""
     client, table, day = ground.client("dynamodb"), ground.outputs["PagesTable"], key()
     for name in reversed(SORTED):
         client.put_item(TableName=table, Item={"day": {"S": day}, "k": {"S": name}})
@@ -82,7 +81,7 @@ def order(ground: Ground) -> Finding:
 
 
 def page(ground: Ground) -> Finding:
-    """A page of a query has 1 MB."""
+    """Check that a query returns at most 1 MB per page."""
     client, table, day = ground.client("dynamodb"), ground.outputs["PagesTable"], key()
     for place in range(4):
         item = {"day": {"S": day}, "k": {"S": str(place)}, "b": {"B": b"x" * BLOB}}
@@ -106,7 +105,7 @@ def _query(ground: Ground, day: str, **options: Any) -> dict[str, Any]:
 
 
 def capacity(ground: Ground) -> Finding:
-    """DynamoDB's reported capacity equals our own rules for each operation."""
+    """Check that DynamoDB reports the capacity that our cost rules compute for each operation."""
     table, name, many = ground.outputs[TABLE], key(), [key(), key()]
     item = {"k": {"S": name}, "b": {"B": b"x" * 2500}}
     asked: dict[str, tuple[str, dict[str, Any]]] = {
@@ -136,7 +135,7 @@ def capacity(ground: Ground) -> Finding:
 
 
 def _compared(ground: Ground, operation: str, parameters: dict[str, Any]) -> dict[str, int]:
-    """Return reported and computed units of a request: write units, half read units."""
+    """Return reported and computed units of a request: write units, or half read units."""
     calls = {
         "PutItem": "put_item",
         "GetItem": "get_item",

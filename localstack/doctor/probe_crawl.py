@@ -1,4 +1,4 @@
-"""A small crawl with the doctor's own stack, of a local site or a given URL."""
+"""A small crawl with the doctor's own stack, of a local site or of a given URL."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SWITCH_S_MAX = 120
 
 
 class _Site(BaseHTTPRequestHandler):
-    """A few pages that link to each other."""
+    """Serves a few pages that link to each other."""
 
     def do_GET(self) -> None:
         known = self.path in {f"/{place}" for place in range(PAGES)}
@@ -33,12 +33,12 @@ class _Site(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *_words: object) -> None:
-        """Suppress the request log."""
+        """Log nothing."""
 
 
 @contextlib.contextmanager
 def site() -> Iterator[str]:
-    """Serve the site on this machine during a block, and yield its first page."""
+    """Serve the site on this machine during the block, and yield the URL of its first page."""
     with ThreadingHTTPServer(("127.0.0.1", 0), _Site) as server:
         thread = threading.Thread(target=server.serve_forever, daemon=True)
         thread.start()
@@ -50,7 +50,7 @@ def site() -> Iterator[str]:
 
 
 def switch(ground: Ground, *, on: bool) -> bool:
-    """Switch the workers and wait. Return whether they are switched."""
+    """Switch the workers and wait. Return whether the switch has happened."""
     worker = ground.outputs["WorkerFunction"]
     wanted = sources.ON if on else sources.OFF
 
@@ -65,7 +65,7 @@ def switch(ground: Ground, *, on: bool) -> bool:
 
 
 def crawl(ground: Ground) -> Finding:
-    """A crawl of a few pages finishes without dead letters."""
+    """Check that a crawl of a few pages finishes without dead letters."""
     if ground.crawl is None or (ground.url is None and not ground.emulator):
         return skipped("no site was named: give one of your own by --url")
     if not switch(ground, on=True):

@@ -1,4 +1,4 @@
-"""Probes of events, secrets and the catalogue. They remove what they create."""
+"""Checks of events, secrets and the Glue catalogue. They remove what they create."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _entry(detail: dict[str, Any]) -> dict[str, Any]:
 
 
 def put(ground: Ground) -> Finding:
-    """An entry of 200 KB is accepted. One of 2 MB is rejected, and the answer reports it."""
+    """Check that an event of 200 KB is accepted, and one of 2 MB rejected with a report."""
     events = ground.client("events")
     taken = events.put_events(Entries=[_entry({"text": "x" * ENTRY_BYTES})])
     refused = 0
@@ -40,13 +40,13 @@ def put(ground: Ground) -> Finding:
 
 
 def rule(ground: Ground) -> Finding:
-    """A rule delivers only matching events, and matches booleans as booleans."""
+    """Check that a rule delivers only matching events, and distinguishes `true` from "true"."""
     events = ground.client("events")
     with _queue(ground) as (line, arn), _rule(ground, arn):
         entries = [_entry({"flag": flag, "n": n}) for n, flag in enumerate(("true", True))]
 
         def came() -> list[dict[str, Any]]:
-            # A new rule may take a minute to see events.
+            # A new rule can miss events for a minute, so they are sent again.
             events.put_events(Entries=entries)
             return line.receive(wait_s=2)
 
@@ -93,7 +93,7 @@ def _rule(ground: Ground, arn: str) -> Iterator[None]:
 
 
 def secret(ground: Ground) -> Finding:
-    """The next call reads a new version of a secret, and its ARN ends as expected."""
+    """Check that a new version of a secret is read at once, and how its ARN ends."""
     client, name = ground.client("secretsmanager"), f"{ground.config.stack_name}-{key()}"
     made = client.create_secret(Name=name, SecretString="first")
     try:
@@ -115,7 +115,7 @@ def secret(ground: Ground) -> Finding:
 
 
 def catalogue(ground: Ground) -> Finding:
-    """An update of a Glue table replaces it completely."""
+    """Check that an update of a Glue table replaces the whole table."""
     glue, name = ground.client("glue"), key().replace("-", "_")
     database = {"DatabaseName": ground.outputs["Database"]}
     columns = [{"Name": one, "Type": "string"} for one in ("a", "b")]

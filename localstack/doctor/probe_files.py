@@ -1,4 +1,4 @@
-"""Probes of the bucket of the doctor's own stack."""
+"""Checks of S3, in the bucket of the doctor's own stack."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _at(ground: Ground, name: str) -> dict[str, Any]:
 
 
 def whole(ground: Ground) -> Finding:
-    """A put is visible to reads and lists at once."""
+    """Check that reads and lists show a put object at once."""
     s3, missed = ground.client("s3"), 0
     for _ in range(5):
         where = _at(ground, key())
@@ -40,7 +40,7 @@ def whole(ground: Ground) -> Finding:
 
 
 def conditional(ground: Ground) -> Finding:
-    """A put with `If-None-Match: *` is refused if the object exists."""
+    """Check that a put with `If-None-Match: *` is refused if the object exists."""
     s3, where = ground.client("s3"), _at(ground, key())
     s3.put_object(**where, Body=b"first", IfNoneMatch="*")
     try:
@@ -52,7 +52,7 @@ def conditional(ground: Ground) -> Finding:
 
 
 def part(ground: Ground) -> Finding:
-    """A range request gets 206 and the requested bytes."""
+    """Check that a range request gets 206 and the requested bytes."""
     s3, where = ground.client("s3"), _at(ground, key())
     s3.put_object(**where, Body=BODY)
     answer = s3.get_object(**where, Range="bytes=300-399")
@@ -62,12 +62,12 @@ def part(ground: Ground) -> Finding:
 
 
 def absent(ground: Ground) -> Finding:
-    """A missing key is reported as missing to callers that may list."""
+    """Check that a missing key is reported as missing. The caller may list the bucket."""
     return refused(ground.client("s3").get_object, "a key", "NoSuchKey", **_at(ground, key()))
 
 
 def deletion(ground: Ground) -> Finding:
-    """One request deletes a thousand keys, including missing ones."""
+    """Check that one request can delete a thousand keys, including missing ones."""
     s3, bucket = ground.client("s3"), ground.outputs["Bucket"]
     where = _at(ground, key())
     s3.put_object(**where, Body=b"x")
@@ -80,14 +80,14 @@ def deletion(ground: Ground) -> Finding:
 
 
 def deletion_max(ground: Ground) -> Finding:
-    """More than a thousand keys in one request are refused."""
+    """Check that a request to delete more than a thousand keys is refused."""
     s3, bucket = ground.client("s3"), ground.outputs["Bucket"]
     keys = [{"Key": f"exports/_work/absent-{n}"} for n in range(KEYS_MAX + 1)]
     return refused(s3.delete_objects, "1,001 keys", Bucket=bucket, Delete={"Objects": keys})
 
 
 def multipart(ground: Ground) -> Finding:
-    """A part except the last has at least 5 MB, and incomplete uploads are listed."""
+    """Check that parts before the last have at least 5 MB, and that open uploads are listed."""
     s3, where = ground.client("s3"), _at(ground, key())
     upload = s3.create_multipart_upload(**where)["UploadId"]
     named = {**where, "UploadId": upload}
@@ -120,14 +120,14 @@ def multipart(ground: Ground) -> Finding:
 
 
 def full_bucket(ground: Ground) -> Finding:
-    """A bucket with an object cannot be deleted."""
+    """Check that a bucket with an object cannot be deleted."""
     s3, where = ground.client("s3"), _at(ground, key())
     s3.put_object(**where, Body=b"x")
     return refused(s3.delete_bucket, "its removal", "BucketNotEmpty", Bucket=where["Bucket"])
 
 
 def checksums(ground: Ground) -> Finding:
-    """Bodies with a trailing checksum are accepted over TLS."""
+    """Check that a body with a trailing checksum is accepted over TLS."""
     answer = ground.client("s3").put_object(
         **_at(ground, key()), Body=BODY, ChecksumAlgorithm="CRC32"
     )

@@ -1,4 +1,4 @@
-"""Probes of Lambda: a small function with the worker's role, fed by a queue."""
+"""Checks of Lambda with a small function that has the worker's role and reads a queue."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from localstack.doctor.probe_sqs import DEAD, QUEUE, Line
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# The function reports marked records of a batch as failed, fails on request, or echoes.
+# Code of the function: it reports marked records as failed, fails on request, or echoes.
 CODE = """
 import os
 
@@ -40,7 +40,7 @@ def handler(event, context):
 TIMEOUT_S, HIDDEN_S = 5, 10
 UNCHECKED = "it takes settings and sizes that are out of bounds"
 PAYLOAD_BYTES_MAX = 6 * 1024 * 1024
-ROOM_MB_MIN = 400  # 512 MB, less the file system's own use
+ROOM_MB_MIN = 400  # 512 MB, minus the file system's own use
 VARIABLES_BYTES = 4097
 
 
@@ -59,7 +59,7 @@ def _archive() -> bytes:
 
 @contextlib.contextmanager
 def function(ground: Ground) -> Iterator[str]:
-    """Provide the function during a block."""
+    """Create the function for the block, and yield its name."""
     client, name = ground.client("lambda"), _name(ground)
     worker = client.get_function_configuration(FunctionName=ground.outputs["WorkerFunction"])
     client.create_function(
@@ -85,7 +85,7 @@ def _active(client: Any, name: str) -> bool:
 
 @contextlib.contextmanager
 def _visibility_timeout(ground: Ground, hidden_s: int) -> Iterator[Line]:
-    """Set the queue's visibility timeout during a block. The queue is empty before and after."""
+    """Set the queue's visibility timeout for the block. Empties the queue before and after."""
     line = Line(ground, QUEUE)
 
     def hide(seconds: object) -> None:
@@ -110,7 +110,7 @@ def _arn(line: Line) -> str:
 
 @contextlib.contextmanager
 def _fed(ground: Ground, name: str, line: Line) -> Iterator[None]:
-    """Feed the function from the queue during a block, then remove the source."""
+    """Connect the queue to the function for the block."""
     client = ground.client("lambda")
     source = client.create_event_source_mapping(
         FunctionName=name,
@@ -135,8 +135,8 @@ def _fed(ground: Ground, name: str, line: Line) -> Iterator[None]:
 
 
 def partial(ground: Ground) -> Finding:
-    """Only the named messages of a batch come back."""
-    # On AWS, a removed event source continues for a while.
+    """Check that only the failed messages of a batch return to the queue."""
+    # On AWS, a removed event source still receives messages for a while.
     hidden_s = HIDDEN_S if ground.emulator else 3 * HIDDEN_S
     with function(ground) as name, _visibility_timeout(ground, hidden_s) as line:
         with _fed(ground, name, line):
@@ -156,7 +156,7 @@ def partial(ground: Ground) -> Finding:
 
 
 def taken(ground: Ground, key: str) -> int:
-    """Return the approximate number of a queue's messages in any state."""
+    """Return the approximate number of messages in a queue, visible or not."""
     names = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"]
     asked = {"QueueUrl": ground.outputs[key], "AttributeNames": names}
     found = ground.client("sqs").get_queue_attributes(**asked)["Attributes"]
@@ -164,27 +164,27 @@ def taken(ground: Ground, key: str) -> int:
 
 
 def hidden(ground: Ground) -> Finding:
-    """A queue with a visibility timeout below the function's timeout is refused."""
+    """Check that a queue's visibility timeout must be at least the function's timeout."""
     with function(ground) as name, _visibility_timeout(ground, TIMEOUT_S - 1) as line:
         return _refused(ground, "such a queue", FunctionName=name, EventSourceArn=_arn(line))
 
 
 def window(ground: Ground) -> Finding:
-    """A batch above ten requires a window."""
+    """Check that batches of more than ten messages need a batching window."""
     with function(ground) as name, _visibility_timeout(ground, HIDDEN_S) as line:
         asked = {"FunctionName": name, "EventSourceArn": _arn(line), "BatchSize": 11}
         return _refused(ground, "a batch of 11 without a window", **asked)
 
 
 def at_once(ground: Ground) -> Finding:
-    """The concurrency limit of a source is at least 2."""
+    """Check that an event source's concurrency limit is at least 2."""
     with function(ground) as name, _visibility_timeout(ground, HIDDEN_S) as line:
         asked = {"FunctionName": name, "EventSourceArn": _arn(line)}
         return _refused(ground, "a limit of 1", **asked, ScalingConfig={"MaximumConcurrency": 1})
 
 
 def _refused(ground: Ground, what: str, **parameters: Any) -> Finding:
-    """Pass if an event source is refused. An accepted one is removed."""
+    """Check that Lambda refuses an event source. An accepted one is removed."""
     client = ground.client("lambda")
     made: list[str] = []
 
@@ -198,7 +198,7 @@ def _refused(ground: Ground, what: str, **parameters: Any) -> Finding:
 
 
 def variables(ground: Ground) -> Finding:
-    """Variables of more than 4 KB are refused."""
+    """Check that environment variables of more than 4 KB are refused."""
     with function(ground) as name:
         values = {"A": "x" * VARIABLES_BYTES}
         return refused(
@@ -210,7 +210,7 @@ def variables(ground: Ground) -> Finding:
 
 
 def payload(ground: Ground) -> Finding:
-    """A synchronous event is limited to 6 MB."""
+    """Check that a synchronous event is limited to 6 MB."""
     client = ground.client("lambda")
     with function(ground) as name:
         body = json.dumps({"echo": None, "x": "y" * 1_000_000}).encode()
@@ -221,7 +221,7 @@ def payload(ground: Ground) -> Finding:
 
 
 def asynchronous(ground: Ground) -> Finding:
-    """An asynchronous failure reaches its destination, with the event and the error."""
+    """Check that a failed asynchronous event reaches the failure queue, together with the error."""
     client, aside = ground.client("lambda"), Line(ground, DEAD)
     aside.drain()
     with function(ground) as name:
@@ -242,7 +242,7 @@ def asynchronous(ground: Ground) -> Finding:
 
 
 def room(ground: Ground) -> Finding:
-    """`/tmp` has its size."""
+    """Check that `/tmp` has its full size."""
     with function(ground) as name:
         answer = ground.client("lambda").invoke(FunctionName=name, Payload=b"{}")
         found = int(json.loads(answer["Payload"].read())["room_mb"])
@@ -250,7 +250,7 @@ def room(ground: Ground) -> Finding:
 
 
 def wheels(ground: Ground) -> Finding:
-    """The worker's own code loads with its libraries, and processes an empty batch."""
+    """Check that the worker's own code loads with its libraries, and handles an empty batch."""
     answer = ground.client("lambda").invoke(
         FunctionName=ground.outputs["WorkerFunction"], Payload=json.dumps({"Records": []}).encode()
     )

@@ -1,4 +1,4 @@
-"""Probes of queues made for them, and of disabled event sources."""
+"""Checks of SQS that need queues of their own, and of disabled event sources."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def foreign(ground: Ground) -> Finding:
-    """Only a named source may use the dead-letter queue."""
+    """Check that only the stack's queues may use its dead-letter queue."""
     sqs = ground.client("sqs")
     with _queue(ground, f"{ground.config.stack_name}-foreign") as url:
         attributes = sqs.get_queue_attributes(
@@ -43,7 +43,7 @@ def foreign(ground: Ground) -> Finding:
 
 
 def names(ground: Ground) -> Finding:
-    """A deleted queue's name is not available at once."""
+    """Check that the name of a deleted queue stays unavailable for a while."""
     sqs, name = ground.client("sqs"), f"{ground.config.stack_name}-name"
     with _queue(ground, name):
         pass
@@ -56,7 +56,7 @@ def names(ground: Ground) -> Finding:
 
 
 def off(ground: Ground) -> Finding:
-    """Disabled event sources receive nothing."""
+    """Check that disabled event sources receive no messages."""
     line = Line(ground, "CrawlQueueUrl")
     if ground.config.worker_enabled != "no":
         return skipped("the workers are on")

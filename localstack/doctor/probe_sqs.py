@@ -1,7 +1,6 @@
-"""Probes of the queues of the doctor's own stack, whose workers are off.
+"""Checks of SQS, on the queues of the doctor's own stack, whose workers are off.
 
-All use the express queue, which is emptied before and after each probe. Probes choose the
-visibility timeout.
+All use the express queue, which is emptied before and after each check.
 """
 
 from __future__ import annotations
@@ -34,19 +33,18 @@ REASON = {"reason": {"DataType": "String", "StringValue": "doctor"}}
 
 
 class Line:
-    """One queue, with the operations of probes."""
+    """A queue of the stack, with the operations that checks need."""
 
     def __init__(self, ground: Ground, key: str = QUEUE) -> None:
         self.sqs = ground.client("sqs")
         self.url = ground.outputs[key]
-        # A short poll asks only some of AWS's servers.
+        # A short poll asks only some of AWS's servers, so it can miss messages.
         self._poll_s = 0 if ground.emulator else 1
 
     def send(self, body: str, **options: Any) -> None:
         self.sqs.send_message(QueueUrl=self.url, MessageBody=body, **options)
 
     def receive(self, *, hidden_s: int = 30, wait_s: int = 0) -> list[dict[str, Any]]:
-        """Receive up to ten messages and hide them for `hidden_s` seconds."""
         found: list[dict[str, Any]] = self.sqs.receive_message(
             QueueUrl=self.url,
             MaxNumberOfMessages=10,
@@ -62,13 +60,13 @@ class Line:
             self.sqs.delete_message(QueueUrl=self.url, ReceiptHandle=one["ReceiptHandle"])
 
     def drain(self) -> None:
-        """Receive and delete until the queue is empty."""
+        """Delete all messages of the queue."""
         while found := self.receive(wait_s=self._poll_s):
             self.delete(found)
 
 
 def quiet(tried: Callable[[Line, Ground], Finding]) -> Callable[[Ground], Finding]:
-    """Pass the queue to a probe, empty before and after."""
+    """Decorate a check: it receives the queue, which is emptied before and after."""
 
     @functools.wraps(tried)
     def run(ground: Ground) -> Finding:
@@ -84,13 +82,12 @@ def quiet(tried: Callable[[Line, Ground], Finding]) -> Callable[[Ground], Findin
 
 @quiet
 def delay_max(line: Line, _ground: Ground) -> Finding:
-    """A delay is at most 900 s."""
     return refused(line.send, "a delay of 901 s", body="late", DelaySeconds=DELAY_S_MAX + 1)
 
 
 @quiet
 def delay(line: Line, ground: Ground) -> Finding:
-    """A delay holds a message back."""
+    """Check that a delayed message is not received early."""
     line.send("late", DelaySeconds=2)
     early = len(line.receive())
     late = until(ground, lambda: line.receive(wait_s=2), 10)
@@ -101,7 +98,7 @@ def delay(line: Line, ground: Ground) -> Finding:
 
 @quiet
 def visibility(line: Line, ground: Ground) -> Finding:
-    """A received message is hidden until it is released, and receives are counted."""
+    """Check that a received message stays hidden until released, and receives are counted."""
     line.send("hidden")
     first = until(ground, lambda: line.receive(wait_s=1), 10)
     second = line.receive()
@@ -119,7 +116,6 @@ def visibility(line: Line, ground: Ground) -> Finding:
 
 @quiet
 def hidden_max(line: Line, ground: Ground) -> Finding:
-    """A message is hidden for at most 12 hours."""
     line.send("hidden")
     found = until(ground, lambda: line.receive(wait_s=1), 10)
     if not found:
@@ -138,7 +134,7 @@ def hidden_max(line: Line, ground: Ground) -> Finding:
 
 @quiet
 def batch(line: Line, _ground: Ground) -> Finding:
-    """A batch can succeed in part, and rejected entries are named."""
+    """Check that a batch can succeed in part, and that the answer names the rejected entries."""
     entries: list[dict[str, Any]] = [
         {"Id": str(place), "MessageBody": "part"} for place in range(10)
     ]
@@ -146,20 +142,18 @@ def batch(line: Line, _ground: Ground) -> Finding:
     answer = line.sqs.send_message_batch(QueueUrl=line.url, Entries=entries)
     taken = len(answer.get("Successful", ()))
     named = [word(one.get("Id"), *map(str, range(10))) for one in answer.get("Failed", ())]
-    right = taken == 9 and named == ["3"]  # noqa: PLR2004 - all but one of ten
+    right = taken == 9 and named == ["3"]  # noqa: PLR2004 - all ten entries except one
     return expect(right, "the answer names others", taken=taken, failed=named)
 
 
 @quiet
 def entries_max(line: Line, _ground: Ground) -> Finding:
-    """A batch has at most ten entries."""
     entries = [{"Id": str(place), "MessageBody": "many"} for place in range(11)]
     return refused(line.sqs.send_message_batch, "a batch of 11", QueueUrl=line.url, Entries=entries)
 
 
 @quiet
 def size(line: Line, ground: Ground) -> Finding:
-    """A message has at most 1 MiB."""
     line.send("x" * BYTES_MAX)
     found = until(ground, lambda: line.receive(wait_s=1), 10)
     came = len(found[0]["Body"]) if found else 0
@@ -172,42 +166,42 @@ def size(line: Line, ground: Ground) -> Finding:
 
 @quiet
 def groups(line: Line, _ground: Ground) -> Finding:
-    """A group on a standard queue neither orders nor blocks."""
+    """Check that message groups on a standard queue do not order or block messages."""
     for place in range(3):
         line.send(str(place), MessageGroupId="one")
     found: list[dict[str, Any]] = []
     for _ in range(POLLS_MAX):
         found += line.receive(wait_s=1)
-        if len(found) == 3:  # noqa: PLR2004 - those sent
+        if len(found) == 3:  # noqa: PLR2004 - the three sent messages
             break
     told = sum(one["Attributes"].get("MessageGroupId") == "one" for one in found)
     line.delete(found)
-    right = len(found) == 3  # noqa: PLR2004 - those sent
+    right = len(found) == 3  # noqa: PLR2004 - the three sent messages
     return expect(right, "a group that is in work holds others back", came=len(found), told=told)
 
 
 @quiet
 def characters(line: Line, _ground: Ground) -> Finding:
-    """A body with U+0000 is refused."""
+    """Check that a body with U+0000 is refused."""
     return refused(line.send, "U+0000", body="a\0b")
 
 
 @quiet
 def polls(line: Line, _ground: Ground) -> Finding:
-    """Long polls find all messages eventually, though one may return fewer."""
+    """Check that repeated long polls find all messages, though one poll may return fewer."""
     for place in range(3):
         line.send(str(place))
     found, asked = 0, 0
-    while found < 3 and asked < POLLS_MAX:  # noqa: PLR2004 - those sent
+    while found < 3 and asked < POLLS_MAX:  # noqa: PLR2004 - the three sent messages
         came = line.receive(wait_s=1)
         line.delete(came)
         found, asked = found + len(came), asked + 1
-    return expect(found == 3, "some did not come", polls=asked, came=found)  # noqa: PLR2004 - those sent
+    return expect(found == 3, "some did not come", polls=asked, came=found)  # noqa: PLR2004 - the three sent messages
 
 
 @quiet
 def dead(line: Line, ground: Ground) -> Finding:
-    """After `receive_max` receives, a message becomes a dead letter and keeps its attributes."""
+    """Check that a message becomes a dead letter after `receive_max` receives."""
     aside = Line(ground, DEAD)
     aside.drain()
     line.send("dead", MessageAttributes=REASON)

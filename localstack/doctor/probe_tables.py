@@ -1,4 +1,4 @@
-"""Probes of single items and transactions, on the tables of the doctor's own stack."""
+"""Checks of DynamoDB's single items and transactions, on the tables of the doctor's own stack."""
 
 from __future__ import annotations
 
@@ -36,7 +36,6 @@ def key() -> str:
 
 
 def put(ground: Ground, name: str, **options: Any) -> dict[str, Any]:
-    """Put an item with a key and further options."""
     item = {"k": {"S": name}, **options.pop("Item", {})}
     answer: dict[str, Any] = ground.client("dynamodb").put_item(
         TableName=ground.outputs[TABLE], Item=item, **options
@@ -45,7 +44,7 @@ def put(ground: Ground, name: str, **options: Any) -> dict[str, Any]:
 
 
 def get(ground: Ground, name: str) -> dict[str, Any]:
-    """Read an item consistently. Return {} if it does not exist."""
+    """Read an item consistently. Returns {} if it does not exist."""
     found: dict[str, Any] = (
         ground.client("dynamodb")
         .get_item(TableName=ground.outputs[TABLE], Key={"k": {"S": name}}, ConsistentRead=True)
@@ -55,7 +54,7 @@ def get(ground: Ground, name: str) -> dict[str, Any]:
 
 
 def insertion(ground: Ground, name: str, **item: Any) -> dict[str, Any]:
-    """Return a transaction's action that puts a new item."""
+    """Return an action of a transaction: put an item if its key is free."""
     return {
         "Put": {
             "TableName": ground.outputs[TABLE],
@@ -67,7 +66,7 @@ def insertion(ground: Ground, name: str, **item: Any) -> dict[str, Any]:
 
 
 def addition(ground: Ground, name: str) -> dict[str, Any]:
-    """Return a transaction's action that counts."""
+    """Return an action of a transaction: add 1 to a counter."""
     return {
         "Update": {
             "TableName": ground.outputs[TABLE],
@@ -79,14 +78,13 @@ def addition(ground: Ground, name: str) -> dict[str, Any]:
 
 
 def _response(error: ClientError) -> dict[str, Any]:
-    """Return the whole response of an error."""
     return cast("dict[str, Any]", error.response)
 
 
 def conditions(ground: Ground) -> Finding:
-    """One of competing conditional puts wins."""
+    """Check that exactly one of several competing conditional puts succeeds."""
     name = key()
-    ground.client("dynamodb")  # made once, before threads use it
+    ground.client("dynamodb")  # create the shared client before threads use it
 
     def one(rival: int) -> str:
         try:
@@ -103,7 +101,7 @@ def conditions(ground: Ground) -> Finding:
 
 
 def returned(ground: Ground) -> Finding:
-    """A failed condition returns the existing item."""
+    """Check that a failed condition returns the existing item."""
     name = key()
     put(ground, name, Item={"n": {"N": "7"}})
     try:
@@ -121,7 +119,7 @@ def returned(ground: Ground) -> Finding:
 
 
 def reasons(ground: Ground) -> Finding:
-    """A cancelled transaction writes nothing, and returns its reasons in order."""
+    """Check that a cancelled transaction writes nothing, and returns its reasons in order."""
     first, free, third = key(), key(), key()
     put(ground, first, Item={"n": {"N": "1"}})
     put(ground, third, Item={"n": {"N": "3"}})
@@ -146,7 +144,7 @@ def reasons(ground: Ground) -> Finding:
 
 
 def token(ground: Ground) -> Finding:
-    """A transaction repeated with the same token counts once."""
+    """Check that a transaction repeated with the same token counts once."""
     name, mark = key(), secrets.token_hex(16)
     for _ in range(2):
         ground.client("dynamodb").transact_write_items(
@@ -157,7 +155,7 @@ def token(ground: Ground) -> Finding:
 
 
 def actions_max(ground: Ground) -> Finding:
-    """A transaction has at most 100 actions."""
+    """Check that a transaction has at most 100 actions."""
     client, names = ground.client("dynamodb"), [key() for _ in range(ACTIONS_MAX + 1)]
     actions = [addition(ground, name) for name in names]
     client.transact_write_items(TransactItems=actions[:ACTIONS_MAX])
@@ -165,7 +163,7 @@ def actions_max(ground: Ground) -> Finding:
 
 
 def conflict(ground: Ground) -> Finding:
-    """Transactions on one item succeed one by one, or report the conflict."""
+    """Check that concurrent transactions on one item succeed one by one, or report a conflict."""
     name, client = key(), ground.client("dynamodb")
 
     def one(_rival: int) -> str:
@@ -187,7 +185,7 @@ def conflict(ground: Ground) -> Finding:
 
 
 def expired(ground: Ground) -> Finding:
-    """An expired item can be read until it is deleted."""
+    """Check that an expired item stays readable until DynamoDB deletes it."""
     name = key()
     put(ground, name, Item={"expires_at": {"N": str(int(time.time()) - 3600)}})
     there = bool(get(ground, name))
@@ -195,7 +193,7 @@ def expired(ground: Ground) -> Finding:
 
 
 def item_max(ground: Ground) -> Finding:
-    """An item has at most 400 KB, including attribute names."""
+    """Check that an item has at most 400 KB, including attribute names."""
     name = key()
     room = ITEM_BYTES_MAX - len("k") - len(name) - len("b")
     put(ground, name, Item={"b": {"B": b"x" * room}})
@@ -205,7 +203,7 @@ def item_max(ground: Ground) -> Finding:
 
 
 def consistent(ground: Ground) -> Finding:
-    """A consistent read sees earlier writes."""
+    """Check that a consistent read sees all earlier writes."""
     name, missed = key(), 0
     for turn in range(20):
         put(ground, name, Item={"n": {"N": str(turn)}})

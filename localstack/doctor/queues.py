@@ -17,7 +17,7 @@ REPORTS = "ReportBatchItemFailures"
 
 
 def attributes(ground: Ground, *keys: str) -> dict[str, dict[str, str]]:
-    """Return the attributes of queues by output name."""
+    """Return the queues' attributes by output name."""
     sqs = ground.client("sqs")
     return {
         key: sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["All"])["Attributes"]
@@ -26,12 +26,12 @@ def attributes(ground: Ground, *keys: str) -> dict[str, dict[str, str]]:
 
 
 def lanes(ground: Ground) -> tuple[str, ...]:
-    """Return the output names of the queues for crawls."""
+    """Return the output names of the queues that carry crawls."""
     return (*WORKERS, *([RENDER] if ground.config.renders else []))
 
 
 def visibility(ground: Ground) -> Finding:
-    """The visibility timeout is six times the function's timeout."""
+    """Check that visibility timeouts are at least six times the function's timeout."""
     least = dict.fromkeys(WORKERS, FACTOR * ground.config.worker_timeout_s)
     least[RENDER] = FACTOR * ground.config.renderer_timeout_s
     found = {
@@ -45,7 +45,7 @@ def visibility(ground: Ground) -> Finding:
 
 
 def redrive(ground: Ground) -> Finding:
-    """Messages that fail too often go to the dead-letter queue."""
+    """Check that each queue moves repeatedly failing messages to a dead-letter queue."""
     problems, seen = [], {}
     for key, one in attributes(ground, *lanes(ground), EXPORT).items():
         policy = json.loads(one.get("RedrivePolicy") or "{}")
@@ -56,7 +56,7 @@ def redrive(ground: Ground) -> Finding:
 
 
 def retention(ground: Ground) -> Finding:
-    """Retention is as configured, longer for dead letters."""
+    """Check that queues have the configured retention."""
     wanted = dict.fromkeys(lanes(ground), ground.config.queue_retention_d)
     wanted["DeadLetterQueueUrl"] = ground.config.dead_letter_retention_d
     found = {
@@ -68,7 +68,7 @@ def retention(ground: Ground) -> Finding:
 
 
 def size(ground: Ground) -> Finding:
-    """A message may have 1 MiB."""
+    """Check that queues accept messages of 1 MiB."""
     found = {
         key: number(one.get("MaximumMessageSize"))
         for key, one in attributes(ground, *lanes(ground), "DeadLetterQueueUrl").items()
@@ -78,7 +78,7 @@ def size(ground: Ground) -> Finding:
 
 
 def sources(ground: Ground) -> Finding:
-    """Batches, windows, limits and states of the event sources are as configured."""
+    """Check that batches, windows, limits and states of event sources are as configured."""
     limits = {"CrawlEventSource": "worker_concurrency_max"}
     if not ground.config.thrifty:
         limits["ExpressEventSource"] = "express_concurrency_max"
@@ -96,7 +96,7 @@ def sources(ground: Ground) -> Finding:
         reports = REPORTS in (found.get("FunctionResponseTypes") or ())
         state = word(found.get("State"), *STATES)
         seen[key] = {"at_once": at_once, "batch": batch, "window_s": window, "state": state}
-        # Each deployment chooses limits that are not given.
+        # Each deployment chooses the limits that are not given.
         lane = limits.get(key, "")
         wanted = getattr(ground.config, lane) if lane in ground.given else at_once
         if at_once != wanted or not CONCURRENCY[0] <= at_once <= CONCURRENCY[1]:
@@ -111,7 +111,7 @@ def sources(ground: Ground) -> Finding:
 
 
 def idle(ground: Ground) -> Finding:
-    """Measure how often an idle queue was polled in the last hour."""
+    """Measure how often Lambda polled an idle queue in the last hour."""
     from datetime import UTC, datetime, timedelta
 
     now = datetime.now(UTC)

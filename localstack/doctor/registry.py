@@ -1,6 +1,6 @@
-"""All checks, in order: read-only ones first, the crawl last.
+"""All checks, in order.
 
-docs/aws-assumptions.md lists each assumption with its checks. A test compares both.
+A test compares them with docs/aws-assumptions.md, which lists each assumption with its checks.
 """
 
 from __future__ import annotations
@@ -48,9 +48,6 @@ PROBES = (
 
 
 def checks(stack: own.Own) -> tuple[Check, ...]:
-    """Return all checks in order.
-
-    Checks that need a stack come between those that deploy and remove the doctor's own stack.
-    """
+    """Return all checks: read-only ones first, the crawl last."""
     first, last = own.checks(stack)
     return (*account.CHECKS, first, account.PREPARED, *READING, *PROBES, last)

@@ -34,7 +34,7 @@ EVENT = {
     "resources": [],
     "detail": {"stack": "Orbweaver", "webhook": True},
 }
-# Operations on these tables that the worker's role must allow.
+# The actions that the worker's role must allow on these tables.
 NEEDED = {
     "PagesTable": ("dynamodb:BatchGetItem", "dynamodb:BatchWriteItem"),
     "UrlsTable": ("dynamodb:BatchGetItem", "dynamodb:UpdateItem", "dynamodb:PartiQLInsert"),
@@ -43,7 +43,7 @@ NEEDED = {
 
 
 def schedule(ground: Ground) -> Finding:
-    """The export schedule is enabled, with its time and without a window."""
+    """Check that the export schedule is enabled and has the configured time."""
     found = ground.of_kind("AWS::Scheduler::Schedule")
     if not found:
         return failed("there is no schedule for exports")
@@ -57,14 +57,14 @@ def schedule(ground: Ground) -> Finding:
 
 
 def group(ground: Ground) -> Finding:
-    """The group of crawls' schedules exists."""
+    """Check that the schedule group for crawls exists."""
     found = ground.client("scheduler").get_schedule_group(Name=ground.outputs["ScheduleGroup"])
     state = word(found.get("State"), "ACTIVE", "DELETING")
     return expect(state == "ACTIVE", "it is going away", state=state)
 
 
 def rules(ground: Ground) -> Finding:
-    """Rules are enabled, and have a queue for failed deliveries."""
+    """Check that event rules are enabled and have a queue for failed deliveries."""
     client = ground.client("events")
     found = ground.of_kind("AWS::Events::Rule")
     if not found:
@@ -82,7 +82,7 @@ def rules(ground: Ground) -> Finding:
 
 
 def pattern(ground: Ground) -> Finding:
-    """Patterns match exactly, and booleans as booleans."""
+    """Check that event patterns match exactly, and distinguish `true` from "true"."""
     client = ground.client("events")
 
     def matches(detail: dict[str, Any]) -> bool:
@@ -100,7 +100,7 @@ def pattern(ground: Ground) -> Finding:
 
 
 def alarms(ground: Ground) -> Finding:
-    """There are only free alarms, unless more are configured."""
+    """Check that only free alarms exist, unless more are configured."""
     found = ground.of_kind("AWS::CloudWatch::Alarm")
     names = [one.name for one in found]
     client = ground.client("cloudwatch")
@@ -119,7 +119,7 @@ def alarms(ground: Ground) -> Finding:
 
 
 def logs(ground: Ground) -> Finding:
-    """Logs have the configured retention."""
+    """Check that logs have the configured retention."""
     client, wrong, groups = ground.client("logs"), 0, ground.of_kind("AWS::Logs::LogGroup")
     for one in groups:
         found = client.describe_log_groups(logGroupNamePrefix=one.name)["logGroups"]
@@ -135,7 +135,7 @@ def logs(ground: Ground) -> Finding:
 
 
 def metrics(ground: Ground) -> Finding:
-    """EMF lines became metrics without PutMetricData."""
+    """Check that metrics exist. They come from log lines (EMF), not from PutMetricData."""
     if ground.config.thrifty:
         return skipped("a frugal stack sends no metrics")
     found = ground.client("cloudwatch").list_metrics(Namespace=NAMESPACE)["Metrics"]
@@ -150,7 +150,7 @@ def metrics(ground: Ground) -> Finding:
 
 
 def signed(ground: Ground) -> Finding:
-    """An unsigned request is refused before it reaches a function."""
+    """Check that the API refuses an unsigned request before it reaches a function."""
     try:
         with urllib.request.urlopen(f"{ground.outputs['ApiUrl']}crawls", timeout=30) as answer:  # noqa: S310 - the stack's own API
             return failed("an unsigned request was answered", status=int(answer.status))
@@ -160,14 +160,13 @@ def signed(ground: Ground) -> Finding:
 
 
 def account_role(ground: Ground) -> Finding:
-    """API Gateway has a role for writing logs."""
     found = ground.client("apigateway").get_account()
     there = bool(found.get("cloudwatchRoleArn"))
     return expect(there, "it has none", role=there)
 
 
 def projected(ground: Ground) -> Finding:
-    """Tables of the catalogue use projection for days."""
+    """Check that the catalogue's tables find days by partition projection."""
     found = ground.client("glue").get_tables(DatabaseName=ground.outputs["Database"])["TableList"]
     on = sum(one.get("Parameters", {}).get("projection.enabled") == "true" for one in found)
     right = bool(found) and on == len(found)
@@ -175,7 +174,7 @@ def projected(ground: Ground) -> Finding:
 
 
 def workgroup(ground: Ground) -> Finding:
-    """Queries have a limit that clients cannot lift."""
+    """Check that queries have a limit that clients cannot lift."""
     found = ground.client("athena").get_work_group(WorkGroup=ground.outputs["Workgroup"])
     settings = found["WorkGroup"]["Configuration"]
     limit = number(settings.get("BytesScannedCutoffPerQuery", -1))
@@ -185,7 +184,7 @@ def workgroup(ground: Ground) -> Finding:
 
 
 def policies(ground: Ground) -> Finding:
-    """The worker's role allows the actions in its batches and transactions."""
+    """Check that the worker's role allows the actions of its batches and transactions."""
     function = ground.client("lambda").get_function_configuration(
         FunctionName=ground.outputs["WorkerFunction"]
     )

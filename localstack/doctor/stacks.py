@@ -34,7 +34,7 @@ def state(ground: Ground) -> Finding:
 
 
 def retention(ground: Ground) -> Finding:
-    """Check that the deployed template keeps or deletes stored data as `removal` sets."""
+    """Check that the deployed template keeps or deletes stored data as `removal` requires."""
     body = ground.client("cloudformation").get_template(StackName=ground.stack)["TemplateBody"]
     text = body if isinstance(body, str) else json.dumps(body)
     resources = json.loads(text)["Resources"].values()

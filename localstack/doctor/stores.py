@@ -15,7 +15,7 @@ BLOCKS = ("BlockPublicAcls", "IgnorePublicAcls", "BlockPublicPolicy", "RestrictP
 
 
 def described(ground: Ground) -> dict[str, dict[str, Any]]:
-    """Return the tables by output name."""
+    """Return the tables' descriptions by output name."""
     client = ground.client("dynamodb")
     return {
         key: client.describe_table(TableName=name)["Table"]
@@ -24,7 +24,7 @@ def described(ground: Ground) -> dict[str, dict[str, Any]]:
 
 
 def billing(ground: Ground) -> Finding:
-    """Tables are billed per request, and split by load."""
+    """Check that tables are billed per request."""
     found = {
         key: word(one.get("BillingModeSummary", {}).get("BillingMode"), ON_DEMAND, "PROVISIONED")
         for key, one in described(ground).items()
@@ -35,7 +35,7 @@ def billing(ground: Ground) -> Finding:
 
 
 def expiry(ground: Ground) -> Finding:
-    """Expired items are deleted by the attribute that the code writes."""
+    """Check that tables delete expired items by the attribute that the code writes."""
     client = ground.client("dynamodb")
     found: dict[str, Any] = {}
     for key, name in ground.named(*TABLES).items():
@@ -46,7 +46,7 @@ def expiry(ground: Ground) -> Finding:
 
 
 def restore(ground: Ground) -> Finding:
-    """Kept tables can be restored, unless the stack is frugal."""
+    """Check that tables that outlive the stack can be restored, unless the stack is frugal."""
     wanted = ground.config.kept and not ground.config.thrifty
     client = ground.client("dynamodb")
     found = {}
@@ -59,7 +59,7 @@ def restore(ground: Ground) -> Finding:
 
 
 def protection(ground: Ground) -> Finding:
-    """Kept tables cannot be deleted by mistake."""
+    """Check that tables that outlive the stack are protected against deletion."""
     wanted = ground.config.kept
     found = {
         key: bool(one.get("DeletionProtectionEnabled")) for key, one in described(ground).items()
@@ -69,7 +69,7 @@ def protection(ground: Ground) -> Finding:
 
 
 def access(ground: Ground) -> Finding:
-    """The bucket is private and encrypted."""
+    """Check that the bucket is private and encrypted."""
     client, bucket = ground.client("s3"), ground.outputs["Bucket"]
     block = client.get_public_access_block(Bucket=bucket)["PublicAccessBlockConfiguration"]
     rules = client.get_bucket_encryption(Bucket=bucket)["ServerSideEncryptionConfiguration"]
@@ -84,7 +84,7 @@ def access(ground: Ground) -> Finding:
 
 
 def lifecycle(ground: Ground) -> Finding:
-    """The bucket deletes by age, incomplete uploads after one day."""
+    """Check that the bucket deletes objects by age, and incomplete uploads after one day."""
     from infra.retention import UPLOAD_D, kept_d
 
     rules = ground.client("s3").get_bucket_lifecycle_configuration(Bucket=ground.outputs["Bucket"])[
@@ -95,7 +95,7 @@ def lifecycle(ground: Ground) -> Finding:
         for rule in rules
         if UPLOAD_RULES in rule
     ]
-    wanted = 1 + len(kept_d(ground.config))  # plus the rule for incomplete uploads
+    wanted = 1 + len(kept_d(ground.config))  # the last one is the rule for incomplete uploads
     problems = [] if uploads == [UPLOAD_D] else ["unfinished uploads are kept"]
     problems += [] if len(rules) == wanted else ["it has other rules"]
     on = sum(rule.get("Status") == "Enabled" for rule in rules)
@@ -104,7 +104,7 @@ def lifecycle(ground: Ground) -> Finding:
 
 
 def kms(ground: Ground) -> Finding:
-    """The stack's own key admits EventBridge without a condition on the source."""
+    """Check that the stack's own key lets EventBridge use it without a condition on the source."""
     from localstack.doctor.ground import skipped
 
     keys = ground.of_kind("AWS::KMS::Key")
