@@ -211,9 +211,8 @@ def remember(resources: list[Resource], lend: Lend, file: Path, say: Say) -> Non
             say(f"  {DROP_GROUP.format(name=group)}")
     if shared := [one for one in kept if KINDS[one.kind].shared]:
         say("these stay for all APIs of the account and region, and cost nothing; remove them by")
-        for one in sorted(
-            shared, key=lambda one: bool(one.identifier)
-        ):  # roles last: settings use them
+        # Roles last, because settings use them.
+        for one in sorted(shared, key=lambda one: bool(one.identifier)):
             _say_commands(one, say)
     if mapping := {one.logical: one.identifier for one in kept if one.identifier}:
         file.parent.mkdir(parents=True, exist_ok=True)
