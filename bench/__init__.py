@@ -6,8 +6,7 @@
 
 - All clients have the same task: the same start URL and host, robots.txt obeyed where possible, 64
   concurrent requests, no delay. They read each page's title and follow its links.
-- The server reports what was fetched and when, not the client. A round in which clients got
-  different pages is void.
-- The server is its own process, measured alone first. Its CPU counts for no client.
-- Clients take turns in an order that changes each round. Medians count.
+- The server, in its own process, reports what was fetched and when. Its CPU counts for no client. A
+  round in which clients got different pages is void.
+- Clients take turns in an order that changes each round. Results are medians.
 """

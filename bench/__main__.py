@@ -33,7 +33,7 @@ BUSY = "this machine is busy (load {load:.1f}): the figures will be too low"
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Run the requested measurements. Return 1 if a round was void or nothing could be measured."""
+    """Run the requested measurements. Return 1 if a round was void or nothing was measured."""
     asked = _parser().parse_args(words)
     if asked.render:
         return _render([asked.results] if asked.results else sorted(SAVED.glob("*.json")))
@@ -100,7 +100,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _wanted(asked: argparse.Namespace) -> Asked:
-    """Combine the options. Missing sites and clients are left out with a message."""
+    """Combine the options. Missing sites and clients are omitted with a message."""
     quick = asked.quick
     places = named(asked.sites or ("generated-30" if quick else "all,tls"))
     names = (asked.peers or ("floor,worker" if quick else ",".join(contest.ALL))).split(",")
@@ -124,7 +124,7 @@ def _here(one: Place | Client) -> bool:
 
 
 def _keep(results: dict[str, Any], file: Path | None) -> Path:
-    """Write results to a file, or to a new one and as the last results."""
+    """Write results to `file`, or else to a new file and as the last results."""
     if file is not None:
         file.write_text(_json(results))
         return file
@@ -140,7 +140,7 @@ def _name(results: dict[str, Any]) -> str:
 
 
 def _json(results: dict[str, Any]) -> str:
-    """Encode results, one line per run."""
+    """Encode results as JSON with one line per run."""
     runs = ",\n".join("  " + json.dumps(run) for run in results["runs"])
     rest = json.dumps({**results, "runs": []}, indent=1)
     return rest.replace('"runs": []', f'"runs": [\n{runs}\n ]' if runs else '"runs": []') + "\n"
@@ -170,7 +170,7 @@ def _interrupt(_number: int, _frame: FrameType | None) -> None:
 
 
 if __name__ == "__main__":
-    # SIGTERM ends it like Ctrl-C, even if the parent process ignored it.
+    # SIGTERM acts like Ctrl-C, even if the parent process ignores it.
     signal.signal(signal.SIGTERM, _interrupt)
     signal.signal(signal.SIGINT, _interrupt)
     sys.exit(main())

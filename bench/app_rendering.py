@@ -1,4 +1,4 @@
-"""Applications that only a browser can read: results of crawls, compared with Playwright.
+"""Crawls of applications that need a browser, compared with Playwright.
 
     python -m bench.app_rendering FOLDER [NAME…] [--playwright PYTHON]
 
@@ -45,7 +45,7 @@ def crawled(site: AppSite, mode: str) -> dict[str, Any]:
             client.wait(name)
             took_s = time.monotonic() - began_s
             client.export(name, f"{folder}/out", ("warc",))
-        # The browser's processes count once they have ended, together with the client.
+        # The browser's processes count only after they and the client have ended.
         used_s = _cpu_s() - cpu_s
         bodies = _bodies(Path(folder) / "out")
     pages = {url.removeprefix(site.url): body for url, body in bodies.items()}
@@ -125,7 +125,6 @@ def served(folder: Path) -> Iterator[AppSite]:
 
 
 def main() -> None:
-    """Measure and print one line each."""
     parser = argparse.ArgumentParser(prog="python -m bench.app_rendering")
     parser.add_argument("folder", type=Path)
     parser.add_argument("names", nargs="*")

@@ -19,7 +19,6 @@ PRODUCTS, PARTS, RELATED = 60, 3, 4
 
 
 def product(number: int) -> dict[str, object]:
-    """Make a product of the catalogue."""
     related = [(number * step + 7) % PRODUCTS for step in range(1, RELATED + 1)]
     return {
         "id": number,
@@ -32,7 +31,7 @@ def product(number: int) -> dict[str, object]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Truth:
-    """Expected results on a page: linked paths and words."""
+    """Links and words that a crawler must find on a page."""
 
     links: frozenset[str] = frozenset()
     words: tuple[str, ...] = ()
@@ -40,7 +39,7 @@ class Truth:
 
 @dataclass
 class AppSite:
-    """Files of a folder and extra answers. Any other path gets `fallback` with status 200."""
+    """Serves a folder's files and extra answers. Any other path gets `fallback` with status 200."""
 
     folder: Path
     truth: Mapping[str, Truth]
@@ -63,11 +62,9 @@ class AppSite:
             return _typed(kind, file.read_bytes())
         return self.fallback or Answer(status=404)
 
-    def reset(self) -> None:
-        """Do nothing."""
+    def reset(self) -> None: ...
 
     def documents(self) -> Mapping[str, Callable[[], object]]:
-        """Return none."""
         return {}
 
 
@@ -135,7 +132,7 @@ def swagger_ui(folder: Path) -> AppSite:
 
 
 def redoc(folder: Path) -> AppSite:
-    """Serve ReDoc with the same description."""
+    """Serve ReDoc with the description of 60 operations."""
     return _described(
         folder / "node_modules/redoc/bundles",
         '<!doctype html><title>API</title><redoc spec-url="/openapi.json"></redoc>'

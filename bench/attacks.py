@@ -1,8 +1,8 @@
 """`python -m bench.attacks [name …]`: cost of hostile pages, with and without a budget.
 
-Each page runs in its own process: first CPU and memory of reading it in place to its end, up to
-`WITHOUT_S`; then the same with the worker's reader, and how long the event loop was blocked. Totals
-include the event loop and the child with its start.
+Each page runs in its own process. First the page is read in that process to its end, for up to
+`WITHOUT_S` seconds. Then the worker's reader reads it. Results are CPU, memory, and how long the
+event loop was blocked. Totals include the event loop and the child process.
 """
 
 from __future__ import annotations

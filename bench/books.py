@@ -1,7 +1,7 @@
 """A crawl's AWS usage, from its own counters.
 
-`nanodollars` is the crawl's own estimate. A meter's counts (budget/billing_units.py) are summed by
-term. For a whole stack, they are the object `units` in the last line of `orbweaver crawl --json`.
+`nanodollars` is the crawl's own estimate. Counts of a meter (budget/billing_units.py) are summed by
+term, such as write units or SQS requests.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def units_of(counts: Mapping[str, int]) -> dict[str, Any]:
-    """Return costs and units from a crawl's counters, as metered if they were."""
+    """Return the cost and the billed units from a crawl's counters."""
     terms = billing_units.units_of(counts).by_term
     dollars = spent(counts)
     nanodollars = None if dollars is None else round(dollars * NANO)

@@ -39,13 +39,11 @@ class Cost:
 
 
 def read(folder: Path) -> dict[Path, bytes]:
-    """Return the HTML files below a folder."""
     found = (file for name in NAMES for file in folder.rglob(name) if file.is_file())
     return {file: file.read_bytes() for file in sorted(found)}
 
 
 def needing(pages: Mapping[Path, bytes]) -> list[Path]:
-    """Return the pages classified as empty."""
     return [file for file, body in pages.items() if _parsed(body).needs_rendering]
 
 
@@ -78,7 +76,6 @@ def _parsed(body: bytes) -> Page:
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Measure folders and print one row each."""
     parser = argparse.ArgumentParser(prog="python -m bench.client_rendering", description=__doc__)
     parser.add_argument("folders", nargs="*", type=Path, metavar="FOLDER")
     parser.add_argument("--turns", type=int, default=TURNS, help=f"pairs of turns ({TURNS})")

@@ -1,4 +1,4 @@
-"""The clients: how each is started, and its requirements."""
+"""The clients: their commands and requirements."""
 
 from __future__ import annotations
 
@@ -27,30 +27,26 @@ PEERS_PYTHON = HOME / "peers" / "bin" / "python"
 CLIENTS = Path(__file__).with_name("clients")
 ORBWEAVER = Path(sys.executable).with_name("orbweaver")
 AT_ONCE = 64
-# Pages of a crawl that only warms up a stack.
+# Number of pages of a crawl that only warms up a stack.
 WARM_PAGES = 60
-# Variables of the caller that started processes get.
+# Environment variables that clients inherit.
 _KEPT = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """A client's turn, ready to run."""
+    """A client's turn: the command to run, and its environment."""
 
     words: Sequence[str | Path]
     environment: Mapping[str, str]
-    # Running processes that work for it.
+    # Ids of running processes that work for the command.
     beside: tuple[int, ...] = ()
     after: Callable[[], None] = field(default=lambda: None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Client:
-    """A client: its description, its largest number of rounds, and its turns in each.
-
-    A client that finishes in seconds takes several turns, because no machine is equally fast for
-    minutes.
-    """
+    """A client: its description, its largest number of rounds, and its turns in each round."""
 
     name: str
     title: str
@@ -58,12 +54,12 @@ class Client:
     turns: int = 1
     peer: bool = False
     stack: bool = False
-    # It is a command of this project, and prints that form of result.
+    # The client is a command of this project, and prints the project's form of result.
     ours: bool = False
 
     @property
     def absent(self) -> str:
-        """Return why it cannot take part, or ""."""
+        """Return why the client cannot take part, or ""."""
         if self.peer and not PEERS_PYTHON.exists():
             return f"{self.title} is not installed: run `make bench`"
         if self.stack and not layout.EMULATOR_PYTHON.exists():
@@ -107,7 +103,7 @@ def compile_ours() -> None:
 
 
 class Contest:
-    """Makes turns of clients, and keeps the stack of one of them from its first turn on."""
+    """Prepares clients' turns. The stack of a client runs from its first turn on."""
 
     def __init__(self, authorities: Path, folder: Path, say: Callable[[str], None]) -> None:
         self._environment = environment(authorities)
@@ -118,11 +114,9 @@ class Contest:
         self._crawls = 0
 
     def close(self) -> None:
-        """Stop all that was started."""
         self._open.close()
 
     def turn(self, client: Client, url: str) -> Turn:
-        """Make a client's turn on a site."""
         if client is STACK:
             return self._warm(url)
         if client is COLD:
@@ -141,7 +135,7 @@ class Contest:
         )
 
     def warm_up(self, url: str) -> Turn | None:
-        """Make the crawl that warms up a stack for a site."""
+        """Return a crawl that warms up a stack for a site."""
         if self._stack is None:
             self._stack = self._open.enter_context(_standing(self._environment, self._say))
         port = self._stack.emulator.port
@@ -164,11 +158,11 @@ class Contest:
 
     def _crawl(self, url: str, *more: str) -> Turn:
         self._crawls += 1
-        # Runs of one name share their claims.
+        # Runs of the same name would share the record of queued URLs.
         name = f"bench-{self._crawls}"
         out = self._folder / name
         options = ["--name", name, "--delay", "0", "--concurrency", str(AT_ONCE), *more]
-        options += ["--bodies", "off"]  # the other clients store none
+        options += ["--bodies", "off"]  # the other clients store no bodies
         words: list[str | Path] = [
             ORBWEAVER,
             "crawl",
@@ -208,10 +202,10 @@ def got(client: Client, said: Mapping[str, Any]) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def _standing(environment: Mapping[str, str], say: Callable[[str], None]) -> Iterator[Stack]:
-    """Provide a stack whose functions trust the same authorities as all clients."""
+    """Run a stack whose functions trust the same authorities as all clients."""
     name = "SSL_CERT_FILE"
     before = os.environ.get(name)
-    os.environ[name] = environment[name]  # emulators inherit it
+    os.environ[name] = environment[name]  # the emulator inherits it
     try:
         with stack.temporary(context=LOCAL_CONTEXT, say=say) as stood:
             yield stood

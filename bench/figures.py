@@ -34,9 +34,9 @@ class Run:
     pages: int = 0
     requests: int = 0
     bytes: int = 0
-    crawl_s: float = 0.0  # from the first request to the last, as the server saw them
-    overall_s: float = 0.0  # from its start to its end, including start-up and shutdown
-    cpu_s: float = 0.0  # from the first request on
+    crawl_s: float = 0.0  # from the first request to the last, as the server measured
+    overall_s: float = 0.0  # from start to end of the client, including start-up and shutdown
+    cpu_s: float = 0.0  # CPU time from the first request on
     cpu_overall_s: float = 0.0
     resident_bytes_max: int = 0
     load_before: float = 0.0
@@ -47,7 +47,7 @@ class Run:
     said: Mapping[str, Any] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
-        """Return the run without the list of pages."""
+        """Return the run with a digest instead of the list of pages."""
         body = asdict(self)
         paths = sorted(body.pop("paths"))
         body["pages_given"] = len(paths)
@@ -57,7 +57,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """Medians of a client's rounds on a site. None means no data."""
+    """Medians of a client's rounds on a site. None if there is no data."""
 
     site: str
     client: str
@@ -75,10 +75,7 @@ class Row:
 
 
 def void(runs: Sequence[Run], served: int | None = None) -> str:
-    """Return why a round is void, or "".
-
-    `served` is the number of pages of a site where all can be reached.
-    """
+    """Return why a round is void, or "". `served` is the number of pages to fetch, if known."""
     for run in runs:
         if run.failure:
             return f"{run.client} failed: {run.failure}"
@@ -97,7 +94,7 @@ def void(runs: Sequence[Run], served: int | None = None) -> str:
 
 
 def rows(runs: Iterable[Mapping[str, Any]]) -> list[Row]:
-    """Return the medians of the valid runs, in order of first occurrence."""
+    """Return the medians of valid runs, in order of first occurrence."""
     groups: defaultdict[tuple[str, str], list[Mapping[str, Any]]] = defaultdict(list)
     for run in runs:
         groups[run["site"], run["client"]].append(run)
@@ -108,7 +105,7 @@ def _row(site: str, client: str, group: Sequence[Mapping[str, Any]]) -> Row:
     def middle(name: str) -> float:
         return float(median(run[name] for run in group))
 
-    # By pages sent, not by pages counted: they differ only if a client counted twice.
+    # By pages sent, not by pages that the client counted: a client may count a page twice.
     speeds = [run["pages_given"] / run["crawl_s"] for run in group]
     pages = group[0]["pages_given"]
     spent = [run["nanodollars"] for run in group if run["nanodollars"] is not None]
@@ -134,7 +131,7 @@ def _row(site: str, client: str, group: Sequence[Mapping[str, Any]]) -> Row:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ratio:
-    """A client's speed relative to the floor, to each peer, and to the best peer."""
+    """A client's speed relative to the floor (`clients/floor.py`), each peer, and the best peer."""
 
     site: str
     client: str
@@ -183,10 +180,7 @@ class Spread:
 def spreads(
     tables: Iterable[Sequence[Row]], clients: Sequence[str], base: str
 ) -> dict[tuple[str, str], Spread]:
-    """Compare clients with a base client within each benchmark, by site and client.
-
-    Only figures of the same benchmark are compared. Sites without both are left out.
-    """
+    """Compare clients with a base client within each benchmark, by site and client."""
     found: defaultdict[tuple[str, str], list[float]] = defaultdict(list)
     for table in tables:
         speeds = {(row.site, row.client): row.pages_per_s for row in table}
@@ -200,7 +194,7 @@ def spreads(
 
 
 def sequence(turns: Mapping[str, int], number: int) -> list[str]:
-    """Return the order of turns in a round. Extra turns of clients with several come last."""
+    """Return the order of turns in a round. Further turns of the same client come last."""
     rest = range(1, max(turns.values(), default=1))
     return order(list(turns), number) + [
         name for done in rest for name, wanted in turns.items() if wanted > done

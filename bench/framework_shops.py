@@ -1,10 +1,10 @@
-"""One shop in eight frameworks, built with their own tools: applications that only scripts fill.
+"""Builds one shop in eight frameworks, with their own tools. Only scripts fill its pages.
 
     python -m bench.framework_shops FOLDER [NAME…]    writes sources below FOLDER, and builds
 
 A shop shows the data of `/api/products`: a list of links that arrives in three parts with timers
 between them, and a page per product with name, price, description and related products. The
-packages are the registry's newest at build time. `FOLDER/NAME/package-lock.json` records them. Real
+packages are the registry's newest at build time; `FOLDER/NAME/package-lock.json` records them. Real
 applications (`APPLICATIONS`) are installed from their packages.
 """
 
@@ -19,7 +19,7 @@ from pathlib import Path
 
 from bench import package_registry
 
-# Common to all: shows the server's data, in parts.
+# All shops use it. It shows the server's data, in parts.
 _DATA = """
 export async function load(show) {
   const [, kind, id] = location.pathname.split('/');
@@ -171,7 +171,6 @@ class Framework:
 
     @property
     def main(self) -> str:
-        """The page's first source."""
         return next(iter(self.sources))
 
 
@@ -249,7 +248,7 @@ APPLICATIONS = {
     "docsify": "docsify",
     package_registry.NAME: "verdaccio",
 }
-# It requests a package by a tag that some registries lack; this is the tag's version.
+# An application requests this package by a tag that some registries lack. This is the version.
 _OVERRIDES = {"node-fetch": "2.7.0"}
 _TYPESCRIPT = {
     "compilerOptions": {
@@ -298,7 +297,6 @@ def _npm(folder: Path, *arguments: str) -> None:
 
 
 def main() -> None:
-    """Build the named shops, or all."""
     parser = argparse.ArgumentParser(prog="python -m bench.framework_shops")
     parser.add_argument("folder", type=Path)
     parser.add_argument("names", nargs="*", default=[*FRAMEWORKS, *APPLICATIONS])

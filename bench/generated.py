@@ -39,7 +39,7 @@ _FOOT = """<footer class="foot"><p>Made up, from a seed.</p></footer>
 
 
 def path_of(number: int) -> str:
-    """Return the path of a page. The first is the site's root."""
+    """Return the path of a page. The first page is the site's root."""
     return "/" if number == 0 else f"/section-{number % SECTIONS}/{_slug(number)}-{number}.html"
 
 
@@ -51,7 +51,7 @@ def pages(count: int, size_bytes: int) -> Iterator[tuple[str, bytes]]:
 
 
 def links_of(number: int, count: int) -> list[int]:
-    """Return the pages that a page links to: 50 others, or all of a smaller site."""
+    """Return the numbers of the pages that a page links to: 50 others, or all of a smaller site."""
     found = dict.fromkeys(range(min(MENU, count)))
     first = CHILDREN * number + 1
     found |= dict.fromkeys(range(first, min(first + CHILDREN, count)))
@@ -59,7 +59,7 @@ def links_of(number: int, count: int) -> list[int]:
     wanted = min(LINKS, count - 1)
     found.pop(number, None)
     while len(found) < wanted:
-        # The square of a fraction: early pages are linked more often.
+        # The square of a random fraction makes links to early pages more likely.
         other = int(count * random.random() ** 2)
         if other != number:
             found[other] = None
@@ -78,7 +78,7 @@ def _page(number: int, count: int, articles: Sequence[bytes]) -> bytes:
 @cache
 def _link(number: int) -> bytes:
     target = path_of(number)
-    # Sites write their links in several ways.
+    # Real sites write their links in several ways.
     if number % 7 == 0:
         target += "#details"
     return f'<a class="ref" href="{target}">{escape(_title(number))}</a>'.encode()
@@ -107,7 +107,7 @@ def _article(size_bytes: int, links: int, random: Random) -> bytes:
         part = _part(random.choice(PARTS), random)
         parts.append(part)
         room -= len(part)
-    # A third of the gaps is spread over the text, the others are a list of further reading.
+    # A third of the gaps is spread over the text. The others form a list of further reading.
     scattered = inner // 3
     for place in sorted(random.sample(range(len(parts)), min(scattered, len(parts))), reverse=True):
         parts.insert(place, "<p>See also %b for more of it.</p>\n")

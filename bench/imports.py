@@ -1,13 +1,11 @@
-"""Imports of a cold start, by `python -X importtime`: the total, and the largest packages.
+"""Time of the imports in a cold start: the total, and the largest packages.
 
     python -m bench.imports [MODULE] [--runs 5]
 
-All imports count until a container can receive its first invocation, including the standard
-library. The other work in Lambda's init phase (opening clients, reading authorities) is the
-handler's own time, and is shown separately.
-
-Each module's own time is the minimum of several runs in separate processes, which removes most
-effects of a busy machine. A package's time is the sum of its modules.
+It uses `python -X importtime`. All imports count until a container can receive its first
+invocation, including the standard library. The other work in Lambda's init phase is shown
+separately. Each module's own time is the minimum of several runs in separate processes, which
+removes most effects of a busy machine. A package's time is the sum of its modules.
 """
 
 from __future__ import annotations
@@ -26,7 +24,7 @@ if TYPE_CHECKING:
 
 LINE = re.compile(r"import time:\s+(\d+) \|\s+\d+ \|\s+(\S+)$")
 SHOWN = 15
-# Lambda's variables of a container. The credentials are invalid.
+# Lambda's environment variables of a container. The credentials are invalid.
 ENVIRONMENT = {
     "PYTHONPATH": str(layout.ROOT / "functions"),
     "AWS_LAMBDA_FUNCTION_NAME": "bench",
@@ -38,13 +36,12 @@ ENVIRONMENT = {
 
 
 def own_us(output: str) -> dict[str, int]:
-    """Return each module's own time in microseconds."""
+    """Parse each module's own time in microseconds."""
     found = (LINE.match(line) for line in output.splitlines())
     return {match[2]: int(match[1]) for match in found if match}
 
 
 def least(runs: Iterable[Mapping[str, int]]) -> dict[str, int]:
-    """Return each module's minimum."""
     found: dict[str, int] = {}
     for run in runs:
         for name, us in run.items():
@@ -53,7 +50,6 @@ def least(runs: Iterable[Mapping[str, int]]) -> dict[str, int]:
 
 
 def by_package(modules: Mapping[str, int]) -> Counter[str]:
-    """Sum modules by package."""
     packages: Counter[str] = Counter()
     for name, us in modules.items():
         packages[name.partition(".")[0]] += us
@@ -61,7 +57,7 @@ def by_package(modules: Mapping[str, int]) -> Counter[str]:
 
 
 def measured(module: str, runs: int) -> dict[str, int]:
-    """Import a module `runs` times. Return the own time of each imported module."""
+    """Import a module `runs` times. Return the least own time of each imported module."""
     words = [sys.executable, "-X", "importtime", "-c", f"import {module}"]
     outputs = [
         subprocess.run(words, env=ENVIRONMENT, check=True, capture_output=True, text=True).stderr
@@ -71,7 +67,6 @@ def measured(module: str, runs: int) -> dict[str, int]:
 
 
 def main() -> None:
-    """Print the figures for the command line."""
     parser = argparse.ArgumentParser(prog="python -m bench.imports")
     parser.add_argument("module", nargs="?", default="handlers.worker")
     parser.add_argument("--runs", type=int, default=5)

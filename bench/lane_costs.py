@@ -3,16 +3,15 @@
     python -m bench.lane_costs mixed [--pages 2000] [--then shell|frame]
     python -m bench.lane_costs FOLDER [--only NAME,NAME]
 
-It crawls the mixed site (tests/sites/mixed.py), or all applications that bench/framework_shops.py
-built into FOLDER as one crawl of several hosts.
-
-A worker without a browser consumes the crawl queue, and a renderer the render queue. Each is a
-process with the settings of its function, on the emulator's tables and queues. Their AWS usage is
-counted at the clients and priced as by `orbweaver cost`. The renderer has one core (`CORE`), a
-little less than 2,048 MB give, and pays for its invocations' time. The worker pays for that time,
-or for its CPU priced at 1,769 MB if that is more, because it has less CPU on AWS than here. Both
-run once: further containers would start themselves and their browsers, which the sum does not
-include.
+- It crawls the mixed site (tests/sites/mixed.py), or all applications that bench/framework_shops.py
+  built into FOLDER as one crawl of several hosts.
+- One worker without a browser and one renderer consume their queues on the emulator. Each is a
+  process with the settings of its function. Their AWS usage is counted at the clients and priced as
+  by `orbweaver cost`.
+- The renderer has one core (`CORE`), a little less than 2,048 MB give, and pays for its
+  invocations' time. The worker pays for that time, or for its CPU priced at 1,769 MB if that is
+  more, because it has less CPU on AWS than here.
+- Further containers would have their own start-up, which the sum does not include.
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
 RENDERER_MB, RENDERER_BATCH = 2048, 5
-BATCH = 10  # of a stack on an emulator
+BATCH = 10  # the batch size of a stack on an emulator
 CORE = 1
 _TIME = (Term.MB_MS, Term.MB_MS_X86)
 EMPTY_WAIT_S = 0.2
@@ -60,7 +59,7 @@ DEPTH = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lane:
-    """A function and its queue: settings, batch size, core."""
+    """A function and its queue: settings, batch size, CPU core."""
 
     settings: Settings
     queue_url: str
@@ -124,7 +123,7 @@ async def _use(lane: Lane, crawl_id: str) -> dict[str, Any]:
 
 
 async def measure(seeds: Sequence[str], depth: int) -> dict[str, Any]:
-    """Crawl hosts to their end on the AWS emulator in the environment."""
+    """Crawl hosts to their end on the AWS emulator of the environment."""
     async with stack() as (settings, sqs):
         made = await sqs.create_queue(QueueName="render")
         lanes = lanes_of(settings, made["QueueUrl"])
@@ -161,7 +160,7 @@ def _summed(
     used: dict[str, dict[str, Any]], total: Mapping[str, int], took_s: float
 ) -> dict[str, Any]:
     pages = total.get("fetched", 0)
-    # All rendered pages, kept or not: with `auto` each is compared.
+    # All rendered pages, including those compared with `auto` and not kept.
     tried = total.get("render.compared", 0)
     counted = Units()
     for one in used.values():
@@ -195,7 +194,6 @@ def _rounded(used: dict[str, Any]) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Measure and print."""
     parser = argparse.ArgumentParser(prog="python -m bench.lane_costs")
     parser.add_argument("site")
     parser.add_argument("--pages", type=int, default=2_000)

@@ -1,9 +1,9 @@
 """Speed of the server alone: requests sent as fast as they are answered, without processing.
 
-Eight connections each request the next page when one has arrived. Answers are counted and dropped.
-The server must be far faster than any client, or else the server is measured.
-
     python -m bench.load URL PATH…
+
+Eight connections each request the next page when the previous one has arrived. The server must be
+far faster than any client, or else the benchmark measures the server.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ LENGTH = b"Content-Length: "
 
 
 class Asker(asyncio.Protocol):
-    """A connection that sends requests without end."""
+    """A connection that always requests the next page when one has arrived."""
 
     def __init__(self, host: str, paths: list[str], start: int) -> None:
         self._requests = [f"GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n".encode() for path in paths]
@@ -30,7 +30,6 @@ class Asker(asyncio.Protocol):
         self.answers = 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Send the first request."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
         self._ask()
@@ -71,7 +70,6 @@ async def load(url: str, paths: list[str], seconds: float) -> float:
 
 
 def main() -> None:
-    """Request the pages on the command line."""
     parser = argparse.ArgumentParser(prog="python -m bench.load")
     parser.add_argument("url")
     parser.add_argument("paths", nargs="+")

@@ -1,10 +1,10 @@
-"""Runs a command, and measures the CPU and memory of it and its descendants.
+"""Runs a command, and measures the CPU and memory of it and its descendants. Requires Linux.
 
 CPU time is the kernel's count for the process, its living descendants, and those they waited for,
 in hundredths of a second. For the command itself it is exact, from `wait4`. Memory is the largest
 resident size; shared pages count for each process. It is the maximum of samples every tenth of a
 second, or the kernel's value for the command if that is larger. (`wait4` returns the parent's size
-at the fork if that was larger.) Requires Linux.
+at the fork if that was larger.)
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ran:
-    """A command that has ended. Times are those of `time.monotonic`."""
+    """A command that has ended. Times are values of `time.monotonic`."""
 
     code: int | None
     out: str
@@ -60,7 +60,7 @@ class Ran:
         for line in reversed(self.out.splitlines()):
             with contextlib.suppress(ValueError):
                 said = json.loads(line)
-                # Steps may follow the result, such as stopping started processes.
+                # Other lines may follow the result, for example about stopped processes.
                 if isinstance(said, dict) and said.get("type", RESULT) == RESULT:
                     return said
         return {}
@@ -84,17 +84,16 @@ def family(roots: Sequence[int], proc: Path = PROC) -> list[int]:
         pid = todo.pop()
         if pid not in found:
             found[pid] = None
-            with contextlib.suppress(OSError):  # it has just ended
+            with contextlib.suppress(OSError):  # the process has just ended
                 for task in (proc / str(pid) / "task").iterdir():
                     todo += [int(child) for child in (task / "children").read_text().split()]
     return list(found)
 
 
 def usage(roots: Sequence[int], proc: Path = PROC) -> Usage:
-    """Sum the usage of processes and their descendants."""
     ticks = resident = 0
     for pid in family(roots, proc):
-        with contextlib.suppress(OSError):  # it has just ended
+        with contextlib.suppress(OSError):  # the process has just ended
             # The name is in brackets and may contain anything.
             fields = (proc / str(pid) / "stat").read_text().rpartition(")")[2].split()
             ticks += sum(int(value) for value in fields[11:15])
@@ -122,9 +121,9 @@ def run(
     beside: Sequence[int] = (),
     tick: Callable[[], None] = lambda: None,
 ) -> Ran:
-    """Run a command to its end, or kill it after `limit_s`. The code is None then.
+    """Run a command to its end, or kill it after `limit_s`. The result's `code` is None then.
 
-    `beside` are running processes that work for it.
+    `beside` are ids of running processes that work for the command.
     """
     before = usage(beside)
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
@@ -152,7 +151,8 @@ def run(
             err=err.read()[-ERROR_CHARS_SHOWN:],
             started_s=started_s,
             ended_s=ended_s,
-            # Processes killed by others than their parent appear only in the samples.
+            # `wait4` misses processes that others than their parent killed. The samples contain
+            # them.
             cpu_s=max(
                 used.cpu_s + usage(beside).cpu_s - before.cpu_s,
                 *(sample.cpu_s for sample in samples),
@@ -204,7 +204,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
         until_s = time.monotonic() + GRACE_S
-        while time.monotonic() < until_s:  # until their new parent has noticed
+        while time.monotonic() < until_s:  # until new parents have reaped them
             os.killpg(process.pid, 0)
             time.sleep(TICK_S / 10)
     process.wait()

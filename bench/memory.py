@@ -2,11 +2,10 @@
 
     python -m bench.memory --pages 100000
 
-The worker of `clients/worker.py` gets packs of URLs that never repeat (a generated site answers all
-queries the same way), on one host. AWS's part is deleted after every batch, so only the worker's
-own memory can grow. Resident memory is read after each fiftieth part. The check passes if the last
-half grew by less than `GROWTH_MAX`: caches have bounds, which they reach earlier. The result is one
-line of JSON.
+The worker of `clients/worker.py` gets packs (batches) of URLs that never repeat, on one host. The
+in-memory tables are emptied after every batch, so only the worker's own memory can grow. The check
+passes if the last half of the samples grew by less than `GROWTH_MAX`: caches reach their bounds
+earlier. The result is one line of JSON.
 """
 
 from __future__ import annotations
@@ -40,9 +39,9 @@ if TYPE_CHECKING:
 
 PACK_URLS, BATCH_PACKS, AT_ONCE = 25, 10, 64
 SAMPLES = 50
-# Memory that the allocator keeps if one large batch exceeds the previous one.
+# Share of memory that the allocator keeps if a large batch exceeds the previous ones.
 GROWTH_MAX = 0.05
-# Cleared after every batch. The crawl's definition and state stay.
+# In-memory tables that are emptied after every batch. The crawl's definition and state stay.
 TABLES = ("claims", "pages", "journals", "ledgers", "commits", "sent", "files", "samples")
 
 
@@ -65,7 +64,7 @@ def batches(url: str, crawl_id: str, site_pages: int) -> Iterator[list[Delivery]
 
 
 def forget(world: memory.World) -> None:
-    """Delete AWS's part."""
+    """Empty the tables that stand for AWS."""
     for name in TABLES:
         getattr(world, name).clear()
     for shard in world.shards.values():
@@ -78,7 +77,6 @@ def resident_bytes() -> int:
 
 
 def grown(resident: list[int]) -> float:
-    """Return the growth in the last half of the samples."""
     half = resident[len(resident) // 2 :]
     return half[-1] / half[0] - 1
 
@@ -100,7 +98,7 @@ def work(url: str, pages: int, site_pages: int) -> dict[str, object]:
                 failed = runner.run(worker.run(batch, deadline_ms))
                 worker.flush()
             assert not failed, failed
-            fetched += len(world.pages)  # pages deferred by a busy machine are lost here
+            fetched += len(world.pages)  # omits pages that a busy machine deferred
             forget(world)
             if fetched * SAMPLES >= pages * (len(resident) + 1):
                 resident.append(resident_bytes())

@@ -4,9 +4,9 @@
 
 On the site (tests/sites/mixed.py), 6 % of the pages use 12 templates filled by a script, three of
 which do not look like it. Another 8 % use a template that is redesigned half-way: to empty shells,
-or to pages that look complete. The words of each page are known. `content_percent` is the share
-that a crawl found. `missed_after_redesign` counts pages of that template stored without rendering
-before the first rendered one.
+or to pages that look complete. `content_percent` is the share of the known words that a crawl
+found. `missed_after_redesign` counts pages of that template stored without rendering before the
+first rendered one.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from tests.sites.server import background
 
 
 def measure(site: Mixed, mode: str, workers: int = 1) -> dict[str, float | int | str]:
-    """Crawl a served site and return the results."""
     began_s = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         done = orbweaver.crawl(
@@ -62,7 +61,6 @@ _NOT_RENDERED = frozenset({"None", "no_scripts", "kind_gains_nothing", "never"})
 
 
 def main() -> None:
-    """Measure and print."""
     parser = argparse.ArgumentParser(prog="python -m bench.mixed_rendering")
     parser.add_argument("--pages", type=int, default=2_000)
     parser.add_argument("--then", choices=(SHELL, FRAME), default=SHELL)

@@ -1,7 +1,7 @@
 """Verdaccio, a package registry with a web interface, served by its own program.
 
-Its front page is a list that contains only the visible part, and each package has a page. Its
-storage is written here: 60 packages, each with a description, a version and a manual.
+Its front page is a list that contains only the visible part, and each package has a page. This
+module writes its storage: 60 packages, each with a description, a version and a manual.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def _name(number: int) -> str:
 
 
 def truth() -> dict[str, Truth]:
-    """Return the expected results by path."""
+    """Return the expected links and words by path."""
     paths = [f"/-/web/detail/{_name(number)}" for number in range(PRODUCTS)]
     found = {"/": Truth(links=frozenset(paths))}
     for number, path in enumerate(paths):
@@ -65,7 +65,7 @@ def _package(number: int, url: str) -> dict[str, object]:
 
 
 def configure(folder: Path, url: str) -> Path:
-    """Write the stored packages and the configuration. Return the configuration file."""
+    """Write the packages and the configuration. Return the configuration file."""
     storage = folder / "storage"
     for number in range(PRODUCTS):
         place = storage / _name(number)

@@ -2,7 +2,8 @@
 
     PYTHON playwright_pages.py BROWSER TABS OUT < URLS
 
-Writes URLs with their HTML as JSON. It waits until the network is idle, as most of its users do.
+Writes URLs with their HTML as JSON. It waits until the network is idle, as most users of Playwright
+do.
 """
 
 from __future__ import annotations

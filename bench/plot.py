@@ -1,4 +1,4 @@
-"""Ratios as bars, one panel per site: an SVG without dependencies, readable on light and dark."""
+"""Draws ratios as bars, one panel per site: an SVG for light and dark themes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def svg(
     titles: Mapping[str, str],
     spreads: Mapping[tuple[str, str], Spread],
 ) -> str:
-    """Draw medians as bars with lines from minimum to maximum, one panel per site, on one scale."""
+    """Draw medians as bars and minimum to maximum as lines, one panel per site, on one scale."""
     parts: list[str] = []
     y = TOP
     most = max((spread.high for spread in spreads.values()), default=1.0)

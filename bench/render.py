@@ -28,7 +28,7 @@ def write(benchmarks: Sequence[Mapping[str, Any]], folder: Path) -> tuple[Path, 
 
 
 def counted(results: Mapping[str, Any]) -> list[Row]:
-    """Return the medians of valid rounds, with clients in the order of the contest."""
+    """Return the medians of valid rounds. Clients have the order of the contest."""
     places = list(results["clients"])
     found = figures.rows(run for run in results["runs"] if not run["void"])
     sites = list(results["sites"])
@@ -39,7 +39,7 @@ def counted(results: Mapping[str, Any]) -> list[Row]:
 
 
 def table(results: Mapping[str, Any]) -> str:
-    """Return the medians as aligned text."""
+    """Format the medians as aligned text."""
     blocks: list[str] = []
     for site, rows in _by_site(counted(results)).items():
         cells = [HEADS, *_cells(rows)]
@@ -184,7 +184,7 @@ def _section(site: Mapping[str, Any], rows: Sequence[Row], titles: Mapping[str, 
 
 
 def _units(results: Mapping[str, Any], rows: Sequence[Row]) -> str:
-    # A worker alone uses nothing that AWS bills, but has an estimate.
+    # The worker alone uses nothing that AWS bills, but has an estimate.
     billed = [row for row in rows if any(row.units_per_page.values())]
     priced = [row for row in billed if row.dollars_per_million is not None]
     if not priced:

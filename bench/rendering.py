@@ -2,12 +2,13 @@
 
     python -m bench.rendering [--pages 60] [--tabs 4] [--packed] [--page app|timer]
 
-An `app` page is a shell whose script fetches a list, shows 60 links, waits 700 ms, and fetches and
-shows 60 more. Answers take 20 ms. A `timer` page shows 120 links after 200 ms, by an inline script.
-`page_s` is the time of a page in the renderer, `pages_cut` counts the pages ended by a limit. CPU
-is that of all browser processes including start and end, and separately that of this program.
-`--packed` uses the functions' browser on AWS, which npm fetches. Unpacking it counts neither as
-time nor as CPU.
+- An `app` page is a shell whose script fetches a list, shows 60 links, waits 700 ms, and fetches
+  and shows 60 more. Answers take 20 ms. A `timer` page shows 120 links after 200 ms, by an inline
+  script.
+- `page_s` is the time of a page in the renderer, `pages_cut` counts the pages ended by a limit. CPU
+  is reported for all browser processes including start and end, and separately for this program.
+- `--packed` uses the functions' browser on AWS, which npm fetches. Unpacking it counts neither as
+  time nor as CPU.
 """
 
 from __future__ import annotations
@@ -66,7 +67,6 @@ class Site:
     waiting = 0
 
     async def load(self, request: ResourceRequest) -> ResourceAnswer:
-        """Answer with the script or a list."""
         await asyncio.sleep(ANSWER_S)
         if request.url.endswith("/app.js"):
             return ResourceAnswer(
@@ -126,7 +126,6 @@ def _children_s() -> float:
 
 
 def main() -> None:
-    """Measure and print."""
     parser = argparse.ArgumentParser(prog="python -m bench.rendering")
     parser.add_argument("--pages", type=int, default=60)
     parser.add_argument("--tabs", type=int, default=4)

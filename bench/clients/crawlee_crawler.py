@@ -1,8 +1,8 @@
-"""Crawlee for Python with the Parsel crawler, the fastest one that its documentation names.
+"""Crawlee for Python with the Parsel crawler, the fastest that its documentation names.
 
-It uses its own link extraction (`enqueue_links`), obeys robots.txt, keeps everything in memory and
-logs no lines per page. Concurrency is fixed as for the others. Its CPU guard would slow it down
-next to a server on two cores, so it may use all of the CPU.
+It uses its own link extraction (`enqueue_links`), obeys robots.txt, stores everything in memory,
+and logs no lines per page. Concurrency is fixed as for the others. It may use all of the CPU,
+because its CPU guard would slow it down next to a server on two cores.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from crawlee.crawlers import ParselCrawler
 from crawlee.http_clients import HttpClient, ImpitHttpClient
 from crawlee.storage_clients import MemoryStorageClient
 
-sys.path.insert(0, str(Path(__file__).parents[2]))  # run by an interpreter that has only Crawlee
+sys.path.insert(0, str(Path(__file__).parents[2]))  # the interpreter has only Crawlee
 from bench.clients.said import arguments, said
 
 
 def client_for(url: str) -> HttpClient:
-    """Return the default client, or over TLS one with configurable authorities."""
+    """Return the default client, or over TLS a client with configurable authorities."""
     if url.startswith("https:"):
         from crawlee.http_clients import HttpxHttpClient
 
@@ -38,7 +38,6 @@ def client_for(url: str) -> HttpClient:
 
 
 async def crawl(url: str, at_once: int) -> dict[str, int]:
-    """Crawl a host."""
     got = {"pages": 0, "titles": 0, "bytes": 0}
     crawler = ParselCrawler(
         http_client=client_for(url),
@@ -64,7 +63,6 @@ async def crawl(url: str, at_once: int) -> dict[str, int]:
 
 
 def main() -> None:
-    """Crawl the site on the command line."""
     asked = arguments()
     logging.basicConfig(level=logging.ERROR)
     got = asyncio.run(crawl(asked.url, asked.at_once))

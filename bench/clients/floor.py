@@ -1,7 +1,7 @@
 """The floor: the cost of fetching, parsing and an in-memory set in Python.
 
 It uses aiohttp, lexbor and ada like the crawler, with 64 tasks on one queue. It has no retries,
-limits, records or protection: it is not a crawler but a lower bound for one.
+limits, records or protection, so it is a lower bound for a crawler.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ OK = 200
 
 
 async def crawl(start: str, at_once: int) -> dict[str, int]:
-    """Fetch all pages of a host."""
     origin = ada_url.join_url(start, "/")
     got = {"pages": 0, "titles": 0, "bytes": 0}
     seen = {start}
@@ -66,7 +65,6 @@ async def crawl(start: str, at_once: int) -> dict[str, int]:
 
 
 def main() -> None:
-    """Crawl the site on the command line."""
     asked = arguments()
     versions = {"aiohttp": aiohttp.__version__, "python": sys.version.split()[0]}
     said(asyncio.run(crawl(asked.url, asked.at_once)), versions)

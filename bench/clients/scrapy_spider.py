@@ -2,8 +2,8 @@
 
 In addition to the common task: `DOWNLOAD_VERIFY_CERTIFICATES` (off by default), no log lines per
 page (as its documentation on broad crawls advises), and no web console. It trusts OpenSSL's
-authorities (`SSL_CERT_FILE`). With `--breadth-first` it follows links in the order found, as its
-documentation shows; otherwise the last found comes first.
+authorities (`SSL_CERT_FILE`). With `--breadth-first` it follows links in the order found; otherwise
+the last found comes first.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from scrapy.crawler import CrawlerProcess
 from scrapy.http import TextResponse
 from scrapy.linkextractors import LinkExtractor
 
-sys.path.insert(0, str(Path(__file__).parents[2]))  # run by an interpreter that has only Scrapy
+sys.path.insert(0, str(Path(__file__).parents[2]))  # the interpreter has only Scrapy
 from bench.clients.said import arguments, said
 
 if TYPE_CHECKING:
@@ -50,7 +50,6 @@ class Spider(scrapy.Spider):  # type: ignore[misc]
         yield scrapy.Request(self.start_url)
 
     def parse(self, response: Any, **_: Any) -> Iterator[Any]:
-        """Read the title and follow the links."""
         content_type = response.headers.get("Content-Type") or b""
         if not isinstance(response, TextResponse) or b"html" not in content_type:
             return
@@ -62,7 +61,6 @@ class Spider(scrapy.Spider):  # type: ignore[misc]
 
 
 def main() -> None:
-    """Crawl the site on the command line."""
     asked = arguments("--breadth-first")
     host = asked.url.partition("://")[2].partition("/")[0].partition(":")[0]
     settings: dict[str, Any] = BREADTH_FIRST if asked.breadth_first else {}

@@ -1,8 +1,7 @@
 """Orbweaver's worker alone: the real worker and fetcher, with tables and queues in memory.
 
-Batches are passed as by Lambda: up to ten messages, one batch after another, each run of the loop
-an invocation. Nothing is deployed or emulated. AWS's part is in-memory objects, so the result is
-Orbweaver's own CPU: decisions, parsing, the protocol.
+The worker gets messages as from Lambda: up to ten per batch, one batch after another. Nothing is
+deployed or emulated, so the result is Orbweaver's own CPU: decisions, parsing, the protocol.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ INVOCATION_MS = 120_000
 
 
 def ports_over(world: memory.World, at_once: int) -> Ports:
-    """Return ports in memory, with the real fetcher."""
+    """Return ports that use memory, except for the real fetcher."""
     settings = Settings(allow_addresses="127.0.0.0/8", fetch_concurrency=at_once)
     aws: Any = None  # no AWS call is made
     ports = Ports(settings, aws, meter_of(settings))
@@ -70,7 +69,7 @@ class Belt:
         self._sent = 0
 
     def take(self) -> list[Delivery]:
-        """Return the next batch, after waiting for due messages. Empty if none is left."""
+        """Wait until a message is due, and return the next batch. Empty if no message is left."""
         now_ms = time.time_ns() // 1_000_000
         for mail in self._world.sent:
             self._put(now_ms + mail.delay_s * 1000, mail.body, 1)
@@ -85,7 +84,6 @@ class Belt:
         return batch
 
     def put_back(self, delivery: Delivery) -> None:
-        """Return a message to the queue."""
         self._put(0, delivery.body, delivery.receives + 1)
 
     def _put(self, due_ms: int, body: str, receives: int) -> None:
@@ -94,11 +92,10 @@ class Belt:
 
 
 def crawl(url: str, at_once: int) -> dict[str, object]:
-    """Crawl a host to its end."""
     world = memory.World()
     ports = ports_over(world, at_once)
     belt, batches, messages = Belt(world), 0, 0
-    # A container keeps one loop, and one worker with its caches.
+    # As in a Lambda container, one event loop and one worker with its caches serve all batches.
     with asyncio.Runner() as runner, Path(os.devnull).open("w") as null:
         # The other clients store no bodies.
         plan = CrawlSpec(seeds=(url,), delay_ms=0, concurrency=at_once, bodies=Bodies.OFF)
@@ -139,7 +136,6 @@ async def _invoke(worker: Worker, batch: list[Delivery]) -> tuple[str, ...]:
 
 
 def main() -> None:
-    """Crawl the site on the command line."""
     asked = arguments()
     versions = {"orbweaver": __version__, "python": sys.version.split()[0]}
     said(crawl(asked.url, asked.at_once), versions)

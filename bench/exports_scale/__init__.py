@@ -3,8 +3,7 @@
     records     generated pages, by number                table    a table with these pages
     exporting   the exporter with its limit               reading  reads the files with DuckDB
 
-The table is its own process that answers like DynamoDB, so the exporter does all of its work in
-Lambda: requests by aiobotocore, items of JSON, records, rows, files. The kernel limits its data
-(`RLIMIT_DATA`: heap and private writable memory), and allocations beyond that fail. Its peak
-resident memory is also measured.
+The table is its own process that answers like DynamoDB, so the exporter does the same work as in
+Lambda. The kernel limits its data (`RLIMIT_DATA`: heap and private writable memory), and
+allocations beyond that fail. Its peak resident memory is also measured.
 """

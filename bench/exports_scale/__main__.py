@@ -24,7 +24,7 @@ FORMATS = "jsonl,csv,parquet"
 
 @contextmanager
 def table_of(rows: int, *, bodies: bool) -> Iterator[str]:
-    """Serve a table while it is needed, and yield its endpoint."""
+    """Run a process that serves the table, and yield its endpoint."""
     words = [sys.executable, "-m", "bench.exports_scale.table", "--rows", str(rows)]
     words += ["--bodies"] if bodies else []
     with subprocess.Popen(
@@ -57,7 +57,7 @@ def run(
             "AWS_ACCESS_KEY_ID": "test",
             "AWS_SECRET_ACCESS_KEY": "test",
             "AWS_DEFAULT_REGION": "us-east-1",
-            # Memory that these reserve without use would count as data.
+            # Other allocators reserve memory without using it, which would count as data.
             "ARROW_DEFAULT_MEMORY_POOL": "system",
             "MALLOC_ARENA_MAX": "2",
         }
@@ -69,7 +69,6 @@ def run(
 
 
 def say(result: dict[str, Any], rows: int, limit_mb: int) -> None:
-    """Print the measurements."""
     measured = result["measured"]
     seconds, cpu_seconds = measured["seconds"], measured["cpu_seconds"]
     sizes = ", ".join(f"{name} {size / 1e6:.1f} MB" for name, size in measured["bytes"].items())

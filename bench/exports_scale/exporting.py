@@ -17,7 +17,7 @@ from random import Random
 from bench.measure import peak
 
 MIB = 2**20
-# A thread's whole stack counts as data: eight megabytes by default, of which it uses a few KB.
+# The whole stack of a thread counts as data: 8 MB by default, although it uses a few KB.
 STACK_BYTES = 512 * 1024
 
 
@@ -35,7 +35,7 @@ class Measured:
 
 
 def limit_data(limit_mb: int) -> None:
-    """Limit the data, and check that allocations beyond the limit fail."""
+    """Limit the data. Raises RuntimeError if the kernel does not enforce the limit."""
     resource.setrlimit(resource.RLIMIT_DATA, (limit_mb * MIB, limit_mb * MIB))
     try:
         bytearray(limit_mb * MIB)
@@ -47,7 +47,7 @@ def limit_data(limit_mb: int) -> None:
 async def export(
     folder: Path, bodies: Path, formats: tuple[str, ...], part_rows_max: int
 ) -> Measured:
-    """Export the day from the table in the environment into a folder."""
+    """Export the day's table into a folder. The environment contains the table's endpoint."""
     from bench.exports_scale.records import CRAWL, DAY, SHARDS, crawl
     from orbweaver.adapters.aws.clients import Aws
     from orbweaver.adapters.dynamodb.pages import DynamoPages
@@ -102,7 +102,6 @@ async def export(
 
 
 def main() -> None:
-    """Export under a limit and print the cost."""
     parser = argparse.ArgumentParser()
     parser.add_argument("folder", type=Path)
     parser.add_argument("bodies", type=Path)

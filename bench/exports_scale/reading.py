@@ -1,4 +1,7 @@
-"""Reads an export's files with DuckDB and warcio: each row once, and equal in all formats."""
+"""Reads an export's files with DuckDB and warcio, and checks them.
+
+Each row must occur once, and be equal in all formats.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ READ = {
     "csv": "read_csv('{}', header = true, quote = '\"', escape = '\"')",
     "parquet": "read_parquet('{}')",
 }
-# Per table, sums that show that each row exists once with its values.
+# SQL sums per table. They show that each row occurs once with its values.
 SUMS = {
     "pages": "count(*), count(DISTINCT url), sum(links)::BIGINT, sum(bytes)::BIGINT,"
     " max(sha256), epoch_ms(min(fetched_at)::TIMESTAMPTZ)",
@@ -32,11 +35,11 @@ SUMS = {
 
 
 class WrongError(Exception):
-    """The files differ from the expected export. The text shows the difference."""
+    """The files differ from the expected export. The message shows the difference."""
 
 
 def check(folder: Path, rows: int, *, bodies: bool) -> dict[str, Any]:
-    """Read an export back and return its numbers. Raises WrongError."""
+    """Read an export back and return its counts. Raises WrongError."""
     manifest = json.loads((folder / f"manifests/dt={DAY}.json").read_text())
     for file in manifest["files"]:
         with (folder / file["path"]).open("rb") as opened:
@@ -59,13 +62,12 @@ def check(folder: Path, rows: int, *, bodies: bool) -> dict[str, Any]:
 
 
 def expect(what: str, found: object, expected: object) -> None:
-    """Raise WrongError if two values differ."""
     if found != expected:
         raise WrongError(f"{what}: {found!r}, not {expected!r}")
 
 
 def sums_of(folder: Path, table: str, name: str) -> tuple[Any, ...]:
-    """Read all files of a table in a format."""
+    """Compute the sums of a table from all its files in a format."""
     source = READ[name].format(folder / table / name / "*" / "*" / "*.*")
     with duckdb.connect() as connection:
         connection.execute("SET threads = 2; SET TimeZone = 'UTC'")

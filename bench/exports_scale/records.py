@@ -1,4 +1,4 @@
-"""The pages of the day: each follows from its number, with the size of a shop's page."""
+"""Generated page records of the day, with the size of a shop's page. A number determines a page."""
 
 from __future__ import annotations
 
@@ -20,14 +20,13 @@ DAY_MS = 1_795_219_200_000
 NAME = "books"
 CRAWL = f"{NAME}-{DAY.replace('-', '')}-000000"
 RULE = "book"
-# Every `BROKEN_EVERY` pages, an item has no price.
+# Every twentieth page has an item without a price.
 BROKEN_EVERY = 20
 SEGMENT_PAGES = 200
 SHARDS = 16
 
 
 def crawl() -> Crawl:
-    """Make the crawl with a rule for items."""
     fields = (
         Field(name="title", where="h1", required=True),
         Field(name="price", where=".price", type=ValueKind.PRICE, required=True),
@@ -42,18 +41,17 @@ def crawl() -> Crawl:
 
 
 def url_of(number: int) -> str:
-    """Return a page's URL."""
     return (
         f"https://books.example/catalogue/shelf-{number % 50}/a-book-of-a-name_{number}/index.html"
     )
 
 
 def page(number: int, *, bodies: bool) -> PageRecord:
-    """Make a page's record. With `bodies`, it contains the places of body and text."""
+    """Make the record of a page. If `bodies`, it contains the places of body and text."""
     digest = hashlib.sha256(b"%d" % number).hexdigest()
     stored = {}
     if bodies:
-        # `segment` determines the places; the table needs only these.
+        # `segments` has stored the places; the table needs only these.
         place = PLACES[number]
         stored = dict(zip(STORED, place, strict=True))
     item = item_of(number)
@@ -86,7 +84,7 @@ def page(number: int, *, bodies: bool) -> PageRecord:
 
 
 def item_of(number: int) -> Item:
-    """Make a page's book."""
+    """Make the item (a book) of a page."""
     broken = number % BROKEN_EVERY == 0
     return Item(
         table=RULE,
@@ -108,12 +106,12 @@ def item_of(number: int) -> Item:
 # --- bodies and texts ---------------------------------------------------------------------------
 
 STORED = ("body_key", "body_offset", "body_length", "text_offset", "text_length")
-# By page number: the places of body and text, once the segment is made.
+# Places of body and text by page number. `segments` fills it.
 PLACES: dict[int, tuple[str, int, int, int, int]] = {}
 
 
 def segments(count: int) -> Iterator[tuple[str, bytes]]:
-    """Make the segments of `count` pages, and record each page's place."""
+    """Yield the segments (files) with the bodies of `count` pages, and record each page's place."""
     for first in range(0, count, SEGMENT_PAGES):
         name = hashlib.blake2b(b"%d" % first, digest_size=16).hexdigest()
         key = f"bodies/{CRAWL}/dt={DAY}/{name}.warc.gz"

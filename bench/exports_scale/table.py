@@ -1,7 +1,7 @@
-"""A table of page records that answers `Query` like DynamoDB over HTTP, generated from numbers.
+"""A server that answers `Query` like DynamoDB, with generated page records.
 
-It stores the order of the keys and generates items on request. A page of an answer has at most one
-megabyte, and the start of the next page.
+It stores only the order of the keys. A page of an answer has at most 1 MB, and the start of the
+next page.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ JSON = "application/x-amz-json-1.0"
 
 
 class PagesTable:
-    """Records by partition and key."""
+    """Numbers of records by partition and key."""
 
     def __init__(self, rows: int, *, bodies: bool) -> None:
         self._bodies = bodies
         if bodies:
-            for _ in segments(rows):  # records the pages' places
+            for _ in segments(rows):  # records the places of the pages
                 pass
         self._partitions: dict[str, list[tuple[str, int]]] = {
             f"{DAY}#{shard}": [] for shard in range(SHARDS)
@@ -47,7 +47,6 @@ class PagesTable:
             partition.sort()
 
     async def answer(self, request: web.Request) -> web.Response:
-        """Answer a request."""
         operation = request.headers["X-Amz-Target"].rpartition(".")[2]
         assert operation == "Query", operation
         body = self._query(json.loads(await request.read()))
@@ -89,7 +88,7 @@ class PagesTable:
         return json.dumps(item, default=_in_base64)
 
     def check(self) -> None:
-        """Check that the keys match the records."""
+        """Assert that the keys match the records."""
         for partition, keys in self._partitions.items():
             for key, number in keys[:3]:
                 assert page_key(page(number, bodies=self._bodies), SHARDS) == (partition, key)
@@ -117,7 +116,6 @@ async def serve(table: PagesTable) -> None:
 
 
 def main() -> None:
-    """Serve a table of `--rows` rows."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--rows", type=int, required=True)
     parser.add_argument("--bodies", action="store_true")

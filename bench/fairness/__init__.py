@@ -4,5 +4,5 @@
     tests/simulation/test_fairness.py   in virtual time, with as many workers as on AWS
 
 MiniStack (1.5.33) accepts a message's group but delivers in order of arrival. `emulator/` and
-`neighbours` add fair queues to it.
+`neighbours` add SQS's fair queues to it.
 """

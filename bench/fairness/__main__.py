@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 SMALL_HOSTS, SMALL_PAGES = 10, 10
 SMALL_DELAY = "0.2"
 PACK_URLS, BATCH = 25, 10
-# Kinds of big crawls: number of hosts, and their delay.
+# Big crawls: name, number of hosts, and delay of each host.
 BIG = (("a fast host", 1, "0"), ("slow hosts", 100, "1"))
 EMULATOR = Path(__file__).with_name("emulator")
 INTERRUPTED = 130
@@ -59,7 +59,7 @@ class Took:
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Measure and print the table. Return 1 without a stack."""
+    """Measure and print the table. Returns 1 without a stack."""
     parser = argparse.ArgumentParser(prog="python -m bench.fairness", description=__doc__)
     parser.add_argument("--urls", type=int, default=100_000, help="how many are queued (100000)")
     parser.add_argument("--limit", type=float, default=90.0, help="seconds for a crawl (90)")
@@ -79,7 +79,7 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 def table(rows: Sequence[Took]) -> str:
-    """Return the table of results, each relative to the crawl alone on the same queue."""
+    """Format the results, each relative to the crawl alone on the same queue."""
     alone = {row.queue: row.took_s for row in rows if row.beside == "nothing"}
     lines = [f"{'beside':24}{'queue':14}{'took':>10}{'ratio':>8}"]
     for row in rows:
@@ -90,7 +90,7 @@ def table(rows: Sequence[Took]) -> str:
 
 
 def _measured(asked: argparse.Namespace, *, fair: bool) -> Iterator[Took]:
-    """Measure on one stack with a fair or unfair queue."""
+    """Measure on one stack, with or without a fair queue."""
     context = {**LOCAL_CONTEXT, "worker_concurrency_max": str(asked.workers)}
     if asked.wait:
         context["wait_s_max"] = str(asked.wait)
@@ -107,13 +107,13 @@ def _measured(asked: argparse.Namespace, *, fair: bool) -> Iterator[Took]:
             yield bench.small("nothing", queue)
         for beside, hosts, delay in BIG:
             with bench.beside(hosts, delay):
-                bench.warm_up("express")  # which has its own workers from here on
+                bench.warm_up("express")  # the express queue has its own workers from here on
                 for queue in reversed(queues):
                     yield bench.small(beside, queue)
 
 
 class _Bench:
-    """A stack and the sites to crawl."""
+    """A stack, and the sites to crawl."""
 
     def __init__(
         self, stand: Stand, sites: contextlib.ExitStack, asked: argparse.Namespace
@@ -133,7 +133,7 @@ class _Bench:
         ]
 
     def warm_up(self, queue: str) -> None:
-        """Start the workers of a queue, which must not be measured."""
+        """Start the workers of a queue, so that their start is not measured."""
         self.small("warming up", queue)
 
     def small(self, beside: str, queue: str) -> Took:
@@ -158,9 +158,9 @@ class _Bench:
 
     @contextlib.contextmanager
     def beside(self, hosts: int, delay: str) -> Iterator[None]:
-        """Put a big crawl's packs on the queue during a block."""
+        """Queue the packs (batches of URLs) of a big crawl, and cancel it when the block ends."""
         sites = self._big[:hosts]
-        # on this machine, the crawl reaches only these
+        # the scope: only the hosts of the seeds
         seeds = (f"{site.url}/none" for site in sites)
         words = (*seeds, "--name", f"big-{hosts}", "--delay", delay, "--json")
         crawl = self._stand.orbweaver("start", *words).result["crawl"]
@@ -184,7 +184,7 @@ class _Bench:
             functions.update_event_source_mapping(UUID=source, Enabled=True)
 
     def _queue(self, crawl: str, sites: Sequence[Graph]) -> None:
-        """Queue packs of one host each, with hosts in rotation."""
+        """Queue packs that contain one host each, with the hosts in rotation."""
         at_ms = time.time_ns() // 1_000_000
         packs = range(self._asked.urls // PACK_URLS)
         with self._stand.client("sqs") as sqs:

@@ -1,14 +1,13 @@
-"""The next message of a queue: the oldest, or in a fair queue one of a quiet group.
-
-As AWS describes it ("How Amazon SQS fair queues work", SQS Developer Guide):
+"""Chooses a queue's next message as AWS describes it ("How Amazon SQS fair queues work").
 
 - A group is a noisy neighbour if it has more than 10 % of the messages in flight and at least 30,
-  or more than 10 % of the consumers' recent time. This is approximate, because SQS is distributed.
-- Messages of quiet groups are delivered first. A message without a group is its own group.
-- If only noisy groups wait, the one with the fewest messages in flight comes first.
+  or more than 10 % of the consumers' recent time. AWS does not define "recent"; one minute is used
+  here.
+- Messages of quiet groups are delivered first. If only noisy groups have messages, the group with
+  the fewest messages in flight comes first.
 
-AWS does not define "recent"; one minute is used here. This module is pure and uses only the
-standard library: the simulation and the patched emulator share it.
+This module uses only the standard library, because the simulation and the patched emulator share
+it.
 """
 
 from __future__ import annotations
@@ -33,17 +32,16 @@ class Neighbours:
         self._done: deque[tuple[float, str, float]] = deque()
 
     def taken(self, message: str, group: str, now_s: float) -> None:
-        """Record a message as delivered."""
         self._flying[message] = (group, now_s)
 
     def done(self, message: str, now_s: float) -> None:
-        """Record a message as deleted. A message never delivered is ignored."""
+        """Record a message as deleted. A message that was not delivered is ignored."""
         if message in self._flying:
             group, taken_s = self._flying.pop(message)
             self._done.append((now_s, group, now_s - taken_s))
 
     def first(self, oldest: Mapping[str, float], now_s: float) -> str:
-        """Choose the next waiting group. `oldest` is the age of each group's oldest message."""
+        """Return the next group. `oldest` is the send time of each group's oldest message."""
         if len(oldest) == 1:
             return next(iter(oldest))
         flying = Counter(group for group, _ in self._flying.values())

@@ -15,7 +15,6 @@ NEIGHBOURS = "_neighbours"
 
 
 def install() -> None:
-    """Install the fair order in the emulator's standard queues."""
     from ministack.services import sqs
 
     collect, delete = sqs._collect_msgs, sqs._delete_messages_for_esm
