@@ -1,13 +1,10 @@
 """The server of a benchmark: all answers in memory, one dictionary look-up per request.
 
-It speaks HTTP/1.1 with keep-alive to well-behaved clients, without delay or compression. For each
-path it counts requests, and it records the times of the first and last request.
-
     python -m bench.server SITE [--pages N] [--tls FOLDER]
 
-Its first output line is its address. Then it reads commands on standard input: `report` prints the
-requests since the last `reset`, `count` their number, each as a line of JSON. It stops when the
-input ends.
+It serves HTTP/1.1 with keep-alive to well-behaved clients, without delay or compression. Its first
+output line is its address. Then it reads commands on standard input: `report` prints the requests
+since the last `reset`, `count` their number, each as a line of JSON. It stops when the input ends.
 """
 
 from __future__ import annotations
@@ -41,14 +38,14 @@ class Answer:
     """A prepared answer, and how often it was sent."""
 
     data: bytes
-    # All clients must have fetched the pages.
+    # True for a page, which all clients must have fetched.
     page: bool
     body_bytes: int
     given: int = 0
 
 
 class Shelf:
-    """All answers by path."""
+    """All answers by path, with counts of requests."""
 
     def __init__(self, entries: Iterable[Entry]) -> None:
         self.answers: dict[bytes, Answer] = {}
@@ -58,7 +55,6 @@ class Shelf:
         self.reset()
 
     def reset(self) -> None:
-        """Reset the counts."""
         self.requests = 0
         self.first_s = self.last_s = 0.0
         for answer in (self.missing, *self.answers.values()):
@@ -76,7 +72,7 @@ class Shelf:
         return answer.data
 
     def report(self) -> dict[str, Any]:
-        """Return the requests. Times are those of `time.monotonic` on this machine."""
+        """Return the requests. Times are values of `time.monotonic` on this machine."""
         asked = [answer for answer in self.answers.values() if answer.given]
         return {
             "served": sum(answer.page for answer in self.answers.values()),
@@ -107,7 +103,7 @@ def _answer(entry: Entry) -> Answer:
 
 
 class Connection(asyncio.Protocol):
-    """One connection: receives requests and sends prepared answers."""
+    """A connection: receives requests and sends prepared answers."""
 
     def __init__(self, shelf: Shelf) -> None:
         self._shelf = shelf
@@ -121,7 +117,7 @@ class Connection(asyncio.Protocol):
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
 
     def data_received(self, data: bytes) -> None:
-        """Answer each complete request. Bodies are not expected."""
+        """Answer each complete request. Requests must not have bodies."""
         data = self._rest + data if self._rest else data
         while (end := data.find(END)) >= 0:
             target = data[: data.find(b"\r")].split(b" ")[1]
@@ -154,7 +150,6 @@ def _say(words: dict[str, Any]) -> None:
 
 
 def main() -> None:
-    """Serve the site on the command line."""
     parser = argparse.ArgumentParser(prog="python -m bench.server")
     parser.add_argument("site", choices=SITES)
     parser.add_argument("--pages", type=int, default=1_000)

@@ -31,7 +31,7 @@ SYSTEM_AUTHORITIES = Path("/etc/ssl/certs/ca-certificates.crt")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """The places, clients and limits of a measurement."""
+    """The sites, clients and limits of a measurement."""
 
     places: Sequence[Place]
     clients: Sequence[Client]
@@ -67,7 +67,6 @@ class Served:
 
 @contextlib.contextmanager
 def serving(place: Place, pages: int, folder: Path) -> Iterator[Served]:
-    """Serve a site during a block."""
     words = [sys.executable, "-m", "bench.server", place.site.name, "--pages", str(pages)]
     if place.tls:
         words += ["--tls", str(folder)]
@@ -118,7 +117,7 @@ class Session:
         }
 
     def run(self) -> dict[str, Any]:
-        """Measure everything. `results` has the results so far, however this ends."""
+        """Measure everything. If this fails, `results` has the results so far."""
         contest.compile_ours()
         began_s = time.monotonic()
         with contextlib.closing(self._contest):
@@ -238,7 +237,6 @@ def run_of(
 
 
 def line_of(run: Run) -> str:
-    """Summarise a run in one line."""
     if run.failure:
         return f"  failed: {run.failure}"
     pages = max(1, len(run.paths))
@@ -263,7 +261,6 @@ def trust(folder: Path) -> Path:
 
 
 def machine() -> dict[str, Any]:
-    """Describe this machine."""
     cpu = platform.processor() or platform.machine()
     with contextlib.suppress(OSError, StopIteration):
         lines = Path("/proc/cpuinfo").read_text().splitlines()

@@ -1,7 +1,7 @@
 """The crawled sites: manuals from Debian packages, and generated sites.
 
 A manual is served from its folder: `/dir/` is its `index.html`, and `/dir` redirects there. Of
-Rust's manual, only the standard library and its sources are served; its other links are not found.
+Rust's manual, only the standard library and its sources are served; other links give 404.
 """
 
 from __future__ import annotations
@@ -41,18 +41,17 @@ class Manual:
     package: str
     folder: Path
     start: str = "/index.html"
-    # Served folders below it, or all if empty.
+    # Subfolders to serve, or all if empty.
     only: tuple[str, ...] = ()
 
     @property
     def absent(self) -> str:
-        """Return why it cannot be crawled, or ""."""
+        """Return why the manual cannot be crawled, or ""."""
         if (self.folder / self.start.lstrip("/")).is_file():
             return ""
         return f"{self.title} is not installed: apt-get install {self.package}"
 
     def entries(self, _pages: int) -> Iterator[Entry]:
-        """Yield all files."""
         tops = [self.folder / name for name in self.only] or [self.folder]
         for top in tops:
             for file in sorted(top.rglob("*")):
@@ -90,7 +89,7 @@ class Generated:
             yield Entry(path=path, body=body)
 
     def count(self, pages: int) -> int:
-        """Return the number of pages for a requested number."""
+        """Convert the requested number of pages to the site's number."""
         return max(1, pages // self.share)
 
 
@@ -139,22 +138,20 @@ class Place:
 
     @property
     def name(self) -> str:
-        """Name on the command line."""
         return self.site.name + TLS * self.tls
 
     @property
     def title(self) -> str:
-        """Title for people."""
         return self.site.title + ", HTTPS" * self.tls
 
     @property
     def absent(self) -> str:
-        """Return why it cannot be crawled, or ""."""
+        """Return why the site cannot be crawled, or ""."""
         return self.site.absent
 
 
 def named(words: str) -> list[Place]:
-    """Return places from a comma-separated list of names. Raises KeyError for an unknown one."""
+    """Parse a comma-separated list of names. Raises KeyError for an unknown name."""
     names = [name for word in words.split(",") for name in FAMILIES.get(word, (word,))]
     return [
         Place(site=SITES[name.removesuffix(TLS)], tls=name.endswith(TLS))

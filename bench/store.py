@@ -1,9 +1,9 @@
-"""The embedded store: claims as the table grows, and the time of each kind of transaction.
+"""Speed of the local store (SQLite): claims as the table grows, and each kind of transaction.
 
     python -m bench.store [--claims 1000000] [--durable]
 
-Times are CPU of this process including the kernel, and wall-clock time, for batches of one pack: 25
-URLs.
+A claim records that a URL is queued. Times are CPU of this process including the kernel, and
+wall-clock time, for batches of 25 URLs.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ CRAWL = Crawl(id="shop-20260115-120000", name="shop", started_at_ms=NOW_MS)
 
 
 def targets(pack: int) -> tuple[Target, ...]:
-    """Make links, each to another part of the site."""
+    """Make 25 links, each to another part of the site."""
     numbers = [(pack * PACK + place) * SPREAD % (1 << 32) for place in range(PACK)]
     return tuple(
         Target(
@@ -45,7 +45,6 @@ def targets(pack: int) -> tuple[Target, ...]:
 
 
 def claimer(pack: int) -> Claimer:
-    """Make the claimer of a pack."""
     return Claimer(
         name=CRAWL.name,
         crawl=CRAWL.id,
@@ -57,7 +56,7 @@ def claimer(pack: int) -> Claimer:
 
 
 def tell(name: str, cpu_s: float, wall_s: float) -> None:
-    """Print the time per operation of `ROUNDS` operations with these start times."""
+    """Print the time per operation of `ROUNDS` operations. The arguments are start times."""
     cpu_s, wall_s = time.process_time() - cpu_s, time.perf_counter() - wall_s
     print(f"{name:<20} {cpu_s / ROUNDS * 1e6:>6.0f} us CPU {wall_s / ROUNDS * 1e6:>7.0f} us wall")
 

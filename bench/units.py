@@ -4,13 +4,12 @@
         [--ordered]
 
 The real worker, fetcher and adapters run on the emulator's tables and queues. Their usage is
-counted at the clients by AWS's rules (adapters/aws/usage_meter.py). Messages are passed as by
-Lambda, ten at a time, one batch after another. Several containers, each with its own caches, take
-turns. The site is closed: pages of 30 KB with 50 links each.
+counted at the clients by AWS's rules (adapters/aws/usage_meter.py). The workers get messages as
+from Lambda, ten at a time. Several containers, each with its own caches, take turns. The site has
+pages of 30 KB with 50 links each.
 
 Lambda is priced by the measured CPU, as if it had one full CPU (1,769 MB) for that time and never
-waited, because waiting depends on hosts and delays, not on pages. It is this machine's time,
-including AWS clients.
+waited, because waiting depends on hosts and delays, not on pages.
 """
 
 from __future__ import annotations
@@ -54,11 +53,12 @@ if TYPE_CHECKING:
 
 INVOCATION_MS = 60_000
 MILLION = 1_000_000
-# A queue that is empty twice is empty, because messages are delayed by one second.
+# Messages are delayed by one second, so a queue counts as empty after two empty receives.
 EMPTY_MAX, EMPTY_WAIT_S = 2, 1.2
 SHOWN = (Term.WRITE, Term.READ_HALVES, Term.SQS, Term.S3_PUT, Term.LOG_BYTES)
 TITLES = ("write", "read", "sqs", "s3 put", "log bytes")
-# Per page, the maximum for a closed crawl of 10,000 pages of 30 KB, and dollars per million.
+# Upper bounds for a closed crawl of 10,000 pages of 30 KB: units per page, and dollars per million
+# pages.
 BOUNDS = {
     Term.WRITE: 2.3,
     Term.READ_HALVES: 2 * 0.5,
@@ -87,7 +87,7 @@ class Used:
         return dollars(terms) / max(1, self.pages) * MILLION
 
     def beyond(self) -> list[str]:
-        """Return the exceeded bounds."""
+        """Return the names of exceeded bounds."""
         found = self.units.by_term
         over = [
             str(term) for term, most in BOUNDS.items() if found.get(term, 0) > most * self.pages
@@ -95,7 +95,7 @@ class Used:
         return over + ["dollars"] * (self.dollars() > DOLLARS_MAX)
 
     def table(self) -> str:
-        """Return units per page as a table by stage."""
+        """Format units per page as a table by stage."""
         lines = [f"{'stage':<10}" + "".join(f"{title:>11}" for title in TITLES)]
         rows: list[tuple[str, Mapping[Term, float]]] = [
             (str(stage), units.by_term) for stage, units in self.units.by_stage.items()
@@ -172,7 +172,7 @@ class Line:
 async def measure(
     url: str, packs: int, containers: int, bodies: Bodies, pages_max: int | None = None
 ) -> Used:
-    """Crawl a host to its end on the AWS emulator in the environment."""
+    """Crawl a host to its end on the AWS emulator of the environment."""
     async with stack() as (settings, sqs):
         meter = meter_of(settings)
         async with connect(settings, meter) as ports:
@@ -200,7 +200,7 @@ async def measure(
 
 @asynccontextmanager
 async def stack() -> AsyncIterator[tuple[Settings, Any]]:
-    """Make tables, queues and a bucket. Requests of this client are not counted."""
+    """Make tables, queues and a bucket. The requests for this are not counted."""
     async with Aws() as aws:
         dynamodb, sqs, s3 = [await aws.client(name) for name in ("dynamodb", "sqs", "s3")]
         for table, keys in KEYS.items():

@@ -1,15 +1,13 @@
 """Sets up a checkout on a machine with Python, make and git.
 
-- Standard library and `infra/node.py` only, because it runs before anything is installed.
-- Node is the machine's if that is new enough. Otherwise it is installed into .venv from a wheel.
-- There are six parts. Each has a stamp of its inputs' contents (not file times), its path and the
-  Python version. A part with a current stamp costs milliseconds: `venv` (.venv: libraries and
-  tools), `emulator` (.local/emulator: MiniStack, which pins its own botocore), `node`
-  (node_modules: the CDK command line), `console` (tests/console/node_modules: checks of the
-  console's scripts and screens), `bench` (.local/bench/peers: other crawlers to compare with, only
-  for `make bench`) and `fuzz` (.local/fuzz/python: a fuzzer and its targets, only for `make fuzz`).
-- The emulator runs Lambda functions with its own interpreter, so both environments use the same
-  one.
+- Imports only the standard library and `infra/node.py`, because it runs before anything is
+  installed.
+- There are six parts, each with a stamp of its inputs' contents, its path and the Python version. A
+  part with a current stamp costs milliseconds: `venv` (.venv: libraries and tools), `emulator`
+  (.local/emulator: MiniStack, which pins its own botocore), `node` (node_modules: the CDK command
+  line), `console` (tests/console/node_modules: checks of the console), `bench` (.local/bench/peers:
+  other crawlers, only for `make bench`) and `fuzz` (.local/fuzz/python: a fuzzer and its targets,
+  only for `make fuzz`).
 - Only packages pinned by hash in requirements/ and package-lock.json are installed. uv installs
   them, or pip if uv reaches no index (pip reads its own configuration, uv does not).
 - The machine's certificates are trusted, including those it adds itself.
@@ -82,7 +80,7 @@ def run(command: Words, *, hint: str = "", **env: str) -> str:
 
 
 def fingerprint(*parts: bytes | str | Path) -> str:
-    """Hash parts. For a path, the file's contents are hashed."""
+    """Hash all parts. For a path, its file's contents are hashed."""
     digest = hashlib.sha256()
     for part in parts:
         data = part.read_bytes() if isinstance(part, Path) else part
@@ -92,7 +90,7 @@ def fingerprint(*parts: bytes | str | Path) -> str:
 
 
 def is_current(directory: Path, stamp: str) -> bool:
-    """Whether a part was installed from exactly these inputs."""
+    """Return whether a part was installed from exactly these inputs."""
     try:
         return (directory / STAMP).read_text() == stamp
     except OSError:
@@ -108,14 +106,13 @@ def pinned(requirements: Path, name: str) -> str:
 
 
 def make_venv(python: str | Path, directory: Path, *options: str) -> None:
-    """Create an environment, replacing an existing one."""
     shutil.rmtree(directory, ignore_errors=True)
     hint = "On Debian and Ubuntu: apt-get install python3-venv"
     run([python, "-m", "venv", *options, directory], hint=hint)
 
 
 def install(python: Path, requirements: Path) -> None:
-    """Make an environment contain exactly a compiled requirements file."""
+    """Install exactly the packages of a compiled requirements file."""
     try:
         uv: Words = [VENV / "bin" / "uv", "pip", "sync", "--quiet", "--python", python]
         run([*uv, "--system-certs", "--require-hashes", requirements])
@@ -130,6 +127,7 @@ def install(python: Path, requirements: Path) -> None:
 
 def ensure_venv() -> None:
     """Install the locked libraries and tools, and the project as editable, into .venv."""
+    # Node is the machine's if that is new enough. Otherwise a wheel installs it into .venv.
     requirements = REQUIREMENTS / "dev.txt"
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     packaging = repr([project["build-system"], project["project"], project["tool"]["hatch"]])
@@ -148,7 +146,7 @@ def ensure_venv() -> None:
     with tempfile.NamedTemporaryFile("w", suffix=".txt") as uv_only:
         uv_only.write(pinned(requirements, "uv"))
         uv_only.flush()
-        with contextlib.suppress(SetupError):  # without uv, install() continues with pip
+        with contextlib.suppress(SetupError):  # without uv, install() uses pip
             pip: Words = [VENV_PYTHON, "-m", "pip", "install", "--quiet"]
             run([*pip, "--disable-pip-version-check", "--require-hashes", "-r", uv_only.name])
     found = node.of_machine()
@@ -166,7 +164,8 @@ def ensure_venv() -> None:
 
 
 def ensure_emulator() -> None:
-    """Install MiniStack into .local/emulator, with the interpreter of .venv."""
+    """Install MiniStack into .local/emulator."""
+    # MiniStack runs Lambda functions with its own interpreter, so both environments share one.
     requirements = REQUIREMENTS / "emulator.txt"
     stamp = fingerprint(sys.version, sys.base_prefix, str(EMULATOR), requirements)
     if is_current(EMULATOR, stamp):
@@ -178,17 +177,17 @@ def ensure_emulator() -> None:
 
 
 def ensure_bench() -> None:
-    """Install the crawlers to compare with into .local/bench/peers."""
+    """Install the crawlers that the benchmark compares."""
     ensure_beside(PEERS, "bench", "other crawlers")
 
 
 def ensure_fuzz() -> None:
-    """Install the fuzzer and its targets' libraries into .local/fuzz/python."""
+    """Install the fuzzer and its targets' libraries."""
     ensure_beside(FUZZ, "fuzz", "a fuzzer")
 
 
 def ensure_beside(directory: Path, name: str, what: str) -> None:
-    """Install a requirements file into an environment of its own."""
+    """Install a requirements file into its own environment."""
     requirements = REQUIREMENTS / f"{name}.txt"
     stamp = fingerprint(sys.version, sys.base_prefix, str(directory), requirements)
     if is_current(directory, stamp):
@@ -211,7 +210,7 @@ def ensure_console() -> None:
 
 
 def _ensure_modules(project: Path, modules: Path, what: str) -> None:
-    """Make a folder of packages contain exactly the lock file next to it."""
+    """Install exactly the packages of the lock file in `project`."""
     inputs = [project / "package.json", project / "package-lock.json", ROOT / ".npmrc"]
     stamp = fingerprint(str(modules), *inputs)
     if is_current(modules, stamp):
@@ -224,7 +223,7 @@ def _ensure_modules(project: Path, modules: Path, what: str) -> None:
         raise SetupError(f"There is no Node {node.VERSION_MIN} or newer: `make setup` installs it.")
     path = f"{folder}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
     hint = "Is an npm registry reachable? npm reads npm_config_registry and .npmrc."
-    # Packages run no scripts during installation; .npmrc sets the same for manual installs.
+    # Packages run no scripts during installation. .npmrc sets the same for manual installs.
     words: Words = [*node.npm(folder), "ci", "--ignore-scripts", "--loglevel=error"]
     words += [] if project == ROOT else [f"--prefix={project}"]
     run(words, hint=hint, PATH=path, NODE_USE_SYSTEM_CA="1")
@@ -232,14 +231,14 @@ def _ensure_modules(project: Path, modules: Path, what: str) -> None:
 
 
 def groups(*names: str) -> list[str | Path]:
-    """Return dependency groups of this project as options of uv."""
+    """Return options of uv for dependency groups of this project."""
     return [word for name in names for word in ("--group", f"pyproject.toml:{name}")]
 
 
 def lock(options: Sequence[str]) -> None:
     """Compile requirements/*.txt from pyproject.toml: one lock for all platforms, no host names."""
     runtime, files = "requirements/runtime.txt", "requirements/files.txt"
-    # In this order, so that shared packages have the same version in all files.
+    # The order gives shared packages the same version in all files.
     parts: dict[str, Words] = {
         "runtime": ["--group", "pyproject.toml:runtime"],
         "files": [*groups("runtime", "files"), "--constraints", runtime],
@@ -262,7 +261,7 @@ def lock(options: Sequence[str]) -> None:
 
 @contextlib.contextmanager
 def alone() -> Iterator[None]:
-    """Let one set-up at a time change this checkout. Others wait."""
+    """Hold the lock that lets one set-up at a time change this checkout."""
     LOCAL.mkdir(exist_ok=True)
     with (LOCAL / "setup.lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
@@ -270,7 +269,6 @@ def alone() -> Iterator[None]:
 
 
 def main() -> int:
-    """Install the parts named on the command line, if they are not current."""
     parts = {
         "venv": ensure_venv,
         "emulator": ensure_emulator,

@@ -85,7 +85,7 @@ def room_of(name: str) -> str:
 
 
 def rooms() -> dict[str, list[Text]]:
-    """Read all tracked files, by room."""
+    """Read all tracked files, by room (see `room_of`)."""
     listed = subprocess.check_output(LISTED, cwd=ROOT, text=True)
     found: defaultdict[str, list[Text]] = defaultdict(list)
     for name in listed.split():
@@ -95,7 +95,7 @@ def rooms() -> dict[str, list[Text]]:
 
 
 def hits_of(text: Text) -> Iterator[str]:
-    """Report each hit as `place: rule: line`."""
+    """Yield each hit as `place: rule: line`."""
     for rule, pattern in COMPILED.items():
         for hit in pattern.finditer(text.words):
             start = text.words.rfind("\n", 0, hit.start()) + 1
@@ -103,7 +103,7 @@ def hits_of(text: Text) -> Iterator[str]:
 
 
 def read() -> tuple[dict[str, list[str]], dict[str, float]]:
-    """Return each room's hits, and hits per 1,000 words; test names are a room."""
+    """Return each room's hits, and its hits per 1,000 words. Test names are a room, too."""
     hits: dict[str, list[str]] = {}
     words: dict[str, int] = {}
     for room, texts in rooms().items():
@@ -117,7 +117,7 @@ def read() -> tuple[dict[str, list[str]], dict[str, float]]:
 
 
 def main(arguments: list[str]) -> int:
-    """Check, list or write; return the exit code."""
+    """Check, list or write. Return the exit code."""
     hits, rates = read()
     limits = json.loads(LIMITS.read_text()) if LIMITS.exists() else {}
     if arguments[:1] == ["--write"]:

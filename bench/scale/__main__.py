@@ -47,7 +47,7 @@ def main() -> None:
 
 
 def _rounded(value: Any) -> Any:
-    """Round figures to five places, so that the file stays small."""
+    """Round figures to five significant digits, so that the file stays small."""
     match value:
         case float():
             return float(f"{value:.5g}")

@@ -1,7 +1,7 @@
-"""Run a scenario with the real worker, over memory adapters and the model's hosts, web and queue.
+"""Runs a scenario with the real worker, over memory adapters and the model's hosts, web and queue.
 
-This is slower by an order of magnitude, so it is for small scenarios. The model is compared with
-it. Tables and CPU take no time here.
+Small scenarios are compared with the model this way; it is slower by an order of magnitude. Tables
+and CPU take no time here.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ HTML = {"content-type": "text/html; charset=utf-8"}
 
 
 class _Loop:
-    """The event loop's time, in the form of the model's parts."""
+    """The event loop's time, with the interface of the model's kernel."""
 
     @property
     def time_ms(self) -> int:
@@ -57,7 +57,6 @@ class _Worker(process.WorkerProcess):
     model: Model
 
     async def fetch(self, request: Request) -> Response | Failure:
-        """See the port `Fetcher`."""
         model = self.model
         total_ms = round(request.total_s * 1000)
         host = model.web.hosts[host_of(request.url)]

@@ -1,5 +1,6 @@
-"""Model backlogs of hosts: `adapters/dynamodb/backlog.py` without DynamoDB, billed equally.
+"""Models backlogs of hosts: `adapters/dynamodb/backlog.py` without DynamoDB, billed equally.
 
+A backlog holds the packs (batches of URLs) that wait for a host; one pack at a time is in flight.
 Operations take no time here, so no two packs change the pack in flight at once.
 `worker/succession.py` decides which pack is in flight.
 """
@@ -25,7 +26,7 @@ MARKS_BYTES = 250
 
 
 class _Host:
-    """The packs that wait for a host, in order, and the one in flight."""
+    """The packs that wait for a host, in order, and the pack in flight."""
 
     __slots__ = ("by", "edits", "out", "packs", "places", "sizes")
 
@@ -38,7 +39,7 @@ class _Host:
 
 
 class Backlog:
-    """The port `Backlog` of all containers."""
+    """The port `Backlog`, shared by all containers."""
 
     def __init__(self, books: Books, sizes: Sizes) -> None:
         self._books = books
@@ -72,7 +73,7 @@ class Backlog:
         return Line(edits=found.edits, out=out, by=found.by, first=waiting)
 
     async def begin(self, beginning: Beginning) -> bool:
-        """See the port. No pack is recorded as sent while another one begins."""
+        """See the port. Always succeeds, because packs begin one after the other here."""
         # The pack in flight and a check of its condition, in one transaction.
         self._write(4)
         found = self._hosts[beginning.host]
@@ -103,7 +104,7 @@ class Backlog:
             del found.places[bisect_left(found.places, place)], found.sizes[place]
 
     async def standing(self, crawl: str, host: str, count_max: int) -> tuple[WaitingPack, ...]:
-        """See the port. No crawl here is cancelled."""
+        """Not called, because no crawl of the model is cancelled."""
         raise NotImplementedError
 
     def _look(self, found: _Host) -> None:

@@ -35,7 +35,7 @@ MINUTES = 60.0 * 24 * 60
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class Run:
-    """A crawl: hosts, pages of each, and settings."""
+    """A crawl: number of hosts, pages of each, and settings."""
 
     hosts: int
     host_pages: int
@@ -47,7 +47,7 @@ class Run:
 
     @property
     def name(self) -> str:
-        """Settings that differ from the defaults, in words."""
+        """The settings that differ from the defaults, as text."""
         rest = (
             f"{self.workers} workers" * (self.workers != 50),
             f"delay {self.delay_ms} ms" * (self.delay_ms != 1_000),
@@ -76,7 +76,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bill:
-    """Result of a run: dollars per million pages, and requeues per page."""
+    """Result of a run: dollars per million pages, requeues and deliveries per page."""
 
     dollars: float
     lambda_dollars: float
@@ -108,8 +108,8 @@ def _run(hosts: int, host_pages: int, workers: int = 50) -> Run:
     return Run(hosts=hosts, host_pages=host_pages, workers=workers)
 
 
-# The grid: hosts and pages of each. One run is the whole place, or a run with fewer
-# pages, and pairs of runs whose ratio shows the effect of more pages.
+# The grid: numbers of hosts, and of pages per host. A point of the grid is one run, or a smaller
+# run and pairs of runs whose ratios show the effect of more pages.
 PAGES = (1_500, 6_000, 20_000, 60_000)
 GRID = tuple((hosts, pages) for hosts in (1, 10, 100, 1_000, 10_000) for pages in PAGES)
 _FROM_150 = (_run(1_000, 1_500), _run(1_000, 150))
@@ -127,8 +127,8 @@ HOW: Mapping[tuple[int, int], tuple[Run, tuple[tuple[Run, Run], ...]]] = {
 }
 # Cost of one host with more memory.
 MORE_MB = (512, 1_024)
-# Off the grid: effects of delay, batch, workers and memory, and other sizes. If one slow
-# host dominates the bill, the seed has hosts of about average speed.
+# Further runs: effects of delay, batch, workers and memory, and other sizes. A slow host
+# can dominate a bill, so seeds were chosen whose hosts have about average speed.
 OTHERS = (
     *(Run(hosts=1, host_pages=pages, memory_mb=mb) for mb in MORE_MB for pages in PAGES),
     Run(hosts=3, host_pages=3_000, delay_ms=500, batch=20, workers=10, seed=7),
@@ -171,7 +171,7 @@ OTHERS = (
 
 
 def composed(hosts: int, host_pages: int) -> tuple[Run, tuple[tuple[Run, Run], ...]]:
-    """Return the runs of a place of the grid: a run, and pairs whose ratios extend it."""
+    """Return the runs of a grid point: a run, and pairs of runs whose ratios extend it."""
     return HOW.get((hosts, host_pages), (_run(hosts, host_pages), ()))
 
 
@@ -191,7 +191,7 @@ def known() -> dict[str, Bill]:
 
 
 def modelled(bills: Mapping[str, Bill], hosts: int, host_pages: int) -> tuple[float, float]:
-    """Return dollars per million pages and requeues per page of a place of the grid."""
+    """Return dollars per million pages and requeues per page of a grid point."""
     run, pairs = composed(hosts, host_pages)
     dollars = prod(bills[more.name].dollars / bills[few.name].dollars for more, few in pairs)
     requeues = prod(bills[more.name].requeues / bills[few.name].requeues for more, few in pairs)

@@ -1,4 +1,4 @@
-"""Count the usage of a run: billed units, time and events.
+"""Counts the usage of a run: billed units, time and events.
 
 Sizes of stored data are measured once, with the real codecs and packs of documentation pages. Reads
 and writes are those of the adapters (`adapters/dynamodb`).
@@ -24,13 +24,13 @@ from orbweaver.model.page_record import PageRecord
 from orbweaver.model.target import PACK_TARGETS_MAX, Target
 
 TABLES = ("urls", "pages", "hosts", "crawls", "packs")
-# A counter shard with the reasons, metrics and units of an ordinary crawl.
+# A shard (item) of counters with the reasons, metrics and units of an ordinary crawl.
 SHARD_BYTES = 1_500
-# Logs of a function: one document of metrics, and three lines of Lambda.
+# Logs of an invocation: one document of metrics, and three lines of Lambda.
 LOG_BYTES = 1_900
 # Data out of AWS: a request's head, and its share of handshakes.
 REQUEST_BYTES = 900
-# One record in this number is larger than a KB: long titles, descriptions and URLs.
+# One record in this number is larger than 1 KB: long titles, descriptions and URLs.
 RECORDS_LONG = 20
 
 
@@ -41,7 +41,7 @@ class Books:
         self.units = Units()
         self.counts: Counter[str] = Counter()
         self.waits_ms: Counter[str] = Counter()
-        # Write units and halves of read units, by table and second.
+        # Write units and half read units, by table and second.
         self.writes: dict[str, Counter[int]] = {table: Counter() for table in TABLES}
         self.reads: dict[str, Counter[int]] = {table: Counter() for table in TABLES}
         self.second = 0
@@ -58,7 +58,7 @@ class Books:
         self.writes[table][self.second] += units
 
     def read(self, table: str, stage: Stage, halves: int) -> None:
-        """Count halves of read units."""
+        """Count half read units."""
         self.units[Term.READ_HALVES, stage] += halves
         self.reads[table][self.second] += halves
 
@@ -70,13 +70,13 @@ class Books:
 
     @property
     def dollars_a_million(self) -> dict[Term, float]:
-        """Return dollars per million ended URLs, by term."""
+        """Return dollars per million finished URLs, by term."""
         ended = max(1, self.counts["ended"])
         by_term = self.units.by_term
         return {term: dollars({term: by_term[term]}) / ended * 1e6 for term in by_term}
 
     def a_page(self, term: Term) -> float:
-        """Return units of a term per ended URL."""
+        """Return units of a term per finished URL."""
         return self.units.by_term.get(term, 0) / max(1, self.counts["ended"])
 
 
@@ -90,7 +90,7 @@ class Sizes:
     record: int
     candidate: int
     again: int
-    # A pack in a backlog, by number of URLs.
+    # A pack in a backlog, by its number of URLs.
     waiting: tuple[int, ...]
 
     def journal_units(self, *, records: int, candidates: int, again: int) -> int:

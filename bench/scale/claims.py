@@ -1,7 +1,7 @@
-"""Model the knowledge of hosts' claims that containers share: `worker.host_claims`, as numbers.
+"""Models what containers know about claimed URLs (already queued ones): `worker.host_claims`.
 
-Times of reads and writes, the size of a container's memory, and evictions follow the worker. Files
-and containers know a number of a host's found URLs, and each URL is equally likely.
+Only numbers of URLs are modelled, and each URL is equally likely. Times of reads and writes, the
+size of a container's memory, and evictions follow the worker.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class HostClaims:
             return
         await self._container.think(MERGED_CPU_MS * (stored + entry.known))
         if self._room(DIGEST_BYTES * max(0.0, stored - entry.known)):
-            # Others may have found the new URLs since.
+            # Other containers may have found the new URLs since.
             new = entry.new * (1 - stored / host.found)
             self._grow(entry, min(host.found, stored + new))
             entry.new = new

@@ -43,14 +43,14 @@ if TYPE_CHECKING:
 
 WORKERS, PORT = 2, 4_777
 RUNS = ("1x600", "10x300")
-# Without links; with them some 30 KB.
+# Without links; with links a page has about 30 KB.
 BODY = "<p>" + "words of a page " * 1_700
 OK, ROBOTS = 200, "/robots.txt"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sites:
-    """The model's hosts as servers of this machine."""
+    """Serves the model's hosts on this machine."""
 
     model: Web
     total_ms: int
@@ -71,10 +71,10 @@ class Sites:
         return web.Response(text=self.page(host, number), content_type="text/html")
 
     def page(self, host: Host, number: int) -> str:
-        """Write a page, the same each time."""
+        """Return the HTML of a page, the same each time."""
         random, plan = Random(number), self.model.plan
         linked = [random.randrange(host.pages) for _ in range(plan.links)]
-        # These links reach each page.
+        # These links make every page reachable.
         linked += [min(number + 1, host.pages - 1), *range(min(plan.links_everywhere, host.pages))]
         links = " ".join(f'<a href="/{one}">page {one}</a>' for one in linked)
         return f"<html><title>Page {number}</title><p>{links}</p>{BODY}</html>"
@@ -92,7 +92,7 @@ class Sites:
 
 
 def _command(folder: Path, *words: str) -> str:
-    """Run one of our commands in a folder and return its output."""
+    """Run an `orbweaver` command in a folder and return its output."""
     program = str(Path(sys.executable).with_name("orbweaver"))
     done = subprocess.run(
         [program, *words, "--port", str(PORT)], cwd=folder, capture_output=True, text=True,

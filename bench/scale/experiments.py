@@ -1,4 +1,4 @@
-"""Define the experiments of the page on scale: one function per question, with its scenarios."""
+"""The experiments of docs/scale.md: one function per question, with its scenarios."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ AS_IS = Changes()
 ROOM = Changes(room_before_slot=True)
 DELAYS_MS = (250, 1_000, 4_000, 15_000)
 HOSTS = (30, 300, 3_000)
-# A part of a fleet of a thousand workers, because a thousand would run for minutes.
+# The fleet of a thousand workers is divided by this, because a run of all would take minutes.
 PART = 5
-# All workers run from the first second, because their start is not measured. A
-# round is a minute, and the first one does not count.
+# All workers run from the first second, because their start is not measured. The first minute (a
+# worker's round) does not count.
 SPRINT_MIN, FROM_MIN = 3.0, 1.0
 
 
@@ -54,7 +54,7 @@ class Figures:
 
 
 def figures(scenario: Scenario, from_min: float = 0.0, to_min: float | None = None) -> Figures:
-    """Run a scenario. Pages per minute are those between two times."""
+    """Run a scenario. `pages_a_minute` covers only the time from `from_min` to `to_min`."""
     gc.collect()
     gc.disable()
     try:
@@ -85,7 +85,7 @@ def _figures(result: Result, from_min: float, to_min: float) -> Figures:
         host_writes_most=result.host_writes_most,
         too_soon=result.too_soon,
         ended_twice=result.ended_twice,
-        # Share of visiting time that packs waited for slots.
+        # Share of the visits' time in which packs (batches of URLs) waited for slots of hosts.
         wait_share=waits["for slots"] / max(1, waits["visits"]),
         dollars={**dollars, "all": sum(dollars.values())},
         units={str(term): books.a_page(term) for term in Term},
@@ -98,7 +98,7 @@ def _figures(result: Result, from_min: float, to_min: float) -> Figures:
 
 
 def sprint(workers: int, batch_size: int, changes: Changes = AS_IS, **web: Any) -> Scenario:
-    """Return a scenario of workers with a hundred hosts each, which all start at once."""
+    """Return a scenario in which all workers start at once, with a hundred hosts each."""
     plan = Web(hosts=100 * workers, pages=6_000 * workers)
     return Scenario(
         web=replace(plan, **web),
@@ -126,12 +126,12 @@ def whole() -> dict[str, Figures]:
 
 
 def grid(workers: int = 30) -> dict[str, Figures]:
-    """Measure pages per minute of these hosts with several delays and few workers."""
+    """Measure pages per minute for several numbers of hosts and delays, with few workers."""
     found = {}
     fleet = Fleet(workers_max=workers, workers_first=workers)
     for hosts in HOSTS:
         for delay_ms in DELAYS_MS:
-            # Enough known pages for all minutes, so that only hosts are waited for.
+            # Enough known pages for all minutes, so that only hosts limit the speed.
             pages = min(90_000, max(3 * hosts, hosts * 4 * 60_000 // delay_ms))
             plan = Scenario(
                 web=Web(hosts=hosts, pages=pages, zipf=0.0),
@@ -145,7 +145,7 @@ def grid(workers: int = 30) -> dict[str, Figures]:
 
 
 def course(workers: int = 50) -> dict[str, Figures]:
-    """Record a crawl over time from its first seed, with part of a fleet and its growth."""
+    """Record a crawl over time from its first seed, with part of a fleet that grows."""
     fleet = Fleet(workers_max=workers, workers_more_a_minute=3 * workers // 10)
     plan = Scenario(
         web=Web(hosts=100 * workers, pages=1_500 * workers), fleet=fleet, shards=6, minutes=12.0,
@@ -187,7 +187,7 @@ def skew() -> dict[str, Figures]:
 
 
 def crowd(workers: int = 15) -> dict[str, Figures]:
-    """Measure used slots if a batch has more hosts than a container has concurrent requests."""
+    """Measure used slots if a batch has more hosts than a container's concurrent requests."""
     plan = sprint(workers, 40)
     wider = replace(plan.settings, fetch_concurrency=256)
     variants = {

@@ -1,4 +1,4 @@
-"""Model the `hosts` table as containers see it: `adapters/dynamodb/hosts.py` without DynamoDB.
+"""Models the `hosts` table as containers see it: `adapters/dynamodb/hosts.py` without DynamoDB.
 
 `politeness/host_schedule.py` makes the decisions. A container's memory of hosts and its effect are
 as in the adapter. Reads are never stale.
@@ -21,24 +21,24 @@ if TYPE_CHECKING:
 
 LOOK_FRESH_MS = 5_000
 RESERVE_TRIES = 5
-# 4,096 in a container, but a thousand containers must fit into this process.
+# The adapter has 4,096, but here a thousand containers must fit into one process.
 HOSTS_MAX = 512
 
 
 class Table:
-    """Items of all hosts."""
+    """The items of all hosts."""
 
     def __init__(self, kernel: Kernel, books: Books) -> None:
         self.kernel = kernel
         self.books = books
         self.items: dict[str, Host] = {}
-        # Writes of an item in the current second; the maximum of any item.
+        # Writes per item in the current second, and the maximum over all seconds.
         self.second = 0
         self.writes: Counter[str] = Counter()
         self.writes_most = 0
 
     def written(self, host: str) -> None:
-        """Count a write, whether it succeeds or not."""
+        """Count a write, successful or not."""
         self.books.write("hosts", Stage.RESERVE, 1)
         second = self.kernel.time_ms // 1000
         if second != self.second:
@@ -145,11 +145,11 @@ class View:
         self._write(replace(self._item(host), robots=entry))
 
     async def cookies(self, crawl_id: str, site: str) -> str | None:
-        """See the port. No crawl here stores cookies."""
+        """Not called, because no crawl of the model stores cookies."""
         raise NotImplementedError
 
     async def keep_cookies(self, crawl_id: str, site: str, text: str, now_ms: int) -> None:
-        """See the port. No crawl here stores cookies."""
+        """Not called, because no crawl of the model stores cookies."""
         raise NotImplementedError
 
     def _item(self, host: str) -> Host:
@@ -160,7 +160,7 @@ class View:
         self._refresh(item)
 
     def _refresh(self, item: Host) -> Host:
-        """Return the host as a write's response shows it."""
+        """Return the host as the response of a write shows it."""
         seen = self._seen.get(item.name)
         self._keep(item if seen is None else later(item, seen[0]))
         return self._seen[item.name][0]
@@ -173,7 +173,7 @@ class View:
 def _as_seen(
     state: Host, item: Host, count: int, spacing_ms: int, now_ms: int, until_ms: int
 ) -> bool:
-    """Return whether the update's condition holds (adapters/dynamodb/hosts.py)."""
+    """Return whether the condition of the update holds (adapters/dynamodb/hosts.py)."""
     if item.blocked_until_ms > now_ms:
         return False
     if state.tat_ms > now_ms:

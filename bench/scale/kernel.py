@@ -1,6 +1,6 @@
-"""Run coroutines in virtual time: a heap of times, and nothing else.
+"""Runs coroutines in virtual time, with a heap of times.
 
-This is ten times as fast as an event loop, because there is no cancellation, no failure and no
+It is ten times as fast as an event loop, because it has no cancellation, no failure and no
 selector.
 """
 
@@ -15,19 +15,19 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine, Generator
 
 
-# A coroutine that yields this continues once another one readies it. A bare yield, as in the
-# worker's `asyncio.sleep(0)`, only lets the ready ones run first.
+# A coroutine that yields this is parked until another coroutine readies it. A bare yield, as in the
+# worker's `asyncio.sleep(0)`, lets only the ready coroutines run first.
 PARKED = -1
 
 
 @coroutine
 def _suspended(at_ms: int) -> Generator[int, None, None]:
-    """Suspend until a time, or until another coroutine readies this one."""
+    """Suspend until a time, or, if it is `PARKED`, until another coroutine readies this one."""
     yield at_ms
 
 
 class Kernel:
-    """Runs coroutines. It is the `Clock` of the worker's parts."""
+    """Runs coroutines. It is also the `Clock` of the worker's parts."""
 
     def __init__(self) -> None:
         self.time_ms = 0
@@ -44,7 +44,6 @@ class Kernel:
         await _suspended(self.time_ms + max(0, round(seconds * 1000)))
 
     async def until(self, at_ms: int) -> None:
-        """Wait for a time."""
         if at_ms > self.time_ms:
             await _suspended(at_ms)
 
@@ -53,12 +52,12 @@ class Kernel:
         await _suspended(PARKED)
 
     def ready(self, waiting: Coroutine[Any, Any, Any]) -> None:
-        """Resume a parked coroutine, or start one."""
+        """Resume a parked coroutine, or start a new one."""
         self._parked.discard(waiting)
         self._ready.append(waiting)
 
     def run(self, until_ms: int) -> bool:
-        """Run until a time. Return False if no work is left before it."""
+        """Run until a time. Returns False if no work is left before it."""
         timers, ready = self._timers, self._ready
         while True:
             while ready:
@@ -87,7 +86,7 @@ class Kernel:
             heapq.heappush(self._timers, (at_ms, self._timers_set, waiting))
 
     def close(self) -> None:
-        """Close waiting coroutines, outermost first, so that they leave no cycle."""
+        """Close waiting coroutines, outermost first, so that no reference cycles are left."""
         for waiting in [timer[2] for timer in self._timers] + list(self._ready):
             waiting.close()
         for waiting in self._parked:
@@ -124,7 +123,7 @@ class Gate:
 
 
 class Group:
-    """Waits for all coroutines that it started."""
+    """Starts coroutines, and waits for all of them."""
 
     __slots__ = ("_kernel", "_left", "_waiting")
 

@@ -1,4 +1,4 @@
-"""Run one model: a crawl on a queue, a fleet of workers, and samples over time."""
+"""The model of one run: a crawl on a queue, a fleet of workers, and samples over time."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 CRAWL = "crawl-20261121-200000"
 SAMPLE_MS = 5_000
-# adapters/dynamodb/table.py and adapters/aws/clients.py.
+# The values of adapters/dynamodb/table.py and adapters/aws/clients.py.
 TRANSACTION_TRIES = 10
 PAUSE_BASE_S, PAUSE_CAP_S = 0.025, 1.0
 
@@ -79,7 +79,7 @@ class Result:
     reasons: dict[str, int] = field(default_factory=dict)
 
     def pages_a_minute(self, from_min: float, to_min: float) -> float:
-        """Return ended URLs per minute between two times."""
+        """Return finished URLs per minute between two times."""
         inside = [s for s in self.samples if from_min * 60_000 <= s.at_ms <= to_min * 60_000]
         if len(inside) < 2:
             return 0.0
@@ -114,9 +114,10 @@ class Model:
         self.done = 0
         self.ended_twice = 0
         self.reasons: dict[str, int] = {}
-        # Packs whose messages may return, and whether they have no successor.
+        # Committed packs (batches of URLs) whose messages may be delivered again. True: the pack
+        # has no following pack.
         self.committed: dict[str, bool] = {}
-        # Number of digests in the file of a host.
+        # Number of claimed URLs in the file of each host.
         self.claim_files: dict[str, float] = {}
         self._journaled: set[str] = set()
         self._warm: list[Container] = []
@@ -126,7 +127,7 @@ class Model:
         self._samples: list[Sample] = []
 
     def run(self) -> Result:
-        """Run to the end, or up to the scenario's limit."""
+        """Run to the end, or up to the scenario's time limit."""
         self.kernel.ready(self._play())
         self.kernel.ready(self._sampled())
         until_ms = round(self.scenario.minutes * 60_000)
@@ -152,7 +153,7 @@ class Model:
         self.books.count("requests")
 
     def ended(self, host: Host, target: Target, reason: str) -> None:
-        """Record the end of a URL; each URL ends once."""
+        """Record that a URL is finished. A second end is counted as an error."""
         place = int(target.url.rpartition("/")[2] or 0)
         if host.ended[place]:
             self.ended_twice += 1
@@ -177,7 +178,7 @@ class Model:
             outgoing_packs = outbox(child_id("seeds", number), CRAWL, journal, ledger)
             await self.succession.send(self.crawl, ledger, outgoing_packs, NOWHERE)
         if self.scenario.known:
-            self.books.forget()  # found and claimed before the run
+            self.books.forget()  # found and queued before the run
 
     def _batches(self) -> Iterator[list[Target]]:
         hosts = list(self.web.hosts.values())
@@ -185,7 +186,7 @@ class Model:
         batch: list[Target] = []
         depth = 0
         most = max(max(1, round(host.pages * known)) for host in hosts)
-        # 25 of each host in turn, so that hosts are mixed on the queue as links mix them.
+        # 25 URLs of each host in turn, because links mix the hosts of a real queue, too.
         step = 25 if known else 1
         while depth < most:
             for host in hosts:
@@ -245,7 +246,7 @@ class Model:
         self._running -= 1
 
     def recall(self, container: Container, packs: int) -> None:
-        """Read journal, ledger and strikes of each pack; reads of missing items are billed."""
+        """Bill reads of each pack's journal, ledger and strikes. Missing items are billed, too."""
         self.books.read("packs", Stage.RECALL, 3 * 2 * packs)
         if self.kernel.time_ms - container.crawl_read_ms >= CRAWL_FRESH_MS:
             container.crawl_read_ms = self.kernel.time_ms
@@ -271,7 +272,7 @@ class Model:
     # Cost of settling
 
     def _claims(self, candidates: int, claimed: float, novelty: Novelty | None = None) -> None:
-        """Look links up if that pays, and claim free ones."""
+        """Bill look-ups of links, if they pay, and claims (records of URLs) of new links."""
         books, old = self.books, round(claimed)
         if novelty is None or novelty.look(CRAWL):
             books.read("urls", Stage.LOOKUP, candidates + old)
@@ -285,7 +286,7 @@ class Model:
         books.write("urls", Stage.CLAIM, candidates)
 
     async def settle(self, visits: Sequence[Visit], round_: Round) -> bool:
-        """Settle packs by their journals. Return whether one of them has no successor."""
+        """Settle packs by their journals. Return whether one of them has no following pack."""
         # If a pack was visited twice, the stored journal counts.
         first = {visit.pack.id: visit for visit in visits if visit.pack.id not in self._journaled}
         visits = [*first.values()]
@@ -323,7 +324,7 @@ class Model:
         return leaf
 
     async def copied(self, pack: Pack) -> bool:
-        """Process a message of a committed pack. Return whether it has no successor."""
+        """Process a message of a committed pack. Return whether the pack has no following pack."""
         await self.succession.tend(self.crawl, pack.id, standing_of(pack))
         return self.committed[pack.id]
 

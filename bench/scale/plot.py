@@ -1,4 +1,4 @@
-"""Draw lines over two axes as a self-contained SVG for light and dark themes."""
+"""Draws lines over two axes as a self-contained SVG for light and dark themes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LABEL_GAP = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """One line in one of the colours; a line without a name belongs to another one."""
+    """A line in one of the colours. Without a name it continues another line."""
 
     name: str
     hue: int

@@ -1,4 +1,4 @@
-"""Model SQS: delayed, visible and in-flight messages, oldest first, one crawl, one group."""
+"""Models SQS for one crawl: delayed, visible and in-flight messages, oldest first."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from orbweaver.frontier.journal import OutgoingPack
     from orbweaver.frontier.messages import Pack
 
-# Received and not deleted, on a queue (SQS quotas).
+# The quota of SQS for messages that are received and not deleted.
 IN_FLIGHT_MAX = 120_000
 
 
@@ -34,7 +34,7 @@ class Queue:
         self.in_flight_most = 0
 
     def send(self, outgoing_packs: Sequence[OutgoingPack]) -> None:
-        """Accept packs, in batches of ten."""
+        """Accept packs (batches of URLs), in SQS batches of ten."""
         targets = sum(len(outgoing.pack.targets) for outgoing in outgoing_packs)
         requests = self._sizes.outgoing_chunks(targets, len(outgoing_packs))
         self._books.use(Term.SQS, Stage.SEND, requests)
@@ -55,7 +55,7 @@ class Queue:
             self._visible.append((due_ms, pack))
 
     def receive(self, count: int) -> list[Pack]:
-        """Return a batch. Its receives and the later deletes are billed."""
+        """Return a batch. Bills its receives and the later deletes."""
         count = min(count, len(self._visible), IN_FLIGHT_MAX - self.in_flight)
         packs = [self._visible.popleft()[1] for _ in range(count)]
         self.in_flight += count
@@ -66,17 +66,14 @@ class Queue:
         return packs
 
     def delete(self, count: int) -> None:
-        """Delete processed messages."""
         self.in_flight -= count
 
     @property
     def visible(self) -> int:
-        """Number of visible messages."""
         return len(self._visible)
 
     @property
     def delayed(self) -> int:
-        """Number of delayed messages."""
         return len(self._delayed)
 
     @property
@@ -86,12 +83,12 @@ class Queue:
 
     @property
     def next_ms(self) -> int | None:
-        """Time at which the next message becomes visible."""
+        """Time at which the next message becomes visible, or None."""
         return self._delayed[0][0] if self._delayed else None
 
 
 class Port:
-    """The queue as the worker's parts use it."""
+    """The queue with the interface that the worker's parts use."""
 
     def __init__(self, queue: Queue) -> None:
         self._queue = queue

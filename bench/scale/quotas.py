@@ -1,4 +1,4 @@
-"""Define limits of AWS, as of November 2026, and the share of each that a rate of pages uses.
+"""Limits of AWS, as of November 2026, and the share of each that a rate of pages uses.
 
 Sources: docs.aws.amazon.com: lambda/latest/dg (gettingstarted-limits, services-sqs-scaling,
 scaling-behavior), AWSSimpleQueueService/…/quotas-queues, amazondynamodb/…/Limits and
@@ -20,7 +20,7 @@ LAMBDAS, MAPPING = 1_000, 1_000
 IN_FLIGHT = 120_000
 PUTS_A_PREFIX = 3_500
 LOG_CALLS = 5_000
-# A transaction locks an item for some milliseconds (assumed: 12), and refuses others.
+# A transaction locks an item for some milliseconds (assumed: 12), so another one fails meanwhile.
 TRANSACTIONS_AN_ITEM = 1_000 / 12
 # A transaction has a hundred actions, and the crawl's end closes all shards in one transaction.
 SHARDS_MOST = 98
@@ -52,7 +52,7 @@ def loads(
     shards: int,
     pages_shards: int,
 ) -> Iterator[Load]:
-    """Return the use of each limit by a rate, from the units of a page in the model."""
+    """Return the use of each limit by a rate, from the units per page in the model."""
 
     def load(what: str, amount: float, limit: float, unit: str, remedy: str = "") -> Load:
         return Load(what=what, load=amount, limit=limit, unit=unit, remedy=remedy)

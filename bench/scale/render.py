@@ -1,4 +1,4 @@
-"""Write figures of runs as tables in `docs/scale.md` and plots in `docs/scale/*.svg`."""
+"""Writes figures of runs as tables in `docs/scale.md` and plots in `docs/scale/*.svg`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SMOOTH = 6
 
 
 def render(figures: Figures, docs: Path) -> None:
-    """Draw available figures, and write the tables into the page."""
+    """Draw the available figures, and write the tables into the page."""
     page = docs / "scale.md"
     text = page.read_text()
     for name, rows in _tables(figures):

@@ -1,4 +1,4 @@
-"""Define scenarios: a crawl, a web, a fleet, and the assumptions about them."""
+"""Scenarios: a crawl, a web, a fleet, and the assumptions about them."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from orbweaver.model.settings import Settings
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changes:
-    """Decisions that differ from today's: earlier or possible ones. All are off by default."""
+    """Decisions that differ from the product's: earlier or possible ones. Default: off."""
 
-    # Take a place among a container's requests before a slot of the host, not after.
+    # Take one of a container's concurrent requests before a slot of the host, not after.
     room_before_slot: bool = False
-    # Commit every pack by itself, as earlier versions did.
+    # Commit every pack (batch of URLs) by itself, as earlier versions did.
     commit_each: bool = False
 
 
@@ -23,21 +23,22 @@ class Web:
 
     hosts: int = 1_000
     pages: int = 100_000
-    # Pages of hosts by Zipf's law with this exponent; 0: all equal. `giant` is one host's share.
+    # Pages of hosts follow Zipf's law with this exponent; 0 makes all equal. `giant` is the share
+    # of one more host.
     zipf: float = 0.8
     giant: float = 0.0
     latency_ms: int = 250
     latency_spread: float = (
-        0.7  # of hosts' medians, and half of it of requests: sigma of a lognormal
+        0.7  # sigma of the lognormal latencies of hosts; half of it for requests
     )
-    body_bytes: int = 20_000  # median; sigma 1, so 33 KB on average
-    slow_share: float = 0.01  # of hosts, which take twenty times as long
-    dead_share: float = 0.001  # of hosts: half were never there, half go down at some time
-    strict_share: float = 0.003  # of hosts, which answer one request in fifty with 429
-    error_share: float = 0.005  # of requests: HTTP 500; and a tenth of it: time-outs
-    missing_share: float = 0.03  # of requests: HTTP 404
-    links: int = 30  # of a page, drawn from its host's pages
-    links_everywhere: int = 20  # of a page, the same on all pages of a host
+    body_bytes: int = 20_000  # median; sigma is 1, so the average is 33 KB
+    slow_share: float = 0.01  # share of hosts that are twenty times as slow
+    dead_share: float = 0.001  # share of hosts: half never existed, half go down at some time
+    strict_share: float = 0.003  # share of hosts that answer one request in fifty with 429
+    error_share: float = 0.005  # share of requests with HTTP 500; a tenth of it times out
+    missing_share: float = 0.03  # share of requests with HTTP 404
+    links: int = 30  # links of a page, drawn from its host's pages
+    links_everywhere: int = 20  # links that are the same on all pages of a host
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,11 +52,11 @@ class Fleet:
     batch_window_ms: int = 1_000
     timeout_s: int = 120
     memory_mb: int = 1_024
-    # Assumed: CPU of a whole virtual CPU (1,769 MB), for a page with its request and for a pack.
+    # Assumed: CPU time on a whole virtual CPU (1,769 MB), per page with its request and per pack.
     page_cpu_ms: float = 4.0
     pack_cpu_ms: float = 20.0
-    # Measured: a worker of a compiled asset takes 0.76 to 1.01 s of CPU to start, in the init
-    # phase on a whole virtual CPU. Without bytecode it takes 1.9 to 2.4 s.
+    # Measured: a worker of a compiled asset takes 0.76 to 1.01 s of CPU to start, in the init phase
+    # on a whole virtual CPU. Without bytecode it takes 1.9 to 2.4 s.
     cold_start_ms: int = 900
     recall_ms: int = 10
     settle_ms: int = 80
@@ -73,7 +74,7 @@ class Scenario:
     changes: Changes = field(default_factory=Changes)
     delay_ms: int = 1_000
     shards: int = 16
-    # Share of each host that is queued at the start; links find the rest.
+    # Share of each host that is queued at the start. Links find the rest.
     known: float = 0.0
     # Time limit of the run.
     minutes: float = 60.0

@@ -1,6 +1,7 @@
-"""Model a pack's visit: the steps of `worker.fetch_pack` in the same order, without bodies.
+"""Models a pack's visit (requests for a batch of URLs): the steps of `worker.fetch_pack`.
 
-Pacer, host health, verdicts on responses, retries and results are the real ones.
+The steps have the same order, without bodies. Pacer, host health, verdicts on responses, retries
+and results are the product's.
 """
 
 from __future__ import annotations
@@ -64,14 +65,14 @@ class Container:
         self.novelty = Novelty()
 
     async def think(self, cpu_ms: float) -> None:
-        """Use the CPU, one coroutine after the other."""
+        """Use the CPU. Coroutines get it one after the other."""
         kernel = self.model.kernel
         self.cpu_free_ms = max(self.cpu_free_ms, float(kernel.time_ms)) + cpu_ms * self.slower
         await kernel.until(round(self.cpu_free_ms))
 
 
 class Seen:
-    """Number of claimed URLs per host that a container knows: `SeenUrls`, as numbers.
+    """Number of claimed (already queued) URLs per host that a container knows: models `SeenUrls`.
 
     Known URLs are not looked up again, so no URL is in both generations.
     """
@@ -132,11 +133,10 @@ class Visit:
 
     @property
     def standing(self) -> PackPlace:
-        """Return the place of the pack."""
         return standing_of(self.pack)
 
     async def go(self) -> None:
-        """Bring every target to an outcome or a return, for all hosts at once."""
+        """Request or defer every URL, at all hosts concurrently."""
         hosts: defaultdict[str, list[Target]] = defaultdict(list)
         for target in self.pack.targets:
             hosts[host_of(target.url)].append(target)
@@ -174,7 +174,7 @@ class Visit:
             await self._walk(host, targets, delay_ms)
 
     async def _robots(self, host: Host) -> RobotsEntry | int:
-        """Return the robots.txt of a host, or the time to return."""
+        """Return the robots.txt of a host, or the time until which its URLs are deferred."""
         kernel, view = self.model.kernel, self.container.view
         state = await view.look(host.name)
         if state.blocked_until_ms > kernel.time_ms:
@@ -196,7 +196,7 @@ class Visit:
         return entry
 
     async def _walk(self, host: Host, targets: list[Target], delay_ms: int) -> None:
-        """Request the targets of one host in turn, each in its slot."""
+        """Request the URLs of one host in turn, each in its slot."""
         container, kernel = self.container, self.model.kernel
         asking = container.asking.setdefault(host.name, Gate(kernel, 1))
         more = {"wait_limit": container.waiting_visits, "lined": not self.pack.place}
@@ -211,7 +211,7 @@ class Visit:
         self._defer(walk.queue, return_at_ms or kernel.time_ms)
 
     async def _ask_in_turn(self, walk: _Walk) -> int | None:
-        """Request the queue; the time to return if slots are missing.
+        """Request the queue. If slots run out, return the time until which the rest is deferred.
 
         URLs that missed their slots are in the queue again.
         """
@@ -307,7 +307,7 @@ class Visit:
         self._end(host, target, str(verdict.reason))
 
     def _read(self, host: Host, target: Target, answer: Response | Failure) -> None:
-        """Process the links of a page; links that were known before may need a look-up."""
+        """Process the links of a page. Links that were known before may need a look-up."""
         web = self.model.web
         self.body_bytes += answer.received
         new = web.links_from(host)

@@ -1,4 +1,4 @@
-"""Model the web: hosts of all sizes, their responses, latencies and early requests."""
+"""Models the web: hosts of all sizes, their responses, latencies and early requests."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 SLOW_FACTOR = 20
 STRICT_SHARE = 0.02
 BYTES_A_MS = 2_000
-TIMEOUTS_SHARE = 0.1  # as a share of the responses of 500
-REFUSED_SHARE = 0.5  # of dead hosts; the others never respond
+TIMEOUTS_SHARE = 0.1  # as a share of the responses with status 500
+REFUSED_SHARE = 0.5  # share of dead hosts that refuse connections; the others never respond
 NO_HEADERS: dict[str, str] = {}
 OK, MISSING, BUSY, BROKEN = 200, 404, 429, 500
 
 
 class Host:
-    """One host: its pages, found and ended ones, and the time of its last request."""
+    """A host: its pages, numbers of found and finished ones, and the time of its last request."""
 
     __slots__ = (
         "asked_at_ms", "asks", "base_ms", "dead_from_ms", "ended", "found", "name", "pages",
@@ -75,7 +75,7 @@ class Web:
     def ask(
         self, host: Host, now_ms: int, delay_ms: int, total_ms: int
     ) -> tuple[Response | Failure, int]:
-        """Request a host; return its response and its duration."""
+        """Request a host. Return its response and its duration."""
         if now_ms - host.asked_at_ms < delay_ms:
             host.too_soon += 1
         host.asked_at_ms = now_ms
@@ -103,7 +103,7 @@ class Web:
         chance = random.random()
         if chance < plan.error_share:
             return BROKEN
-        # A host whose first page was missing would be none.
+        # The first page always exists, because a host without it would have no pages.
         if chance < plan.error_share + plan.missing_share and host.found > 1:
             return MISSING
         return OK
@@ -114,7 +114,7 @@ class Web:
         return Failure(reason=Reason.TIMEOUT, detail="", latency_ms=total_ms), total_ms
 
     def links_from(self, host: Host) -> range:
-        """Places of the pages that a page leads to and that nobody knew of."""
+        """Return the numbers of new pages that a page links to."""
         left = host.pages - host.found
         if not left:
             return range(0)
@@ -130,7 +130,7 @@ def _answer(status: int, took_ms: float) -> tuple[Response, int]:
 
 
 def _sizes(plan: Plan) -> Iterator[int]:
-    """Share the pages out among the hosts, at least one each."""
+    """Yield the number of pages of each host, at least one."""
     rest = plan.pages * (1 - plan.giant)
     hosts = plan.hosts - (plan.giant > 0)
     if plan.giant:

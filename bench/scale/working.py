@@ -1,7 +1,7 @@
-"""One invocation: a batch of packs, and those that it takes on; `batch.py`, `pack.py`.
+"""Models an invocation: a batch of packs (batches of URLs), and packs taken on early.
 
-What is kept of pages goes into one file for all packs of the batch, which is written before their
-journals are; what nothing was done for is sent again, last.
+It follows `batch.py` and `pack.py`. Stored pages go into one file for all packs of the batch. It is
+written before the packs' journals. URLs without a request are sent again last.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class Round(rounds.Round):
-    """An invocation's round, which begins what it takes on in virtual time."""
+    """An invocation's round, which begins early packs in virtual time."""
 
     def __init__(self, model: Model, *, end_ms: int, begin: Begin) -> None:
         super().__init__(
@@ -43,7 +43,7 @@ class Round(rounds.Round):
 
     @property
     def open(self) -> bool:
-        """See the base: no worker is told to end here."""
+        """Always True, because the model stops no worker."""
         return True
 
     def _start(self, pack: Pack) -> None:
@@ -51,7 +51,7 @@ class Round(rounds.Round):
 
 
 class Batch:
-    """One invocation's packs; what is kept of pages goes into one file for all of them."""
+    """The packs of one invocation."""
 
     def __init__(self, model: Model, container: Container, packs: list[Pack], end_ms: int) -> None:
         self._model = model
@@ -66,7 +66,7 @@ class Batch:
         self._round = Round(model, end_ms=end_ms, begin=self._begin)
 
     async def work(self) -> None:
-        """Visit all packs at once, settle each, and send what was put off."""
+        """Visit all packs concurrently, settle each, and send the deferred URLs."""
         for pack in self._packs:
             if pack.id in self._model.committed:
                 self._leaf = await self._model.copied(pack) or self._leaf
@@ -85,12 +85,12 @@ class Batch:
             self._requeued.append(requeued)
 
     def _begin(self, pack: Pack) -> None:
-        """Take a pack on whose message is held back."""
+        """Take on a pack early: its message is still delayed."""
         self._model.books.count("taken on")
         self._group.start(self._early(pack))
 
     async def _early(self, pack: Pack) -> None:
-        """Visit it, again if it got no slot, as `batch.Worker.take_on` does."""
+        """Visit a pack, again if it got no slot, as `batch.Worker.take_on` does."""
         model, round_ = self._model, self._round
         model.recall(self._container, 1)
         await model.kernel.until(model.kernel.time_ms + model.scenario.fleet.recall_ms)
@@ -104,7 +104,7 @@ class Batch:
                 return
 
     async def _visit(self, pack: Pack, *, early: bool = False) -> OutgoingPack | None:
-        """Visit a pack and settle it; the pack to send again if it got no slot."""
+        """Visit a pack and settle it. If it got no slot, return the pack to send again."""
         until_ms = self._round.until_ms(pack.crawl, long=bool(pack.place))
         visit = Visit(self._container, pack, until_ms, early=early)
         self._visiting += 1
@@ -134,7 +134,7 @@ class Batch:
             self._flush(due=True)
 
     def _flush(self, *, due: bool = False) -> None:
-        """Write the file once nobody visits any more, or the first has waited long enough."""
+        """Write the file once no visit runs any more, or the first visit has waited long enough."""
         size = sum(visit.body_bytes for visit in self._waiting)
         full = size >= self._model.settings.segment_bytes_max
         if self._waiting and (due or full or not self._visiting):

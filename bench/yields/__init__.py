@@ -2,12 +2,11 @@
 
     python -m bench.yield --apps mediawiki,cgit --crawlers ours,wget --requests 500,1000,3000
 
-- The applications are real ones from Debian and PyPI packages, and two made here. They are
-  unpacked, filled and served below .local/yield. If root starts them, they run as `nobody`.
-- The articles come from an application's own database or files, never from a crawl.
+- The applications are real ones from Debian and PyPI packages, and two made here. They are filled
+  with articles and served below .local/yield. If root starts them, they run as `nobody`.
+- The set of articles comes from an application's own database or files, never from a crawl.
 - Requests are counted in the web server's access log in the order they began, including robots.txt
   and redirects. An article is found by the first GET with status 200 that shows it, under any URL.
-  A redirect does not find its target.
-- A crawler is stopped at a limit of requests, time or memory, whichever comes first.
-- Speeds are not compared, because servers and crawler share the machine.
+- A crawler is stopped at a limit of requests, time or memory, whichever comes first. Speeds are not
+  compared, because servers and crawler share the machine.
 """

@@ -1,4 +1,4 @@
-"""An application in this benchmark: how to make it, serve it, and judge a request."""
+"""An application of this benchmark: how to make it, serve it, and find articles in requests."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Prepare(Protocol):
 
 
 class Serve(Protocol):
-    """Starts all servers of an application. The one on the port writes the log."""
+    """Starts all servers of an application. The server on `port` writes the access log."""
 
     def __call__(self, place: Place, port: int) -> None: ...
 
@@ -61,7 +61,7 @@ class Application:
         if not stamp.is_file() or stamp.read_text() != version:
             place.renew()
             _write(place, self.prepare(place))
-            place.open.close()  # stops servers started to make it
+            place.open.close()  # stops servers that were started to make it
             stamp.write_text(version)
         return _read(place)
 

@@ -53,13 +53,13 @@ def serve(place: Place, port: int) -> None:
 
 
 def keys_of(target: str) -> Iterable[str]:
-    """Return the file, or the folder listed without a query."""
+    """Return the path of a file, or of a folder listed without a query."""
     path, query = query_of(target)
     return () if query and path.endswith("/") else (path,)
 
 
 def _prepare(place: Place, documentation: Sequence[str]) -> Truth:
-    """Unpack the packages' documentation, and list its folders and HTML files."""
+    """Unpack the packages' documentation. Its folders and HTML files are the articles."""
     files, unpacked = place.path("files"), place.path("unpacked")
     for archive in fetched(documentation, place.path("archives")):
         extract(archive, unpacked)

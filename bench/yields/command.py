@@ -60,7 +60,7 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 def table(results: dict[str, Any]) -> str:
-    """Return the results as a Markdown table: percentage of articles at each point."""
+    """Format the results as a Markdown table: percentage of articles after numbers of requests."""
     points = results["points"]
     head = ["application", "crawler", *(f"{point:,}" for point in points), "mean", "in all"]
     head += ["requests", "ended by"]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 AT_ONCE = 8
-PORT = 4_778  # of the emulated stack
+PORT = 4_778  # port of the emulated stack
 PROJECT = Path(__file__).resolve().parents[2]
 CLIENTS = PROJECT / "bench" / "clients"
 PEERS_PYTHON = PROJECT / ".local" / "bench" / "peers" / "bin" / "python"
@@ -28,7 +28,7 @@ Words = list[str | Path]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """One crawl: start URL, relevant number of requests, and output folder."""
+    """One crawl: start URL, number of requests to judge, and output folder."""
 
     url: str
     requests: int
@@ -91,7 +91,7 @@ def _peers_absent() -> str:
 
 
 def named(names: Sequence[str], options: Sequence[str] = ()) -> list[Crawler]:
-    """Return crawlers by name. Raises KeyError for an unknown one."""
+    """Return crawlers by name. Raises KeyError for an unknown name."""
     scrapy, crawlee = "scrapy_spider.py", "crawlee_crawler.py"
     known = (
         ours(options),

@@ -60,7 +60,7 @@ def serve(place: Place, port: int) -> None:
 
 
 def keys_of(target: str) -> Iterable[str]:
-    """Return the page shown in its current version."""
+    """Return the id of the page that a target shows in its current version."""
     path, query = query_of(target)
     if query.get("do", "show") != "show" or query.keys() & {"rev", "at"}:
         return ()
@@ -71,7 +71,7 @@ def keys_of(target: str) -> Iterable[str]:
 
 
 def _id(number: int) -> str:
-    """Return a page's id. The first is the start page."""
+    """Return a page's id. The first page is the start page."""
     return f"{SPACES[number % 3]}:page{number}" if number else "start"
 
 

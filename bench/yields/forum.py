@@ -3,9 +3,8 @@
 It is as hostile as real forums. Each post has a URL that shows its thread. Threads and boards can
 be sorted and printed. Every post has links to quote, edit and report it, which lead to a log-in.
 There are member pages, searches, a calendar, and session ids in URLs. Forms and the log-in answer
-200, and no page has `noindex` or a canonical URL.
-
-An article is a page of a thread in its default order. A post's URL and the print view show it too.
+200, and no page has `noindex` or a canonical URL. An article is a page of a thread in its default
+order. A post's URL and the print view show it too.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ def lengths() -> tuple[int, ...]:
 
 @cache
 def firsts() -> tuple[int, ...]:
-    """Return the number of each thread's first post."""
+    """Return the number of each thread's first post, counted over all threads."""
     found = [1]
     for length in lengths():
         found.append(found[-1] + length)
@@ -59,7 +58,7 @@ def prepare(place: Place) -> Truth:
 
 
 def keys_of(target: str) -> Iterable[str]:
-    """Return the page of the thread shown, or its post."""
+    """Return the key of the thread's page or of the post that a target shows."""
     path, query = query_of(target)
     if path != TOPIC or query.keys() & {"sk", "st", "sd"} or query.get("view", "print") != "print":
         return ()
@@ -72,7 +71,6 @@ def keys_of(target: str) -> Iterable[str]:
 
 
 def page(visit: Visit) -> Page:
-    """Answer a request."""
     views: dict[str, Callable[[Visit], Page]] = {
         "/": _boards,
         "/index.php": _boards,
@@ -108,7 +106,7 @@ def _log_in(visit: Visit) -> Page:
 
 
 def _orders(visit: Visit, **where: object) -> str:
-    """Return links to the ways to sort and filter a list."""
+    """Return links to sort and filter a list in every way."""
     ways = (
         visit.link(f"{key}{way}{days}", visit.path, **where, st=days, sk=key, sd=way)
         for days in DAYS
@@ -168,7 +166,7 @@ def _thread(visit: Visit) -> Page:
 
 
 def _shown(visit: Visit) -> tuple[int | None, int]:
-    """Return the requested thread and the first post of its page."""
+    """Return the requested thread, and the first post of the requested page."""
     if "p" in visit.query:
         post = visit.number("p", 0, firsts()[-1])
         for thread, length in enumerate(lengths()):

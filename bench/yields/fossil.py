@@ -1,9 +1,8 @@
 """Fossil with the same commits and files as cgit and gitweb, and a wiki and tickets.
 
 One of its restrictions for robots is lifted: readers without a log-in see hyperlinks. Clients whose
-user agent is not a browser's still get a captcha instead of annotated files and lists by age.
-
-An article is a file at any revision, a check-in, a current wiki page, or a ticket.
+user agent is not a browser's still get a captcha instead of annotated files and lists by age. An
+article is a file at any revision, a check-in, a current wiki page, or a ticket.
 """
 
 from __future__ import annotations
@@ -33,12 +32,12 @@ if TYPE_CHECKING:
 PROJECT_NAME = "A crawler"  # the wiki page of this name is the home page
 PAGES, TICKETS, AUTHORS = 50, 100, 6
 REPOSITORY = "web.fossil"
-# Its background tasks, such as sending mail, would outlive the server.
+# Fossil's background tasks, such as sending mail, would outlive the server.
 SETTINGS = {"project-name": PROJECT_NAME, "backoffice-disable": "1"}
 # Capabilities of readers without a log-in (Fossil's user `nobody`): the defaults, and `h` to see
 # hyperlinks.
 READERS_MAY = "gjorz" + "h"
-DIGITS = 10  # as many as Fossil shows of a digest
+DIGITS = 10  # length of a digest in Fossil's pages
 NEWEST = ("tip", "trunk", "main")
 SEVERITIES = ("Critical", "Severe", "Important", "Minor", "Cosmetic")
 TYPES = ("Code_Defect", "Build_Problem", "Documentation", "Feature_Request", "Incident")
@@ -54,7 +53,7 @@ DIGEST = re.compile(rf"[0-9a-f]{{{DIGITS},64}}")
 
 
 def prepare(place: Place) -> Truth:
-    """Import the git repository, and add artifacts of wiki pages and tickets in Fossil's format."""
+    """Import the git repository, and add wiki pages and tickets as artifacts in Fossil's format."""
     files = frozenset(key for key in cloned(place).articles if key.startswith("file "))
     fossil, artifacts = file("usr/bin/fossil"), place.path("artifacts")
     artifacts.mkdir()
@@ -98,7 +97,7 @@ def serve(place: Place, port: int) -> None:
 
 
 def keys_of(target: str) -> Iterable[str]:
-    """Return the file, check-in, wiki page or ticket that a page shows completely."""
+    """Return the key of the file, check-in, wiki page or ticket that a page shows completely."""
     path, query = query_of(target)
     view, _, rest = path.removeprefix("/").partition("/")
     name = rest or query.get("name", "")
@@ -136,7 +135,7 @@ def _truth(repository: Path, files: frozenset[str], aliases: dict[str, str]) -> 
 
 
 def _versions(title: str, linked: Sequence[str], now: dt.datetime) -> Iterator[str]:
-    """Yield all versions of a wiki page, each with one more paragraph."""
+    """Yield all versions of a wiki page. Each has one more paragraph."""
     random, text, before = Random(f"wiki {title}"), "", ""
     for moment in _moments(random, now, 5):
         text += f"<p>{texts.paragraph(random)} See [{random.choice(linked)}].</p>\n"
@@ -148,7 +147,7 @@ def _versions(title: str, linked: Sequence[str], now: dt.datetime) -> Iterator[s
 
 
 def _changes(number: int, now: dt.datetime) -> Iterator[str]:
-    """Yield all changes of a ticket: its fields, then one remark each."""
+    """Yield all changes of a ticket: first its fields, then one remark each."""
     random = Random(f"ticket {number}")
     fields = {"title": texts.title(2_000 + number), "foundin": f"{number // 60}.{number % 60}"}
     fields |= {"severity": random.choice(SEVERITIES), "type": random.choice(TYPES)}

@@ -1,6 +1,6 @@
-"""Mercurial's hgweb with the same commits and files as cgit and gitweb. Paths contain revisions.
+"""Mercurial's hgweb with the same commits and files as cgit and gitweb.
 
-By default its pages are marked `index, nofollow`; here its owner has changed that.
+Paths contain revisions. By default the pages are marked `index, nofollow`; this is changed here.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ SHOWN = re.compile(r"/(file|annotate|raw-file|raw-annotate|rev|raw-rev)/([^/]+)(
 
 
 def prepare(place: Place) -> Truth:
-    """Commit the git history, commit by commit."""
+    """Commit the git history to Mercurial, commit by commit."""
     cloned(place)
     bare, work = place.path(NAME), place.path("web")
     work.mkdir()
@@ -66,7 +66,7 @@ def serve(place: Place, port: int) -> None:
 
 
 def keys_of(target: str) -> Iterable[str]:
-    """Return the file or commit that a page shows completely."""
+    """Return the key of the file or commit that a page shows completely."""
     path, _ = query_of(target)
     found = SHOWN.fullmatch(path)
     if found is None:

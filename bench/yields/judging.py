@@ -1,4 +1,4 @@
-"""Judgement of an access log: the requests that found a new article.
+"""Judges an access log: which requests found a new article.
 
 A log line has the request's start time (microseconds), its status and its request line, separated
 by tabs. Apache writes a line when the answer ends, so the lines are sorted here.
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 OK = 200
 NO_REQUEST = "-"  # a connection without a request
 ESCAPED = re.compile(r"\\(x[0-9a-fA-F]{2}|.)")
-# A value that names a page's function, as in `action=edit`. Others are numbers, names, tokens.
+# A value that names a function, as in `action=edit`. Other values are numbers, names, tokens.
 WORD = re.compile(r"[a-z_]{1,20}")
 PROGRAMS = ("php", "cgi")
 KINDS_KEPT = 8
@@ -37,19 +37,18 @@ class Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Truth:
-    """An application's articles by key. `aliases` are further keys of articles."""
+    """An application's articles by key. `aliases` maps other keys to articles."""
 
     articles: frozenset[str]
     aliases: Mapping[str, str] = field(default_factory=dict)
 
     def article(self, key: str) -> str | None:
-        """Return the article of a key, or None."""
         key = self.aliases.get(key, key)
         return key if key in self.articles else None
 
 
 def requests_of(lines: Iterable[str], since_us: int = 0) -> list[Request]:
-    """Return a log's requests in order of their start. Raises ValueError for another format."""
+    """Parse a log. Requests are sorted by start. Raises ValueError for another format."""
     found = []
     for line in lines:
         at, status, asked = line.rstrip("\n").split("\t")
@@ -65,7 +64,7 @@ def requests_of(lines: Iterable[str], since_us: int = 0) -> list[Request]:
 def novel(
     requests: Sequence[Request], truth: Truth, keys_of: Callable[[str], Iterable[str]]
 ) -> list[int]:
-    """Return the number of new articles per request. `keys_of` reads its target."""
+    """Return the number of new articles per request. `keys_of` maps a target to article keys."""
     seen: set[str] = set()
     counts = []
     for request in requests:
@@ -78,16 +77,13 @@ def novel(
 
 
 def shares(counts: Sequence[int], articles: int, points: Sequence[int]) -> list[float | None]:
-    """Return the share found after each number of requests, None if it was not reached."""
+    """Return the share found after each number of requests, or None if it was not reached."""
     found = list(accumulate(counts))
     return [found[point - 1] / articles if point <= len(found) else None for point in points]
 
 
 def area(counts: Sequence[int], articles: int, point: int) -> float:
-    """Return the mean share over the first requests, one figure for an order.
-
-    A crawl that ended earlier keeps its last share.
-    """
+    """Return the mean share over the first `point` requests. After the end, the last counts."""
     found = list(accumulate(counts))[:point]
     last = found[-1] if found else 0
     return (sum(found) + last * (point - len(found))) / (articles * point)
@@ -96,8 +92,8 @@ def area(counts: Sequence[int], articles: int, point: int) -> float:
 def kind_of(target: str) -> str:
     """Return the kind of a request: its first two folders, parameter names, and values like `edit`.
 
-    The end of a path is one page. A program's name, the part before a colon, and a file's extension
-    belong to the kind.
+    The last part of a path is one page and does not count, except for a program's name, the part
+    before a colon, and a file's extension.
     """
     path, _, parameters = target.partition("?")
     *folders, last = path.split("/")[1:] or [""]
@@ -111,7 +107,7 @@ def kind_of(target: str) -> str:
 
 
 def barren(requests: Sequence[Request], counts: Sequence[int]) -> list[tuple[str, int]]:
-    """Return the kinds of request that most often found nothing new."""
+    """Return the most frequent kinds of requests that found no new article."""
     kinds = Counter(
         kind_of(request.target)
         for request, count in zip(requests, counts, strict=True)

@@ -1,8 +1,7 @@
 """Machina, a forum from PyPI: topics with fifteen posts per page, and a URL for each post.
 
-It is set up like its manual and example. Users without a log-in may only read.
-
-An article is a page of a topic, which the URLs of its posts show too, or the first page of a forum.
+Its set-up follows its manual and example. Users without a log-in may only read. An article is a
+page of a topic, which the URLs of its posts show too, or the first page of a forum.
 """
 
 from __future__ import annotations
@@ -75,7 +74,7 @@ from django.urls import include, path
 from machina import urls as machina_urls
 urlpatterns = [path("admin/", admin.site.urls), path("", include(machina_urls))]
 """
-# Filled with Machina's own models, posts in order of their dates.
+# Fills the forum with Machina's own models, posts in order of their dates.
 FILL = """
 import json, sys
 from datetime import timedelta
@@ -136,7 +135,6 @@ SHOWN = re.compile(rf"{FORUM}(?:topic/[^/]+-([0-9]+)/)?")
 
 
 def prepare(place: Place) -> Truth:
-    """Create and fill a forum."""
     on_django.begin(place, _python(), SETTINGS, URLS)
     articles, aliases = on_django.filled(place, _python(), FILL, _content())
     return Truth(articles=frozenset(articles), aliases=aliases)
@@ -147,7 +145,7 @@ def serve(place: Place, port: int) -> None:
 
 
 def keys_of(target: str) -> Iterable[str]:
-    """Return the page of the topic shown, its post, or the forum."""
+    """Return the key of the topic's page, the post, or the forum that a target shows."""
     path, query = query_of(target)
     found = SHOWN.fullmatch(path)
     if found is None:
@@ -186,7 +184,7 @@ def _content() -> dict[str, Any]:
 
 
 def _topic(number: int, random: Random) -> dict[str, Any]:
-    """Make a topic. Most have few posts, some many, hours apart."""
+    """Make a topic. Most have few posts, some many. Posts are hours apart."""
     length = 1 + int(LONGEST * random.random() ** 3)
     minutes = random.randrange(60 * 24 * DAYS)
     posts: list[dict[str, Any]] = []

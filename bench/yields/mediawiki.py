@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 ARTICLES, TALKS, CATEGORIES, REDIRECTS, REVISIONS = 400, 60, 24, 30, 3
 NAMESPACES = {0: "", 1: "Talk:", 14: "Category:"}
 EXTENSIONS = ("Cite", "CategoryTree", "ParserFunctions", "CiteThisPage", "InputBox")
-# With any of these, a page shows something other than the named article.
+# With any of these parameters, a page does not show the named article's current text.
 OTHER_VIEWS = {"oldid", "diff", "curid", "redirect", "search", "veaction", "from", "undo"}
 VIEWS = {"view", "purge", "render"}
 SETTINGS = """
@@ -79,7 +79,7 @@ def serve(place: Place, port: int) -> None:
 
 
 def keys_of(target: str) -> Iterable[str]:
-    """Return the page shown in its current version."""
+    """Return the title of the page that a target shows in its current version."""
     path, query = query_of(target)
     if OTHER_VIEWS & query.keys() or query.get("action", "view") not in VIEWS:
         return ()
@@ -178,7 +178,7 @@ def _talk(number: int) -> str:
 
 
 def _linked(number: int, random: Random) -> int:
-    """Choose an article to link: often a near one, else early ones more than late ones."""
+    """Choose an article to link: often a near one, otherwise an early one more likely."""
     if random.random() < 0.4:
         return (number + random.randint(1, 12)) % ARTICLES
     return int(ARTICLES * random.random() ** 2)

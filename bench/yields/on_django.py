@@ -83,10 +83,7 @@ FOLDER = "project"
 
 
 def filled(place: Place, python: Path, script: str, content: object) -> Any:
-    """Fill a project with a script that reads content as JSON.
-
-    Return its last output line, parsed.
-    """
+    """Fill a project with a script that reads `content`. Return its last line, parsed as JSON."""
     words: list[str | Path] = [place.write("fill.py", script)]
     said = run(place, python, words, text=json.dumps(content))
     place.hand_over()

@@ -2,8 +2,8 @@
 
     python bench/yields/on_stack.py URL --port N --pages N
 
-The stack starts fresh, so claims of earlier crawls do not matter. The emulator may run ten workers
-at once. It keeps running afterwards: `orbweaver local down` stops it.
+The stack starts fresh, without records of earlier crawls. The emulator may run ten workers at once.
+It keeps running afterwards: `orbweaver local down` stops it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ WORKERS = 10
 
 
 def main() -> None:
-    """Start the stack and crawl."""
     parser = argparse.ArgumentParser(prog="python bench/yields/on_stack.py")
     parser.add_argument("url")
     parser.add_argument("--port", required=True)

@@ -1,8 +1,7 @@
 """Oscar, a shop from PyPI: products in a tree of categories, with facets, variants and reviews.
 
-It is set up like its manual ("Building your own shop"), with the search engine of its sandbox.
-
-An article is a product that the shop lists, so variants do not count separately. The page with all
+Its set-up follows its manual ("Building your own shop"), with the search engine of its sandbox. An
+article is a product that the shop lists, so variants do not count separately. The page with all
 reviews of a product is an article too, if the product's page shows only the first three.
 """
 
@@ -109,7 +108,7 @@ urlpatterns = [
     path("", include(apps.get_app_config("oscar").urls[0])),
 ]
 """
-# Filled with Oscar's own models, and indexed once at the end.
+# Fills the shop with Oscar's own models, and indexes it once at the end.
 FILL = """
 import io, json, sys
 from datetime import timedelta
@@ -203,7 +202,6 @@ SHOWN = re.compile(r"/catalogue/[\w-]*_([0-9]+)/(reviews/)?")
 
 
 def prepare(place: Place) -> Truth:
-    """Create and fill a shop."""
     on_django.begin(place, _python(), SETTINGS, URLS)
     return Truth(articles=frozenset(on_django.filled(place, _python(), FILL, _content())))
 
@@ -213,7 +211,7 @@ def serve(place: Place, port: int) -> None:
 
 
 def keys_of(target: str) -> Iterable[str]:
-    """Return the product shown, or the product whose reviews are shown on their single page."""
+    """Return the key of the product, or of the page with a product's reviews."""
     path, _ = query_of(target)
     found = SHOWN.fullmatch(path)
     if found is None:
@@ -226,7 +224,6 @@ def _python() -> Path:
 
 
 def _content() -> dict[str, Any]:
-    """Make the shop's content."""
     random = Random("oscar")
     categories = _categories()
     return {

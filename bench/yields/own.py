@@ -2,8 +2,8 @@
 
     python -m bench.yields.own shop --port 8000
 
-A visitor without a cookie gets a `sid` in every link, as shops and forums have done for twenty
-years. A request without one creates a new one, so a page has many URLs.
+A visitor without a cookie gets a session id (`sid`) in every link, as in many shops and forums. A
+request without one creates a new one, so a page has many URLs.
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ class Visit:
         self.query = {name: value for name, value in query.items() if name != COOKIE}
 
     def href(self, path: str, /, **query: object) -> str:
-        """Return a page's URL. Parameters of None are left out."""
+        """Return a page's URL. Parameters of None are omitted."""
         named = [(name, str(value)) for name, value in query.items() if value is not None]
         named += [(COOKIE, self._sid)] if self._sid else []
         return f"{path}{'?' * bool(named)}{urlencode(named)}"
 
     def link(self, text: str, path: str, /, **query: object) -> str:
-        """Return a link."""
+        """Return a link as HTML."""
         return f'<a href="{escape(self.href(path, **query))}">{escape(text)}</a>'
 
     def number(self, name: str, default: int, most: int) -> int:
-        """Parse a number of the query, within bounds."""
+        """Parse a number of the query, limited to `most`."""
         text = self.query.get(name, "")
         return min(int(text), most) if text.isdigit() and len(text) < 10 else default
 
@@ -85,7 +85,7 @@ def serving(name: str) -> Serve:
 
 
 def application(site: Callable[[Visit], Page], robots: str, menu: Sequence[str]) -> web.Application:
-    """Make the server of a site."""
+    """Make the web server of a site."""
     made = count()
 
     async def answer(request: web.Request) -> web.Response:

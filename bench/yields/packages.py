@@ -1,7 +1,7 @@
 """Debian packages used without installation: fetched by apt, unpacked below .local/yield/root.
 
-Installed packages are used from the system, and only the rest is fetched. Nothing is configured, no
-service is started, and no file outside the folder is written.
+Installed packages are used from the system. Nothing is configured, no service is started, and no
+file outside the folder is written.
 """
 
 from __future__ import annotations
@@ -79,11 +79,9 @@ def fetched(packages: Sequence[str], folder: Path) -> list[Path]:
 
 
 def extract(archive: Path, folder: Path) -> None:
-    """Unpack a package into a folder. Existing files stay, because some packages share a folder.
-
-    Dangling links are replaced by folders, because packages are not unpacked in the order of their
-    dependencies: DokuWiki has such a link in place of a library that it needs.
-    """
+    """Unpack a package into a folder. Existing files stay, because some packages share a folder."""
+    # Packages are not unpacked in the order of their dependencies, so links may be dangling:
+    # DokuWiki has one in place of a library that it needs. A folder replaces such a link.
     folder.mkdir(parents=True, exist_ok=True)
     read = ["dpkg-deb", "--fsys-tarfile", str(archive)]
     with (

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 PROJECT = Path(__file__).resolve().parents[2]
 HOME = PROJECT / ".local" / "yield"
 ROOT = HOME / "root"  # unpacked packages
-PYTHONS = HOME / "python"  # environments of the running interpreter
+PYTHONS = HOME / "python"  # virtual environments
 ADDRESS = "127.0.0.1"
 READY_S, STOP_S = 30.0, 10.0
 STEP_LIMIT_S = 600.0
@@ -29,14 +29,10 @@ SAID_CHARS = 800
 
 
 class Unavailable(Exception):
-    """An application or crawler is not available on this machine.
-
-    The message contains the reason.
-    """
+    """An application or crawler is not available here. The message contains the reason."""
 
 
 def free_port() -> int:
-    """Return an unused port."""
     with socket.socket() as probe:
         probe.bind((ADDRESS, 0))
         return int(probe.getsockname()[1])
@@ -64,22 +60,18 @@ class Place:
 
     @property
     def folder(self) -> Path:
-        """Folder of the application's own files."""
         return self.home / "apps" / self.name
 
     def path(self, name: str) -> Path:
-        """Return a path in the folder."""
         return self.folder / name
 
     def write(self, name: str, text: str) -> Path:
-        """Write a file in the folder."""
         path = self.path(name)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
         return path
 
     def renew(self) -> None:
-        """Empty the folder."""
         shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir(parents=True)
         self.hand_over()
@@ -99,7 +91,7 @@ class Place:
         text: str = "",
         **more: Any,
     ) -> str:
-        """Run a step to its end and return its output. Raises Unavailable with its last output."""
+        """Run a command and return its output. Raises Unavailable with its last output."""
         done: subprocess.CompletedProcess[str] = subprocess.run(
             [str(word) for word in words],
             cwd=self.folder,

@@ -2,11 +2,10 @@
 
     python -m bench.yields.replay cgit --seeds 12 --requests 250,500,1000
 
-The order of answers decides which URLs are requested next, so one crawl shows little about an
-order. Here a seed determines the answers' times, and a crawl of a thousand requests takes some
-seconds: compare two orders with the same dozen seeds. New requests go to the application, and
-answers are stored in .local/yield/answers (delete it together with the application's folder in
-.local/yield/apps). Articles are judged as in `make yield`.
+The order of answers decides which URLs are requested next, so one crawl shows little about an order
+of requests. Here a random seed determines the answers' times, and a crawl of a thousand requests
+takes some seconds: compare two orders with the same dozen seeds. Answers are stored in
+.local/yield/answers (delete it together with the application's folder in .local/yield/apps).
 """
 
 from __future__ import annotations
@@ -95,7 +94,7 @@ def _asked(target: str) -> Kept:
 
 
 class _Clock:
-    """The time of the loop."""
+    """The time of the event loop."""
 
     def now_ms(self) -> int:
         return NOW_MS + round(asyncio.get_running_loop().time() * 1000)
@@ -138,9 +137,9 @@ class _Web:
 class _Queue:
     """Sent messages by due time, received by workers in batches.
 
-    A single worker processes several batches at once, like a store's process, in the order in which
-    they are due. With several workers, each has one batch at a time and its own caches, like a
-    container, and gets any due message. Their tables take time, so that they run concurrently.
+    A single worker processes several batches at once, like the process of a local store. Several
+    workers have one batch at a time and their own caches, like containers. Their tables take time,
+    so that they run concurrently.
     """
 
     stage: Stage
@@ -240,7 +239,6 @@ _SUMMED: dict[str, Any] = {"least": min, "median": statistics.median, "most": ma
 
 
 def main() -> None:
-    """Replay crawls for the command line."""
     parser = argparse.ArgumentParser(prog="python -m bench.yields.replay")
     parser.add_argument("application", choices=tuple(ALL))
     parser.add_argument("--seeds", type=int, default=12, help="how many crawls (12)")

@@ -1,11 +1,10 @@
 """cgit and gitweb with this project's own repository, at its 83rd commit: 922 files.
 
-An article is a file at any revision, or a commit. A file is found by a page or answer that shows it
-completely (`tree`, `plain`; `blob`, `blob_plain`), a commit by its own page. A difference, a patch,
-a log, and a commit limited to one path do not count.
-
-gitweb marks its pages `index, nofollow`, so no crawler gets beyond the first page. Here its owner
-has changed this to `index, follow` in the program; `gitweb-as-packaged` is unchanged.
+- An article is a file at any revision, or a commit. A file is found by a page or answer that shows
+  it completely (`tree`, `plain`; `blob`, `blob_plain`), a commit by its own page. A difference, a
+  patch, a log, and a commit limited to one path do not count.
+- gitweb marks its pages `index, nofollow`, so no crawler gets beyond the first page. Here the
+  program is changed to `index, follow`; `gitweb-as-packaged` is unchanged.
 """
 
 from __future__ import annotations
@@ -123,7 +122,7 @@ def _serve_gitweb(place: Place, port: int, program: Path) -> None:
 
 
 def cgit_keys(target: str) -> Iterable[str]:
-    """Return the file or commit that a page of cgit shows completely."""
+    """Return the key of the file or commit that a page of cgit shows completely."""
     path, query = query_of(target)
     view, _, name = path.removeprefix(f"/{NAME}/").partition("/")
     if view in ("tree", "plain") and name:
@@ -132,7 +131,7 @@ def cgit_keys(target: str) -> Iterable[str]:
 
 
 def gitweb_keys(target: str) -> Iterable[str]:
-    """Return the file or commit that a page of gitweb shows completely."""
+    """Return the key of the file or commit that a page of gitweb shows completely."""
     _, query = query_of(target)
     action = query.get("a")
     if action in ("blob", "blob_plain") and "f" in query:
@@ -147,7 +146,6 @@ def _environment(site: str) -> str:
 
 
 def said(words: Sequence[str | Path]) -> str:
-    """Run a command and return its output."""
     return subprocess.run(words, check=True, capture_output=True, text=True).stdout
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 ROUNDUP = ("roundup==2.6.0",)
 ISSUES = 250
-# Filled with Roundup's own functions, as by its users' mails and forms.
+# Fills the tracker with Roundup's own functions, as its users' mails and forms would.
 FILL = """
 import json, sys
 from roundup import instance
@@ -64,7 +64,7 @@ def serve(place: Place, port: int) -> None:
 
 
 def keys_of(target: str) -> Iterable[str]:
-    """Return the issue or message shown."""
+    """Return the key of the issue or message that a target shows."""
     path, query = query_of(target)
     found = ITEM.fullmatch(path)
     return (found[1],) if found is not None and query.get("@template", "item") == "item" else ()

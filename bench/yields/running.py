@@ -54,7 +54,7 @@ class Crawl:
 def crawl(
     application: Application, place: Place, port: int, crawler: Crawler, bounds: Bounds
 ) -> Crawl:
-    """Let a crawler crawl a served application."""
+    """Run a crawler on a served application, and read its requests from the log."""
     log = place.path(LOG)
     with tempfile.TemporaryDirectory(prefix="orbweaver-yield-") as folder:
         url = f"http://{ADDRESS}:{port}{application.start}"
@@ -122,7 +122,7 @@ class Lines:
         self._path, self._since_us, self._read, self._lines = path, since_us, 0, 0
 
     def count(self) -> int:
-        """Return the current number of lines."""
+        """Return the number of requests so far."""
         with self._path.open("rb") as opened:
             opened.seek(self._read)
             whole, newline, _ = opened.read().rpartition(b"\n")

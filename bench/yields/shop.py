@@ -1,12 +1,11 @@
 """A shop with facets: 600 products in 24 categories, with more URLs than any crawl can request.
 
-It is as hostile as real shops: listings filtered by any set of facets, with several sort orders and
-layouts, products with tracking parameters, print views, a comparison list that grows with each
-link, buttons that are links, an endless calendar, session ids in URLs. It is also as honest as real
-shops: sorted or filtered listings and decorated products have a canonical URL, listings with two
-filters are marked noindex, and robots.txt excludes the cart.
-
-A product is found by its page.
+- It is as hostile as real shops: listings filtered by any set of facets, with several sort orders
+  and layouts, products with tracking parameters, print views, a comparison list that grows with
+  each link, buttons that are links, an endless calendar, session ids in URLs.
+- It marks duplicates like real shops: sorted or filtered listings and decorated products have a
+  canonical URL, listings with two filters are marked noindex, and robots.txt excludes the cart.
+- A product is found by its page.
 """
 
 from __future__ import annotations
@@ -59,17 +58,15 @@ def catalogue() -> tuple[dict[str, str], ...]:
 
 
 def prepare(place: Place) -> Truth:
-    """Return the products as articles."""
     return Truth(articles=frozenset(product["path"] for product in catalogue()))
 
 
 def keys_of(target: str) -> Iterable[str]:
-    """Return the product of a page, with any parameters."""
+    """Return the path of a product's page, with any parameters."""
     return (query_of(target)[0],)
 
 
 def page(visit: Visit) -> Page:
-    """Answer a request."""
     top, *rest = visit.path.strip("/").split("/")
     views: dict[str, Callable[[Visit, list[str]], Page]] = {
         "": _home,

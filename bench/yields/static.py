@@ -77,7 +77,6 @@ def serve_pelican(place: Place, port: int) -> None:
 
 
 def keys_of(target: str) -> Iterable[str]:
-    """Return the file."""
     return (query_of(target)[0],)
 
 
@@ -86,7 +85,7 @@ def _site(folder: Path) -> str:
 
 
 def installed(requirements: tuple[str, ...], name: str) -> Path:
-    """Install PyPI packages into their own environment. Return its interpreter."""
+    """Install PyPI packages into their own virtual environment. Return its interpreter."""
     folder = PYTHONS / name
     python = folder / "bin" / "python"
     stamp = folder / ".installed"

@@ -1,7 +1,7 @@
 """Trac on SQLite: tickets, a wiki, and the same commits and files as cgit and gitweb.
 
-Initial wiki pages are marked noindex and nofollow until they are edited, so its owner has written a
-start page here. An article is a ticket, a current wiki page, a file at any revision, or a complete
+Initial wiki pages are marked noindex and nofollow until they are edited, so the start page is
+replaced here. An article is a ticket, a current wiki page, a file at any revision, or a complete
 changeset.
 """
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 TRAC = ("Trac==1.6",)
 TICKETS, PAGES, AUTHORS = 300, 200, 8
 START, SPACES = "WikiStart", ("", "Guide/", "Notes/")
-DIGITS = 7  # as many as Trac shows of a digest
+DIGITS = 7  # length of a digest in Trac's pages
 CHOICES = {
     "type": ("defect", "enhancement", "task"),
     "priority": ("blocker", "critical", "major", "minor", "trivial"),
@@ -38,7 +38,7 @@ CHOICES = {
     "version": ("1.0", "2.0", ""),
     "owner": tuple(f"author{number}" for number in range(AUTHORS)),
 }
-# Filled with Trac's own models, as by its forms.
+# Fills the project with Trac's own models, as its forms would.
 FILL = """
 import json, sys
 from trac.env import open_environment
@@ -64,7 +64,7 @@ with environment.db_transaction as database:
     tickets = [number for number, in database("SELECT id FROM ticket")]
     print(json.dumps([tickets, database("SELECT name, MAX(version) FROM wiki GROUP BY name")]))
 """
-# Like its own server, which requires a name and a password at `/login`.
+# Like Trac's own server, which requires a name and a password at `/login`.
 SERVED = f"""
 import os, sys
 os.environ.update({TRUSTED})
@@ -114,7 +114,7 @@ def serve(place: Place, port: int) -> None:
 
 
 def keys_of(target: str) -> Iterable[str]:
-    """Return the ticket, wiki page, file or changeset that is shown completely."""
+    """Return the key of the ticket, wiki page, file or changeset that is shown completely."""
     path, query = query_of(target)
     view, _, name = path.strip("/").partition("/")
     action, form = query.get("action", "view"), query.get("format", "")
@@ -148,7 +148,7 @@ def _name(number: int) -> str:
 
 
 def _ticket(number: int, now_us: int) -> list[Any]:
-    """Return a ticket's initial values, and its changes: fields, author, comment, moment."""
+    """Return a ticket's initial values, and its changes: fields, author, comment, time."""
     random = Random(f"ticket {number}")
     made, *later = _moments(random, now_us, 6)
     fields = {name: random.choice(values) for name, values in CHOICES.items()}
@@ -164,7 +164,7 @@ def _ticket(number: int, now_us: int) -> list[Any]:
 
 
 def _versions(name: str, names: list[str], now_us: int) -> list[Any]:
-    """Return all versions of a wiki page: text, author, comment, moment. Each adds a section."""
+    """Return all versions of a wiki page: text, author, comment, time. Each adds a section."""
     random, text, found = Random(f"wiki {name}"), f"= {name.rpartition('/')[2]} =", list[Any]()
     for moment in _moments(random, now_us, 4):
         links = " ".join(f"[wiki:{other}]" for other in random.sample(names, 2))

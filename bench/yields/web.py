@@ -21,10 +21,10 @@ EXTENSIONS = (
     "mysqlnd pdo xml apcu calendar ctype dom exif fileinfo gd iconv intl mbstring mysqli pdo_mysql "
     "pdo_sqlite phar posix simplexml sqlite3 tokenizer xmlreader xmlwriter"
 )
-# As in the measurements that this repeats: a small private server.
+# A small private server has as many.
 PHP_WORKERS = 3
 LOG = "access.log"
-# Behind a Python application, in its own process.
+# Runs a Python application in its own process, behind Apache.
 WSGI_SERVER = """
 import sys
 from socketserver import ThreadingMixIn

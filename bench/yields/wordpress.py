@@ -109,7 +109,7 @@ def serve(place: Place, port: int) -> None:
 
 
 def keys_of(target: str) -> Iterable[str]:
-    """Return the post or page, on any of its comment pages."""
+    """Return the path of the post or page, on any of its comment pages."""
     path = query_of(target)[0]
     front, comments, _ = path.partition("comment-page-")
     return (front if comments else path,)
