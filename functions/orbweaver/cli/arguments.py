@@ -1,8 +1,7 @@
-"""Commands and options, and errors about mistyped ones.
+"""Parser of commands and options.
 
-Rules
-- An error names the option, the value, the fix, and the nearest known name. The exit code is 2.
-- Options cannot be abbreviated, because a new option could make an abbreviation ambiguous.
+An error names the option, the value, the fix, and the nearest known name; the exit code is 2.
+Options cannot be abbreviated, because a new option could make an abbreviation ambiguous.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from orbweaver.cli.commands import MODULES, load
 from orbweaver.cli.exit_codes import UsageError
 from orbweaver.model.url import redacted
 
-# Options of other crawlers, and their replacement here.
+# Options of other crawlers, and how to get their effect here.
 _ELSEWHERE = {
     "--limit": "--max-pages limits the URLs, --max-bytes the bytes",
     "--timeout": "--duration limits the whole crawl; requests have their own timeout",
@@ -28,7 +27,7 @@ _ELSEWHERE = {
 
 
 class _Parser(argparse.ArgumentParser):
-    """Parser that raises UsageError instead of ending the process."""
+    """Raises UsageError instead of ending the process."""
 
     def __init__(self, **given: Any) -> None:
         super().__init__(**{**given, "allow_abbrev": False})
@@ -41,7 +40,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def parse(words: Sequence[str]) -> argparse.Namespace:
-    """Parse a command line; raises UsageError, and SystemExit for --help and --version."""
+    """Parse a command line. Raises UsageError, and SystemExit for --help and --version."""
     # If the first word is a command, only its module is imported.
     parser, commands = _build(words[:1] if words and words[0] in MODULES else MODULES)
     if not words:
@@ -56,7 +55,7 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
     if hasattr(arguments, "seeds") and not any(
         word.startswith("-") for word in rest if word != "-"
     ):
-        arguments.seeds += rest  # argparse takes adjacent words only
+        arguments.seeds += rest  # argparse accepts only adjacent words for these
     elif rest:
         problem = "must follow the command" if rest[0].startswith("-") else "is an extra argument"
         raise UsageError(f"{command.prog}: {redacted(rest[0])!r} {problem}\n{_see(command)}")
@@ -71,7 +70,7 @@ def _command(
     words: Sequence[str],
     commands: dict[str, argparse.ArgumentParser],
 ) -> argparse.ArgumentParser:
-    """Return the parser of the typed command; raises UsageError with the nearest command."""
+    """Return the parser of the typed command. Raises UsageError with the nearest command."""
     named = [word for word in words if not word.startswith("-")][:2]
     groups = {name.partition(" ")[0] for name in commands if " " in name}
     for path in (" ".join(named), *named[:1]):
@@ -91,13 +90,13 @@ def _command(
 
 
 def _check_options(command: argparse.ArgumentParser, words: Sequence[str]) -> None:
-    """Refuse unknown options first, because argparse misreads the words after one."""
+    """Refuse unknown options. argparse cannot, because it misreads the words after one."""
     known = [name for action in command._actions for name in action.option_strings]  # noqa: SLF001 - argparse has no public list of its options
     unknown: dict[str, str] = {}
     for word in itertools.takewhile(lambda word: word != "--", words):
         option = word.partition("=")[0]
         short = not word.startswith("--") and word[:2] in known  # -ckey=value
-        plain = re.fullmatch(r"-(?:\.?\d.*)?", word)  # a number, or the input
+        plain = re.fullmatch(r"-(?:\.?\d.*)?", word)  # a number, or `-` for the standard input
         if word.startswith("-") and option not in known and not short and not plain:
             if said := _ELSEWHERE.get(option):
                 unknown[option] = f": {said}"
@@ -109,7 +108,7 @@ def _check_options(command: argparse.ArgumentParser, words: Sequence[str]) -> No
         raise UsageError("\n".join([*lines, _see(command)]))
 
 
-# Names of these options in other crawlers.
+# Options with the same meaning in other crawlers.
 SYNONYMS = {
     **dict.fromkeys(("--csv", "--jsonl", "--parquet", "--warc"), "--format"),
     **dict.fromkeys(("--output", "--output-dir", "-o", "-O"), "--out"),
@@ -122,7 +121,7 @@ NEAR_SHARE = 0.75
 
 
 def _near_option(option: str, known: Sequence[str]) -> str | None:
-    """Return the known option that was probably meant."""
+    """Return the known option that was probably meant, or None."""
     if (synonym := SYNONYMS.get(option)) in known:
         return synonym
     names = {name.lstrip("-"): name for name in known}
@@ -137,7 +136,7 @@ def _see(command: argparse.ArgumentParser) -> str:
 def _build(
     names: Iterable[str],
 ) -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
-    """Build the parser of these commands. Also return each parser by name: `dlq`, `dlq list`."""
+    """Build the parser, and map command names (`dlq`, `dlq list`) to their parsers."""
     parser = _Parser(prog="orbweaver", description="A web crawler for AWS and for one machine.")
     parser.add_argument("--version", action="version", version=f"orbweaver {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)

@@ -1,9 +1,7 @@
-"""Declare commands, and options that several commands share.
+"""Declares commands, and options that several commands share.
 
-Rules
-- A module of commands defines `COMMANDS` and is listed in `cli/commands/__init__.py`. No other
-  place lists its names, options or functions.
-- `option` makes an option as a value. `shared` defines options of several commands once.
+A module of commands defines `COMMANDS` and is listed in `cli/commands/__init__.py`. No other place
+lists its names, options or functions.
 """
 
 from __future__ import annotations
@@ -25,7 +23,7 @@ from orbweaver.exporting.formats import FORMATS
 from orbweaver.model.settings import ALONE_PAGES_MAX, STACK
 
 Run: TypeAlias = Callable[[Namespace, Surroundings], int | Coroutine[Any, Any, int]]
-# Adds one or more options to a parser or to a group.
+# Adds options to a parser or to a group of a parser.
 Add: TypeAlias = Callable[[Any], object]
 Shared: TypeAlias = Callable[[], ArgumentParser]
 Body: TypeAlias = Mapping[str, Any]
@@ -40,7 +38,6 @@ class Command:
     help: str
     run: Run
     options: Add
-    # Options that it shares with other commands.
     parents: tuple[Shared, ...] = ()
 
 
@@ -57,10 +54,10 @@ READERS: Mapping[str, Callable[[str], Any]] = {
 
 
 def option(named: str, text: str | None = None, **given: Any) -> Add:
-    """Make an option from its name and its value's placeholder: `--limit N`. A switch has no value.
+    """Declare an option (`--limit N`) or an argument (`file FILE`) by name and placeholder.
 
-    The placeholder selects the type: one of READERS, or one of the words in `off|on`. A name
-    without a hyphen is a positional argument.
+    Without a placeholder it is a switch. The placeholder selects the type: a key of `READERS`, or
+    words like `off|on`.
     """
     *names, metavar = named.rsplit(" ", 1) if " " in named else (named, "")
     if not metavar:
@@ -73,12 +70,12 @@ def option(named: str, text: str | None = None, **given: Any) -> Add:
 
 
 def repeated(named: str, text: str | None = None, **given: Any) -> Add:
-    """Make an option that can be repeated."""
+    """Declare an option that can be repeated."""
     return option(named, text, action="append", default=[], **given)
 
 
 def together(*options: Add) -> Add:
-    """Combine several options."""
+    """Combine several options into one declaration."""
 
     def add(parser: Any) -> None:
         for one in options:
@@ -88,17 +85,17 @@ def together(*options: Add) -> Add:
 
 
 def group(title: str, *options: Add) -> Add:
-    """Show options under a title in the help."""
+    """Declare options that the help shows under a title."""
     return lambda parser: together(*options)(parser.add_argument_group(title))
 
 
 def either(*options: Add, required: bool = False) -> Add:
-    """Make options that exclude each other."""
+    """Declare options that exclude each other."""
     return lambda parser: together(*options)(parser.add_mutually_exclusive_group(required=required))
 
 
 def actions(parents: tuple[Shared, ...], **each: tuple[str, Add]) -> Add:
-    """Make subcommands, each with its help and options."""
+    """Declare subcommands, each with its help and options."""
 
     def add(parser: Any) -> None:
         made = parser.add_subparsers(dest="action", metavar="|".join(each), required=True)
@@ -110,8 +107,6 @@ def actions(parents: tuple[Shared, ...], **each: tuple[str, Add]) -> Add:
 
 
 def shared(*options: Add) -> Shared:
-    """Define options that several commands share."""
-
     @cache
     def parser() -> ArgumentParser:
         made = ArgumentParser(add_help=False)
@@ -155,7 +150,7 @@ STACK_JSON = (stack_options, json_option)
 def command(
     name: str, text: str, run: Run, *options: Add, parents: tuple[Shared, ...] = STACK_JSON
 ) -> Command:
-    """Make a command. By default it takes the options of a stack and --json."""
+    """Declare a command. By default it has the options of a stack and --json."""
     return Command(name=name, help=text, run=run, options=together(*options), parents=parents)
 
 
@@ -165,29 +160,28 @@ add_formats = option(
 
 
 def context(text: str = "set a context key of the stack; may be repeated") -> Add:
-    """Make the option that sets a context key of the stack."""
     return repeated("-c, --context KEY=VALUE", text)
 
 
 def file(text: str, default: Path) -> Add:
-    """Make the argument that names a file, with a default."""
+    """Declare the argument that names a file, with a default."""
     return option("file FILE", text, nargs="?", default=default)
 
 
 def which(text: str = "id or name of a crawl", **given: Any) -> Add:
-    """Make the argument that names a crawl."""
+    """Declare the argument that names a crawl."""
     return option("which ID", text, **given)
 
 
 def newest() -> Add:
-    """Make the argument that names a crawl, by default the newest one."""
+    """Declare the argument that names a crawl. The default is the newest crawl."""
     return which("id or name of a crawl (default: the newest)", nargs="?")
 
 
 def answer(
     arguments: Namespace, around: Surroundings, body: Body | Iterable[Body], *lines: str
 ) -> None:
-    """Write a result: JSON objects with --json, else the lines without control characters."""
+    """Write a result: JSON objects with --json, otherwise lines without control characters."""
     bodies = (body,) if isinstance(body, Mapping) else body
     around.write(*(map(json.dumps, bodies) if arguments.json else map(clean, lines)))
 
@@ -195,7 +189,7 @@ def answer(
 def confirmed(
     around: Surroundings, name: str, question: str, *notes: str, fix: str = "--yes"
 ) -> bool:
-    """Ask for confirmation at the terminal; raises UsageError if there is no terminal."""
+    """Ask for confirmation at the terminal. Raises UsageError if there is no terminal."""
     if not around.stdin.isatty():
         raise UsageError(
             f"orbweaver {name}: cannot ask for confirmation without a terminal: give {fix}"

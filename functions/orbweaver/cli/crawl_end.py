@@ -21,17 +21,17 @@ from orbweaver.model.errors import PortError
 from orbweaver.model.outcome import SUCCESSES, Outcome
 from orbweaver.model.page_record import PageRecord
 
-# Number of examples for a crawl that fetched nothing.
+# Number of example URLs for a crawl that fetched nothing.
 EXAMPLES, URL_CHARS_MAX = 3, 200
 PAUSE_S = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """A crawl that has ended, and its files.
+    """An ended crawl and its files.
 
-    `why` lists the reasons why the crawl has no page or its seeds failed; None if it has pages.
-    `before` is the command that must run before commands about the crawl work.
+    `why` explains why it has no page or its seeds failed; it is None if the crawl has pages.
+    `before` is a command that must run before other commands about the crawl.
     """
 
     view: View
@@ -63,7 +63,7 @@ def conclude(
 
 
 async def without_pages(session: Session, view: View) -> list[str] | None:
-    """Return why a crawl has no page, a line for each of its first URLs; None if it has pages.
+    """Return why a crawl has no page, one line per URL, or None if it has pages.
 
     Pages of the runs that it continues count, unless a seed failed again.
     """
@@ -103,7 +103,7 @@ def _why(record: PageRecord) -> str:
 
 
 async def pause(session: Session, crawl_id: str) -> bool:
-    """Pause an interrupted crawl; False if that did not succeed in `PAUSE_S`."""
+    """Pause an interrupted crawl. Returns False if that takes longer than `PAUSE_S`."""
     try:
         async with asyncio.timeout(PAUSE_S):
             paused = await session.control.pause(crawl_id)
@@ -119,7 +119,7 @@ def give_up(
     written: Written | None = None,
     option: str = "",
 ) -> int:
-    """Report a stalled crawl, its files and the fix; return the exit code."""
+    """Report a stalled crawl, its files and the fix. Return the exit code."""
     display.close()
     crawl, counters, depths = (
         view.reading.status.crawl,
@@ -147,10 +147,10 @@ def timed(
     display: Display,
     paused: Callable[[], bool] = bool,
 ) -> int:
-    """Run a command that watches a crawl. Ctrl-C ends the command and leaves the crawl running.
+    """Run a command that watches a crawl. Ctrl-C ends only the command, not the crawl.
 
-    `watched` returns the crawl's id, if it is known. `paused` returns True if the command paused
-    the crawl, because no other worker would continue it.
+    `watched` returns the crawl's id, if it is known. `paused` returns True if the command has
+    paused the crawl, because no other worker would continue it.
     """
     try:
         return asyncio.run(work)

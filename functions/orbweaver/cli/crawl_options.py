@@ -1,7 +1,7 @@
 """Options of a crawl, and the parts of a plan that they set.
 
 An option that is not given is None or empty, so that the definition or the default applies. A
-switch works in one direction: it cannot reset a value of the definition.
+switch cannot reset a value of the definition.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _TYPES: Mapping[str, Callable[[str], Any]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Option:
-    """A setting as an option. It takes no value if `metavar` is empty."""
+    """A setting as an option. Without `metavar` it is a switch."""
 
     setting: Setting
     metavar: str
@@ -113,7 +113,6 @@ def given(arguments: Namespace) -> dict[str, Any]:
 
 
 def add_plan(add: Callable[..., Any]) -> None:
-    """Add the options of a new crawl."""
     add("seeds", nargs="*", metavar="URL", help="seed URLs; - reads a list from the standard input")
     lists = "a list of seeds, one a line or in a CSV column; - is the input; may be repeated"
     add("--seeds", dest="seed_lists", action="append", default=[], metavar="FILE", help=lists)
@@ -140,7 +139,6 @@ def add_changeable(parser: Any) -> None:
 
 
 def add_request(parser: Any) -> None:
-    """Add the options for the request of a page."""
     for name in ("obey_robots", "user_agents", "headers", "redacted"):
         _BY_NAME[name].add(parser.add_argument)
 

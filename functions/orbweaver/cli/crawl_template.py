@@ -63,7 +63,7 @@ def _lines(one: Setting) -> Iterator[str]:
 
 
 def _default(one: Setting) -> str:
-    """Write a default as TOML; for these values it equals JSON."""
+    """Write a default as TOML. For these values JSON has the same form."""
     write: Any = WRITTEN[one.kind] if one.kind in _TIMES else BY_PATH[one.key].codec.write
     return json.dumps(write(one.default))
 

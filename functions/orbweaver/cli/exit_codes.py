@@ -6,4 +6,4 @@ OK, FAILED, INTERRUPTED = 0, 1, 130
 
 
 class UsageError(Exception):
-    """The command line or a file is wrong. The text contains the fix."""
+    """The command line or a file is wrong. The message contains the fix."""

@@ -40,7 +40,7 @@ def _one(key: str) -> Read:
 
 
 def _within(group: str) -> Read:
-    """Return a reader of the counters of a group, with the part after its name as label."""
+    """Return a reader of a group's counters. The part after the group's name is the label."""
     prefix = f"{group}."
     return lambda total: (
         ((key.removeprefix(prefix),), total[key]) for key in sorted(total) if key.startswith(prefix)

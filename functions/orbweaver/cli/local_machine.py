@@ -1,6 +1,6 @@
 """The real `Machine`: the emulator and CDK of `localstack`, and boto3 for some requests.
 
-Imports are inside functions, so that commands like `orbweaver url` do not wait for boto3.
+Imports are inside functions, so that commands like `orbweaver url` do not load boto3.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @contextlib.asynccontextmanager
 async def connect(settings: Settings, environment: Mapping[str, str]) -> AsyncIterator[Ports]:
-    """Open the real ports of a stack. Meanwhile this process talks to that stack only."""
+    """Open the real ports of a stack. Until they close, this process uses only that stack."""
     from orbweaver.app import container
 
     others = dict.fromkeys(name for name in os.environ if name.startswith("AWS_"))
@@ -44,7 +44,7 @@ async def connect(settings: Settings, environment: Mapping[str, str]) -> AsyncIt
 
 
 def _set_variables(values: Mapping[str, str | None]) -> dict[str, str | None]:
-    """Set or remove environment variables; return the previous values."""
+    """Set or remove environment variables. Return the previous values."""
     before = {name: os.environ.get(name) for name in values}
     for name, value in values.items():
         if value is None:
@@ -55,7 +55,7 @@ def _set_variables(values: Mapping[str, str | None]) -> dict[str, str | None]:
 
 
 class ThisMachine:
-    """Implements `Machine`. It keeps the SQS client, which is used every second."""
+    """Implements `Machine`. Keeps the SQS client open, because it is used every second."""
 
     def __init__(self) -> None:
         self._open = contextlib.ExitStack()
@@ -230,7 +230,7 @@ class ThisMachine:
     def lost(self) -> list[str]:
         from localstack import emulator, layout, lost
 
-        emulator.find_all()  # finds killed emulators
+        emulator.find_all()  # marks killed emulators
         return [found.told(port) for port, found in lost.of_all(layout.INSTANCES).items()]
 
     def deploy(
@@ -269,7 +269,7 @@ class ThisMachine:
 
 
 def _kept(context: dict[str, str], folder: Path) -> dict[str, str]:
-    """Copy a custom module next to the emulator's state, which the stack needs as long."""
+    """Copy a custom module next to the emulator's state, because the stack needs it later."""
     if (module := context.get("extractor")) is not None:
         body = Path(module).read_bytes()
         kept = folder / "extractors" / f"{hashlib.sha256(body).hexdigest()[:16]}.py"
@@ -281,7 +281,7 @@ def _kept(context: dict[str, str], folder: Path) -> dict[str, str]:
 
 @contextlib.contextmanager
 def _reaching(hint: str = "") -> Iterator[None]:
-    """Turn errors of the local stack and of AWS clients into StackUnreachable."""
+    """Convert errors of the local stack and of AWS clients to StackUnreachable."""
     from localstack.errors import LocalStackError, sentence_of
 
     try:

@@ -32,7 +32,6 @@ CLOSED = 128 + signal.SIGPIPE
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code."""
     if _is_closed(1):
         if not _is_closed(2):
             sys.stderr.write("standard output is closed: redirect it to /dev/null instead\n")
@@ -48,7 +47,7 @@ def main(words: Sequence[str] | None = None) -> int:
         with contextlib.closing(local_machine.ThisMachine()) as this:
             code = run(sys.argv[1:] if words is None else words, _surroundings(this))
         sys.stdout.flush()
-    except BrokenPipeError:  # `orbweaver pages ID | head` reads no further
+    except BrokenPipeError:  # the reader has ended, as in `orbweaver pages ID | head`
         for stream in (sys.stdout, sys.stderr):
             _drain(stream)
         return CLOSED
@@ -72,7 +71,7 @@ def _drain(stream: TextIO) -> None:
 
 
 def run(words: Sequence[str], around: Surroundings) -> int:
-    """Run one command in these surroundings and return its exit code."""
+    """Run one command and return its exit code. `around` replaces the real terminal and machine."""
     try:
         arguments = parse(words)
         result = load(arguments.command).run(arguments, around)
@@ -105,7 +104,7 @@ def run(words: Sequence[str], around: Surroundings) -> int:
 
 
 def _lacking(error: ModuleNotFoundError) -> str:
-    """Name the missing extra; raises the error again if no extra contains the module."""
+    """Return which extra is missing. Raises the error again if no extra contains the module."""
     from localstack import extras
 
     said = extras.told(error)
@@ -144,7 +143,7 @@ def _allowed(this: local_machine.ThisMachine) -> Allowed:
 
 
 async def _reach(this: local_machine.ThisMachine, url: str) -> str | None:
-    """Try to connect to a server that the user named, as a local worker would."""
+    """Return why a server that the user named cannot be reached, or None if it can."""
     from orbweaver.adapters.web.tls import without_authorities
 
     with without_authorities():  # saves a tenth of the time to the first request
@@ -163,9 +162,9 @@ async def _web(this: local_machine.ThisMachine) -> AsyncIterator[Fetcher]:
 
 
 class _Ending:
-    """Signal that ends a command. Its exit code is 128 plus the signal's number.
+    """Handles signals that end a command. The exit code is 128 plus the signal's number.
 
-    SIGTERM and SIGHUP act like Ctrl-C: they unwind, so the crawl is paused and processes end.
+    SIGTERM and SIGHUP act like Ctrl-C: the crawl is paused, and further processes end.
     """
 
     def __init__(self) -> None:
@@ -186,10 +185,10 @@ class _Ending:
 
 
 def _heed_interrupts() -> None:
-    """Make SIGTERM unwind a command that a script started with `&`.
+    """Make SIGTERM work in a command that a script started with `&`.
 
-    Shells without job control make such commands ignore SIGINT (POSIX.1-2024, XCU 2.11). This keeps
-    SIGINT ineffective by blocking it, so that `_Ending` finds a handler.
+    Shells without job control make such commands ignore SIGINT (POSIX.1-2024, XCU 2.11). This
+    blocks SIGINT instead of ignoring it, so that `_Ending` finds a handler.
     """
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT,))

@@ -25,12 +25,11 @@ class Threshold:
     percent: bool = False
 
     def exceeded(self, failed: int, done: int) -> bool:
-        """Return True if the failures exceed the threshold."""
         return failed * 100 > self.number * done if self.percent else failed > self.number
 
 
 def _reader(read: Callable[[str], T]) -> Callable[[str], T]:
-    """Turn ValueError into the error of argparse."""
+    """Convert ValueError to the error of argparse."""
 
     def reading(text: str) -> T:
         try:
@@ -42,7 +41,7 @@ def _reader(read: Callable[[str], T]) -> Callable[[str], T]:
 
 
 duration_ms = _reader(durations.duration_ms)
-# Rounded up.
+# Rounded up to whole seconds.
 duration_s = _reader(durations.duration_s)
 # `500MB`, `10GB`.
 size_bytes = _reader(amounts.size_bytes)
@@ -63,7 +62,6 @@ def count(text: str) -> int:
 
 
 def positive(text: str) -> int:
-    """Parse a whole number of at least 1."""
     if (number := count(text)) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is too small: give 1 or more")
     return number

@@ -10,12 +10,12 @@ from orbweaver.model.settings import Settings
 from orbweaver.politeness.host_schedule import Host, RobotsEntry, Slots, grant
 from orbweaver.politeness.robots_cache import RobotsKeeper, Ruling
 
-# Time limit for its redirects.
+# Time limit for fetching a robots.txt with its redirects.
 ROBOTS_MS_MAX = 60_000
 
 
 class HostsOfOneCommand:
-    """Hosts with no state from other commands."""
+    """State of hosts in memory, which no other command shares."""
 
     def __init__(self) -> None:
         self._hosts: dict[str, Host] = {}

@@ -1,10 +1,9 @@
-"""Seed lists: URLs from a file or the standard input, one a line or in a column of a CSV table.
+"""Seed lists: URLs from a file or the standard input, one per line or in a column of a CSV table.
 
 - The reader streams, so a list takes the memory of its URLs. A file may be compressed by gzip.
-- It skips empty lines, and lines that begin with `#`.
-- `--column` is the name of a column in the header, or its number in a table without a header.
-  Without it, a file whose name ends in .csv or .tsv has its URLs in the column `url`.
-- An error names the line of each URL that cannot be crawled.
+- Empty lines, and lines that begin with `#`, are skipped.
+- `--column` is a column's name in the header, or its number in a table without a header. Without
+  it, a file whose name ends in .csv or .tsv has its URLs in the column `url`.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ COLUMNS_SHOWN = 20
 
 
 class SeedListError(UsageError):
-    """A list cannot be read; `problems` are sentences about its lines."""
+    """A list cannot be read. `problems` are sentences about its lines."""
 
     def __init__(self, name: str, problems: list[str]) -> None:
         lines = [f"  {text.clean(problem)}" for problem in problems]
@@ -47,7 +46,7 @@ class SeedListError(UsageError):
 def seeds_in(
     given: str, folder: Path, around: Surroundings, column: str | None = None
 ) -> tuple[str, ...]:
-    """Read the URLs of a list, `-` for the standard input; raises UsageError."""
+    """Read the URLs of a list, `-` for the standard input. Raises UsageError."""
     if given == STANDARD_INPUT:
         return _seeds("the input", around.stdin, column)
     name = text.clean(given)
@@ -92,7 +91,7 @@ def _problems(found: list[tuple[int, str]]) -> Iterator[str]:
 
 
 class SeedLines:
-    """Lines of a list; `number` counts the lines that were read."""
+    """Lines of a list. `number` counts the lines that were read."""
 
     def __init__(self, name: str, stream: TextIO) -> None:
         self._name = name
@@ -110,12 +109,12 @@ class SeedLines:
             yield line.removeprefix("\ufeff") if self.number == 1 else line
 
     def plain(self) -> Iterator[tuple[int, str]]:
-        """Read the number and the text of each line."""
+        """Yield the number and the text of each line."""
         for line in self:
             yield self.number, line.strip()
 
     def cells(self, column: str) -> Iterator[tuple[int, str]]:
-        """Read the number and the cell of each row."""
+        """Yield the line number and the cell of each row."""
         first = next(filter(_has_content, self), "")
         delimiter = max(DELIMITERS, key=first.count)
         header = next(csv.reader([first], delimiter=delimiter), [])
@@ -142,7 +141,7 @@ class SeedLines:
         )
 
     def bounded(self, found: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:
-        """Leave out empty lines and comments; raises UsageError if a crawl cannot hold the rest."""
+        """Omit empty lines and comments. Raises UsageError if the seeds exceed a crawl's limit."""
         count = size = 0
         for number, seed in found:
             if not _has_content(seed):
@@ -171,7 +170,7 @@ def _has_content(line: str) -> bool:
 
 
 def _place(header: list[str], column: str) -> int | None:
-    """Find a column by its exact name, else by its name in any case."""
+    """Return a column's index by its exact name, or else by its name in any case."""
     names = [cell.strip() for cell in header]
     if column in names:
         return names.index(column)

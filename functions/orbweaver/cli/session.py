@@ -1,7 +1,4 @@
-"""The session of a command: its output, its machine, and the open ports.
-
-Tests replace each of them.
-"""
+"""The session of a command: its output, its machine, and the open ports."""
 
 from __future__ import annotations
 
@@ -51,7 +48,8 @@ LOCAL_POLL_S = 1.0
 AWS_POLL_S = 3.0
 # Interval at which the screen is redrawn with the age of the reading.
 TICK_S = 1.0
-# Limits for a stack that never answered, and for one that did: networks come back, laptops wake up.
+# Limits for a stack that never answered, and for a stack that has answered, because a network can
+# return and a laptop can wake up.
 POLL_FAILURES_MAX = 5
 SILENCE_MS_MAX = 5 * 60_000
 LOCAL_SILENCE_MS_MAX = 60_000
@@ -60,7 +58,7 @@ _LEAVES = "Ctrl-C stops watching; the crawl continues"
 
 
 class Stalled(Exception):
-    """The crawl has not ended, and nothing is left that could end it."""
+    """The crawl has not ended, and no worker or message is left that could end it."""
 
     def __init__(self, view: View) -> None:
         super().__init__(view.reading.status.crawl.id)
@@ -69,7 +67,7 @@ class Stalled(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """Everything outside a command. Relative paths start at `folder`."""
+    """Everything outside a command. Tests replace it. Relative paths start at `folder`."""
 
     out: TextIO
     err: TextIO
@@ -83,7 +81,7 @@ class Surroundings:
     reach: Reach | None = None
 
     def confirmed(self, question: str) -> bool:
-        """Ask a question at the terminal; return True for yes."""
+        """Ask a question at the terminal. Return True for yes."""
         self.err.write(f"{question} (y/N) ")
         self.err.flush()
         return self.stdin.readline().strip().lower() in ("y", "yes")
@@ -133,32 +131,32 @@ class Place(Protocol):
 
     @property
     def poll_s(self) -> float:
-        """Interval of reading a watched crawl."""
+        """Interval at which a watched crawl is read."""
 
     @property
     def silence_ms_max(self) -> int:
-        """Silence after which watching fails."""
+        """Duration without an answer after which watching fails."""
 
     @property
     def billed(self) -> bool:
-        """Whether its use costs money."""
+        """True if its use costs money."""
 
     @property
     def busy(self) -> bool:
-        """Whether workers of other processes may be active."""
+        """True if workers of other processes may be active."""
 
     @property
     def left_in_work(self) -> Mapping[str, int]:
-        """Pages that killed processes had in work, by crawl, as far as they are known."""
+        """Number of pages that killed processes were working on, by crawl, if known."""
 
     async def depths(self) -> Depths | None:
-        """Count queued messages; None without permission."""
+        """Count queued messages. Returns None without permission."""
 
     async def waiting(self, status: Status) -> tuple[str, ...]:
-        """Return what single URLs of a crawl wait for; empty if the queues cannot be read."""
+        """Return what single URLs of a crawl wait for. Empty if the queues cannot be read."""
 
     async def idle_workers(self) -> str | None:
-        """Return a warning if no worker runs; None if one does, or if it is unknown."""
+        """Return a warning if no worker runs, or None if one runs or that is unknown."""
 
     def reclaimed(self) -> bool:
         """Release the messages of killed workers. Return True if certainly no worker is active."""
@@ -166,7 +164,7 @@ class Place(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StackPlace:
-    """A stack. `workers` names its worker and its renderer, if its outputs contain them."""
+    """A stack. `workers` are its worker and renderer functions, if its outputs contain them."""
 
     machine: Machine
     settings: Settings
@@ -192,7 +190,7 @@ class StackPlace:
         return await asyncio.to_thread(self.machine.depths, self.settings, self.environment)
 
     async def waiting(self, status: Status) -> tuple[str, ...]:
-        """Return nothing, because SQS hands messages to workers only."""
+        """Always empty, because SQS shows messages only to workers."""
         del status
         return ()
 
@@ -210,7 +208,7 @@ class StackPlace:
         return "All workers are off. Switch them on with `orbweaver workers on`."
 
     def reclaimed(self) -> bool:
-        """Return False: SQS releases messages itself, and an invocation may be running."""
+        """Always False: SQS releases messages itself, and an invocation may be running."""
         return False
 
 
@@ -224,7 +222,7 @@ class Session:
     place: Place
 
     async def watch(self, crawl_id: str, display: Display) -> View:
-        """Show a crawl until it ends; raises Stalled if it never will.
+        """Show a crawl until it ends. Raises Stalled if it never will.
 
         While the stack does not answer, this keeps trying and shows the age of the last reading.
         Raises Transient in the end.
@@ -254,7 +252,7 @@ class Session:
     async def _read_meanwhile(
         self, crawl_id: str, view: View | None, display: Display
     ) -> StatusReading:
-        """Read a crawl, and meanwhile show the age of the last reading."""
+        """Read a crawl. Meanwhile show the age of the last reading."""
         reading = asyncio.ensure_future(self.read_closely(crawl_id, ended=True))
         try:
             while not (await asyncio.wait({reading}, timeout=TICK_S))[0]:
@@ -268,9 +266,10 @@ class Session:
         return replace(view, age_ms=max(0, self.ports.clock.now_ms() - view.reading.status.at_ms))
 
     async def read_closely(self, which: str | None, *, ended: bool = False) -> StatusReading:
-        """Read a crawl as `read` does, with the waiting links of a store, which may take 0.3 s.
+        """Read a crawl, for a store with its waiting links, which may take 0.3 s.
 
-        `ended`: read these links only after the crawl has ended. For a stack, `report` lists them.
+        If `ended`, these links are read only after the crawl has ended. For a stack, `report` lists
+        them.
         """
         reading = await self.read(which)
         if reading.billed or (ended and reading.status.crawl.state is not State.FINISHED):
@@ -350,8 +349,8 @@ async def chosen(
 ) -> AsyncIterator[Session]:
     """Open the store or stack that the options and the environment name.
 
-    A read-only store is refused at once if the command `writes`, else at the first write. With
-    `works`, this many processes work on a store.
+    A read-only store is refused at once if the command `writes`, otherwise at the first write.
+    `works` is the number of processes that work on a store.
     """
     if (folder := store_of(arguments, around.folder, around.environment)) is not None:
         busy = has_workers(folder)

@@ -1,15 +1,14 @@
 """Choice of a command's stack, and its settings.
 
-Rules
 - `--port` names a stack on this machine. Otherwise `--target` is `local` or `aws`. Without both,
   the first of these is used: the endpoint in the environment, a stack that runs on this machine,
-  the AWS account of the environment. If several stacks run, a note reports the chosen one.
-- The region is the first of `--region`, `AWS_REGION`, `AWS_DEFAULT_REGION` and the profile's. The
-  command sets both variables to it, so that every client uses it. Without a region it fails.
+  the AWS account of the environment.
+- The region is the first of `--region`, `AWS_REGION`, `AWS_DEFAULT_REGION` and the profile's. Both
+  variables are set to it, so that every client uses it. Without a region the command fails.
 - The stack's outputs contain the names of its resources. The environment of its worker contains its
   limits, so that commands read records where that worker writes them.
-- A stack on this machine can always crawl servers of this machine, without a new deployment. Of
-  these it reaches only servers that the seeds name (model/redacted_names.py), never the emulator.
+- A stack on this machine can crawl servers of this machine, without a new deployment: only those
+  that the seeds name (model/redacted_names.py), never the emulator.
 """
 
 from __future__ import annotations
@@ -63,7 +62,7 @@ WORKER, RENDERER = "WorkerFunction", "RendererFunction"
 
 
 class StackUnreachable(Exception):
-    """The stack cannot be reached. The text contains the command to run."""
+    """The stack cannot be reached. The message contains the command to run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +90,7 @@ class Machine(Protocol):
     def outputs(
         self, stack: str, environment: Mapping[str, str], say: Say
     ) -> Mapping[str, str] | None:
-        """Return a stack's outputs, None if there is no such stack; raises StackUnreachable.
+        """Return a stack's outputs, or None if it does not exist. Raises StackUnreachable.
 
         A stack that is being updated is reported, and can be used.
         """
@@ -100,25 +99,25 @@ class Machine(Protocol):
         """Return the default stack name, from cdk.json if it has one."""
 
     def stacks(self, environment: Mapping[str, str]) -> list[str]:
-        """Return the Orbweaver stacks of an account and region."""
+        """Return the names of Orbweaver's stacks in an account and region."""
 
     def sources(self, function: str, environment: Mapping[str, str]) -> tuple[Source, ...]:
-        """List the event sources of a function; raises StackUnreachable."""
+        """List the event sources of a function. Raises StackUnreachable."""
 
     def alarms(self, stack: str, environment: Mapping[str, str]) -> tuple[Alarm, ...] | None:
-        """List the alarms of a stack; None without permission. Raises StackUnreachable."""
+        """List the alarms of a stack. Returns None without permission. Raises StackUnreachable."""
 
     def switch(self, source: Source, environment: Mapping[str, str], *, on: bool) -> bool:
-        """Switch an event source; False if it cannot be updated now. Raises StackUnreachable."""
+        """Switch an event source. Returns False if it is busy. Raises StackUnreachable."""
 
     def variables(self, function: str, environment: Mapping[str, str]) -> Mapping[str, str]:
-        """Return a function's environment variables; empty without permission."""
+        """Return a function's environment variables. Empty without permission."""
 
     def context(self, stack: str, environment: Mapping[str, str]) -> Mapping[str, str]:
-        """Return the context keys of a stack's deployment; raises StackUnreachable."""
+        """Return the context keys of a stack's deployment. Raises StackUnreachable."""
 
     def depths(self, settings: Settings, environment: Mapping[str, str]) -> Depths | None:
-        """Count queued messages; None without permission."""
+        """Count queued messages. Returns None without permission."""
 
     def standing(
         self, port: int, say: Say, context: Mapping[str, str] | None = None
@@ -134,13 +133,13 @@ class Machine(Protocol):
         """Start a stack on this machine. Return its outputs and the endpoint."""
 
     def down(self, port: int | None, say: Say) -> bool:
-        """Stop the emulator of a port, or all; False if none ran."""
+        """Stop the emulator of a port, or all emulators. Returns False if none ran."""
 
     def running(self) -> list[str]:
-        """Describe the running emulators, a line each, followed by the addresses of their APIs."""
+        """Describe the running emulators, one per line, followed by the addresses of their APIs."""
 
     def lost(self) -> list[str]:
-        """Describe the data that killed emulators have lost, a line each."""
+        """Describe the data that killed emulators have lost, one per line."""
 
     def deploy(
         self,
@@ -167,7 +166,7 @@ def environment_of(
     port: int | None = None,
     note: Say = lambda _: None,
 ) -> Mapping[str, str]:
-    """Choose the environment of a stack; raises StackUnreachable."""
+    """Choose the environment of a stack. Raises StackUnreachable."""
     if port is not None:
         return _on_port(port, machine)
     if target != "aws" and (target == "local" or not environment.get(ENDPOINT)):
@@ -196,7 +195,7 @@ def _on_port(port: int, machine: Machine) -> Mapping[str, str]:
 
 
 def port_option(port: int) -> str:
-    """Return the option that names a stack on this machine; empty for the default port."""
+    """Return the option that names a stack on this machine, or "" for the default port."""
     return "" if port == PORT else f" --port {port}"
 
 
@@ -238,7 +237,7 @@ def _in_region(
 def outputs_of(
     stack: str, machine: Machine, environment: Mapping[str, str], say: Say
 ) -> Mapping[str, str]:
-    """Return a stack's outputs; raises StackUnreachable."""
+    """Return a stack's outputs. Raises StackUnreachable."""
     outputs = machine.outputs(stack, environment, say)
     if outputs is None:
         where = environment.get(ENDPOINT) or "this AWS account and region"
@@ -250,28 +249,28 @@ def outputs_of(
 
 
 def workers_of(outputs: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the functions that process packs, worker and renderer, as far as outputs name them."""
+    """Return the functions that process packs (batches of URLs): worker and, if any, renderer."""
     return tuple(outputs[name] for name in (WORKER, RENDERER) if name in outputs)
 
 
 def sources_of(
     functions: Iterable[str], machine: Machine, environment: Mapping[str, str]
 ) -> tuple[Source, ...]:
-    """List the event sources of functions; raises StackUnreachable."""
+    """List the event sources of functions. Raises StackUnreachable."""
     return tuple(source for one in functions for source in machine.sources(one, environment))
 
 
 def settings_of(
     stack: str, machine: Machine, environment: Mapping[str, str], say: Say = lambda _: None
 ) -> Settings:
-    """Return a stack's settings; raises StackUnreachable."""
+    """Return a stack's settings. Raises StackUnreachable."""
     return settings_from(outputs_of(stack, machine, environment, say), machine, environment)
 
 
 def settings_from(
     outputs: Mapping[str, str], machine: Machine, environment: Mapping[str, str]
 ) -> Settings:
-    """Build settings from a stack's outputs and its worker's variables."""
+    """Build settings from a stack's outputs and its worker's environment variables."""
     missing = [name for name in NAMES if name not in outputs]
     if missing:
         raise StackUnreachable(

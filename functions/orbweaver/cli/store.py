@@ -39,7 +39,7 @@ def store_of(
     *,
     makes: bool = False,
 ) -> Path | None:
-    """Return the store that a command uses; None for a stack. Raises UsageError.
+    """Return the store that a command uses, or None for a stack. Raises UsageError.
 
     `makes`: the command creates a missing store.
     """
@@ -70,22 +70,22 @@ def is_store(folder: Path) -> bool:
 
     try:
         return (folder / FILE).is_file()
-    except PermissionError:  # opening it says what to do
+    except PermissionError:  # opening it gives a better error
         return True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StorePlace:
-    """A store as the place of a session (cli/session.py)."""
+    """A store as the `Place` of a session (cli/session.py)."""
 
     ports: StorePorts
-    # Whether this command has workers, and whether other processes had some before.
+    # True if this command has workers, and if other processes had workers before.
     works: bool = False
     busy: bool = False
     poll_s: float = POLL_S
     silence_ms_max: int = SILENCE_MS_MAX
     billed: bool = False
-    # Pages that killed processes had in work when this command began, by crawl.
+    # Pages that killed processes were working on when this command began, by crawl.
     left_in_work: Mapping[str, int] = field(default_factory=dict)
 
     async def depths(self) -> Depths | None:
@@ -136,7 +136,7 @@ def has_workers(folder: Path) -> bool:
 
 
 async def pages_left_in_work(folder: Path, environment: Mapping[str, str]) -> Mapping[str, int]:
-    """Count the pages that killed processes had in work, by crawl, before others take them."""
+    """Count the pages that killed processes were working on, by crawl, before others take them."""
     if not is_store(folder):
         return {}
     from orbweaver.app.store_waiting import pages_in_work
@@ -146,7 +146,7 @@ async def pages_left_in_work(folder: Path, environment: Mapping[str, str]) -> Ma
 
 
 def option_again(given: Path | None) -> str:
-    """Return the option that names a store; empty for the default."""
+    """Return the option that names a store, or "" for the default."""
     return "" if given is None else f" --store {shlex.quote(str(given))}"
 
 
@@ -161,10 +161,10 @@ async def opened_store(
     extractors: Mapping[str, Extractor] | None = None,
     further: FurtherProcesses | None = None,
 ) -> AsyncIterator[StorePorts]:
-    """Open a store. With `works`, this many processes work on the queue, including this one.
+    """Open a store.
 
-    `further` are the other processes, if they have been started already. Without `works` and
-    `writes` the store may be read-only.
+    `works` is the number of processes that work on the queue, including this one. `further` are the
+    other processes, if they run already. Without `works` and `writes` the store may be read-only.
     """
     from orbweaver.app.store_runner import (
         connect_store,

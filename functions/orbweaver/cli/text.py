@@ -38,7 +38,7 @@ __all__ = [
 
 
 def clean(text: str) -> str:
-    """Remove control characters; line breaks become spaces."""
+    """Remove control characters. Line breaks become spaces."""
     return UNSAFE.sub("", BREAKS.sub(" ", SEQUENCES.sub("", text)))
 
 
@@ -48,7 +48,7 @@ def clean_lines(text: str) -> str:
 
 
 def visible(text: str) -> str:
-    """Escape control characters as Python does; tabs and line breaks stay."""
+    """Escape control characters as Python does. Tabs and line breaks stay."""
     return UNSAFE.sub(_written_out, text)
 
 
@@ -74,10 +74,7 @@ def labelled(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
 def table(
     rows: Sequence[Sequence[str]], *, right: Sequence[int] = (), indent: int = 0
 ) -> list[str]:
-    """Format rows as columns, two spaces apart. `right` lists right-aligned columns.
-
-    Cells are cleaned.
-    """
+    """Clean rows and format them in columns, two spaces apart. `right` are right-aligned ones."""
     if not rows:
         return []
     rows = [[*map(clean, row)] for row in rows]

@@ -60,6 +60,5 @@ MODULES = {
 
 
 def load(name: str) -> "Command":
-    """Import the module of a command and return the command."""
     commands: tuple[Command, ...] = import_module(f"orbweaver.cli.{MODULES[name]}").COMMANDS
     return next(command for command in commands if command.name == name)

@@ -35,12 +35,12 @@ if TYPE_CHECKING:
     from orbweaver.cli.query.confined import ExportTables
 
 LISTEN = "127.0.0.1:8788"
-# Page that redirects to the console. Every user could read an address on a command line.
+# A page that redirects to the console. All users of the machine can read command lines, but not
+# this file, so the address with its token stays secret.
 DOOR = '<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" content="0; url={url}">\n'
 
 
 async def console(arguments: argparse.Namespace, around: Surroundings) -> int:
-    """Serve the console until interrupted."""
     from orbweaver.console.actions import Actions
     from orbweaver.console.runs import WatchedRuns
     from orbweaver.console.server import PlaceTaken, serving
@@ -112,7 +112,7 @@ def _place(listen: str) -> tuple[str, int]:
 
 @asynccontextmanager
 async def _session(arguments: argparse.Namespace, around: Surroundings) -> AsyncIterator[Session]:
-    """Open the store or stack of the options. --workers works on a store as `serve` does."""
+    """Open the store or stack of the options. With --workers, also run a store's workers."""
     if not arguments.workers:
         async with chosen(arguments, around) as session:
             yield session
@@ -135,10 +135,10 @@ async def _session(arguments: argparse.Namespace, around: Surroundings) -> Async
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Whereabouts:
-    """Description of the store or stack of a session."""
+    """Description of the session's store or stack."""
 
     session: Session
-    # Name of the stack; empty for a store.
+    # Name of the stack, or "" for a store.
     stack: str = ""
 
     @property
@@ -156,7 +156,7 @@ class Whereabouts:
 
     @property
     def billed(self) -> bool:
-        """Whether its use costs money."""
+        """True if its use costs money."""
         return self.session.place.billed
 
     async def idle_workers(self) -> str | None:
@@ -188,7 +188,7 @@ class Whereabouts:
                 return []
 
     async def switch(self, *, on: bool) -> dict[str, str] | None:
-        """Request that a stack's workers be switched on or off. The switch takes a while."""
+        """Request that a stack's workers be switched on or off. The change takes a while."""
         match self.session.place:
             case StackPlace(machine=machine, environment=environment, workers=named):
                 act = partial(ask_to_switch, machine, named, environment, on=on)
@@ -199,7 +199,7 @@ class Whereabouts:
 
 @contextmanager
 def _passing() -> Iterator[None]:
-    """Raise Transient if the stack is unreachable, so that the console retries."""
+    """Convert StackUnreachable to Transient, so that the console retries."""
     try:
         yield
     except StackUnreachable as error:

@@ -1,7 +1,7 @@
 """`cost` and `estimate`: actual or expected AWS usage of a crawl, in units and dollars.
 
-Units are metered where they are used; docs/cost.md lists usage that no crawl's counters contain.
-Dollars are list prices, also on an emulator, which costs nothing.
+Units are metered during the crawl; docs/cost.md lists usage that no crawl's counters contain.
+Dollars are list prices, also for an emulator, which costs nothing.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ from orbweaver.model.crawl_settings import Scope
 from orbweaver.model.outcome import Outcome
 
 MEMORY_MB_MIN = 128
-# Defaults of a deployed stack.
+# Default settings of a deployed stack.
 STACK: Mapping[str, int] = {
     "worker_memory_mb": MEMORY_MB,
     "worker_concurrency_max": WORKERS,
     "batch_size": BATCH,
 }
-# Numbers from this size are shown without decimals.
+# Numbers of this size or more are shown without decimals.
 DIGITS = 100
-# Unit of each term.
+# Displayed name of each term (billed unit).
 _NAMES: Mapping[Term, str] = {
     Term.WRITE: "write units",
     Term.READ_HALVES: "read units",
@@ -53,7 +53,7 @@ _NAMES: Mapping[Term, str] = {
     Term.MB_MS: "GB-seconds",
     Term.MB_MS_X86: "GB-seconds, x86",
 }
-# Divisor from the counted to the displayed unit.
+# Number of counted units in one displayed unit.
 _PARTS: Mapping[Term, int] = {
     Term.READ_HALVES: 2,
     Term.MB_MS: 1024 * 1000,
@@ -113,7 +113,7 @@ def estimated(arguments: Namespace, around: Surroundings) -> int:
 
 
 def _context(arguments: Namespace, around: Surroundings) -> Mapping[str, Any]:
-    """Return the context of cdk.json. With `--deployed`, keys of the stack take precedence."""
+    """Return the context of cdk.json. With `--deployed`, the stack's keys take precedence."""
     try:
         written = json.loads((around.folder / "cdk.json").read_text())["context"]
     except (OSError, ValueError, TypeError, LookupError):
@@ -127,7 +127,7 @@ def _context(arguments: Namespace, around: Surroundings) -> Mapping[str, Any]:
 
 
 def _of_stack(key: str, asked: int | None, context: Mapping[str, Any]) -> int:
-    """Return a number of the stack: from the option, the context, or the default."""
+    """Return a number of the stack from the option, the context, or the default."""
     if asked is not None:
         return asked
     try:
@@ -137,7 +137,7 @@ def _of_stack(key: str, asked: int | None, context: Mapping[str, Any]) -> int:
 
 
 def lines(units: Units, pages: int) -> list[str]:
-    """Format units as two tables, by term and by stage."""
+    """Format units as two tables, by term (billed unit) and by stage of the work."""
     terms, number = units.by_term, max(1, pages)
     rows = [("term", "used", "per page", "$ per million pages", "$")]
     for term, used in terms.items():
@@ -158,7 +158,7 @@ def lines(units: Units, pages: int) -> list[str]:
 
 
 def as_json(units: Units, pages: int) -> dict[str, Any]:
-    """Return units and costs by term and by stage, for JSON."""
+    """Return units and costs by term (billed unit) and by stage, for JSON."""
     terms = units.by_term
     number = max(1, pages)
     return {

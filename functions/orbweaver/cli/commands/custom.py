@@ -1,7 +1,7 @@
-"""Custom extractor functions: find their module and check that it has the functions of the rules.
+"""Custom extraction functions: find the user's module, and check it against the item rules.
 
-`extract` and `check` import the given module, or the one that cdk.json deploys. `crawl` deploys the
-module to the stack on this machine. `start` needs a stack that already has one.
+`extract` and `check` import the given module, or the module that cdk.json deploys. `crawl` deploys
+it to the stack on this machine. `start` needs a stack that already has it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ FIX = f"orbweaver deploy -c extractor=FILE ({DOCUMENTED})"
 def functions(
     file: Path | None, around: Surroundings, rules: Sequence[ItemRule]
 ) -> Mapping[str, Extractor]:
-    """Import the module with custom functions, if rules name any; raises UsageError."""
+    """Import the module with custom functions, if rules name any. Raises UsageError."""
     named = [rule for rule in rules if rule.extractor is not None]
     file = file or (_deployed(around) if named else None)
     if not named or file is None:
@@ -46,13 +46,13 @@ def functions(
 
 
 def check_known(file: Path | None, around: Surroundings, rules: Sequence[ItemRule]) -> None:
-    """Raise UsageError if rules name functions and no module is known."""
+    """Raise UsageError if rules name functions but no module is known."""
     if not functions(file, around, rules):
         _refuse(rules, f"no module defines it: give {OPTION} FILE")
 
 
 def check_deployed(settings: Settings, rules: Sequence[ItemRule], fix: str) -> None:
-    """Raise UsageError if rules name functions and the stack has none."""
+    """Raise UsageError if rules name functions but the stack has no module."""
     if not settings.extractor:
         _refuse(rules, f"the stack has no custom functions: {fix}")
 
@@ -60,7 +60,7 @@ def check_deployed(settings: Settings, rules: Sequence[ItemRule], fix: str) -> N
 def context_of(
     file: Path | None, around: Surroundings, rules: Sequence[ItemRule]
 ) -> dict[str, str]:
-    """Check a module and return the context key that deploys it; raises UsageError."""
+    """Check a module, and return the context key that deploys it. Raises UsageError."""
     if file is None:
         return {}
     if not functions(file, around, rules):

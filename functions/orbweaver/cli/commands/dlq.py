@@ -1,7 +1,7 @@
 """Commands for dead letters: dlq list, show, redrive, purge.
 
-A command hides the letters that it reads from other readers, and releases them when it ends. No
-letter is held while a question is open.
+A command hides the letters that it reads from other readers, and releases them when it ends. It
+holds no letter while it waits for a confirmation.
 """
 
 from __future__ import annotations
@@ -218,7 +218,7 @@ def _first_url(case: Case) -> str | None:
 
 
 def _moment(at_ms: int) -> str:
-    """Format a moment to the second, UTC; "unknown" if a message has an invalid number."""
+    """Format a time in UTC, to the second. Returns "unknown" for an invalid number."""
     try:
         return datetime.fromtimestamp(at_ms // 1000, tz=UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     except (ValueError, OverflowError, OSError):
@@ -226,12 +226,12 @@ def _moment(at_ms: int) -> str:
 
 
 def _own_id(case: Case) -> str | None:
-    """Return the id of the pack or seed message in a dead letter, as logs and tables show it."""
+    """Return the id of a dead letter's pack or seed message, as logs and tables show it."""
     return getattr(case.message, "id", None)
 
 
 def _told(case: Case) -> dict[str, Any]:
-    """Describe one dead letter completely, with its first URLs."""
+    """Describe one dead letter, with its first URLs."""
     letter = case.letter
     return {
         "id": letter.id,

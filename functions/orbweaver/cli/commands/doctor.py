@@ -1,10 +1,8 @@
-"""`doctor`: test an account for everything that the stack needs of AWS, and write a report.
+"""`doctor`: check an account for everything that the stack needs of AWS, and write a report.
 
-Rules
-- Without `--full` it writes nothing to AWS. With `--full` it writes only to a stack that it deploys
-  and removes.
-- It prints a line per check, then a fix for each failed check. The report contains no secrets
-  (localstack/doctor/masking.py), so it can be shared.
+Without `--full` it writes nothing to AWS. With `--full` it writes only to a stack that it deploys
+and removes. It prints a line per check, then a fix for each failed check. The report contains no
+secrets (localstack/doctor/masking.py), so it can be shared.
 """
 
 from __future__ import annotations
@@ -79,7 +77,7 @@ def doctor(arguments: Namespace, around: Surroundings) -> int:
 
 
 def _region_from(arguments: Namespace, given: Mapping[str, str], chosen: Mapping[str, str]) -> str:
-    """Return the source of the region."""
+    """Return the option or variable that set the region."""
     if chosen.get(ENDPOINT):
         return "the emulator"
     if arguments.region:

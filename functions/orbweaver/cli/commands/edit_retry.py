@@ -20,7 +20,7 @@ from orbweaver.control.definition_keys import KEYS, PATHS
 from orbweaver.control.edits import differences
 from orbweaver.model.crawl import Crawl, State
 
-# Workers reload a crawl after this time.
+# Workers reload a crawl's definition within this time.
 HOLDS = "it takes effect within 5 s, for later requests and links"
 
 
@@ -54,7 +54,7 @@ async def edit(arguments: Namespace, around: Surroundings) -> int:
 
 
 def _unfit(problems: Sequence[DefinitionProblem], parts: dict[str, Any]) -> UsageError:
-    """Make an error of all problems, which names options where options were given."""
+    """Build an error of all problems. It names options where the user gave options."""
     named = {
         PATHS[part]: crawl_options.OPTIONS[part] for part in parts if part in crawl_options.OPTIONS
     }
@@ -69,7 +69,7 @@ def _word(value: Any) -> str:
 
 
 def retry(arguments: Namespace, around: Surroundings) -> int:
-    """Request failed URLs again. With --wait, work on them and show progress to the end."""
+    """Request failed URLs again. With --wait, also work on them and show progress."""
     display = around.display(arguments)
     watched, paused = f"the retry of {arguments.which}", False
 
@@ -104,7 +104,7 @@ def retry(arguments: Namespace, around: Surroundings) -> int:
 def _say_begun(
     crawl: Crawl, runs: Sequence[Crawl], since_ms: int, arguments: Namespace, around: Surroundings
 ) -> None:
-    """Report the retry runs. Runs that started before `since_ms` existed already."""
+    """Report the runs of a retry. Runs that started before `since_ms` existed already."""
     of = {"retry_of": crawl.id}
     begun = [
         {"type": "started", "crawl": run.id, "name": run.name, **of, "urls": len(run.references)}

@@ -1,9 +1,8 @@
 """`extract`: apply a definition's item rules to one page, without a crawl or a stack.
 
-- A URL is requested as a crawl does it: with the guarded fetcher, the definition's user agent,
-  robots.txt and redirects. A file is read, and `--url` is its address.
-- Custom functions are in `--extractor`, or in the file that cdk.json deploys.
-- Exit code 1: an item is invalid, or no rule matches the page.
+A URL is requested as in a crawl: same fetcher, user agent, robots.txt and redirects. A file is
+read, and `--url` is its address. Custom functions are in `--extractor`, or in the file that
+cdk.json deploys. The exit code is 1 if an item is invalid or no rule matches the page.
 """
 
 from __future__ import annotations
@@ -92,7 +91,7 @@ async def _got(arguments: Namespace, around: Surroundings, crawl: Crawl) -> Got:
 
 async def _fetched(url: str, around: Surroundings, crawl: Crawl, fetcher: Fetcher) -> Got:
     settings = Settings()
-    named = frozenset({host_of(url)})  # named by the user, not by a redirect
+    named = frozenset({host_of(url)})  # the user has named it, unlike the target of a redirect
     for _ in range(REDIRECTS_MAX):
         await _allowed(url, around, crawl, fetcher, named)
         identity = identity_of(crawl, host_of(url), settings.user_agent)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from orbweaver.erasure.preview import Look
     from orbweaver.erasure.scope import ErasureScope
 
-# Names of the counts, in the order of erasure.
+# Displayed names of the counts, in the order of erasure.
 WORDS = {
     "dead_letters": "dead letters",
     "messages": "messages",
@@ -60,7 +60,7 @@ ELSEWHERE = {
     "copies": "`export --out`, mails, webhooks, and deliveries of days without rows left: their"
     " holders must remove them",
 }
-# Logs and backups of AWS.
+# Places that only a stack has, and that the command cannot erase.
 OF_A_STACK = ("logs", "backups")
 AGAIN = "a crawl that finds it stores it again: `exclude` in its definition prevents that"
 
@@ -90,7 +90,7 @@ async def _forget(arguments: Namespace, around: Surroundings) -> int:
         if arguments.dry_run:
             done = await Forgetter(stores, around.note).count(scope, look)
         else:
-            idle = session.place.reclaimed()  # after the crawls were read
+            idle = session.place.reclaimed()  # must follow the reading of the crawls
             done = await Forgetter(stores, around.note, idle=idle).forget(scope, look)
         # Schedules whose definitions contain the erased URL or host.
         found = await session.ports.schedules.list() if not arguments.dry_run else ()
@@ -112,7 +112,7 @@ async def _forget(arguments: Namespace, around: Surroundings) -> int:
 async def _preview(
     arguments: Namespace, session: Session, around: Surroundings
 ) -> tuple[Stores, ErasureScope, Look]:
-    """Return the scope and its counts; raises ControlError if it cannot be erased now."""
+    """Return the scope and its counts. Raises ControlError if it cannot be erased now."""
     from orbweaver.erasure.erasure import refuse
     from orbweaver.erasure.preview import preview
 
@@ -140,7 +140,7 @@ async def _scope(arguments: Namespace, stores: Stores) -> ErasureScope:
 
 
 def _elsewhere(session: Session) -> Mapping[str, str]:
-    """Return the places that the command does not reach. A store has fewer than a stack."""
+    """Return the places that the command cannot erase. A store has fewer than a stack."""
     if isinstance(session.place, StorePlace):
         return {place: words for place, words in ELSEWHERE.items() if place not in OF_A_STACK}
     return ELSEWHERE

@@ -29,7 +29,7 @@ TITLES = {
     COUNTER: "omitted parts of pages",
     NEEDS_RENDERING: "pages that need scripts",
 }
-# Remedies, where the reason itself does not suggest one.
+# How to avoid a reason, unless the reason itself suggests it.
 REMEDIES: Mapping[str, str] = {
     Reason.CONTENT_TYPE: "--exclude avoids the requests, --bodies all stores such files",
     Reason.HTTP_CLIENT_ERROR: "`orbweaver explain URL` names the page with the link; `orbweaver"
@@ -134,7 +134,7 @@ KINDS_HEAD = (
 
 
 def _where(told: Requests) -> list[str]:
-    """Format the kinds with the most requests, and exclusions for the useless ones."""
+    """Format the kinds of URLs with the most requests, and patterns that exclude useless kinds."""
     if not told.requests:
         return []
     asked, kinds = (
@@ -168,7 +168,7 @@ def _kind(one: RequestKind) -> tuple[str, ...]:
 
 
 def spared_lines(found: Report) -> list[str]:
-    """Describe links that wait or were spared, and how to request them."""
+    """Describe late links (requested after all others), and how to request them."""
     told, crawl = found.spared, found.crawl
     if not told.links:
         return []

@@ -1,8 +1,8 @@
-"""`init`, `check`, and plans from a definition and options.
+"""`init`, `check`, and plans of crawls from a definition and options.
 
-- An option replaces the value of the definition, lists included.
-- `seeds_file` is relative to the folder of the definition.
-- Errors name the key, `limits.pages`, in a file and the option, `--max-pages`, on the command line.
+An option replaces the value of the definition, also a whole list. `seeds_file` is relative to the
+folder of the definition. Errors name the key (`limits.pages`) in a file, or the option
+(`--max-pages`) on the command line.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def plan_of(arguments: Namespace, around: Surroundings) -> CrawlSpec:
         return CrawlSpec(**parts)
     base, problems = _read(arguments.config, around)
     plan = replace(base, **parts)
-    # Problems of values that an option replaces do not matter.
+    # A problem with a value does not matter if an option replaces the value.
     replaced = {PATHS[part] for part in parts if part in PATHS}
     if "seeds" in replaced:
         replaced.add(SEEDS_FILE)
@@ -68,7 +68,7 @@ def plan_of(arguments: Namespace, around: Surroundings) -> CrawlSpec:
 
 
 def _seeds_given(arguments: Namespace, around: Surroundings) -> dict[str, Any]:
-    """Return the typed seeds and the seeds of lists as a part of a plan, if there are any."""
+    """Return the typed seeds and the seeds of lists as part of a plan. Empty if there are none."""
     typed = [seed for seed in arguments.seeds if seed != STANDARD_INPUT]
     named = (*arguments.seed_lists, *(seed for seed in arguments.seeds if seed == STANDARD_INPUT))
     lists = tuple(dict.fromkeys(named))
@@ -81,7 +81,7 @@ def _seeds_given(arguments: Namespace, around: Surroundings) -> dict[str, Any]:
 
 
 def plan_in(file: Path, around: Surroundings) -> CrawlSpec:
-    """Read a whole definition; raises UsageError with all problems."""
+    """Read a whole definition. Raises UsageError with all problems."""
     plan, problems = _read(file, around)
     now_ms = around.clock.now_ms()
     _refuse(file, (*problems, *definition.check(plan, problems, now_ms)), around)
@@ -89,7 +89,7 @@ def plan_in(file: Path, around: Surroundings) -> CrawlSpec:
 
 
 def _unfit(plan: CrawlSpec, parts: dict[str, Any], known: Problems) -> Iterator[DefinitionProblem]:
-    """Yield problems of a plan, named by key or option."""
+    """Yield the problems of a plan, named by key or option."""
     paths = {PATHS.get(part, part) for part in parts}
     yield from (one for one in definition.check(plan, known) if one.path not in paths)
     for error in problems_of(plan):
@@ -102,7 +102,7 @@ def _unfit(plan: CrawlSpec, parts: dict[str, Any], known: Problems) -> Iterator[
 
 
 def _read(file: Path, around: Surroundings) -> tuple[CrawlSpec, Problems]:
-    """Read a definition and its seeds; raises UsageError if it cannot be decoded."""
+    """Read a definition and its seeds. Raises UsageError if it cannot be decoded."""
     document, lines, missing = document_in(file, around)
     plan, problems = definition.read(document, lines)
     return plan, (*problems, *missing)
@@ -162,7 +162,7 @@ def _decoded(file: Path, content: str) -> object:
 
 
 def _refuse(file: Path, problems: Problems, around: Surroundings) -> None:
-    """Raise UsageError with all problems. In TOML each has its line number."""
+    """Raise UsageError with all problems, if there are any. Problems in TOML have line numbers."""
     if not problems:
         return
     lines = {} if _is_json(file) else lines_of_keys(_text(around.folder / file, file))
@@ -172,7 +172,7 @@ def _refuse(file: Path, problems: Problems, around: Surroundings) -> None:
 
 
 def unfit(title: str, problems: Iterable[str]) -> UsageError:
-    """Make an error of several problems, one a line."""
+    """Build an error of several problems, one per line."""
     lines = [f"  {text.clean(problem)}" for problem in problems]
     return UsageError("\n".join([f"{title}: {text.plural(len(lines), 'problem')}", *lines]))
 
@@ -198,7 +198,7 @@ def init(arguments: Namespace, around: Surroundings) -> int:
 
 
 def check(arguments: Namespace, around: Surroundings) -> int:
-    """Describe a definition; raises UsageError with all problems."""
+    """Describe a definition. Raises UsageError with all problems."""
     file: Path = arguments.file
     plan = plan_in(file, around)
     crawl = crawl_of(plan, around.clock.now_ms())
@@ -216,7 +216,7 @@ def check(arguments: Namespace, around: Surroundings) -> int:
 
 
 def explained(crawl: Crawl, plan: CrawlSpec) -> Iterator[tuple[str, str]]:
-    """Yield what a crawl would do and not do: label and sentence."""
+    """Yield label and sentence for everything that a crawl would do."""
     yield "name", f"{crawl.name}: runs of this name share which URLs they have seen"
     own, never = _inward(crawl)
     yield from _begins(crawl, plan, own)
@@ -279,7 +279,7 @@ def _begins(crawl: Crawl, plan: CrawlSpec, own: tuple[str, ...]) -> Iterator[tup
 
 
 def _inward(crawl: Crawl) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return seeds that only a crawl on this machine requests, and seeds that none requests."""
+    """Return seeds that only a crawl on this machine requests, and seeds that no crawl requests."""
     origins, here = origins_of(crawl), parse_allowed(THIS_MACHINE)
     own, never = [], []
     for seed in (*crawl.seeds, *crawl.sitemap_urls):
@@ -308,7 +308,6 @@ def _afterwards(crawl: Crawl, plan: CrawlSpec) -> Iterator[tuple[str, str]]:
 
 
 def item_rules(crawl: Crawl) -> Iterator[tuple[str, str]]:
-    """Yield a description of each item rule."""
     for rule in crawl.items:
         fields = ", ".join(
             f"{field.name}{'' if field.type is ValueKind.STRING else f' ({field.type})'}"

@@ -1,10 +1,9 @@
 """`metrics`: serve metrics of running crawls to Prometheus until interrupted.
 
-Rules
 - A crawl's counters are read at most every `READ_MS`, regardless of the number of scrapers. The
   list of crawls is read at most every `LIST_MS`, because that scans a whole table.
 - An ended crawl is shown for `SHOWN_MS`, so that its last numbers are scraped.
-- If the stack does not answer, the scrape fails. Old numbers would be mistaken for new ones.
+- If the stack does not answer, the scrape fails, because old numbers would look new.
 """
 
 from __future__ import annotations
@@ -34,7 +33,6 @@ READ_AT_ONCE = 8
 
 
 async def metrics(arguments: Namespace, around: Surroundings) -> int:
-    """Serve metrics until interrupted."""
     from aiohttp import web
 
     host, port = address(arguments.listen)
@@ -52,14 +50,14 @@ async def metrics(arguments: Namespace, around: Surroundings) -> int:
 def address(text: str) -> tuple[str, int]:
     """Parse an address: `127.0.0.1:9464`, `[::1]:9464`, `:9464`."""
     host, colon, port = text.rpartition(":")
-    if not colon or not port.isdigit() or int(port) > 65_535:  # noqa: PLR2004 - of ports
+    if not colon or not port.isdigit() or int(port) > 65_535:  # noqa: PLR2004 - the highest port
         raise UsageError(f"--listen: {text[:60]!r} is no address: give HOST:PORT, like {LISTEN}")
     return host.removeprefix("[").removesuffix("]") or LISTEN.partition(":")[0], int(port)
 
 
 @dataclass(slots=True, kw_only=True)
 class Board:
-    """Metrics of crawls, read on demand."""
+    """Metrics of crawls, read on demand. It is a collector of Prometheus's client."""
 
     session: Session
     one: str | None = None
@@ -70,11 +68,11 @@ class Board:
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def collect(self) -> Iterable[Metric]:
-        """Return the metrics of the last reading, as a collector."""
+        """Return the metrics of the last reading."""
         return self._families
 
     async def read(self) -> None:
-        """Read the metrics again if they are too old; raises PortError."""
+        """Read the metrics again if they are too old. Raises PortError."""
         async with self._lock:
             now_ms = self.session.ports.clock.now_ms()
             if self._read_at_ms is None or now_ms - self._read_at_ms >= READ_MS:
@@ -89,7 +87,7 @@ class Board:
         async def status(crawl_id: str) -> Status | None:
             try:
                 return await session.control.status(crawl_id)
-            except UnknownCrawl:  # its retention has ended meanwhile
+            except UnknownCrawl:  # deleted after its retention
                 return None
 
         read = await all_of(map(status, await self._shown(now_ms)), READ_AT_ONCE)
@@ -133,7 +131,7 @@ def scraping(board: Board) -> Callable[[web.Request], Awaitable[web.Response]]:
 
 @asynccontextmanager
 async def listening(app: web.Application, host: str, port: int) -> AsyncIterator[list[str]]:
-    """Serve an application within the context. Yield its URLs without a trailing slash."""
+    """Serve an application within the context. Yields its URLs without a trailing slash."""
     from aiohttp import web
 
     runner = web.AppRunner(app, access_log=None)

@@ -79,7 +79,7 @@ def _asked(url: str, crawl: Crawl, allowed: Allowed | None) -> dict[str, str | N
 
 
 def _allowed(arguments: Namespace, around: Surroundings) -> Allowed | None:
-    """Return the addresses that a named or running stack may connect to; None without a stack."""
+    """Return the addresses that a named or running stack may connect to. None without a stack."""
     named = arguments.target is not None or arguments.port is not None
     if not named and not around.machine.local():
         return None
@@ -101,7 +101,7 @@ async def robots(arguments: Namespace, around: Surroundings) -> int:
         **_decision(ruling, target, token_of(agent)),
         "bytes": len(entry.body) if entry and entry.body is not None else None,
     }
-    # "why" contains both.
+    # The text of "why" contains line and rule.
     answer(arguments, around, body, *_lines({**body, "line": None, "rule": None}))
     return OK
 
@@ -128,7 +128,7 @@ def _decision(ruling: Ruling, target: str, agent: str) -> dict[str, Any]:
 
 
 def canonical(reference: str, base: str | None = None) -> str:
-    """Return the canonical form of a typed URL. Raises UsageError if there is none."""
+    """Return the canonical form of a typed URL. Raises UsageError for an invalid URL."""
     try:
         return canonicalize(reference, base)
     except ValueError as error:

@@ -1,9 +1,8 @@
 """`scrape`: print one web page, fetched and parsed as in a crawl.
 
-- robots.txt, the host's delay, redirects, charset and limits apply as in a crawl. The command makes
-  one attempt and stores no record.
-- It shares the hosts' delays with the crawls of the store in this folder, or in `--store`.
-- Exit code 1: the page could not be read, or an item is invalid.
+robots.txt, the host's delay, redirects, charset and limits apply as in a crawl. It shares the
+hosts' delays with the crawls of the store in this folder, or in `--store`. It makes one attempt and
+stores no record. The exit code is 1 if the page could not be read or an item is invalid.
 """
 
 from __future__ import annotations
@@ -83,7 +82,7 @@ async def _previewer(arguments: Namespace, around: Surroundings) -> AsyncIterato
 
 
 def _object(found: SeedReading, with_items: bool) -> Mapping[str, Any]:
-    """Return the page as one object, or the error."""
+    """Return the page or the error as one JSON object."""
     preview, reading = found.preview, found.reading
     body: dict[str, Any] = {
         "url": preview.url,

@@ -1,8 +1,8 @@
 """`serve`: run a store until stopped: workers, schedules, webhooks, the HTTP API, metrics.
 
 It exports each crawl that ends to `out/<crawl>`, where `query` finds it. With `--out`, it exports
-each day once the day is over, as a stack does every night. An export is a separate process,
-because it would block the event loop.
+each day once the day is over, as a stack does every night. An export is a separate process, because
+it would block the event loop.
 """
 
 from __future__ import annotations
@@ -37,7 +37,6 @@ ENDED_LOOK_MS, ENDED_WAIT_MS = 5_000, 10_000
 
 
 async def serve(arguments: argparse.Namespace, around: Surroundings) -> int:
-    """Serve a store until interrupted."""
     from orbweaver.app.store_service import (
         TOKEN_FILE,
         ScheduleClock,
@@ -112,7 +111,7 @@ class EndedExport:
         self._session, self._out, self._export = session, out, export
         self._since_ms = session.ports.clock.now_ms()
         self._next_ms = 0
-        # Crawls that were exported, and the earliest time of a retry.
+        # Earliest time of a retry, by id of a crawl whose export began.
         self._again_ms: dict[str, int] = {}
 
     async def look(self) -> None:
@@ -135,7 +134,7 @@ class EndedExport:
 
 
 def ended_export(session: Session, store: Path, around: Surroundings) -> EndedExport:
-    """Make the exporter of a store's crawls to `out` in the folder of the command."""
+    """Return an exporter that writes a store's crawls to `out` in the command's folder."""
     out = around.folder / OUT
 
     async def export(crawl_id: str) -> None:

@@ -26,7 +26,7 @@ from orbweaver.cli.session import Surroundings, chosen, environment_in
 from orbweaver.cli.stack import ENDPOINT, PORT, REGIONS, export_line, port_option
 from orbweaver.model.settings import STACK
 
-# Context key that names a file.
+# Context key whose value is a file.
 EXTRACTOR = "extractor"
 THEN = {
     "pause": "packs in flight finish; `orbweaver resume {id}` continues it",
@@ -51,7 +51,6 @@ async def steer(arguments: Namespace, around: Surroundings) -> int:
 
 
 def local(arguments: Namespace, around: Surroundings) -> int:
-    """Start, stop or list stacks on this machine."""
     machine = around.machine
     match arguments.action:
         case "up":

@@ -1,10 +1,8 @@
 """`workers off | on | status`: the kill switch of a stack, without a deployment.
 
-Rules
-- It switches all event sources of the worker, and of the renderer if there is one. Batches in
-  flight finish. Messages stay in their queues.
-- The command ends when every source is switched, or lists the sources that are not.
-- A deployment does not change the switch.
+It switches all event sources of the worker, and of the renderer if there is one. Batches in flight
+finish. Messages stay in their queues. The command ends when every source is switched, or lists the
+sources that are not. A deployment does not change the switch.
 """
 
 from __future__ import annotations
@@ -90,7 +88,7 @@ async def _switched(
 def ask_to_switch(
     machine: Machine, functions: Sequence[str], environment: Mapping[str, str], *, on: bool
 ) -> tuple[Source, ...]:
-    """Switch those event sources that need it. Return their states before."""
+    """Switch the event sources that differ. Return their states before."""
     found = sources_of(functions, machine, environment)
     for source in found:
         if source.off == on:

@@ -1,11 +1,8 @@
 """Display of progress: a live screen on a terminal, lines or JSON elsewhere.
 
-With `--json` every line is an object: `step`, `progress`, and at the end one `result`. The standard
-output contains nothing else.
-
-The screen uses the terminal's alternate buffer, as editors do, so nothing scrolls and the previous
-content returns. If the crawl has not ended when the screen closes, its last state is printed once.
-The summary shows it otherwise.
+With `--json` every line of the standard output is an object: `step`, `progress`, and at the end one
+`result`. The screen uses the terminal's alternate buffer, as editors do, so the previous content
+returns. If the crawl has not ended when the screen closes, its last state is printed once.
 """
 
 from __future__ import annotations
@@ -28,14 +25,12 @@ if TYPE_CHECKING:
 class Display:
     """Progress output of a command. This base class shows nothing."""
 
-    def say(self, said: str) -> None:
-        """Show a step."""
+    def say(self, said: str) -> None: ...
 
     def show(self, view: View) -> None:
         """Show the progress. Called on every update."""
 
-    def close(self) -> None:
-        """Restore the terminal."""
+    def close(self) -> None: ...
 
 
 class Lines(Display):
@@ -50,14 +45,14 @@ class Lines(Display):
         self._shown_ms = -self.every_ms
 
     def _every_ms(self, view: View) -> float:
-        """Return the time between progress lines; short while the stack does not answer."""
+        """Return the time between progress lines. It is short while the stack does not answer."""
         if view.stale:
             return self.every_ms
         grown_ms = view.elapsed_s * 1000 * self.every_share
         return max(self.every_ms, min(grown_ms, self.every_ms_max))
 
     def _due(self, view: View) -> bool:
-        """Return True if a view is new, or stale, and the last line is old enough."""
+        """Return True if a view is new or stale, and the last line is old enough."""
         news = not view.age_ms or view.stale
         return news and view.now_ms - self._shown_ms >= self._every_ms(view)
 
@@ -96,7 +91,7 @@ class Panel(Display):
     def __init__(self, out: TextIO, environment: Mapping[str, str], footer: str = "") -> None:
         from rich.console import Console
 
-        # Source of NO_COLOR, TERM, and of the size if the terminal does not report it.
+        # Console reads NO_COLOR and TERM there, and the size if the terminal does not report it.
         self._console: Console = Console(
             file=out, highlight=False, soft_wrap=True, _environ=environment
         )

@@ -1,9 +1,8 @@
-"""Interpolate the numbers on the screen, because workers commit in packs.
+"""Interpolates the numbers on the screen, because workers commit many URLs at once.
 
-Rules
-- Shown values are between the last two readings whose number of done URLs differs. They move in
-  about the time between these readings, so they lag by that time.
-- If the crawl has ended, is paused or was silent, the reading itself is shown.
+Shown values are between the last two readings whose number of done URLs differs. They move in about
+the time between these readings, so they lag by that time. If the crawl has ended, is paused or was
+silent, the reading itself is shown.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ class Glide:
         self._span_ms = 0
 
     def show(self, view: View) -> View:
-        """Return the view to show at its time."""
+        """Return the view to show now."""
         now_ms, total = view.now_ms, view.total
         if view.crawl.state not in WORKING:
             self._to = None

@@ -96,12 +96,12 @@ def pages(view: View) -> str:
 
 
 def left(view: View) -> str:
-    """Return the forecast; empty if the view is stale."""
+    """Return the forecast, or "" if the view is stale."""
     return "" if view.stale or _only_waits(view) else view.forecast.words
 
 
 def _only_waits(view: View) -> bool:
-    """Return True if all URLs left wait for a retry or response: the pace predicts nothing."""
+    """Return True if all URLs left wait for a retry or response, so the pace predicts nothing."""
     counters = view.reading.status.counters
     waits = counters.done + counters.retrying >= counters.claimed or view.quiet_ms >= SILENT_MS_MIN
     return bool(view.reading.waiting) and waits
@@ -125,7 +125,6 @@ def read(view: View) -> str:
 
 
 def ended(view: View) -> str:
-    """Count outcomes, if there is more than one."""
     found = [f"{outcome} {view.of(outcome):,}" for outcome in Outcome if view.of(outcome)]
     return " · ".join(found) if len(found) > 1 else ""
 
@@ -161,7 +160,6 @@ def left_out(view: View) -> str:
 
 
 def _cause(why: str) -> str:
-    """Return why a robots.txt could not be fetched."""
     return "answered with an error" if why == ANSWERED else short_of(Reason, why)
 
 
@@ -185,7 +183,7 @@ def cost(view: View) -> str:
 
 
 def limits(view: View) -> str:
-    """Return the used part of each limit, and the number of late links."""
+    """Return the used part of each limit, and the number of late links (requested last)."""
     said = " · ".join(budget.said for budget in view.budgets)
     number, exact = status.late_links(view)
     if number:
@@ -196,7 +194,7 @@ def limits(view: View) -> str:
 
 
 def queue(view: View) -> str:
-    """Count queued messages; empty for an ended crawl, as they belong to other crawls."""
+    """Count queued messages. Empty for an ended crawl, because they belong to other crawls."""
     depths = view.reading.depths
     if depths is None or view.ended:
         return ""
@@ -204,7 +202,7 @@ def queue(view: View) -> str:
     pairs = zip(numbers, ("waiting", "in flight", "delayed"), strict=True)
     words = " · ".join(f"{number:,} {word}" for number, word in pairs)
     if depths.in_work and not depths.waiting and depths.hidden_s:
-        # The queue does not reveal which message, and since when.
+        # The queue shows neither which message is hidden nor since when.
         words += f" (redelivered within {text.roughly(depths.hidden_s)} if the worker died)"
     return words
 
@@ -221,7 +219,7 @@ def sequel(view: View) -> str:
 
 
 def gone_on(crawl: Crawl) -> str:
-    """Return the same for a crawl that has just started."""
+    """Return the runs that a new run continues, and what remains of its limit."""
     runs = crawl.resumes[0]
     if len(crawl.resumes) > 1:
         runs += f" and {len(crawl.resumes) - 1} before it"
@@ -231,7 +229,6 @@ def gone_on(crawl: Crawl) -> str:
 
 
 def dead(view: View) -> str:
-    """Count dead letters, with the command that lists them."""
     depths = view.reading.depths
     if depths is None or not depths.dead:
         return ""

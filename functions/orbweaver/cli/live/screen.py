@@ -1,9 +1,8 @@
 """The live screen: blocks of lines that fit any terminal.
 
-- Lines are never wider than the terminal, and never more than its rows, so nothing scrolls.
-- A block has several sizes, each with a rank. While the screen is too high, the block whose size
-  has the highest rank shrinks to its next size.
-- Colours only repeat the information of words and shapes.
+Nothing scrolls: lines are never wider than the terminal, and never more than its rows. A block has
+several sizes, each with a rank. While the screen is too high, the block whose size has the highest
+rank shrinks to its next size. Colours only repeat the information of words and shapes.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from orbweaver.model.outcome import Outcome
 # Longer lines are hard to read.
 COLUMNS_MAX = 140
 LABEL_COLUMNS = 10
-# Bars, and the mark of a missing measurement.
+# Characters of bars, and the mark of a missing measurement.
 EIGHTHS, STEPS, UNSEEN = " ▁▂▃▄▅▆▇█", 8, "·"
 HOST_COLUMNS_MIN, HOST_COLUMNS_MAX = 18, 48
 # Places of line breaks: after a semicolon, before a middle dot.
@@ -48,10 +47,10 @@ OUTCOMES = {
 STANDINGS = {HostStanding.OPEN: "", HostStanding.BLOCKED: "yellow", HostStanding.DOWN: "red"}
 
 
-# Share from which a budget is nearly used up.
+# From this share on, a budget is nearly used up.
 NEARLY = 0.9
 HEAD = ("host", "done", "queued", "failed", "paced at", "next request")
-# A rank, and lines.
+# A rank, and the lines at this size.
 Size: TypeAlias = tuple[int, tuple[Text, ...]]
 
 
@@ -63,7 +62,7 @@ class Block:
 
 
 def draw(view: View, columns: int, lines: int | None = None, footer: str = "") -> list[Text]:
-    """Draw a view for a terminal of this size. `lines` None means no limit."""
+    """Draw a view for a terminal of this size. If `lines` is None, the height is unlimited."""
     columns = max(1, min(columns, COLUMNS_MAX))
     drawn: list[Text] = []
     for line in fit(_blocks(view, columns, footer), lines):
@@ -91,7 +90,7 @@ def _shrink(left: list[list[Size]], lines: int) -> None:
         size = sizes.pop(0)
         room += len(size[1]) - len(sizes[0][1])
         given_up.append((sizes, size))
-    # The last step may free too much room. Blocks that fit come back.
+    # The last step may free more lines than needed. Blocks that fit come back.
     for sizes, size in reversed(given_up):
         more = len(size[1]) - len(sizes[0][1])
         if more <= room:
@@ -240,7 +239,7 @@ def _limits(view: View) -> Text:
 
 
 def _hosts(view: View, columns: int) -> Block:
-    """Format hosts as a table. Without room it has fewer rows, busiest hosts first."""
+    """Format hosts as a table. With little space it has fewer rows, busiest hosts first."""
     ordered = sorted(view.hosts, key=lambda row: (-(row.queued or 0), -(row.done or 0)))
     if not ordered:
         return Block(sizes=())
@@ -281,10 +280,10 @@ def _cells(row: HostRow, *, asked: bool) -> tuple[str, ...]:
 
 
 def sparkline(numbers: Sequence[float | None], columns: int, lines: int = 1) -> list[str]:
-    """Draw the last numbers as bars, one a column, newest on the right; top line first.
+    """Draw the last numbers as bars, one per column, newest on the right. The top line comes first.
 
-    The highest number fills the height. Zero is the lowest bar, and larger numbers are higher. A
-    missing measurement is a dot on the bottom line.
+    The highest number fills the height. Zero is the lowest bar. A missing measurement is a dot on
+    the bottom line.
     """
     shown = list(numbers)[-columns:] if columns > 0 else []
     highest = max((number for number in shown if number is not None), default=0.0)

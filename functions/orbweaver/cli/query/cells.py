@@ -1,4 +1,4 @@
-"""Exact values of a result as text and as JSON."""
+"""Values of a result as exact text and as JSON."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def spelled(value: Any) -> str:
 
 
 def as_json(value: Any) -> Any:
-    """Convert a value for JSON: decimals as strings, moments in UTC to the millisecond."""
+    """Convert a value for JSON: decimals as strings, times in UTC to the millisecond."""
     if value is None or isinstance(value, bool | int | str):
         return value
     for kind, spell in SPELLINGS:

@@ -1,13 +1,10 @@
-"""Process that runs one query of a browser, within limits that the kernel enforces.
+"""The process that runs one query of a browser, within limits that the kernel enforces.
 
-Rules
 - It reads the query from its input, writes the answer to its output, and ends. A query error goes
-  to the standard error, with exit status `REFUSED`.
-- Only the answer reaches the output. Output of libraries is discarded.
+  to the standard error, with exit status `REFUSED`. Output of libraries is discarded.
 - It has no environment, so no credentials, and works in an empty folder.
 - The kernel limits its memory, address space, file size and wall clock. DuckDB limits its own
   memory and temporary files, and is locked down as for every query (cli/query/duckdb.py).
-- It has a lower priority than its parent.
 """
 
 from __future__ import annotations
@@ -35,7 +32,7 @@ from orbweaver.cli.query.tables import Sheet
 from orbweaver.exporting.formats.csv import BYTE_ORDER_MARK, END, cell_of
 
 REFUSED, NICE = 2, 10
-# The process uses 512 MB at most: DATA_BYTES, and some 50 MB of shared code. DuckDB gets less,
+# The process uses 512 MB at most: DATA_BYTES, and about 50 MB of shared code. DuckDB gets less,
 # because it does not count fragments, single long values and a result on its way to Python.
 BOUNDS = QueryBounds(memory="192MB", spill="2GB", threads=2)
 DATA_BYTES = 448 * 2**20
@@ -72,7 +69,7 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C
     os.nice(NICE)
     asked: ChildQuery = pickle.loads(sys.stdin.buffer.read())  # noqa: S301 - written by the parent
-    # Fallback if the parent is gone.
+    # Ends the process if the parent is gone.
     signal.setitimer(signal.ITIMER_REAL, asked.wall_s * 2)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_FSIZE, (FILE_BYTES, FILE_BYTES))
@@ -122,8 +119,8 @@ def _answer(asked: ChildQuery, out: BinaryIO) -> None:
 
 
 def _peak_bytes() -> int | None:
-    """Return the peak memory of this process; None on systems without /proc."""
-    # Not `ru_maxrss`, which includes the peak of the parent.
+    """Return the peak memory of this process, or None on systems without /proc."""
+    # `ru_maxrss` includes the peak of the parent.
     with contextlib.suppress(OSError, LookupError):
         held = PEAK.findall(Path("/proc/self/status").read_text())
         return int(held[0]) * 1024
@@ -160,7 +157,7 @@ def shortened(cell: str) -> str:
 
 
 def _as_csv(answer: Answer, out: BinaryIO) -> None:
-    """Write all rows as exports do: cells cannot be formulas."""
+    """Write all rows as CSV. As in exports, no cell is a formula."""
     out.write(BYTE_ORDER_MARK)
     out.write(_line(answer.columns))
     rows = iter(answer.rows)

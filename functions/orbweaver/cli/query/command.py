@@ -50,7 +50,7 @@ def query(arguments: Namespace, around: Surroundings) -> int:
 
 
 def _sql(arguments: Namespace, around: Surroundings) -> str | None:
-    """Return the query; None for --list."""
+    """Return the query, or None for --list."""
     given = [arguments.sql is not None, arguments.saved is not None, arguments.list]
     if sum(given) != 1:
         raise UsageError("orbweaver query: give one of SQL, --saved NAME and --list")
@@ -65,7 +65,7 @@ def _sql(arguments: Namespace, around: Surroundings) -> str | None:
 def _tables(
     arguments: Namespace, around: Surroundings, sql: str | None, folder: Path
 ) -> tuple[dict[str, Sheet], dict[str, Sheet]]:
-    """Return all tables, and the referenced ones with their files fetched."""
+    """Return all tables, and the tables that the query references with their files fetched."""
     if not arguments.target:
         source = arguments.source or OUT
         found = tables.exports_in(around.folder / source, source, arguments.day)

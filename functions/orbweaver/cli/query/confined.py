@@ -1,12 +1,11 @@
 """SQL from a browser over tables of exports, in a separate process.
 
-Rules
 - The query is untrusted. Even its parsing happens in a child process without environment, with
   limited memory, files and time (cli/query/child.py).
 - One query and one CSV export run at a time, so that their limits bound the whole machine. Further
   ones wait.
-- The files of a stack's exports are fetched once, into a folder that lasts as long as the console;
-  at most 1 GB per query.
+- The files of a stack's exports are fetched once, at most 1 GB per query. The console deletes them
+  when it ends.
 """
 
 from __future__ import annotations
@@ -75,13 +74,13 @@ class ExportTables:
         }
 
     async def ask(self, sql: str) -> dict[str, Any]:
-        """Run a query and return its first rows; raises Refused."""
+        """Run a query and return its first rows. Raises Refused."""
         pieces = [piece async for piece in self._answered(sql, "rows")]
         found: dict[str, Any] = json.loads(b"".join(pieces))
         return found
 
     def csv(self, sql: str) -> AsyncIterator[bytes]:
-        """Run a query and yield all rows as CSV; raises Refused."""
+        """Run a query and yield all rows as CSV. Raises Refused."""
         return self._answered(sql, "csv")
 
     async def _answered(self, sql: str, form: str) -> AsyncIterator[bytes]:
@@ -116,7 +115,7 @@ class ExportTables:
         return taken
 
     async def _run(self, sql: str, sheets: Mapping[str, Sheet], form: str) -> AsyncIterator[bytes]:
-        """Run the child; raises Refused with its error, or with the limit that ended it."""
+        """Run the child process. Raises Refused with its error, or with the limit that ended it."""
         with TemporaryDirectory(dir=self.folder, prefix="query-") as place:
             asked = ChildQuery(sql=sql, sheets=sheets, folder=Path(place), form=form)
             process = await asyncio.create_subprocess_exec(
@@ -133,12 +132,12 @@ class ExportTables:
             finally:
                 if process.returncode is None:
                     process.kill()
-                # The process ends only after its pipes are read, and one may be full.
+                # The process ends only after its pipes are read, because one may be full.
                 await process.communicate()
 
 
 async def _heard(process: asyncio.subprocess.Process, asked: ChildQuery) -> AsyncIterator[bytes]:
-    """Yield the output of the child until it ends; raises Refused."""
+    """Yield the output of the child process until it ends. Raises Refused."""
     stdin, stdout, stderr = process.stdin, process.stdout, process.stderr
     if stdin is None or stdout is None or stderr is None:
         raise LookupError("a child has three pipes")

@@ -1,10 +1,9 @@
 """DuckDB over the tables of exports, for SQL that may come from another person.
 
-Rules
 - It accepts one statement that reads: SELECT, WITH, VALUES, DESCRIBE, SHOW.
 - Before the query DuckDB is locked down for good. It reads only the files of the tables, reaches no
   network, loads no extension and no Python variable, and accepts no settings.
-- Memory is limited. Data that does not fit goes to a temporary folder, which is limited as well.
+- Memory is limited, and so is the temporary folder for data that does not fit.
 - Times are UTC on every machine, as in Athena.
 
 Source: duckdb.org/docs/2.0/operations_manual/securing_duckdb/overview.
@@ -74,7 +73,7 @@ class Answer:
 
 
 def named_in(sql: str, sheets: Mapping[str, Sheet]) -> frozenset[str]:
-    """Return the tables that a query references; raises UsageError as `answering`."""
+    """Return the tables that a query references. Raises UsageError as `answering` does."""
     import duckdb
 
     # DuckDB binds the query here, and the query may name files and addresses.
@@ -89,10 +88,7 @@ def named_in(sql: str, sheets: Mapping[str, Sheet]) -> frozenset[str]:
 
 
 def referred(sql: str, sheets: Mapping[str, Sheet]) -> dict[str, Sheet]:
-    """Return the tables, with rows only if a query references them; raises UsageError.
-
-    So the number of opened or fetched files does not depend on the number of tables.
-    """
+    """Return the tables, with rows only if a query references them. Raises UsageError."""
     return only(named_in(sql, sheets), sheets)
 
 
@@ -108,7 +104,7 @@ def only(names: Collection[str], sheets: Mapping[str, Sheet]) -> dict[str, Sheet
 def answering(
     sql: str, sheets: Mapping[str, Sheet], folder: Path, bounds: QueryBounds = USUAL
 ) -> Iterator[Answer]:
-    """Run a query; raises UsageError. `folder` takes data that does not fit into memory."""
+    """Run a query. `folder` takes data that does not fit into memory. Raises UsageError."""
     import duckdb
 
     config: dict[str, Any] = {"memory_limit": bounds.memory, "temp_directory": str(folder)}
@@ -125,7 +121,7 @@ def answering(
 
 
 def _interruptible(pool: ThreadPoolExecutor, connection: Any, act: Callable[[], T]) -> T:
-    """Work in the pool's thread, so that Ctrl-C works while DuckDB waits for its threads."""
+    """Run `act` in the pool's thread, because DuckDB's waiting would block Ctrl-C."""
     handed_over = threading.Event()
 
     def work() -> T:

@@ -1,12 +1,11 @@
 """Tables for queries, and the files of exports that they consist of.
 
-Rules
-- Only files that a manifest lists are part of an export.
-- If several folders have a crawl's rows of a day, only the latest export counts.
+- Only files that a manifest lists are part of an export. If several folders have a crawl's rows of
+  a day, only the latest export counts.
 - Tables have the names that they have in Athena. The tables of every deployment exist even if
   empty.
-- Only the files of the referenced tables of a stack's exports are fetched. Their SHA-256 is
-  checked. DuckDB would need an extension from the network to read them in place.
+- Only the files of the referenced tables of a stack's exports are fetched, because DuckDB would
+  need an extension from the network to read them in place. Their SHA-256 is checked.
 """
 
 from __future__ import annotations
@@ -99,7 +98,7 @@ def _wanted(manifest: Manifest) -> Iterable[File]:
 
 
 def exports_in(folder: Path, shown: Path, day: str | None) -> list[Export]:
-    """Find the exports in a folder and in its subfolders, latest last; raises UsageError."""
+    """Find the exports in a folder and in its subfolders, latest last. Raises UsageError."""
     roots = [folder, *sorted(path for path in folder.glob("*") if path.is_dir())]
     found = []
     for root in roots:
@@ -139,7 +138,7 @@ def _check_format(exports: Sequence[Export], where: str) -> None:
 
 async def exports_of(files: Files, folder: Path, day: str | None) -> list[Export]:
     """Read the manifests of a stack. `folder` is where their files will be fetched to."""
-    # A day's manifest comes after manifests of single crawls, because those are not newer.
+    # A day's manifest comes after the manifests of single crawls, so the day's export counts.
     keys = sorted(await files.list(f"{PREFIX}{MANIFESTS}"), key=lambda key: (-key.count("/"), key))
     of_day = f"{PREFIX}{MANIFESTS}dt={day}"
     keys = [key for key in keys if day is None or key.startswith(of_day)]
@@ -164,9 +163,9 @@ async def fetch(
     had: dict[tuple[str, str], int] | None = None,
     bytes_max: int | None = None,
 ) -> None:
-    """Fetch the files of tables; raises UsageError if they are too large or have changed.
+    """Fetch the files of tables. Raises UsageError if they are too large or have changed.
 
-    `had`: sizes of files fetched before, by path and SHA-256. This function adds new ones.
+    `had` contains sizes of files fetched before, by path and SHA-256. This function adds new ones.
     """
     wanted: Mapping[str, tuple[Path, File]] = {
         file.path: (piece.folder, file)
