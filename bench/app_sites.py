@@ -62,7 +62,8 @@ class AppSite:
             return _typed(kind, file.read_bytes())
         return self.fallback or Answer(status=404)
 
-    def reset(self) -> None: ...
+    def reset(self) -> None:
+        """Do nothing, because the site has no state."""
 
     def documents(self) -> Mapping[str, Callable[[], object]]:
         return {}

@@ -9,7 +9,7 @@ This room only reads.
     explainer       collects the facts for that
     host_status     status of a crawl at a host
     refusal_report  skipped and refused URLs, with reasons
-    request_counts  requests by kind of URL
+    request_counts  requests by kind (group of similar URLs)
     request_texts   digests of stored texts for that
     spared_links    waiting links by kind of URL
     site_sections   a site by its folders

@@ -1,10 +1,9 @@
 """Collects the stored facts about a URL for `diagnostics/explanation.py`.
 
-Nothing is written, and nothing is fetched unless the caller provides a function that fetches a
-robots.txt. Journals show the progress of a claimed URL. The journal of the claiming pack shows the
-page that linked the URL and the pack it was sent in. That pack's journal shows how the URL ended or
-came back. A URL without an end may be a dead letter. Reading dead letters hides them from other
-readers meanwhile.
+Nothing is written. A robots.txt is fetched only if the caller provides a function for it. A claim
+(record that a URL is queued) names the pack (batch of URLs) whose page linked the URL. The journal
+(results) of each pack shows in which pack the URL was sent next, or how it ended. A URL without an
+end may be a dead letter. Reading dead letters hides them from other readers meanwhile.
 """
 
 from __future__ import annotations
@@ -41,22 +40,22 @@ if TYPE_CHECKING:
 
 # Packs through which a URL is followed. Each requeue or retry is one.
 PACKS_MAX = 100
-# Names of crawls searched for a claim if no scope identifies the crawl.
+# Names of crawls to search for a claim if the most likely crawl has not claimed the URL.
 NAMES_MAX = 25
-# Seeds checked for withdrawn links (nofollow).
+# Seeds to check for nofollow.
 SEEDS_MAX = 5
 # Runs of a name to search if the newest has no data on a URL.
 RUNS_MAX = 10
-# Packs of a host's backlog to search for a URL.
+# Waiting packs of a host to search for a URL.
 BACKLOG_MAX = 50
 # Dead letters to search for a URL.
 LETTERS_MAX = 1_000
-# Late packs of a crawl to search for a URL.
+# Packs of late links (links that are requested last) to search for a URL.
 LATE_MAX = 400
 
 
 def knows(facts: Facts, told: Explanation) -> bool:
-    """Whether a run has facts about a URL beyond its rules."""
+    """Return whether a run has facts about a URL beyond its rules."""
     unseen = told.url_status in (UrlStatus.UNSEEN, UrlStatus.REFUSED)
     return not unseen or facts.late or bool(facts.refused) or facts.seed_nofollow
 
@@ -82,14 +81,13 @@ class FoundLetters(Protocol):
 
     @property
     def cut(self) -> bool:
-        """Whether there are more dead letters than were read."""
+        """True if there are more dead letters than were read."""
 
 
 class LetterFinder(Protocol):
     """Searches dead letters."""
 
-    async def find(self, selection: DeadLetterSelection, *, limit: int) -> FoundLetters:
-        """Return the selected dead letters among the first `limit`."""
+    async def find(self, selection: DeadLetterSelection, *, limit: int) -> FoundLetters: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +108,7 @@ class Explainer:
     async def explain(
         self, reference: str, which: str | None = None, ask: AskRobots | None = None
     ) -> tuple[Facts, Explanation]:
-        """Explain a reference in a crawl, or in the most likely crawl.
+        """Explain a URL in the crawl `which`, or in the most likely crawl.
 
         `ask` fetches a robots.txt if no copy is stored. Raises UnknownCrawl.
         """
@@ -153,7 +151,7 @@ class Explainer:
         return facts, explain(facts)
 
     async def _choose(self, reference: str, which: str | None) -> tuple[tuple[Crawl, ...], str]:
-        """Choose a run, followed by earlier runs of its name, and give the reason."""
+        """Return a run and the earlier runs of its name, and why this run was chosen."""
         if which is not None:
             return await self.finder.runs(which), "the run you named"
         crawl, why = await self._likely(reference)
@@ -208,7 +206,7 @@ class Explainer:
         return await self._with_letter(facts, url)
 
     async def _with_letter(self, facts: Facts, url: str) -> Facts:
-        """Add the dead letter of a URL, if the crawl has the URL and it has not ended."""
+        """Add the dead letter of a URL, if the crawl has the URL and the URL has not ended."""
         crawl, journey = facts.crawl, facts.journey
         ended = facts.record is not None or (journey is not None and journey.end is not None)
         known = facts.claim is not None or url in crawl.references
@@ -236,7 +234,7 @@ class Explainer:
         return replace(facts, letters_note=note)
 
     async def _late(self, facts: Facts, url: str) -> Facts:
-        """Search the late packs for a URL, and add the counts of its kind."""
+        """Add whether a URL is a waiting late link, and the results of similar URLs."""
         crawl = facts.crawl
         if not is_ordered(crawl):
             return facts
@@ -250,13 +248,13 @@ class Explainer:
         return replace(facts, late=waits, kind=told_of(url, counts))
 
     async def _withdrawing(self, crawl: Crawl) -> tuple[str, ...]:
-        """Return the crawl's first seeds whose pages have no link to follow."""
+        """Return the first seeds whose pages contain no link that a crawl may follow."""
         seeds = [one for one in crawl.references if resolved(one) is not None][:SEEDS_MAX]
         found = await asyncio.gather(*(self.finder.page(seed, crawl) for seed in seeds))
         return tuple(record.url for records in found for record in records if record.links == 0)
 
     async def _waits(self, facts: Facts, url: str) -> bool:
-        """Whether a URL is in the backlog of its host, after the first pack."""
+        """Return whether a URL waits for its host, behind the first pack."""
         claim, run = facts.claim, facts.run
         if claim is None or not run.live or not run.delay_ms:
             return False
@@ -267,7 +265,7 @@ class Explainer:
         )
 
     async def _record(self, facts: Facts, url: str) -> PageRecord | None:
-        """Find the record in the chosen run, or else in the run that holds the claim."""
+        """Return the record of the chosen run, or else of the run that holds the claim."""
         crawl, claim = facts.crawl, facts.claim
         if claim is not None and claim.crawl != crawl.id:
             found = await self.finder.page(url, crawl)

@@ -1,7 +1,7 @@
-"""An explanation why a URL was or was not crawled, from stored facts alone.
+"""Explains from stored facts why a URL was or was not crawled.
 
 The statements follow the history of a URL: dead letter, URL changes, crawl, deciding rules, linking
-page, claiming pack, place in a queue, host, end, and next request.
+page, claiming pack (batch of URLs), place in a queue, host, end, and next request.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ def _unseen(facts: Facts, url: str) -> str:
 
 
 def _kind(facts: Facts) -> str:
-    """Describe the results of URLs of the same kind."""
+    """Describe the results of similar URLs."""
     if facts.kind is None:
         return ": of its kind none is known to have been asked for"
     asked, fruitful = facts.kind
@@ -154,7 +154,7 @@ def _kind(facts: Facts) -> str:
 
 
 def _withdrawn(facts: Facts) -> str | None:
-    """Explain that links to the URL are, or may be, marked nofollow."""
+    """Return a sentence if links to the URL are, or may be, marked nofollow."""
     named = f" ({' or '.join(facts.withdrawing)})" if facts.withdrawing else ""
     if not _WITHDRAWN.isdisjoint(facts.refused):
         page = (
@@ -170,7 +170,7 @@ def _withdrawn(facts: Facts) -> str | None:
 
 
 def _not_recorded(facts: Facts, url: str) -> str:
-    """Explain why a URL has no record. The rules may have changed since it ended."""
+    """Explain why a URL has no record. The rules may have changed since the URL ended."""
     place = deciding(facts.run.rules, url).get("record")
     if place is None or facts.run.rules[place].record is not False:
         return "no record was kept of it, by a rule of that time"
@@ -269,7 +269,7 @@ def _referrer(facts: Facts) -> str | None:
 
 
 def _origin(facts: Facts, url: str) -> Iterator[tuple[str, str]]:
-    """Describe the first page that linked a claimed URL, and the URL's depth."""
+    """Describe the first page that linked a queued URL, and the URL's depth."""
     record, journey, claim = facts.record, facts.journey, facts.claim
     target = journey.target if journey is not None else None
     if record is None and claim is None:
@@ -292,7 +292,7 @@ def _origin(facts: Facts, url: str) -> Iterator[tuple[str, str]]:
 
 
 def _links(facts: Facts) -> Iterator[tuple[str, str]]:
-    """Describe the known links to a URL that was never claimed."""
+    """Describe the known links to a URL that was never queued."""
     kept = "pages whose links are left out are not kept"
     if facts.refused:
         reasons = " and ".join(facts.refused)
@@ -329,7 +329,7 @@ def _claim(facts: Facts, url: str, claim: StandingClaim) -> Iterator[tuple[str, 
 
 
 def _again(facts: Facts, url: str, claim: StandingClaim) -> str:
-    """Describe when a new run, or a continuous crawl, can claim the URL again."""
+    """Describe when a new run, or a continuous crawl, can request the URL again."""
     run, expires_ms, window_s = facts.run, claim.expires_s * 1000, _window_s(facts.run, url)
     at_ms = min(claim.at_ms + window_s * 1000, expires_ms)
     if expires_ms <= facts.now_ms:
@@ -347,7 +347,7 @@ def _waiting(facts: Facts, url_status: UrlStatus) -> Iterator[tuple[str, str]]:
         return
     target = journey.target
     times = "once" if journey.deferrals == 1 else f"{journey.deferrals} times"
-    # "At least", because a pack that is requeued whole leaves no journal.
+    # "At least", because a pack that is requeued as a whole leaves no journal.
     requeued = f", requeued at least {times}" if journey.deferrals else ""
     yield "attempt", f"{target.attempt} of at most {ATTEMPTS_MAX}{requeued}"
     if target.render:
@@ -401,7 +401,7 @@ def _record(record: PageRecord) -> Iterator[tuple[str, str]]:
 
 
 def _rendering(facts: Facts, record: PageRecord) -> Iterator[tuple[str, str]]:
-    """Explain why a page's scripts were run or not. Rules are shown as they are now."""
+    """Explain why a page's scripts were run or not. The current rules are shown."""
     if record.render_why not in MEANS:
         return
     why = RenderWhy(record.render_why)

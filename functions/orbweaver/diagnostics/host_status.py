@@ -1,9 +1,8 @@
 """Status of a crawl at one host: counts, pace, and why the host is not requested now.
 
-- Counters exist for the first hosts of a crawl's references (`Crawl.hosts_counted`, keys
-  `host.<place>.claimed|done|failed`). Other hosts are not counted.
-- The delay is the longest that the crawl or the host's robots.txt requests. A worker may be slower
-  for a slow host, which only that worker knows.
+Only the first hosts of a crawl's references have counters (`Crawl.hosts_counted`, keys
+`host.<place>.claimed|done|failed`). The delay is the longest that the crawl or the host's
+robots.txt requests. A worker may be slower for a slow host, which only that worker knows.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ def times_of(host: Host, now_ms: int) -> HostTimes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostView:
-    """One host of a crawl. Counts are None if the counters have none, times are in ms.
+    """One host of a crawl. Times are in ms. Counts are None if the host is not counted.
 
     `next_slot_ms` is the time of the next request, None for now. `blocked_until_ms` is the end of a
     block and `why` its reason. `failures` counts consecutive requests without an answer.
@@ -94,7 +93,7 @@ def hosts_of(crawl: Crawl) -> tuple[str, ...]:
 
 
 def counts_of(crawl: Crawl, total: Counts, host: str) -> tuple[int | None, int | None, int | None]:
-    """Return a host's counts of a crawl: claimed, done, failed. None if it is not counted."""
+    """Return a host's claimed, done and failed URLs, or None for each if it is not counted."""
     if host not in crawl.hosts_counted:
         return None, None, None
     place = crawl.hosts_counted.index(host)
@@ -113,7 +112,7 @@ def why_blocked(host: Host, now_ms: int) -> str:
 
 
 def _robots(crawl: Crawl, host: Host, agent: str) -> tuple[str, float | None]:
-    """Describe a host's robots.txt, and return its crawl delay."""
+    """Describe a host's robots.txt, and return its crawl delay in seconds."""
     entry = host.robots
     if not crawl.obey_robots:
         return "ignored", None

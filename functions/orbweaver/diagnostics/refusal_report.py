@@ -1,8 +1,7 @@
 """Report on a crawl: refused links, skipped and failed URLs, truncated or empty pages, requests.
 
-Counts are the crawl's counters. Examples of claimed URLs come from page records. Examples of
-refused links were kept by workers in a form that can be shown. URLs that ended with the crawl have
-no record and no example.
+Counts are the crawl's counters. Examples of queued URLs come from page records, examples of refused
+links from workers. URLs that ended with the crawl have no record and no example.
 """
 
 from __future__ import annotations
@@ -26,9 +25,9 @@ NEEDED = (
     "it is empty until its scripts have run: text and links of it are not seen (a guess by its"
     " marks and its little text); --render auto runs them, on one machine with a Chromium"
 )
-# Records searched for examples. Rare reasons may stay without one.
+# Records to search for examples. Rare reasons may stay without one.
 RECORDS_MAX = 20_000
-# Kinds of waiting links to list.
+# Groups of similar waiting links to list.
 KINDS_NAMED = 100
 
 
@@ -36,10 +35,10 @@ KINDS_NAMED = 100
 class Skipped:
     """One reason, with its count, meaning and examples.
 
-    `kind` is an outcome or one of three others: `refused` for links that were never claimed,
+    `kind` is an outcome, or one of three others: `refused` for links that were never queued,
     `incomplete` for pages with an incomplete part, which `reason` names, `needs_rendering` for
-    pages that are empty without scripts. A refused link may be requested if another page links to
-    it in an accepted way. `taken` counts such examples, and `samples` omits them.
+    pages that are empty without scripts. A refused link may still be requested if another page
+    links to it in an accepted way. `taken` counts such examples, and `samples` omits them.
     """
 
     kind: str
@@ -54,11 +53,11 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestKind:
-    """The requests of one kind of URL. `usd` is at list prices.
+    """The requests of one kind (group of similar URLs). `usd` is at list prices.
 
     `texts` of `texts_read` texts differ. `led_to` counts indexable pages first linked from this
-    kind, except pages that differ only in their folder. `exclude` is a pattern that leaves the kind
-    out, and `saves_…` are its savings.
+    kind, except pages that differ only in their folder. `exclude` is a pattern that excludes the
+    kind, and `saves_…` are its savings.
     """
 
     kind: str
@@ -81,10 +80,10 @@ class RequestKind:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requests:
-    """The requests of a crawl by kind, most requests first.
+    """The requests of a crawl by kind (group of similar URLs), most requests first.
 
     `unread` means that more records exist than were read. `other_…` are of kinds not listed.
-    `saves_…` are the savings of leaving out all `suggested` kinds.
+    `saves_…` are the savings if all `suggested` kinds are excluded.
     """
 
     records: int = 0
@@ -101,7 +100,7 @@ class Requests:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparedKind:
-    """Links of one kind of URL, with an example without parameter values."""
+    """Links of one kind (group of similar URLs), with an example without parameter values."""
 
     kind: str
     links: int
@@ -110,11 +109,10 @@ class SparedKind:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spared:
-    """Links that wait while a crawl runs, and are spared once it has ended.
+    """Links that wait while a crawl runs, and that were not requested when it has ended.
 
-    `links` counts distinct URLs that were never requested. It is an upper bound unless `exact`.
-    `kinds` groups the first `read` of these links in request order: the `KINDS_NAMED` largest
-    groups, largest first.
+    `links` counts distinct URLs. It is an upper bound unless `exact`. `kinds` are the largest
+    groups of similar URLs among the first `read` of these links in request order, largest first.
     """
 
     links: int = 0
@@ -128,7 +126,7 @@ class Report:
     """All URLs that a crawl left out, by reason, most frequent first, and its requests.
 
     `pages` counts the pages that could be read. `nothing_new` means that the crawl ended without a
-    URL, because all its seeds had been seen before.
+    request, because all its seeds had been seen before.
     """
 
     crawl: Crawl
@@ -161,11 +159,11 @@ class Examples:
 
     @property
     def enough(self) -> bool:
-        """Whether the search is complete, or has reached its limit."""
+        """True if the search is complete, or has reached its limit."""
         return not self.wanted or self.looked_at >= RECORDS_MAX
 
     def see(self, record: PageRecord) -> None:
-        """Keep a record's URL as an example if its kind is wanted."""
+        """Keep a record's URL as an example if its reason still needs one."""
         self.looked_at += 1
         keys = [(str(record.outcome), str(record.reason))]
         keys += [(COUNTER, name) for name, _ in parts_of(record.cut)] if record.cut else []
@@ -191,7 +189,7 @@ def report_of(
 ) -> Report:
     """Build the report.
 
-    `refused` contains examples of refused links, `ended` those among them that have a record.
+    `refused` contains examples of refused links. `ended` are the refused links that have a record.
     """
     samples = {(REFUSED, reason): urls for reason, urls in refused.items()}
     lines = []

@@ -1,27 +1,8 @@
-"""A crawl's requests by kind of URL: results, cost, and patterns that leave kinds out.
+"""A crawl's requests by kind (group of similar URLs): results, cost, and exclusion patterns.
 
 Counts come from page records, in any order. URLs without a record are missing. Memory is bounded: a
 limited number of kinds (`model/url_kind.py`), of distinct titles and bodies per kind (`Distinct`),
 and of text locations.
-
-Two texts are equal if their digests differ in at most `NEAR_BITS` bits. Texts are read only for a
-sample: of the kinds with the most requests, the URLs with the lowest hashes, so the sample is
-always the same.
-
-A kind *brought little* if at most half of its requests brought something new. That is an indexable
-page with a title, a body and (in the sample) a text that no other page of its kind has. A link that
-named such a page first also counts, unless both URLs differ only in their folders. Titles are
-ignored if all pages have much the same ones. Kinds that brought little and differ only in folders
-are merged, also with a few others.
-
-A pattern is suggested only if each kind that it excludes can be spared. No page of such a kind is a
-seed, has a valid item, or first linked an indexable page. At most half of its requests brought a
-distinct title or body, and at most half of the texts read are distinct. Without texts read, a
-distinct body counts as a distinct text.
-
-A kind's dollars are its share of the crawl's cost, by the budget's prices for claims and requests.
-An exclusion saves at least these, because pages reached only through the excluded ones are left out
-too.
 """
 
 from __future__ import annotations
@@ -55,6 +36,7 @@ from orbweaver.model.url_kind import (
 from orbweaver.model.url_patterns import matches
 from orbweaver.parsing.text_digest import distance
 
+# Two texts are equal if their digests differ in at most this number of bits.
 NEAR_BITS = 8
 DIFFERENT_KEPT = 128
 SAMPLES_MAX = 12
@@ -66,7 +48,7 @@ SAMPLE_BYTES_MAX, SAMPLES_BYTES_MAX = 256 * 1024, 640 * 1024
 SUGGESTED_MIN, SUGGESTED_SHARE = 10, 0.005
 # Leading folders kept when kinds are merged, and the largest share of requests from other kinds.
 FOLDERS_KEPT, OTHERS_SHARE = 3, 0.1
-# Below this number of titles per page, titles are ignored.
+# Below this number of distinct titles per page, titles are ignored.
 TITLES_SHARE = 0.1
 
 
@@ -84,7 +66,6 @@ class Distinct:
         self._take((int.from_bytes(_hash(text), "little"),))
 
     def merge(self, other: Distinct) -> None:
-        """Add the texts of another counter."""
         self.zeros = max(self.zeros, other.zeros)
         kept, self.kept = self.kept, set()
         self._take((*kept, *other.kept))
@@ -97,7 +78,6 @@ class Distinct:
 
     @property
     def count(self) -> int:
-        """Number of distinct texts."""
         return len(self.kept) << self.zeros
 
 
@@ -117,7 +97,7 @@ class StoredText:
 
 @dataclass(slots=True)
 class KindCounts:
-    """Counts of a kind. Samples have the hash of their URL, and perhaps no location."""
+    """Counts of a kind. A sample has the hash of its URL, and perhaps the location of its text."""
 
     urls: int = 0
     requests: int = 0
@@ -134,16 +114,15 @@ class KindCounts:
 
     @property
     def weight(self) -> int:
-        """Sort weight: the requests, and with less weight URLs without a request."""
+        """Sort key: the number of requests, then the number of URLs."""
         return self.requests * 1_000 + self.urls
 
     @property
     def pages(self) -> int:
-        """Number of URLs that were read or are unchanged."""
+        """Number of URLs that were fetched or are unchanged, without sitemaps."""
         return self.outcomes[Outcome.FETCHED] + self.outcomes[Outcome.UNCHANGED] - self.sitemaps
 
     def merge(self, other: Self) -> None:
-        """Add the counts of another kind."""
         self.urls += other.urls
         self.requests += other.requests
         self.noindex += other.noindex
@@ -181,7 +160,7 @@ class KindCounts:
 
 
 class RequestCounts:
-    """Counts requests by kind, record by record."""
+    """Counts requests by kind of URL, record by record."""
 
     def __init__(self) -> None:
         self.records = 0
@@ -196,7 +175,9 @@ class RequestCounts:
                 self._kinds.of(record.referrer).led_to += 1
 
     def samples(self) -> list[StoredText]:
-        """Return the locations of the texts to read."""
+        """Return the locations of the texts to read, a sample."""
+        # Of the kinds with the most requests, the URLs with the lowest hashes. So the sample is
+        # always the same.
         places = []
         for found in list(self._folded().values())[:KINDS_SAMPLED]:
             sizes = accumulate(place.bytes for _, place in found.samples)
@@ -219,7 +200,7 @@ class RequestCounts:
         seeds: Collection[str] = (),
         unread: bool = False,
     ) -> Requests:
-        """Return the requests by kind. `digests` are those of the texts read, by URL.
+        """Return the requests by kind. `digests` are the digests of the texts read, by URL.
 
         No suggested pattern matches a URL in `seeds`.
         """
@@ -231,6 +212,9 @@ class RequestCounts:
         urls = max(self.records, total.get("claimed", 0))
         per_record = asked / self.records if self.records else 0.0
 
+        # A kind's share of the crawl's cost, by the budget's prices for claims (records of queued
+        # URLs) and requests. An exclusion saves at least this, because pages reached only through
+        # the excluded ones are left out too.
         def usd(some: Iterable[KindCounts]) -> float:
             parts = [(one.urls, one.requests) for one in some]
             these = (sum(one for one, _ in parts), sum(one for _, one in parts))
@@ -290,16 +274,16 @@ class _Judged:
         return cls(found=found, texts=texts, little=known[0], spare=known[1])
 
     def covered(self, shape: Shape) -> list[Shape]:
-        """Return the kinds that a shape's pattern excludes."""
+        """Return the kinds that the pattern of a shape (kind of URL) excludes."""
         return [one for one in self.found if covers(shape, one)]
 
     def alone(self, shape: Shape) -> bool:
-        """Whether a shape's pattern excludes only kinds that can be spared."""
+        """Return whether the pattern of a shape excludes only kinds that can be spared."""
         return self.spare.keys() >= set(self.covered(shape))
 
 
 def _merge_folders(judged: _Judged, kept: int) -> dict[Shape, KindCounts]:
-    """Merge kinds that brought little and differ only below their first folders."""
+    """Merge kinds that brought little and differ only in folders, also with a few others."""
     groups: defaultdict[Shape, list[Shape]] = defaultdict(list)
     for shape in judged.little:
         groups[anywhere(shape, kept)].append(shape)
@@ -357,7 +341,10 @@ def _texts(one: KindCounts, digests: Mapping[str, int]) -> tuple[int, int]:
 
 
 def _brought_little(one: KindCounts, texts: tuple[int, int], *, titled: bool) -> bool:
-    """Whether at most half of a kind's requests brought something new, or led to it."""
+    """Return whether at most half of a kind's requests brought something new, or led to it."""
+    # New is an indexable page with a title, a body and (in the sample) a text that no other page of
+    # its kind has. A link that named such a page first also counts, unless both URLs differ only in
+    # their folders. Titles are ignored if all pages have much the same ones.
     pages = max(0, one.pages - one.noindex)
     by_text = pages * texts[0] / texts[1] if texts[1] else pages
     by_title = one.titles.count if titled else pages
@@ -366,7 +353,10 @@ def _brought_little(one: KindCounts, texts: tuple[int, int], *, titled: bool) ->
 
 
 def _can_be_spared(one: KindCounts, texts: tuple[int, int], *, titled: bool) -> bool:
-    """Whether excluding a kind loses no seed, item, link or distinct text."""
+    """Return whether excluding a kind loses no seed, item, link or distinct text."""
+    # No page is a seed, has a valid item, or first linked an indexable page. At most half of the
+    # requests brought a distinct title or body, and at most half of the texts read are distinct.
+    # Without texts read, a distinct body counts as a distinct text.
     if one.seeds or one.with_items or one.led_to or one.sitemaps:
         return False
     pages = max(0, one.pages - one.noindex)
@@ -380,7 +370,7 @@ def _matches_any(pattern: str, urls: Collection[str]) -> bool:
 
 
 def _may_be_indexed(record: PageRecord) -> bool:
-    """Whether a record's page was read and is indexable."""
+    """Return whether a record's page was read and is indexable."""
     read = record.outcome in (Outcome.FETCHED, Outcome.UNCHANGED)
     return read and record.reason not in (Reason.NOINDEX, Reason.SOFT_404, Reason.REPEATED)
 
@@ -393,7 +383,7 @@ def stored_text(record: PageRecord) -> StoredText | None:
         offset, length = record.body_offset, record.body_length
     if key is None or offset is None or length is None or (record.bytes or 0) > SAMPLE_BYTES_MAX:
         return None
-    if body and record.charset is None:  # not a page
+    if body and record.charset is None:  # the body is not an HTML page
         return None
     return StoredText(
         url=record.url,

@@ -18,7 +18,7 @@ READ_AT_ONCE = 16
 
 
 async def digests_of(places: Iterable[StoredText], files: Files) -> Mapping[str, int]:
-    """Return digests by URL. Deleted or unreadable texts are missing."""
+    """Return digests by URL. Deleted and unreadable texts are omitted."""
     found = await all_of((_digest(place, files) for place in places), READ_AT_ONCE)
     return {url: digest for url, digest in found if digest is not None}
 

@@ -1,6 +1,6 @@
 """Texts on a crawl's rules for a URL, and on the parts of pages it stores.
 
-A sentence on scope fits both decisions. `model/outcome.py` has the meanings of reasons.
+`model/outcome.py` has the meanings of reasons.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def trap_rule(refusal: Refusal, bounds: Bounds = DEFAULT_BOUNDS) -> str | None:
 
 
 def scope_rule(crawl: Crawl, url: str, page: str) -> str:
-    """Describe the scope rule that decides on a link. The sentence fits both decisions."""
+    """Describe the scope rule that decides on a link. The sentence fits acceptance and refusal."""
     if url == page:
         return "same URL as the page or seed"
     match crawl.scope:
@@ -67,7 +67,7 @@ def scope_rule(crawl: Crawl, url: str, page: str) -> str:
 
 
 def rules_words(rules: tuple[UrlRule, ...], url: str) -> list[tuple[int, str]]:
-    """Return the rules that decide on a URL: position and text."""
+    """Return index and text of the rules that decide on a URL."""
     things: dict[int, list[str]] = {}
     for thing, place in deciding(rules, url).items():
         things.setdefault(place, []).append(thing)
@@ -102,9 +102,10 @@ def kept_words(crawl: Crawl) -> Iterator[str]:
 def never_asked(
     url: str, allowed: Allowed = PUBLIC_ONLY, origins: AbstractSet[str] = NO_ORIGINS
 ) -> str | None:
-    """Explain why a URL would not be dialled. For names, only the port is checked before DNS.
+    """Explain why no connection to a URL's host would be made, or return None.
 
-    `origins` are the origins of the crawl's seeds.
+    The address of a name is unknown here, so only its port is checked. `origins` are the origins of
+    the crawl's seeds.
     """
     name, port = hostname_of(url), port_of(url)
     if name.startswith("[") or name.rpartition(".")[2].isdigit():

@@ -1,8 +1,8 @@
 """Sections of a site: a run's records summed by the folders of their URLs.
 
-A section has the URLs below its prefix: first the host, then one path segment per level, without
-queries. URLs below `LEVELS_MAX`, or beyond `SECTIONS_MAX` sections, count for their last existing
-section.
+A section contains the URLs below its prefix: first the host, then one path segment per level,
+without queries. URLs deeper than `LEVELS_MAX`, or beyond `SECTIONS_MAX` sections, count for the
+deepest section that exists.
 """
 
 from __future__ import annotations
@@ -63,7 +63,6 @@ class SiteSections:
         self._number = 0
 
     def add(self, record: PageRecord) -> None:
-        """Count a record in each of its sections."""
         section = self.whole
         section.add(record)
         for name in _names(record.url):
@@ -98,7 +97,7 @@ class SiteSections:
 
 
 def _names(url: str) -> Iterator[str]:
-    """Yield the names of a URL's sections, or the steps to a prefix."""
+    """Yield the names of a URL's sections, from the host down."""
     host = host_of(url)
     yield host
     path = url[len(host) :].partition("?")[0]

@@ -1,10 +1,6 @@
-"""Late and spared links of a crawl: how many, and of which kinds.
+"""Late links of a crawl (requested last, or spared: never requested): how many, of which kinds.
 
-The crawl counts entries in late packs (frontier/late.py). One URL may have several: each worker
-remembers late links only for some minutes, and links found after the limit is reached are added
-without checking their claims. So the waiting packs are read, the best first, up to `PACKS_READ`.
-Each URL counts once, unless this run or an earlier one had claimed it. Beyond these packs, and once
-claims may have been deleted, the result is an upper bound.
+The crawl only counts entries in packs of late links (frontier/late.py), so the packs are read here.
 """
 
 from __future__ import annotations
@@ -27,7 +23,7 @@ from orbweaver.model.url_kind import FOLDED_SHARE, Kinds, Shape, example_of, fol
 if TYPE_CHECKING:
     from orbweaver.frontier.ports import Frontier
 
-# Some 10,000 links, read in 0.3 s.
+# About 10,000 links, read in 0.3 s.
 PACKS_READ = 400
 LOOKUPS_AT_ONCE = 16
 
@@ -42,7 +38,6 @@ class _Links:
         self.example = min(filter(None, (self.example, example_of(url))))
 
     def merge(self, other: Self) -> None:
-        """Add the links of another kind."""
         self.weight += other.weight
         self.example = min(filter(None, (self.example, other.example)), default="")
 
@@ -53,6 +48,11 @@ async def spared_links(
     """Return the waiting links of a crawl at `now_ms`. If none was counted, nothing is read."""
     if not is_ordered(crawl) or not counters.late_links:
         return Spared()
+    # A URL may have several entries: each worker remembers late links only for some minutes, and
+    # links found after the limit is reached are added without checking their claims (records of
+    # queued URLs). So the first packs are read, the best first, and each URL counts once, unless
+    # this run or an earlier one had claimed it. Beyond these packs, and once claims may have been
+    # deleted, the result is an upper bound.
     packs = await backlog.standing(crawl.id, LANE, PACKS_READ)
     listed = _urls(packs)
     urls = await _unasked(crawl, tuple(dict.fromkeys(listed)), frontier)
@@ -80,7 +80,7 @@ async def spared_links(
 
 
 def _urls(packs: Sequence[WaitingPack]) -> list[str]:
-    """Return the URLs of late packs, one per entry. Packs of a newer version are skipped."""
+    """Return the URLs of packs, one per entry. Packs of a newer version are skipped."""
     decoded = (decode(one.body) for one in packs)
     return [target.url for pack in decoded if isinstance(pack, Pack) for target in pack.targets]
 

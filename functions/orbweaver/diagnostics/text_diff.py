@@ -1,8 +1,7 @@
 """Difference of two texts by lines, and by words within replaced lines.
 
-The size is bounded: the first `LINES_MAX` lines are compared, lines are cut at `LINE_CHARS_MAX`,
-and the number of omitted lines is reported. At worst the time is quadratic in the lines: two
-seconds for `LINES_MAX`.
+The first `LINES_MAX` lines are compared, and lines are cut at `LINE_CHARS_MAX`. At worst the time
+is quadratic in the number of lines: two seconds for `LINES_MAX`.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ class DiffLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextDiff:
-    """The differences, and the numbers of lines not compared."""
+    """The differences. `cut_before` and `cut_after` count the lines not compared."""
 
     lines: tuple[DiffLine, ...]
     same: bool

@@ -1,8 +1,8 @@
 """Status of a URL: its crawl, its end, and the rule that would refuse it.
 
-The status is the first that applies: not a URL, ended (has a record), dead letter, claimed, never
-claimed (with or without a rule that refuses it). A claimed URL has a lapsed claim, was left when
-its run ended, waits with its run, waits for its host, or waits its turn.
+The status is the first that applies: not a URL, ended (has a record), dead letter, claimed (queued
+by a run), never claimed (with or without a rule that refuses it). A claimed URL has an expired
+claim, was left when its run ended, waits with its run, waits for its host, or waits its turn.
 """
 
 from __future__ import annotations
@@ -53,10 +53,10 @@ class UrlStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Journey:
-    """Progress of a claimed URL, from its packs' journals. `pack` is the last pack.
+    """Progress of a claimed (queued) URL, from the journals of its packs. `pack` is the last pack.
 
-    `target` is the target as first sent, None if that journal is deleted. `gone` means that the
-    last pack is done; without a record, the URL ended without a request.
+    `target` is the URL as first sent, None if that journal is deleted. `gone` means that the last
+    pack (batch of URLs) is done; without a record, the URL ended without a request.
     """
 
     pack: str
@@ -64,7 +64,7 @@ class Journey:
     deferrals: int = 0
     due_at_ms: int | None = None
     gone: bool = False
-    # Whether the pack waits in its host's backlog, as far as that was read.
+    # True if the pack waits for its host. Only part of the host's packs was read.
     backlogged: bool = False
     # The end of a URL whose rule keeps no record.
     end: Unrecorded | None = None
@@ -72,7 +72,7 @@ class Journey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """Stored facts on a URL and the crawl in question. `owner` is the run of its claim."""
+    """Stored facts on a URL and a crawl. `owner` is the run that has claimed (queued) the URL."""
 
     reference: str
     crawl: Crawl
@@ -88,16 +88,17 @@ class Facts:
     record: PageRecord | None = None
     host: Host | None = None
     robots: RobotsEntry | None = None
-    # Reasons for refusing links to it, as far as examples are stored.
+    # Reasons for refusing links to the URL, as far as examples are stored.
     refused: tuple[str, ...] = ()
-    # Whether a seed's page has links marked nofollow, and which pages may.
+    # True if a seed's page has links marked nofollow. `withdrawing` are the pages that may have
+    # them.
     seed_nofollow: bool = False
-    # Whether the URL waits unclaimed as a late link, as far as that was read. `kind` counts URLs of
-    # its kind that were requested, and those that brought something new.
+    # True if the URL is a late link (requested last) that was found among the packs read. `kind`
+    # counts similar URLs: requested ones, and useful ones.
     late: bool = False
     kind: tuple[int, int] | None = None
     withdrawing: tuple[str, ...] = ()
-    # Its dead letter, and a note if not all dead letters could be read.
+    # The URL's dead letter, and a note if not all dead letters could be read.
     letter: Case | None = None
     letters_note: str | None = None
 
@@ -108,7 +109,7 @@ class Facts:
 
     @property
     def orphaned(self) -> bool:
-        """Whether the URL belongs to another run that is not stored any more."""
+        """True if the URL belongs to another run that is not stored any more."""
         others = self.claim is not None and self.claim.crawl != self.crawl.id
         return others and self.owner is None
 
@@ -130,7 +131,7 @@ def choose(crawls: Sequence[Crawl], reference: str) -> tuple[Crawl, str] | None:
 
 
 def url_status_of(facts: Facts, url: str) -> UrlStatus:
-    """Return the status of a URL. A URL never claimed is `UNSEEN` here."""
+    """Return the status of a URL. A URL never claimed (queued) is `UNSEEN` here."""
     claim, journey = facts.claim, facts.journey
     unrecorded = journey is not None and journey.end is not None
     if unrecorded or (facts.record is not None and facts.record.url == url):
@@ -171,7 +172,7 @@ def refusal_of(facts: Facts, url: str) -> tuple[str, str] | None:
 
 
 def _left_out(facts: Facts, url: str) -> tuple[Refusal, str] | None:
-    """Return the first rule that keeps a URL from being claimed, as a seed or a seed's link."""
+    """Return the first rule that prevents a URL from being queued, as a seed or a seed's link."""
     crawl = facts.crawl
     seed = url in crawl.references
     said = said_of(crawl.rules, url)
@@ -214,5 +215,5 @@ def robots_of(facts: Facts, url: str) -> tuple[bool, str]:
 
 
 def belongs(crawl: Crawl, url: str, pages: Iterable[str]) -> bool:
-    """Whether a link to the URL from one of these pages would be in scope."""
+    """Return whether a link to the URL from one of these pages would be in scope."""
     return any(in_scope(crawl, url, page) for page in pages)

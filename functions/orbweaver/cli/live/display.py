@@ -25,12 +25,14 @@ if TYPE_CHECKING:
 class Display:
     """Progress output of a command. This base class shows nothing."""
 
-    def say(self, said: str) -> None: ...
+    def say(self, said: str) -> None:
+        """Show a step."""
 
     def show(self, view: View) -> None:
         """Show the progress. Called on every update."""
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Restore the terminal."""
 
 
 class Lines(Display):
