@@ -36,7 +36,6 @@ TABS = 4
 
 
 def crawled(site: AppSite, mode: str) -> dict[str, Any]:
-    """Crawl a site. Return the result and its cost."""
     began_s, cpu_s = time.monotonic(), _cpu_s()
     bodies: dict[str, str] = {}
     with tempfile.TemporaryDirectory() as folder:
@@ -114,7 +113,6 @@ def by_playwright(site: AppSite, python: str) -> dict[str, Any]:
 
 @contextmanager
 def served(folder: Path) -> Iterator[AppSite]:
-    """Serve the built or installed application in a folder."""
     if folder.name == package_registry.NAME:
         with package_registry.registry(folder) as installed:
             yield installed

@@ -123,7 +123,6 @@ def _described(folder: Path, html: str) -> AppSite:
 
 
 def swagger_ui(folder: Path) -> AppSite:
-    """Serve Swagger UI with a description of 60 operations."""
     return _described(
         folder / "node_modules/swagger-ui-dist",
         '<!doctype html><title>API</title><div id="swagger-ui"></div>'
@@ -133,7 +132,6 @@ def swagger_ui(folder: Path) -> AppSite:
 
 
 def redoc(folder: Path) -> AppSite:
-    """Serve ReDoc with the description of 60 operations."""
     return _described(
         folder / "node_modules/redoc/bundles",
         '<!doctype html><title>API</title><redoc spec-url="/openapi.json"></redoc>'
@@ -142,7 +140,6 @@ def redoc(folder: Path) -> AppSite:
 
 
 def docsify(folder: Path) -> AppSite:
-    """Serve docsify with a manual of 60 chapters in Markdown."""
     shell = _html(
         '<!doctype html><title>Manual</title><div id="app"></div><script>window.$docsify ='
         " {routerMode: 'history', basePath: '/', name: 'Manual'}</script>"

@@ -29,7 +29,6 @@ USAGE = 2
 
 
 def main() -> int:
-    """Measure the named attacks, or all."""
     match sys.argv[1:]:
         case ["--one", name, way]:
             print(json.dumps(_one(name, way)))

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 
 def units_of(counts: Mapping[str, int]) -> dict[str, Any]:
-    """Return the cost and the billed units from a crawl's counters."""
     terms = billing_units.units_of(counts).by_term
     dollars = spent(counts)
     nanodollars = None if dollars is None else round(dollars * NANO)

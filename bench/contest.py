@@ -176,7 +176,6 @@ class Contest:
 
 
 def got(client: Client, said: Mapping[str, Any]) -> dict[str, Any]:
-    """Convert a client's result to the fields of a run."""
     if not client.ours:
         return {
             "pages": said.get("pages", 0),

@@ -262,7 +262,6 @@ _TYPESCRIPT = {
 
 
 def build(name: str, folder: Path) -> Path:
-    """Write and build a shop. Return the folder to serve."""
     made = FRAMEWORKS[name]
     (folder / "src").mkdir(parents=True, exist_ok=True)
     for file, source in {**made.sources, "data.js": _DATA}.items():
@@ -283,7 +282,6 @@ def build(name: str, folder: Path) -> Path:
 
 
 def install(name: str, folder: Path) -> Path:
-    """Install a real application. Return its package's folder."""
     folder.mkdir(parents=True, exist_ok=True)
     package = folder / "package.json"
     wanted = {"name": f"app-{name}", "private": True, "overrides": _OVERRIDES}

@@ -36,7 +36,6 @@ ENVIRONMENT = {
 
 
 def own_us(output: str) -> dict[str, int]:
-    """Parse each module's own time in microseconds."""
     found = (LINE.match(line) for line in output.splitlines())
     return {match[2]: int(match[1]) for match in found if match}
 

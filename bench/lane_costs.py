@@ -68,7 +68,6 @@ class Lane:
 
 
 def lanes_of(settings: Settings, render_url: str) -> dict[str, Lane]:
-    """Return the functions with the settings of a stack."""
     apart = replace(settings, render_queue_url=render_url, waits_billed="yes")
     renders = replace(
         apart,
@@ -123,7 +122,6 @@ async def _use(lane: Lane, crawl_id: str) -> dict[str, Any]:
 
 
 async def measure(seeds: Sequence[str], depth: int) -> dict[str, Any]:
-    """Crawl hosts to their end on the AWS emulator of the environment."""
     async with stack() as (settings, sqs):
         made = await sqs.create_queue(QueueName="render")
         lanes = lanes_of(settings, made["QueueUrl"])

@@ -51,7 +51,6 @@ class Asker(asyncio.Protocol):
 
 
 async def load(url: str, paths: list[str], seconds: float) -> float:
-    """Send requests for `seconds`. Return the answers per second."""
     split = urlsplit(url)
     host, port = split.hostname or "", split.port or 0
     loop = asyncio.get_running_loop()

@@ -78,7 +78,6 @@ class Ran:
 
 
 def family(roots: Sequence[int], proc: Path = PROC) -> list[int]:
-    """Return processes and all their living descendants."""
     todo, found = list(roots), dict[int, None]()
     while todo:
         pid = todo.pop()

@@ -64,7 +64,6 @@ def batches(url: str, crawl_id: str, site_pages: int) -> Iterator[list[Delivery]
 
 
 def forget(world: memory.World) -> None:
-    """Empty the tables that stand for AWS."""
     for name in TABLES:
         getattr(world, name).clear()
     for shard in world.shards.values():

@@ -28,7 +28,6 @@ def _name(number: int) -> str:
 
 
 def truth() -> dict[str, Truth]:
-    """Return the expected links and words by path."""
     paths = [f"/-/web/detail/{_name(number)}" for number in range(PRODUCTS)]
     found = {"/": Truth(links=frozenset(paths))}
     for number, path in enumerate(paths):

@@ -15,7 +15,6 @@ from pathlib import Path
 
 
 async def pages_of(program: str, tabs: int, urls: list[str]) -> list[tuple[str, str]]:
-    """Open pages, `tabs` at a time, each in its own context."""
     from playwright.async_api import async_playwright  # type: ignore[import-not-found]
 
     free = asyncio.Semaphore(tabs)

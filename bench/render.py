@@ -19,7 +19,6 @@ MONEY = "$ a million"
 
 
 def write(benchmarks: Sequence[Mapping[str, Any]], folder: Path) -> tuple[Path, Path]:
-    """Write the page and the plot of benchmarks. Return their paths."""
     page, picture = folder / PAGE, folder / PLOT
     page.write_text(markdown(benchmarks))
     sites, clients = _known(benchmarks, "sites"), _known(benchmarks, "clients")
@@ -39,7 +38,6 @@ def counted(results: Mapping[str, Any]) -> list[Row]:
 
 
 def table(results: Mapping[str, Any]) -> str:
-    """Format the medians as aligned text."""
     blocks: list[str] = []
     for site, rows in _by_site(counted(results)).items():
         cells = [HEADS, *_cells(rows)]
@@ -62,7 +60,6 @@ def table(results: Mapping[str, Any]) -> str:
 
 
 def markdown(benchmarks: Sequence[Mapping[str, Any]]) -> str:
-    """Return the page: the ratios of all benchmarks, then the figures of the last one."""
     last = max(benchmarks, key=lambda results: results["at"])
     rows = counted(last)
     parts = [_opening(benchmarks), _ratios(benchmarks), _repeat(benchmarks), _yardstick(benchmarks)]
@@ -282,7 +279,6 @@ def _by_site(rows: Sequence[Row]) -> dict[str, list[Row]]:
 
 
 def _known(benchmarks: Sequence[Mapping[str, Any]], what: str) -> dict[str, str]:
-    """Return titles of sites or clients by name, from all benchmarks."""
     return {
         name: about["title"] if what == "sites" else about
         for results in benchmarks

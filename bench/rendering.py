@@ -83,7 +83,6 @@ class Site:
 async def measure(
     program: str | Callable[[], BrowserProgram], pages: int, tabs: int, body: bytes = SHELL
 ) -> dict[str, float]:
-    """Render `pages` pages, `tabs` at a time."""
     html = (("Content-Type", "text/html"),)
     document = ResourceAnswer(status=200, headers=html, body=body)
     site, renderer = Site(), Renderer(program, RenderLimits(tabs=tabs))

@@ -50,7 +50,6 @@ class Served:
         self.url = str(self._read()["url"])
 
     def ask(self, word: str) -> dict[str, Any]:
-        """Send a command to the server and return its answer."""
         assert self._process.stdin is not None
         self._process.stdin.write(word + "\n")
         self._process.stdin.flush()

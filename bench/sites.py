@@ -146,7 +146,6 @@ class Place:
 
     @property
     def absent(self) -> str:
-        """Return why the site cannot be crawled, or ""."""
         return self.site.absent
 
 

@@ -81,7 +81,6 @@ async def claims(ports: StorePorts, count: int) -> None:
 
 
 async def kinds(ports: StorePorts) -> None:
-    """Print the time of one call of each kind."""
     await ports.crawls.create(CRAWL)
     counts = {"claimed": 1, "fetched": 25, "fetched.ok": 25, "bytes": 1_000_000}
 
@@ -140,7 +139,6 @@ def together(ports: StorePorts) -> None:
 
 
 async def main() -> None:
-    """Measure in a temporary folder."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--claims", type=int, default=1_000_000)
     parser.add_argument("--durable", action="store_true")

@@ -87,7 +87,6 @@ class Used:
         return dollars(terms) / max(1, self.pages) * MILLION
 
     def beyond(self) -> list[str]:
-        """Return the names of exceeded bounds."""
         found = self.units.by_term
         over = [
             str(term) for term, most in BOUNDS.items() if found.get(term, 0) > most * self.pages
@@ -95,7 +94,6 @@ class Used:
         return over + ["dollars"] * (self.dollars() > DOLLARS_MAX)
 
     def table(self) -> str:
-        """Format units per page as a table by stage."""
         lines = [f"{'stage':<10}" + "".join(f"{title:>11}" for title in TITLES)]
         rows: list[tuple[str, Mapping[Term, float]]] = [
             (str(stage), units.by_term) for stage, units in self.units.by_stage.items()
@@ -127,7 +125,6 @@ class Line:
         self.used = Used()
 
     async def batch(self, packs: int, now_ms: int) -> int:
-        """Process a batch. Return the number of messages."""
         messages = await self._receive(packs)
         if not messages:
             return 0
@@ -172,7 +169,6 @@ class Line:
 async def measure(
     url: str, packs: int, containers: int, bodies: Bodies, pages_max: int | None = None
 ) -> Used:
-    """Crawl a host to its end on the AWS emulator of the environment."""
     async with stack() as (settings, sqs):
         meter = meter_of(settings)
         async with connect(settings, meter) as ports:

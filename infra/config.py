@@ -283,7 +283,6 @@ class Config(RenderingKeys):
 
     @property
     def functions_run_on(self) -> Runtime:
-        """The functions' runtime."""
         return Runtime.of(self.runtime, native=self.local)
 
     @property

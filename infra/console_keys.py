@@ -23,7 +23,6 @@ class ConsoleKeys(WatchKeys):
 
     @property
     def hosts_console(self) -> bool:
-        """True if the console is part of the stack."""
         return self.console == "yes"
 
     def check_console(self, target: str, stack_name: str) -> None:

@@ -53,7 +53,6 @@ class DeliveryKeys:
 
     @property
     def delivers(self) -> bool:
-        """True if exports have a receiver."""
         return bool(self.sftp_host or self.copy_bucket)
 
     def check_delivery(self) -> None:

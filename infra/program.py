@@ -131,7 +131,6 @@ class Batches:
 
 
 def allow(actions: Sequence[str], *resources: str) -> iam.PolicyStatement:
-    """Return a statement that allows the actions on the resources."""
     return iam.PolicyStatement(actions=[*actions], resources=[*resources])
 
 

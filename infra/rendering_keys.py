@@ -41,7 +41,6 @@ class RenderingKeys(ConsoleKeys):
 
     @property
     def renders(self) -> bool:
-        """True if the renderer is part of the stack."""
         return self.rendering == "yes"
 
     def check_rendering(self, settings: Settings, *, local: bool) -> None:

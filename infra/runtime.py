@@ -28,13 +28,11 @@ class Runtime:
 
     @classmethod
     def of(cls, name: str, *, native: bool) -> Runtime:
-        """Parse a valid name."""
         architecture, python = name.split("/python")
         return cls(architecture=architecture, python=python, native=native)
 
 
 def host_runtime() -> str:
-    """Return the name of this interpreter's runtime."""
     machine = platform.machine()
     major, minor, *_ = sys.version_info
     return f"{ARCHITECTURES.get(machine, machine)}/python{major}.{minor}"

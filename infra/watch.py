@@ -336,7 +336,6 @@ def watches_of_items(config: Config) -> list[Watch]:
 
 
 def watches_of_deliveries(dead_letters: sqs.Queue) -> list[Watch]:
-    """Return the alarm about failed deliveries."""
     return [
         Watch(
             name="Deliveries",

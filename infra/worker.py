@@ -154,7 +154,6 @@ def settings_of(config: Config) -> dict[str, str]:
 
 
 def accept_crawling(program: Program, storage: Storage) -> None:
-    """Accept the remaining findings, with reasons."""
     for folder in (BODIES, CLAIMED):
         accept_files(program.role, f"<{storage.bucket_id}.Arn>/{folder}")
     accept(

@@ -40,7 +40,6 @@ def apply(assembly: Path, lend: Lend) -> None:
 
 
 def _templates(assembly: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the name and template of each stack in an assembly."""
     artifacts = json.loads((assembly / "manifest.json").read_text()).get("artifacts", {})
     for artifact, described in artifacts.items():
         if described["type"] == STACK:

@@ -114,7 +114,6 @@ def differences(kept: Mapping[str, str], wanted: Mapping[str, str]) -> list[str]
 
 
 def switched_off(function: str | None, environment: Mapping[str, str]) -> bool:
-    """Return whether all event sources of a stack's worker are off."""
     found = sources.of(function, environment) if function else ()
     return bool(found) and all(source.off for source in found)
 

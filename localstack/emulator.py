@@ -57,7 +57,6 @@ class Emulator:
 
     @property
     def log(self) -> Path:
-        """Log file of the emulator and its functions."""
         return self.directory / "emulator.log"
 
     def environment(self) -> dict[str, str]:

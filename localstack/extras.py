@@ -29,7 +29,6 @@ def has(module: str) -> bool:
 
 
 def has_cdk() -> bool:
-    """Return whether the CDK library is installed."""
     return has("aws_cdk")
 
 

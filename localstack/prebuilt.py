@@ -89,7 +89,6 @@ def fill(template: dict[str, Any], archives: Mapping[str, str], context: Mapping
 
 
 def deploy(folder: Path, lend: Lend) -> dict[str, str]:
-    """Deploy the stack of an assembly and return its outputs."""
     try:
         with lend("s3") as s3:
             s3.create_bucket(Bucket=BUCKET)
@@ -164,7 +163,6 @@ def _template(context: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _archives(context: Mapping[str, str], root: Path) -> dict[str, Path]:
-    """Build the functions' code for this machine. Return the paths of the archives."""
     from infra.asset import build
     from infra.runtime import Runtime, host_runtime
     from infra.wheels import AssetError

@@ -24,7 +24,6 @@ LEFT_OUT = ("Parameters", "Rules")
 
 
 def write(folder: Path) -> None:
-    """Write the templates of all contexts into a folder."""
     from orbweaver.cli.stack import LOCAL_CONTEXT
 
     folder.mkdir(parents=True, exist_ok=True)
@@ -37,7 +36,6 @@ def write(folder: Path) -> None:
 
 
 def template_of(context: Mapping[str, str]) -> dict[str, Any]:
-    """Synthesize a template with placeholders."""
     # An endpoint enables the cache of assemblies. It receives no requests.
     environment = layout.client_environment("http://127.0.0.1:1")
     folder = cdk.synthesize(environment, context, say=lambda text: print(text, file=sys.stderr))

@@ -43,7 +43,6 @@ class Stack:
     outputs: Mapping[str, str]
 
     def environment(self) -> dict[str, str]:
-        """Return a complete environment for clients of this stack."""
         return self.emulator.environment()
 
 
@@ -171,7 +170,6 @@ def _started(
     say: Say,
     settings: Mapping[str, str] | None = None,
 ) -> Iterator[emulator.Emulator]:
-    """Start an emulator, and stop it if the block fails."""
     installed.ensure_emulator(say)
     say("starting the emulator")
     started = emulator.start(port=port, keep=keep, fresh=fresh, settings=settings)

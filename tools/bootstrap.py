@@ -164,7 +164,6 @@ def ensure_venv() -> None:
 
 
 def ensure_emulator() -> None:
-    """Install MiniStack into .local/emulator."""
     # MiniStack runs Lambda functions with its own interpreter, so both environments share one.
     requirements = REQUIREMENTS / "emulator.txt"
     stamp = fingerprint(sys.version, sys.base_prefix, str(EMULATOR), requirements)
@@ -177,12 +176,10 @@ def ensure_emulator() -> None:
 
 
 def ensure_bench() -> None:
-    """Install the crawlers that the benchmark compares."""
     ensure_beside(PEERS, "bench", "other crawlers")
 
 
 def ensure_fuzz() -> None:
-    """Install the fuzzer and its targets' libraries."""
     ensure_beside(FUZZ, "fuzz", "a fuzzer")
 
 

@@ -61,7 +61,6 @@ class Text(NamedTuple):
 
 
 def texts_of(path: Path, name: str) -> Iterator[Text]:
-    """Read the prose of a Python file or a Markdown page."""
     source = path.read_text(encoding="utf-8")
     if path.suffix == ".md":
         yield Text(name, NOT_PROSE.sub(" ", source))
@@ -117,7 +116,6 @@ def read() -> tuple[dict[str, list[str]], dict[str, float]]:
 
 
 def main(arguments: list[str]) -> int:
-    """Check, list or write. Return the exit code."""
     hits, rates = read()
     limits = json.loads(LIMITS.read_text()) if LIMITS.exists() else {}
     if arguments[:1] == ["--write"]:

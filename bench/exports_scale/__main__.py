@@ -41,7 +41,6 @@ def table_of(rows: int, *, bodies: bool) -> Iterator[str]:
 def run(
     folder: Path, *, rows: int, limit_mb: int, part_rows_max: int = 100_000, bodies: bool = False
 ) -> dict[str, Any]:
-    """Export pages into a folder and read them back. Return the measurements and the rows."""
     exported, stored = folder / "export", folder / "stored"
     if bodies:
         for key, body in segments(rows):

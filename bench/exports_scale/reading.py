@@ -67,7 +67,6 @@ def expect(what: str, found: object, expected: object) -> None:
 
 
 def sums_of(folder: Path, table: str, name: str) -> tuple[Any, ...]:
-    """Compute the sums of a table from all its files in a format."""
     source = READ[name].format(folder / table / name / "*" / "*" / "*.*")
     with duckdb.connect() as connection:
         connection.execute("SET threads = 2; SET TimeZone = 'UTC'")

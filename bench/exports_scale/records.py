@@ -84,7 +84,6 @@ def page(number: int, *, bodies: bool) -> PageRecord:
 
 
 def item_of(number: int) -> Item:
-    """Make the item (a book) of a page."""
     broken = number % BROKEN_EVERY == 0
     return Item(
         table=RULE,

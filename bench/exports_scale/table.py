@@ -88,7 +88,6 @@ class PagesTable:
         return json.dumps(item, default=_in_base64)
 
     def check(self) -> None:
-        """Assert that the keys match the records."""
         for partition, keys in self._partitions.items():
             for key, number in keys[:3]:
                 assert page_key(page(number, bodies=self._bodies), SHARDS) == (partition, key)

@@ -90,7 +90,6 @@ def table(rows: Sequence[Took]) -> str:
 
 
 def _measured(asked: argparse.Namespace, *, fair: bool) -> Iterator[Took]:
-    """Measure on one stack, with or without a fair queue."""
     context = {**LOCAL_CONTEXT, "worker_concurrency_max": str(asked.workers)}
     if asked.wait:
         context["wait_s_max"] = str(asked.wait)
@@ -137,7 +136,6 @@ class _Bench:
         self.small("warming up", queue)
 
     def small(self, beside: str, queue: str) -> Took:
-        """Run the small crawl, up to the time limit."""
         self._runs += 1
         name = f"small-{self._runs}"
         lane = ("--priority", "high") if queue == "express" else ()

@@ -52,7 +52,6 @@ class Neighbours:
         return min(oldest, key=lambda group: (flying[group], oldest[group]))
 
     def _noisy(self, flying: Counter[str], now_s: float) -> set[str]:
-        """Return the groups that use more than their share."""
         while self._done and self._done[0][0] < now_s - RECENT_S:
             self._done.popleft()
         spent_s: defaultdict[str, float] = defaultdict(float)

@@ -71,7 +71,6 @@ class _Worker(process.WorkerProcess):
 
 
 def counts_of(scenario: Scenario, monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
-    """Run a scenario and return its counts, with the time of its end."""
     counts: Counter[str] = loop.run(_play(scenario, monkeypatch))
     return counts
 

@@ -86,7 +86,6 @@ class Bill:
 
     @classmethod
     def of(cls, run: Run) -> Bill:
-        """Run the model to the crawl's end."""
         gc.disable()
         try:
             result = Model(run.scenario).run()

@@ -58,7 +58,6 @@ class Books:
         self.writes[table][self.second] += units
 
     def read(self, table: str, stage: Stage, halves: int) -> None:
-        """Count half read units."""
         self.units[Term.READ_HALVES, stage] += halves
         self.reads[table][self.second] += halves
 

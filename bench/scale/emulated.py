@@ -71,7 +71,6 @@ class Sites:
         return web.Response(text=self.page(host, number), content_type="text/html")
 
     def page(self, host: Host, number: int) -> str:
-        """Return the HTML of a page, the same each time."""
         random, plan = Random(number), self.model.plan
         linked = [random.randrange(host.pages) for _ in range(plan.links)]
         # These links make every page reachable.
@@ -80,7 +79,6 @@ class Sites:
         return f"<html><title>Page {number}</title><p>{links}</p>{BODY}</html>"
 
     async def serve(self, ready: threading.Event, seeds: list[str]) -> None:
-        """Serve each host at its own address."""
         for at, host in enumerate(self.model.hosts.values()):
             host.found = host.pages
             runner = web.ServerRunner(web.Server(partial(self.answer, host)))
@@ -92,7 +90,6 @@ class Sites:
 
 
 def _command(folder: Path, *words: str) -> str:
-    """Run an `orbweaver` command in a folder and return its output."""
     program = str(Path(sys.executable).with_name("orbweaver"))
     done = subprocess.run(
         [program, *words, "--port", str(PORT)], cwd=folder, capture_output=True, text=True,
@@ -114,7 +111,6 @@ class Seen:
 
 
 def modelled(run: Run) -> Seen:
-    """Run the model with the conditions of an emulated stack."""
     model = Model(run.scenario)
     model.settings = replace(model.settings, round_s=float(LOCAL_ROUND_S), waits_billed="no")
     result = model.run()
@@ -129,7 +125,6 @@ def modelled(run: Run) -> Seen:
 
 
 def emulated(run: Run) -> Seen:
-    """Crawl on the emulated stack to the end."""
     scenario, settings = run.scenario, Settings()
     sites = Sites(
         model=Web(scenario.web, scenario.seed, scenario.minutes),

@@ -79,7 +79,6 @@ class Result:
     reasons: dict[str, int] = field(default_factory=dict)
 
     def pages_a_minute(self, from_min: float, to_min: float) -> float:
-        """Return finished URLs per minute between two times."""
         inside = [s for s in self.samples if from_min * 60_000 <= s.at_ms <= to_min * 60_000]
         if len(inside) < 2:
             return 0.0
@@ -127,7 +126,6 @@ class Model:
         self._samples: list[Sample] = []
 
     def run(self) -> Result:
-        """Run to the end, or up to the scenario's time limit."""
         self.kernel.ready(self._play())
         self.kernel.ready(self._sampled())
         until_ms = round(self.scenario.minutes * 60_000)

@@ -138,7 +138,6 @@ def _rate_rows(run: Mapping[str, Any]) -> list[list[str]]:
 
 
 def _quota_rows(run: Mapping[str, Any]) -> list[list[str]]:
-    """Return the use of limits by a million pages a minute."""
     rows = [["limit", "taken", "of", "share", "what to do"]]
     rate = run["pages_a_minute"] * PART
     found = loads(

@@ -47,8 +47,6 @@ class Crawler:
 
 
 def ours(options: Sequence[str] = ()) -> Crawler:
-    """Return this project's crawler, with further options."""
-
     def words(job: Job) -> Words:
         command: Words = [Path(sys.executable).with_name("orbweaver"), "crawl", job.url]
         command += ["--store", job.folder / "store", "--out", job.folder / "out", "--json"]

@@ -31,7 +31,6 @@ $conf['license'] = 'cc-by-sa'; $conf['updatecheck'] = 0; $conf['basedir'] = '/';
 
 
 def prepare(place: Place) -> Truth:
-    """Copy the wiki, and write its pages as files."""
     shutil.copytree(file("usr/share/dokuwiki"), place.path("code"), symlinks=True)
     shutil.copytree(
         file("etc/dokuwiki"), place.path("conf"), symlinks=True, ignore_dangling_symlinks=True

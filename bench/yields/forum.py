@@ -106,7 +106,6 @@ def _log_in(visit: Visit) -> Page:
 
 
 def _orders(visit: Visit, **where: object) -> str:
-    """Return links to sort and filter a list in every way."""
     ways = (
         visit.link(f"{key}{way}{days}", visit.path, **where, st=days, sk=key, sd=way)
         for days in DAYS
@@ -222,7 +221,6 @@ def _calendar(visit: Visit) -> Page:
 
 
 def _search(visit: Visit) -> Page:
-    """Find a member's posts, or show a form."""
     if "author_id" not in visit.query:
         recent = visit.link("active topics", "/search.php", search_id="active_topics")
         return Page("Search", f"<form><input name=keywords></form>{recent}")

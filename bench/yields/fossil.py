@@ -82,7 +82,6 @@ def prepare(place: Place) -> Truth:
 
 
 def serve(place: Place, port: int) -> None:
-    """Serve the repository with Fossil's own server, behind Apache."""
     own = free_port()
     words: list[str | Path] = [
         file("usr/bin/fossil"),

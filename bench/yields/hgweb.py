@@ -61,7 +61,6 @@ def prepare(place: Place) -> Truth:
 
 
 def serve(place: Place, port: int) -> None:
-    """Serve the repository with its own application server, behind Apache."""
     web.serve_wsgi(place, port, installed(MERCURIAL, "mercurial"), SERVED, place.path("web"))
 
 

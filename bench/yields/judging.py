@@ -122,7 +122,6 @@ def judged(
     keys_of: Callable[[str], Iterable[str]],
     points: Sequence[int],
 ) -> dict[str, Any]:
-    """Return the results of a crawl: shares at each point and in total."""
     counts = novel(requests, truth, keys_of)
     articles = len(truth.articles)
     return {

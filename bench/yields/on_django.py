@@ -98,7 +98,6 @@ def begin(place: Place, python: Path, settings: str, urls: str) -> None:
 
 
 def run(place: Place, python: Path, words: list[str | Path], text: str = "") -> str:
-    """Run Python with the project's settings and return its output."""
     environment = {
         "PYTHONPATH": str(place.path(FOLDER)),
         "DJANGO_SETTINGS_MODULE": "settings",
@@ -107,5 +106,4 @@ def run(place: Place, python: Path, words: list[str | Path], text: str = "") -> 
 
 
 def serve(place: Place, port: int, python: Path) -> None:
-    """Serve the project with its own application server, behind Apache."""
     web.serve_wsgi(place, port, python, SERVED, place.path(FOLDER))

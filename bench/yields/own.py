@@ -44,7 +44,6 @@ class Visit:
         return f"{path}{'?' * bool(named)}{urlencode(named)}"
 
     def link(self, text: str, path: str, /, **query: object) -> str:
-        """Return a link as HTML."""
         return f'<a href="{escape(self.href(path, **query))}">{escape(text)}</a>'
 
     def number(self, name: str, default: int, most: int) -> int:
@@ -70,8 +69,6 @@ class Page:
 
 
 def serving(name: str) -> Serve:
-    """Return the function that serves an application."""
-
     def serve(place: Place, port: int) -> None:
         behind = free_port()
         caller = {"user": None, "group": None, "extra_groups": None}
@@ -85,7 +82,6 @@ def serving(name: str) -> Serve:
 
 
 def application(site: Callable[[Visit], Page], robots: str, menu: Sequence[str]) -> web.Application:
-    """Make the web server of a site."""
     made = count()
 
     async def answer(request: web.Request) -> web.Response:
@@ -117,7 +113,6 @@ def application(site: Callable[[Visit], Page], robots: str, menu: Sequence[str])
 
 
 def main() -> None:
-    """Serve an application until it is stopped."""
     from bench.yields import forum, shop
 
     sites = {"shop": (shop.page, shop.ROBOTS, shop.MENU), "forum": (forum.page, "", forum.MENU)}

@@ -72,7 +72,6 @@ class Answers:
                 self._kept[target] = (status, headers, b64decode(body))
 
     def get(self, target: str) -> Kept:
-        """Return the answer to a GET of a path with its query."""
         kept = self._kept.get(target)
         if kept is None:
             kept = self._kept[target] = _asked(target)
@@ -147,7 +146,6 @@ class _Queue:
     random: Random
 
     async def drain(self, first: str) -> None:
-        """Process messages until none is left."""
         numbers = itertools.count()
         due: list[tuple[float, int, str]] = [(0.0, next(numbers), first)]
         running: set[asyncio.Task[None]] = set()

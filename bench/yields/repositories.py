@@ -78,7 +78,6 @@ def prepare(place: Place) -> Truth:
 
 
 def serve_cgit(place: Place, port: int) -> None:
-    """Serve the repository with cgit, at the root."""
     settings = place.write("cgitrc", CGITRC.format(name=NAME, path=place.path(NAME)))
     program, files = file("usr/lib/cgit/cgit.cgi"), file("usr/share/cgit")
     site = (
@@ -98,7 +97,6 @@ def serve_gitweb(place: Place, port: int) -> None:
 
 
 def serve_gitweb_as_packaged(place: Place, port: int) -> None:
-    """Serve the repository with gitweb, at the root."""
     _serve_gitweb(place, port, file("usr/share/gitweb/gitweb.cgi"))
 
 

@@ -43,7 +43,6 @@ ITEM = re.compile(r"/((?:issue|msg)[0-9]+)")
 
 
 def prepare(place: Place) -> Truth:
-    """Create and fill a classic tracker."""
     admin, home = _python().with_name("roundup-admin"), place.path("tracker")
     home.mkdir()
     settings = f"rdbms_backend=sqlite,mail_domain=example.org,tracker_web=http://{ADDRESS}/"
@@ -56,7 +55,6 @@ def prepare(place: Place) -> Truth:
 
 
 def serve(place: Place, port: int) -> None:
-    """Serve the tracker with its own application server, behind Apache."""
     settings = place.path("tracker/config.ini")
     text = re.sub(r"(?m)^web = .*$", f"web = http://{ADDRESS}:{port}/", settings.read_text())
     settings.write_text(text)
@@ -75,7 +73,6 @@ def _python() -> Path:
 
 
 def _issues() -> list[tuple[str, str, list[str]]]:
-    """Return titles, priorities and messages of issues."""
     random = Random("tracker")
     return [
         (

@@ -122,7 +122,6 @@ class Lines:
         self._path, self._since_us, self._read, self._lines = path, since_us, 0, 0
 
     def count(self) -> int:
-        """Return the number of requests so far."""
         with self._path.open("rb") as opened:
             opened.seek(self._read)
             whole, newline, _ = opened.read().rpartition(b"\n")
@@ -133,7 +132,6 @@ class Lines:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Kill the rest of a crawler's process group."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()

@@ -107,7 +107,6 @@ def _categories(visit: Visit) -> str:
 
 
 def _listing(visit: Visit, rest: list[str]) -> Page:
-    """List the products of a category that match its facets."""
     query = visit.query
     found = [product for product in catalogue() if _matches(visit, rest, product)]
     if not found and not query:

@@ -34,7 +34,6 @@ FEED_ALL_ATOM, CATEGORY_FEED_ATOM = "feeds/all.atom.xml", "feeds/{{slug}}.atom.x
 
 
 def prepare_sphinx(place: Place) -> Truth:
-    """Return the manual's pages."""
     folder = file(MANUAL)
     names = [f"/{path.relative_to(folder)}" for path in folder.rglob("*.html")]
     return Truth(articles=frozenset(names), aliases={"/": "/index.html"})
@@ -45,7 +44,6 @@ def serve_sphinx(place: Place, port: int) -> None:
 
 
 def prepare_pelican(place: Place) -> Truth:
-    """Write posts and build the blog."""
     python = installed(PELICAN, "pelican")
     random, now = Random("blog"), dt.datetime.now(dt.UTC)
     for number in range(POSTS):

@@ -80,7 +80,6 @@ application = AuthenticationMiddleware(project, users, "project")
 
 
 def prepare(place: Place) -> Truth:
-    """Create and fill a project with a repository browser."""
     repository = cloned(place).articles
     admin, home = _python().with_name("trac-admin"), place.path("project")
     now_us = round(dt.datetime.now(dt.UTC).timestamp() * 1e6)
@@ -109,7 +108,6 @@ def prepare(place: Place) -> Truth:
 
 
 def serve(place: Place, port: int) -> None:
-    """Serve the project with its own application server, behind Apache."""
     web.serve_wsgi(place, port, _python(), SERVED, place.path("project"))
 
 

@@ -66,7 +66,6 @@ CustomLog "{folder}/{log}" yield "expr=%{{REQUEST_METHOD}} != 'OPTIONS'"
 
 
 def serve(place: Place, port: int, site: str) -> None:
-    """Start Apache on a port with a site's configuration."""
     folder = file("usr/lib/apache2/modules")
     modules = (f'LoadModule {name}_module "{folder}/mod_{name}.so"' for name in MODULES.split())
     text = CONFIGURATION.format(
@@ -97,7 +96,6 @@ def serve_wsgi(place: Place, port: int, python: Path, application: str, home: Pa
 
 
 def php(place: Place) -> list[str | Path]:
-    """Return the start of a command that runs a PHP script."""
     return [file("usr/bin/php[0-9]*"), "-c", _settings(place)]
 
 

@@ -41,7 +41,6 @@ REGION = re.compile(r"[a-z]{2}(-[a-z]{2,12}){1,3}-\d")
 
 
 def versions(_ground: Ground) -> Finding:
-    """Check the versions of Python, boto3 and the CDK command line."""
     file = layout.CDK.parent.parent / "package.json"
     installed = file.is_file() and json.loads(file.read_text())["version"]
     seen = {"python": platform.python_version(), "boto3": boto3.__version__}
@@ -52,7 +51,6 @@ def versions(_ground: Ground) -> Finding:
 
 
 def region(ground: Ground) -> Finding:
-    """Check that the region has every service that the stack uses."""
     named = ground.environment.get("AWS_REGION", "")
     shown = named if REGION.fullmatch(named) else "(not a region's name)"
     session = boto3.Session()

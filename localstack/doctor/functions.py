@@ -103,7 +103,6 @@ def loop(ground: Ground) -> Finding:
 
 
 def variables(ground: Ground) -> Finding:
-    """Check that each function's environment variables fit in 4 KB."""
     sizes = {
         name: sum(
             len(key.encode()) + len(value.encode())

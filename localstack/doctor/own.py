@@ -99,7 +99,6 @@ class Own:
 
 
 def leftovers(ground: Ground, held: list[removal.Resource]) -> list[tuple[str, str]]:
-    """Return the kind and name of each resource that is left."""
     tables = {one.name for one in held if one.kind == TABLE}
     buckets = {one.name for one in held if one.kind == BUCKET}
     dynamodb, s3, logs = (ground.client(name) for name in ("dynamodb", "s3", "logs"))

@@ -81,7 +81,6 @@ def order(ground: Ground) -> Finding:
 
 
 def page(ground: Ground) -> Finding:
-    """Check that a query returns at most 1 MB per page."""
     client, table, day = ground.client("dynamodb"), ground.outputs["PagesTable"], key()
     for place in range(4):
         item = {"day": {"S": day}, "k": {"S": str(place)}, "b": {"B": b"x" * BLOB}}

@@ -65,7 +65,6 @@ def switch(ground: Ground, *, on: bool) -> bool:
 
 
 def crawl(ground: Ground) -> Finding:
-    """Check that a crawl of a few pages finishes without dead letters."""
     if ground.crawl is None or (ground.url is None and not ground.emulator):
         return skipped("no site was named: give one of your own by --url")
     if not switch(ground, on=True):

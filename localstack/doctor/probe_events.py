@@ -115,7 +115,6 @@ def secret(ground: Ground) -> Finding:
 
 
 def catalogue(ground: Ground) -> Finding:
-    """Check that an update of a Glue table replaces the whole table."""
     glue, name = ground.client("glue"), key().replace("-", "_")
     database = {"DatabaseName": ground.outputs["Database"]}
     columns = [{"Name": one, "Type": "string"} for one in ("a", "b")]

@@ -29,7 +29,6 @@ def _at(ground: Ground, name: str) -> dict[str, Any]:
 
 
 def whole(ground: Ground) -> Finding:
-    """Check that reads and lists show a put object at once."""
     s3, missed = ground.client("s3"), 0
     for _ in range(5):
         where = _at(ground, key())
@@ -67,7 +66,6 @@ def absent(ground: Ground) -> Finding:
 
 
 def deletion(ground: Ground) -> Finding:
-    """Check that one request can delete a thousand keys, including missing ones."""
     s3, bucket = ground.client("s3"), ground.outputs["Bucket"]
     where = _at(ground, key())
     s3.put_object(**where, Body=b"x")
@@ -80,7 +78,6 @@ def deletion(ground: Ground) -> Finding:
 
 
 def deletion_max(ground: Ground) -> Finding:
-    """Check that a request to delete more than a thousand keys is refused."""
     s3, bucket = ground.client("s3"), ground.outputs["Bucket"]
     keys = [{"Key": f"exports/_work/absent-{n}"} for n in range(KEYS_MAX + 1)]
     return refused(s3.delete_objects, "1,001 keys", Bucket=bucket, Delete={"Objects": keys})
@@ -120,14 +117,12 @@ def multipart(ground: Ground) -> Finding:
 
 
 def full_bucket(ground: Ground) -> Finding:
-    """Check that a bucket with an object cannot be deleted."""
     s3, where = ground.client("s3"), _at(ground, key())
     s3.put_object(**where, Body=b"x")
     return refused(s3.delete_bucket, "its removal", "BucketNotEmpty", Bucket=where["Bucket"])
 
 
 def checksums(ground: Ground) -> Finding:
-    """Check that a body with a trailing checksum is accepted over TLS."""
     answer = ground.client("s3").put_object(
         **_at(ground, key()), Body=BODY, ChecksumAlgorithm="CRC32"
     )

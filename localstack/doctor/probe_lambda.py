@@ -135,7 +135,6 @@ def _fed(ground: Ground, name: str, line: Line) -> Iterator[None]:
 
 
 def partial(ground: Ground) -> Finding:
-    """Check that only the failed messages of a batch return to the queue."""
     # On AWS, a removed event source still receives messages for a while.
     hidden_s = HIDDEN_S if ground.emulator else 3 * HIDDEN_S
     with function(ground) as name, _visibility_timeout(ground, hidden_s) as line:
@@ -170,7 +169,6 @@ def hidden(ground: Ground) -> Finding:
 
 
 def window(ground: Ground) -> Finding:
-    """Check that batches of more than ten messages need a batching window."""
     with function(ground) as name, _visibility_timeout(ground, HIDDEN_S) as line:
         asked = {"FunctionName": name, "EventSourceArn": _arn(line), "BatchSize": 11}
         return _refused(ground, "a batch of 11 without a window", **asked)
@@ -198,7 +196,6 @@ def _refused(ground: Ground, what: str, **parameters: Any) -> Finding:
 
 
 def variables(ground: Ground) -> Finding:
-    """Check that environment variables of more than 4 KB are refused."""
     with function(ground) as name:
         values = {"A": "x" * VARIABLES_BYTES}
         return refused(
@@ -210,7 +207,6 @@ def variables(ground: Ground) -> Finding:
 
 
 def payload(ground: Ground) -> Finding:
-    """Check that a synchronous event is limited to 6 MB."""
     client = ground.client("lambda")
     with function(ground) as name:
         body = json.dumps({"echo": None, "x": "y" * 1_000_000}).encode()
@@ -250,7 +246,6 @@ def room(ground: Ground) -> Finding:
 
 
 def wheels(ground: Ground) -> Finding:
-    """Check that the worker's own code loads with its libraries, and handles an empty batch."""
     answer = ground.client("lambda").invoke(
         FunctionName=ground.outputs["WorkerFunction"], Payload=json.dumps({"Records": []}).encode()
     )

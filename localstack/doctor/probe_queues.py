@@ -56,7 +56,6 @@ def names(ground: Ground) -> Finding:
 
 
 def off(ground: Ground) -> Finding:
-    """Check that disabled event sources receive no messages."""
     line = Line(ground, "CrawlQueueUrl")
     if ground.config.worker_enabled != "no":
         return skipped("the workers are on")

@@ -87,7 +87,6 @@ def delay_max(line: Line, _ground: Ground) -> Finding:
 
 @quiet
 def delay(line: Line, ground: Ground) -> Finding:
-    """Check that a delayed message is not received early."""
     line.send("late", DelaySeconds=2)
     early = len(line.receive())
     late = until(ground, lambda: line.receive(wait_s=2), 10)
@@ -166,7 +165,6 @@ def size(line: Line, ground: Ground) -> Finding:
 
 @quiet
 def groups(line: Line, _ground: Ground) -> Finding:
-    """Check that message groups on a standard queue do not order or block messages."""
     for place in range(3):
         line.send(str(place), MessageGroupId="one")
     found: list[dict[str, Any]] = []

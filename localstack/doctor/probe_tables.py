@@ -82,7 +82,6 @@ def _response(error: ClientError) -> dict[str, Any]:
 
 
 def conditions(ground: Ground) -> Finding:
-    """Check that exactly one of several competing conditional puts succeeds."""
     name = key()
     ground.client("dynamodb")  # create the shared client before threads use it
 
@@ -144,7 +143,6 @@ def reasons(ground: Ground) -> Finding:
 
 
 def token(ground: Ground) -> Finding:
-    """Check that a transaction repeated with the same token counts once."""
     name, mark = key(), secrets.token_hex(16)
     for _ in range(2):
         ground.client("dynamodb").transact_write_items(
@@ -155,7 +153,6 @@ def token(ground: Ground) -> Finding:
 
 
 def actions_max(ground: Ground) -> Finding:
-    """Check that a transaction has at most 100 actions."""
     client, names = ground.client("dynamodb"), [key() for _ in range(ACTIONS_MAX + 1)]
     actions = [addition(ground, name) for name in names]
     client.transact_write_items(TransactItems=actions[:ACTIONS_MAX])
@@ -203,7 +200,6 @@ def item_max(ground: Ground) -> Finding:
 
 
 def consistent(ground: Ground) -> Finding:
-    """Check that a consistent read sees all earlier writes."""
     name, missed = key(), 0
     for turn in range(20):
         put(ground, name, Item={"n": {"N": str(turn)}})

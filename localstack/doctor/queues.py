@@ -45,7 +45,6 @@ def visibility(ground: Ground) -> Finding:
 
 
 def redrive(ground: Ground) -> Finding:
-    """Check that each queue moves repeatedly failing messages to a dead-letter queue."""
     problems, seen = [], {}
     for key, one in attributes(ground, *lanes(ground), EXPORT).items():
         policy = json.loads(one.get("RedrivePolicy") or "{}")
@@ -56,7 +55,6 @@ def redrive(ground: Ground) -> Finding:
 
 
 def retention(ground: Ground) -> Finding:
-    """Check that queues have the configured retention."""
     wanted = dict.fromkeys(lanes(ground), ground.config.queue_retention_d)
     wanted["DeadLetterQueueUrl"] = ground.config.dead_letter_retention_d
     found = {
@@ -68,7 +66,6 @@ def retention(ground: Ground) -> Finding:
 
 
 def size(ground: Ground) -> Finding:
-    """Check that queues accept messages of 1 MiB."""
     found = {
         key: number(one.get("MaximumMessageSize"))
         for key, one in attributes(ground, *lanes(ground), "DeadLetterQueueUrl").items()

@@ -57,7 +57,6 @@ def schedule(ground: Ground) -> Finding:
 
 
 def group(ground: Ground) -> Finding:
-    """Check that the schedule group for crawls exists."""
     found = ground.client("scheduler").get_schedule_group(Name=ground.outputs["ScheduleGroup"])
     state = word(found.get("State"), "ACTIVE", "DELETING")
     return expect(state == "ACTIVE", "it is going away", state=state)
@@ -119,7 +118,6 @@ def alarms(ground: Ground) -> Finding:
 
 
 def logs(ground: Ground) -> Finding:
-    """Check that logs have the configured retention."""
     client, wrong, groups = ground.client("logs"), 0, ground.of_kind("AWS::Logs::LogGroup")
     for one in groups:
         found = client.describe_log_groups(logGroupNamePrefix=one.name)["logGroups"]
@@ -150,7 +148,6 @@ def metrics(ground: Ground) -> Finding:
 
 
 def signed(ground: Ground) -> Finding:
-    """Check that the API refuses an unsigned request before it reaches a function."""
     try:
         with urllib.request.urlopen(f"{ground.outputs['ApiUrl']}crawls", timeout=30) as answer:  # noqa: S310 - the stack's own API
             return failed("an unsigned request was answered", status=int(answer.status))

@@ -24,7 +24,6 @@ def described(ground: Ground) -> dict[str, dict[str, Any]]:
 
 
 def billing(ground: Ground) -> Finding:
-    """Check that tables are billed per request."""
     found = {
         key: word(one.get("BillingModeSummary", {}).get("BillingMode"), ON_DEMAND, "PROVISIONED")
         for key, one in described(ground).items()
@@ -59,7 +58,6 @@ def restore(ground: Ground) -> Finding:
 
 
 def protection(ground: Ground) -> Finding:
-    """Check that tables that outlive the stack are protected against deletion."""
     wanted = ground.config.kept
     found = {
         key: bool(one.get("DeletionProtectionEnabled")) for key, one in described(ground).items()
@@ -69,7 +67,6 @@ def protection(ground: Ground) -> Finding:
 
 
 def access(ground: Ground) -> Finding:
-    """Check that the bucket is private and encrypted."""
     client, bucket = ground.client("s3"), ground.outputs["Bucket"]
     block = client.get_public_access_block(Bucket=bucket)["PublicAccessBlockConfiguration"]
     rules = client.get_bucket_encryption(Bucket=bucket)["ServerSideEncryptionConfiguration"]

@@ -55,7 +55,6 @@ def _query(event: Mapping[str, Any]) -> dict[str, list[str]]:
 
 
 def _headers(event: Mapping[str, Any], kind: Any) -> dict[str, list[str]]:
-    """Return the headers that `kind` declares, by field name."""
     if kind is None:
         return {}
     fields = {header_name(field).lower(): field for field in hints_of(kind)}

@@ -30,7 +30,7 @@ Cursor = Annotated[
 
 
 class YesNo(StrEnum):
-    """A yes or a no."""
+    """Yes or no."""
 
     YES = "yes"
     NO = "no"
@@ -44,7 +44,7 @@ DefinitionTried = Annotated[Mapping[str, Any], Fits(schema={"type": "object"})]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OfCrawl:
-    """Names a crawl."""
+    """The id of a crawl."""
 
     id: CrawlId
 
@@ -91,7 +91,7 @@ class Overviewed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostAsked:
-    """Names a host. `url` is a URL on it for the robots.txt decision."""
+    """A host, and optionally a URL on it whose robots.txt decision is wanted."""
 
     host: Annotated[str, Fits(says="a name, or a URL's beginning", low=1, high=300)]
     url: Annotated[
@@ -126,7 +126,7 @@ class Items:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Texts:
-    """Limits a list of texts."""
+    """Limits a page of a list of main texts."""
 
     limit: Annotated[int, Fits(says="texts a page, at most", low=1, high=100)] = 20
     cursor: Cursor = None
@@ -134,7 +134,7 @@ class Texts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exported:
-    """Limits a list of files."""
+    """Limits a page of a list of exported files."""
 
     limit: Annotated[int, Fits(says="files a page, at most", low=1, high=500)] = 100
     cursor: Cursor = None
@@ -142,14 +142,14 @@ class Exported:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostsShown:
-    """Names a further host to show."""
+    """A host to show in addition to the hosts of the seeds."""
 
     host: Annotated[str | None, Fits(says="another host, as URLs spell it", low=1, high=300)] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asking:
-    """Names a URL to explain. Without `crawl`, the best matching crawl is used."""
+    """A URL to explain. Without `crawl`, the most likely crawl is used."""
 
     url: Annotated[str, Fits(says="the URL", low=1, high=REFERENCE_CHARS_MAX)]
     crawl: CrawlId | None = None
@@ -176,7 +176,7 @@ class Seeds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Again:
-    """Selects failed URLs to retry; by default all."""
+    """Selects which failed URLs to retry. The default is all."""
 
     reasons: Annotated[tuple[Reason, ...], Fits(says="only what failed for one of these")] = ()
     host: Annotated[

@@ -64,7 +64,7 @@ class Runs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """Progress of a crawl: counts of claimed URLs, and in `refused` of unclaimed links."""
+    """Progress of a crawl. `claimed` counts queued URLs, `refused` links that were never queued."""
 
     crawl: Run
     claimed: int
@@ -141,7 +141,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Differences:
-    """Changes that an edit would make. Nothing was changed."""
+    """Changes that an edit would make. The crawl is unchanged."""
 
     crawl: Run
     changes: tuple[Difference, ...]
@@ -159,7 +159,7 @@ class Estimated:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checked:
-    """Mistakes of a definition, and its name, number of seeds and cost."""
+    """Mistakes of a definition, and its name, number of seeds and estimated cost."""
 
     problems: Annotated[tuple[Part, ...], Fits(says="the first 100 mistakes")]
     name: str | None
@@ -172,7 +172,7 @@ class Checked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostOfCrawl:
-    """A crawl at one of its first hosts."""
+    """Status of a crawl at one of its first hosts."""
 
     crawl: Run
     standing: HostView
@@ -180,7 +180,7 @@ class HostOfCrawl:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostSeen:
-    """State of a host for all crawls; times in ms since the epoch."""
+    """State of a host for all crawls. Times are in ms since the epoch."""
 
     host: str
     blocked_until_ms: int | None
@@ -207,7 +207,7 @@ class HostSeen:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostList:
-    """State of a crawl at the hosts of its seeds; times in ms since the epoch."""
+    """Status of a crawl at the hosts of its seeds. Times are in ms since the epoch."""
 
     crawl: Run
     hosts: tuple[HostView, ...]
@@ -215,7 +215,7 @@ class HostList:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeftOut:
-    """Skipped links by kind, most frequent reason first, and the distribution of requests."""
+    """Skipped links by reason, most frequent first, and the distribution of requests."""
 
     crawl: Run
     skipped: tuple[Skipped, ...]
@@ -233,7 +233,7 @@ class Rows:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundItem:
-    """An item of a page, with its problems if it is invalid."""
+    """An item extracted from a page, with its problems if it is invalid."""
 
     url: str
     fetched_at: Moment
@@ -256,7 +256,7 @@ class FoundItem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundItems:
-    """Items, those of a page together, day by day."""
+    """Items of a crawl, day by day. All items of a page are together."""
 
     items: tuple[FoundItem, ...]
     next: Next = None
@@ -289,7 +289,7 @@ class FoundText:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundTexts:
-    """Main texts of pages, day by day."""
+    """Main texts of a crawl's pages, day by day."""
 
     texts: tuple[FoundText, ...]
     next: Next = None
@@ -311,7 +311,7 @@ class ExportedFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportedFiles:
-    """The files of a crawl's exports, day by day, for exported days."""
+    """The files of a crawl's exports, day by day."""
 
     files: tuple[ExportedFile, ...]
     next: Next = None

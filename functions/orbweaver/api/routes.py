@@ -47,7 +47,6 @@ class Operation:
 
     @property
     def statuses(self) -> tuple[int, ...]:
-        """All error statuses."""
         more = (415,) if "body" in self.takes else ()
         return tuple(sorted({*ALWAYS, *self.refusals, *more}))
 

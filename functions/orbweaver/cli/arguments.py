@@ -121,7 +121,6 @@ NEAR_SHARE = 0.75
 
 
 def _near_option(option: str, known: Sequence[str]) -> str | None:
-    """Return the known option that was probably meant, or None."""
     if (synonym := SYNONYMS.get(option)) in known:
         return synonym
     names = {name.lstrip("-"): name for name in known}

@@ -95,8 +95,6 @@ def either(*options: Add, required: bool = False) -> Add:
 
 
 def actions(parents: tuple[Shared, ...], **each: tuple[str, Add]) -> Add:
-    """Declare subcommands, each with its help and options."""
-
     def add(parser: Any) -> None:
         made = parser.add_subparsers(dest="action", metavar="|".join(each), required=True)
         for name, (text, options) in each.items():
@@ -164,12 +162,10 @@ def context(text: str = "set a context key of the stack; may be repeated") -> Ad
 
 
 def file(text: str, default: Path) -> Add:
-    """Declare the argument that names a file, with a default."""
     return option("file FILE", text, nargs="?", default=default)
 
 
 def which(text: str = "id or name of a crawl", **given: Any) -> Add:
-    """Declare the argument that names a crawl."""
     return option("which ID", text, **given)
 
 

@@ -43,7 +43,6 @@ class Ended:
 def conclude(
     ended: Ended, fail_above: Threshold | None, around: Surroundings, display: Display
 ) -> int:
-    """Print the summary of an ended crawl and return the exit code."""
     view, written, why = ended.view, ended.written, ended.why
     failed = view.of(Outcome.FAILED)
     too_many = fail_above is not None and fail_above.exceeded(
@@ -171,6 +170,5 @@ def timed(
 
 
 def put_interrupted(display: Display, crawl_id: str | None) -> None:
-    """Write the JSON result of an interrupted command."""
     if isinstance(display, JsonDisplay):
         display.put({"type": "result", "crawl": crawl_id, "interrupted": True})

@@ -77,7 +77,6 @@ class _Option:
         add(self.setting.flag, type=read, metavar=self.metavar or None, **more)
 
     def part(self, arguments: Namespace) -> Any:
-        """Return the given value, or None."""
         value = getattr(arguments, self.setting.argument, None)
         match value:
             case None | False | []:
@@ -144,7 +143,6 @@ def add_request(parser: Any) -> None:
 
 
 def add_links(parser: Any) -> None:
-    """Add the options for the scope and parameters of links."""
     _BY_NAME["scope"].add(parser.add_argument, "host")
     for name in ("strip_parameters", "keep_parameters"):
         _BY_NAME[name].add(parser.add_argument)

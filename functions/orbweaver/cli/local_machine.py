@@ -207,7 +207,6 @@ class ThisMachine:
         return any(stopped)
 
     def ports(self) -> frozenset[int]:
-        """Return the ports of running emulators."""
         from localstack import emulator
 
         return frozenset(found.port for found in emulator.find_all())

@@ -130,7 +130,6 @@ def _surroundings(this: local_machine.ThisMachine) -> Surroundings:
 
 
 def _report_jump(by_ms: int) -> None:
-    """Report that the machine's clock was changed during this command."""
     way = "forward" if by_ms > 0 else "back"
     seconds = abs(by_ms) // 1000
     said = f"the clock of this machine was set {way} by {seconds:,} s"
@@ -154,7 +153,6 @@ async def _reach(this: local_machine.ThisMachine, url: str) -> str | None:
 
 @contextlib.asynccontextmanager
 async def _web(this: local_machine.ThisMachine) -> AsyncIterator[Fetcher]:
-    """Open a fetcher for single requests."""
     from orbweaver.adapters.web.client import HttpFetcher
 
     async with contextlib.aclosing(HttpFetcher(allowed=_allowed(this))) as fetcher:

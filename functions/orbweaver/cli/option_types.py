@@ -85,8 +85,6 @@ def threshold(text: str) -> Threshold:
 
 
 def one_of(words: Sequence[str]) -> Callable[[str], str]:
-    """Make a parser for one of several words."""
-
     def read(text: str) -> str:
         if text in words:
             return text

@@ -109,12 +109,10 @@ class SeedLines:
             yield line.removeprefix("\ufeff") if self.number == 1 else line
 
     def plain(self) -> Iterator[tuple[int, str]]:
-        """Yield the number and the text of each line."""
         for line in self:
             yield self.number, line.strip()
 
     def cells(self, column: str) -> Iterator[tuple[int, str]]:
-        """Yield the line number and the cell of each row."""
         first = next(filter(_has_content, self), "")
         delimiter = max(DELIMITERS, key=first.count)
         header = next(csv.reader([first], delimiter=delimiter), [])

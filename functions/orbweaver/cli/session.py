@@ -81,7 +81,6 @@ class Surroundings:
     reach: Reach | None = None
 
     def confirmed(self, question: str) -> bool:
-        """Ask a question at the terminal. Return True for yes."""
         self.err.write(f"{question} (y/N) ")
         self.err.flush()
         return self.stdin.readline().strip().lower() in ("y", "yes")

@@ -256,7 +256,6 @@ def workers_of(outputs: Mapping[str, str]) -> tuple[str, ...]:
 def sources_of(
     functions: Iterable[str], machine: Machine, environment: Mapping[str, str]
 ) -> tuple[Source, ...]:
-    """List the event sources of functions. Raises StackUnreachable."""
     return tuple(source for one in functions for source in machine.sources(one, environment))
 
 

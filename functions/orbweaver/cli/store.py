@@ -129,7 +129,6 @@ class StorePlace:
 
 
 def has_workers(folder: Path) -> bool:
-    """Return True if processes work on a store."""
     from orbweaver.adapters.sqlite.processes import StoreProcesses
 
     return StoreProcesses(folder).alive() > 0

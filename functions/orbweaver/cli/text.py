@@ -43,7 +43,6 @@ def clean(text: str) -> str:
 
 
 def clean_lines(text: str) -> str:
-    """Clean each line, and keep line breaks."""
     return "\n".join(map(clean, text.splitlines()))
 
 

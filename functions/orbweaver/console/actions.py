@@ -104,7 +104,6 @@ class Actions:
     # --- dead letters ---------------------------------------------------------------------------
 
     async def dead_letters(self) -> dict[str, Any]:
-        """Group dead letters by cause, with examples and hosts."""
         return await letters_by_cause(self._undertaker, limit=LETTERS_MAX)
 
     async def redrive(self, cause: str | None = None, host: str | None = None) -> dict[str, Any]:

@@ -43,7 +43,6 @@ async def letters_by_cause(
 
 
 def letter_of(case: Case, *, bodies: bool = True) -> dict[str, Any]:
-    """Describe a dead letter: its cause and its first URLs."""
     quoted = bodies and not case.references
     urls = case.references if bodies else [one for one in case.references if "://" in one]
     return {

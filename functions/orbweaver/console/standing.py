@@ -102,7 +102,6 @@ class Standing:
         return Timetable(schedules=ports.schedules, control=self.control, clock=ports.clock)
 
     async def schedules(self) -> dict[str, Any]:
-        """List schedules with their next runs and the result of their latest runs."""
         known = await self._timetable.list()
         runs = {crawl.name: crawl for crawl in reversed(await self.control.crawls())}
         last = [runs.get(coming.scheduled.name) for coming in known]

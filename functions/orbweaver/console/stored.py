@@ -72,7 +72,6 @@ def shown_as(record: PageRecord) -> str | None:
 
 
 def stored_app(tickets: Tickets, port: int, console_port: int) -> web.Application:
-    """Build the server of stored pages, which listens on `port`."""
     headers, hosts = headers_of_stored(console_port), hosts_at(port)
 
     async def answer(request: web.Request) -> web.Response:

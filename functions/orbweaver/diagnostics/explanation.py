@@ -229,7 +229,6 @@ def _statements(facts: Facts, url: str, url_status: UrlStatus) -> Iterator[tuple
 
 
 def _dead_letter(facts: Facts) -> Iterator[tuple[str, str]]:
-    """Describe the dead letter of a URL, or why dead letters are unknown."""
     if facts.letter is not None:
         case = facts.letter
         since = f"{case.letter.id}, {case.kind}, since {moment(case.last_seen_ms)}"

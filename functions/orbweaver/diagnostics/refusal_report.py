@@ -148,7 +148,6 @@ class Examples:
 
     @classmethod
     def of(cls, total: Counts) -> Examples:
-        """Collect examples for the reasons in a crawl's counters."""
         return cls(
             wanted={
                 (kind, reason): min(count, SAMPLES_MAX)

@@ -75,7 +75,6 @@ def rules_words(rules: tuple[UrlRule, ...], url: str) -> list[tuple[int, str]]:
 
 
 def rule_words(rule: UrlRule, things: Iterable[str] = THINGS) -> str:
-    """Describe a rule, or some of its settings."""
     words = {
         "depth_max": f"depth {rule.depth_max}",
         "express": f"priority {'high' if rule.express else 'normal'}",
@@ -116,7 +115,6 @@ def never_asked(
 
 
 def moment(at_ms: int) -> str:
-    """Format a time to the second."""
     return f"{datetime.fromtimestamp(at_ms / 1000, tz=UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 

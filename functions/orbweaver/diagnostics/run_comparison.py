@@ -64,7 +64,6 @@ def state_of(record: PageRecord) -> PageState:
 def compared(
     before: Mapping[str, PageState], after: Mapping[str, PageState]
 ) -> Iterator[ComparedPage]:
-    """Yield the difference of each page of either run."""
     for url, now in after.items():
         was = before.get(url)
         found = _difference(was, now)

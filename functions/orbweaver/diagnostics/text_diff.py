@@ -57,7 +57,6 @@ def _lines(text: str) -> list[str]:
 
 
 def _diff_lines(left: Sequence[str], right: Sequence[str]) -> Iterator[DiffLine]:
-    """Yield the differences with some lines around them."""
     matcher = SequenceMatcher(None, left, right, autojunk=False)
     shown_to = 0
     for group in matcher.get_grouped_opcodes(AROUND):
@@ -85,7 +84,6 @@ def _line(old: str | None, new: str | None, skipped: int, *, same: bool) -> Diff
 
 
 def _words(old: str, new: str) -> tuple[tuple[Piece, ...], tuple[Piece, ...]]:
-    """Mark the words in which two lines differ."""
     one, other = _WORDS.findall(old), _WORDS.findall(new)
     if max(len(one), len(other)) > WORDS_MAX:
         return ((old, True),), ((new, True),)

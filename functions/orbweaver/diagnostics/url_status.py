@@ -215,5 +215,4 @@ def robots_of(facts: Facts, url: str) -> tuple[bool, str]:
 
 
 def belongs(crawl: Crawl, url: str, pages: Iterable[str]) -> bool:
-    """Return whether a link to the URL from one of these pages would be in scope."""
     return any(in_scope(crawl, url, page) for page in pages)

@@ -156,11 +156,9 @@ class Whereabouts:
 
     @property
     def billed(self) -> bool:
-        """True if its use costs money."""
         return self.session.place.billed
 
     async def idle_workers(self) -> str | None:
-        """Return a warning with the fix if no worker runs."""
         return await self.session.place.idle_workers()
 
     async def depths(self) -> dict[str, int] | None:

@@ -127,7 +127,6 @@ def _context(arguments: Namespace, around: Surroundings) -> Mapping[str, Any]:
 
 
 def _of_stack(key: str, asked: int | None, context: Mapping[str, Any]) -> int:
-    """Return a number of the stack from the option, the context, or the default."""
     if asked is not None:
         return asked
     try:
@@ -191,7 +190,6 @@ def _amount(number: float) -> str:
 
 
 def _mostly(part: Units) -> str:
-    """Return the most expensive term of a stage."""
     return _NAMES[max(part.by_term, key=lambda term: dollars({term: part.by_term[term]}))]
 
 

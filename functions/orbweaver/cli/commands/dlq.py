@@ -186,7 +186,6 @@ def _purge(arguments: Namespace, around: Surroundings) -> int:
 
 
 def _row(group: DeadLetterGroup) -> tuple[str, ...]:
-    """Format a cause as a table row."""
     sample = group.sample
     parts = (sample.letter.id, sample.crawl or "", _first_url(sample) or outline(sample))
     words = text.cut(" ".join(filter(None, parts)), SAMPLE_CHARS)
@@ -195,7 +194,6 @@ def _row(group: DeadLetterGroup) -> tuple[str, ...]:
 
 
 def _cause(group: DeadLetterGroup) -> dict[str, Any]:
-    """Return a cause for JSON."""
     sample = group.sample
     return {
         "type": "cause",
@@ -231,7 +229,6 @@ def _own_id(case: Case) -> str | None:
 
 
 def _told(case: Case) -> dict[str, Any]:
-    """Describe one dead letter, with its first URLs."""
     letter = case.letter
     return {
         "id": letter.id,

@@ -25,7 +25,6 @@ HOLDS = "it takes effect within 5 s, for later requests and links"
 
 
 async def edit(arguments: Namespace, around: Surroundings) -> int:
-    """Change limits, pace, patterns or rules of a crawl that has not ended."""
     parts = crawl_options.given(arguments)
     document: Any = {}
     lines: str | None = None

@@ -66,7 +66,6 @@ AGAIN = "a crawl that finds it stores it again: `exclude` in its definition prev
 
 
 def forget(arguments: Namespace, around: Surroundings) -> int:
-    """Erase after a confirmation."""
     if not arguments.yes and not arguments.dry_run:
         found = _counted(asyncio.run(_look(arguments, around)))
         warned = (*found, "and its data in messages and files; this cannot be undone")

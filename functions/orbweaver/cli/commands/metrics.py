@@ -68,7 +68,6 @@ class Board:
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def collect(self) -> Iterable[Metric]:
-        """Return the metrics of the last reading."""
         return self._families
 
     async def read(self) -> None:

@@ -31,7 +31,6 @@ class Glide:
         self._span_ms = 0
 
     def show(self, view: View) -> View:
-        """Return the view to show now."""
         now_ms, total = view.now_ms, view.total
         if view.crawl.state not in WORKING:
             self._to = None

@@ -147,7 +147,6 @@ def reasons(view: View, outcome: str) -> str:
 
 
 def items(view: View) -> str:
-    """Count items, and the share of invalid ones."""
     number, invalid = view.of("items"), view.of("items_invalid")
     share = f" ({100 * invalid / number:.1f} %)" if number and invalid else ""
     return f"{text.plural(number, 'item')}, {invalid:,} invalid{share}" if number else ""
@@ -164,13 +163,11 @@ def _cause(why: str) -> str:
 
 
 def again(view: View) -> str:
-    """Count retries, and delays because of busy hosts."""
     said = (("retried", "retries"), ("deferred", "deferrals"))
     return " · ".join(f"{word} {view.of(key):,}" for word, key in said if view.of(key))
 
 
 def cost(view: View) -> str:
-    """Return the cost, in total and per 1,000 pages."""
     spent, pages = prices.spent(view.total), view.of(Outcome.FETCHED)
     if spent is None:
         return ""

@@ -188,7 +188,6 @@ def _subtitle(view: View) -> str:
 
 
 def _bar(view: View, columns: int) -> Text:
-    """Draw the share of known URLs by outcome as a bar."""
     counters = view.reading.status.counters
     known = max(counters.claimed, counters.done)
     share = counters.done / known if known else 0.0

@@ -60,12 +60,10 @@ class ChildQuery:
 
     @property
     def wall_s(self) -> float:
-        """Maximum duration."""
         return CSV_WALL_S if self.form == "csv" else WALL_S
 
 
 def main() -> None:
-    """Answer the query on the standard input."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C
     os.nice(NICE)
     asked: ChildQuery = pickle.loads(sys.stdin.buffer.read())  # noqa: S301 - written by the parent
@@ -150,7 +148,6 @@ def _as_rows(answer: Answer) -> dict[str, Any]:
 
 
 def shortened(cell: str) -> str:
-    """Truncate a long text and append its length."""
     if len(cell) <= CELL_CHARS_MAX:
         return cell
     return f"{cell[:CELL_CHARS_MAX]}… ({text.plural(len(cell), 'character')})"

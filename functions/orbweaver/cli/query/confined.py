@@ -59,7 +59,6 @@ class ExportTables:
     _fetched: dict[tuple[str, str], int] = field(default_factory=dict)
 
     async def tables(self) -> dict[str, Any]:
-        """List tables with columns and sizes, and saved queries."""
         try:
             sheets, why = await self._sheets(), None
         except UsageError as error:
