@@ -41,7 +41,7 @@ class _Entry:
 
 
 class HostClaims:
-    """Claims that a container knows."""
+    """Numbers of URLs per host that a container knows to be claimed (already queued)."""
 
     def __init__(self, model: Model, container: Container) -> None:
         self._model = model

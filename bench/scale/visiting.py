@@ -111,7 +111,7 @@ class _Walk:
 
 
 class Visit:
-    """The visit of one pack."""
+    """The visit of one pack: all requests for a batch of URLs."""
 
     def __init__(
         self, container: Container, pack: Pack, until_ms: int, *, early: bool = False

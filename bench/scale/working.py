@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class Round(rounds.Round):
-    """An invocation's round, which begins early packs in virtual time."""
+    """An invocation's round (the time in which it crawls), in virtual time."""
 
     def __init__(self, model: Model, *, end_ms: int, begin: Begin) -> None:
         super().__init__(

@@ -146,10 +146,10 @@ def timed(
     display: Display,
     paused: Callable[[], bool] = bool,
 ) -> int:
-    """Run a command that watches a crawl. Ctrl-C ends only the command, not the crawl.
+    """Run a command that watches a crawl. Ctrl-C ends the command and leaves the crawl running.
 
-    `watched` returns the crawl's id, if it is known. `paused` returns True if the command has
-    paused the crawl, because no other worker would continue it.
+    `watched` returns the crawl's id, if it is known. `paused` returns True if the command paused
+    the crawl, because no other worker would continue it.
     """
     try:
         return asyncio.run(work)

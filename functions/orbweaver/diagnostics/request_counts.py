@@ -246,9 +246,10 @@ class RequestCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Judged:
-    """Kinds with their numbers of distinct and read texts, and the kinds that brought little.
+    """Kinds with their numbers of distinct and read texts.
 
-    `spare` are the kinds among them that an exclusion may remove.
+    `little` are kinds with few useful requests (`_brought_little`), `spare` the kinds among them
+    that an exclusion may remove.
     """
 
     found: Mapping[Shape, KindCounts]
