@@ -120,10 +120,8 @@ def run(
     beside: Sequence[int] = (),
     tick: Callable[[], None] = lambda: None,
 ) -> Ran:
-    """Run a command to its end, or kill it after `limit_s`. The result's `code` is None then.
-
-    `beside` are ids of running processes that work for the command.
-    """
+    """Run a command to its end, or kill it after `limit_s`: then its `code` is None."""
+    # `beside` are ids of running processes that work for the command. Their usage counts, too.
     before = usage(beside)
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
         started_s = time.monotonic()

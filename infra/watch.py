@@ -57,10 +57,7 @@ class Parts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Watch:
-    """An alarm, raised while the metric is above the limit for `periods` in a row.
-
-    If `above` is None, it is raised after `periods` without data, once there was some.
-    """
+    """An alarm, raised if `periods` in a row are above the limit, or, without one, have no data."""
 
     name: str
     metric: cloudwatch.IMetric

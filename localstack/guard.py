@@ -89,11 +89,9 @@ def wait_unused(folder: Path, locks: contextlib.ExitStack) -> None:
 
 
 def end_functions(emulator: int) -> None:
-    """Send SIGTERM to an emulator's functions until they end or the time is over.
-
-    This is as in Lambda: an idle function exits. A worker first finishes its batch, and exits at
-    the next SIGTERM.
-    """
+    """Send SIGTERM to an emulator's functions until they end or the time is over."""
+    # As in Lambda, an idle function exits. A worker first finishes its batch, and exits at the next
+    # SIGTERM.
     told = _children(emulator)
     until_s = time.monotonic() + FUNCTIONS_S
     while told and time.monotonic() < until_s:

@@ -21,10 +21,7 @@ STATE = "sqs.json"
 
 
 def make_visible(state: Path, now_s: float) -> int:
-    """Make messages in flight visible in a saved state, and return their number.
-
-    A missing state, or one in an unknown format, is left unchanged.
-    """
+    """Make messages in flight visible in a saved state of a known format. Return their number."""
     file = state / STATE
     try:
         saved = json.loads(file.read_text())

@@ -44,10 +44,7 @@ def template_of(context: Mapping[str, str]) -> dict[str, Any]:
 
 
 def reduced(template: dict[str, Any], libraries: Callable[[str], str]) -> dict[str, Any]:
-    """Remove machine-dependent values and CDK's additions from a template.
-
-    `libraries` maps the key of an archive to `runtime` or `files`.
-    """
+    """Remove machine-dependent values and CDK's additions. `libraries` maps an archive's key."""
     kept = {key: value for key, value in template.items() if key not in LEFT_OUT}
     kept["Resources"] = {
         name: {key: value for key, value in resource.items() if key != "Metadata"}

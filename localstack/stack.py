@@ -55,10 +55,7 @@ def up(
     say: Say = lambda _: None,
     root: Path = layout.ROOT,
 ) -> Stack:
-    """Start a stack that outlives this process, and keep its state.
-
-    `fresh` discards the earlier state. Otherwise the settings of the last deployment are kept.
-    """
+    """Start a stack that outlives this process. `fresh` discards the state and the settings."""
     with lending.gate(port, layout.INSTANCES):
         found = emulator.find(port) if port else None
         if found is not None and fresh:
@@ -86,10 +83,7 @@ def temporary(
     say: Say = lambda _: None,
     root: Path = layout.ROOT,
 ) -> Iterator[Stack]:
-    """Run a new stack during the block, and remove it afterwards.
-
-    If `keep`, its state stays on its port for a later `up`.
-    """
+    """Run a new stack during the block. If `keep`, its state stays on its port for a later `up`."""
     with _started(port=port, keep=keep, fresh=keep, say=say, settings=settings) as started:
         try:
             outputs = bring_up_to_date(started, context, say=say, root=root)

@@ -72,13 +72,11 @@ class Container:
 
 
 class Seen:
-    """Number of claimed (already queued) URLs per host that a container knows: models `SeenUrls`.
-
-    Known URLs are not looked up again, so no URL is in both generations.
-    """
+    """Numbers of URLs per host that a container knows to be claimed: models `SeenUrls`."""
 
     def __init__(self, kernel: Kernel) -> None:
         self._kernel = kernel
+        # Known URLs are not looked up again, so no URL is in both generations.
         self._newer: Counter[str] = Counter()
         self._older: Counter[str] = Counter()
         self._newer_urls = 0
@@ -211,10 +209,8 @@ class Visit:
         self._defer(walk.queue, return_at_ms or kernel.time_ms)
 
     async def _ask_in_turn(self, walk: _Walk) -> int | None:
-        """Request the queue. If slots run out, return the time until which the rest is deferred.
-
-        URLs that missed their slots are in the queue again.
-        """
+        """Request the queue. If slots run out, return the time until which the rest is deferred."""
+        # URLs that missed their slots are in the queue again.
         container, changes = self.container, self.model.scenario.changes
         kernel, waits_ms = self.model.kernel, self.model.books.waits_ms
         queue, pacer = walk.queue, walk.pacer

@@ -62,12 +62,10 @@ def conclude(
 
 
 async def without_pages(session: Session, view: View) -> list[str] | None:
-    """Return why a crawl has no page, one line per URL, or None if it has pages.
-
-    Pages of the runs that it continues count, unless a seed failed again.
-    """
+    """Return why a crawl has no page, one line per URL, or None if it has pages."""
     if not status.empty(view):
         return None
+    # Pages of the runs that it continues count, unless a seed failed again.
     if view.crawl.resumes and await _has_pages(session, view.crawl):
         failing = [url async for url in _failed_seeds(session, view.crawl)]
         return failing or None

@@ -160,10 +160,7 @@ async def _web(this: local_machine.ThisMachine) -> AsyncIterator[Fetcher]:
 
 
 class _Ending:
-    """Handles signals that end a command. The exit code is 128 plus the signal's number.
-
-    SIGTERM and SIGHUP act like Ctrl-C: the crawl is paused, and further processes end.
-    """
+    """Signals that end a command as Ctrl-C does. The exit code is 128 plus the signal's number."""
 
     def __init__(self) -> None:
         self.code = exit_codes.INTERRUPTED
@@ -183,11 +180,9 @@ class _Ending:
 
 
 def _heed_interrupts() -> None:
-    """Make SIGTERM work in a command that a script started with `&`.
-
-    Shells without job control make such commands ignore SIGINT (POSIX.1-2024, XCU 2.11). This
-    blocks SIGINT instead of ignoring it, so that `_Ending` finds a handler.
-    """
+    """Make SIGTERM work in a command that a script started with `&`."""
+    # Shells without job control make such commands ignore SIGINT (POSIX.1-2024, XCU 2.11). This
+    # blocks SIGINT instead of ignoring it, so that `_Ending` finds a handler.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT,))
         signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -318,10 +318,7 @@ def store_session(
     busy: bool = False,
     left_in_work: Mapping[str, int] = NOTHING,
 ) -> Session:
-    """Make the session of an open store.
-
-    `works`: this command has workers. `busy`: other processes had workers before.
-    """
+    """Make the session of an open store. `busy`: other processes had workers before."""
     place = StorePlace(ports=ports, works=works, busy=busy, left_in_work=left_in_work)
     return Session(
         control=control_of(ports, ports.underway),

@@ -122,10 +122,7 @@ class Machine(Protocol):
     def standing(
         self, port: int, say: Say, context: Mapping[str, str] | None = None
     ) -> AbstractContextManager[StandingStack]:
-        """Provide a stack on this machine within the context. Stop it if this call started it.
-
-        `context` is deployed in addition to the existing keys.
-        """
+        """Provide a stack with additional `context`. Stop it if this call started it."""
 
     def up(
         self, port: int, context: Mapping[str, str], *, fresh: bool, say: Say

@@ -39,10 +39,7 @@ def store_of(
     *,
     makes: bool = False,
 ) -> Path | None:
-    """Return the store that a command uses, or None for a stack. Raises UsageError.
-
-    `makes`: the command creates a missing store.
-    """
+    """Return a command's store, or None for a stack. If `makes`, it creates a missing store."""
     given: Path | None = arguments.store
     names_stack = arguments.target is not None or arguments.port is not None
     if given is not None and names_stack:

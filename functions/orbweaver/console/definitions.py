@@ -40,10 +40,7 @@ _PLACE = re.compile(r" \(at line (\d+), column \d+\)$")
 
 
 def forms_of(toml: str | None, document: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Parse a definition from TOML, or format a document as TOML. Includes the line of each key.
-
-    Raises Refused or DefinitionError if the text is too expensive to parse.
-    """
+    """Convert a definition between TOML and JSON. Raises Refused, DefinitionError if too large."""
     text = toml_of(document or {}) if toml is None else toml
     if len(text) > TOML_CHARS_MAX:
         raise Refused(400, f"toml has more than {TOML_CHARS_MAX:,} characters: {LARGE}")

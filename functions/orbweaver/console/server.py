@@ -62,10 +62,8 @@ class PlaceTaken(Exception):
 
 @asynccontextmanager
 async def serving(actions: Actions, token: str, host: str, port: int) -> AsyncIterator[str]:
-    """Serve the console and yield its address without the token. Raises PlaceTaken.
-
-    Stored pages use the next port, or any free one if that is taken.
-    """
+    """Serve the console and yield its address without the token. Raises PlaceTaken."""
+    # Stored pages use the next port, or any free one if that is taken.
     with ExitStack() as sockets:
         own = sockets.enter_context(_bound(host, port))
         try:

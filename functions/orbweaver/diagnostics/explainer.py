@@ -108,10 +108,8 @@ class Explainer:
     async def explain(
         self, reference: str, which: str | None = None, ask: AskRobots | None = None
     ) -> tuple[Facts, Explanation]:
-        """Explain a URL in the crawl `which`, or in the most likely crawl.
-
-        `ask` fetches a robots.txt if no copy is stored. Raises UnknownCrawl.
-        """
+        """Explain a URL in a crawl, by default the most likely one. Raises UnknownCrawl."""
+        # `ask` fetches a robots.txt if no copy is stored.
         runs, chosen = await self._choose(reference, which)
         first, told = await self._explain(reference, runs[0], chosen, ask)
         if runs[0].live or knows(first, told):

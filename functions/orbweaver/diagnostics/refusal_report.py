@@ -186,10 +186,7 @@ def report_of(
     requests: Requests = Requests(),
     spared: Spared = Spared(),
 ) -> Report:
-    """Build the report.
-
-    `refused` contains examples of refused links. `ended` are the refused links that have a record.
-    """
+    """Build the report. `ended` are links among the `refused` examples that have a record."""
     samples = {(REFUSED, reason): urls for reason, urls in refused.items()}
     lines = []
     for kind, reason, count in _counts(total):

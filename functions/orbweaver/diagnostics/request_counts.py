@@ -54,10 +54,7 @@ TITLES_SHARE = 0.1
 
 @dataclass(slots=True)
 class Distinct:
-    """Counts distinct texts: exactly up to `DIFFERENT_KEPT`, then within 10 %.
-
-    It keeps hashes. If there are too many, it keeps only those that end in one more zero bit.
-    """
+    """Counts distinct texts: exactly up to `DIFFERENT_KEPT`, then within 10 %."""
 
     kept: set[int] = field(default_factory=set)
     zeros: int = 0
@@ -72,6 +69,7 @@ class Distinct:
 
     def _take(self, hashes: Iterable[int]) -> None:
         self.kept.update(one for one in hashes if not one & (1 << self.zeros) - 1)
+        # Of too many hashes, only those that end in one more zero bit are kept.
         while len(self.kept) > DIFFERENT_KEPT:
             self.zeros += 1
             self.kept = {one for one in self.kept if not one & (1 << self.zeros) - 1}
@@ -200,10 +198,7 @@ class RequestCounts:
         seeds: Collection[str] = (),
         unread: bool = False,
     ) -> Requests:
-        """Return the requests by kind. `digests` are the digests of the texts read, by URL.
-
-        No suggested pattern matches a URL in `seeds`.
-        """
+        """Return the requests by kind, with patterns that match no seed. `digests` are by URL."""
         judged = _Judged.of(self._folded(), digests)
         for kept in range(FOLDERS_KEPT):
             judged = _Judged.of(_merge_folders(judged, kept), digests)

@@ -115,11 +115,7 @@ class Facts:
 
 
 def choose(crawls: Sequence[Crawl], reference: str) -> tuple[Crawl, str] | None:
-    """Choose the most likely crawl of a URL from `crawls` (newest first), and give the reason.
-
-    It is the newest whose seeds' scope contains the URL, else the newest that accepts all hosts.
-    None if no crawl can have it.
-    """
+    """Return the newest crawl whose scope contains the URL, or else accepts all hosts, and why."""
     for crawl in crawls:
         seeds = crawl.anchors or crawl.references
         url = resolved(reference, tracking=crawl.stripped)
