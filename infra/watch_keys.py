@@ -15,8 +15,8 @@ class WatchKeys(ItemKeys):
     alarms: str = choice(
         "free",
         ("free", "all"),
-        "all: also ErrorRate, ExportMissing, YieldDrop and NeedsRendering, $0.70 a month, idle or"
-        " not",
+        "all: also ErrorRate, Unreadable, ExportMissing, YieldDrop and NeedsRendering, $0.90 a"
+        " month, idle or not",
     )
     export_missing_h: int = number(
         26, 1, 168, "hours without an export that raise the alarm ExportMissing"
