@@ -1,4 +1,4 @@
-"""The clock of this machine when the system time is changed."""
+"""Clock of this machine while the system time is changed."""
 
 from __future__ import annotations
 

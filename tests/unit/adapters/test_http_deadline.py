@@ -32,7 +32,6 @@ async def test_deadline_ends_after_total_time() -> None:
 
 
 async def test_deadline_cancels_task_once() -> None:
-    """A slow clean-up is not cancelled again."""
     cleaned = False
 
     async def work() -> None:
@@ -59,7 +58,6 @@ async def test_response_head_restarts_idle_limit() -> None:
 
 @pytest.mark.thorough
 async def test_deadline_ends_after_silence() -> None:
-    """The limit starts with the first bytes, and every further byte restarts it."""
     loop = asyncio.get_running_loop()
     since_s = 0.0
 

@@ -1,4 +1,4 @@
-"""Places for large bodies: limited in number, and never all taken by one host."""
+"""Limit on large bodies that are read at once; one host never takes all places."""
 
 from __future__ import annotations
 

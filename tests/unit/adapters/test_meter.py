@@ -1,4 +1,4 @@
-"""Usage of a container: counted at its clients per crawl and stage, until a commit books it."""
+"""Usage of AWS services, counted by crawl and stage until a commit stores it."""
 
 from __future__ import annotations
 

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def meter() -> UsageMeter:
-    """Make a meter with a clock that does not advance."""
     return meter_by(Clock())
 
 
@@ -180,7 +179,6 @@ def test_consumed_capacity_is_taken_from_aws(
 
 
 def test_repeated_transaction_counts_reads(meter: UsageMeter) -> None:
-    """The second transaction with the same token only reads."""
     client = FakeClient("dynamodb")
     meter.watch(client)
     capacity = {"TableName": "Stack-urls", "CapacityUnits": 2.0, "ReadCapacityUnits": 2.0}

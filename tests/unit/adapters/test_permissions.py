@@ -108,7 +108,7 @@ def test_invalid_partiql_statement_raises() -> None:
 
 
 def test_only_s3_needs_list_permission_for_missing_key() -> None:
-    """Without it S3 answers 403 instead of 404; a table answers with an empty item."""
+    """Without the permission S3 answers 403 instead of 404. A table answers with an empty item."""
     assert [*absent("s3", FILE)] == [("s3:ListBucket", "b")]
     assert [*absent("dynamodb", {"TableName": "urls"})] == []
 

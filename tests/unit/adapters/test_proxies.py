@@ -45,7 +45,6 @@ class Kept:
         self.proxies = Proxies(secrets=self.secrets, name="pool", clock=self.clock)
 
     async def picks(self, after_ms: int = 0) -> bool:
-        """True if there is a proxy after this delay."""
         self.clock.at_ms += after_ms
         return isinstance(await self.proxies.pick(HOST), Proxy)
 
@@ -62,7 +61,7 @@ async def test_list_is_read_every_two_minutes() -> None:
 
 
 async def test_list_unreadable_for_a_moment_stays_in_use() -> None:
-    """For 15 minutes, with a read every 30 seconds."""
+    """The list stays in use for 15 minutes and is read every 30 seconds."""
     kept = Kept()
     assert await kept.picks()
     kept.secrets.held = Transient("throttled")
@@ -94,7 +93,7 @@ async def test_missing_or_invalid_list_stops_proxies(
 async def test_broken_proxy_is_logged_once_and_list_is_read_again(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """Its password may have changed, so the secret is read again within 30 seconds."""
+    """The proxy's password may have changed, so the secret is read again within 30 seconds."""
     caplog.set_level(logging.INFO)
     kept = Kept()
     proxy = await kept.proxies.pick(HOST)

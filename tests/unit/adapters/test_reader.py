@@ -74,19 +74,16 @@ def secret(page, url): return {"title": os.environ.get("AWS_SECRET_ACCESS_KEY", 
 
 
 def job(body: bytes = PAGE, kind: str = "text/html", **wanted: Any) -> ReadingJob:
-    """Make a job with this body."""
     answer = Response(status=200, headers={"content-type": kind}, body=body)
     return ReadingJob(url=URL, at_ms=NOW_MS, answer=answer, agent="orbweaver", **wanted)
 
 
 def job_about(attack: Attack) -> ReadingJob:
-    """Make the job that an attack targets."""
     crawl, html = replace(CRAWL, **attack.crawl), "html" in attack.kind
     return job_of(crawl, URL, attack.answer, 0, html=html, agent="orbweaver", links_max=5_000)
 
 
 def own(extractor: str) -> tuple[ItemRule, ...]:
-    """Return a rule with a custom extractor."""
     title = Field(name="title", source=ValueSource.CUSTOM, where="title")
     rule = ItemRule(
         name="x", match="/", source=ValueSource.CUSTOM, extractor=extractor, fields=(title,)
@@ -96,7 +93,7 @@ def own(extractor: str) -> tuple[ItemRule, ...]:
 
 @pytest.fixture
 async def reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[BudgetReader]:
-    """A reader whose child does everything, with its own extractors."""
+    """Return a page reader that reads every page in its child process."""
     (tmp_path / "own_extractors.py").write_text(EXTRACTORS)
     monkeypatch.syspath_prepend(str(tmp_path))
     clock = ManualClock(NOW_MS)
@@ -139,10 +136,9 @@ PARAGRAPHS = ItemRule(name="p", match="/", each="p", fields=(Field(name="text", 
         *("too long in UTF-8", "of a user's own"),
     ],
 )
-async def test_items_of_small_orderly_pages_are_found_in_place(
+async def test_items_of_small_orderly_pages_are_extracted_in_place(
     body: bytes, rules: tuple[ItemRule, ...], apart: int
 ) -> None:
-    """Larger jobs go to the child; the result is the same."""
     asked = job(body, items=rules, keeping=Keeping(texts=True))
     reader = Counting(clock=ManualClock(NOW_MS))
     assert await reader.read(asked, HOST, LATER_MS) == read(asked)
@@ -165,7 +161,6 @@ async def test_page_is_read_in_charset_of_header(*, texts: bool) -> None:
     ids=["one in the other", "many small ones"],
 )
 async def test_expensive_items_are_given_up_in_place(body: bytes) -> None:
-    """The reader stops after the work allowed for a light page."""
     asked = job(body, items=BY_NAME["items-nested"].crawl["items"])
     with pytest.raises(HeavyError):
         list(stages(asked, units_max=LIGHT_UNITS))
@@ -273,7 +268,6 @@ async def test_child_reads_same_as_in_place(reader: BudgetReader) -> None:
 
 @pytest.mark.thorough
 async def test_items_over_budget_are_left_out(reader: BudgetReader) -> None:
-    """Earlier results are kept, and the child lives on."""
     await reader.read(job(), HOST, LATER_MS)
     child = reader.child_id
     found = await reader.read(job(items=own("spin")), HOST, LATER_MS)
@@ -356,7 +350,6 @@ async def test_internal_error_of_child_is_raised(
 
 
 async def test_light_page_of_suspect_is_read_by_child() -> None:
-    """A page during which its worker died ends only the child."""
     reader = BudgetReader(clock=ManualClock(NOW_MS))
     try:
         await reader.read(job(), HOST, LATER_MS)
@@ -409,10 +402,6 @@ def test_message_of_child_is_restricted_to_known_types() -> None:
 
 
 def test_child_ends_with_its_parent() -> None:
-    """The end closes the input of the child.
-
-    The call returns only when all holders of the pipe are gone.
-    """
     script = """
 import asyncio, os
 from orbweaver.adapters.local.clock import SystemClock
@@ -490,7 +479,6 @@ async def _one_turn(turns: Turns) -> bool:
 
 
 async def test_page_waiting_too_long_is_not_read(reader: BudgetReader) -> None:
-    """Waiting pages have a deadline and a limit of bytes."""
     one, late = await asyncio.gather(
         reader.read(job(), HOST, LATER_MS), reader.read(job(), "https://b.example", NOW_MS)
     )

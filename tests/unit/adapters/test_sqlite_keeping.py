@@ -49,13 +49,12 @@ def ports(tmp_path: Path, clock: ManualClock) -> Iterator[StorePorts]:
 
 
 def rows(ports: StorePorts) -> dict[str, int]:
-    """Count the rows of each table that is not empty."""
     counts = {table: ports.store.rows(COUNT + table)[0][0] for table in TABLES}
     return {table: count for table, count in counts.items() if count}
 
 
 async def fill(ports: StorePorts) -> None:
-    """Write a row into every table with expiry."""
+    """Write a row into every table whose rows expire."""
     crawl = samples.crawl(state=State.PAUSED)
     asks = Claimer(
         name="shop",
@@ -110,7 +109,7 @@ async def test_expired_rows_of_every_table_are_deleted(
 async def test_ledger_outlives_every_copy_of_its_message(
     ports: StorePorts, clock: ManualClock
 ) -> None:
-    """A message that waited for a year on a switched-off machine must still find its ledger."""
+    """A message of a machine that was off for a year still needs its ledger (commit record)."""
     clock.at_ms -= 5_000
     await ports.queue.bury("{}", "some copy", MessageSource.PACKS)
     clock.at_ms += 5_000
@@ -179,7 +178,7 @@ async def test_bucket_delivery_needs_aws_stack(ports: StorePorts) -> None:
 
 
 async def test_url_takes_less_than_1500_bytes_on_disk(ports: StorePorts) -> None:
-    """Claim, record, and shares of a journal and a ledger: a million URLs fit into 1.5 GB."""
+    """1.5 GB for a million URLs include claims, records and shares of journals and ledgers."""
     urls = 5_000
     crawl = samples.crawl()
     await ports.crawls.create(crawl)

@@ -158,7 +158,6 @@ def test_turn_continues_after_last_group(messages: SqliteMessages) -> None:
 def test_message_delayed_too_far_is_due_after_clock_was_set_back(
     messages: SqliteMessages, clock: ManualClock
 ) -> None:
-    """A starting process moves messages that are later than the maximum delay."""
     clock.at_ms += 86_400_000
     send(messages, "a", "b")
     clock.at_ms -= 86_400_000
@@ -195,13 +194,11 @@ class Crew:
             self.held.append([])
 
     def take(self, number: int, count_max: int = 10) -> int:
-        """Receive messages as one process and return their number."""
         taken = self._members[number].take(QueueName.CRAWL, count_max, HOLD_S, self._sharing)
         self.held[number] += taken
         return len(taken)
 
     def finish(self, number: int, count: int) -> None:
-        """Finish some of the messages of one process."""
         done, self.held[number] = self.held[number][:count], self.held[number][count:]
         self._members[number].delete(one.handle for one in done)
 
@@ -215,10 +212,6 @@ def test_processes_share_waiting_messages(ports: StorePorts, messages: SqliteMes
 
 
 def test_process_finishing_first_takes_more(ports: StorePorts, messages: SqliteMessages) -> None:
-    """A share counts waiting messages and those in flight.
-
-    Any idle process can take a single message.
-    """
     crew = Crew(ports, 2)
     send(messages, *"abcdef")
     assert (crew.take(0), crew.take(1)) == (3, 3)
@@ -240,7 +233,7 @@ def test_long_queue_is_not_shared(ports: StorePorts, messages: SqliteMessages) -
 def test_unclaimed_share_is_taken_after_a_while(
     ports: StorePorts, messages: SqliteMessages, clock: ManualClock
 ) -> None:
-    """The other process may be stopped or full, so messages are then taken one at a time."""
+    """The other process may be stopped or full. Messages are then taken one at a time."""
     crew = Crew(ports, 2)
     send(messages, *"abcd")
     assert (crew.take(0), crew.take(0)) == (2, 0)
@@ -379,10 +372,9 @@ async def test_events_equal_events_of_aws_bus(ports: StorePorts) -> None:
     assert (order.day, order.crawl) == (EXPORT.day, EXPORT.crawl)
 
 
-async def test_packs_taken_on_by_ended_process_are_due(
+async def test_taken_packs_of_ended_process_are_due(
     ports: StorePorts, messages: SqliteMessages, clock: ManualClock
 ) -> None:
-    """Other delayed messages keep their delay."""
     pack = samples.outgoing().pack
     for process in ("1-alive", "2-dead"):
         ports.held_by(process)

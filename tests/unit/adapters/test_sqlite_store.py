@@ -39,18 +39,15 @@ def store(path: Path) -> Iterator[SqliteStore]:
 
 
 def note(store: SqliteStore, *names: str) -> None:
-    """Write facts in one transaction."""
     with store.writing() as db:
         db.executemany("INSERT INTO facts VALUES (?, '')", [(name,) for name in names])
 
 
 def noted(store: SqliteStore) -> set[str]:
-    """Return the names that `note` has written."""
     return {name for (name,) in store.rows("SELECT name FROM facts WHERE name != 'id'")}
 
 
 def child(program: str, *words: object) -> subprocess.Popen[str]:
-    """Run a program in another process."""
     return subprocess.Popen(
         [sys.executable, "-c", program, *map(str, words)],
         cwd=ROOT,
@@ -186,7 +183,6 @@ def share(path: Path) -> None:
 
 @pytest.fixture
 def read_only(open_folder: Path) -> Iterator[Path]:
-    """Create a store with one fact that can be read but not written."""
     path = open_folder / "store.db"
     store = SqliteStore.open(path)
     note(store, "a")

@@ -56,7 +56,6 @@ class Visibility:
     ("code", "raised"), [("InvalidParameterValue", False), ("AccessDenied", True)]
 )
 async def test_retry_soon_sets_visibility_of_each_queue(code: str, *, raised: bool) -> None:
-    """Messages that are no longer in flight are ignored; a denied request is an error."""
     client = Visibility(code)
     queue = SqsQueue(
         client,

@@ -48,7 +48,7 @@ def test_store_with_a_file_as_processes_is_refused(tmp_path: Path) -> None:
 
 
 def test_process_of_other_user_counts_as_alive(open_folder: Path) -> None:
-    """Its file cannot be opened, so its end cannot be proven."""
+    """The file of the process cannot be opened, so its end cannot be proven."""
     (open_folder / FOLDER).mkdir()
     (open_folder / FOLDER / "1-other").touch(0)
     with unwritable(open_folder):

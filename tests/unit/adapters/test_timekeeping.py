@@ -1,4 +1,4 @@
-"""The time of a store, when somebody sets the machine's clock between two processes."""
+"""Time of a store when the machine's clock is set between two processes."""
 
 from __future__ import annotations
 
@@ -30,20 +30,18 @@ DAY = "2026-01-15"
 
 
 class Machine:
-    """A machine with a clock that may be set, and a store; each process reads the clock anew."""
+    """A machine with a store and an adjustable clock; each process reads the clock again."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.wall_ms, self.passed_ms = NOW_MS, 5_000
 
     def pass_time(self, ms: int) -> None:
-        """Let time pass."""
         self.wall_ms += ms
         self.passed_ms += ms
 
     @contextmanager
     def opened(self) -> Iterator[StorePorts]:
-        """Open the store in a new process."""
         clock = SteadyClock(wall_ms=lambda: self.wall_ms, passed_ms=lambda: self.passed_ms)
         settings = Settings(page_retention_s=30 * 86_400, pages_shards=1)
         ports = StorePorts(settings, self.folder, clock=clock)
@@ -53,16 +51,14 @@ class Machine:
 
 @pytest.fixture
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
-    """Start a machine."""
     monkeypatch.setattr(timekeeping, "boot_id", lambda: "first-start")
     return Machine(tmp_path)
 
 
 @pytest.mark.parametrize("by_ms", JUMPS_MS)
-async def test_second_process_of_an_unfinished_crawl_after_a_jump_shares_its_time(
+async def test_second_process_after_clock_jump_shares_time_of_unfinished_crawl(
     machine: Machine, by_ms: int
 ) -> None:
-    """The crawl is found, and its slots, messages and records keep their order."""
     with machine.opened() as first:
         await first.crawls.create(CRAWL)
         machine.wall_ms += by_ms
@@ -73,10 +69,9 @@ async def test_second_process_of_an_unfinished_crawl_after_a_jump_shares_its_tim
 
 
 @pytest.mark.parametrize("by_ms", JUMPS_MS)
-async def test_store_without_an_unfinished_crawl_after_a_jump_moves_with_the_clock(
+async def test_store_without_unfinished_crawl_follows_clock_jump(
     machine: Machine, by_ms: int
 ) -> None:
-    """Slots and messages keep their distance from now, and no record expires early."""
     record = samples.record(1, crawl=CRAWL.id)
     with machine.opened() as ports:
         await ports.crawls.create(replace(CRAWL, state=State.FINISHED))
@@ -91,18 +86,18 @@ async def test_store_without_an_unfinished_crawl_after_a_jump_moves_with_the_clo
         assert [one async for _, one in ports.pages.read_shard(DAY, 0)] == [record]
 
 
-def test_process_beside_another_one_after_a_jump_shares_its_time(machine: Machine) -> None:
-    """Two processes at one host must not have two ideas of its slots."""
+def test_concurrent_process_after_clock_jump_shares_time(machine: Machine) -> None:
+    """Two processes must agree on the time of a host's next slot."""
     with machine.opened(), StoreProcesses(machine.folder).taking_part():
         machine.wall_ms -= 60_000
         with machine.opened() as second:
             assert second.clock.now_ms() == NOW_MS
 
 
-def test_store_after_a_start_of_the_machine_takes_its_clock(
+def test_store_uses_machine_clock_after_reboot(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The time since the start begins at 0 again, which is no jump."""
+    """The time since boot restarts at 0, which is not a clock jump."""
     with machine.opened():
         pass
     monkeypatch.setattr(timekeeping, "boot_id", lambda: "second-start")

@@ -20,5 +20,7 @@ def test_system_without_authorities_uses_package(
         monkeypatch.setitem(sys.modules, "botocore.httpsession", None)
     empty = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     monkeypatch.setattr(ssl, "create_default_context", lambda: empty)
-    monkeypatch.setattr(ssl, "get_default_verify_paths", lambda: (absent,))  # a new answer
+    monkeypatch.setattr(
+        ssl, "get_default_verify_paths", lambda: (absent,)
+    )  # read again, not cached
     assert tls.context().cert_store_stats()["x509_ca"] > 50

@@ -52,7 +52,6 @@ class Reply:
 
     @property
     def paths(self) -> list[str]:
-        """Return the places of the problems."""
         return [flaw["path"] for flaw in self.body["problems"]]
 
 
@@ -106,17 +105,14 @@ class Stage:
         return Api(means)
 
     def begin(self, *crawls: Crawl) -> None:
-        """Create crawls."""
         self.world.crawls |= {crawl.id: crawl for crawl in crawls}
 
     def put(self, path: str, at_ms: int = NOW_MS, **fields: Any) -> None:
-        """Store a page record."""
         known = {"outcome": Outcome.FETCHED, "reason": Reason.OK, "depth": 0, "crawl": CRAWL.id}
         record = PageRecord(url=SITE + path, fetched_at=at_ms, **{**known, **fields})
         self.world.pages[page_key(record, 16)] = record
 
     def sent(self) -> list[Any]:
-        """List the messages on the queue."""
         return [decode(mail.body) for mail in self.world.sent]
 
     async def ask(
@@ -127,7 +123,6 @@ class Stage:
         headers: Mapping[str, str] = JSON,
         **event: Any,
     ) -> Reply:
-        """Send a request as API Gateway does, and check the answer against the document."""
         request = {**event_of(method, target, body, headers), **event}
         raw = await self.api.answer(request)
         assert json.loads(json.dumps(raw)) == raw
@@ -142,7 +137,6 @@ class Stage:
 
 
 def event_of(method: str, target: str, body: Any, headers: Mapping[str, str]) -> dict[str, Any]:
-    """Make an event as API Gateway does."""
     parts = urlsplit(target)
     query = parse_qs(parts.query, keep_blank_values=True)
     text = body if isinstance(body, str) or body is None else json.dumps(body)
@@ -161,7 +155,6 @@ def event_of(method: str, target: str, body: Any, headers: Mapping[str, str]) ->
 
 
 def operation_of(method: str, path: str, *, signed: bool = True) -> dict[str, Any] | None:
-    """Find the operation of a request in the document."""
     for template, operations in document(signed=signed)["paths"].items():
         wanted, given = template.split("/"), path.split("/")
         fits = all(one in (other, "{id}") for one, other in zip(wanted, given, strict=False))
@@ -172,7 +165,6 @@ def operation_of(method: str, path: str, *, signed: bool = True) -> dict[str, An
 
 
 def checked(method: str, path: str, raw: Mapping[str, Any], *, signed: bool = True) -> Reply:
-    """Read an answer, which the document must describe."""
     components = document(signed=signed)["components"]
     headers = {name: values[0] for name, values in raw["multiValueHeaders"].items()}
     reply = Reply(status=raw["statusCode"], headers=headers, body=json.loads(raw["body"]))

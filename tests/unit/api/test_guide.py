@@ -21,7 +21,6 @@ HEAD = "| operation | what it does | answers | refusals of its own |\n| --- | --
 
 
 def table() -> str:
-    """Write the table of operations as the guide does."""
     rows = []
     for one in OPERATIONS:
         does = (one.act.__doc__ or "").rstrip(".") if one.act is not None else "Describe this API"
@@ -32,7 +31,6 @@ def table() -> str:
 
 
 def commands() -> list[list[str]]:
-    """List the curl commands of the guide, in order, split into words."""
     blocks = re.findall(r"```sh\n(.*?)```", GUIDE.read_text(), re.DOTALL)
     lines = [line for block in blocks for line in block.replace("\\\n", "").splitlines()]
     return [shlex.split(line)[1:] for line in lines if line.startswith("api ")]

@@ -33,8 +33,7 @@ def runs(stage: Stage, names: int, each: int) -> None:
             stage.begin(crawl)
 
 
-async def test_overview_has_row_per_name_live_ones_first() -> None:
-    """A live run represents its name. Ended names follow, the newest first."""
+async def test_overview_has_one_row_per_name_with_live_runs_first() -> None:
     stage = Stage()
     runs(stage, 3, 4)
     ended = replace(CRAWL, id="e-1", name="e", **ENDED, finished_at_ms=NOW_MS)
@@ -46,7 +45,6 @@ async def test_overview_has_row_per_name_live_ones_first() -> None:
 
 
 async def test_overview_of_ended_retry_shows_run_before_it() -> None:
-    """A retry takes the row while it runs, or if it is the only listed run."""
     stage = Stage()
     first = replace(CRAWL, id="e-1", name="e", **ENDED, finished_at_ms=NOW_MS)
     retry = replace(first, id="e-1-retry1", started_at_ms=NOW_MS + 9, retry_of="e-1")
@@ -121,7 +119,6 @@ async def test_cursor_of_other_filter_is_refused() -> None:
 
 
 async def test_check_reports_problems_and_starts_nothing() -> None:
-    """It requests no address."""
     stage = Stage()
     seeds = [SITE, "http://169.254.169.254/", "nonsense"]
     wrong = {"seeds": seeds, "limits": {"page": 5}}

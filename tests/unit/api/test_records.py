@@ -23,7 +23,6 @@ PAGES = 50
 
 @pytest.fixture
 def stage() -> Stage:
-    """Create a crawl with records of two days, and another crawl's records."""
     stage = Stage()
     stage.begin(CRAWL, replace(CRAWL, id="site-2"))
     stage.clock.at_ms = NOW_MS + DAY_MS
@@ -35,7 +34,7 @@ def stage() -> Stage:
 
 
 async def walk(stage: Stage, target: str) -> list[Reply]:
-    """Follow the cursors of a listing."""
+    """Follow the cursors of a listing and return all answers."""
     replies = [await stage.get(target)]
     while (following := replies[-1].body["next"]) is not None:
         replies.append(await stage.get(f"{target}&cursor={following}"))
@@ -62,7 +61,6 @@ async def test_records_are_filtered_by_outcome(stage: Stage) -> None:
 async def test_records_page_may_be_short_with_next_cursor(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The work per request is bounded."""
     monkeypatch.setattr(pages, "ROWS_READ_MAX", 4)
     monkeypatch.setattr(pages, "SHARDS_READ_MAX", 3)
     replies = await walk(stage, "/crawls/site-1/pages?outcome=failed&limit=100")

@@ -84,7 +84,6 @@ async def test_body_of_other_type_is_refused(content_type: str, status: int) -> 
 
 
 async def test_request_without_headers_has_no_content_type() -> None:
-    """A direct caller of the Lambda may send none."""
     assert (await Stage().ask("POST", "/seeds", HOME, {})).status == 415
 
 
@@ -97,12 +96,10 @@ async def test_request_without_headers_has_no_content_type() -> None:
     ],
 )
 async def test_body_over_size_limit_is_refused(body: str, status: int) -> None:
-    """The size is counted in bytes."""
     assert (await Stage().post("/seeds", body)).status == status
 
 
 async def test_body_in_base64_is_read() -> None:
-    """API Gateway may encode a body in base64."""
     body = base64.b64encode(json.dumps(HOME).encode()).decode()
     assert (await Stage().ask("POST", "/seeds", body, JSON, isBase64Encoded=True)).status == 202
 
@@ -170,7 +167,7 @@ CRAWLS = [operation for operation in OPERATIONS if "{id}" in operation.path]
 @pytest.mark.parametrize("operation", CRAWLS, ids=lambda operation: operation.name)
 @pytest.mark.parametrize("crawl_id", ["nobody", "site", "site-1%23count%230", "Site-1", "x" * 129])
 async def test_unknown_crawl_id_or_name_is_404(operation: Any, crawl_id: str) -> None:
-    """A name is no id, because its newest run changes (case 80)."""
+    """A name is not accepted as an id, because its newest run changes (case 80)."""
     stage = Stage()
     stage.begin(CRAWL)
     body = {"limits": {"depth": 1}} if operation.name in ("edit", "preview") else None
@@ -190,8 +187,6 @@ async def test_throttled_table_is_503_with_retry_after(operation: Any) -> None:
 
 
 async def test_permanent_error_fails_the_function() -> None:
-    """API Gateway answers in its place."""
-
     async def denied(_effect: str, _moment: object) -> None:
         raise Permanent("AccessDenied")
 

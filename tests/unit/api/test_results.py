@@ -24,7 +24,6 @@ PAGES = 20
 
 @pytest.fixture
 def stage() -> Stage:
-    """Create a crawl of two days, and another crawl."""
     stage = Stage()
     stage.begin(CRAWL, replace(CRAWL, id="site-2"))
     stage.clock.at_ms = NOW_MS + DAY_MS
@@ -32,7 +31,7 @@ def stage() -> Stage:
 
 
 async def walk(stage: Stage, target: str, what: str) -> list[list[Any]]:
-    """Follow the cursors of a listing."""
+    """Follow the cursors of a listing and return the `what` of every answer."""
     replies: list[Reply] = [await stage.get(target)]
     while (following := replies[-1].body["next"]) is not None:
         mark = "&" if "?" in target else "?"
@@ -44,7 +43,6 @@ async def walk(stage: Stage, target: str, what: str) -> list[list[Any]]:
 
 
 def put_items(stage: Stage) -> None:
-    """Store a book and an invalid shelf on every other page."""
     for number in range(PAGES):
         book = Item(table="books", place=0, fields={"title": f"Book {number}", "price": 1.5})
         shelf = Item(table="shelves", place=0, problems=("name: missing",))
@@ -55,7 +53,6 @@ def put_items(stage: Stage) -> None:
 
 @pytest.mark.parametrize("limit", [1, 3, 1_000])
 async def test_items_are_listed_once_in_pages(stage: Stage, limit: int) -> None:
-    """Items of one URL stay together."""
     put_items(stage)
     pages = await walk(stage, f"/crawls/site-1/items?limit={limit}", "items")
     rows = [row for page in pages for row in page]
@@ -95,7 +92,6 @@ async def test_items_page_is_bounded_in_bytes(
 
 
 def put_text(stage: Stage, path: str, words: str, **changes: Any) -> None:
-    """Store a page with a main text, as workers do."""
     document = {"title": path, "language": "en", "text": words, "markdown": f"# {words}"}
     member = warc.conversion(SITE + path, NOW_MS, document, stored=False)
     key = f"bodies/site-1{path}.warc.gz"
@@ -118,7 +114,6 @@ async def test_texts_are_listed_once_in_both_formats(stage: Stage, limit: int) -
 
 
 async def test_missing_text_has_reason(stage: Stage) -> None:
-    """The reasons are retention, erasure and size."""
     put_text(stage, "/gone", "a")
     del stage.world.files["bodies/site-1/gone.warc.gz"]
     put_text(stage, "/nowhere", "a", body_key=None)
@@ -161,7 +156,6 @@ async def test_texts_page_is_bounded_in_bytes(
 def put_export(
     stage: Stage, day: str, *numbers: int, crawl: str | None = None, rows: int = 1
 ) -> None:
-    """Store an export of a day, of one crawl or of all."""
     files = tuple(
         File(
             path=f"pages/jsonl/dt={day}/{whose}/part-00-{number:05}.jsonl.gz",
@@ -201,7 +195,6 @@ async def test_export_files_are_listed_by_day_with_links(stage: Stage, limit: in
 async def test_exports_request_reads_bounded_days(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Files that are no manifest are skipped."""
     monkeypatch.setattr(results, "DAYS_READ_MAX", 3)
     stage.clock.at_ms = NOW_MS + 9 * DAY_MS
     put_export(stage, "2026-11-21", 0)

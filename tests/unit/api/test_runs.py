@@ -63,7 +63,7 @@ async def test_start_of_invalid_definition_lists_problems(
 
 
 async def test_start_of_recurring_definition_is_refused() -> None:
-    """A started run would ignore the schedule."""
+    """A run started by hand would ignore the schedule."""
     reply = await Stage().post("/crawls", {**DEFINITION, "schedule": {"every": "1d"}})
     assert (reply.status, "leave it out" in reply.body["detail"]) == (400, True)
 
@@ -185,7 +185,7 @@ async def test_report_has_reasons_with_counts_and_examples() -> None:
 
 
 async def test_requests_are_counted_by_kind_with_patterns() -> None:
-    """A pattern would have excluded its kind."""
+    """The pattern given for a group of similar URLs (kind) would exclude it."""
     stage = Stage()
     stage.begin(CRAWL)
     stage.world.shards[CRAWL.id, 0] = ShardItem(counts={"claimed": 20, "nanodollars": 10**9})
@@ -282,7 +282,6 @@ async def test_retry_starts_run_of_failures_by_reason_or_host() -> None:
 
 
 async def test_crawl_of_newer_version_is_409_with_fix() -> None:
-    """Such crawls remain after a rollback."""
     stage = Stage()
     stage.world.crawls[CRAWL.id] = CRAWL
     stage.world.newer[CRAWL.id] = "stored by a newer version: the crawl of version 2"

@@ -46,7 +46,6 @@ async def test_seeds_without_crawl_create_default_crawl() -> None:
 
 @pytest.mark.parametrize("headers", [{}, {"idempotency_key": "mine"}])
 async def test_repeated_request_sends_same_seed_ids(headers: dict[str, str]) -> None:
-    """Ids follow from the request or from the idempotency key."""
     stage = Stage()
     for _ in range(2):
         await stage.post("/seeds", {"url": SITE}, **headers)
@@ -92,7 +91,6 @@ async def test_inner_addresses_are_refused(url: str) -> None:
 
 
 async def test_inner_addresses_are_accepted_on_local_stack() -> None:
-    """The addresses of the stack itself are refused."""
     stage = Stage(settings=Settings(allow_addresses="127.0.0.0/8", closed_ports="4566"))
     for host in ("127.0.0.1", "localhost"):
         assert (await stage.post("/seeds", {"url": f"http://{host}:9/"})).status == 202
@@ -129,7 +127,6 @@ async def test_throttled_queue_is_503() -> None:
 
 
 async def test_seed_file_skips_comments_and_empty_lines() -> None:
-    """A file may hold more URLs than a request."""
     stage = Stage()
     lines = [f"{SITE}/{number}" for number in range(URLS_MAX + 1)]
     stage.world.files["seeds/many.txt"] = "\n".join(["# mine", "", *lines]).encode()

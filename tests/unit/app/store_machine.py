@@ -45,13 +45,11 @@ class Machine:
         self.opened: list[StorePorts] = []
 
     def open(self) -> StorePorts:
-        """Open the folder as another process would."""
         ports = StorePorts(Settings(receive_max=9), self.folder, clock=self.clock)
         self.opened.append(ports)
         return ports
 
     async def work(self, ports: StorePorts | None = None) -> None:
-        """Process messages until the queues are empty."""
         ports = ports or self.open()
         worker = wiring.worker_of(ports, ports.underway)
         lanes = [ports.inbox(queue) for queue in (QueueName.EXPRESS, QueueName.CRAWL)]
@@ -72,7 +70,6 @@ class Machine:
                 self.clock.at_ms = max(self.clock.at_ms, min(due))
 
     async def start(self, crawl: Crawl = CRAWL) -> None:
-        """Start a crawl with a page as its seed."""
         ports = self.open()
         crawl = replace(crawl, seeds=(f"{SITE}/0",), seeds_planned=1)
         await ports.crawls.create(crawl)
@@ -81,7 +78,6 @@ class Machine:
 
 
 def main(folder: str, now_ms: str, requests: str) -> None:
-    """Work until the queues are empty, or die after a number of requests."""
     machine = Machine(Path(folder), int(now_ms))
 
     def dies(_request: Request) -> None:

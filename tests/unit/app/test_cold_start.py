@@ -63,7 +63,6 @@ print(json.dumps([sorted(sys.modules), known, gc.isenabled(), gc.get_freeze_coun
 
 
 def ready(handler: str, **variables: str) -> tuple[list[str], list[int], bool, bool]:
-    """Import a handler as Lambda does, in its own process."""
     environment = {
         "PYTHONPATH": str(Path(layout.ROOT) / "functions"),
         "AWS_ACCESS_KEY_ID": "test",
@@ -81,7 +80,6 @@ def ready(handler: str, **variables: str) -> tuple[list[str], list[int], bool, b
 @pytest.mark.thorough
 @pytest.mark.parametrize("handler", MODULES_MAX)
 def test_prepared_container_imports_only_needed_modules(handler: str) -> None:
-    """It reads no unused certificate authorities, and its objects are frozen."""
     browser = {"ORBWEAVER_BROWSER": "/nowhere"} if handler == "renderer" else {}
     modules, known, collecting, frozen = ready(handler, AWS_LAMBDA_FUNCTION_NAME=handler, **browser)
     assert ("orbweaver.rendering.renderer" in modules) is (handler == "renderer")

@@ -46,7 +46,7 @@ DELIVERY = Delivery(id="m1", body=SITE, receives=1)
 
 @pytest.fixture(autouse=True)
 def aws(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An environment in which clients can be made; no call is made."""
+    """Set an environment in which AWS clients can be created; they send no request."""
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
     monkeypatch.setenv("AWS_REGION", "us-east-1")
@@ -56,7 +56,6 @@ def aws(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def logs() -> Iterator[logging.Logger]:
-    """Restore the logging of this process."""
     logger = logging.getLogger("orbweaver")
     before = (logger.handlers[:], logger.level, logger.propagate)
     logger.handlers[:] = []
@@ -77,7 +76,6 @@ async def test_connect_makes_every_port_once() -> None:
 async def test_renderer_exists_only_if_configured(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The browser starts with the first page and ends with the ports."""
     closed: list[Renderer] = []
 
     async def close(renderer: Renderer) -> None:
@@ -97,7 +95,6 @@ async def test_renderer_exists_only_if_configured(
 
 @pytest.mark.parametrize(("secret", "kind"), [("", HttpFetcher), ("pool", ProxyingFetcher)])
 async def test_proxies_are_used_if_secret_is_configured(secret: str, kind: type) -> None:
-    """The secret is read before the first request."""
     async with container.connect(Settings(proxy_secret=secret)) as ports:
         assert type(wiring.fetcher_of(ports)) is kind
 
@@ -155,7 +152,6 @@ class Warm:
 
 @pytest.fixture
 def warm(monkeypatch: pytest.MonkeyPatch) -> Iterator[Warm]:
-    """Start a container, and close it afterwards."""
     monkeypatch.setenv("ORBWEAVER_PART_ROWS_MAX", "1")
     started = Warm(monkeypatch)
     yield started
@@ -164,7 +160,7 @@ def warm(monkeypatch: pytest.MonkeyPatch) -> Iterator[Warm]:
 
 
 def test_warm_container_serves_further_invocations(warm: Warm) -> None:
-    """Loop, connections and worker are made once (case 29)."""
+    """Event loop, connections and worker are created once (case 29)."""
     for _ in range(2):
         assert warm.container.work([DELIVERY], 60_000) == ("m1",)
     assert warm.worker.batches == [([DELIVERY], NOW_MS + 60_000)] * 2
@@ -200,7 +196,6 @@ def test_answer_has_format_of_api_gateway(warm: Warm, body: str, status: int, ki
 def test_export_of_day_continues_over_invocations(
     warm: Warm, remaining_ms: int, orders: int
 ) -> None:
-    """An event starts it; orders write the chunks and the seal."""
     for path in "ab":
         record = PageRecord(
             crawl="c",
@@ -226,7 +221,6 @@ def test_export_of_day_continues_over_invocations(
 def test_firing_starts_crawl_in_warm_container(
     warm: Warm, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Metrics are written after every call, also after a failure."""
     event = {"due": "2026-11-21T09:00:00Z", "definition": {"seeds": [SITE]}}
     for _ in range(2):
         assert warm.container.fire(event) == {"crawl": "example.com-20261121-090000"}
@@ -237,7 +231,6 @@ def test_firing_starts_crawl_in_warm_container(
 
 
 def test_webhook_is_sent_in_warm_container(warm: Warm, capsys: pytest.CaptureFixture[str]) -> None:
-    """Without a webhook there is no request. Connections are closed after each."""
     assert warm.container.notify({"detail": {"crawl": "c"}}) == {"webhook": "none"}
     crawl = Crawl(id="c", name="c", started_at_ms=0, webhook="https://a.example/")
     warm.world.crawls["c"] = crawl
@@ -254,7 +247,6 @@ def test_webhook_is_sent_in_warm_container(warm: Warm, capsys: pytest.CaptureFix
 def test_delivery_order_runs_in_warm_container(
     warm: Warm, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A failed order is dead-lettered and counted."""
     settings = Settings(
         sftp_host="127.0.0.1",
         sftp_user="crawler",
@@ -300,7 +292,7 @@ def test_process_has_one_container(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_log_event_is_one_json_line(warm: Warm, logs: logging.Logger) -> None:
-    """Fields of an event are keys, whatever their content (case 81)."""
+    """Every field of an event becomes a key, whatever its content (case 81)."""
     container._log_as_json(UsageMeter())
     # pytest adds its own handlers.
     (handler,) = (one for one in logs.handlers if type(one) is logging.StreamHandler)

@@ -27,7 +27,6 @@ SELECTED = re.compile(r'\b([a-z_]+)(=~?)"([^"$]+)"')
 
 @pytest.fixture(autouse=True)
 def logs() -> Iterator[None]:
-    """Restore the logging of this process."""
     logger = logging.getLogger("orbweaver")
     before = (logger.handlers[:], logger.level, logger.propagate)
     logger.handlers[:] = []
@@ -36,13 +35,12 @@ def logs() -> Iterator[None]:
 
 
 def dashboard(name: str) -> dict[str, Any]:
-    """Read a Grafana dashboard."""
     found: dict[str, Any] = json.loads((GRAFANA / f"{name}.json").read_text())
     return found
 
 
 def targets(name: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Panel titles with their queries."""
+    """Yield the title of each panel with its queries."""
     for panel in dashboard(name)["panels"]:
         for target in panel.get("targets", ()):
             yield panel["title"], target
@@ -73,7 +71,6 @@ def test_every_metric_is_emitted_by_crawl_and_export(monkeypatch: pytest.MonkeyP
 
 
 def test_cloudwatch_dashboard_names_emitted_metrics(monkeypatch: pytest.MonkeyPatch) -> None:
-    """AWS metrics must be of existing queues and functions."""
     with functions(monkeypatch) as (function, container):
         crawl_everything(function, container)
         export_a_day(function, container)
@@ -138,7 +135,6 @@ async def test_prometheus_dashboard_names_scraped_series() -> None:
 
 @pytest.mark.parametrize("name", ["prometheus", "cloudwatch"])
 def test_dashboards_can_be_imported(name: str) -> None:
-    """They declare their data source, and panels have distinct numbers and places."""
     found = dashboard(name)
     (asked,) = found["__inputs"]
     assert (asked["type"], asked["pluginId"]) == ("datasource", name)
@@ -164,8 +160,6 @@ def test_dashboards_can_be_imported(name: str) -> None:
 
 
 def test_metric_families_have_unique_names() -> None:
-    """This includes the older text format."""
-
     class Once:
         def collect(self) -> Iterator[Any]:
             return families([], None)

@@ -61,7 +61,6 @@ class Context:
 def installed(
     monkeypatch: pytest.MonkeyPatch, module: Any, container: FakeContainer
 ) -> FakeContainer:
-    """Replace the container of the process."""
     monkeypatch.setattr(module, "container", lambda: container)
     return container
 
@@ -79,7 +78,7 @@ def record(place: int) -> dict[str, Any]:
 def test_worker_handler_names_failed_messages(
     monkeypatch: pytest.MonkeyPatch, failed: tuple[str, ...]
 ) -> None:
-    """Records become deliveries, and only failed ones are named (cases 7, 11)."""
+    """Records become deliveries, and the response names only failed ones (cases 7, 11)."""
     container = installed(monkeypatch, worker, FakeContainer(failed=failed))
     response = worker.handler({"Records": [record(0), record(1)]}, Context())
     assert container.calls == [
@@ -105,7 +104,6 @@ def test_worker_handler_passes_queue_name(
 
 
 def test_exporter_handler_passes_event_and_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The request id is the same when Lambda repeats the call."""
     container = installed(monkeypatch, exporter, FakeContainer())
     assert exporter.handler({"day": "2026-11-21"}, Context()) == {"days": ["2026-11-21"]}
     assert container.calls == [({"day": "2026-11-21"}, "request", 60_000)]

@@ -30,7 +30,6 @@ DAY = "2026-11-21"
 
 @pytest.fixture
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Machine]:
-    """A machine with a small web of linked pages."""
     made = Machine(tmp_path / "store")
 
     def web(_ports: Any) -> Fetcher:
@@ -78,7 +77,6 @@ async def worker(machine: Machine, now_ms: int, requests: int = 10**9) -> int:
 
 
 async def check(machine: Machine) -> None:
-    """Check that every page is claimed, counted and recorded once, and the queues are empty."""
     ports = machine.open()
     crawl = await ports.crawls.get(CRAWL.id)
     assert crawl is not None
@@ -108,7 +106,7 @@ async def test_killed_workers_lose_and_repeat_no_page(machine: Machine, requests
 
 @pytest.mark.thorough
 async def test_concurrent_workers_repeat_no_page(machine: Machine) -> None:
-    """Their clocks differ, so they receive messages in flight."""
+    """The workers' clocks differ, so they also receive messages that are in flight."""
     await machine.start()
     assert await asyncio.gather(*(worker(machine, NOW_MS) for _ in range(3))) == [0, 0, 0]
     await check(machine)

@@ -40,7 +40,6 @@ class WatchedWeb(SmallWeb):
 async def test_progress_counts_each_page_before_commit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It never decreases, and ends with the stored counts."""
     machine = Machine(tmp_path)
     web = WatchedWeb(machine.web, machine)
     monkeypatch.setattr(wiring, "fetcher_of", lambda _ports: web)

@@ -32,7 +32,6 @@ WAIT_S = 60.0
 
 
 def until(happened: Callable[[], bool]) -> None:
-    """Wait until a condition is true."""
     limit_s = time.monotonic() + WAIT_S
     while not happened():
         assert time.monotonic() < limit_s
@@ -47,7 +46,6 @@ def test_processes_never_begun_make_no_store(tmp_path: Path) -> None:
 
 
 def test_further_processes_work_after_begin(tmp_path: Path) -> None:
-    """They end with the block."""
     settings = store_settings({})
     with further_processes(1, tmp_path, settings) as further:
         time.sleep(0.1)
@@ -97,7 +95,6 @@ def test_dead_process_is_not_counted_and_delays_no_other(tmp_path: Path) -> None
 
 
 async def test_ending_process_returns_taken_packs(tmp_path: Path) -> None:
-    """A clean end leaves no lock that shows it."""
     ports = StorePorts(store_settings({}), tmp_path)
     taken = replace(samples.outgoing(delay_s=60), taken=True)
     async with running(ports):
@@ -108,7 +105,7 @@ async def test_ending_process_returns_taken_packs(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("unfinished", "moved_ms"), [(False, -60_000), (True, 0)])
-async def test_runner_after_a_jump_takes_the_clock_unless_a_crawl_is_unfinished(
+async def test_runner_follows_clock_jump_unless_crawl_is_unfinished(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, unfinished: bool, moved_ms: int
 ) -> None:
     """A service that runs for months must not keep the time at which it began."""

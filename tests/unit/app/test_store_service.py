@@ -42,7 +42,6 @@ async def ports(tmp_path: Path) -> AsyncIterator[StorePorts]:
 
 @pytest.fixture
 async def caller(ports: StorePorts) -> AsyncIterator[Caller]:
-    """Serve the API of a store to a client."""
     async with TestClient(
         TestServer(http_api(ports, api_fence((), TOKEN))), headers=BEARER
     ) as client:
@@ -50,7 +49,6 @@ async def caller(ports: StorePorts) -> AsyncIterator[Caller]:
 
 
 async def ask(caller: Caller, method: str, path: str, **given: object) -> Reply:
-    """Send an unsigned request, and check the answer against the document."""
     async with caller.request(method, path, **given) as answer:  # type: ignore[arg-type]
         headers = {"Content-Type": [answer.content_type]}
         raw = {"statusCode": answer.status, "multiValueHeaders": headers}
@@ -84,8 +82,8 @@ async def test_refusal_of_store_api_is_documented_problem(
     assert detail in refused.body["detail"]
 
 
-async def test_store_api_without_token_answers_behind_the_fence(ports: StorePorts) -> None:
-    """`serve --open` drops the token, but not the checks of host names and sites."""
+async def test_store_api_without_token_still_checks_host_names(ports: StorePorts) -> None:
+    """`serve --open` drops the token, but still checks host names and origins."""
     async with TestClient(TestServer(http_api(ports, api_fence((), None)))) as client:
         reply = await client.get("/crawls")
         assert reply.status == 200
@@ -97,7 +95,6 @@ async def test_store_api_without_token_answers_behind_the_fence(ports: StorePort
 
 
 def test_kept_token_is_private_and_replaced_if_unsafe(tmp_path: Path) -> None:
-    """A readable file or a link to another one is replaced."""
     token = kept_token(tmp_path)
     path = tmp_path / TOKEN_FILE
     assert (kept_token(tmp_path), path.stat().st_mode & 0o777) == (token, 0o600)

@@ -1,4 +1,4 @@
-"""Application sites for rendering benchmarks serve their truth."""
+"""Sites of the rendering benchmark serve exactly their expected pages."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.sites.server import Asked
 
 
 def told(site: AppSite, target: str) -> bytes:
-    """Body of the answer for a path."""
+    """Return the body of the answer to a request for `target`."""
     answer = site.answer(Asked(method="GET", target=target, host="", headers={}))
     assert answer.status == 200, target
     return answer.body

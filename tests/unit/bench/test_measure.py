@@ -16,7 +16,6 @@ MEGABYTE = 1_000_000
 
 
 def run(code: str, folder: Path, limit_s: float = 30.0) -> Ran:
-    """Run Python code."""
     words = [sys.executable, "-c", code]
     return measure.run(words, environment=ENVIRONMENT, folder=folder, limit_s=limit_s)
 
@@ -76,7 +75,7 @@ def test_cpu_before_moment_is_interpolated(moment_s: float, cpu_s: float) -> Non
 
 
 def test_least_import_times_are_summed_by_package() -> None:
-    """Load of the machine differs between runs."""
+    """The load of the machine differs between runs, so the smallest time of each module counts."""
     first = "import time: self [us] | cumulative | imported package\nimport time:  90 | 100 | a.b\n"
     second = "import time:  10 | 100 |   a\nimport time:  70 | 70 |     a.b\nother words\n"
     modules = imports.least(imports.own_us(text) for text in (first, second))

@@ -22,7 +22,6 @@ SPEEDS = {"floor": 0.01, "worker": 0.0125, "stack": 0.04, "scrapy": 0.2, "crawle
 
 
 def results(**changed: Any) -> dict[str, Any]:
-    """Results of one round of all clients."""
     runs = [
         replace(RUN, client=name, crawl_s=took_s, bytes=60_000, versions={name: "1.2"})
         for name, took_s in SPEEDS.items()
@@ -77,7 +76,6 @@ def test_page_has_machine_versions_and_ratios() -> None:
 
 
 def test_page_has_median_ratios_of_several_benchmarks() -> None:
-    """A machine at half the speed changes no ratio."""
     slow, other = results(at="2026-11-22T03:00:00+00:00"), results(at="2026-11-22T09:00:00+00:00")
     slow["runs"] = [{**run, "crawl_s": 2 * run["crawl_s"]} for run in slow["runs"]]
     for run in other["runs"]:

@@ -33,7 +33,6 @@ PLANS = {
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", PLANS)
 def test_model_agrees_with_worker(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Requests and outcomes are equal; packs and time are within the tolerances below."""
     plan = PLANS[name]
     result = Model(plan).run()
     assert result.finished_ms is not None

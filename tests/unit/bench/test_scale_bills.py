@@ -23,7 +23,6 @@ SMALL = ("1 x 1500", "1 x 1500, 512 MB", "10 x 200", "10 x 1500")
 
 
 def estimated(run: Run) -> float:
-    """Estimated dollars per million pages."""
     crawl = Crawl(id="a", name="a", started_at_ms=0, delay_ms=run.delay_ms, shards=16)
     assumed = Assumed(
         pages=run.hosts * run.host_pages,
@@ -43,7 +42,7 @@ def test_bills_exist_for_all_runs() -> None:
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", SMALL)
 def test_bills_equal_model_bills(name: str) -> None:
-    """Within 1 %."""
+    """They agree within 1 %."""
     bill = Bill.of(RUNS[name])
     assert bill.dollars == pytest.approx(BILLS[name].dollars, rel=0.01)
     assert bill.requeues == pytest.approx(BILLS[name].requeues, rel=0.01)

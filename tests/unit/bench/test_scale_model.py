@@ -24,7 +24,6 @@ CHANGES = Changes(room_before_slot=True, commit_each=True)
 
 @pytest.fixture(scope="module")
 def small() -> Result:
-    """Run a small crawl of a web with failures to its end."""
     return Model(SMALL).run()
 
 
@@ -64,7 +63,6 @@ def test_page_rate_grows_with_workers() -> None:
 
 @pytest.mark.parametrize("pages", [300, 1_200])
 def test_crawl_of_one_host_takes_sum_of_its_delays(pages: int) -> None:
-    """Rounds and slack take less than a tenth."""
     web = Web(hosts=1, pages=pages, dead_share=0.0, strict_share=0.0, slow_share=0.0)
     result = Model(Scenario(web=web, fleet=Fleet(workers_max=5), minutes=60 * 24)).run()
     assert result.finished_ms is not None

@@ -94,7 +94,6 @@ class _Wire(asyncio.Transport):
 
 
 def test_server_answers_pieces_pipelines_and_queries() -> None:
-    """The report names the requested pages."""
     page, sheet = Entry(path="/p q", body=b"hello"), Entry(path="/s", content_type="text/css")
     shelf, wire = Shelf([page, sheet]), _Wire()
     connection = Connection(shelf)

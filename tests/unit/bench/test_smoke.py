@@ -29,7 +29,6 @@ def test_own_code_is_compiled_before_benchmark() -> None:
 @pytest.mark.thorough
 @pytest.mark.slow
 def test_quick_benchmark_of_floor_and_worker(tmp_path: Path) -> None:
-    """Over HTTP and HTTPS, with equal pages."""
     kept = tmp_path / "results.json"
     options = ["--sites", "generated-30,generated-30+tls", "--pages", "60", "--results", str(kept)]
     done = subprocess.run(

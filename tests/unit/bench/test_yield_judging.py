@@ -1,4 +1,4 @@
-"""Yield: articles that a crawl found, and when, from an access log."""
+"""Yield: number of articles that a crawl found over time, read from an access log."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ TRUTH = Truth(articles=frozenset({"/a", "/b", "/c", "/d"}), aliases={"/short": "
 
 
 def request(target: str, *, status: int = 200, method: str = "GET") -> Request:
-    """A request without a time."""
     return Request(at_us=0, status=status, method=method, target=target)
 
 
@@ -21,7 +20,7 @@ def found(*requests: Request) -> list[int]:
 
 
 def test_requests_are_sorted_by_start() -> None:
-    """The server logs a request at its end."""
+    """The server logs a request when it ends."""
     lines = ["30\t200\tGET /third HTTP/1.1\n", "10\t200\tGET /slow HTTP/1.1\n"]
     lines += ["20\t404\tHEAD /second HTTP/1.1\n"]
     assert [

@@ -1,4 +1,4 @@
-"""Yield: the own shop and forum match their truth and can be crawled."""
+"""Yield: the benchmark's own shop and forum serve their expected articles and can be crawled."""
 
 from __future__ import annotations
 
@@ -23,13 +23,11 @@ SITES = {"shop": (shop.page, shop.keys_of, shop), "forum": (forum.page, forum.ke
 
 
 def asked(page: Callable[[Visit], Page], url: str, sid: str = "") -> Page:
-    """Request a URL."""
     parts = urlsplit(url)
     return page(Visit(parts.path, dict(parse_qsl(parts.query)), sid))
 
 
 def links(page: Page) -> list[str]:
-    """Links of a page."""
     return [unescape(link) for link in HREF.findall(page.body)]
 
 
@@ -92,7 +90,6 @@ def test_unknown_path_is_404(path: str) -> None:
     ],
 )
 def test_forum_key_is_page_of_thread(target: str, keys: list[str]) -> None:
-    """A post and the print view show it too; another order does not."""
     assert list(forum.keys_of(target)) == keys
 
 

@@ -1,4 +1,4 @@
-"""Yield: crawlers with bounds, and the table of results."""
+"""Yield: crawlers under time limits, and the table of results."""
 
 from __future__ import annotations
 
@@ -36,7 +36,6 @@ def ended(folder: Path, script: str, bounds: Bounds) -> str:
 def test_runs_of_application_take_turns(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Each starts with an empty log."""
     monkeypatch.setattr(place, "HOME", tmp_path)
     order: list[str] = []
 
@@ -75,7 +74,6 @@ def test_end_of_crawler_is_reported(tmp_path: Path) -> None:
 
 
 def test_new_lines_of_log_are_counted_once(tmp_path: Path) -> None:
-    """Incomplete lines and those before the start do not count."""
     log = tmp_path / "log"
     log.write_text("10\ta\n20\tb\n30\tc")
     lines = running.Lines(log, since_us=20)
@@ -93,7 +91,6 @@ def _own(target: str) -> list[str]:
 
 
 def test_application_is_prepared_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its articles are stored and read again."""
     monkeypatch.setattr(packages, "unpack", list)
     made = []
 
@@ -116,7 +113,6 @@ def test_missing_apt_is_unavailable(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.skipif(DPKG_DEB is None, reason="there is no dpkg-deb")
 def test_dangling_link_is_replaced_by_folder(tmp_path: Path) -> None:
-    """One package has a link where another one has a folder."""
     control = tmp_path / "made" / "DEBIAN" / "control"
     library = tmp_path / "made" / "usr" / "share" / "library"
     for path in (control, library / "code.php", library.with_name("kept") / "code.php"):
@@ -149,7 +145,6 @@ def test_options_are_passed_to_own_crawler_only(tmp_path: Path) -> None:
 
 
 def test_table_names_application_once() -> None:
-    """A dash is a point that the crawl did not reach; skipped applications follow."""
     crawl = {
         "application": "cgit",
         "title": "cgit",

@@ -75,7 +75,7 @@ def test_item_bytes_counts_names_values_and_containers(
     ],
 )
 def test_number_bytes_counts_pairs_of_digits(text: str, size_bytes: int) -> None:
-    """Pairs are aligned at the decimal point; plus one byte, and one more for a minus."""
+    """Pairs are aligned at the decimal point. There is one byte extra, and one more for a minus."""
     assert number_bytes(text) == size_bytes
 
 
@@ -117,7 +117,6 @@ def test_every_counter_has_distinct_code() -> None:
 
 
 def test_counters_round_trip_through_names() -> None:
-    """Other counters, and counters of another version, are ignored."""
     units = Units()
     units.use(Term.WRITE, Stage.CLAIM, 3)
     units.use(Term.WRITE, Stage.COMMIT, 4)

@@ -25,7 +25,6 @@ WANTED = BudgetWanted(plenty=30, whole=10, least=3)
 
 
 def step(used: int, reserved: int = 0, *, mine: int = 0, age_ms: int = 0) -> Step:
-    """Decide with a limit of 100."""
     standing = BudgetState(used=used, reserved=reserved, taken_at_ms=NOW_MS - age_ms)
     return next_step(standing, WANTED, limit=100, mine=mine, now_ms=NOW_MS)
 

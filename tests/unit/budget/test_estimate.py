@@ -30,7 +30,7 @@ def per_million(found: Estimate, pages: int = PAGES) -> float:
 
 
 def test_estimate_is_near_measured_usage() -> None:
-    """30 KB pages with 50 links, two workers."""
+    """Measured with pages of 30 KB, 50 links each, and two workers."""
     found = of(workers=2)
     terms = found.units.by_term
     # From docs/benchmarks.md: generated pages of 30 KB.
@@ -76,7 +76,6 @@ def test_each_assumption_raises_its_term(
 
 
 def test_commit_needs_two_writes_per_visit() -> None:
-    """A ledger for each pack, in a transaction."""
     visits = rounds_of(CRAWL, Assumed(pages=PAGES, batch=10)).visits
     assert of().units[Term.WRITE, Stage.COMMIT] >= 2 * visits
 
@@ -91,7 +90,6 @@ def test_backlog_writes_count_only_for_crawl_with_delay() -> None:
 
 
 def test_estimate_counts_writes_only_for_bodies_or_texts() -> None:
-    """Bodies and texts share files."""
     key = Term.S3_PUT, Stage.BODIES
     nothing = replace(CRAWL, bodies=Bodies.OFF)
     assert of(nothing).units[key] == 0
@@ -114,7 +112,6 @@ def test_any_crawl_has_an_estimate(pages: int, delay_ms: int) -> None:
 
 
 def test_estimate_counts_container_starts() -> None:
-    """A long crawl restarts containers."""
     key = Term.MB_MS, Stage.RUN
     begins = 1_000 * MEMORY_MB * INIT_S
     assert of(pages=1).units[key] > begins
@@ -142,7 +139,6 @@ def test_number_of_containers_is_within_limits(
 
 
 def test_more_workers_look_up_more_links() -> None:
-    """Each container looks up links separately."""
     key = Term.READ_HALVES, Stage.LOOKUP
     few, many = of(workers=1), of(workers=50)
     assert many.units[key] > 5 * few.units[key]

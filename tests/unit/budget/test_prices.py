@@ -49,7 +49,6 @@ def test_dollars_follow_price_list_of_aws(term: Term, number: int, amount: float
 
 
 def test_dollars_of_terms_are_added() -> None:
-    """Single units are rounded up to nanodollars."""
     assert dollars({Term.WRITE: 2, Term.INVOCATIONS: 1}) * NANO == pytest.approx(2 * 625 + 200)
     assert dollars({}) == 0
     assert dollars({Term.WRITE: NANO}) == pytest.approx(625)
@@ -128,11 +127,7 @@ def _constants(tree: ast.AST, named: re.Pattern[str]) -> Iterator[ast.expr]:
 
 
 def test_prices_are_defined_in_one_module() -> None:
-    """Other modules contain no price and no constant named after prices or dollars.
-
-    Only distinctive prices count: of a unit and of a million, in dollars and nanodollars, with
-    more than one digit.
-    """
+    """Prices of one digit are ignored. Units: a unit and a million, in dollars and nanodollars."""
     told: set[float] = set()
     for price in PRICES.values():
         for amount in (price.nanodollars, price.nanodollars / price.per):

@@ -1,4 +1,4 @@
-"""Estimated rounds of URLs: what increases them, and their limits."""
+"""Rounds (about a minute in which a worker keeps a host): what increases them, and their limits."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ def of(crawl: Crawl = CRAWL, pages: int = PAGES, **assumed: Any) -> Rounds:
 
 
 def seconds_a_page(crawl: Crawl = CRAWL, pages: int = PAGES, **assumed: Any) -> float:
-    """Return the billed seconds per page."""
     return of(crawl, pages, **assumed).seconds / pages
 
 
@@ -74,15 +73,13 @@ def test_rounds_of_any_crawl_are_within_limits(  # noqa: PLR0913 - all that an e
 @pytest.mark.parametrize("hosts", [1, 100])
 @pytest.mark.parametrize("delay_ms", [250, 1_000, 4_000])
 def test_cost_per_page_is_constant_for_long_crawl(delay_ms: int, hosts: int) -> None:
-    """Waiting packs in a backlog are not delivered meanwhile."""
     polite = replace(CRAWL, delay_ms=delay_ms)
     few, many = (of(polite, hosts * pages, hosts=hosts) for pages in (1_500, 60_000))
     for name in ("deliveries", "visits", "seconds"):
         assert getattr(many, name) == pytest.approx(40 * getattr(few, name), rel=0.05), name
 
 
-def test_distant_slot_is_not_waited_for() -> None:
-    """A visit alone requests one page; several visits share the cost of waiting."""
+def test_distant_slot_returns_pack() -> None:
     slow = replace(CRAWL, delay_ms=4_000)
     one, many = (of(slow, hosts * 1_500, hosts=hosts) for hosts in (1, 100))
     assert one.visits == pytest.approx(1_500)
