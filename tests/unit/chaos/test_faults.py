@@ -14,12 +14,10 @@ NONE = Rates(throttle=0, error=0, lost=0, held=0, partial=0, twice=0, storm=0)
 
 
 def drawn(plan: Plan, operation: str, count: int = CALLS) -> list[Fault | None]:
-    """Faults of consecutive calls."""
     return [plan.draw("dynamodb", operation) for _ in range(count)]
 
 
 def test_faults_of_operation_depend_on_seed_only() -> None:
-    """Calls of other operations do not change them."""
     alone = drawn(Plan(7, Rates()), SEND, 500)
     plan = Plan(7, Rates())
     among = []
@@ -32,7 +30,7 @@ def test_faults_of_operation_depend_on_seed_only() -> None:
 
 
 def test_faults_have_their_rates() -> None:
-    """Within about three standard deviations."""
+    """Tolerance: about three standard deviations."""
     rates = Rates(storm=0, held=0.02)
     counted = Counter(drawn(Plan(1, rates), SEND))
 
@@ -65,7 +63,6 @@ def test_storm_throttles_consecutive_calls() -> None:
 
 
 def test_doomed_workers_have_their_rate() -> None:
-    """The same seed dooms the same calls."""
     rates = Rates(life_calls=50.0, lives=CALLS)
     plan, same = Plan(3, rates), Plan(3, rates)
     dooms = [plan.doom() for _ in range(CALLS)]

@@ -1,4 +1,4 @@
-"""Gaps between requests, and the excuses of a small gap."""
+"""Gaps between requests, and the accepted reasons for a short gap."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests.chaos.gaps import TOLERANCE_MS, Arrival, Gaps, measure
 
 
 def gaps(*arrivals: tuple[int, str], **sent: int) -> Gaps:
-    """Gaps of arrivals at a host with a delay of 40 ms, and 20 ms after robots.txt."""
+    """Return gaps for a host with a delay of 40 ms, and 20 ms after robots.txt."""
     return measure(
         [Arrival(at_ms=at_ms, path=path) for at_ms, path in arrivals],
         {f"/{name}": at_ms for name, at_ms in sent.items()},
@@ -35,7 +35,6 @@ def gaps(*arrivals: tuple[int, str], **sent: int) -> Gaps:
     ],
 )
 def test_gap_is_short_only_without_excuse(found: Gaps, close: int, short: int) -> None:
-    """A request delayed on its way makes a close gap."""
     assert (found.close, found.short) == (close, short)
 
 

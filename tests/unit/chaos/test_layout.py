@@ -13,7 +13,6 @@ HOSTS = ["http://one", "http://two", "http://three", "http://four"]
 
 
 def reached(layout: Layout) -> set[Place]:
-    """Walk a site from its start, along redirects and without forbidden pages."""
     links = {page.place: page.links for page in layout.pages}
     links |= {place: (target,) for place, target in layout.redirects.items()}
     todo, found = deque([layout.start]), {layout.start}
@@ -52,7 +51,6 @@ def test_large_site_has_every_kind_of_page() -> None:
 
 
 def test_every_reachable_place_is_served() -> None:
-    """robots.txt has the forbidden pages and the delay."""
     layout = generate(7, 300)
     scripts = [scripts_of(layout, host, HOSTS) for host in range(len(HOSTS))]
 

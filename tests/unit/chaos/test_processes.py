@@ -1,4 +1,4 @@
-"""Search for the worker processes of the own emulator."""
+"""Search for the worker processes of the test's own emulator."""
 
 from __future__ import annotations
 
@@ -82,7 +82,6 @@ def test_socket_is_selected_by_both_ports() -> None:
 
 
 def test_only_identified_process_is_killed() -> None:
-    """A process with a reused number survives."""
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
         meant = identify(child.pid)
         assert meant is not None

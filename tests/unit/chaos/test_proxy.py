@@ -36,8 +36,6 @@ class Nobody:
 
 @asynccontextmanager
 async def upstream(seen: list[dict[str, Any]]) -> AsyncIterator[str]:
-    """Serve an upstream that accepts every message of a batch."""
-
     async def handle(request: web.BaseRequest) -> web.Response:
         body = json.loads(await request.read())
         seen.append(body)
@@ -54,7 +52,10 @@ async def upstream(seen: list[dict[str, Any]]) -> AsyncIterator[str]:
 
 
 async def sent(fault: Fault | None) -> tuple[proxy.Proxy, list[dict[str, Any]], int, Any]:
-    """Send a batch with a certain fault; return the proxy, the forwarded calls and the answer."""
+    """Send a batch with this fault.
+
+    Return the proxy, the forwarded calls, the status and the answer.
+    """
     plan = Plan(1, Rates(**({**NONE, str(fault): 1.0} if fault else NONE)))  # type: ignore[arg-type] # shares only
     seen: list[dict[str, Any]] = []
     async with (
@@ -139,7 +140,6 @@ async def test_disarmed_proxy_forwards_every_call() -> None:
 
 @pytest.mark.parametrize("seed", range(6))
 async def test_doomed_worker_is_looked_up_once(seed: int) -> None:
-    """Its call is forwarded at most once."""
     plan = Plan(seed, Rates(**{**NONE, "life_calls": 1e-9, "later_s_max": 0.0}))  # type: ignore[arg-type] # shares only
     seen: list[dict[str, Any]] = []
     find = Nobody()
@@ -159,7 +159,7 @@ async def test_doomed_worker_is_looked_up_once(seed: int) -> None:
 
 
 async def test_expect_100_continue_is_answered_by_proxy() -> None:
-    """S3 clients wait for it, and upstream is not asked again."""
+    """S3 clients wait for this answer, and upstream is not asked again."""
     seen: list[dict[str, Any]] = []
     async with (
         upstream(seen) as url,

@@ -1,4 +1,4 @@
-"""The verdict: kept promises hold, and each broken promise is named."""
+"""The verdict of a chaos run: kept promises hold, and each broken promise is named."""
 
 from __future__ import annotations
 
@@ -75,7 +75,6 @@ OTHER = Letter(body="pack", reason="failed 4 times")
 
 
 def violated(evidence: Evidence) -> list[str]:
-    """Broken promises."""
     return [line.promise for line in verdict.judge(evidence) if not line.holds]
 
 
@@ -124,7 +123,6 @@ def test_broken_promise_is_named(changes: dict[str, Any], promise: str) -> None:
 
 
 def test_repeated_dead_letter_or_event_breaks_no_promise() -> None:
-    """Both are delivered at least once."""
     evidence = replace(
         GOOD, dead=GOOD.dead * 2, main=replace(GOOD.main, announced=(COUNTS, COUNTS))
     )

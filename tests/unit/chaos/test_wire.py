@@ -32,7 +32,6 @@ ANSWERS: dict[str, dict[str, Any]] = {
 
 
 def entries(operation: str, body: dict[str, Any]) -> list[Any]:
-    """Entries of a batch."""
     match operation:
         case "SendMessageBatch":
             found = body["Entries"]
@@ -46,7 +45,6 @@ def entries(operation: str, body: dict[str, Any]) -> list[Any]:
 
 
 def left(operation: str, answer: dict[str, Any]) -> int:
-    """Number of failed entries in an answer."""
     match operation:
         case "SendMessageBatch":
             return len(answer["Failed"])
@@ -74,7 +72,6 @@ def test_operation_is_read_from_target_header(target: str | None, told: tuple[st
 
 @pytest.mark.parametrize("service", ["dynamodb", "sqs"])
 def test_refusals_are_transient_for_product(service: str) -> None:
-    """Code and status are read by botocore."""
     client = boto3.client(service, region_name="us-east-1")
     parser = create_parser(client.meta.service_model.protocol)
     operation = "SendMessageBatch" if service == "sqs" else "GetItem"
@@ -95,7 +92,6 @@ def test_refusals_are_transient_for_product(service: str) -> None:
 @pytest.mark.parametrize("operation", sorted(BATCHES))
 @pytest.mark.parametrize("seed", range(5))
 def test_partial_batch_loses_no_entry(operation: str, seed: int) -> None:
-    """Every entry is forwarded or named as failed."""
     request = BATCHES[operation]
     part = wire.part(operation, json.dumps(request).encode(), Random(seed))
 

@@ -25,12 +25,10 @@ class Desk(Stage):
         return run(shlex.split(line), self.surroundings())
 
     def rows(self, sql: str, options: str = "") -> list[dict[str, Any]]:
-        """Run a query and parse its output."""
         assert self.run(f"query {shlex.quote(sql)} --format json {options}") == 0, self.noted
         return self.objects()
 
     def refused(self, sql: str, options: str = "") -> str:
-        """Run a query that fails. Returns the error output."""
         assert self.run(f"query {shlex.quote(sql)} {options}") == USAGE
         assert not self.said
         return self.noted

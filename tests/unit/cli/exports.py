@@ -113,7 +113,6 @@ def put(folder: Path, files: Mapping[str, bytes]) -> None:
 
 
 def put_into(world: World, files: Mapping[str, bytes]) -> None:
-    """Write an export into the bucket of a stage."""
     world.files.update({f"{PREFIX}{path}": body for path, body in files.items()})
 
 

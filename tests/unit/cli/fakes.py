@@ -1,7 +1,7 @@
 """Fakes for commands: AWS in memory, and a machine that simulates emulator and worker.
 
-The simulation advances whenever a command sleeps: each step ends some URLs of the site. A second
-run of the same name ends at once without pages, because of the dedup window.
+Each time a command sleeps, some URLs of the simulated site end. A second run of the same name ends
+at once without pages, because of the dedup window.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def at(port: int) -> dict[str, str]:
 
 @dataclass
 class Row:
-    """The outcome of a URL of the simulated site."""
+    """Outcome of a URL of the simulated site."""
 
     path: str
     outcome: Outcome = Outcome.FETCHED
@@ -276,7 +276,6 @@ class Stage:
         self.clock = PlayClock(self)
 
     def run(self, line: str) -> int:
-        """Run a command line, split at its spaces, on the stack of this stage."""
         words = line.split()
         if words[0] == "crawl" and not {"--store", "--target", "--port"} & {*words}:
             words += ["--target", "local"]
@@ -312,7 +311,6 @@ class Stage:
         )
 
     def make_store(self) -> None:
-        """Create the default store in the folder, so that commands use it."""
         StorePorts(store_settings({}), self.folder / STORE).ending.close()
 
     async def reach(self, url: str) -> str | None:
@@ -336,7 +334,6 @@ class Stage:
     # --- the simulation ---------------------------------------------------------------------
 
     def step(self) -> None:
-        """Advance every running crawl by one step."""
         for crawl in list(self.world.crawls.values()):
             if crawl.state is State.RUNNING and not self.stuck:
                 self._advance(crawl)

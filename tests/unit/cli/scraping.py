@@ -33,7 +33,6 @@ class Told(io.StringIO):
 
 @contextlib.asynccontextmanager
 async def serving(stage: Stage, line: str = "metrics --listen 127.0.0.1:0") -> AsyncIterator[str]:
-    """Serve as the command does. Yields the address."""
     stage.err = told = Told()
     task = asyncio.create_task(metrics.metrics(parse(line.split()), stage.surroundings()))
     ready = asyncio.create_task(told.written.wait())
@@ -51,7 +50,6 @@ async def serving(stage: Stage, line: str = "metrics --listen 127.0.0.1:0") -> A
 
 
 async def scraped(url: str, accept: str = OPENMETRICS) -> tuple[int, str, str]:
-    """Send one request. Returns status, content type and text."""
     async with (
         aiohttp.ClientSession() as client,
         client.get(url, headers={"accept": accept}) as answer,

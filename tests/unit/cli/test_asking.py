@@ -64,7 +64,6 @@ def test_hosts_with_invalid_host_is_refused_with_example(stage: Stage) -> None:
 
 @pytest.fixture
 def ended(stage: Stage) -> Stage:
-    """End the crawl, with a failure and some refused links."""
     stage.site += [Row("/x", Outcome.FAILED, Reason.DNS), Row("/y", Outcome.SKIPPED, Reason.ROBOTS)]
     stage.run("status shop --watch")
     stage.world.samples[ID] = {"scope": ("https://third.example/\x1b[31m?…",)}
@@ -104,7 +103,6 @@ def test_report_adds_advice_where_meaning_has_none(stage: Stage) -> None:
 
 
 def test_report_counts_pages_in_need_of_scripts(ended: Stage) -> None:
-    """It gives advice, because no crawl renders them."""
     counts = ended.world.shards[ID, 0].counts
     ended.world.shards[ID, 0] = ShardItem(counts={**counts, "needs_rendering": 1})
     assert ended.run("report shop") == 0
@@ -116,7 +114,6 @@ def test_report_counts_pages_in_need_of_scripts(ended: Stage) -> None:
 
 
 def test_report_omits_refused_links_crawled_later(ended: Stage) -> None:
-    """A link too deep on one page may be near enough on another page."""
     ended.world.samples[ID] = {"scope": (f"{SITE}/a", f"{SITE}/deep", f"{SITE}/b", "no url")}
     assert ended.run("report shop") == 0
     assert ended.said.splitlines()[2:6] == [
@@ -150,7 +147,6 @@ def test_report_as_json_is_one_object_with_all_reasons(ended: Stage) -> None:
 
 
 def test_report_shows_requests_by_kind_and_exclusions(stage: Stage) -> None:
-    """Examples hide values of parameters."""
     log_in = Row("/", Outcome.FETCHED, Reason.NOINDEX, title="Log in", latency_ms=5, depth=1)
     stage.site += [replace(log_in, path=f"/log-in?to=it's-{at}") for at in range(30)]
     stage.site += [Row("/x/1", Outcome.FAILED, Reason.DNS, latency_ms=5)]

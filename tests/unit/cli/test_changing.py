@@ -24,7 +24,6 @@ def stage(tmp_path: Path) -> Stage:
 
 
 def test_edit_by_options_shows_old_and_new_values(stage: Stage) -> None:
-    """It states when the change takes effect."""
     words = "--max-pages 5 --delay 2s --concurrency 3 --max-depth 4 --duration 2h --include /p"
     assert stage.run(f"edit shop {words}") == 0
     crawl = stage.world.crawls[ID]
@@ -38,7 +37,6 @@ def test_edit_by_options_shows_old_and_new_values(stage: Stage) -> None:
 
 
 def test_edit_by_definition_accepts_seeds_and_options(stage: Stage) -> None:
-    """An option takes precedence over the definition."""
     (stage.folder / "seeds.txt").write_text(f"# all\n{SITE}\n")
     lines = ['name = "shop"', 'seeds_file = "seeds.txt"', "[politeness]", 'delay = "5s"']
     (stage.folder / "shop.toml").write_text("\n".join([*lines, "[limits]", 'pages = "broken"']))
@@ -93,7 +91,6 @@ RETRY = f"{ID}-retry1"
 
 @pytest.fixture
 def failed(stage: Stage) -> Stage:
-    """End the crawl, with two failures of different kinds."""
     dns, gone = Reason.DNS, Reason.HTTP_CLIENT_ERROR
     stage.site += [Row("/x", Outcome.FAILED, dns), Row("/y", Outcome.FAILED, gone)]
     stage.run("status shop --watch")
@@ -137,7 +134,6 @@ def test_retry_without_failures_is_no_error(failed: Stage) -> None:
 
 
 def test_retry_by_crawl_id_finds_unfinished_run(failed: Stage) -> None:
-    """By name, the newest run is the unfinished retry itself."""
     assert failed.run("retry shop") == 0
     failed.clock.at_ms += 1000
     assert failed.run(f"retry {ID}") == 0
@@ -148,7 +144,6 @@ def test_retry_by_crawl_id_finds_unfinished_run(failed: Stage) -> None:
 
 
 def test_retry_of_live_crawl_without_failures_states_it(stage: Stage) -> None:
-    """Such a crawl may have failures later."""
     assert stage.run("retry shop") == 0
     assert (
         stage.noted == f"nothing failed in {ID} so far: it has not ended: orbweaver status {ID}\n"

@@ -36,7 +36,6 @@ def stage(tmp_path: Path) -> Stage:
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "10.0.0.1", "example.com", "[::]"])  # noqa: S104 - refused
 def test_address_of_other_machine_is_refused(stage: Stage, host: str) -> None:
-    """The error describes how to use the console from elsewhere."""
     assert stage.run(f"console --no-open --listen {host}:8788") == USAGE
     assert "has no login" in stage.noted
     assert "ssh -L" in stage.noted
@@ -49,7 +48,6 @@ def test_workers_option_needs_a_store(tmp_path: Path) -> None:
 
 
 async def test_workers_of_stack_are_switched_on_all_queues(tmp_path: Path) -> None:
-    """A switch that is in that state already is left alone."""
     switches = [Source(id=name, queue=name, state="Enabled") for name in ("crawl", "seeds")]
     machine = Machine(up_already=True, switches=switches)
     stage = Stage(folder=tmp_path, machine=machine)
@@ -75,7 +73,6 @@ async def test_workers_of_stack_are_switched_on_all_queues(tmp_path: Path) -> No
 async def test_alarms_of_stack_are_listed_by_its_name(
     tmp_path: Path, raised: tuple[Alarm, ...] | None, shown: Any
 ) -> None:
-    """No permission to read alarms differs from no alarms."""
     machine = Machine(up_already=True, raised=raised)
     stage = Stage(folder=tmp_path, machine=machine)
     async with chosen(parse(["console", "--target", "local"]), stage.surroundings()) as session:
@@ -120,7 +117,6 @@ async def served(stage: Stage, line: str, act: Callable[[str], None]) -> str:
 
 
 async def test_start_prints_address_source_and_how_to_stop(stage: Stage) -> None:
-    """Only the address goes to standard output. Each start has a new token."""
     found: list[str] = []
     for _ in range(2):
         noted = await served(stage, "console --no-open --listen 127.0.0.1:0", found.append)
@@ -134,7 +130,6 @@ async def test_start_prints_address_source_and_how_to_stop(stage: Stage) -> None
 async def test_browser_is_opened_by_private_file(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The address with the token is on no command line. The file is deleted at the end."""
     opened: list[Path] = []
 
     def show(address: str) -> bool:

@@ -33,7 +33,7 @@ def stage(tmp_path: Path) -> Stage:
 
 
 def count(stage: Stage) -> None:
-    """Set counters of the crawl."""
+    """Set the usage counters of the crawl."""
     shard = next(item for (crawl, _), item in stage.world.shards.items() if crawl == RUN)
     shard.counts.update(COUNTED)
 
@@ -92,7 +92,6 @@ def test_cost_before_first_page_has_no_price_per_page() -> None:
 
 
 def test_status_shows_counted_cost_over_estimate() -> None:
-    """The estimate that limits use appears only if no units are counted."""
     counted = {"fetched": 200, "units.write.claim": 16, "nanodollars": 5_000_000_000}
     assert words.cost(view_of(counted)).startswith("$0.000010 so far (estimate) · ")
     assert words.cost(view_of({"nanodollars": 5_000_000_000})) == "$5.00 so far (estimate)"
@@ -119,7 +118,6 @@ def test_price_per_page_is_hidden_until_each_host_has_one() -> None:
 
 
 def test_estimate_of_definition_shows_units_and_assumptions(stage: Stage) -> None:
-    """It requests nothing."""
     (stage.folder / "crawl.toml").write_text(
         'seeds = ["https://a.example/", "https://b.example/"]\n'
         "[limits]\npages = 50000\nduration = '1h'\ndollars = 0.01\n"
@@ -170,7 +168,6 @@ def test_estimate_of_stack_uses_options_then_context(stage: Stage) -> None:
 
 
 def test_estimate_deployed_stack_reads_its_context(stage: Stage) -> None:
-    """The option `--deployed` gives the stack precedence over the folder."""
     (stage.folder / "crawl.toml").write_text('seeds = ["https://a.example/"]\n')
     (stage.folder / "cdk.json").write_text('{"context": {"batch_size": 30}}')
     stage.machine.up_already = True

@@ -33,7 +33,6 @@ def stage(tmp_path: Path) -> Stage:
 
 
 def rows(folder: Path) -> list[dict[str, object]]:
-    """Read the export of the last run by its manifest."""
     manifest = max(folder.glob("manifests/dt=*/*.json"))
     files = json.loads(manifest.read_text())["files"]
     mine = [file for file in files if (file["table"], file["format"]) == ("pages", "jsonl")]
@@ -42,7 +41,6 @@ def rows(folder: Path) -> list[dict[str, object]]:
 
 
 def test_crawl_starts_emulator_and_exports_to_folder(stage: Stage) -> None:
-    """It stops the emulator at the end."""
     assert stage.run(f"crawl {SITE} --out data --delay 0") == 0
     assert stage.machine.asked == ["start 4566", "stop 4566"]
     assert {row["url"] for row in rows(stage.folder / "data")} == {
@@ -86,7 +84,6 @@ def test_options_about_urls_reach_crawl(stage: Stage) -> None:
 
 
 def test_crawl_uses_running_emulator_and_leaves_it(stage: Stage) -> None:
-    """Files go below out/ by default."""
     stage.machine.up_already = True
     assert stage.run(f"crawl {SITE}") == 0
     assert stage.machine.asked == []
@@ -94,7 +91,6 @@ def test_crawl_uses_running_emulator_and_leaves_it(stage: Stage) -> None:
 
 
 def test_crawl_repeated_at_once_requests_nothing(stage: Stage) -> None:
-    """The second run explains why and keeps the first run's files."""
     stage.run(f"crawl {SITE} --out data")
     assert stage.run(f"crawl {SITE} --out data") == 0
     assert "nothing new: the seed was crawled within the window of 7 days;" in stage.said
@@ -124,7 +120,6 @@ def test_folder_with_files_of_another_crawl_is_refused(stage: Stage) -> None:
 def test_folder_without_write_permission_starts_nothing(
     stage: Stage, out: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The default folder is checked too."""
     (stage.folder / "sealed").mkdir()
 
     def refused(_path: Path, _body: bytes) -> int:
@@ -150,7 +145,6 @@ def test_folder_below_a_file_starts_nothing(stage: Stage) -> None:
 def test_full_disk_is_reported_with_command_to_resume(
     stage: Stage, where: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The error does not blame the stack, and the records are kept."""
     full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     def fill(*_: object, **__: object) -> None:
@@ -208,7 +202,6 @@ NEVER = "robots.txt could not be fetched: connection refused"
 
 
 def test_crawl_without_any_page_fails_with_reasons(stage: Stage) -> None:
-    """This does not depend on --fail-above."""
     stage.site = [Row("/", Outcome.SKIPPED, Reason.ROBOTS_UNREACHABLE, bytes=None, error=NEVER)]
     assert stage.run(f"crawl {SITE} --fail-above 100%") == 1
     assert stage.noted == f"nothing was fetched:\n  {SITE}/: {NEVER}\n"
@@ -219,7 +212,6 @@ def test_crawl_without_any_page_fails_with_reasons(stage: Stage) -> None:
 
 
 def test_unreachable_site_starts_nothing(stage: Stage) -> None:
-    """If one of two sites can be reached, the crawl starts."""
     stage.unreached = {f"{SITE}/": "connection refused"}
     assert stage.run(f"crawl {SITE}") == 1
     assert stage.noted == f"{SITE}/ cannot be reached: connection refused\nnothing was crawled\n"
@@ -229,14 +221,13 @@ def test_unreachable_site_starts_nothing(stage: Stage) -> None:
     assert (result["exit_code"], stage.machine.asked) == (1, [])
     stage.machine.up_already = True
     assert stage.run(f"crawl {SITE}") == 1
-    stage.machine.function = {"ORBWEAVER_PROXY_SECRET": "proxies"}  # may reach it
+    stage.machine.function = {"ORBWEAVER_PROXY_SECRET": "proxies"}  # a proxy may reach the site
     assert stage.run(f"crawl {SITE}") == 0
     stage.machine.function = {}
     assert stage.run(f"crawl {SITE} https://other.example/ --name two") == 0
 
 
 def test_last_line_is_query_of_the_folder(stage: Stage) -> None:
-    """The query needs no emulator."""
     assert stage.run(f"crawl {SITE} --out my_data") == 0
     last = stage.said.splitlines()[-1]
     assert last.startswith('next  orbweaver query --from my_data "SELECT ')
@@ -244,7 +235,6 @@ def test_last_line_is_query_of_the_folder(stage: Stage) -> None:
 
 
 def test_json_output_is_one_object_per_line(stage: Stage) -> None:
-    """Standard output has only steps, progress and one result."""
     stage.site = [Row("/"), BROKEN]
     stage.per_step = 1
     assert stage.run(f"crawl {SITE} --out data --json --fail-above 0") == 1
@@ -265,7 +255,6 @@ def test_json_output_is_one_object_per_line(stage: Stage) -> None:
 
 
 def test_interrupted_crawl_is_paused_and_resumed_by_same_command(stage: Stage) -> None:
-    """Ctrl-C also stops the emulator that the command started."""
     stage.per_step, stage.interrupt_at = 1, 2
     assert stage.run(f"crawl {SITE} --out data") == 130
     assert stage.machine.asked == ["start 4566", "stop 4566"]
@@ -325,7 +314,6 @@ def test_unfinished_crawl_with_other_options_ends_before_a_new_run(stage: Stage)
 
 
 def test_crawl_without_progress_is_given_up_after_a_minute(stage: Stage) -> None:
-    """The queues are empty and the crawl has not ended."""
     stage.stuck = True
     stage.machine.queue = Depths(dead=2)
     assert stage.run(f"crawl {SITE}") == 1
@@ -393,7 +381,6 @@ fields = { title = {} }
 
 
 def test_crawl_writes_requested_formats(stage: Stage) -> None:
-    """Each format has its own folder, as with `export`."""
     assert stage.run(f"crawl {SITE} --out data --format csv,jsonl") == 0
     folders = sorted(path.name for path in (stage.folder / "data" / "pages").iterdir())
     assert folders == ["csv", "jsonl"]
@@ -433,7 +420,6 @@ def test_crawl_with_custom_functions_deploys_them_first(stage: Stage) -> None:
     ],
 )
 def test_missing_custom_functions_are_refused(stage: Stage, line: str, said: str) -> None:
-    """`check` refuses them too. Such a crawl would end in invalid items."""
     (stage.folder / "own.toml").write_text(OWN)
     (stage.folder / "recurs.toml").write_text(f"{OWN}[schedule]\nevery = '1d'\n")
     (stage.folder / "other.py").write_text("def films(page, url):\n    return []\n")

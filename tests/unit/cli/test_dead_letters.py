@@ -26,7 +26,6 @@ def buried(number: int, crawl: str = "default") -> Mail:
 
 @pytest.fixture
 def stage(tmp_path: Path) -> Stage:
-    """Return a stack with two failed packs and a malformed message."""
     stage = Stage(folder=tmp_path, machine=Machine(up_already=True))
     stage.clock.at_ms = NOW_MS + 60_000
     stage.world.crawls["default"] = default_crawl(NOW_MS)
@@ -92,7 +91,6 @@ def test_show_by_own_or_pack_id_hides_secrets(stage: Stage, name: str) -> None:
 
 
 def test_show_by_prefix_lists_all_matches(stage: Stage) -> None:
-    """Without a match the exit code is 1."""
     assert stage.run("dlq show m- --json") == 0
     assert [found["id"] for found in stage.objects()] == ["m-1", "m-2"]
     assert stage.run("dlq show odd --json") == 0
@@ -105,7 +103,6 @@ def test_show_by_prefix_lists_all_matches(stage: Stage) -> None:
 
 
 def test_show_of_large_message_lists_first_urls(stage: Stage) -> None:
-    """An invalid time is shown as unknown."""
     references = tuple(f"https://a.example/{number}" for number in range(40))
     seeds = SeedsMessage(id="s1", crawl="news", at_ms=2**53 - 1, references=references)
     mail = Mail(body=encode(seeds), reason="unknown crawl 'news'", at_ms=2**52, id="many")

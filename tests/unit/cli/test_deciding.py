@@ -38,13 +38,11 @@ def stage(tmp_path: Path) -> Stage:
 def test_url_resolves_reference_to_canonical_form(
     stage: Stage, line: str, code: int, said: str
 ) -> None:
-    """An invalid URL is a usage error."""
     assert stage.run(line) == code
     assert (stage.said + stage.noted).startswith(said)
 
 
 def test_url_names_rules_of_definition(stage: Stage) -> None:
-    """Rules about depth count too."""
     (stage.folder / "crawl.toml").write_text(
         'seeds = ["http://example.com/"]\n'
         '[[rules]]\nmatch = "/a"\ndepth = 0\npriority = "high"\n'
@@ -167,7 +165,6 @@ def test_url_decides_as_local_stack_for_local_seeds(stage: Stage) -> None:
 
 
 def test_url_prints_canonical_form_first_then_reasons(stage: Stage) -> None:
-    """Scripts can take the first line."""
     stage.run("url HTTP://u:p@example.com/a/a/a#x --seed http://example.com/")
     url, *lines = stage.said.splitlines()
     assert url == "http://example.com/a/a/a"
@@ -187,7 +184,6 @@ def test_url_prints_canonical_form_first_then_reasons(stage: Stage) -> None:
 
 
 def answer(status: int, text: str = "") -> Response:
-    """Make an answer of a web server."""
     return Response(status=status, headers={}, body=text.encode(), latency_ms=1)
 
 
@@ -233,7 +229,7 @@ def test_robots_prints_decision_and_line_of_crawl(
 
 
 def test_robots_of_busy_host_is_refusal(stage: Stage) -> None:
-    """429 is no answer about robots.txt, so the host refuses all for now."""
+    """Status 429 says nothing about robots.txt, so the host refuses all URLs for now."""
     stage.answers[f"{SITE}/robots.txt"] = answer(429)
     stage.run(f"robots {SITE}/")
     assert "allowed     no" in stage.said

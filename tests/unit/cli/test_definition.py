@@ -171,7 +171,6 @@ def test_check_marks_seeds_for_local_stacks_only(stage: Stage) -> None:
 
 
 def test_check_notes_duplicate_seeds_and_http_webhooks(stage: Stage) -> None:
-    """A webhook over http works only with local stacks."""
     webhook = '[notify]\nwebhook = "http://127.0.0.1:9000/"\n'
     put(stage, f'seeds = ["{SITE}/", "{SITE}/b", "{SITE}/#a", "{SITE}/?utm_source=x"]\n{webhook}')
     assert stage.run("check") == 0
@@ -180,7 +179,6 @@ def test_check_notes_duplicate_seeds_and_http_webhooks(stage: Stage) -> None:
 
 
 def test_check_refuses_schedule_without_future_times(stage: Stage) -> None:
-    """A crawl that is started by hand has no such error."""
     put(stage, f'seeds = ["{SITE}/"]\n[schedule]\ncron = "0 3 * * ? 2020-2024"\n')
     assert stage.run("check") == 2
     said = "line 3: schedule.cron: '0 3 * * ? 2020-2024' never comes: its last year is 2024, which"
@@ -266,7 +264,6 @@ def test_crawl_with_definition_has_all_its_parts(stage: Stage) -> None:
 
 
 def test_options_replace_keys_of_definition(stage: Stage) -> None:
-    """This holds for default values and invalid keys. A list is replaced completely."""
     put(stage, WHOLE.replace("depth = 1", "depth = -1"))
     words = f"{SITE}/b --max-depth 20 --delay 1s --scope host --noindex record --priority normal"
     assert stage.run(f"crawl --config crawl.toml {words} --proxies yes --include /b") == 0
@@ -310,7 +307,6 @@ def test_problem_without_definition_names_option(stage: Stage) -> None:
 def test_seeds_come_from_file_or_standard_input(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A file is relative to the definition. Standard input is read once, by key or by option."""
     (stage.folder / "jobs").mkdir()
     put(stage, 'seeds_file = "seeds.txt"\n[politeness]\ndelay = 0\n', "jobs/crawl.toml")
     (stage.folder / "jobs/seeds.txt").write_text(f"# mine\n\n{SITE}/1\n{SITE}/2\n")

@@ -20,7 +20,6 @@ MANIFEST = "exports/manifests/dt={}.json"
 
 @pytest.fixture
 def stage(tmp_path: Path) -> Stage:
-    """Return a stack that delivers, with exports of two days."""
     made = Stage(folder=tmp_path)
     made.machine.up_already = True
     made.machine.deployed = {**OUTPUTS, **QUEUE}
@@ -30,12 +29,11 @@ def stage(tmp_path: Path) -> Stage:
 
 
 def asked(stage: Stage) -> list[Asked]:
-    """List the messages on the delivery queue."""
     return [order_of(mail.body) for mail in stage.world.sent]
 
 
 def test_deliver_without_day_uses_yesterday(stage: Stage) -> None:
-    """The order has `again`, so the delivery checks every file."""
+    """The order is marked `again`, so the delivery checks every file."""
     assert stage.run("deliver") == 0
     assert asked(stage) == [DeliveryOrder(day="2026-11-20", again=True)]
     assert stage.said == f"queued for delivery: {MANIFEST.format('2026-11-20')}\n"

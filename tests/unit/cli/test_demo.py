@@ -27,7 +27,6 @@ SHOP = Expected(
 def test_export_has_each_page_of_shop_once(
     fetched: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Pages with noindex may be missing."""
     demo.compare(fetched, SHOP)
     assert "each of the shop's 2 pages, once" in capsys.readouterr().out
 
@@ -49,7 +48,7 @@ def test_difference_names_missing_extra_and_duplicate_pages(fetched: list[str], 
 
 
 def test_sums_of_export_equal_sums_of_shop(capsys: pytest.CaptureFixture[str]) -> None:
-    """They are equal to the cent, or both are shown."""
+    """The sums are equal to the cent; otherwise both are shown."""
     one = {"price": "1.50", "price_currency": "EUR", "stock": 2, "rating": 5}
     two = {"price": "3", "price_currency": "JPY", "stock": 0, "rating": 1}
     truth = {"books": 2, "prices": {"EUR": "1.50", "JPY": "3.00"}, "stock": 2, "ratings": 6}
@@ -62,7 +61,6 @@ def test_sums_of_export_equal_sums_of_shop(capsys: pytest.CaptureFixture[str]) -
 def test_demo_takes_free_port_if_its_port_is_used(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Data of a demo on another port is not kept."""
     with socket.create_server(("127.0.0.1", 0)) as other:
         monkeypatch.setattr(demo, "PORT", other.getsockname()[1])
         assert demo.usual_port() == 0

@@ -36,7 +36,6 @@ class Kit:
 
 @pytest.fixture
 def kit(monkeypatch: pytest.MonkeyPatch) -> Kit:
-    """Replace the checks."""
     made = Kit()
     monkeypatch.setattr(examine, "examine", made)
     return made
@@ -44,7 +43,6 @@ def kit(monkeypatch: pytest.MonkeyPatch) -> Kit:
 
 @pytest.fixture
 def stage(tmp_path: Path) -> Stage:
-    """Return a stage without a local stack."""
     return Stage(folder=tmp_path)
 
 
@@ -87,6 +85,5 @@ def test_missing_region_exits_with_3_without_checks(stage: Stage, kit: Kit) -> N
 
 @pytest.mark.parametrize("words", ["--url https://example.org", "--full --url mailto:me"])
 def test_url_option_needs_full_and_a_valid_url(stage: Stage, kit: Kit, words: str) -> None:
-    """Both are checked before anything is deployed."""
     assert stage.run(f"{AWS} {words}") == 2
     assert not kit.asked

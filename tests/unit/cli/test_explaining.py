@@ -48,7 +48,6 @@ def test_explanation_as_json_has_all_statements_and_record(stage: Stage) -> None
 
 
 def test_robots_txt_is_fetched_only_on_request(stage: Stage) -> None:
-    """The stack does not store it."""
     stage.answers[f"{SITE}/robots.txt"] = Response(
         status=200, headers={}, body=b"User-agent: *\nDisallow: /lost"
     )

@@ -42,7 +42,6 @@ COUNTS = {
 
 
 def stage_with(*crawls: Crawl, counts: dict[str, int] | None = None) -> Stage:
-    """Return a stage with crawls in these states."""
     queue = Depths(waiting=11, in_work=2, delayed=3, dead=1)
     stage = Stage(machine=Machine(up_already=True, queue=queue))
     for crawl in crawls:
@@ -54,12 +53,10 @@ def stage_with(*crawls: Crawl, counts: dict[str, int] | None = None) -> Stage:
 
 
 def key(name: str, **labels: str) -> tuple[str, frozenset[tuple[str, str]]]:
-    """Return the key of a series."""
     return name, frozenset(labels.items())
 
 
 async def test_crawl_is_exposed_as_valid_openmetrics() -> None:
-    """It covers all counters and the queue."""
     async with serving(stage_with(CRAWL)) as url:
         status, kind, text = await scraped(url)
     assert (status, kind.partition(";")[0]) == (200, "application/openmetrics-text")
@@ -101,7 +98,6 @@ async def test_request_without_openmetrics_gets_older_text_format() -> None:
 
 
 async def test_live_and_recently_ended_crawls_are_exposed() -> None:
-    """An option selects one crawl."""
     ended = replace(CRAWL, state=State.FINISHED, stop=Stop.FINISHED)
     crawls = [
         CRAWL,
@@ -133,7 +129,6 @@ async def test_series_are_bounded() -> None:
 
 
 async def test_scrapes_share_readings() -> None:
-    """Numbers are read again after seconds, the list of crawls after a minute."""
     stage = stage_with(CRAWL)
     read: list[str] = []
     stage.fault = read.append
@@ -218,7 +213,6 @@ async def test_used_port_is_an_error() -> None:
     ],
 )
 def test_address_has_host_and_port_or_port_only(text: str, place: Any) -> None:
-    """The default host is this machine."""
     if place is not None:
         assert address(text) == place
         return

@@ -31,14 +31,12 @@ HTML = {"content-type": "text/html; charset=utf-8"}
 
 @pytest.fixture
 def stage(tmp_path: Path) -> Stage:
-    """Return a machine without a stack, with a definition and a page."""
     (tmp_path / "crawl.toml").write_text(DEFINITION)
     (tmp_path / "page.html").write_bytes(PAGE)
     return Stage(folder=tmp_path)
 
 
 def test_file_is_extracted_by_rules_of_its_url(stage: Stage) -> None:
-    """An invalid item sets exit code 1."""
     assert stage.run("extract page.html --url https://example.com/books/1/") == 1
     assert stage.said == (
         "https://example.com/books/1/\n"
@@ -120,7 +118,6 @@ def test_robots_txt_is_obeyed_unless_definition_disables_it(stage: Stage) -> Non
 
 
 def test_page_without_matching_rule_lists_patterns(stage: Stage) -> None:
-    """The exit code is 1."""
     assert stage.run("extract page.html --url https://example.com/b/1/") == 1
     url = "https://example.com/b/1/"
     assert stage.said == f"no rule matches {url}: the rules are books (/books/), links (/books/)\n"
@@ -162,7 +159,6 @@ fields = { n = { type = "integer" } }
 
 
 def test_custom_functions_come_from_option_or_cdk_json(stage: Stage) -> None:
-    """Each error has its own text."""
     (stage.folder / "crawl.toml").write_text(CUSTOM)
     (stage.folder / "own.py").write_text(
         "import json\ndef mine(page, url):\n    yield {'n': len(page.tree.css('a'))}\n"

@@ -77,7 +77,6 @@ class Page(BaseHTTPRequestHandler):
     """A site of one page."""
 
     def do_GET(self) -> None:
-        """Answer with the page."""
         self.send_response(200 if self.path == "/" else 404)
         self.send_header("Content-Type", "text/html")
         self.end_headers()

@@ -84,7 +84,6 @@ def test_remaining_time_has_basis_or_reason_for_absence(
 
 
 def test_remaining_time_is_unknown_while_no_url_ends() -> None:
-    """After a while the forecast reports the silence."""
     meter = ProgressMeter()
     all_counts = {
         after_s: {"claimed": 90, "fetched": min(40, after_s)} for after_s in range(0, 200, 10)
@@ -157,7 +156,6 @@ def test_queue_time_uses_shortest_delay_of_rules() -> None:
 
 
 def test_uncounted_hosts_are_unknown() -> None:
-    """A crawl that stays on one host needs no counts."""
     counts = {"claimed": 40, "fetched": 20, "failed": 1}
     assert [row.queued for row in view_of(counts).hosts] == [None] * 3
     (row,) = view_of(counts, **ALONE).hosts
@@ -193,7 +191,6 @@ def test_uncounted_hosts_are_unknown() -> None:
 def test_late_links_are_exact_if_read_else_upper_bound(
     spared: Spared | None, changes: Mapping[str, Any], said: str | None, number: int, exact: bool
 ) -> None:
-    """Without a reading, the bound is the number of places in packs."""
     reading = reading_of({"late_links": 9, "late_links_taken": 2}, pages_max=100, **changes)
     view = ProgressMeter().see(replace(reading, spared=spared))
     assert lines.limits(view).partition(" · ")[2] == (said or "")
@@ -256,7 +253,6 @@ def test_cost_text_has_total_and_price_per_1000_pages() -> None:
 
 
 def test_empty_queues_are_reported_then_given_up() -> None:
-    """They are reported after a moment and given up after a minute, but not while paused."""
     meter, empty = ProgressMeter(), Depths(dead=1)
     counts = {"claimed": 12, "fetched": 11}
     view = meter.see(reading_of(counts, after_s=1, depths=empty))
@@ -335,7 +331,7 @@ def test_continued_run_names_earlier_runs_and_rest_of_limit() -> None:
 
 
 def test_limit_of_continued_run_counts_all_runs() -> None:
-    """60 of 200 were used before it began, so the limit is reached at 140 claims."""
+    """Earlier runs used 60 of 200 URLs, so this run reaches the limit at 140 claims."""
     (budget,) = view_of({"claimed": 40, "fetched": 40}, **SEQUEL).budgets
     assert (budget.used, budget.limit) == (100, 200)
 
@@ -389,7 +385,6 @@ LIMITED: Mapping[str, Any] = {**ENDED, "pages_max": 200, "stop": Stop.MAX_PAGES}
 def test_run_with_links_left_counts_them_and_names_command(
     counts: Mapping[str, int], spared: Spared | None, changes: Mapping[str, Any], said: str
 ) -> None:
-    """The counters may include links that no worker has read."""
     reading = replace(reading_of({"claimed": 200, "fetched": 200, **counts}, **changes))
     view = ProgressMeter().see(replace(reading, spared=spared))
     left = crawl_summary.left_over(view)
@@ -404,7 +399,6 @@ def test_run_with_links_left_counts_them_and_names_command(
     [(950_000, 70, True), (950_000, 62, False), (90_000, 70, False)],
 )
 def test_notice_names_limit_delaying_requests(received: int, after_s: int, held: bool) -> None:
-    """A limit that is mostly used is the probable cause of seconds without an outcome."""
     meter = ProgressMeter()
     counts = {"claimed": 9, "fetched": 3, "received_bytes": received}
     meter.see(reading_of(counts, after_s=60, bytes_max=1_000_000))
@@ -414,13 +408,11 @@ def test_notice_names_limit_delaying_requests(received: int, after_s: int, held:
 
 
 def test_ended_crawl_has_no_queue_notices() -> None:
-    """Messages on the queue belong to other crawls or to committed packs."""
     assert lines.queue(view_of({})) == "180 waiting · 20 in flight · 7 delayed"
     assert "queue" not in dict(lines.rows(view_of({}, **ENDED)))
 
 
 def test_message_of_dead_worker_is_reported() -> None:
-    """The queue reports messages in flight and the greatest visibility timeout."""
     held = Depths(in_work=1, hidden_s=360)
     meter = ProgressMeter()
     counts = {"claimed": 9, "fetched": 3}

@@ -19,14 +19,12 @@ from tests.unit.forgetting import ELSEWHERE, ENDED, OTHER, PATH, URL, everything
 
 @pytest.fixture
 def stage(tmp_path: Path) -> Stage:
-    """Return a stage with something to erase."""
     made = Stage()
     fill(made.world, tmp_path)
     return made
 
 
 def test_forget_reports_counts_and_copies_out_of_reach(stage: Stage) -> None:
-    """It explains how to keep the URL out of later crawls."""
     assert stage.run(f"forget --url {URL} --yes") == 0
     assert traces_of(stage.world, PATH) == []
     lines = stage.said.splitlines()
@@ -62,7 +60,6 @@ def test_json_has_erased_remaining_and_external_data(stage: Stage) -> None:
 
 
 def test_receivers_are_notified_of_changed_exports(stage: Stage) -> None:
-    """A dry run notifies no receiver."""
     assert stage.run(f"forget --url {URL} --dry-run") == 0
     assert stage.world.exported == []
     assert stage.run(f"forget --url {URL} --yes") == 0
@@ -108,7 +105,6 @@ def test_forget_needs_exactly_one_url_host_or_crawl(stage: Stage, line: str, sai
 
 
 def test_mentions_in_other_bodies_are_counted(stage: Stage) -> None:
-    """The output names the option that erases them too."""
     segment = Segment(ENDED.id, NOW_MS, Random(5))
     body = f'<a href="{PATH}">Jane</a>'.encode()
     response = warc.response(OTHER, NOW_MS, status=200, headers={}, body=body, truncated=False)

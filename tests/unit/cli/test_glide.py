@@ -12,7 +12,7 @@ from tests.unit.cli.views import reading_of
 
 
 def shown(counts: list[int], *, apart_s: float = 1.0, **changes: object) -> list[int]:
-    """Read a crawl once a second. Returns the number of pages shown each time."""
+    """Read a crawl once a second. Return the number of pages shown each time."""
     meter, glide = ProgressMeter(), Glide()
     found = []
     for second, fetched in enumerate(counts):
@@ -32,7 +32,7 @@ def test_five_pages_per_five_seconds_move_by_one() -> None:
 
 
 def test_other_counters_do_not_stop_pages() -> None:
-    """Links are claimed between two commits."""
+    """Links are claimed between two commits, so their counter changes while the pages do not."""
     meter, glide = ProgressMeter(), Glide()
     found = []
     for second in range(31):
@@ -43,14 +43,12 @@ def test_other_counters_do_not_stop_pages() -> None:
 
 
 def test_early_commit_is_spread_over_usual_interval() -> None:
-    """One page more after one second takes most of five seconds to appear."""
     counts = [0, 5, 5, 5, 5, 5, 10, 11, 11, 11, 11]
     moved = shown(counts)
     assert max(later - one for one, later in pairwise(moved[6:])) <= 2
 
 
 def test_ended_or_paused_crawl_shows_exact_numbers() -> None:
-    """A crawl without news for a while shows them too."""
     meter, glide = ProgressMeter(), Glide()
     for second, fetched in ((0, 0), (5, 5), (10, 10)):
         glide.show(meter.see(reading_of({"claimed": 10, "fetched": fetched}, after_s=second)))

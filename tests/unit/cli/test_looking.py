@@ -115,7 +115,7 @@ def test_status_shows_most_frequent_reasons_only(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("form", ["", " --json", " --outcome fetched"])
-def test_pages_with_closed_output_closes_its_reading(
+def test_pages_with_closed_output_closes_its_generator(
     stage: Stage, form: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """`pages | head -1` leaves no open generator to the event loop."""
@@ -139,7 +139,6 @@ def test_pages_with_closed_output_closes_its_reading(
 
 
 def test_pages_has_one_line_per_page_for_any_title(stage: Stage) -> None:
-    """The count goes to standard error."""
     assert stage.run(f"pages {RUN}") == 0
     assert len(stage.said.splitlines()) == 3
     assert f"fetched    ok                 200  {SITE}/evil red {{}}\n" in stage.said
@@ -183,7 +182,6 @@ def test_pages_are_filtered_by_outcome_and_limit(stage: Stage) -> None:
 
 
 def test_run_without_requests_shows_pages_of_run_before(stage: Stage) -> None:
-    """`report` does too. Both state it."""
     stage.run(f"crawl {SITE}")
     empty = max(stage.world.crawls)
     assert empty != RUN
@@ -247,7 +245,6 @@ def test_page_shows_all_records_of_a_day_newest_first(stage: Stage) -> None:
 
 
 def test_export_of_crawl_or_day_has_own_folder(stage: Stage) -> None:
-    """A crawl's records go to out/ID, a day's records to out/."""
     assert stage.run(f"export --crawl {RUN}") == 0
     for name, suffix in (("jsonl", "jsonl.gz"), ("parquet", "parquet")):
         file = f"pages/{name}/dt=2026-11-21/{RUN}/part-00-00000.{suffix}"

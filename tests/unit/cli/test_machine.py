@@ -104,7 +104,6 @@ class Played:
 
 @pytest.fixture
 def played(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Played:
-    """Replace the emulator with a fake."""
     played = Played(tmp_path)
     monkeypatch.setattr(layout, "INSTANCES", tmp_path)
     for name in ("find", "find_all", "start"):
@@ -142,7 +141,6 @@ class Client:
 def test_queues_and_variables_are_empty_without_permission(
     monkeypatch: pytest.MonkeyPatch, denied: bool
 ) -> None:
-    """Both lanes are counted together."""
     opened: list[str] = []
 
     @contextlib.contextmanager
@@ -172,7 +170,6 @@ def test_queues_and_variables_are_empty_without_permission(
 def test_local_stack_is_found_without_emulators_of_tests(
     played: Played, ports: list[int], kept: bool, expected: list[int]
 ) -> None:
-    """The default port comes first."""
     played.running = [Emulated(port=port, keep=kept) for port in ports]
     found = ThisMachine().local()
     assert list(found) == expected
@@ -180,7 +177,6 @@ def test_local_stack_is_found_without_emulators_of_tests(
 
 
 def test_stopped_stacks_are_found_by_saved_state(played: Played) -> None:
-    """The last used comes first. Running and empty stacks are left out."""
     for age, (port, parts) in enumerate(
         {5001: ["state/x"], 5002: ["state/x"], 5003: ["state/x", guard.NOTE], 5004: []}.items()
     ):
@@ -255,7 +251,6 @@ def test_running_emulator_is_updated_and_left_running(played: Played, ends_with:
 
 @pytest.mark.parametrize("fault", [False, True])
 def test_started_emulator_is_stopped_and_state_kept(played: Played, fault: bool) -> None:
-    """This also holds if the deployment fails."""
     played.fault = fault
     ending = (
         pytest.raises(StackUnreachable, match="cdk deploy") if fault else contextlib.nullcontext()
@@ -289,7 +284,6 @@ def test_killed_emulator_is_reported_until_it_starts_again(
 def test_deployment_to_own_emulator_keeps_fingerprint(
     played: Played, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """CDK handles all other targets."""
     calls: list[tuple[str, Mapping[str, str], Mapping[str, str]]] = []
 
     def deploy(environment: Mapping[str, str], context: Mapping[str, str], **_: Any) -> Any:
@@ -373,7 +367,7 @@ def test_local_emulators_are_listed_with_log_and_apis(
 async def test_connection_ignores_aws_variables_of_environment(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """They could send clients to another place."""
+    """The variables could send clients to another place."""
     endpoint = {"AWS_ENDPOINT_URL": "http://127.0.0.1:4566", "AWS_REGION": "us-east-1"}
     environment = {**endpoint, "NO_PROXY": "127.0.0.1"}
     monkeypatch.setattr(os, "environ", {"AWS_PROFILE": "mine", "AWS_REGION": "eu", "HOME": "/h"})
@@ -406,7 +400,6 @@ SERVICES = ("dynamodb", "sqs", "s3", "events", "scheduler", "glue")
 async def test_every_client_uses_named_region(
     variables: Mapping[str, str], expected: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """The README's variables are enough for the data plane, CDK and the CLI."""
     config = tmp_path / "config"
     config.write_text("[profile mine]\nregion = ap-south-1\n")
     for name in [name for name in os.environ if name.startswith("AWS_")]:
@@ -431,7 +424,6 @@ def test_missing_profile_has_own_error(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_custom_module_is_stored_with_stack(tmp_path: Path) -> None:
-    """A redeployment works after the file is deleted or changed."""
     module = tmp_path / "ext.py"
     module.write_text("def a(page, url): ...")
     folder = tmp_path / "instance"

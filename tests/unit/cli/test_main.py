@@ -17,7 +17,6 @@ NOBODY = "http://127.0.0.1:1/"  # tcpmux: no server listens there
 
 @pytest.fixture(autouse=True)
 def signals() -> Iterator[None]:
-    """Restore the handler of SIGTERM."""
     before = signal.getsignal(signal.SIGTERM)
     yield
     signal.signal(signal.SIGTERM, before)
@@ -37,13 +36,11 @@ def test_exit_code_of_version_is_0_and_of_no_command_2(
 
 
 def test_robots_uses_guarded_web(capsys: pytest.CaptureFixture[str]) -> None:
-    """A server on this machine may be requested. An unreachable server is an answer."""
     assert main.main(["robots", NOBODY]) == 0
     assert "unreachable, so nothing is allowed" in capsys.readouterr().out
 
 
 def test_sigterm_unwinds_like_ctrl_c() -> None:
-    """The command stops its emulator before it ends."""
     main.main(["url", NOBODY])
     with pytest.raises(KeyboardInterrupt):
         os.kill(os.getpid(), signal.SIGTERM)

@@ -91,8 +91,7 @@ def test_option_word_turns_key_of_definition_off() -> None:
     assert crawl_options.given(parse(line)) == parts
 
 
-def test_options_may_stand_anywhere() -> None:
-    """Before, between and after URLs, with a space or an equals sign."""
+def test_options_are_accepted_in_any_position() -> None:
     given = parse(["crawl", "--delay", "0", URL, "--max-pages=1,000", f"{URL}b", "--json"])
     assert given.seeds == [URL, f"{URL}b"]
     assert (given.delay, given.max_pages, given.json) == (0, 1_000, True)
@@ -184,7 +183,6 @@ def test_help_and_version_exit_with_0(line: str, capsys: pytest.CaptureFixture[s
 
 
 def test_context_values_are_pairs() -> None:
-    """As with cdk, a short option may be joined to its value."""
     given = parse(["deploy", "-cremoval=destroy", "-c", "contact=me", "--yes"])
     assert given.context == [("removal", "destroy"), ("contact", "me")]
     assert given.yes

@@ -37,7 +37,6 @@ def test_query_reads_default_folder(desk: Desk) -> None:
 
 
 def test_every_type_is_returned(desk: Desk) -> None:
-    """Decimals keep their digits, times are in UTC, the day is text."""
     sql = "SELECT * FROM items_books_example_books WHERE dt = '2026-11-21' ORDER BY title"
     assert desk.rows(sql) == [
         {
@@ -93,7 +92,6 @@ def test_table_on_terminal_is_cleaned_and_truncated(desk: Desk) -> None:
 
 
 def test_table_is_truncated_after_limit_and_says_so(desk: Desk) -> None:
-    """The default limit is 100 rows."""
     assert desk.run("query 'SELECT * FROM range(101) t(n)'") == 0
     assert len(desk.said.splitlines()) == 101
     assert desk.noted == "the first 100 rows; --limit shows more\n"
@@ -104,7 +102,6 @@ def test_table_is_truncated_after_limit_and_says_so(desk: Desk) -> None:
 
 
 def test_values_without_json_form_have_one_spelling(desk: Desk) -> None:
-    """Columns of one name are included."""
     sql = """SELECT 1 AS a, 2 AS a, 'NaN'::DOUBLE AS n, TIMESTAMP '2026-01-02 03:04:05.000006' AS m,
              '\\xAB'::BLOB AS b, {'x': 1.5} AS s, TIMESTAMPTZ '2026-01-02 03:04:05.5+02' AS z,
              INTERVAL '1' DAY AS i"""
@@ -123,7 +120,6 @@ def test_values_without_json_form_have_one_spelling(desk: Desk) -> None:
 
 
 def test_sql_is_read_from_standard_input(desk: Desk) -> None:
-    """A query that starts with a comment needs this."""
     around = desk.surroundings()
     object.__setattr__(
         around, "stdin", io.StringIO("-- how many\nSELECT count(*) AS n FROM pages;")
@@ -158,7 +154,6 @@ def test_list_shows_tables_with_rows_and_saved_queries(desk: Desk) -> None:
 
 
 def test_folder_of_exports_is_read_as_one_table(desk: Desk) -> None:
-    """A crawl's day counts once, from the newest export."""
     again = [page("", title="new"), page("z", title="new")]
     put(desk.folder / "out" / "again", made([(PAGES, again)], of_day=True))
     for place, name in enumerate((CRAWL, "again")):
@@ -177,7 +172,6 @@ def test_folder_of_exports_is_read_as_one_table(desk: Desk) -> None:
 
 
 def test_column_of_later_export_is_null_in_earlier_ones(desk: Desk) -> None:
-    """A rule and its types may change between runs."""
     changed = item_table(
         "books.example",
         "books",
@@ -219,7 +213,6 @@ def test_saved_queries_run_on_exports_of_any_day(desk: Desk, name: str) -> None:
 
 
 def test_saved_query_has_description_in_first_line() -> None:
-    """The line is a comment for both engines."""
     assert saved().keys() == {"outcomes", "hosts", "changes", "requests"}
     for query in saved().values():
         assert query.sql.startswith(f"-- {query.title}\nSELECT")
@@ -242,7 +235,6 @@ def test_query_of_stack_fetches_files_of_named_tables(desk: Desk) -> None:
 
 
 def test_stack_without_exports_names_command(desk: Desk) -> None:
-    """It names the day if there is one."""
     refused = desk.refused("SELECT 1", "--target local")
     assert "no exports yet" in refused
     assert "`orbweaver query` without --target queries them" in refused
@@ -252,7 +244,6 @@ def test_stack_without_exports_names_command(desk: Desk) -> None:
 
 
 def test_changed_file_of_stack_is_an_error(desk: Desk) -> None:
-    """Its SHA-256 differs."""
     put_into(desk.world, made(USUAL))
     for key in desk.world.files:
         if "/pages/parquet/" in key:
@@ -263,21 +254,18 @@ def test_changed_file_of_stack_is_an_error(desk: Desk) -> None:
 def test_query_of_too_many_bytes_fetches_nothing(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Athena handles larger queries."""
     monkeypatch.setattr("orbweaver.cli.query.tables.FETCH_BYTES_MAX", 10)
     put_into(desk.world, made(USUAL))
     assert "use Athena" in desk.refused("SELECT 1 FROM pages", "--target local")
 
 
 def test_json_is_ascii(desk: Desk) -> None:
-    """No character of a page reaches a terminal unescaped."""
     assert desk.run("query \"SELECT 'ü\x1b' AS t\" --format json") == 0
     assert json.loads(desk.said) == {"t": "ü\x1b"}
     assert desk.said.isascii()
 
 
 def test_memory_is_bounded_by_spilling_to_folder(desk: Desk) -> None:
-    """The folder is deleted after the query."""
     sql = "SELECT current_setting('memory_limit') AS m, current_setting('temp_directory') AS t"
     [found] = desk.rows(sql)
     assert found["m"] == "953.6 MiB"
@@ -316,7 +304,6 @@ def test_interrupt_before_query_ends_without_traceback(
 
 @pytest.mark.parametrize("breaks", [False, True])
 def test_interrupt_during_handover_cancels_work(breaks: bool) -> None:
-    """The thread has the work, the caller has no future yet. It may break a lock of the pool."""
     interrupted = threading.Event()
     handed_over: list[Any] = []
 

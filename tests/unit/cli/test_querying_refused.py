@@ -121,6 +121,5 @@ def test_changed_export_file_is_an_error(desk: Desk, harm: str) -> None:
 
 
 def test_unreadable_manifest_is_skipped(desk: Desk) -> None:
-    """Another version may have written it."""
     (desk.folder / "out" / CRAWL / "manifests" / "dt=2026-11-20.json").write_text("{}")
     assert desk.rows("SELECT count(*) AS n FROM pages") == [{"n": 3}]

@@ -11,7 +11,6 @@ START_MS = 1_795_251_600_000
 
 
 def seen(*readings: tuple[float, int]) -> Rates:
-    """Make a history of readings: seconds after the start, and ended URLs."""
     history, rates = RateHistory(), Rates(now=0, mean=0, peak=0)
     for after_s, done in readings:
         after_ms = round(after_s * 1000)
@@ -34,13 +33,11 @@ def seen(*readings: tuple[float, int]) -> Rates:
 def test_rates_have_now_mean_and_peak(
     readings: list[tuple[float, int]], now: float, mean: float, peak: float
 ) -> None:
-    """Now covers the last ten seconds, the mean the whole run, the peak the best bar."""
     rates = seen(*readings)
     assert (rates.now, rates.mean, rates.peak) == pytest.approx((now, mean, peak))
 
 
 def test_bars_follow_clock_and_leave_gaps() -> None:
-    """A bar covers five seconds. Time without readings is unknown."""
     rates = seen((0, 0), (2, 4), (7, 14), (11, 22), (60, 500), (66, 500), (70, 504))
     assert rates.bars[0] == pytest.approx(2)
     assert rates.bars[1:-1] == (None,) * 11

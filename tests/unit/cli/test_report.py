@@ -12,7 +12,6 @@ CUT = {"incomplete.text": 1, "incomplete.links": 2, "incomplete.pages": 2}
 
 
 def test_crawl_ended_by_first_page_explains_it() -> None:
-    """It gives advice for one's own site. Omitted links of later pages are no reason."""
     counts = {"claimed": 1, "fetched": 1, "fetched.ok": 1, "refused.seed_nofollow": 14}
     lines = crawl_summary.lines(view_of(counts, state=State.FINISHED))
     (line,) = (line for line in lines if line.startswith("nofollow"))
@@ -32,7 +31,6 @@ def test_numbers_of_outcomes_are_right_aligned() -> None:
 
 
 def test_summary_of_page_limit_lists_counted_urls() -> None:
-    """URLs that robots.txt or a rule refuses do not count."""
     total = {"claimed": 62, "unspent": 2, "fetched": 57, "redirected": 3, "skipped": 2}
     view = view_of(total, state=State.FINISHED, stop=Stop.MAX_PAGES)
     (line,) = (line for line in crawl_summary.lines(view) if line.startswith("limit"))

@@ -41,20 +41,17 @@ often        every 6h          UTC            2026-11-21 15:00 UTC
 
 @pytest.fixture
 def stage(tmp_path: Path) -> Stage:
-    """Return a machine with a running stack."""
     made = Stage(folder=tmp_path)
     made.machine.up_already = True
     return made
 
 
 def put(stage: Stage, text: str) -> int:
-    """Put a definition on the schedule."""
     (stage.folder / "crawl.toml").write_text(text)
     return stage.run("schedule put --config crawl.toml")
 
 
 def test_schedule_is_put_listed_and_removed(stage: Stage) -> None:
-    """Times are local to its zone. No crawl starts."""
     assert put(stage, CRON) == 0
     assert stage.said == SAID_CRON
     assert "`orbweaver schedule remove example.com` removes it" in stage.noted
@@ -115,7 +112,6 @@ def test_schedule_as_json_is_in_utc_without_header_values(stage: Stage) -> None:
 
 
 def test_seeds_of_file_are_stored_in_schedule(stage: Stage) -> None:
-    """The file is not available when the schedule fires."""
     (stage.folder / "seeds.txt").write_text(f"{SITE}/1\n{SITE}/2\n")
     assert put(stage, 'seeds_file = "seeds.txt"\n[schedule]\nevery = "1d"\n') == 0
     definition = json.loads(stage.world.schedules["example.com"].told)["definition"]
@@ -139,7 +135,6 @@ def test_non_recurring_plan_exits_with_2(stage: Stage, text: str, said: str) -> 
 
 
 def test_stack_outputs_show_webhook_key(stage: Stage) -> None:
-    """A user without permission to read the functions may start crawls with webhooks."""
     stage.machine.deployed = {**OUTPUTS, "WebhookSecret": "arn:of:it"}
     assert put(stage, RATE + '[notify]\nwebhook = "https://a.example/secret"') == 0
     assert "secret" not in stage.said + stage.noted

@@ -67,7 +67,6 @@ rate      2.3 URLs a second now · 3.1 mean · 4.9 peak  ······█▅▅�
 
 
 def picture(view: View, columns: int, lines: int | None, footer: str = "") -> str:
-    """Draw a screen as text."""
     return "".join(f"{line.plain.rstrip()}\n" for line in draw(view, columns, lines, footer))
 
 
@@ -89,7 +88,6 @@ def test_guide_lists_fields_of_json() -> None:
 
 
 def test_small_terminal_keeps_important_lines() -> None:
-    """Ten lines show progress, rest, rate and failures."""
     assert picture(example(**BUDGETS), 80, 10, FOOTER) == SMALL
     larger = picture(example(**BUDGETS), 80, 20, FOOTER)
     assert FOOTER in larger
@@ -107,7 +105,6 @@ def test_unreachable_stack_shows_age_of_numbers_first() -> None:
 
 
 def test_wide_terminal_shows_high_bars_and_whole_names() -> None:
-    """The screen has a greatest width."""
     drawn = picture(example(**BUDGETS), 300, 60, FOOTER)
     assert "http://old.example:8080    12" in drawn
     assert "one every 1 s; new links make it longer\n" in drawn
@@ -140,14 +137,11 @@ def test_words_wrap_where_they_no_longer_fit() -> None:
 
 
 def test_bar_has_ten_cells_at_least() -> None:
-    """On a narrow terminal the text is cut instead."""
     bar = screen._bar(view_of({"claimed": 10, "fetched": 5}), 12).plain
     assert bar.startswith("━" * 5 + "─" * 5 + "  5 of 10")
 
 
 def test_hidden_blocks_return_where_they_fit() -> None:
-    """The least important goes first. A smaller block returns after a large one is hidden."""
-
     def block(*sizes: tuple[int, int]) -> Block:
         return Block(sizes=tuple((rank, (Text(str(rank)),) * count) for rank, count in sizes))
 
@@ -234,7 +228,6 @@ def test_every_screen_fits_for_any_readings(
     age_ms: int,
     footer: str,
 ) -> None:
-    """It has no control characters and no negative forecast."""
     meter = ProgressMeter()
     views = [meter.see(reading_of(counts, **changes)) for counts, changes in readings]
     view = replace(views[-1], age_ms=age_ms)

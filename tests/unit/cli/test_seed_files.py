@@ -20,7 +20,6 @@ CSV = f'id,URL,title\n# old\n1,{A},"two\nlines"\n\n2,,none\n3,{B},last\n'
 
 @pytest.fixture
 def stage(tmp_path: Path) -> Stage:
-    """Give a machine without a stack."""
     return Stage(folder=tmp_path)
 
 

@@ -33,7 +33,7 @@ DAY = "2026-11-{}"  # NOW_MS is 09:00 on the 21st
 
 
 class Desk:
-    """A crawl that started some time ago, and exports of days that may fail."""
+    """A crawl that started some time ago, and daily exports that may fail."""
 
     def __init__(self, folder: Path, days: float) -> None:
         self.stage, settings = Stage(folder), Settings()
@@ -103,7 +103,6 @@ async def test_failed_export_is_retried_later(tmp_path: Path) -> None:
 async def test_ended_export_exports_each_ended_crawl_once(
     ended_s: int | None, claimed: int, has_files: bool, exported: list[str], tmp_path: Path
 ) -> None:
-    """It leaves out earlier crawls, empty crawls and crawls with files."""
     desk = Desk(tmp_path, days=0)
     world = desk.stage.world
     world.shards["shop-1", 0] = ShardItem(counts={"claimed": claimed, "done": claimed})

@@ -53,7 +53,6 @@ def test_target_is_option_then_endpoint_then_local_then_aws(
 def test_region_is_option_then_variables_then_profile(
     given: str | None, environment: Mapping[str, str], profile: str | None, expected: str
 ) -> None:
-    """Every client then finds it in both variables."""
     machine = Machine(profile_region=profile)
     found = environment_of("aws", machine, environment, given)
     assert found == {**environment, "AWS_REGION": expected, "AWS_DEFAULT_REGION": expected}
@@ -101,7 +100,6 @@ def test_stopped_stack_is_named_with_its_port(target: str | None) -> None:
 
 
 def test_export_line_is_enough_for_a_new_shell(tmp_path: Path) -> None:
-    """It sets endpoint, region and credentials."""
     line = export_line("http://127.0.0.1:4601")
     ask = (
         "import boto3; client = boto3.client('sqs');"
@@ -124,7 +122,6 @@ def test_settings_come_from_outputs_and_worker_variables() -> None:
 
 
 def test_settings_without_permission_are_defaults() -> None:
-    """This also holds for an older stack."""
     outputs = {key: value for key, value in OUTPUTS.items() if key != "WorkerFunction"}
     assert settings_of("Orbweaver", Machine(deployed=outputs), LOCAL).pages_shards == 16
 

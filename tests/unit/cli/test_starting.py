@@ -44,7 +44,6 @@ def test_start_for_missing_bodies_reports_run_and_pages(stage: Stage) -> None:
 
 
 def test_second_run_within_a_second_gets_next_id(stage: Stage) -> None:
-    """The first run has ended by then."""
     stage.machine.up_already = True
     assert stage.run(f"start {SITE} --wait --window 0s") == 0
     stage.clock.at_ms = stage.world.crawls[RUN].started_at_ms
@@ -136,7 +135,6 @@ def test_invalid_header_error_hides_its_value(stage: Stage, header: str, said: s
 
 
 def test_start_with_same_key_is_same_crawl_or_conflict(stage: Stage) -> None:
-    """The same options give the same id a day later, other options a conflict."""
     stage.machine.up_already = True
     assert stage.run(f"start {SITE} --idempotency-key order-1") == 0
     first = stage.said

@@ -62,7 +62,6 @@ def test_local_up_down_and_status_show_parts_and_address(stage: Stage) -> None:
 
 
 def test_killed_emulator_is_reported(stage: Stage) -> None:
-    """`local status` and commands that cannot reach a stack report it."""
     stage.machine.killed = ["the emulator on port 4566 was killed"]
     assert stage.run("local status") == 0
     assert stage.noted == "the emulator on port 4566 was killed\n"
@@ -90,7 +89,6 @@ def test_deploy_and_destroy_use_named_target_and_settings(stage: Stage) -> None:
 
 
 def test_deploy_prints_target_before_it_acts(stage: Stage) -> None:
-    """A running local stack takes precedence over the AWS account."""
     stage.machine.broken = True
     assert stage.run("deploy") == 0
     assert stage.noted.splitlines()[0] == (
@@ -111,7 +109,6 @@ def test_deploy_prints_target_before_it_acts(stage: Stage) -> None:
 def test_destroy_of_local_stack_needs_yes(
     stage: Stage, line: str, stdin: str, code: int, removed: bool
 ) -> None:
-    """On AWS, CDK asks."""
     stage.machine.asked.clear()
     stage.stdin = Terminal(stdin) if stdin else io.StringIO()
     assert stage.run(line) == code

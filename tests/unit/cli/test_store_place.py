@@ -1,4 +1,4 @@
-"""The store as the place of a command: its processes, and messages of killed ones."""
+"""Commands on a store (folder with an embedded database) and its processes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,6 @@ HOLD_S = 360
 
 
 async def test_read_only_store_can_be_inspected(open_folder: Path) -> None:
-    """Commands that change a crawl name the folder and the fix."""
     async with opened_store(open_folder, {}) as ports:
         begun = await store_session(ports).control.start(CrawlSpec(seeds=("https://a.example/",)))
         await store_session(ports).read(begun.id)  # import before the tests' user loses access
@@ -53,7 +52,6 @@ async def test_read_only_store_can_be_inspected(open_folder: Path) -> None:
 
 
 async def test_store_without_permission_is_reported(open_folder: Path) -> None:
-    """No stack is used instead."""
     folder = open_folder / ".orbweaver"
     folder.mkdir(0)
     with unwritable(open_folder):
@@ -88,7 +86,6 @@ async def test_waiting_links_of_store_are_read_while_watching(
 
 
 async def test_store_names_retry_and_silent_request_of_running_crawl(tmp_path: Path) -> None:
-    """Queue messages show it. A request counts once a process works on it."""
     ports = StorePorts(Settings(), tmp_path)
     with ports.ending:
         session = store_session(ports)
@@ -116,14 +113,13 @@ async def test_store_names_retry_and_silent_request_of_running_crawl(tmp_path: P
 
 
 def late_pack(crawl: Crawl, *links: Target) -> WaitingPack:
-    """Add waiting links."""
+    """Return a late pack (links that are requested last) with these links."""
     place = place_at(BANDS_MAX, links, 1, "late")
     pack = Pack(id="late", crawl=crawl.id, at_ms=1, targets=links, place=place, late=True)
     return WaitingPack(place=place, body=encode(pack))
 
 
 def test_store_without_living_process_is_idle(tmp_path: Path) -> None:
-    """This command may be such a process."""
     ports = StorePorts(Settings(), tmp_path)
     with ports.ending:
         place = StorePlace(ports=ports)
@@ -135,7 +131,6 @@ def test_store_without_living_process_is_idle(tmp_path: Path) -> None:
 
 
 def test_messages_of_killed_process_are_due_at_once(tmp_path: Path) -> None:
-    """Messages of a living process stay in flight."""
     ports = StorePorts(Settings(), tmp_path)
     with ports.ending, StoreProcesses(tmp_path).taking_part() as alive:
         messages = SqliteMessages(ports.store, clock=ports.clock)

@@ -19,7 +19,6 @@ BODY = "<p>läuft \x1b[31m\nzwei".encode()
 
 @pytest.fixture
 def stage(tmp_path: Path) -> Stage:
-    """Crawl the site, and store body and text of its first page."""
     stage = Stage(tmp_path)
     stage.run(f"crawl {SITE}")
     (key, record), *_ = (
@@ -56,7 +55,6 @@ def test_main_text_is_written_as_clean_markdown(stage: Stage) -> None:
 
 
 def test_truncated_main_text_is_reported_on_standard_error(stage: Stage) -> None:
-    """Other truncated parts are not reported there."""
     (place,) = (k for k, record in stage.world.pages.items() if record.body_key)
     record = stage.world.pages[place]
     stage.world.pages[place] = replace(record, cut="text=1200 title=3")
@@ -70,7 +68,6 @@ def test_truncated_main_text_is_reported_on_standard_error(stage: Stage) -> None
 
 
 def test_missing_body_has_reason(stage: Stage) -> None:
-    """The reasons are retention, erasure and not stored."""
     (key,) = (key for key in stage.world.files if key.startswith("bodies/"))
     (place,) = (k for k, record in stage.world.pages.items() if record.body_key)
     record = stage.world.pages[place]
@@ -91,7 +88,6 @@ def test_missing_body_has_reason(stage: Stage) -> None:
 
 
 def test_screenshot_is_written_to_file_only(stage: Stage, tmp_path: Path) -> None:
-    """If there is none, the error names the setting that stores one."""
     file = tmp_path / "page.webp"
     assert stage.run(f"page {SITE}/ --screenshot {file}") == 0
     assert file.read_bytes() == PICTURE

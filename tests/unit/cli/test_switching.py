@@ -16,18 +16,15 @@ QUEUES = ("crawl", "express", "seeds")
 
 @pytest.fixture
 def stage(tmp_path: Path) -> Stage:
-    """Return a stack whose worker has three enabled event sources."""
     sources = [Source(id=name, queue=name, state="Enabled") for name in QUEUES]
     return Stage(folder=tmp_path, machine=Machine(up_already=True, switches=sources))
 
 
 def states(stage: Stage) -> list[str]:
-    """Return the states of the event sources."""
     return [source.state for source in stage.machine.switches]
 
 
 def test_all_sources_are_switched_off_and_on(stage: Stage) -> None:
-    """The command waits for each and names the command that undoes it."""
     assert stage.run("workers off") == 0
     assert states(stage) == ["Disabled"] * 3
     assert stage.said.split() == ["crawl", "disabled", "express", "disabled", "seeds", "disabled"]
@@ -40,7 +37,6 @@ def test_all_sources_are_switched_off_and_on(stage: Stage) -> None:
 
 
 def test_renderer_is_switched_with_workers(stage: Stage) -> None:
-    """Its requests must stop too."""
     stage.machine.switches.append(Source(id="render", queue="render", state="Enabled"))
     assert stage.run("workers off") == 0
     assert states(stage) == ["Disabled"] * 3 + ["Enabled"], "a stack that has none"
@@ -63,7 +59,6 @@ def test_repeated_switch_and_status_change_nothing(stage: Stage) -> None:
 
 
 def test_store_has_no_worker_switch(tmp_path: Path) -> None:
-    """The error does not ask for a region. It explains how to stop the processes."""
     stage = Stage(folder=tmp_path)
     stage.make_store()
     for action in ("status", "off", "on"):
@@ -105,7 +100,6 @@ def test_stack_without_sources_names_command(stage: Stage) -> None:
 
 
 def test_waiting_commands_warn_if_workers_are_off(stage: Stage) -> None:
-    """`start`, `status` and `resume` would wait without end."""
     off = "All workers are off. Switch them on with `orbweaver workers on`."
     assert stage.run("start https://example.com/ --name x") == 0
     assert off not in stage.noted

@@ -28,7 +28,6 @@ from orbweaver.cli import text
     ],
 )
 def test_safe_removes_control_characters(dirty: str, clean: str) -> None:
-    """Escape sequences are removed completely. Line ends become spaces."""
     assert text.clean(dirty) == clean
 
 
@@ -42,7 +41,6 @@ def test_safe_text_is_printable_and_stable(raw: str) -> None:
 
 @given(st.text(st.characters(codec=None)))
 def test_visible_text_keeps_tabs_and_line_ends_only(raw: str) -> None:
-    """Safe text stays unchanged."""
     shown = text.visible(raw)
     assert not text.UNSAFE.search(shown.replace("\t", "").replace("\n", ""))
     assert (shown == raw) == (not text.UNSAFE.search(raw.replace("\t", "").replace("\n", "")))

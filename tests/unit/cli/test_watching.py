@@ -24,7 +24,6 @@ COLOUR = re.compile("\x1b\\[[0-9;]*3[0-7][0-9;]*m")
 
 @pytest.fixture
 def stage(tmp_path: Path) -> Stage:
-    """Return a terminal with a crawl of some pages."""
     stage = Stage(folder=tmp_path, machine=Machine(up_already=True))
     stage.site = [Row(f"/{number}") for number in range(40)]
     stage.out = Terminal()
@@ -34,13 +33,11 @@ def stage(tmp_path: Path) -> Stage:
 
 
 def pictures(said: str) -> list[str]:
-    """Split a recording into pictures without cursor movements."""
     drawn = said.partition(SECOND_SCREEN)[2].rpartition(FIRST_SCREEN)[0].split("\x1b[H")
     return [re.sub("\x1b\\[[?0-9;]*[A-Za-z]", "", one).replace("\r", "") for one in drawn if one]
 
 
 def test_screens_are_drawn_over_each_other_then_summary(stage: Stage) -> None:
-    """Each picture has the terminal's size and no final line end."""
     assert stage.run("status --watch") == 0
     assert stage.said.count(SECOND_SCREEN) == stage.said.count(FIRST_SCREEN) == 1
     drawn = [one for one in pictures(stage.said) if one.strip()]
@@ -64,7 +61,6 @@ def test_no_color_removes_only_colours(stage: Stage) -> None:
 
 @pytest.mark.parametrize("which", [RUN, ""])
 def test_interrupt_leaves_crawl_and_last_picture(stage: Stage, which: str) -> None:
-    """The exit code is 130. The output states that the crawl continues and how to watch it."""
     stage.interrupt_at = 5
     assert stage.run(f"status {which} --watch") == 130
     assert stage.world.crawls[RUN].state is State.RUNNING
@@ -76,7 +72,6 @@ def test_interrupt_leaves_crawl_and_last_picture(stage: Stage, which: str) -> No
 
 
 def test_crawl_screen_has_hint_interrupt_pauses(stage: Stage) -> None:
-    """The first screen shows the steps."""
     stage.interrupt_at = 3
     stage.machine.up_already = False
     assert stage.run(f"crawl {SITE} --name other") == 130
@@ -106,7 +101,7 @@ def test_silent_stack_keeps_last_picture_with_its_age(stage: Stage) -> None:
 def test_silent_stack_is_given_up_after_time_limit(
     stage: Stage, environment: dict[str, str], seconds: int
 ) -> None:
-    """The limit is one minute, or five on AWS. The last picture stays above the error."""
+    """The limit is one minute, or five on AWS."""
     stage.machine.up_already = False
     stage.environment |= environment
     stage.machine.queue = None
@@ -150,7 +145,6 @@ def test_slow_reading_lets_age_of_last_one_grow(
 
 
 def test_lines_grow_rarer_and_objects_come_every_2_seconds() -> None:
-    """Old numbers are repeated only once they are very old."""
     lines, objects = StringIO(), StringIO()
     plain, machine = Lines(lines), JsonDisplay(objects)
     view = example()
@@ -165,7 +159,6 @@ def test_lines_grow_rarer_and_objects_come_every_2_seconds() -> None:
 
 
 def test_lines_of_long_crawl_grow_rarer() -> None:
-    """An hour of readings every second has less than a hundred lines."""
     out, view = StringIO(), example()
     display, status = Lines(out), view.reading.status
     for second in range(3_600):

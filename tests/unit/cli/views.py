@@ -32,7 +32,6 @@ def reading_of(
     hosts: tuple[Host, ...] = (),
     **changes: Any,
 ) -> StatusReading:
-    """Make a reading of a crawl with these counts, some time after its start."""
     crawl = replace(CRAWL, **changes)
     at_ms = NOW_MS + round(after_s * 1000)
     counters = Counters.of((CounterShard(counts=dict(counts)),))
@@ -41,7 +40,6 @@ def reading_of(
 
 
 def view_of(counts: Mapping[str, int], **given: Any) -> View:
-    """Make the first view of a reading."""
     return ProgressMeter().see(reading_of(counts, **given))
 
 

@@ -43,7 +43,7 @@ class CountedStore(StorePorts):
     """A store with queue depths, like a stack."""
 
     class depths:  # noqa: N801 - a port's name
-        """Queue depths that a test sets."""
+        """Queue depths of the test."""
 
         @staticmethod
         async def read() -> Depths:
@@ -57,7 +57,6 @@ def event_of(
     query: dict[str, Any] | None = None,
     body: Any = None,
 ) -> dict[str, Any]:
-    """Make an event of an HTTP API (payload format 2.0)."""
     context: dict[str, Any] = {
         "requestId": "request",
         "stage": "$default",
@@ -87,19 +86,16 @@ class Hosting:
     console: HostedConsole
 
     async def ask(self, method: str, path: str, **given: Any) -> tuple[int, Any]:
-        """Send a request as API Gateway does. Returns the status and the document."""
         reply = await self.console.answer(event_of(method, path, **given))
         return reply["statusCode"], json.loads(reply["body"])
 
     async def begin(self, *paths: str) -> None:
-        """Create a run with records of these paths."""
         await self.ports.crawls.create(replace(RUN))
         await self.ports.pages.store([record(path) for path in paths])
 
 
 @asynccontextmanager
 async def hosted(folder: Path) -> AsyncIterator[Hosting]:
-    """Open the hosted console of a new store."""
     clock = ManualClock(NOW_MS)
     settings = Settings(console_issuer=ISSUER, console_client=CLIENT, console_pages=PAGES)
     ports = CountedStore(settings, folder, clock=clock)

@@ -51,7 +51,6 @@ class Stage:
     async def ask(
         self, method: str, path: str, headers: dict[str, str] | None = None, **given: Any
     ) -> ClientResponse:
-        """Send a request with the token, unless headers are given. The path is sent unchanged."""
         url = URL(f"{self.url.origin()}{path}", encoded=True)
         named = BEARER if headers is None else headers
         return await self.client.request(method, url, headers=named, **given)
@@ -67,13 +66,11 @@ class Stage:
         return await reply.json()
 
     async def begin(self, *paths: str, **fields: Any) -> None:
-        """Create a run with records of these paths."""
         await self.ports.crawls.create(RUN)
         await self.ports.pages.store([record(path, **fields) for path in paths])
 
 
 def record(path: str, **fields: Any) -> PageRecord:
-    """Make the record of a page of the run."""
     known: dict[str, Any] = {"outcome": Outcome.FETCHED, "reason": Reason.OK, "depth": 0}
     known |= {"crawl": RUN.id, "fetched_at": NOW_MS - 30_000, "content_type": "text/html"}
     return PageRecord(url=SITE + path, **{**known, **fields})
@@ -81,7 +78,6 @@ def record(path: str, **fields: Any) -> PageRecord:
 
 @asynccontextmanager
 async def opened(folder: Path) -> AsyncIterator[Stage]:
-    """Serve the console of a new store."""
     clock = ManualClock(NOW_MS)
     ports = StorePorts(Settings(), folder, clock=clock)
     session = store_session(ports)

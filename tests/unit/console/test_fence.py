@@ -109,7 +109,6 @@ async def test_only_files_of_application_are_served(path: str, tmp_path: Path) -
 
 
 async def test_token_is_accepted_with_each_name_of_this_machine(tmp_path: Path) -> None:
-    """Each name works with its own origin and without an origin."""
     async with opened(tmp_path) as stage:
         for name in ("127.0.0.1", "localhost", "[::1]"):
             host = f"{name}:{stage.url.port}"
@@ -150,7 +149,6 @@ def test_policy_has_no_ipv6_source() -> None:
 
 
 def test_no_policy_allows_inline_scripts() -> None:
-    """Stored pages also have no origin and no network."""
     console = headers_of(frames="http://127.0.0.1:2")["Content-Security-Policy"]
     stored = headers_of_stored(1)["Content-Security-Policy"]
     assert "unsafe" not in console

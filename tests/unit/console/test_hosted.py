@@ -58,7 +58,6 @@ async def test_every_route_except_files_needs_a_visitor(
     ("method", "path"), [route for route in ROUTES if route[0] not in ("GET", "HEAD")]
 )
 async def test_change_needs_group_steer(method: str, path: str, tmp_path: Path) -> None:
-    """Users of the group look may send only queries."""
     async with hosted(tmp_path) as hosting:
         await hosting.begin("/")
         status, told = await hosting.ask(method, path, claims=LOOKING, body={"seeds": [SITE]})
@@ -93,7 +92,6 @@ async def test_viewer_sees_numbers_of_status_command(tmp_path: Path) -> None:
 
 
 async def test_steering_visitor_pauses_edits_and_starts_crawls(tmp_path: Path) -> None:
-    """A change is visible in the next answer."""
     async with hosted(tmp_path) as hosting:
         await hosting.begin("/")
         await hosting.ask("GET", PULSE, claims=CLAIMS)
@@ -121,7 +119,6 @@ async def test_base64_body_is_read_and_invalid_text_refused(tmp_path: Path) -> N
 
 
 async def test_viewer_maps_site_and_compares_two_runs(tmp_path: Path) -> None:
-    """A run too large for one request is refused completely."""
     async with hosted(tmp_path) as hosting:
         await hosting.begin("/", "/a", "/a/b")
         section = {"crawl": RUN.id, "at": SITE}
@@ -144,7 +141,7 @@ async def test_viewer_maps_site_and_compares_two_runs(tmp_path: Path) -> None:
 
 
 async def test_dead_letters_are_listed_without_bodies(tmp_path: Path) -> None:
-    """Only the group steer may list them, because listing hides them for a while."""
+    """Only the group `steer` may list dead letters, because a listing hides them for a while."""
     async with hosted(tmp_path) as hosting:
         bury = hosting.ports.queue.bury
         await bury(json.dumps({"url": f"{SITE}/1"}), "failed 5 times")

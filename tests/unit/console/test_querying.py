@@ -36,19 +36,16 @@ def children_kb() -> int:
 
 
 async def asked(stage: Stage, sql: str) -> Any:
-    """Return the answer to a query."""
     return await stage.post("/console/query", {"sql": sql})
 
 
 async def refused(stage: Stage, sql: str) -> str:
-    """Return the reason why a query is refused."""
     reply = await stage.ask("POST", "/console/query", json={"sql": sql})
     assert reply.status == 400
     return str((await reply.json())["detail"])
 
 
 async def test_query_of_exports_returns_typed_rows(tmp_path: Path) -> None:
-    """Numbers are marked as numbers, and null differs from an empty text."""
     put(tmp_path / "out", made(USUAL))
     async with opened(tmp_path) as stage:
         told = await stage.get("/console/tables")
@@ -107,7 +104,6 @@ async def test_truncated_rows_and_cells_are_reported(tmp_path: Path) -> None:
 
 
 async def test_download_of_answer_has_all_rows_as_export(tmp_path: Path) -> None:
-    """No cell starts a formula, and numbers stay unchanged."""
     put(tmp_path / "out", made([(BOOKS, [book("=1+1", "-2.50")])]))
     async with opened(tmp_path) as stage:
         sql = (
@@ -128,7 +124,6 @@ async def test_download_of_answer_has_all_rows_as_export(tmp_path: Path) -> None
 
 
 async def test_download_failing_midway_closes_connection(tmp_path: Path) -> None:
-    """The browser reports an incomplete file."""
     put(tmp_path / "out", made(USUAL))
     async with opened(tmp_path) as stage:
         sql = "SELECT CASE WHEN range < 900000 THEN 1 ELSE CAST('x' AS INT) END FROM range(1000000)"
@@ -146,7 +141,6 @@ async def test_download_failing_midway_closes_connection(tmp_path: Path) -> None
 
 
 def files_in(folder: Path) -> list[Path]:
-    """List files and folders outside the store."""
     return sorted(path for path in folder.rglob("*") if not path.name.startswith("store.db"))
 
 
@@ -180,7 +174,6 @@ def files_in(folder: Path) -> list[Path]:
 async def test_hostile_sql_reaches_no_file_network_or_setting(
     sql: str, why: str, tmp_path: Path
 ) -> None:
-    """Memory is bounded too."""
     before_kb = children_kb()
     put(tmp_path / "out", made(USUAL))
     secret = tmp_path / "secret.txt"
@@ -209,7 +202,6 @@ async def test_hostile_sql_reaches_no_file_network_or_setting(
     ids=["brackets", "comment", "not", "sum", "with", "nul", "surrogate"],
 )
 async def test_sql_crashing_parser_ends_one_child_at_most(sql: str, tmp_path: Path) -> None:
-    """The next query is answered."""
     put(tmp_path / "out", made(USUAL))
     async with opened(tmp_path) as stage:
         reply = await stage.ask("POST", "/console/query", json={"sql": sql})
@@ -220,7 +212,6 @@ async def test_sql_crashing_parser_ends_one_child_at_most(sql: str, tmp_path: Pa
 async def test_query_with_output_of_a_library_answers_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No answer contains text that a library prints to standard output."""
     put(tmp_path / "out", made(USUAL))
     prints = (
         "from orbweaver.cli.query import child; answer = child._answer;"
@@ -237,7 +228,6 @@ async def test_query_with_output_of_a_library_answers_alone(
 
 @pytest.mark.thorough
 async def test_query_of_several_seconds_is_answered(tmp_path: Path) -> None:
-    """DuckDB draws a progress bar after two seconds."""
     put(tmp_path / "out", made(USUAL))
     tables = ExportTables(source=tmp_path / "out", named=Path("out"), folder=tmp_path)
     sql = "SELECT count(*) AS n FROM range({}) t(i) WHERE sin(i) > 2"
@@ -263,7 +253,6 @@ async def test_query_over_time_limit_ends_with_its_process(
 
 
 async def test_query_of_closed_connection_ends_its_process(tmp_path: Path) -> None:
-    """Its turn is released too."""
     put(tmp_path / "out", made(USUAL))
     tables = ExportTables(source=tmp_path / "out", named=Path("out"), folder=tmp_path)
     pieces = tables.csv("SELECT repeat('x', 10000) FROM range(1000000)")
@@ -274,7 +263,6 @@ async def test_query_of_closed_connection_ends_its_process(tmp_path: Path) -> No
 
 
 def children() -> list[str]:
-    """List the child processes that run queries."""
     found = []
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit():
@@ -291,7 +279,7 @@ def children() -> list[str]:
 async def test_query_process_has_no_environment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Credentials are in the environment."""
+    """The environment contains credentials."""
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "a secret")
     put(tmp_path / "out", made(USUAL))
     tables = ExportTables(source=tmp_path / "out", named=Path("out"), folder=tmp_path)
@@ -309,7 +297,6 @@ async def test_query_process_has_no_environment(
 async def test_query_of_stack_fetches_needed_files_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It fetches only the files of the named tables, up to a limit."""
     world = World()
     put_into(world, made(USUAL))
     fetched: list[str] = []

@@ -102,7 +102,6 @@ async def test_openapi_document_has_token_and_no_aws_signature(tmp_path: Path) -
 
 
 def lists_counted(stage: Stage) -> list[None]:
-    """Return a list that grows by one entry each time the table of crawls is listed."""
     listed: list[None] = []
     known = stage.ports.crawls.list
 
@@ -115,7 +114,6 @@ def lists_counted(stage: Stage) -> list[None]:
 
 
 async def test_list_of_runs_is_read_once_a_minute(tmp_path: Path) -> None:
-    """The list has no retries."""
     async with opened(tmp_path) as stage:
         await stage.begin()
         await stage.ports.crawls.create(replace(RUN, id="site-retry", retry_of=RUN.id))
@@ -142,7 +140,6 @@ async def test_history_before_first_look_comes_from_records(tmp_path: Path) -> N
 
 
 def test_history_of_many_records_is_thinned_and_keeps_end() -> None:
-    """The last count is the total."""
     found = past_of([*range(1_000, 0, -1), 5_000], 2_000)
     assert len(found) <= PAST_MAX + 1
     assert found == sorted(found)
@@ -151,7 +148,6 @@ def test_history_of_many_records_is_thinned_and_keeps_end() -> None:
 
 
 async def test_history_of_many_samples_keeps_first_and_last() -> None:
-    """Every second sample is dropped when there are too many."""
     at_ms = 0
 
     async def look(_crawl: str) -> CrawlRead:
@@ -261,7 +257,6 @@ async def test_invalid_toml_reports_line(
     ids=["long key", "long text", "deep tables", "deep lists", "a key twice"],
 )
 async def test_definition_costing_too_much_is_refused(body: str, tmp_path: Path) -> None:
-    """The request is at fault, and the log has no traceback."""
     async with opened(tmp_path) as stage:
         for path in ("/console/definition", "/console/preview", "/console/schedules"):
             reply = await stage.ask("POST", path, data=io.BytesIO(body.encode()))
@@ -310,7 +305,6 @@ async def test_preview_of_invalid_or_inner_address_is_refused(tmp_path: Path) ->
 
 
 async def test_map_of_site_reads_records_once(tmp_path: Path) -> None:
-    """The map of one host starts with its sections, the map of several hosts with the hosts."""
     async with opened(tmp_path) as stage:
         await stage.begin("/", "/a/1", "/a/2")
         whole = await stage.get(f"/console/sections?crawl={RUN.id}")
@@ -341,7 +335,6 @@ EARLIER = replace(RUN, id="site-0", started_at_ms=RUN.started_at_ms - 60_000)
 
 
 async def kept_page(stage: Stage, run: Crawl, path: str, body: bytes, **fields: Any) -> None:
-    """Store a page of a run with its body."""
     url, key = SITE + path, f"bodies/{run.id}{path}.warc.gz"
     member = warc.response(url, NOW_MS, status=200, headers={}, body=body, truncated=False)
     await stage.ports.files.put(key, member)
@@ -422,7 +415,6 @@ async def test_rules_on_stored_page_show_values_and_problems(tmp_path: Path) -> 
 
 
 async def test_coverage_of_rules_samples_at_most_fifty_pages(tmp_path: Path) -> None:
-    """It lists stored pages of the rule's pattern, and counts the pages that it could not read."""
     async with opened(tmp_path) as stage:
         await stage.ports.crawls.create(RUN)
         for number in range(PAGES_MAX + 5):
@@ -471,8 +463,7 @@ async def test_stack_shows_queues_and_dollars_per_day(tmp_path: Path) -> None:
         assert len(listed) == 1, "a whole table is read once a minute"
 
 
-async def test_stack_by_the_days_of_a_zone_counts_local_days(tmp_path: Path) -> None:
-    """An unknown zone is refused."""
+async def test_stack_days_follow_requested_time_zone(tmp_path: Path) -> None:
     async with opened(tmp_path) as stage:
         await stage.begin()
         for zone, day in (("UTC", "2026-11-21"), ("Pacific/Honolulu", "2026-11-20")):
@@ -482,7 +473,6 @@ async def test_stack_by_the_days_of_a_zone_counts_local_days(tmp_path: Path) -> 
 
 
 async def test_about_without_workers_is_idle_while_messages_are_queued(tmp_path: Path) -> None:
-    """An empty queue needs no workers."""
     async with opened(tmp_path) as stage:
         assert (await stage.get("/console/about"))["idle"] is None
         await stage.ask("POST", "/api/crawls", json={"seeds": [f"{SITE}/"]})
@@ -533,7 +523,6 @@ async def bury(stage: Stage, *reasons: str) -> None:
 
 
 async def test_dead_letters_are_grouped_redriven_and_purged(tmp_path: Path) -> None:
-    """A letter that arrived after the listing is not purged."""
     async with opened(tmp_path) as stage:
         await bury(stage, "failed 5 times", "failed 5 times", "odd", "oddly")
         found = await stage.get("/console/dead-letters")
@@ -561,7 +550,6 @@ async def test_dead_letters_are_grouped_redriven_and_purged(tmp_path: Path) -> N
 
 
 async def test_table_of_pages_downloads_as_csv_of_export(tmp_path: Path) -> None:
-    """No cell starts a formula."""
     async with opened(tmp_path) as stage:
         await stage.begin("/", "/a", title="=HYPERLINK(1)")
         ticket = (await stage.post("/console/table", {"crawl": RUN.id}))["ticket"]
@@ -595,7 +583,6 @@ ROW = {"url": f"{SITE}/a", "title": "A"}
 async def test_table_of_items_downloads_in_each_format(
     form: str, name: str, read: Any, tmp_path: Path
 ) -> None:
-    """Only valid items of a rule are included, with the columns of an export."""
     async with opened(tmp_path) as stage:
         await stage.ports.crawls.create(replace(RUN, items=(RULE,)))
         found = [
@@ -617,8 +604,7 @@ async def test_table_of_items_downloads_in_each_format(
             assert reply.status == 400
 
 
-async def test_pulse_of_a_run_lists_its_latest_urls(tmp_path: Path) -> None:
-    """The list is bounded and has the newest first."""
+async def test_pulse_of_run_lists_latest_urls(tmp_path: Path) -> None:
     async with opened(tmp_path) as stage:
         await stage.begin(*(f"/{place}" for place in range(LATEST_MAX + 3)))
         await stage.ports.pages.store([replace(record("/other"), crawl=f"{RUN.id}-b")])
@@ -642,7 +628,7 @@ async def test_schedule_shows_state_and_pages_of_newest_run(tmp_path: Path) -> N
 
 
 async def kept(stage: Stage, body: bytes, tombstone: bytes = b"", **fields: Any) -> Any:
-    """Store a page with its body. Returns the answer to a request for its frame."""
+    """Store a page with its body. Return the answer to a request for its frame."""
     member = warc.response(f"{SITE}/", NOW_MS, status=200, headers={}, body=body, truncated=False)
     member = tombstone or member
     await stage.ports.files.put("bodies/one.warc.gz", member)
@@ -652,12 +638,11 @@ async def kept(stage: Stage, body: bytes, tombstone: bytes = b"", **fields: Any)
 
 
 async def shown(stage: Stage, ticket: str) -> Any:
-    """Request a page by its ticket, on the other port."""
+    """Request a page by its ticket on the console's second port."""
     return await stage.client.get(URL(f"http://127.0.0.1:{stage.stored_port}/{ticket}"))
 
 
 async def test_stored_page_is_served_once_in_a_sandbox(tmp_path: Path) -> None:
-    """It is served unchanged on another port."""
     body = b"<script>steal()</script><p onclick=x()>caf\xe9"
     async with opened(tmp_path) as stage:
         told = await kept(stage, body, charset="windows-1252")
@@ -690,7 +675,7 @@ async def test_screenshot_is_served_inside_a_page_of_the_console(tmp_path: Path)
 async def test_stored_page_is_refused_by_other_host_or_port(
     tmp_path: Path,
 ) -> None:
-    """DNS rebinding and the console's origin, which holds the token, cannot read it."""
+    """Neither a rebound DNS name nor the console's origin, which has the token, can read it."""
     async with opened(tmp_path) as stage:
         ticket = (await kept(stage, b"<p>"))["ticket"]
         elsewhere = {"Host": f"evil.example:{stage.stored_port}"}
@@ -719,8 +704,7 @@ async def test_missing_page_has_reason_and_no_ticket(
         assert (other["ticket"], "no record" in other["why"]) == (None, True)
 
 
-async def test_erased_page_is_not_shown(tmp_path: Path) -> None:
-    """A tombstone replaces its body."""
+async def test_erased_page_shows_placeholder(tmp_path: Path) -> None:
     async with opened(tmp_path) as stage:
         told = await kept(stage, b"", warc.tombstone(200))
         assert told == {"ticket": None, "why": "its body was forgotten"}
@@ -741,7 +725,6 @@ async def test_erased_page_is_not_shown(tmp_path: Path) -> None:
 def test_body_is_served_as_safe_type_or_refused(
     content_type: str, charset: str | None, as_what: str | None
 ) -> None:
-    """No header is copied from the site."""
     assert shown_as(record("/", content_type=content_type, charset=charset)) == as_what
 
 
@@ -757,7 +740,6 @@ def test_body_is_served_as_safe_type_or_refused(
 async def test_run_without_requests_explains_why(
     tmp_path: Path, made: dict[str, Any], said: tuple[str, ...]
 ) -> None:
-    """It gives a fix. A live run has no such notice."""
     async with opened(tmp_path) as stage:
         ended: dict[str, Any] = {"state": State.FINISHED, "finished_at_ms": NOW_MS}
         await stage.ports.crawls.create(replace(RUN, stop=Stop.FINISHED, **ended, **made))

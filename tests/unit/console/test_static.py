@@ -30,7 +30,6 @@ def pressed(*paths: Path) -> int:
 
 
 def test_vendored_files_have_published_digests() -> None:
-    """docs/console.md names version and digest of each."""
     found = {
         path.name: hashlib.sha256(path.read_bytes()).hexdigest()
         for path in (STATIC / "vendor").iterdir()
@@ -48,7 +47,6 @@ def test_application_is_small_when_compressed() -> None:
 
 
 def test_screenshots_of_docs_are_small_and_complete() -> None:
-    """`python -m tests.screens` makes them, for every screen in both themes."""
     names = {f"{screen}-{theme}" for screen in screens("", "", "", "") for theme in THEMES}
     found = {path.stem: path.stat().st_size for path in FOLDER.iterdir()}
     assert found.keys() == names
@@ -71,7 +69,6 @@ def test_no_script_makes_elements_or_code_from_text() -> None:
 
 
 def test_urls_of_sites_are_never_links() -> None:
-    """Every link is made by the console. A site's URL leads to its explanation."""
     for path in SCRIPTS:
         for target in re.findall(r"href=(\S+)", path.read_text()):
             ours = ('"#', '"/', "${`#/", "${link(")

@@ -13,7 +13,6 @@ CHECKER = PROJECT / "node_modules" / ".bin" / "tsc"
 
 @pytest.mark.skipif(not CHECKER.exists(), reason="`make setup` installs the type checker")
 def test_scripts_pass_type_checker() -> None:
-    """TypeScript checks them in its strictest mode."""
     done = subprocess.run(
         [CHECKER, "--project", PROJECT], capture_output=True, text=True, check=False
     )

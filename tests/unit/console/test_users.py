@@ -15,7 +15,6 @@ from tests.unit.stage import NOW_MS
 
 
 def seen(claims: Any, sign_in: SignIn = SIGN_IN) -> Any:
-    """Read the visitor from claims."""
     return user_of(event_of("GET", "/api/overview", claims), sign_in, NOW_MS)
 
 
@@ -50,7 +49,7 @@ UNKNOWN: dict[str, Any] = {
 
 @pytest.mark.parametrize("claims", UNKNOWN.values(), ids=UNKNOWN)
 def test_invalid_claims_are_refused(claims: dict[str, Any]) -> None:
-    """API Gateway verifies tokens. The function checks them again."""
+    """API Gateway verifies tokens, and the function checks their claims again."""
     with pytest.raises(Refused) as refused:
         seen(claims)
     assert refused.value.status == 401
@@ -61,7 +60,6 @@ def test_invalid_claims_are_refused(claims: dict[str, Any]) -> None:
     [None, "", "[]", "[Look]", "[STEER]", "[looks]", "[steer,look]", "[steer]]", "x", 7, {}, [7]],
 )
 def test_user_without_known_group_may_do_nothing(groups: Any) -> None:
-    """Similar names of groups do not count."""
     with pytest.raises(Refused) as refused:
         seen(CLAIMS | {"cognito:groups": groups})
     assert refused.value.status == 403

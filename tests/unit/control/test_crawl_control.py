@@ -21,7 +21,6 @@ from tests.unit.control_stage import NOW_MS, PLAN, SEED, Killed, Stage, kill_at
 
 
 async def test_start_creates_crawl_and_sends_its_seeds() -> None:
-    """The crawl is created first and stores how many seed messages to expect."""
     stage = Stage()
     plan = CrawlSpec(seeds=tuple(f"{SEED}{place}" for place in range(150)))
     crawl = await stage.control.start(plan)
@@ -52,7 +51,6 @@ async def test_start_of_invalid_plan_creates_and_sends_nothing() -> None:
 
 @pytest.mark.parametrize("moment", range(1, 7))
 async def test_start_repeated_after_crash_completes_it(moment: int) -> None:
-    """The crash may come at any effect. The repeated start sends the same messages."""
     whole, stage = Stage(), Stage(gate=kill_at(moment))
     await whole.control.start(replace(PLAN, id="run-1"))
     with pytest.raises(Killed):
@@ -101,7 +99,6 @@ async def test_start_within_same_second_gets_another_id() -> None:
 
 
 async def test_start_twice_at_once_with_one_key_creates_one_crawl() -> None:
-    """The second start may meet the first one at any of its effects."""
     stage = Stage()
 
     async def hand_over(_effect: str, _moment: Moment) -> None:
@@ -118,7 +115,6 @@ async def test_start_twice_at_once_with_one_key_creates_one_crawl() -> None:
 
 
 async def test_start_with_used_key_and_other_plan_is_refused() -> None:
-    """A key identifies one plan, whatever its name, for as long as the crawl is kept."""
     stage = Stage()
     crawl = await stage.control.start(PLAN, "order 1")
     stage.clock.at_ms += DAY_MS
@@ -196,7 +192,6 @@ async def test_pages_of_crawl_are_listed_over_all_days() -> None:
 
 
 async def test_page_lookup_returns_newest_day() -> None:
-    """The newest record of a URL counts, from any crawl. All records of that day are returned."""
     stage = Stage()
     for name in ("a", "b", "c"):
         await stage.control.start(replace(PLAN, id=name))
@@ -300,7 +295,6 @@ async def test_report_of_omitted_links_has_counts_and_examples() -> None:
 
 
 async def test_report_of_requests_reads_bounded_number_of_records() -> None:
-    """It reports if there are more records."""
     stage = Stage()
     crawl = await stage.control.start(replace(PLAN, id="run-1"))
     stage.count(crawl, claimed=30, nanodollars=3_000_000)

@@ -109,8 +109,7 @@ async def test_edit_always_losing_race_gives_up() -> None:
         await stage.control.edit(crawl.id, {"limits": {"depth": 1}})
 
 
-async def test_edit_of_budget_shares_out_unclaimed_rest() -> None:
-    """Each shard keeps its claims."""
+async def test_budget_edit_shares_unclaimed_rest_among_shards() -> None:
     stage = Stage()
     crawl = await stage.control.start(PLAN)
     stage.world.shards[crawl.id, 3] = ShardItem(counts={"claimed": 50})
@@ -158,7 +157,6 @@ async def crawling(pages_max: int | None) -> tuple[Site, Control, Crawl]:
 
 
 async def test_raised_budget_applies_to_links_found_later() -> None:
-    """A container that saw the old budget used up continues with the best waiting links."""
     site, control, crawl = await crawling(pages_max=2)
     assert site.counts(crawl)["late_links"] == 2
     await control.edit(crawl.id, {"limits": {"pages": 4}})
@@ -171,10 +169,9 @@ async def test_raised_budget_applies_to_links_found_later() -> None:
     assert (ended.state, ended.stop) == (State.FINISHED, Stop.MAX_PAGES)
 
 
-# Its own limit lets it try one of the three links, because their kind is unknown.
+# The container tries one of the three links, because it knows no result of similar URLs.
 @pytest.mark.parametrize(("pages_max", "claimed"), [(20, 2), (None, 4)])
 async def test_lowered_budget_admits_no_new_links(pages_max: int | None, claimed: int) -> None:
-    """Links claimed before the edit are still requested."""
     site, control, crawl = await crawling(pages_max=pages_max)
     assert site.counts(crawl)["claimed"] == claimed
     await control.edit(crawl.id, {"limits": {"pages": claimed - 1}})

@@ -26,7 +26,6 @@ SMALL = CrawlSpec(
 
 
 async def crawled(plan: CrawlSpec = SMALL) -> tuple[Stage, Control]:
-    """Crawl a site with broken links to the end."""
     stage = Stage()
     stage.web.put(HOME, html("/a", "/busy", "/gone"))
     stage.web.put(f"{SITE}/a", html("/busy", "/late"))
@@ -40,7 +39,6 @@ async def crawled(plan: CrawlSpec = SMALL) -> tuple[Stage, Control]:
 
 
 def asked(stage: Stage, run: Crawl) -> dict[str, tuple[str, int, int]]:
-    """Return outcome, depth and attempt of each URL of a run."""
     return {
         record.url.removeprefix(SITE): (str(record.reason), record.depth, record.attempt)
         for record in stage.world.pages.values()
@@ -49,7 +47,6 @@ def asked(stage: Stage, run: Crawl) -> dict[str, tuple[str, int, int]]:
 
 
 async def test_retry_requests_failed_urls_and_follows_new_links() -> None:
-    """Failed URLs keep their depth and start again at the first attempt."""
     stage, control = await crawled()
     assert outcomes(stage.world)[f"{SITE}/busy"] == "failed.http_server_error"
     stage.web.put(f"{SITE}/busy", html("/a", "/new"))
@@ -109,7 +106,6 @@ async def test_retry_without_matching_failures_starts_no_run() -> None:
 
 
 async def failed(desk: Desk, *paths: str) -> Crawl:
-    """Create an ended crawl in which some URLs failed."""
     crawl = await desk.control.start(replace(PLAN, id="run-1"))
     desk.world.sent.clear()
     for path in paths:
@@ -121,12 +117,10 @@ async def failed(desk: Desk, *paths: str) -> Crawl:
 
 
 def references(desk: Desk) -> list[str]:
-    """List all seed references that were sent."""
     return sorted(url for seeds in desk.sent() for url in seeds.references)
 
 
 async def test_retry_repeated_finds_its_unfinished_run() -> None:
-    """Its seeds are sent again until they have arrived."""
     desk = Desk()
     await failed(desk, "a", "b")
     (run,) = await desk.control.retry("run-1")
@@ -163,7 +157,6 @@ async def test_retry_skips_urls_of_another_running_retry() -> None:
 
 @pytest.mark.parametrize("moment", range(1, 60))
 async def test_retry_repeated_after_crash_completes_one_run(moment: int) -> None:
-    """The crash may come at any effect."""
     desk = Desk()
     await failed(desk, "a", "b")
     desk.gate = kill_at(moment)
@@ -228,7 +221,6 @@ async def test_retry_losing_its_number_takes_next() -> None:
 
 
 async def test_retry_of_many_failures_starts_several_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Together the runs request every failure once."""
     monkeypatch.setattr(rerun, "SEEDS_MAX", 2)
     desk = Desk()
     await failed(desk, "a", "b", "c", "d", "e")

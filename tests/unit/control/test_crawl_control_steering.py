@@ -42,7 +42,7 @@ async def test_cancel_may_be_repeated_and_not_undone() -> None:
 
 
 async def test_cancel_of_crawl_without_end_is_refused() -> None:
-    """Its bare URLs would be refused for good, so it can only be paused."""
+    """Its URLs on the queue name no crawl, so a cancellation would refuse them for good."""
     stage = Stage()
     stage.world.crawls["default"] = default_crawl(NOW_MS)
     with pytest.raises(Conflict, match="can be paused, but not cancelled"):
@@ -53,7 +53,7 @@ async def test_cancel_of_crawl_without_end_is_refused() -> None:
 
 
 def park(stage: Stage, crawl: Crawl, packs: int) -> set[str]:
-    """Park packs and seeds of a crawl, as workers do."""
+    """Park packs and seeds of a paused crawl in a table, as workers do."""
     bodies = {}
     for place in range(packs):
         target = Target(url=f"{SEED}{place}", depth=1)
@@ -66,7 +66,6 @@ def park(stage: Stage, crawl: Crawl, packs: int) -> set[str]:
 
 
 def closes(mail: Mail) -> bool:
-    """True if a message ends a cancelled crawl."""
     return isinstance(decode(mail.body), Close)
 
 
@@ -76,7 +75,6 @@ def closes(mail: Mail) -> bool:
 async def test_steering_repeated_after_crash_sends_parked_packs(
     act: Callable[[Control, str], Awaitable[Crawl]], state: State
 ) -> None:
-    """The crash may come at any effect."""
     for moment in range(1, 1_000):
         stage = Stage()
         crawl = await stage.control.start(PLAN)
@@ -100,7 +98,6 @@ async def test_steering_repeated_after_crash_sends_parked_packs(
 
 
 async def test_resume_sends_packs_of_newer_version_unchanged() -> None:
-    """They are delayed, as workers do, and no longer parked."""
     stage = Stage()
     crawl = await stage.control.start(PLAN)
     stage.count(crawl, seeds=1)
@@ -117,7 +114,6 @@ async def test_resume_sends_packs_of_newer_version_unchanged() -> None:
 
 @pytest.mark.parametrize("which", ["by id", "by name", "the newest"])
 async def test_crawl_of_newer_version_is_not_steered(which: str) -> None:
-    """An older run of its name is not used instead. A newer run of this version is found."""
     stage = Stage()
     first = await stage.control.start(PLAN)
     stage.clock.at_ms += 60_000
@@ -134,7 +130,7 @@ async def test_crawl_of_newer_version_is_not_steered(which: str) -> None:
 
 
 async def test_resume_of_many_parked_packs_works_in_steps() -> None:
-    """Each step is deleted once it is sent, so a crash repeats one step at most."""
+    """Each step is deleted once it is sent, so a crash repeats at most one step."""
     stage = Stage()
     crawl = await stage.control.start(PLAN)
     stage.count(crawl, seeds=1)

@@ -74,7 +74,6 @@ def test_plan_strips_chosen_parameters_from_all_urls(
 
 
 def test_usual_parameters_are_not_stored_in_crawl() -> None:
-    """Such a crawl uses the list of the worker's version."""
     assert crawl_of(CrawlSpec(seeds=(SEED,)), NOW_MS).tracking is None
     usual = CrawlSpec(seeds=(SEED,), strip_parameters=("utm_*", "GCLID"))
     assert crawl_of(usual, NOW_MS).tracking is None
@@ -167,7 +166,6 @@ def test_sitemap_of_plan_is_a_seed_and_counted_once() -> None:
     ],
 )
 def test_seed_with_xml_name_is_read_as_sitemap(seed: str, bodies: Bodies, is_sitemap: bool) -> None:
-    """A crawl that stores files takes the XML file itself."""
     crawl = crawl_of(CrawlSpec(seeds=(seed,), bodies=bodies), NOW_MS)
     assert (crawl.seeds, crawl.sitemap_urls) == (((), (seed,)) if is_sitemap else ((seed,), ()))
 
@@ -204,7 +202,6 @@ def test_default_name_is_valid_for_any_host(url: str, name: str) -> None:
 
 @pytest.mark.parametrize("wanted", [True, False])
 def test_page_wishes_apply_only_if_plan_asks(*, wanted: bool) -> None:
-    """The wishes are rel=canonical and noindex."""
     plan = CrawlSpec(seeds=("https://example.com/",), canonical_only=wanted, noindex_skipped=wanted)
     crawl = crawl_of(plan, 0)
     assert (crawl.canonical_only, crawl.noindex_skipped) == (wanted, wanted)

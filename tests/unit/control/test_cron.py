@@ -14,12 +14,11 @@ SATURDAY = "2026-11-21T09:00"
 
 
 def ms(moment: str) -> int:
-    """Return milliseconds of a UTC time."""
     return round(datetime.fromisoformat(moment).replace(tzinfo=UTC).timestamp() * 1000)
 
 
 def after(text: str, moment: str, zone: str | None = None, most: int = 2) -> list[str]:
-    """List the next firings, in UTC."""
+    """List the next firings in UTC."""
     found = parse(text).after(ms(moment), ZoneInfo(zone) if zone else None)
     moments = (datetime.fromtimestamp(one / 1000, tz=UTC) for one in islice(found, most))
     return [f"{one:%Y-%m-%dT%H:%M}" for one in moments]
@@ -72,7 +71,6 @@ def test_next_times_of_expressions(text: str, expected: list[str]) -> None:
 def test_next_times_follow_clock_changes_of_zone(
     text: str, moment: str, expected: list[str]
 ) -> None:
-    """A time skipped in spring does not fire. A time repeated in autumn fires once."""
     assert after(text, moment, "Europe/Berlin") == expected
 
 

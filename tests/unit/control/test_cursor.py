@@ -42,7 +42,7 @@ def test_made_up_cursor_is_refused(text: str) -> None:
 
 @given(place=st.integers(0, 10_000), sign=st.sampled_from(ALPHABET))
 def test_changed_cursor_is_refused(place: int, sign: str) -> None:
-    """This includes the spare bits of base64."""
+    """Unused bits of the base64 text are checked too."""
     text = cursor.encode(LISTING, PLACE)
     place %= len(text)
     changed = text[:place] + sign + text[place + 1 :]

@@ -87,7 +87,6 @@ def pack(name: str = "p1", *, crawl: str = "shop-1", failures: int = 0, urls: in
 
 @pytest.fixture
 def yard() -> Graveyard:
-    """Return a stage with two crawls."""
     return Graveyard()
 
 
@@ -139,7 +138,6 @@ def test_look_interrupted_puts_back_taken_letters(yard: Graveyard) -> None:
 
 
 def test_look_succeeds_if_putting_back_fails(yard: Graveyard) -> None:
-    """The letters become visible again after the visibility timeout."""
     yard.bury("{")
 
     async def gate(effect: str, moment: Moment) -> None:
@@ -164,7 +162,6 @@ def redrive(
 
 
 def test_redrive_uses_lane_of_crawl_and_resets_failures(yard: Graveyard) -> None:
-    """Packs and seeds of a crawl of high priority use the express queue."""
     seeds = SeedsMessage(id="s1", crawl="fast-1", at_ms=1, references=("https://a.example/",))
     for message in (pack(failures=4), pack("p2", crawl="fast-1"), seeds):
         yard.bury(message, "failed 4 times")
@@ -179,8 +176,7 @@ def test_redrive_uses_lane_of_crawl_and_resets_failures(yard: Graveyard) -> None
     assert yard.world.buried == []
 
 
-def test_redrive_skips_letters_sure_to_fail_again(yard: Graveyard) -> None:
-    """These are no message, no URL, or have no crawl."""
+def test_redrive_skips_letters_that_would_fail_again(yard: Graveyard) -> None:
     for body in ("{", "nothing", pack(crawl="gone")):
         yard.bury(body)
     assert redrive(yard) == (0, {"malformed": 2, UNKNOWN_CRAWL: 1})
@@ -189,7 +185,6 @@ def test_redrive_skips_letters_sure_to_fail_again(yard: Graveyard) -> None:
 
 
 def test_redrive_skips_letters_of_newer_version(yard: Graveyard) -> None:
-    """This version cannot read them. Their bodies are sent if requested."""
     yard.bury('{"v":2,"crawl":"shop-1","at":1}')
     yard.bury(encode(SeedsMessage(id="s", crawl="fast-1", at_ms=1, references=("https://a/",))))
     yard.world.newer["fast-1"] = "stored by a newer version"
@@ -200,7 +195,6 @@ def test_redrive_skips_letters_of_newer_version(yard: Graveyard) -> None:
 
 
 def test_redrive_sends_malformed_bodies_unchanged_if_asked(yard: Graveyard) -> None:
-    """A worker of another version may understand them."""
     yard.bury('{"v":2}')
     assert redrive(yard, malformed=True) == (1, {})
     assert [mail.body for mail in yard.world.sent] == ['{"v":2}']
@@ -238,7 +232,6 @@ def test_redrive_skips_letters_failed_since_start(yard: Graveyard) -> None:
 
 
 def test_redrive_crash_leaves_copy_with_same_id(yard: Graveyard) -> None:
-    """A letter is sent before it is deleted."""
     yard.bury(pack())
 
     async def gate(effect: str, moment: Moment) -> None:
@@ -283,7 +276,6 @@ def test_purge_deletes_only_selected_letters(yard: Graveyard) -> None:
 
 
 def test_purge_deletes_only_counted_letters(yard: Graveyard) -> None:
-    """A letter that arrived after the count stays."""
     counted = yard.bury("{1")
     late = yard.bury("{2")
     assert purge(yard, EVERYTHING, [counted.id]) == (1, False)

@@ -140,7 +140,6 @@ def test_every_setting_survives_stored_form() -> None:
 
 
 def test_every_setting_is_declared_once() -> None:
-    """No two settings share a key, an option or a field."""
     for names in (
         [one.key for one in SETTINGS],
         [one.name for one in SETTINGS],
@@ -179,7 +178,6 @@ def uncommented(*, examples: bool) -> dict[str, Any]:
 
 
 def paths(document: dict[str, Any]) -> list[str]:
-    """List the keys of a document."""
     return [
         path
         for name, value in document.items()

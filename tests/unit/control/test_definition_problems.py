@@ -135,7 +135,6 @@ def test_unknown_table_is_one_problem_with_suggestion(table: str, said: str) -> 
     ],
 )
 def test_invalid_value_problem_has_key_value_and_fix(path: str, value: object, said: str) -> None:
-    """A value that may be a secret is left out."""
     table, _, name = path.rpartition(".")
     document: dict[str, Any] = {"seeds": [SEED]}
     document.update({table: {name: value}} if table else {name: value})

@@ -16,7 +16,6 @@ SCHEMA = schema_of_definition()
 
 
 def fits(document: Any) -> bool:
-    """True if the schema accepts a document."""
     return jsonschema_rs.is_valid(SCHEMA, document)
 
 

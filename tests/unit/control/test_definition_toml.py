@@ -79,10 +79,10 @@ def test_document_in_with_dots_outside_keys_reads(text: str) -> None:
     ],
     ids=["pair", "table", "list", "inline", "quoted", "half a million"],
 )
-def test_document_in_with_a_long_key_refuses_before_reading(
+def test_document_in_with_long_key_is_refused_before_parsing(
     text: str, place: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`tomllib` needs time quadratic in the number of parts, or worse."""
+    """`tomllib` needs time at least quadratic in the number of key parts."""
     monkeypatch.setattr(tomllib, "loads", None)
     with pytest.raises(DefinitionError, match=f"more than {KEY_PARTS_MAX} parts .at {place}"):
         document_in(text)
@@ -96,7 +96,6 @@ def test_document_in_with_unclosed_texts_takes_linear_time() -> None:
 
 
 def test_toml_of_document_is_readable() -> None:
-    """Plain values come first, long lists have a line per value, and null is left out."""
     seeds = [f"https://example.com/{number:040}" for number in range(2)]
     document = {
         "items": [{"name": "books", "fields": {"title": {"css": "h1"}, "price": ".p"}}],

@@ -27,7 +27,6 @@ CRAWL = crawl_of(PLAN, NOW_MS)
 
 
 def problems(changes: object, crawl: Crawl = CRAWL) -> list[str]:
-    """List the problems of changes."""
     with pytest.raises(DefinitionError) as caught:
         amended(crawl, changes)
     return [str(problem) for problem in caught.value.problems]
@@ -67,7 +66,6 @@ def test_editable_keys_are_limits_pace_patterns_and_rules() -> None:
 
 
 def test_whole_definition_counts_only_its_differences() -> None:
-    """Order and spelling of seeds are no difference."""
     document = document_of(replace(PLAN, delay_ms=250))
     document["seeds"] = ["https://example.com/b", "HTTPS://example.com/a"]
     document["schedule"] = {"every": "1h"}
@@ -150,7 +148,6 @@ def quotas(pages_max: int, was: Crawl, *claimed: int) -> tuple[int, ...]:
 def test_quotas_add_up_to_budget_or_claims(
     pages_max: int, claimed: tuple[int, ...], expected: tuple[int, ...]
 ) -> None:
-    """They add up to the greater of both, and no quota is below the shard's claims."""
     crawl = replace(CRAWL, pages_max=10, shards=3)
     shared = quotas(pages_max, crawl, *claimed)
     assert shared == expected

@@ -1,4 +1,4 @@
-"""JSON schemas of types accept exactly the documents that the reader accepts."""
+"""JSON schemas of types accept the same documents as the reader."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -57,7 +57,6 @@ class Answer:
 
 
 def whole(kind: type, *, answer: bool = False) -> dict[str, Any]:
-    """Make a schema that has its own definitions."""
     parts: dict[str, Any] = {}
     return {**schema_of(kind, parts, answer=answer), "components": {"schemas": parts}}
 
@@ -87,7 +86,6 @@ def test_schema_of_class_describes_its_fields() -> None:
 
 
 def test_schema_of_answer_requires_every_field() -> None:
-    """It allows further fields, which later versions may add."""
     parts: dict[str, Any] = {}
     schema_of(Answer, parts, answer=True)
     assert parts["Answer"]["required"] == ["counts", "inner"]
@@ -172,7 +170,6 @@ def test_reader_reports_every_problem_with_place_and_fix() -> None:
 
 
 def test_problems_hide_secrets_of_urls() -> None:
-    """User information and query are hidden."""
     with pytest.raises(DefinitionError) as caught:
         read(Outer, {"number": "https://me:secret@example.com/?key=secret"})
     assert "secret" not in str(caught.value)
@@ -225,7 +222,6 @@ def test_any_json_is_refused_or_written_back(text: str) -> None:
     ],
 )
 def test_ambiguous_documents_are_refused(text: str, said: str) -> None:
-    """Duplicate keys, NaN, lone surrogates and unlimited depth have no one meaning."""
     with pytest.raises(DefinitionError) as caught:
         document_of(text)
     assert str(caught.value) == said

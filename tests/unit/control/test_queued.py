@@ -13,7 +13,7 @@ NOW_MS = 1_000_000
 def queued(
     url: str, after_s: float, *, attempt: int = 1, why: str | None = None, in_work: bool = False
 ) -> QueuedUrl:
-    """Make a queued URL that is due or in flight since `after_s` seconds from now."""
+    """Return a queued URL that is due or in flight since `after_s` seconds from now."""
     target = Target(url=url, depth=0, attempt=attempt, failed=why)
     return QueuedUrl(target=target, at_ms=NOW_MS + round(after_s * 1000), in_work=in_work)
 
@@ -42,7 +42,6 @@ A, B = "http://a.test/1", "http://a.test/2"
 def test_words_of_queued_urls_name_reason_and_time(
     found: list[QueuedUrl], expected: list[str]
 ) -> None:
-    """They name the retry that is due next and the request that is in flight longest."""
     assert words_of(found, NOW_MS, 20.0) == expected
 
 

@@ -50,14 +50,12 @@ CRAWL = replace(
 
 
 def record(path: str, reason: Reason = Reason.DNS, **fields: Any) -> PageRecord:
-    """Make the record of a URL, failed by default."""
     known: dict[str, Any] = {"outcome": Outcome.FAILED, "depth": 2, "fetched_at": NOW_MS}
     url = path if "://" in path else f"{SITE}{path}"
     return PageRecord(crawl="shop-1", url=url, reason=reason, **{**known, **fields})
 
 
 def seen(*records: PageRecord, crawl: Crawl = CRAWL, **selection: Any) -> Failures:
-    """Collect the failures among records."""
     failures = Failures(crawl=crawl, selection=RetrySelection.of(**selection))
     for one in records:
         failures.see(one)
@@ -65,7 +63,6 @@ def seen(*records: PageRecord, crawl: Crawl = CRAWL, **selection: Any) -> Failur
 
 
 def run_of(*records: PageRecord, crawl: Crawl = CRAWL) -> Crawl:
-    """Make the retry run for the failures among records."""
     return rerun_of(crawl, seen(*records, crawl=crawl), "shop-1-retry1", NOW_MS + 90_000)
 
 
@@ -147,7 +144,6 @@ def test_retry_keeps_definition_and_name_of_first_run() -> None:
 
 
 def test_rerun_of_paused_crawl_has_no_pause() -> None:
-    """Its duration counts from its own start, and it is compared with no earlier run."""
     paused = replace(CRAWL, paused_ms=79_000, paused_at_ms=NOW_MS, pages_before=211)
     failures = Failures(crawl=paused, selection=RetrySelection())
     failures.see(record("/docs/x", depth=3))
@@ -157,7 +153,7 @@ def test_rerun_of_paused_crawl_has_no_pause() -> None:
 
 
 def test_retry_starts_after_run_before_it() -> None:
-    """Its claims are newer than all of that run's claims, even if the clock is behind."""
+    """Claims of the retry are newer than all claims of that run, even if the clock is behind."""
     run = rerun_of(CRAWL, seen(record("/x")), "r", NOW_MS)
     assert run.started_at_ms == NOW_MS + 60_001
 
@@ -196,7 +192,6 @@ def test_retry_scope_includes_folders_seeds_redirected_to() -> None:
 
 
 def test_retry_sends_secrets_to_first_origins_only() -> None:
-    """A host at which a link failed does not receive them."""
     elsewhere = "https://elsewhere.example"
     run = run_of(record(f"{elsewhere}/x"), crawl=replace(CRAWL, scope=Scope.ANY))
     assert run.anchors == (f"{SITE}/", "https://other.example/")
@@ -205,7 +200,6 @@ def test_retry_sends_secrets_to_first_origins_only() -> None:
 
 
 def test_retry_of_sitemap_only_crawl_sends_no_secret() -> None:
-    """Its scope follows from the sitemaps."""
     sitemap = f"{SITE}/docs/sitemap.xml"
     crawl = replace(crawl_of(replace(PLAN, seeds=(), sitemap_urls=(sitemap,)), NOW_MS))
     run = run_of(record("/docs/x"), crawl=crawl)
@@ -242,7 +236,6 @@ LED = {"outcome": Outcome.REDIRECTED, "depth": 0}
     ],
 )
 def test_failed_sitemap_is_sitemap_in_retry(path: str, records: list[PageRecord]) -> None:
-    """A plan, a robots.txt, an index or a redirect named it."""
     crawl = replace(CRAWL, sitemap_urls=(f"{SITE}/named.xml",))
     run = run_of(*records, crawl=crawl)
     assert run.sitemap_urls == (f"{SITE}{path}",)
@@ -268,7 +261,6 @@ def test_failed_sitemap_is_sitemap_in_retry(path: str, records: list[PageRecord]
     ],
 )
 def test_failed_page_is_page_in_retry(records: list[PageRecord]) -> None:
-    """A seed, its redirect or a sitemap named it."""
     run = run_of(*records)
     assert not run.sitemap_urls
     assert len(run.seeds) == 1
@@ -280,7 +272,6 @@ def test_failed_page_is_page_in_retry(records: list[PageRecord]) -> None:
 def test_failures_beyond_one_run_are_left_for_the_next(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A run is limited by number of seeds and by bytes."""
     long = [record(f"/{number}/{'x' * 2_000}") for number in range(150)]
     run = run_of(*long)
     assert 120 < len(run.seeds) < 131
@@ -300,7 +291,6 @@ def test_run_with_many_anchors_leaves_room_for_failures() -> None:
 
 
 def test_retries_are_numbered_within_id_length() -> None:
-    """A retry of a retry continues the numbers of the first run."""
     retry = replace(CRAWL, id="shop-1-retry4", retry_of="shop-1")
     assert base_of(CRAWL) == base_of(retry) == "shop-1"
     assert base_of(replace(CRAWL, id="my-retry4")) == "my-retry4"

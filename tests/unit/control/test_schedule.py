@@ -32,7 +32,6 @@ NOW_MS = 1_795_251_600_000  # 2026-11-21 09:00:00 UTC
 
 
 def plan(**parts: Any) -> CrawlSpec:
-    """Make a plan with a recurrence."""
     return CrawlSpec(seeds=(SEED,), **parts)
 
 
@@ -51,7 +50,6 @@ def plan(**parts: Any) -> CrawlSpec:
     ],
 )
 def test_expressions_of_rates_and_cron_read_back(parts: dict[str, str], expression: str) -> None:
-    """A rate uses its largest unit, without an s for one."""
     assert problems_of(plan(**parts)) == ()
     recurrence = recurrence_in(plan(**parts))
     assert recurrence is not None
@@ -66,7 +64,6 @@ def test_plan_without_times_does_not_recur() -> None:
 
 
 def test_schedule_edited_by_hand_has_no_next_times() -> None:
-    """It is listed nevertheless."""
     kept = Scheduled(
         name="a", expression="at(2030-01-01T00:00:00)", timezone=None, first_ms=0, told=""
     )
@@ -115,7 +112,6 @@ def test_invalid_recurrence_names_part_value_and_fix(
     ],
 )
 def test_unknown_zone_suggests_nearest(timezone: str, said: str) -> None:
-    """Only the list of zones is read."""
     (problem,) = problems_of(plan(cron="0 3 * * ? *", timezone=timezone))
     assert problem.field == "timezone"
     assert said in str(problem)
@@ -153,7 +149,6 @@ def test_any_zone_is_accepted_without_list_of_zones(monkeypatch: pytest.MonkeyPa
 
 
 def test_name_too_long_for_schedule_is_refused() -> None:
-    """Names of crawls may be longer than names of schedules."""
     long = "a" * 65
     assert problems_of(plan(name=long)) == ()
     (problem,) = problems_of(plan(name=long, every="1h"))

@@ -57,7 +57,6 @@ class Stage:
         self.starter = Starter(control=control, clock=self.clock, metrics=self.metrics)
 
     async def fire(self, name: str = "example.com", due: str = DUE_AT) -> dict[str, str]:
-        """Fire a schedule with the time, as AWS does."""
         told = self.world.schedules[name].told.replace(DUE, due)
         return await self.starter.fire(json.loads(told))
 
@@ -69,7 +68,6 @@ class Stage:
 
 @pytest.fixture
 def stage() -> Stage:
-    """Return a stage without schedules."""
     return Stage()
 
 

@@ -35,7 +35,6 @@ class Desk:
         self.web.put(f"{SITE}/robots.txt", ROBOTS)
 
     async def preview(self, **definition: Any) -> SeedPreview:
-        """Preview the first page of a definition."""
         previewer = SeedPreviewer(
             fetcher=self.web,
             reader=InPlaceReader(),
@@ -112,7 +111,6 @@ async def test_preview_names_depth_rule_or_pattern_of_refusal(
 
 
 async def test_preview_follows_redirects_as_a_crawl() -> None:
-    """Links are judged from the final URL. A redirect loop ends."""
     desk = Desk()
     www = "https://www.example.com"
     desk.web.put(f"{SITE}/", answer(301, location=f"{www}/"))

@@ -55,7 +55,6 @@ CRAWL = Crawl(
     ],
 )
 def test_url_with_https_or_inner_http_is_accepted(text: str, url: str) -> None:
-    """Query parameters stay unchanged."""
     assert webhook_of(text) == url
 
 
@@ -96,7 +95,6 @@ def test_url_refusal_has_fix_and_no_secret(text: str, said: str) -> None:
     ],
 )
 def test_url_to_address_is_refused_unless_allowed(url: str, allowed: str, said: str | None) -> None:
-    """Addresses are checked when a crawl starts, host names when the sender connects."""
     why = refusal_of(url, signing=True, allowed=parse_allowed(allowed, frozenset({4566})))
     assert why is None if said is None else said in str(why)
 
@@ -144,7 +142,7 @@ def test_short_key_signs_nothing(key: str) -> None:
 
 
 def test_shown_url_has_no_path_and_query() -> None:
-    """Both may be secrets."""
+    """Path and query may contain secrets."""
     assert shown("https://example.com:8443/secret?t=1") == "https://example.com:8443"
     assert "hook" not in repr(CRAWL)
 

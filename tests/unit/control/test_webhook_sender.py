@@ -76,7 +76,6 @@ class Stage:
         )
 
     async def notify(self, event: dict[str, Any] = EVENT) -> dict[str, str]:
-        """Deliver an event to the notifier."""
         return await self.notifier.notify(event)
 
 
@@ -100,7 +99,6 @@ async def test_ended_crawl_sends_one_signed_post() -> None:
 
 
 async def test_event_delivered_twice_sends_same_body() -> None:
-    """The receiver recognizes the repeated event by its id."""
     stage = Stage()
     await stage.notify()
     await stage.notify()
@@ -127,7 +125,6 @@ async def test_crawl_without_webhook_or_deleted_sends_nothing(crawl: Crawl | Non
     ],
 )
 async def test_temporary_refusal_is_raised(answer: Response | Failure, said: str) -> None:
-    """Lambda retries the event and sends it to the dead-letter queue in the end."""
     stage = Stage(answer)
     with pytest.raises(NotDelivered, match=said):
         await stage.notify()
@@ -152,7 +149,6 @@ async def test_temporary_refusal_is_raised(answer: Response | Failure, said: str
 async def test_permanent_refusal_becomes_dead_letter_at_once(
     answer: Response | Failure, reason: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It holds event and reason. The log shows only the host."""
     stage = Stage(answer)
     assert await stage.notify() == {"webhook": "refused"}
     (mail,) = stage.world.buried
