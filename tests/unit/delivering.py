@@ -44,7 +44,6 @@ def exported(
     crawl: str | None = None,
     formats: Sequence[str] = ("jsonl",),
 ) -> Manifest:
-    """Put an export of these parts into a bucket; return its manifest."""
     made = []
     for owner, bodies in contents.items():
         for chunk, body in enumerate(bodies):
@@ -70,12 +69,10 @@ def exported(
 
 
 def order(**fields: Any) -> str:
-    """An order of the day."""
     return json.dumps({"day": DAY, **fields})
 
 
 def taken(body: str | None = None, *, receives: int = 1) -> Taken:
-    """A message as received from the queue."""
     said = order() if body is None else body
     return Taken(id="m1", body=said, handle="h1", receives=receives)
 
@@ -105,7 +102,6 @@ class Stage:
         self.opened = 0
 
     def deliverer(self, gate: Gate | None = None) -> Deliverer:
-        """A deliverer that lives until its gate kills it."""
         through = gate or self.gate
         return Deliverer(
             files=MemoryFiles(self.world, through),
@@ -134,6 +130,5 @@ class Stage:
     async def run(
         self, body: str | None = None, *, receives: int = 1, minutes: float = 15
     ) -> tuple[str, ...]:
-        """Process one message."""
         deadline_ms = self.clock.now_ms() + round(minutes * MINUTE_MS)
         return await self.deliverer().run(taken(body, receives=receives), deadline_ms)

@@ -1,7 +1,7 @@
 """Output of the functions: containers over a world in memory, and their log lines.
 
-A container is wired as on AWS, but with the ports of a world and a small web. CloudWatch would turn
-its standard output into metrics.
+A container is wired as on AWS, but with the ports of the memory adapters and a small web. On AWS,
+CloudWatch reads the metrics from these lines.
 """
 
 from __future__ import annotations
@@ -68,8 +68,6 @@ class Function:
 
     @contextlib.asynccontextmanager
     async def connect(self, settings: Settings, meter: UsageMeter) -> AsyncIterator[Any]:
-        """Open ports over the world."""
-
         async def gate(effect: str, moment: Any) -> None:
             await self.gate(effect, moment)
 
@@ -85,7 +83,7 @@ class Function:
         yield ports
 
     def invoke(self, run: Any) -> None:
-        """Invoke the container once; record the line that it writes, if any."""
+        """Invoke the container once and record the line that it writes, if any."""
         with contextlib.redirect_stdout(io.StringIO()) as out:
             run()
         lines = [json.loads(line) for line in out.getvalue().splitlines()]
@@ -94,7 +92,7 @@ class Function:
 
     @property
     def metrics(self) -> dict[str, set[str]]:
-        """Names of written metrics by service; all of one stack."""
+        """Return the names of written metrics by service; all belong to one stack."""
         found: dict[str, set[str]] = {}
         for line in self.lines:
             for directive in line["_aws"]["CloudWatchMetrics"]:
@@ -111,7 +109,6 @@ class Function:
 def functions(
     monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[tuple[Function, app_container.Container]]:
-    """Start a container over a world."""
     function = Function()
 
     def web(_ports: Any) -> Fetcher:
@@ -128,7 +125,7 @@ def functions(
 
 
 def crawl_everything(function: Function, container: app_container.Container) -> None:
-    """Let workers meet every counted event: all outcomes, retries, slots, items, faults."""
+    """Crawl until every counted event has occurred: all outcomes, retries, slots, items, faults."""
     web = function.web
     web.put(f"{SITE}/robots.txt", answer(200, ROBOTS, content_type="text/plain"))
     web.put(HOME, html(*LINKS))
@@ -178,7 +175,6 @@ def _raise(_request: Request) -> None:
 
 
 def export_a_day(function: Function, container: app_container.Container) -> None:
-    """Export and seal a day."""
     event = {"day": "2026-11-21"}
     function.invoke(lambda: container.export(event, "request", 300_000))
     while function.orders.sent:

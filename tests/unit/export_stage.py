@@ -1,4 +1,4 @@
-"""Rig for tests of the exporter: records of a day, exporters over memory, strict readers."""
+"""Helpers for tests of the exporter: records of a day, exporters in memory, strict readers."""
 
 from __future__ import annotations
 
@@ -42,7 +42,6 @@ MANIFEST = f"exports/manifests/dt={DAY}.json"
 
 
 def page(number: int, *, crawl: str = CRAWL, at_ms: int = NOON_MS, **more: Any) -> PageRecord:
-    """A record of the day."""
     return PageRecord(
         crawl=crawl,
         url=f"https://example.org/{number}",
@@ -55,24 +54,21 @@ def page(number: int, *, crawl: str = CRAWL, at_ms: int = NOON_MS, **more: Any) 
 
 
 def pages_of(numbers: Iterable[int], **more: Any) -> list[PageRecord]:
-    """Records with these numbers."""
     return [page(number, **more) for number in numbers]
 
 
 def world_of(records: Iterable[PageRecord], files: dict[str, bytes] | None = None) -> World:
-    """A world with these records; its files may belong to another world."""
     world = World(files={} if files is None else files)
     store(world, records)
     return world
 
 
 def store(world: World, records: Iterable[PageRecord]) -> None:
-    """Store records like workers."""
     world.pages.update({page_key(record, SHARDS): record for record in records})
 
 
 def exporter_of(world: World, *, gate: Gate = open_gate, seed: int = 1, **options: Any) -> Exporter:
-    """An exporter over a world; by default chunks of 10 pages as JSONL, without cuts."""
+    """Return an exporter over a world: chunks of 10 pages as JSONL, without interruptions."""
     given = {
         "pages": MemoryPages(world, gate, shards=SHARDS),
         "crawls": MemoryCrawls(world, gate),
@@ -92,7 +88,7 @@ def exporter_of(world: World, *, gate: Gate = open_gate, seed: int = 1, **option
 async def drained(
     world: World, exporter: Exporter, deadline_ms: int | None = None, orders_max: int = 500
 ) -> int:
-    """Process orders one after the other; return their number."""
+    """Process orders one after the other and return their number."""
     count = 0
     while world.ordered:
         count += 1
@@ -112,7 +108,6 @@ async def exported(world: World, identity: str = "one", **options: Any) -> Manif
 
 
 def manifest_of(files: Mapping[str, bytes], path: str = MANIFEST) -> Manifest | None:
-    """Manifest at a path, if any."""
     body = files.get(path)
     if body is None:
         return None
@@ -124,7 +119,7 @@ def manifest_of(files: Mapping[str, bytes], path: str = MANIFEST) -> Manifest | 
 def rows_of(
     files: Mapping[str, bytes], table: str = "pages", path: str = MANIFEST
 ) -> list[dict[str, Any]]:
-    """Rows of a table; every file is checked against the manifest."""
+    """Return the rows of a table, after checking every file against the manifest."""
     manifest = manifest_of(files, path)
     assert manifest is not None
     prefix = path.partition("manifests/")[0]
@@ -141,12 +136,11 @@ def rows_of(
 
 
 def numbers_of(files: Mapping[str, bytes]) -> list[int]:
-    """Numbers of the exported pages."""
     return [int(row["url"].rpartition("/")[2]) for row in rows_of(files)]
 
 
 class Scripted:
-    """Shards of a day as lists, with a fault before row n of a shard for each entry."""
+    """Shards of a day as lists. Entries of `faults` make reading fail before row n of a shard."""
 
     def __init__(
         self, shards: list[list[tuple[str, PageRecord]]], faults: list[tuple[int, int]]
@@ -182,7 +176,6 @@ class Scripted:
 
 
 def three_shards() -> list[list[tuple[str, PageRecord]]]:
-    """15 records for each of three shards."""
     return [
         [(f"{CRAWL}#{number:03d}", page(number)) for number in range(start, start + 15)]
         for start in (0, 15, 30)

@@ -1,7 +1,7 @@
-"""Forged bodies of a sender who may only send to the seed queue.
+"""Forged message bodies from a sender who may only write to the seed queue.
 
-They look like packs, ends of crawls, planned seeds of a running crawl, ids and keys of other
-tables, or no message at all. Honest seeds are among them. Each body says which URLs may be claimed
+Some imitate packs, ends of crawls, planned seeds of a running crawl, or ids and keys of other
+tables. Others are no valid message, or honest seeds. Each body lists the URLs that may be claimed
 because of it.
 """
 
@@ -59,7 +59,6 @@ class Forger:
         self._count = 0
 
     def bodies(self, count: int) -> Iterator[Forged]:
-        """This many bodies."""
         kinds: tuple[Callable[[], Forged], ...] = (
             self._pack,
             self._close,

@@ -63,7 +63,6 @@ FORMATS = ("jsonl", "csv", "parquet")
 
 
 def record_of(url: str, crawl: str = ENDED.id, **more: Any) -> PageRecord:
-    """A record of a page."""
     known: dict[str, Any] = {"referrer": OTHER, "content_type": "text/html", "status": 200} | more
     return PageRecord(
         crawl=crawl,
@@ -77,7 +76,7 @@ def record_of(url: str, crawl: str = ENDED.id, **more: Any) -> PageRecord:
 
 
 def kept_of(url: str) -> Kept:
-    """Stored parts of a page: an answer and a text."""
+    """Return the stored parts of a page: an answer and a text."""
     headers = {"Content-Type": "text/html"}
     body = f"<title>{url}</title>".encode()
     document = {"title": url, "text": "words", "markdown": "words"}
@@ -138,7 +137,6 @@ def fill(world: World, folder: Path) -> None:
 
 
 def export(world: World, folder: Path, records: list[PageRecord]) -> None:
-    """Write an export of these records in all formats."""
     files: list[File] = []
     for name in FORMATS:
         for table in (PAGES, TEXTS):
@@ -176,7 +174,6 @@ def _put(world: World, made: Made, table: str, name: str) -> File:
 
 
 def stores_of(stage: Stage, gate: Gate = open_gate) -> Stores:
-    """New ports over all data."""
     stage.restart(gate)
     world = stage.world
     return Stores(
@@ -197,7 +194,6 @@ def stores_of(stage: Stage, gate: Gate = open_gate) -> Stores:
 
 
 def forgetter_of(stage: Stage, gate: Gate = open_gate) -> Forgetter:
-    """A new forgetter."""
     return Forgetter(stores_of(stage, gate))
 
 
@@ -205,7 +201,7 @@ def forgetter_of(stage: Stage, gate: Gate = open_gate) -> Forgetter:
 
 
 def everything(world: World) -> dict[str, str]:
-    """All stored data as text by place; archives are unpacked."""
+    """Return all stored data as text by place; archives are unpacked."""
     found = {}
     for shelf in ("claims", "pages", "journals", "crawls", "hosts", "parked", "backlog", "samples"):
         for key, thing in getattr(world, shelf).items():
@@ -219,7 +215,6 @@ def everything(world: World) -> dict[str, str]:
 
 
 def unpacked(key: str, body: bytes) -> str:
-    """Content of a file as text."""
     if key.endswith(".gz"):
         return gzip.decompress(body).decode("utf-8", "replace")
     if key.endswith(".parquet"):
@@ -228,7 +223,7 @@ def unpacked(key: str, body: bytes) -> str:
 
 
 def traces_of(world: World, *needles: str) -> list[str]:
-    """Places that contain any of these words; their keys do not count."""
+    """Return the places whose content has any of these words. Keys of places do not count."""
     return [
         place
         for place, text in everything(world).items()

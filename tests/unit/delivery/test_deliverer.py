@@ -55,7 +55,6 @@ async def test_order_with_again_delivers_missing_files() -> None:
 
 
 async def test_only_configured_formats_are_delivered() -> None:
-    """The delivered manifest lists only those formats."""
     stage = Stage(formats=["csv"])
     manifest = exported(stage.world.files, {"c": [b"1"]}, formats=("jsonl", "csv"))
     await stage.run()
@@ -74,7 +73,6 @@ async def test_new_version_replaces_changed_files() -> None:
 
 
 async def test_foreign_files_are_kept() -> None:
-    """A foreign file at the path of a delivered file is replaced."""
     stage = Stage()
     old = exported(stage.world.files, {"c": [b"1", b"22"]})
     theirs = old.files[1].path.replace("00001", "00007")
@@ -112,7 +110,6 @@ async def test_manipulated_ledger_removes_no_foreign_file(path: str) -> None:
 
 
 async def test_export_of_one_crawl_withdraws_outdated_manifest_of_day() -> None:
-    """The manifest of the other crawl stays valid."""
     stage = Stage()
     exported(stage.world.files, {"c": [b"1", b"2"], "d": [b"d"]})
     await stage.run()
@@ -145,7 +142,6 @@ async def test_order_without_enough_time_is_sent_again() -> None:
 
 
 async def test_order_for_missing_export_ends() -> None:
-    """A later export has its own order."""
     stage = Stage()
     assert await stage.run() == ()
     assert stage.opened == 0
@@ -154,8 +150,6 @@ async def test_order_for_missing_export_ends() -> None:
 
 @pytest.mark.parametrize("gone", [True, False])
 async def test_export_replaced_during_delivery_delivers_no_manifest(gone: bool) -> None:
-    """The new export has its own order."""
-
     async def gate(effect: str, moment: Moment) -> None:
         if effect == "courier.bring" and moment is Moment.AFTER:
             stage.clock.at_ms += 10_000
@@ -189,8 +183,6 @@ async def test_each_receiver_gets_own_order() -> None:
 
 
 def failing(error: Exception) -> Callable[[str, Moment], Awaitable[None]]:
-    """Make a gate at which every transfer fails."""
-
     async def gate(effect: str, _moment: Moment) -> None:
         if effect == "courier.bring":
             raise error
@@ -202,7 +194,10 @@ def failing(error: Exception) -> Callable[[str, Moment], Awaitable[None]]:
     ("receives", "delay_s"), [(1, 60), (2, 120), (6, 1_920), (7, 3_600), (29, 3_600)]
 )
 async def test_transient_fault_postpones_order(receives: int, delay_s: int) -> None:
-    """The delay grows up to an hour. The message stays the same, so that attempts are counted."""
+    """The delay grows up to an hour.
+
+    The message stays the same, so its receives count the attempts.
+    """
     stage = Stage(gate=failing(Transient("no answer")))
     exported(stage.world.files, {"c": [b"1"]})
     assert await stage.run(receives=receives) == ("m1",)

@@ -41,7 +41,6 @@ TYPES = ("ssh-ed25519",)
 def test_host_keys_of_parses_keys_lines_and_fingerprints(
     text: str, prints: set[str], types: tuple[str, ...]
 ) -> None:
-    """Types are returned only if the type of every key is known."""
     keys = host_keys_of(text)
     assert keys.fingerprints == prints
     assert keys.types == types

@@ -59,7 +59,7 @@ def record(outcome: Outcome, reason: Reason, **fields: Any) -> PageRecord:
 
 
 def facts(**known: Any) -> Facts:
-    """Facts with defaults and these changes."""
+    """Return facts with default values and these changes."""
     basis: dict[str, Any] = {
         "reference": URL,
         "crawl": CRAWL,
@@ -72,7 +72,6 @@ def facts(**known: Any) -> Facts:
 
 
 def said(known: Facts) -> str:
-    """Explanation as text."""
     told = explain(known)
     return "\n".join(
         [told.verdict, *(f"{one.about}: {one.words}" for one in told.statements)],

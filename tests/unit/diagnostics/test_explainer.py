@@ -53,7 +53,6 @@ async def begun(crawl: Crawl = PLAN) -> Stage:
 
 
 async def seed(stage: Stage, crawl: Crawl) -> None:
-    """Start another crawl in this world."""
     stage.begin(crawl)
     for message in seeds_of(
         crawl.id, crawl.id, crawl.references, at_ms=crawl.started_at_ms, planned=True
@@ -70,18 +69,15 @@ async def step(stage: Stage) -> None:
 async def told(
     stage: Stage, reference: str, which: str | None = None, ask: AskRobots | None = None
 ) -> Explanation:
-    """Explain a reference."""
     _, explanation = await explainer_of(stage).explain(reference, which, ask)
     return explanation
 
 
 def words(explanation: Explanation, about: str) -> list[str]:
-    """List the statements about one topic."""
     return [one.words for one in explanation.statements if one.about == about]
 
 
 async def test_finished_crawl_explains_outcome_of_each_url() -> None:
-    """The rule comes from the robots.txt of the host."""
     stage = await begun()
     await stage.drain()
     for path, verdict in (
@@ -185,7 +181,6 @@ async def test_unrecorded_url_is_explained_by_its_journal() -> None:
 
 
 async def test_dead_letter_of_url_comes_first() -> None:
-    """Packs and seed messages are found. A URL with an outcome is no dead letter."""
     stage = await begun()
     await step(stage)
     packs = [pack for pack in stage.sent() if isinstance(pack, Pack)]
@@ -208,7 +203,6 @@ async def test_dead_letter_of_url_comes_first() -> None:
 
 
 async def test_explain_without_access_to_dead_letters_notes_it() -> None:
-    """Without the permission, all other statements remain."""
     stage = await begun()
     stage.gate = fail_on("dead_letters.take")
     explanation = await told(stage, HOME)
@@ -217,7 +211,7 @@ async def test_explain_without_access_to_dead_letters_notes_it() -> None:
 
 
 async def test_expired_claim_has_lapsed() -> None:
-    """TTL deletes items days late."""
+    """DynamoDB deletes expired items days late."""
     stage = await begun()
     await stage.drain()
     stage.world.pages.clear()
@@ -243,7 +237,6 @@ async def test_later_run_names_run_with_claim() -> None:
 
 
 async def test_url_unseen_by_run_is_explained_by_earlier_run() -> None:
-    """Only with a name or no crawl, not with an id."""
     stage = await begun()
     await stage.drain()
     stage.world.samples["site-1"] = {"pattern": (f"{SITE}/x",)}
@@ -297,7 +290,6 @@ async def test_earlier_run_is_explained_by_its_own_record() -> None:
 
 
 async def test_record_of_later_day_is_found() -> None:
-    """The claim names the first day."""
     stage = await begun()
     await step(stage)
     stage.clock.at_ms += 3 * DAY_MS
@@ -307,7 +299,7 @@ async def test_record_of_later_day_is_found() -> None:
 
 
 async def test_claim_chooses_crawl_if_no_scope_matches() -> None:
-    """A redirect of a seed widened the crawl to another host."""
+    """A redirect of a seed widened the crawl's scope to another host."""
     stage = await begun()
     other = "https://www.example.org/"
     stage.web.put(HOME, answer(301, location=other))
@@ -346,7 +338,11 @@ async def test_each_name_is_asked_once_for_its_claim(
 
     monkeypatch.setattr(stage.frontier, "standing", counted)
     assert (await told(stage, f"{SITE}/never")).url_status is UrlStatus.UNSEEN
-    assert asked == [PLAN.name, "n", PLAN.name]  # to choose, among the others, to explain
+    assert asked == [
+        PLAN.name,
+        "n",
+        PLAN.name,
+    ]  # The first lookup chooses the run, the second tries earlier names, the third explains.
 
 
 async def test_robots_txt_is_requested_only_without_stored_copy() -> None:

@@ -31,7 +31,6 @@ def view(name: str = SITE, **host: Any) -> HostView:
     ],
 )
 def test_host_counts_come_from_crawl_counters(name: str, counts: tuple[int | None, ...]) -> None:
-    """A host without a place in the crawl has no counts."""
     seen = view(name)
     assert (seen.claimed, seen.done, seen.failed, seen.queued) == counts
 

@@ -75,7 +75,6 @@ def test_examples_are_searched_up_to_five_per_reason() -> None:
 
 
 def test_search_for_examples_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Some reasons leave no record."""
     monkeypatch.setattr(refusal_report, "RECORDS_MAX", 2)
     examples = Examples.of({"skipped.cancelled": 3})
     for _ in range(2):

@@ -1,4 +1,4 @@
-"""Requests of a crawl by kind of URL: results, and suggested exclusions."""
+"""Requests of a crawl by kind (group of similar URLs): results, and suggested exclusions."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def counts_of(records: list[PageRecord]) -> RequestCounts:
 
 
 def kinds_of(counts: RequestCounts, **digests: int) -> dict[str, RequestKind]:
-    """Kinds by the path of their example."""
+    """Return the kinds by the path of their example."""
     by_url = {SITE + path: digest for path, digest in digests.items()}
     return {one.kind.removeprefix(SITE): one for one in counts.requests(TOTAL, by_url).kinds}
 
@@ -62,7 +62,6 @@ def kinds_of(counts: RequestCounts, **digests: int) -> dict[str, RequestKind]:
 
 
 def test_kind_counts_outcomes_titles_and_bodies() -> None:
-    """Kinds with the most requests come first."""
     noindex = {"reason": Reason.NOINDEX, "title": "Log in", "sha256": "same"}
     failed = {"outcome": Outcome.FAILED, "reason": Reason.HTTP_SERVER_ERROR, "attempt": 4}
     unasked = {"outcome": Outcome.SKIPPED, "reason": Reason.ROBOTS, "latency_ms": None}
@@ -149,7 +148,6 @@ def test_exclusion_losing_pages_is_not_suggested() -> None:
 
 
 def test_useless_kinds_of_many_folders_are_merged() -> None:
-    """Kinds of folders with useful pages stay separate."""
     sorts = [
         record(f"/{folder}/?C={column};O=D", title=f"Index of {folder}")
         for folder in ("docs", "pub", "pub/old", "a/b/c/d/e")
@@ -200,7 +198,7 @@ ITEMS = [record(f"/item/{at}") for at in range(30)]
 def test_kind_with_new_content_gets_no_exclusion(
     change: dict[str, Any], texts: int, suggested: tuple[str, ...]
 ) -> None:
-    """One page with an item, or one seed, is enough. `texts` counts distinct sampled texts."""
+    """One page with an item, or one seed, is enough."""
     first = replace(REPEATS[0], **change)
     counts = counts_of([first, *REPEATS[1:], *ITEMS])
     samples = [one.url for one in counts.samples() if "log-in" in one.url]
@@ -210,7 +208,7 @@ def test_kind_with_new_content_gets_no_exclusion(
 
 
 def test_kind_linking_a_page_first_gets_no_exclusion() -> None:
-    """Without the kind, the page behind the link would be lost."""
+    """Without this kind of URL, the page behind the link would be lost."""
     found = record("/item/no-1-of-all", referrer=f"{SITE}/log-in?to=3")
     digests = {one.url: 7 for one in REPEATS}
     assert counts_of([*REPEATS, *ITEMS]).requests(TOTAL, digests).suggested == (PATTERN,)
@@ -242,7 +240,7 @@ def test_kind_leading_to_pages_gets_no_exclusion() -> None:
 
 
 def test_rare_kinds_are_merged() -> None:
-    """A word with less than 1 % of the requests becomes a wildcard."""
+    """A path word in less than 1 % of the requests becomes a wildcard."""
     often = [record(f"/tree/docs/{at}") for at in range(150)]
     rare = [record(f"/tree/{chr(97 + at)}x/{at}") for at in range(20)]
     found = kinds_of(counts_of([*often, *rare]))
@@ -273,7 +271,6 @@ def test_same_title_on_all_pages_is_ignored() -> None:
 
 
 def test_folders_merge_despite_few_leading_pages() -> None:
-    """Up to a tenth of the requests may be other pages."""
     sorts = [
         record(f"/{chr(97 + at)}x/?C={column};O=D", title=f"Index {at}")
         for at in range(20)
@@ -372,7 +369,7 @@ def test_number_of_kinds_is_limited() -> None:
 
 
 def test_kind_takes_bounded_memory() -> None:
-    """750 kinds take less than 60 MB."""
+    """750 groups of similar URLs (kinds) take less than 60 MB."""
     counts, sizes = RequestCounts(), []
     tracemalloc.start()
     for number in range(15_001):

@@ -20,7 +20,6 @@ OPERATIONS = (Path(__file__).parents[3] / "docs/operations.md").read_text()
 
 
 def table(heading: str) -> list[list[str]]:
-    """Cells of a Markdown table, without markup and links."""
     found = re.search(
         rf"^\| {re.escape(heading)} \|\n\| ---.*\n((?:\|.*\n)+)", OPERATIONS, re.MULTILINE
     )

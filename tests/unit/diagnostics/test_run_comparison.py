@@ -21,7 +21,7 @@ DOWN = {"outcome": Outcome.FAILED, "reason": Reason.TIMEOUT}
 
 
 def states(fields: dict[str, Any] | None) -> dict[str, Any]:
-    """States of a run with one record, or with none."""
+    """Return the states of a run with one record, or with no record."""
     if fields is None:
         return {}
     return {URL: state_of(PageRecord(crawl="c", url=URL, fetched_at=0, depth=0, **fields))}

@@ -68,7 +68,6 @@ def test_urls_of_section_are_own_plus_inner(paths: list[list[str]]) -> None:
 
 
 def test_number_of_sections_is_bounded() -> None:
-    """A trap with a folder per URL takes bounded memory."""
     found = SiteSections()
     tracemalloc.start()
     for number in range(2 * SECTIONS_MAX):

@@ -1,4 +1,4 @@
-"""Late links that were never requested, by kind."""
+"""Links of late packs (requested last) that were never requested, by kind of URL."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ NOW_MS = BEGAN_MS + 60_000
 
 
 def pack(name: str, band: int, *urls: str) -> WaitingPack:
-    """A late pack of these URLs."""
+    """Return a late pack with these URLs."""
     targets = tuple(Target(url=f"{SITE}{url}", depth=1) for url in urls)
     place = place_at(band, targets, 1, name)
     made = Pack(id=name, crawl=CRAWL.id, targets=targets, at_ms=1, late=True, place=place)
@@ -54,19 +54,17 @@ async def told_of(
     crawl: Crawl = CRAWL,
     now_ms: int = NOW_MS,
 ) -> Spared:
-    """Read the late links of a crawl with this count."""
+    """Read the late links of a crawl with `waiting` unread links."""
     claims = frontier or MemoryFrontier(World())
     return await spared_links(crawl, counters(waiting), backlog, claims, now_ms)
 
 
 async def claim(frontier: MemoryFrontier, crawl: Crawl, at_ms: int, *paths: str) -> None:
-    """Claim URLs for a run."""
     targets = [Target(url=f"{SITE}{path}", depth=1) for path in paths]
     await frontier.claim(claimer_of(crawl, f"{crawl.id}/pack", at_ms), targets)
 
 
 async def waiting(*packs: WaitingPack) -> MemoryBacklog:
-    """Make a backlog of late packs."""
     backlog = MemoryBacklog(World())
     await backlog.put(CRAWL.id, LANE, packs)
     return backlog
@@ -77,7 +75,6 @@ async def report_with(told: Spared, crawl: Crawl = CRAWL) -> Report:
 
 
 async def test_late_links_are_listed_by_kind() -> None:
-    """Each kind has an example without secrets."""
     edits = [f"/w/index.php?title=Page{number}&action=edit" for number in range(20)]
     backlog = await waiting(
         pack("a", 3, *edits), pack("b", 4, "/w/Special:Log?token=s3cret", "/w/Special:Log?token=x")
@@ -138,7 +135,6 @@ async def test_no_pack_is_read_without_late_links(crawl: Crawl) -> None:
 
 
 async def test_report_shows_how_to_fetch_late_links() -> None:
-    """By an edit of the running crawl, or by a later run."""
     told = await told_of(1, await waiting(pack("a", 3, "/p")))
     assert spared_lines(await report_with(told)) == [
         "",

@@ -24,7 +24,6 @@ RECIPES = (
 
 
 def section(name: str) -> str:
-    """Text below a heading."""
     return GUIDE.partition(f"\n## {name}\n")[2].partition("\n## ")[0]
 
 
@@ -56,7 +55,6 @@ def test_recipes_are_in_promised_order() -> None:
 
 
 def test_named_files_exist() -> None:
-    """Placeholders are in angle brackets."""
     named = {
         path.rstrip("/")
         for path in re.findall(r"`([\w./-]+/[\w./-]*)`", GUIDE)

@@ -18,7 +18,6 @@ PAGES = 10_000
 
 
 def cells(section: str) -> list[list[str]]:
-    """Rows of the first table of a section."""
     text = GUIDE.partition(f"\n## {section}\n")[2].partition("\n## ")[0]
     rows = re.findall(r"^\| (.+) \|$", text, re.MULTILINE)
     return [[cell.strip(" `") for cell in row.split(" | ")] for row in rows][2:]

@@ -9,7 +9,6 @@ from tests import docs
 
 
 def test_every_block_is_run_or_has_reason() -> None:
-    """The list has the number of uses of each reason."""
     reasons = Counter(block.what for block in docs.ALL if block.kind == "needs")
     assert reasons == docs.REASONS
     assert {block.what for block in docs.ALL if block.kind == "starts"} == {docs.OWN}
@@ -18,7 +17,6 @@ def test_every_block_is_run_or_has_reason() -> None:
 
 
 def test_every_shell_fence_is_read() -> None:
-    """A plain fence contains no command."""
     for page in docs.PAGES:
         text = page.read_text()
         assert len(re.findall(r"^ *```(?:sh|console)$", text, re.MULTILINE)) == len(
@@ -30,7 +28,6 @@ def test_every_shell_fence_is_read() -> None:
 
 
 def test_marks_are_spelled_correctly() -> None:
-    """An unknown mark would run its block."""
     for page in docs.PAGES:
         marks = re.findall(r"<!--(.*?)-->\n *```", page.read_text())
         assert len(marks) == sum(block.kind is not None for block in docs.blocks(page)), page

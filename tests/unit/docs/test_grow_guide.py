@@ -44,8 +44,7 @@ def test_row_numbers_equal_code_constants(name: str) -> None:
     assert [float(number) for number in numbers] == [float(number) for number in ROWS[name]]
 
 
-async def test_store_has_no_catalogue_and_no_bucket_courier(tmp_path: Path) -> None:
-    """Only a store allows local servers by default."""
+async def test_store_lacks_catalogue_and_bucket_delivery(tmp_path: Path) -> None:
     ports = StorePorts(STORE, tmp_path)
     try:
         assert ports.catalogue is None

@@ -27,7 +27,6 @@ SITE = {
 
 @pytest.fixture
 def site() -> Iterator[str]:
-    """Serve the books of the guide."""
     with graph.serve_in_background(SITE) as served:
         yield served.url
 

@@ -48,7 +48,7 @@ def blocks(path: Path) -> Iterator[str]:
 
 
 def commands(first: str) -> list[tuple[str, list[str]]]:
-    """Commands of all pages that start with a word, in fences and sentences."""
+    """Return all commands of the pages that start with a word, in fences and sentences."""
     found = []
     for path in PAGES:
         lines = [line.strip() for body in blocks(path) for line in body.splitlines()]
@@ -78,7 +78,6 @@ def named(first: str) -> list[Any]:
 
 @pytest.mark.parametrize("words", named("orbweaver"))
 def test_orbweaver_commands_parse(words: list[str]) -> None:
-    """Context keys must exist."""
     arguments = parse(words[1:])
     assert arguments.command in MODULES
     target = {"target": "local"} if arguments.command == "local" else {}
@@ -182,7 +181,7 @@ def test_adrs_are_numbered_and_have_all_parts() -> None:
 
 
 def rows(text: str, heading: str) -> list[list[str]]:
-    """Cells of the table below a header row that starts with these words."""
+    """Return the cells of the table below a header row that starts with these words."""
     found = re.search(
         rf"^\| {re.escape(heading)} \|.*\n\| ---.*\n((?:\|.*\n)+)", text, re.MULTILINE
     )
@@ -225,7 +224,7 @@ def test_every_alarm_has_a_remedy() -> None:
 
 
 def called(*methods: str) -> set[str]:
-    """First string arguments of method calls in the package."""
+    """Return the first string argument of every method call in the package."""
     return {
         node.args[0].value
         for path in (ROOT / "functions/orbweaver").rglob("*.py")

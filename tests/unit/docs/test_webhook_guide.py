@@ -18,7 +18,6 @@ BODY = b'{"event":"CrawlCompleted","id":"shop-1"}'
 
 @pytest.fixture
 def is_genuine() -> Any:
-    """Run the snippet of the guide."""
     (snippet,) = re.findall(r"```python\n(.*?)```", GUIDE, re.DOTALL)
     found: dict[str, Any] = {}
     exec(compile(snippet, "webhooks.md", "exec"), found)  # noqa: S102 - the guide's own words

@@ -13,7 +13,6 @@ PAGES = (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").g
 
 
 def rows_of(page: str) -> list[tuple[str, ...]]:
-    """Rows of the glossary: term and meaning."""
     lines = [line for line in page.splitlines() if line.startswith("| ")]
     cells = [tuple(cell.strip() for cell in line.strip("|").split("|")) for line in lines]
     assert cells[0] == ("term", "meaning")
@@ -37,7 +36,6 @@ def test_glossary_is_linked_from_index() -> None:
 
 @pytest.fixture(scope="module")
 def texts() -> str:
-    """Text of the code and of all pages except the glossary."""
     paths = [*PAGES, *(ROOT / "functions").rglob("*.py")]
     words = " ".join(path.read_text() for path in paths if path != GLOSSARY).casefold()
     return " ".join(words.replace("_", " ").split())

@@ -70,7 +70,6 @@ SCOPE = {
 
 @pytest.fixture
 def stage(tmp_path: Path) -> Stage:
-    """Return a stage with data to erase."""
     made = Stage()
     fill(made.world, tmp_path)
     return made
@@ -90,7 +89,7 @@ async def test_erased_scope_leaves_no_trace(stage: Stage, which: str) -> None:
 
 
 def _of_the_crawl(stage: Stage, which: str) -> None:
-    """Remove the bare URL from the queue, because an erased crawl does not own it."""
+    """Remove the URL that names no crawl, because erasing a crawl does not remove it."""
     if which == "crawl":
         stage.world.sent.pop()
 
@@ -160,7 +159,7 @@ def _files(stage: Stage) -> dict[str, str]:
 async def test_sources_of_data_are_erased_before_data(stage: Stage) -> None:
     """Order: messages, journals, claims and records, files.
 
-    Earlier ones could restore later ones.
+    Data erased later cannot restore data erased earlier.
     """
     effects: list[str] = []
     await forgetter_of(stage, noting(effects)).forget(WHOLE)
@@ -272,7 +271,7 @@ async def test_manifests_omit_tables_without_files(stage: Stage) -> None:
 
 
 async def _paused(stage: Stage, steps: int) -> None:
-    """Start a crawl, and pause it after this number of messages."""
+    """Start a crawl, and pause it after `steps` messages."""
     links = {OTHER: (URL, f"{SITE}/a"), f"{SITE}/a": (URL, f"{SITE}/b"), URL: (OTHER,)}
     for url in (OTHER, URL, f"{SITE}/a", f"{SITE}/b"):
         stage.web.put(url, html(*links.get(url, ())))

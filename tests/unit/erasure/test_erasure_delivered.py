@@ -40,7 +40,6 @@ MANIFESTS = [PREFIX + manifest_path(DAY, crawl) for crawl in (None, ENDED.id)]
 
 @pytest.fixture
 def stage(tmp_path: Path) -> Stage:
-    """Return a stage with data to erase."""
     made = Stage()
     fill(made.world, tmp_path)
     return made
@@ -115,5 +114,4 @@ async def test_delivered_export_is_replaced_at_receiver(stage: Stage) -> None:
 
 
 def holding(shelf: dict[str, bytes]) -> list[str]:
-    """Return the files of a receiver that contain the erased URL."""
     return [path for path, body in shelf.items() if PATH in unpacked(path, body)]

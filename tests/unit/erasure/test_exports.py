@@ -69,7 +69,6 @@ class Stage:
         )
 
     async def erase(self, scope: ErasureScope = WHOLE) -> FileEraser:
-        """Erase in all exports; return the eraser with its results."""
         eraser = self.file_eraser(scope)
         await eraser.erase_exports()
         return eraser
@@ -116,7 +115,6 @@ def stage() -> Stage:
 
 
 def part(name: str, crawl: str = ENDED.id, chunk: int = 0, suffix: str = "") -> str:
-    """Return the path of a file of pages."""
     suffixes = {"jsonl": ".jsonl.gz", "csv": ".csv", "parquet": ".parquet", "warc": ".warc.gz"}
     return path_of("pages", name, DAY, crawl, 0, chunk, suffix or suffixes[name])
 

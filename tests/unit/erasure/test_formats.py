@@ -46,7 +46,6 @@ OTHER = "https://other.example/a"
 
 
 def page(url: str, **cells: Any) -> dict[str, Any]:
-    """Return a row of the table of pages."""
     return {"crawl": "c-1", "url": url, "outcome": "fetched", "fetched_at": 1, "depth": 0} | cells
 
 
@@ -92,7 +91,6 @@ ROWS: dict[str, tuple[Table, Sequence[Mapping[str, Any]]]] = {
 
 @pytest.fixture(params=WRITERS)
 def name(request: pytest.FixtureRequest) -> Iterator[str]:
-    """Run the test with each writer; yield the name of its format."""
     with writing_with(request.param) as found:
         yield found
 
@@ -214,10 +212,6 @@ def _all(entries: Sequence[SnapshotEntry]) -> bytes:
 
 @pytest.mark.parametrize("mentions", [False, True])
 def test_archive_keeps_offsets_after_erasure(*, mentions: bool) -> None:
-    """A tombstone has the length of the erased record.
-
-    A request is erased with its response, uncounted.
-    """
     records = [
         warc.response(
             url, 1, status=200, headers={}, body=body, truncated=False, asked=(("Host", "h"),)

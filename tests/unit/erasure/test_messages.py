@@ -51,7 +51,6 @@ def message_eraser_of(stage: Stage, scope: ErasureScope = WHOLE) -> MessageErase
 
 
 def visible(stage: Stage, mails: Sequence[Mail]) -> bool:
-    """True if a worker can receive all these messages."""
     looks = stage.world.looks
     return all(looks.get(mail.id, (0, 0))[1] <= stage.clock.now_ms() for mail in mails)
 
@@ -316,7 +315,7 @@ FIRST, SECOND, THIRD = (
 
 
 def have_wait(stage: Stage, out: Pack | None, *packs: Pack) -> None:
-    """Put packs into the backlog of their host; `out` is in flight."""
+    """Put packs into the backlog of their host (table of waiting packs); `out` is in flight."""
     for pack in packs:
         waiting = WaitingPack(place=pack.place, body=encode(pack))
         stage.world.backlog[CRAWL.id, SITE][pack.place] = waiting
@@ -447,7 +446,7 @@ async def test_journal_of_ended_or_missing_crawl_is_erased(stage: Stage, *, ende
 
 
 async def test_uncommitted_journal_of_earlier_version_is_kept(stage: Stage) -> None:
-    """It names no crawl, so it may belong to any running crawl."""
+    """The journal names no crawl, so it may belong to any running crawl."""
     stage.world.crawls[CRAWL.id] = CRAWL
     stage.world.journals[ROOT] = replace(CHILDREN, crawl="")
     message_eraser = message_eraser_of(stage)

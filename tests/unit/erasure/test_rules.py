@@ -48,7 +48,6 @@ def pack(*targets: Target, crawl: str = "c-1") -> Pack:
 
 
 def target(url: str, referrer: str | None = None) -> Target:
-    """Return a URL of a message."""
     return Target(url=url, depth=1, referrer=referrer)
 
 
@@ -163,7 +162,6 @@ def test_definition_loses_seeds_sitemaps_and_headers_of_scope() -> None:
 
 
 def test_samples_possibly_of_scope_are_removed() -> None:
-    """Samples are stored without their queries."""
     samples = {"scope": ("https://example.com/jane?…", THERE), "depth": (THERE,), "budget": (URL,)}
     assert samples_left(samples, WHOLE) == {"scope": (THERE,), "depth": (THERE,), "budget": ()}
 
@@ -212,7 +210,6 @@ def test_message_keeps_other_urls_without_referrer(
 def test_unreadable_message_is_removed_if_in_scope(
     body: str, scope: ErasureScope, *, goes: bool
 ) -> None:
-    """A message of a newer version is in scope unless it names another crawl."""
     message = decode(body)
     assert message_left(message, body, scope) is (None if goes else message)
 
@@ -264,7 +261,6 @@ def test_ended_pack_counts_erased_urls_and_defers_others() -> None:
 
 
 def test_late_pack_loses_erased_urls_and_keeps_waiting() -> None:
-    """Its URLs were never claimed, so it counts as taken."""
     crawl = Crawl(id="c-1", name="c", started_at_ms=1)
     waiting = pack(target(URL), target(OTHER, URL), target(THERE))
     late = replace(waiting, late=True, place="4.000001.00000000000001.p")

@@ -47,7 +47,6 @@ WRITERS = (*formats.NAMES, BY_DUCKDB)
 
 @contextmanager
 def writing_with(writer: str) -> Iterator[str]:
-    """Use one of `WRITERS` within the block; yield the name of its format."""
     if writer != BY_DUCKDB:
         yield writer
         return
@@ -73,7 +72,6 @@ def written(name: str, table: Table, rows: Iterable[Mapping[str, Any]], folder: 
 
 
 def read_back(table: Table, rows: list[dict[str, Any]]) -> dict[str, Rows]:
-    """Write rows with every writer and read each file with its reader, Parquet with two."""
     with TemporaryDirectory() as folder:
         made = {}
         for writer in WRITERS:
@@ -87,7 +85,6 @@ def read_back(table: Table, rows: list[dict[str, Any]]) -> dict[str, Rows]:
 
 
 def values(table: Table, rows: Iterable[Mapping[str, Any]]) -> Rows:
-    """Return the values that every reader must find."""
     cells = cells_of(table)
     return [
         [
@@ -111,7 +108,6 @@ def for_csv(table: Table, rows: Rows) -> Rows:
 
 
 def lines_of(made: Made) -> list[str]:
-    """Return the lines of a JSONL file, split at line feeds only."""
     return gzip.decompress(made.path.read_bytes()).decode().splitlines(keepends=True)
 
 

@@ -175,7 +175,7 @@ async def test_page_not_due_for_request_is_kept(more: dict[str, Any]) -> None:
 
 
 async def test_failed_page_keeps_its_claim_for_window() -> None:
-    """The window restarts, so a run within it does not delete the page."""
+    """The window restarts, so a run within the window does not delete the page."""
     stand = await begun()
     await stand.add(SECOND, page(SECOND, "home"), record(SECOND, "a", BROKEN, by="home"))
     third = await stand.add(

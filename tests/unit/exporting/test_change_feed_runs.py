@@ -81,7 +81,6 @@ async def test_run_with_expired_records_has_no_feed() -> None:
 
 
 async def test_unused_snapshots_are_removed() -> None:
-    """The newest two snapshots are kept at any age, and so are those with live records."""
     stand = await begun()
     await stand.add(SECOND, page(SECOND, "home", "2"))
     assert await stand.changes(SECOND)
@@ -164,10 +163,7 @@ async def test_transient_faults_are_retried() -> None:
 
 
 async def test_missing_or_damaged_bundle_is_an_error() -> None:
-    """A partial snapshot would report the missing pages as created.
-
-    A bundle holds two of three rows.
-    """
+    """A partial snapshot would report the missing pages as created."""
     stand = await begun(shards=1)
     assert await stand.changes(FIRST)
     [key, _] = (key for key in stand.world.files if "/rows-" in key)

@@ -141,7 +141,7 @@ async def test_complete_export_is_announced_with_manifest() -> None:
 
 
 async def test_second_export_writes_same_bytes() -> None:
-    """The second run has another time and another seed (case 27)."""
+    """The second run has another time and another random seed (case 27)."""
     world = world_of(pages_of(range(35)))
     await exported(world)
     first = dict(world.files)

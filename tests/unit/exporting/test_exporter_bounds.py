@@ -59,7 +59,6 @@ class Synthetic:
 
 
 async def _peak_bytes(rows: int, part_rows_max: int, root: Path) -> int:
-    """Export a day with this number of rows and return the peak memory."""
     (root / str(rows)).mkdir()
     waiting = WaitingExport()
     exporter = Assembly(

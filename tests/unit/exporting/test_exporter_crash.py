@@ -42,7 +42,7 @@ CHANGING = frozenset({"files.put", "files.delete", "orders.send", "events.export
 
 
 class CrashError(Exception):
-    """The process is killed."""
+    """Simulates a killed process."""
 
 
 class Doom:
@@ -64,7 +64,6 @@ class Doom:
             raise CrashError  # and at every later moment, because a dead process has no effect
 
     def look(self) -> None:
-        """Check that a reader sees only a complete export."""
         if manifest_of(self.world.files) is not None:
             rows_of(self.world.files)
         self.manifests.add(self.world.files.get(MANIFEST))
@@ -95,7 +94,6 @@ CHANGES = {
 
 
 async def _before_and_after(change: Change) -> tuple[dict[str, bytes], dict[str, bytes]]:
-    """Return the files of the last export, and the expected files of the next one."""
     old: dict[str, bytes] = {}
     if change.old is not None:
         await exported(world_of(change.old, old), **OPTIONS)
@@ -105,7 +103,10 @@ async def _before_and_after(change: Change) -> tuple[dict[str, bytes], dict[str,
 
 
 async def _delivered(world: World, gate: Doom, deadline_ms: int | None) -> bool:
-    """Export, and deliver each event and order again after a crash. True if a crash occurred."""
+    """Export, and deliver each event and order again after a crash.
+
+    Return True if a crash occurred.
+    """
     begun = False
     while not begun or world.ordered:
         exporter = exporter_of(world, gate=gate, seed=gate.count, **OPTIONS)
@@ -258,13 +259,13 @@ THEN, NOW = pages_of(range(2), title="then"), pages_of(range(9), title="now")
         pytest.param(NOW, True, id="more files, and dies of its next change"),
     ],
 )
-async def test_superseded_run_leaves_files_of_later_run(
+async def test_superseded_run_keeps_files_of_later_run(
     now: list[PageRecord], *, dies: bool
 ) -> None:
-    """Its manifest can only appear if the later run starts between check and write.
+    """A worker may pause after listing the files to remove.
 
-    A worker may pause after listing the files to remove. Files that the later run has written
-    meanwhile are written again, even if the worker dies during the removal.
+    Files that the later run has written meanwhile are written again, even if the worker dies during
+    the removal.
     """
     clean = world_of(now)
     await exported(clean, **OPTIONS)
@@ -300,7 +301,7 @@ async def test_superseded_run_leaves_files_of_later_run(
 
 
 async def test_notes_of_removed_run_are_removed_too() -> None:
-    """The removal has already listed the files when a worker writes another note."""
+    """The removal has already listed the files when a worker writes another one."""
     world = world_of([*THEN, *pages_of(range(2), crawl=OTHER)])
     late: set[str] = set()
 
@@ -345,7 +346,6 @@ async def test_run_planned_twice_has_one_plan() -> None:
 
 
 async def _repeated(deliver: Callable[[], Awaitable[object]]) -> None:
-    """Deliver again after a crash."""
     try:
         await deliver()
     except CrashError:
@@ -353,7 +353,7 @@ async def _repeated(deliver: Callable[[], Awaitable[object]]) -> None:
 
 
 def _working(world: World) -> bool:
-    """True while a unit is in progress and the old manifest is withdrawn."""
+    """Return True while a unit is in progress and the old manifest is withdrawn."""
     return MANIFEST not in world.files
 
 

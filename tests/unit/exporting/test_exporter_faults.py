@@ -33,7 +33,6 @@ EFFECTS = (
 @pytest.mark.parametrize("effect", EFFECTS)
 @pytest.mark.parametrize("times", [1, 2, 3])
 async def test_busy_service_is_retried(effect: str, times: int) -> None:
-    """A 503 on any call costs seconds and changes no byte."""
     single = world_of(pages_of(range(25)))
     await exported(single)
     world, clock = world_of(pages_of(range(25))), ManualClock(NOON_MS)
@@ -118,7 +117,7 @@ async def test_readers_stay_within_read_ahead() -> None:
 
     pages = Counting(three_shards(), [])
     await exported(World(), pages=pages, gate=gate, part_rows_max=5, read_ahead_rows=4)
-    # Five are written, four wait, and the reader holds one without room.
+    # Five rows are written, four wait, and the reader holds one more.
     assert seen_max[0] <= 5 + 4 + 1
     assert 1 <= seen_max[1] <= 4 + 1
     assert 1 <= seen_max[2] <= 4 + 1

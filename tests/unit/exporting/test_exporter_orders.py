@@ -30,7 +30,6 @@ from tests.unit.export_stage import (
 
 
 def bodies(world: World, kind: OrderKind = OrderKind.UNIT) -> list[str]:
-    """Return the orders of a kind."""
     return [mail.body for mail in world.ordered if decode_order(mail.body).kind is kind]
 
 
@@ -215,7 +214,6 @@ async def test_daily_schedule_exports_previous_day() -> None:
     ],
 )
 async def test_hourly_schedule_exports_current_day(time: str, days: tuple[str, ...]) -> None:
-    """In the first hours of a day it also exports the day before."""
     exporter = exporter_of(World(), span="hour")
     event = {"detail-type": "Scheduled Event", "time": time}
     assert await exporter.begin(event, "one") == days

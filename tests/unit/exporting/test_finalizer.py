@@ -23,7 +23,6 @@ NAME = query_name(BOOKS.name)
 
 
 def manifest_of(files: dict[str, bytes]) -> Manifest:
-    """Return the manifest of an export."""
     manifest = decode_manifest(files[f"manifests/dt={DAY}/crawl={CRAWL}.json"])
     assert manifest is not None
     return manifest

@@ -38,14 +38,12 @@ NAMED = Table(name="named", columns=(Column(name="a"), Column(name="b")))
 
 @pytest.fixture(params=WRITERS)
 def name(request: pytest.FixtureRequest) -> Iterator[str]:
-    """Run the test with each writer; yield the name of its format."""
     with writing_with(request.param) as found:
         yield found
 
 
 @pytest.fixture
 def by_duckdb() -> Iterator[None]:
-    """Write Parquet with DuckDB."""
     with writing_with(BY_DUCKDB):
         yield
 

@@ -61,7 +61,6 @@ def test_place_of_ignores_other_files(path: str) -> None:
 
 @pytest.mark.parametrize("key", ["", CRAWL_KEY])
 def test_place_of_reads_path_back(key: str) -> None:
-    """Files of earlier versions have a key before the crawl."""
     place = FilePlace(
         table="items/a/b",
         format="jsonl",

@@ -27,7 +27,6 @@ SCHEDULED = {"version": "0", "detail-type": "Scheduled Event", "source": "aws.ev
     ],
 )
 def test_event_requests_day(event: dict[str, Any], day: str) -> None:
-    """Without a day it is the day before the time of the schedule, or before now."""
     assert jobs_of(event, NOON_MS) == (ExportJob(day=day),)
 
 

@@ -44,7 +44,6 @@ def test_groups_follow_from_rows_of_first_shard(rows: int, groups: int) -> None:
 
 
 def test_run_names_are_ordered() -> None:
-    """A repeated request keeps its name, unless a later run exists."""
     first = run_name(1_700_000_000_000, "aa", [])
     assert first == "1700000000000-aa"
     assert begun_ms(first) == 1_700_000_000_000
@@ -86,7 +85,6 @@ def test_progress_adds_chunks() -> None:
 
 
 def test_progress_of_other_plan_restarts_unit() -> None:
-    """A unit of another plan has the same name. Progress of an earlier release counts."""
     unit, other = Unit("a", 0, 2), Unit("a", 0, 1)
     body = encode_progress(_done("a", 2, "p1"), unit)
     assert decode_progress(body, other) == UnitProgress()

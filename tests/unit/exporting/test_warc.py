@@ -34,7 +34,6 @@ URLS = [f"https://{host}/{n}?b=2&a=1" for n in range(8) for host in ("b.example"
 
 
 def page(number: int, **more: object) -> PageRecord:
-    """Return the record of a fetched page."""
     found = {"status": 200, "content_type": "text/html; charset=utf-8"} | more
     return PageRecord(
         crawl="shop",
@@ -52,7 +51,6 @@ def body_of(number: int) -> bytes:
 
 
 def member_of(number: int) -> bytes:
-    """Return the stored response of a page."""
     return warc.response(
         URLS[number],
         AT_MS + number * 1000,
@@ -65,7 +63,6 @@ def member_of(number: int) -> bytes:
 
 
 def archived(folder: Path) -> tuple[Made, Made]:
-    """Write all pages, one of them erased."""
     writer = formats.archive(folder, NAME)
     for number in range(len(URLS)):
         assert writer.add(page(number), member_of(number))

@@ -11,7 +11,6 @@ URL = "https://shop.example/books/1/"
 
 
 def rule(**keys: Any) -> ItemRule:
-    """Parse one rule as a definition contains it."""
     one = {"name": "x", "match": "/books/", "fields": {"a": "h1"}, **keys}
     (found,) = parse({"seeds": [URL], "items": [one]}).items
     return found

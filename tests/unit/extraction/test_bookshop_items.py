@@ -33,7 +33,7 @@ def crawl() -> Crawl:
 
 @cache
 def shop(broken: float) -> tuple[Bookshop, Mapping[str, tuple[Item, ...]]]:
-    """Extract from every page of a shop and return its items by URL."""
+    """Return the items by URL, extracted from every page of a shop."""
     made = Bookshop(books=BOOKS, seed=SEED, broken=broken)
     found = {}
     for page in resources(SEED, BOOKS, broken).values():
@@ -44,7 +44,6 @@ def shop(broken: float) -> tuple[Bookshop, Mapping[str, tuple[Item, ...]]]:
 
 
 def of(found: Mapping[str, tuple[Item, ...]], table: str) -> dict[str, list[Item]]:
-    """Return the items of one rule by URL."""
     chosen = {url: [one for one in items if one.table == table] for url, items in found.items()}
     return {url: items for url, items in chosen.items() if items}
 

@@ -32,7 +32,6 @@ PAGES = {
 
 
 async def crawled(stage: Stage, crawl: Crawl) -> dict[str, PageRecord]:
-    """Crawl the little shop to its end and return its records by path."""
     for url, html in PAGES.items():
         stage.web.put(
             url, answer(200, html.encode(), content_type="text/html") if html else answer(404)

@@ -17,27 +17,23 @@ from tests.unit.extraction.extracting import URL, rule
 
 
 def items(html: str, custom: Any = None, **keys: Any) -> tuple[Item, ...]:
-    """Extract with one rule."""
     page = parse_page(html.encode(), URL, "text/html; charset=utf-8")
     return extract(page, URL, (rule(**keys),), custom=custom)
 
 
 def values(html: str, field: str | dict[str, Any], **keys: Any) -> list[Any]:
-    """Return the values of one field of valid items."""
     found = items(html, fields={"a": field}, **keys)
     assert all(item.valid for item in found), [item.problems for item in found]
     return [item.fields["a"] for item in found]
 
 
 def problems(html: str, field: str | dict[str, Any], **keys: Any) -> tuple[str, ...]:
-    """Return the problems of the only item."""
     (item,) = items(html, fields={"a": field}, **keys)
     assert item.fields["a"] in (None, [])
     return item.problems
 
 
 def script(value: Any) -> str:
-    """Return a script element with JSON-LD, or with a text in its place."""
     text = value if isinstance(value, str) else json.dumps(value)
     return f'<script type="application/ld+json">{text}</script>'
 
@@ -70,7 +66,6 @@ PLAIN = "    city  |  <t>\n\t----+---\na  b\n\n"
 def test_raw_code_keeps_white_space(
     field: dict[str, Any], keys: dict[str, Any], found: list[Any]
 ) -> None:
-    """Entities are decoded; markup and comments are removed."""
     assert values(CODE, field, **keys) == found
 
 
@@ -367,7 +362,6 @@ class Odd:
 
 
 def fail(_page: Any, _url: str) -> Any:
-    """Fail like the code of a user."""
     message = "no\nbooks"
     raise LookupError(message)
 

@@ -27,7 +27,6 @@ ROWS = "<table>" + ("<tr>" + "<td>x</td>" * 10 + "</tr>") * 1_000
 
 
 def found(html: str, **keys: Any) -> tuple[Item, ...]:
-    """Extract from a page with one rule."""
     page = parse(html.encode(), URL, "text/html; charset=utf-8")
     return extract(page, URL, (rule(**keys),))
 
@@ -76,7 +75,7 @@ def test_spare_commas_are_removed_outside_strings_only(text: str, value: str) ->
 
 
 def test_references_to_one_object_do_not_multiply() -> None:
-    """2,000 references to an object with 2,000 names: written out, 44 KB would become 1,380 MB."""
+    """2,000 references to an object with 2,000 names would turn 44 KB into 1,380 MB."""
     shared = {"@id": "#x", "name": ["v"] * 2_000}
     product = {"@type": "Product", "offers": [{"@id": "#x"}] * 2_000}
     script = json.dumps([shared, product])
@@ -150,7 +149,6 @@ def test_microdata_items_with_two_names_do_not_multiply() -> None:
 
 
 def test_microdata_items_may_be_deeply_nested() -> None:
-    """The reader does not recurse."""
     objects = stated("<div itemscope itemprop=x>" * 1_900 + "<b itemscope itemtype=P itemprop=y>")
     assert len(objects.of("P")) == 1
 
@@ -263,7 +261,7 @@ def test_extent_counts_steps_to_siblings_and_ancestors() -> None:
 
 
 def test_extent_is_freed_with_page() -> None:
-    """It holds the tree of the page, about 5 MB, so it must not wait for the garbage collector."""
+    """The extent holds the page's tree (5 MB), so it must not wait for the garbage collector."""
     root = LexborHTMLParser("<p>x").root
     assert root is not None
     extent = Extent(tags=1_001, chars=4, root=root)

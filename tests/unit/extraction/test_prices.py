@@ -10,7 +10,6 @@ URL = "https://example.com/"
 
 
 def price_in(html: str, **where: str) -> object:
-    """Extract the price of a page; None if it is invalid."""
     field = {"css": "p", "type": "price"} if not where else {**where, "type": "price"}
     rules = [{"name": "things", "match": ".", "fields": {"price": field}}]
     (item,) = orbweaver.extract(rules, html.encode(), URL, "text/html; charset=utf-8")
@@ -41,7 +40,6 @@ def price_in(html: str, **where: str) -> object:
     ],
 )
 def test_price_with_ambiguous_digits_is_invalid(html: str, price: str | None) -> None:
-    """Raised hundredths are clear; other separated digits and magnitudes are not."""
     assert price_in(f"<p>{html}</p>") == price
 
 
@@ -50,7 +48,6 @@ def test_price_with_ambiguous_digits_is_invalid(html: str, price: str | None) ->
     [('"1.659"', "1.659"), ("1.659", "1.659"), ('"1,659"', "1659"), ('"1.5"', "1.5")],
 )
 def test_point_in_json_ld_price_is_decimal(said: str, price: str) -> None:
-    """JSON-LD writes numbers as programs do (schema.org/price)."""
     data = f'{{"@type": "Product", "offers": {{"price": {said}}}}}'
     html = f'<script type="application/ld+json">{data}</script>'
     assert price_in(html, jsonld="Product:offers.price") == price

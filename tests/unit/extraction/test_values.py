@@ -114,7 +114,6 @@ def test_currency_is_chosen_by_precedence(
 def test_number_is_read(
     kind: ValueKind, raw: str | float, decimal: str | None, value: object
 ) -> None:
-    """The key `decimal` removes every ambiguity."""
     assert read(Field(name="n", type=kind, decimal=decimal), raw).value == value
 
 

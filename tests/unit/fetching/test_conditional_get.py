@@ -81,7 +81,6 @@ def test_page_without_needed_links_is_requested_conditionally(
     ],
 )
 def test_other_page_is_requested_unconditionally(before: PageRecord | None) -> None:
-    """No earlier record, no validator, or its links are needed."""
     assert condition_of(CRAWL, Target(url=URL, depth=1), before) is None
 
 

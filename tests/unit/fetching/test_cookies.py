@@ -31,7 +31,6 @@ SECRET = "s3cr3t"
 
 
 def jar(*lines: str | bytes, url: str = URL) -> Jar:
-    """Store the cookies of one answer."""
     raw = [line.encode() if isinstance(line, str) else line for line in lines]
     return taken((), raw, url, NOW_MS)[0]
 
@@ -132,7 +131,6 @@ def test_cookie_is_sent_to_hosts_and_paths_of_its_attributes(
     ],
 )
 def test_host_sets_cookie_only_for_own_domain(url: str, line: str, *, kept: bool) -> None:
-    """Addresses, suffixes and names in other alphabets can set cookies only for themselves."""
     found = jar(line, url=url)
     assert bool(found) is kept
     if kept:

@@ -27,7 +27,6 @@ HOST = "example.com"
 
 
 def basic(text: str) -> str:
-    """Return a value for Basic authentication."""
     return "Basic " + b64encode(text.encode()).decode()
 
 
@@ -82,7 +81,6 @@ def test_invalid_list_is_rejected_without_secret(text: str, said: str) -> None:
 
 
 def test_proxy_listed_twice_counts_once() -> None:
-    """Other credentials make another proxy."""
     entries = ["http://a:1@p.test:1", "http://a:1@p.test:1", "http://a:2@p.test:1"]
     assert len(parse_pool(json.dumps(entries))) == 2
 
@@ -124,7 +122,7 @@ def test_failures_of_concurrent_requests_count_once() -> None:
 
 
 def test_quarantine_set_in_future_is_ignored() -> None:
-    """The clock was wrong when the quarantine began."""
+    """A quarantine in the future means that the clock was wrong when it began."""
     pool = Pool(proxies=(A,)).broken(A, NOW_MS + 10**9, NOW_MS + 10**9)
     assert pool.pick(HOST, NOW_MS) == A
 
@@ -137,7 +135,7 @@ def test_all_proxies_broken_returns_wait_until_first_is_free() -> None:
 
 
 def test_unreached_host_uses_other_proxy_for_a_minute() -> None:
-    """If no proxy reached it, the first that failed is used again."""
+    """If no proxy reaches the host, the first that failed is used again."""
     first = POOL.pick(HOST, NOW_MS)
     assert isinstance(first, Proxy)
     pool, tried = POOL, [first]
@@ -155,7 +153,6 @@ def test_unreached_host_uses_other_proxy_for_a_minute() -> None:
 
 
 def test_three_unreached_hosts_in_row_break_proxy() -> None:
-    """A single unreachable host never counts against the proxy."""
     pool = POOL
     for step in range(9):
         pool = pool.unreached(A, HOST, NOW_MS + step, NOW_MS + step)

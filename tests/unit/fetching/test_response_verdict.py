@@ -23,7 +23,6 @@ PAGE = {"content-type": "text/html"}
 
 
 def failed(reason: Reason, error: str) -> End:
-    """Return the end of a failed URL."""
     return End(outcome=Outcome.FAILED, reason=reason, error=error)
 
 
@@ -60,7 +59,7 @@ def test_answer_gives_verdict(
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 def test_redirect_leads_to_location(status: int) -> None:
-    """The location is unchanged (case 41)."""
+    """The location is used unchanged (case 41)."""
     answer = Response(status=status, headers={"location": "/b "}, body=None)
     assert judge(answer, attempt=1, now_ms=NOW_MS) == Lead(location="/b ")
 
@@ -143,7 +142,7 @@ def test_last_attempt_is_final() -> None:
     ],
 )
 def test_retry_after_accepts_seconds_and_dates(value: str | None, wait_s: float | None) -> None:
-    """Dates of any zone and past dates are accepted, other values ignored (case 45)."""
+    """Dates of any zone and past dates are accepted. Other values are ignored (case 45)."""
     assert retry_after_s(value, NOW_MS) == wait_s
 
 
@@ -159,7 +158,7 @@ def test_retry_after_accepts_seconds_and_dates(value: str | None, wait_s: float 
     ],
 )
 def test_other_content_type_is_skipped(content_type: str, body: bytes, error: str | None) -> None:
-    """The record names a body that contradicts its content type (case 59)."""
+    """The record states a body type that contradicts the Content-Type (case 59)."""
     answer = Response(status=200, headers={"content-type": content_type}, body=body)
     verdict = judge(answer, attempt=1, now_ms=NOW_MS)
     assert verdict == End(outcome=Outcome.SKIPPED, reason=Reason.CONTENT_TYPE, error=error)

@@ -1,4 +1,4 @@
-"""Pages of a site for tests of kind learning."""
+"""Pages of a site for tests of kind learning (which groups of similar URLs bring new pages)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def page(path: str, title: str | None = None, **more: object) -> PageRecord:
 
 
 def learned(*records: PageRecord) -> KindLearner:
-    """Learn from pages without digests."""
+    """Return a learner that has read these pages, which have no text digests."""
     learner = KindLearner()
     for record in records:
         learner.learn(record)

@@ -30,7 +30,6 @@ PAGE = Target(url=f"{SITE}/docs/a", depth=2)
 
 
 def test_redirected_sitemap_keeps_kind_and_leaves_host() -> None:
-    """Sitemaps may be on another host."""
     source = Target(url=f"{SITE}/s.xml", depth=0, kind=TargetKind.SITEMAP, attempt=3, hops=1)
     url = "https://other.example/s.xml"
     moved = replace(source, url=url, attempt=1, hops=2, referrer=source.url)
@@ -96,7 +95,6 @@ def test_link_is_one_level_deeper_or_refused(
 
 
 def test_index_order_link_is_refused_after_patterns() -> None:
-    """An exclude pattern is reported before the order of an index."""
     index = Target(url=f"{SITE}/pub/", depth=1)
     order = f"{SITE}/pub/?C=M;O=D"
     assert admit_link(CRAWL, order, index) is Refusal.INDEX_ORDER

@@ -131,7 +131,6 @@ def test_pack_target_is_checked_again_with_reason(
 
 
 def test_entry_of_sitemap_on_other_host_is_admitted() -> None:
-    """The entry carries the host whose robots.txt named the sitemap."""
     sitemap = Target(
         url=f"{OTHER}/s.xml", depth=0, kind=TargetKind.SITEMAP, site="https://wide.example"
     )

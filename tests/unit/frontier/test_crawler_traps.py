@@ -51,7 +51,7 @@ MANUALS = {
     ],
 )
 def test_trap_like_path_or_query_is_refused(tail: str, refusal: Refusal | None) -> None:
-    """Deep paths, a segment three times, growing queries (cases 70 and 72)."""
+    """Examples: deep paths, one segment three times, growing queries (cases 70 and 72)."""
     assert trap(SITE + tail) is refusal
 
 
@@ -66,7 +66,7 @@ def test_trap_like_path_or_query_is_refused(tail: str, refusal: Refusal | None) 
     ],
 )
 def test_growing_host_name_is_refused(origin: str, refusal: Refusal | None) -> None:
-    """A DNS wildcard answers any name; addresses may repeat parts (case 74)."""
+    """DNS wildcards answer any name. IP addresses may repeat parts (case 74)."""
     assert trap(f"{origin}/x") is refusal
 
 
@@ -140,7 +140,6 @@ def test_pattern_distinguishes_words_and_escapes(one: str, other: str) -> None:
 
 
 def test_pattern_merges_numbered_hosts() -> None:
-    """Ports and addresses are separate hosts."""
     assert patterns("http://x1.example.com/") == patterns("http://x22.example.com/")
     assert patterns("http://example.com:8001/") != patterns("http://example.com:8002/")
     assert patterns("http://10.0.0.1/") != patterns("http://10.0.0.2/")
@@ -148,7 +147,7 @@ def test_pattern_merges_numbered_hosts() -> None:
 
 
 def test_urls_beyond_share_of_pattern_are_refused() -> None:
-    """Other folders, hosts and crawls are not affected (69, 71, 77)."""
+    """Other folders, hosts and crawls are not affected (cases 69, 71, 77)."""
     shares = Shares(Bounds(folder_urls_max=5, query_urls_max=3))
     calendar = [f"{SITE}/cal?month={month}" for month in range(10)]
     assert shares.take("c", calendar[:3]) == set()
@@ -209,7 +208,7 @@ def test_urls_of_demo_shop_are_not_refused() -> None:
 
 
 def test_longest_urls_take_little_cpu() -> None:
-    """Worst kinds of the longest URLs (case 66)."""
+    """Tested with the most expensive shapes of the longest URLs (case 66)."""
     before = time.perf_counter()
     for tail in ("/a" * 1_000, "/?" + "a&" * 1_000, "/" + "a1" * 1_000, "/" + "0a-" * 600):
         trap(SITE + tail)

@@ -55,7 +55,6 @@ def case(
     ],
 )
 def test_cause_is_reason_without_variable_parts(body: str, reason: str | None, cause: str) -> None:
-    """Without a reason, the cause names the kind of message."""
     assert case(body, reason).cause == cause
 
 
@@ -148,7 +147,6 @@ def test_revived_pack_has_no_failures() -> None:
 
 
 def test_revived_loose_references_have_stable_ids() -> None:
-    """A letter that is redriven twice becomes the same seeds."""
     body = Loose(crawl="news", references=tuple(f"https://a.example/{n}" for n in range(150)))
     first, second = revived(case(body), NOW_MS), revived(case(body), NOW_MS)
     assert isinstance(first, tuple)
@@ -159,7 +157,6 @@ def test_revived_loose_references_have_stable_ids() -> None:
 
 
 def test_revived_seeds_stay_planned() -> None:
-    """The crawl waits for planned seeds."""
     seeds = SeedsMessage(
         id="s", crawl="c", at_ms=1, references=("https://a.example/",), planned=True
     )

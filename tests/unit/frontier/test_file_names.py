@@ -60,7 +60,7 @@ def test_archive_package_and_disk_image_names_are_files(path: str) -> None:
     ],
 )
 def test_possible_page_is_not_named_file(path: str) -> None:
-    """Repository browsers show files on pages with the name of the file."""
+    """Repository browsers show a file on a page with the name of the file."""
     assert not names_file(SITE + path)
 
 

@@ -164,7 +164,6 @@ def test_children_are_packed_by_host_and_leftovers_mixed() -> None:
 
 
 def test_express_targets_have_their_own_packs() -> None:
-    """Express packs come first, and the ids of other packs do not change."""
     high = {path: replace(target(path), express=True) for path in "bd"}
     plain = {path: target(path) for path in "ac"}
     mixed = {**plain, **high}
@@ -191,7 +190,6 @@ def test_only_won_candidates_are_sent() -> None:
 
 
 def test_requeues_within_5_s_share_pack() -> None:
-    """The pack is delayed by the longest delay in it."""
     delays = {"a": 5, "b": 1, "c": 6, "d": 900}
     again = tuple(Requeue(target=target(path), delay_s=delay) for path, delay in delays.items())
     packs = outbox("p", "c", Journal(at_ms=NOW_MS, again=again), Ledger(pack="p", children=()))
@@ -268,7 +266,6 @@ def test_journal_of_previous_release_is_decoded() -> None:
 
 
 def test_page_digests_survive_encoding() -> None:
-    """A value that is no digest stays as it is."""
     digests = ("0f" * 32, None, "f0" * 32, "no digest", "AB" * 32)
     records = tuple(
         replace(record(f"{place}"), sha256=digest) for place, digest in enumerate(digests)

@@ -1,4 +1,4 @@
-"""Scores of URL kinds: which pages count as new, and the resulting order of links."""
+"""Scores of URL kinds (groups of similar URLs): new pages, and the order of links."""
 
 from __future__ import annotations
 
@@ -52,7 +52,6 @@ def test_unknown_kind_is_tried() -> None:
 
 
 def test_noindex_pages_make_kind_barren() -> None:
-    """Parameters separate forms from articles."""
     titles = ("Ant colony", "Bee hive", "Cat nap", "Dog star")
     forms = [
         page(f"/w/index.php?title=T_{n}&action=edit", f"Editing {title}", reason=Reason.NOINDEX)
@@ -65,7 +64,7 @@ def test_noindex_pages_make_kind_barren() -> None:
 
 
 def test_title_repeating_url_is_not_new() -> None:
-    """Titles of histories contain the file name. Pages without a digest follow the first texts."""
+    """The title of a file's history contains the file name, like its URL."""
     learner = KindLearner()
     text = text_runs("one commit and then another commit by the same people of this project " * 2)
     for name in ("readme", "setup", "worker", "queue", "table", "claim"):
@@ -132,7 +131,7 @@ def failed(status: int | None) -> dict[str, object]:
 def test_unanswered_url_leaves_score_and_is_not_in_flight(
     ended: dict[str, object], rounds: list[int]
 ) -> None:
-    """URLs that robots.txt forbids release more links, because they cost no request."""
+    """URLs that robots.txt forbids cost no request, so they release more links."""
     learner = learned(page("/a/1_a_b", reason=Reason.NOINDEX), page("/b/1_a_b", "T"))
     paths, before = [f"/d/{n}_a_b" for n in range(30)], score(learner, "/d/0_a_b")
     found = []
@@ -172,7 +171,10 @@ def test_new_kind_starts_from_same_parameters_elsewhere() -> None:
 def sorted_out(
     learner: KindLearner, *paths: str, taken: int | None = None
 ) -> tuple[list[str], list[tuple[int, str]]]:
-    """Sort links; return the prompt paths and the late ones with their band."""
+    """Sort links.
+
+    Return the paths to request at once, and the late ones with their band (priority).
+    """
     links = [Target(url=HOST + path, depth=1) for path in paths]
     prompt, late = learner.sorted_out(links, taken)
     assert sorted([*prompt, *(one for _, one in late)], key=lambda one: one.url) == sorted(
@@ -185,13 +187,13 @@ def sorted_out(
 
 
 def band(learner: KindLearner, path: str) -> int:
-    """Band of the late link to a path."""
+    """Return the band (priority) of the late link to a path."""
     _, ((found, _),) = learner.sorted_out([Target(url=HOST + path, depth=1)])
     return found
 
 
 def wiki() -> KindLearner:
-    """Learn from five forms and five articles."""
+    """Return a learner that has read five forms and five articles."""
     return learned(
         *(page(f"/e?action=edit&t={n}", reason=Reason.NOINDEX) for n in range(5)),
         *(page(f"/a/T_{n}_x", f"T{'abcde'[n]}") for n in range(5)),
@@ -236,7 +238,7 @@ def test_unknown_kind_is_tried_once_until_answered() -> None:
 
 
 def test_late_pack_releases_at_least_one_link() -> None:
-    """Otherwise a pack without new results could be deferred without end."""
+    """Otherwise a pack without new results could be deferred forever."""
     learner = KindLearner()
     paths = [f"/new?x={n}" for n in range(9)]
     sorted_out(learner, *paths[:3])
@@ -263,7 +265,6 @@ def test_similar_kinds_found_together_count_as_one(taken: int | None) -> None:
 
 
 def test_unknown_kinds_in_flight_are_limited() -> None:
-    """Kinds without an answer for a long time no longer count."""
     learner = KindLearner()
     paths = [f"/{word}?{word}=1" for word in WORDS[:20]]
     late = [(UNKNOWN, path) for path in paths[ALL_UNTRIED_OUT:]]
@@ -293,8 +294,7 @@ def test_barren_parameters_and_folders_make_kind_unlikely() -> None:
         assert band(learner, f"{folder}/8_a_b?id=9&to=2") == late
 
 
-def test_kind_related_by_parameter_only_is_doubtful() -> None:
-    """It is tried behind better kinds and before barren ones."""
+def test_kind_related_only_by_parameter_is_tried_after_better_kinds() -> None:
     diffs = [page(f"/git/diff/{n}_a_b.py?id={n}", reason=Reason.NOINDEX) for n in range(3)]
     learner = learned(*diffs)
     paths = [f"/git/tree/{n}_a_b.py?id={n}" for n in range(6, 10)]
@@ -314,7 +314,6 @@ def test_absence_of_parameters_is_no_relation() -> None:
 
 
 def test_barren_forms_of_one_namespace_predict_others() -> None:
-    """Other actions on the second namespace are tried late."""
     forms = [page(f"/w?title=T_{n}_x&action=edit", reason=Reason.NOINDEX) for n in range(4)]
     talks = ["/w?title=Talk:T_8_x&action=edit", "/w?title=Talk:T_9_x&action=view"]
     learner = learned(*forms)
@@ -336,7 +335,6 @@ def test_barren_views_of_one_file_type_predict_others() -> None:
 
 
 def test_links_in_flight_are_limited_by_known_pages() -> None:
-    """A kind that is fruitful now may become barren, like further reviews of a product."""
     few = learned(*(page(f"/d/{n}_a_b", f"T{'abc'[n]}", reason=REASONS[n < 2]) for n in range(3)))
     paths = [f"/d/{n}_a_b" for n in range(10, 40)]
     assert FRUITFUL < score(few, paths[0]) < SURE
@@ -351,7 +349,6 @@ def test_links_in_flight_are_limited_by_known_pages() -> None:
 
 
 def test_link_taken_back_is_replaced_by_next_of_kind() -> None:
-    """Another container claimed the link, or the page limit is reached."""
     learner = KindLearner()
     paths = [f"/d/{n}_a_b" for n in range(5)]
     assert sorted_out(learner, *paths) == (paths[:1], [(UNKNOWN, path) for path in paths[1:]])
@@ -377,7 +374,7 @@ def test_new_parameter_starts_from_others_of_same_path() -> None:
 
 
 def test_calm_site_defers_no_links() -> None:
-    """If almost all kinds are fruitful, the order gains nothing."""
+    """If almost all kinds have new pages, the order of links gains nothing."""
     names = ["".join(Random(n).choices("abcdefgh", k=6)) for n in range(60)]
     learner = learned(*(page(f"/k{'abcde'[n % 5]}/{n}_a_b", names[n]) for n in range(60)))
     assert learner.scores.calm
@@ -394,7 +391,6 @@ def test_calm_site_defers_no_links() -> None:
 
 
 def test_single_fruitful_kind_makes_site_calm() -> None:
-    """The site is calm until a kind with few new pages is known."""
     learner = KindLearner()
     for n in range(CALM_NOTED + CALM_EACH):
         assert not (n < CALM_NOTED and learner.scores.calm)
@@ -416,7 +412,7 @@ DOC = [f"/doc/{n}_a_b" for n in range(300)]
 
 
 def test_links_of_few_kinds_are_prompt() -> None:
-    """The first page of a manual names all chapters."""
+    """The first page of a manual may link to all chapters."""
     learner = alone()
     assert sorted_out(learner, *DOC) == (DOC, [])
     assert learner.scores.count(HOST + DOC[0]).out == 300
@@ -442,7 +438,6 @@ def test_few_kinds_rule_needs_complete_knowledge(case: str) -> None:
 
 
 def test_digests_are_wanted_while_kinds_are_few() -> None:
-    """One kind may return the same text again and again."""
     learner = alone()
     sorted_out(learner, *DOC)
     assert all(learner.wants_digest(HOST + path) for path in DOC)
@@ -462,7 +457,6 @@ COMMITS = [" ".join(Random(n).choices(WORDS, k=12)) for n in range(40)]
 
 
 def test_text_of_known_lines_is_not_new() -> None:
-    """The lines of a file's history are also in the log."""
     learner = KindLearner()
     learner.learn(page("/git?a=log", "Log"), text_runs(" ".join(COMMITS)))
     for n in range(6):
@@ -561,7 +555,6 @@ def test_path_with_and_without_parameters_is_repeated() -> None:
 
 
 def test_repeated_parameter_value_is_other_kind() -> None:
-    """Here the path is the program and a parameter names the file."""
     learner = KindLearner()
     for n, title in enumerate(("Ant", "Bee", "Cat", "Dog", "Elk")):
         for revision in range(100, 105):
@@ -585,7 +578,6 @@ def test_first_url_of_value_keeps_its_shape() -> None:
 
 
 def test_redirect_to_new_page_counts_partly() -> None:
-    """One container fetched the redirects, another one their targets."""
     one, other = KindLearner(), KindLearner()
     for n in range(30):
         redirect = page(f"/go/{n}_a_b", outcome=Outcome.REDIRECTED, reason=Reason.REDIRECT)
@@ -629,7 +621,7 @@ def test_express_links_and_sitemaps_are_never_late() -> None:
 
 
 def test_query_known_as_fruitful_to_others_is_recognized() -> None:
-    """This container has too many queries to keep them all."""
+    """One container has too many queries to remember them all."""
     many = [page(f"/w/x_{n}_y.php?f{'abcdefghijklmnopqrstuvwxyz'[n]}=1") for n in range(26)]
     barren = [replace(one, reason=Reason.NOINDEX) for one in many]
     late = learned(*barren)
@@ -649,7 +641,7 @@ def test_query_known_as_fruitful_to_others_is_recognized() -> None:
 def test_shared_counts_are_searched_for_few_queries(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A page may name thousands of queries, and each search takes several digests."""
+    """A page may link to thousands of queries, and each search computes several digests."""
     looked: list[Shape] = []
     with_marks = kind_scores._with_marks
 
@@ -707,7 +699,6 @@ def test_counts_of_all_containers_are_added_once() -> None:
 
 
 def test_fruitful_query_is_separated_from_other_queries() -> None:
-    """A forum has boards, and also sorts, filters, print views and login forms."""
     learner = KindLearner()
     for number in range(10):
         learner.learn(page(f"/viewforum.php?board=7{number}&sid=a_b_{number}", WORDS[number]))

@@ -22,7 +22,6 @@ SITE = "https://example.com"
 
 
 def urls(first: int, last: int) -> list[str]:
-    """URLs of a host."""
     return [f"{SITE}/{place}" for place in range(first, last)]
 
 

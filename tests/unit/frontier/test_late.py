@@ -1,4 +1,4 @@
-"""Late links: number of packs sent at a time."""
+"""Late links (requested when few others are in flight): number of packs sent at a time."""
 
 from __future__ import annotations
 
@@ -52,7 +52,6 @@ def test_few_links_may_be_in_flight_in_early_crawl(done: int, out: int, expected
 def test_few_out_with_retries_counts_them_only_if_most_urls_fail(
     done: int, retrying: int, others: int, expected: bool
 ) -> None:
-    """Single pages delay no late pack; a host with failures only does."""
     counts = {"claimed": done + retrying + others, "fetched": done, "retries": retrying + 5}
     counters = Counters(shards=(), total={**counts, "retries_taken": 5})
     assert few_out(counters) is expected

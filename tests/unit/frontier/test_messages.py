@@ -102,7 +102,7 @@ def test_encoded_message_is_decoded(message: Pack | SeedsMessage | Loose) -> Non
     ],
 )
 def test_malformed_body_has_reason(body: str, reason: str) -> None:
-    """Not JSON, another schema or version, deep nesting, huge numbers (case 8)."""
+    """Not JSON, another schema or version, deep nesting, or huge numbers (case 8)."""
     message = decode(body)
     assert isinstance(message, Malformed)
     assert reason in message.reason
@@ -172,7 +172,7 @@ def test_messages_of_older_and_newer_releases_are_decoded() -> None:
 
 @pytest.mark.parametrize("odd", ["\x00\x1f\x7f", "\ud800", "\U0001f577", "\ufffe", "é\u2028"])
 def test_bodies_are_printable_ascii(odd: str) -> None:
-    """SQS accepts every body, and any URL survives (case 14)."""
+    """SQS accepts every body, and any URL survives the encoding (case 14)."""
     seeds = replace(SEEDS, references=(URL + odd,))
     body = encode(seeds)
     assert body.isascii()
@@ -216,7 +216,7 @@ def test_child_ids_depend_on_parent_and_place() -> None:
 
 
 def test_json_corpus_is_classified_without_errors() -> None:
-    """Valid, invalid and ambiguous JSON of another project (case 8)."""
+    """The corpus has valid, invalid and ambiguous JSON (case 8)."""
     bodies = sorted(corpus("json").glob("*.json"))
     kinds = Counter(path.name[:2] for path in bodies)
     assert kinds["y_"] >= 95
@@ -258,7 +258,7 @@ def test_seed_queue_accepts_only_loose_references(body: str) -> None:
     "body", ["https://a.test/", '{"url": "x"}', '{"urls": ["x"], "crawl": "c"}']
 )
 def test_loose_references_are_equal_from_both_queues(body: str) -> None:
-    """Messages on the pack queue survive an update of the stack."""
+    """Messages on the pack queue must survive an update of the stack."""
     assert decode(body) == decode(body, MessageSource.SEEDS)
     assert isinstance(decode(body), Loose)
 

@@ -28,7 +28,7 @@ SITEMAP = Target(url=URL, depth=4, kind=TargetKind.SITEMAP)
     ("links", "taken"), [((DEEP, SHALLOW), SHALLOW), ((DEEP, SHALLOW, SITEMAP), SITEMAP)]
 )
 def test_shallowest_link_to_url_is_taken(links: tuple[Target, ...], taken: Target) -> None:
-    """The order in which pages end does not matter; a sitemap wins."""
+    """The order in which pages end does not matter. A sitemap has precedence over pages."""
     for order in permutations(links):
         result = PackResult("crawl")
         for target in order:

@@ -51,7 +51,7 @@ def test_urls_skipped_by_cancel_are_not_carried() -> None:
 
 
 def test_run_continues_all_runs_of_its_predecessor() -> None:
-    """Limits of 60, 200 and 500: the pages of all runs count."""
+    """With limits of 60, 200 and 500, the pages of all runs count."""
     second = replace(
         FIRST, id="second", started_at_ms=NOW_MS - 60_000, pages_max=200, resumes=("first",)
     )

@@ -30,7 +30,7 @@ def test_added_url_is_seen_within_dedup_domain() -> None:
     ("minutes", "known"), [(0, True), (9, True), (19, True), (20, False), (-1, False)]
 )
 def test_seen_url_expires(minutes: int, *, known: bool) -> None:
-    """After 20 minutes, or when the clock goes back (case 25)."""
+    """A URL expires after 20 minutes, or when the clock goes back (case 25)."""
     seen = SeenUrls()
     seen.add("a", ["x"], NOW_MS)
     assert (seen.of("a", ["x"], NOW_MS + minutes * MINUTE_MS) == {"x"}) is known

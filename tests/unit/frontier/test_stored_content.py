@@ -78,7 +78,6 @@ def test_document_has_text_title_description_and_language() -> None:
 
 
 def test_record_body_and_texts_are_redacted() -> None:
-    """An address that tags cut in two is redacted. URLs are not."""
     found = reap(replace(CRAWL, texts=True, redacted=BOTH))
     assert found.record.url == URL
     assert (found.record.title, found.record.description) == ("Ask [email]", "call [phone]")
@@ -113,7 +112,6 @@ def test_page_without_matches_is_stored_in_its_charset() -> None:
 
 @pytest.mark.parametrize("charset", ["iso-8859-1", "utf-16", "koi8-r", "utf-8-sig"])
 def test_redacted_page_is_utf8_with_bom(charset: str) -> None:
-    """The mark takes precedence over the header and the page."""
     body = "<p>Жук é jo@example.com</p>".encode(charset, "ignore")
     kind = f"text/html; charset={charset.removesuffix('-sig')}"
     kept = reap(replace(CRAWL, redacted=BOTH), body, kind).body
@@ -152,7 +150,6 @@ def test_other_content_is_stored_redacted_or_omitted(
 
 
 def test_error_of_failed_page_is_redacted() -> None:
-    """The target of a redirect is not redacted."""
     end = End(outcome=Outcome.FAILED, reason=Reason.DNS, error="no jo@example.com")
     record = page_record("site-1", TARGET, end, 0)
     assert redacted(record, BOTH) == replace(record, error="no [email]")

@@ -61,7 +61,6 @@ def test_warcio_reads_records_with_valid_digests() -> None:
 
 
 def test_header_values_are_stored_as_received() -> None:
-    """Invisible characters and other charsets are stored as bytes."""
     headers = {"x-utf8": "a\u200cb\xa0\tc\x85", "X-Latin": "caf\xe9"}
     stored = warc.response(
         URL,

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Slept(Exception):
-    """The client would sleep for this many seconds."""
+    """Raised when the client would sleep for this many seconds."""
 
 
 class Alarm:
@@ -34,7 +34,6 @@ class Alarm:
 
 
 def on_stack(stage: Stage, environment: Mapping[str, str]) -> orbweaver.AsyncClient:
-    """Open a client of a stack in memory."""
     client, settings = orbweaver.AsyncClient(stack="Orbweaver"), Settings()
     place = StackPlace(machine=Machine(), settings=settings, environment=environment)
     client._session = stack_session(cast("PortSet", Everything(stage, settings)), place)
@@ -59,7 +58,6 @@ async def test_client_of_store_polls_as_often_as_command(
 async def test_client_of_stack_polls_by_location_until_end(
     environment: Mapping[str, str], poll_s: float
 ) -> None:
-    """A stack on AWS is polled less often than a local one."""
     stage = Stage(per_step=1)
     client = on_stack(stage, environment)
     begun = await client.start(SITE)

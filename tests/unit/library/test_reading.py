@@ -146,11 +146,9 @@ def test_error_of_wrong_argument_names_fix(call: Any, error: type[Exception], wo
 
 
 @pytest.mark.parametrize("function", ["as_html", "outline_of", "needs_rendering", "resolved"])
-def test_page_reader_meets_fault_returns_empty_page(
+def test_page_reader_with_fault_returns_empty_page(
     function: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The readers log the traceback and raise no error."""
-
     def fault(*_given: object) -> None:
         raise KeyError("href")
 

@@ -32,7 +32,6 @@ def rows_of(rows: list[Row]) -> CrawlRows:
 
 
 def test_arrow_of_rows_has_types_of_exports() -> None:
-    """Values of another type become null, as in exports."""
     found = arrow_of(ROWS, COLUMNS)
     types = {field.name: str(field.type) for field in found.schema if field.name != "sizes"}
     assert types == {
@@ -73,7 +72,6 @@ def test_pandas_of_rows_has_numeric_columns() -> None:
     ],
 )
 def test_repr_of_rows_shows_count_and_first_rows(rows: list[dict[str, Any]], said: str) -> None:
-    """The count is bounded. Cells are cleaned and cut."""
     assert repr(rows_of(rows)).startswith(said)
     assert len(repr(rows_of(rows)).splitlines()) <= 12
     assert len(rows_of(rows)) == len(rows)

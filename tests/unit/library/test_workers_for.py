@@ -37,7 +37,6 @@ def test_crawl_with_small_limit_has_one_worker(pages_max: int | None, number: in
 def test_program_has_same_workers_as_command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any], number: int
 ) -> None:
-    """The program's own number takes precedence over the limit."""
     taken = []
 
     class Refused(Exception):

@@ -38,8 +38,6 @@ class Watched:
 
 @pytest.fixture
 def cloudwatch(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
-    """An account with these alarms."""
-
     @contextmanager
     def client(service: str, _: Any) -> Iterator[Watched]:
         assert service == "cloudwatch"
@@ -62,7 +60,6 @@ def cloudwatch(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) 
     indirect=True,
 )
 def test_alarms_of_stack_start_with_raised_ones() -> None:
-    """A stack with the same name prefix is excluded."""
     found = alarms.of("Orbweaver", {})
     assert found is not None
     assert [(one.name, one.state) for one in found] == [

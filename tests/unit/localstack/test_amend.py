@@ -20,18 +20,15 @@ class CloudFormation:
     """A stack whose function could not be created."""
 
     def describe_stack_resources(self, **_asked: str) -> dict[str, Any]:
-        """List a resource without a physical name."""
         return {"StackResources": [{"LogicalResourceId": "Worker"}]}
 
 
 @contextmanager
 def lend(_service: str) -> Iterator[CloudFormation]:
-    """Lend a client."""
     yield CloudFormation()
 
 
 def test_amend_of_failed_stack_names_missing_resources(tmp_path: Path) -> None:
-    """A rolled-back stack gives a sentence with the remedy."""
     worker = {"Type": "AWS::Lambda::Function", "Properties": {"RecursiveLoop": "Allow"}}
     (tmp_path / "some.json").write_text(json.dumps({"Resources": {"Worker": worker}}))
     stack = {"type": amend.STACK, "properties": {"templateFile": "some.json"}}

@@ -9,7 +9,6 @@ OTHERS = {"Bucket": "b"}
 
 
 def test_api_address_of_emulator_is_local() -> None:
-    """Signed requests to a local stack never leave the machine."""
     environment = {"AWS_ENDPOINT_URL": "http://127.0.0.1:4601"}
     here = "http://127.0.0.1:4601/restapis/cb833e21/v1/_user_request_/"
     assert local_outputs({**OTHERS, "ApiUrl": AWS}, environment) == {**OTHERS, "ApiUrl": here}

@@ -27,7 +27,6 @@ def test_lines_are_numbered_and_complete() -> None:
 
 @pytest.mark.parametrize("row", ROWS, ids=[row[0] for row in ROWS])
 def test_line_names_existing_modules_and_tests(row: list[str]) -> None:
-    """A line without a test gives a reason."""
     _, _, modules, _, _, held = row
     named = re.findall(r"`([^`]+)`", modules)
     assert named
@@ -54,7 +53,6 @@ def test_checks_have_unique_id_and_known_assumptions() -> None:
 
 @pytest.mark.parametrize("row", ROWS, ids=[row[0] for row in ROWS])
 def test_line_names_its_checks(row: list[str]) -> None:
-    """In the order of the registry. A line without a check gives a reason."""
     trying = [check.id for check in CHECKS if row[0] in check.assumptions]
     assert re.findall(r"`([a-z]\w*\.\w+)`", row[4]) == trying
     assert trying or re.match(r"none: \w.{10}", row[4])

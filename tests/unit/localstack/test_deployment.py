@@ -52,17 +52,14 @@ class Account:
         self.put("cloudformation", "get_template", {"TemplateBody": json.dumps(template)})
 
     def switched(self, *states: str) -> None:
-        """Set the states of the worker's event sources."""
         self.put("lambda", "list_event_source_mappings", _mappings(*states))
 
     def quota(self, number: int) -> None:
-        """Set the concurrency quota of Lambda."""
         limits = {"ConcurrentExecutions": number, "UnreservedConcurrentExecutions": number}
         self.put("lambda", "get_account_settings", {"AccountLimit": limits})
 
     @contextlib.contextmanager
     def client(self, service: str, environment: Mapping[str, str]) -> Iterator[Any]:
-        """Return a client; an unexpected service is an error of the test."""
         assert environment["AWS_REGION"] == "eu-central-1"
         yield self._clients[service]
 
@@ -93,7 +90,6 @@ def _mappings(*states: str) -> dict[str, Any]:
 
 @pytest.fixture
 def account(monkeypatch: pytest.MonkeyPatch) -> Iterator[Account]:
-    """Replace AWS by a stubbed account."""
     account = Account()
     monkeypatch.setattr(cdk, "client", account.client)
     yield account
@@ -154,7 +150,6 @@ def test_unreadable_settings_stop_deployment_without_reset(
 def test_first_deployment_keeps_no_settings(
     account: Account, tmp_path: Path, status: str | None
 ) -> None:
-    """This includes a deployment after a failed creation."""
     answer: Any = {"Stacks": [_stack(status)]} if status else "ValidationError"
     account.put("cloudformation", "describe_stacks", answer)
     found = deployment.plan({"contact": "me"}, EMULATOR, root=tmp_path)
@@ -162,7 +157,6 @@ def test_first_deployment_keeps_no_settings(
 
 
 def test_defaults_are_overridden_by_kept_settings(account: Account, tmp_path: Path) -> None:
-    """A default itself is not kept."""
     defaults = {"target": "local", "allow_addresses": "127.0.0.0/8"}
     account.stands()
     account.switched("Enabled")
@@ -183,7 +177,6 @@ def test_stack_name_comes_from_option_or_file(account: Account, tmp_path: Path) 
 
 
 def test_template_metadata_has_given_settings_only() -> None:
-    """Keys of cdk.json, of CDK and of the deployment itself are omitted."""
     file = {"contact": "us", "@aws-cdk/core:x": True, "batch_size": 5}
     context = {**file, "batch_size": "7", "stack_name": "Mine", "target": "local"}
     assert metadata(context, file) == {"Orbweaver": {"Context": {"batch_size": "7"}}}
@@ -219,7 +212,6 @@ def test_deployment_leaves_workers_switched_off(
     off: bool,
     passed: str | None,
 ) -> None:
-    """An explicit setting overrides this."""
     account.stands(contact="me")
     if states is not None:
         account.switched(*states)
@@ -232,7 +224,7 @@ def test_deployment_leaves_workers_switched_off(
 def test_deployment_with_setting_switches_workers(
     account: Account, monkeypatch: pytest.MonkeyPatch, enabled: str
 ) -> None:
-    """The template may have the value already: it does not contain a manual switch."""
+    """The template may already have the value, because it does not contain a manual switch."""
     monkeypatch.setattr(deployment, "PAUSE_S", 0)
     before = "Disabled" if enabled == "yes" else "Enabled"
     account.switched(before, before, "Disabled" if enabled == "no" else "Enabled")
@@ -304,7 +296,6 @@ def test_usual_limits_equal_deployment_limits() -> None:
 
 @pytest.mark.parametrize("quota", [5, 10, 20, 50, 90, 110, 1_000])
 def test_chosen_limits_leave_room_for_api(quota: int) -> None:
-    """With a large quota no limit is changed. Every function gets at least two."""
     chosen, said = concurrency.choose(quota, LIMITS, {})
     assert said[0] == f"Lambda runs up to {quota:,} functions at once in this account and region"
     if quota >= sum(LIMITS.values()) + quota // 5:
@@ -320,7 +311,6 @@ def test_chosen_limits_leave_room_for_api(quota: int) -> None:
 
 
 def test_given_limits_win_with_warning(account: Account, tmp_path: Path) -> None:
-    """They may be given now, kept, or in cdk.json. Only given ones are kept."""
     (tmp_path / "cdk.json").write_text('{"context": {"express_concurrency_max": 4}}')
     account.stands(worker_concurrency_max="30")
     account.switched("Enabled")

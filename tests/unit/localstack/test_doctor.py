@@ -37,7 +37,6 @@ WANTED = examine.Wanted(environment=ENVIRONMENT, region_from="--region", stack="
 
 
 def client(service: str) -> Any:
-    """A client with fake credentials and without long polling."""
     made = boto3.client(
         service, region_name=REGION, aws_access_key_id="a", aws_secret_access_key="b"
     )
@@ -50,7 +49,7 @@ def _at_once(params: dict[str, Any], **_: object) -> dict[str, Any]:
 
 
 def ground(**outputs: str) -> Ground:
-    """The ground of a stack with these outputs."""
+    """Return the context of the checks (ground) for a stack with these outputs."""
 
     @contextlib.contextmanager
     def lend(service: str) -> Iterator[Any]:
@@ -69,7 +68,7 @@ def ground(**outputs: str) -> Ground:
 
 @contextlib.contextmanager
 def answering(service: str, *answers: tuple[str, dict[str, Any]]) -> Iterator[Ground]:
-    """A ground with queued answers of one service."""
+    """Yield the context of the checks (ground) with queued answers of one service."""
     stubbed = client(service)
     with Stubber(stubbed) as stubber:
         for operation, answer in answers:
@@ -120,7 +119,7 @@ def test_account_without_bootstrap_fails() -> None:
 
 @pytest.mark.parametrize(("hidden_s", "result"), [(721, Result.PASSED), (719, Result.FAILED)])
 def test_short_visibility_timeout_fails(hidden_s: int, result: Result) -> None:
-    """It must be six timeouts of the worker."""
+    """The visibility timeout must be six timeouts of the worker."""
     with mock_aws():
         url = client("sqs").create_queue(
             QueueName="q", Attributes={"VisibilityTimeout": str(hidden_s)}
@@ -227,13 +226,10 @@ def listed(monkeypatch: pytest.MonkeyPatch) -> list[Check]:
 
 
 def run(wanted: examine.Wanted = WANTED) -> examine.Examined:
-    """Run the checks."""
     return examine.examine(wanted, say=lambda _: None, show=lambda _check, _finding: None)
 
 
 def raising(error: BaseException) -> Callable[[Ground], Finding]:
-    """A check that raises an error."""
-
     def met(_ground: Ground) -> Finding:
         raise error
 
@@ -260,7 +256,6 @@ SECRET = "arn:aws:iam::123456789012:role/secret"
 def test_error_of_check_is_reported_without_text(
     listed: list[Check], error: BaseException, why: str
 ) -> None:
-    """The other checks run."""
     listed += [check(raising(error), stack=False), check(lambda _: passed(n=1), stack=False)]
     found = run()
     first, second = found.report["checks"]

@@ -31,7 +31,7 @@ TABLE = "arn:aws:dynamodb:eu-west-1:123456789012:table/t"
 
 @contextlib.contextmanager
 def answering(answers: Answers, kind: str, **outputs: str) -> Iterator[Ground]:
-    """A ground whose clients return these answers in turn."""
+    """Yield the context of the checks (ground), whose clients return these answers in turn."""
 
     def lend(service: str) -> Any:
         raise AssertionError(service)
@@ -60,19 +60,19 @@ def answering(answers: Answers, kind: str, **outputs: str) -> Iterator[Ground]:
 
 
 def retried(times: int) -> Answers:
-    """Number of retries of a function."""
+    """Answer with the number of retries of a function."""
     aside = {"OnFailure": {"Destination": "arn:aws:sqs:eu-west-1:123456789012:failures"}}
     told = {"MaximumRetryAttempts": times, "DestinationConfig": aside}
     return (("lambda", "get_function_event_invoke_config", told),)
 
 
 def reported(line: str) -> Answers:
-    """A log line."""
+    """Answer with a log line."""
     return (("logs", "filter_log_events", {"events": [{"message": line}]}),)
 
 
 def restorable(status: str) -> Answers:
-    """Whether a table can be restored."""
+    """Answer if a table can be restored."""
     told = {"PointInTimeRecoveryStatus": status}
     described = {"ContinuousBackupsStatus": "ENABLED", "PointInTimeRecoveryDescription": told}
     answer = {"ContinuousBackupsDescription": described}
@@ -80,7 +80,7 @@ def restorable(status: str) -> Answers:
 
 
 def forgetting(uploads_d: int) -> Answers:
-    """Lifecycle rules of a bucket."""
+    """Answer with the lifecycle rules of a bucket."""
     rules: list[dict[str, Any]] = [
         {"ID": f"r{place}", "Status": "Enabled", "Prefix": "p"}
         for place in range(1 + len(kept_d(CONFIG)))
@@ -90,19 +90,19 @@ def forgetting(uploads_d: int) -> Answers:
 
 
 def alarmed(*actions: str) -> Answers:
-    """An alarm with these actions."""
+    """Answer with an alarm that has these actions."""
     alarm = {"AlarmName": "r", "StateValue": "OK", "AlarmActions": list(actions)}
     return (("cloudwatch", "describe_alarms", {"MetricAlarms": [alarm]}),)
 
 
 def measured(stack: str) -> Answers:
-    """A metric of a stack."""
+    """Answer with a metric of a stack."""
     metric = {"Namespace": "Orbweaver", "Dimensions": [{"Name": "stack", "Value": stack}]}
     return (("cloudwatch", "list_metrics", {"Metrics": [metric]}),)
 
 
 def simulated(decision: str) -> Answers:
-    """Simulated policy decision for each table of a role."""
+    """Answer with simulated policy decisions for each table of a role."""
     rounds = [
         (
             ("dynamodb", "describe_table", {"Table": {"TableArn": TABLE}}),
@@ -123,7 +123,7 @@ def simulated(decision: str) -> Answers:
 
 
 def conditioned(*conditions: str) -> Answers:
-    """A key policy for EventBridge with a condition."""
+    """Answer with a key policy for EventBridge that has a condition."""
     statement = {
         "Principal": {"Service": "events.amazonaws.com"},
         "Condition": {"StringEquals": dict.fromkeys(conditions, "123456789012")},
@@ -160,7 +160,6 @@ def test_check_passes_right_answer_and_fails_wrong_one(
     case: tuple[Callable[[Ground], Finding], Answers, Answers, Result],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """No check starts the Node process of CDK."""
     monkeypatch.setitem(sys.modules, "aws_cdk", None)
     monkeypatch.delitem(sys.modules, "infra.storage", raising=False)
     run, right, wrong, result = case

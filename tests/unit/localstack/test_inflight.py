@@ -14,18 +14,15 @@ NOW_S = 1_000.0
 
 
 def message(visible_at: float, receives: int) -> dict[str, Any]:
-    """A message as the emulator saves it."""
     return {"id": "m", "body": "{}", "visible_at": visible_at, "receive_count": receives}
 
 
 def saved(*messages: dict[str, Any]) -> dict[str, Any]:
-    """A saved state with two queues."""
     queues = {"a": {"name": "a", "messages": list(messages)}, "b": {"name": "b", "messages": []}}
     return {"__ministack_format__": 2, "payload": {"queues": {"data": queues}}}
 
 
 def test_received_messages_become_visible(tmp_path: Path) -> None:
-    """Delayed messages stay delayed, and receive counts stay."""
     state = saved(message(1_300, 2), message(1_300, 0), message(900, 1))
     (tmp_path / inflight.STATE).write_text(json.dumps(state))
     assert inflight.make_visible(tmp_path, NOW_S) == 1

@@ -18,7 +18,6 @@ from localstack.errors import LocalStackError
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An installed package with its own data folder."""
     root = tmp_path / "home"
     shipped = tmp_path / "shipped"
     (shipped / "requirements").mkdir(parents=True)
@@ -53,7 +52,7 @@ def test_project_files_are_copied_once_per_version(home: Path) -> None:
 
 
 def test_checkout_installs_no_files(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`make setup` does it there."""
+    """`make setup` installs them instead."""
     monkeypatch.setattr(layout, "CHECKOUT", True)
     installed.ensure_emulator(pytest.fail)
     installed.ensure_cdk(pytest.fail)
@@ -88,7 +87,6 @@ def test_emulator_is_installed_once_with_messages(
 
 
 def test_failed_install_leaves_no_files(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The error has the last words of the installer, and the next command starts anew."""
     monkeypatch.setattr(installed, "_install", lambda *_: installed._run(["false"]))
     with pytest.raises(LocalStackError, match="The next try begins anew"):
         installed.ensure_emulator(lambda _: None)
@@ -100,7 +98,6 @@ def test_failed_install_leaves_no_files(home: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_missing_pip_and_uv_is_error(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without pip, uv is used."""
     ran: list[str] = []
     monkeypatch.setattr(extras, "has", lambda _: False)
     monkeypatch.setattr(installed, "_run", lambda words: ran.append(words[1]))
@@ -193,7 +190,6 @@ class Played:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """An assembly with one archive."""
     (tmp_path / "code.zip").touch()
     (tmp_path / prebuilt.TEMPLATE).touch()
     return tmp_path
@@ -211,7 +207,6 @@ def folder(tmp_path: Path) -> Path:
 def test_prebuilt_deployment_creates_or_updates_stack(
     folder: Path, played: Played, did: list[str]
 ) -> None:
-    """A stack whose creation failed is deleted first."""
     assert prebuilt.deploy(folder, played) == {"Bucket": "b"}
     assert played.did == ["upload code.zip", "upload Orbweaver.template.json", *did]
 

@@ -25,7 +25,6 @@ USED = frozenset({"worker s3:PutObject bucket/bodies/", "worker dynamodb:GetItem
     ],
 )
 def test_grant_covers_one_action_of_one_role(use: str, *, covered: bool) -> None:
-    """Only the resource may contain a wildcard."""
     assert covers("worker s3:PutObject bucket/bodies/*", use) is covered
 
 
@@ -38,7 +37,6 @@ def test_book_lists_denied_and_spare_permissions() -> None:
 
 
 def test_uses_are_read_with_role_from_function_name(tmp_path: Path) -> None:
-    """A missing file means no use."""
     file = tmp_path / "permissions.jsonl"
     assert read_uses(file, str) == frozenset()
     use = {"function": "Orbweaver-api", "action": "dynamodb:Scan", "resource": "table/Orb-Crawls-1"}
@@ -50,7 +48,6 @@ def test_uses_are_read_with_role_from_function_name(tmp_path: Path) -> None:
 def test_books_are_compared_in_any_order(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Unused grants are reported only with `--all`."""
     both = [
         Book(used=frozenset(sorted(USED)[:1]), granted=GRANTED),
         Book(used=frozenset(sorted(USED)[1:]), granted=GRANTED),

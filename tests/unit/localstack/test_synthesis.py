@@ -20,7 +20,6 @@ CDK = {"CDK_DEFAULT_ACCOUNT": ACCOUNT, "CDK_DEFAULT_REGION": "eu-central-1"}
 
 @pytest.fixture
 def account(monkeypatch: pytest.MonkeyPatch) -> Iterator[Account]:
-    """Replace AWS by a stubbed account."""
     account = Account()
     monkeypatch.setattr(cdk, "client", account.client)
     yield account
@@ -45,7 +44,7 @@ def test_plan_existing_stack_keeps_settings(account: Account, tmp_path: Path) ->
 
 
 def test_plan_new_stack_names_data_of_earlier_one(account: Account, tmp_path: Path) -> None:
-    """CDK cannot import it, so the app names the command that can."""
+    """CDK cannot import the data, so the app names the command that can."""
     for _ in range(2):
         account.put("sts", "get_caller_identity", {"Account": ACCOUNT})
     account.put("cloudformation", "describe_stacks", "ValidationError")
@@ -85,7 +84,7 @@ def test_plan_of_other_account_is_refused(account: Account) -> None:
 
 
 def test_plan_with_unreadable_settings_is_refused(account: Account, tmp_path: Path) -> None:
-    """A deployment would drop them."""
+    """A deployment would drop the settings."""
     account.put("sts", "get_caller_identity", {"Account": ACCOUNT})
     account.put("cloudformation", "describe_stacks", "AccessDenied")
     with pytest.raises(LocalStackError, match="-c keep_settings=no"):
