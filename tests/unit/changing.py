@@ -1,4 +1,4 @@
-"""Rig for tests of the change feed: runs with records, feeds over memory, and rows."""
+"""Helpers for tests of the change feed: runs with records, and feeds over memory adapters."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def url_of(name: str) -> str:
 
 
 def run(number: int, **more: Any) -> Crawl:
-    """A run that began some hours after noon and took half an hour."""
+    """Return a run that began some hours after noon and took half an hour."""
     begun_ms = NOON_MS + number * HOUR_MS
     given: dict[str, Any] = {
         "id": f"site-{number}",
@@ -50,7 +50,7 @@ def run(number: int, **more: Any) -> Crawl:
 
 
 def record(crawl: Crawl, name: str, kind: dict[str, Any], **more: Any) -> PageRecord:
-    """A record of a run, one minute after its start; `by` is its referrer."""
+    """Return a record of a run, one minute after its start; `by` is its referrer."""
     by = more.pop("by", None)
     given: dict[str, Any] = {
         "crawl": crawl.id,
@@ -63,12 +63,11 @@ def record(crawl: Crawl, name: str, kind: dict[str, Any], **more: Any) -> PageRe
 
 
 def page(crawl: Crawl, name: str, body: str = "1", **more: Any) -> PageRecord:
-    """A fetched page with this body."""
     return record(crawl, name, PAGE, sha256=body, **more)
 
 
 class Stand:
-    """A world of runs, and feeds over it."""
+    """Runs in memory, and their change feeds."""
 
     def __init__(self, *, shards: int = SHARDS, lines_max: int = 2) -> None:
         self.world = World()
@@ -77,7 +76,6 @@ class Stand:
         self.clock = ManualClock(NOON_MS + 24 * HOUR_MS)
 
     async def add(self, crawl: Crawl, *records: PageRecord) -> Crawl:
-        """Add a run with its records."""
         assert await MemoryCrawls(self.world).create(crawl)
         await MemoryPages(self.world, shards=self.shards).store(records)
         return crawl
@@ -93,14 +91,14 @@ class Stand:
         )
 
     async def rows(self, crawl: Crawl, **options: Any) -> list[dict[str, Any]]:
-        """Make the feed of a run; return its rows sorted by URL."""
+        """Create the feed of a run and return its rows sorted by URL."""
         feed = self.feed(**options)
         assert await feed.make(crawl)
         found = [dict(row) async for row in feed.rows(crawl)]
         return sorted(found, key=lambda row: str(row["url"]))
 
     async def changes(self, crawl: Crawl, **options: Any) -> dict[str, str]:
-        """Changes in the feed of a run: page to change."""
+        """Return the change of each page in the feed of a run."""
         rows = await self.rows(crawl, **options)
         found = {row["url"].rpartition("/")[2]: row["change"] for row in rows}
         assert len(found) == len(rows)
@@ -108,7 +106,6 @@ class Stand:
 
 
 def named(rows: Iterable[dict[str, Any]], name: str) -> dict[str, Any]:
-    """Row of a page."""
     [found] = [row for row in rows if row["url"] == url_of(name)]
     return found
 
@@ -117,7 +114,7 @@ FIRST, SECOND, THIRD = run(0), run(2), run(4)
 
 
 async def begun(**more: Any) -> Stand:
-    """A stage whose first run found three linked pages."""
+    """Return a stand whose first run found three linked pages."""
     stand = Stand(**more)
     await stand.add(
         FIRST, page(FIRST, "home"), page(FIRST, "a", by="home"), page(FIRST, "b", by="a")

@@ -51,8 +51,6 @@ def ports_over(
     messages: FakeMessages,
     gate: Gate = open_gate,
 ) -> Ports:
-    """Ports of a container, as `bootstrap.connect` makes them."""
-
     async def client(_service: str) -> FakeMessages:
         return messages
 

@@ -64,11 +64,11 @@ class Stage:
 
 
 class Killed(Exception):
-    """The process is killed."""
+    """Simulates a killed process."""
 
 
 def kill_at(number: int) -> Gate:
-    """A gate that kills the process at its moment of this number."""
+    """Return a gate that kills the process at its moment of this number."""
     passed = 0
 
     async def gate(_effect: str, _moment: Moment) -> None:

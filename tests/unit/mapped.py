@@ -1,4 +1,4 @@
-"""Rig for tests of sitemaps: sites with sitemaps, and their crawls."""
+"""Helpers for tests of sitemaps: sites with sitemaps, and their crawls."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ READ = "fetched.sitemap"
 
 
 def urlset(*urls: str) -> bytes:
-    """A sitemap; a date may follow a URL after a space."""
+    """Return a sitemap; a date may follow a URL after a space."""
     items = "".join(
         f"<url><loc>{url}</loc><lastmod>{date}</lastmod></url>"
         for url, _, date in (each.partition(" ") for each in urls)
@@ -28,12 +28,12 @@ def urlset(*urls: str) -> bytes:
 
 
 def index(*urls: str) -> bytes:
-    """A sitemap index; a date may follow a URL after a space."""
+    """Return a sitemap index; a date may follow a URL after a space."""
     return urlset(*urls).replace(b"urlset", b"sitemapindex").replace(b"url>", b"sitemap>")
 
 
 def put(stage: Stage, site: dict[str, bytes | str]) -> None:
-    """Let paths and URLs answer: bytes are XML, a text is the links of a page."""
+    """Set answers of the site: bytes are XML, a text is the links of a page."""
     for name, what in site.items():
         url = name if "://" in name else SITE + name
         if isinstance(what, bytes):
@@ -56,7 +56,6 @@ async def crawl(
 
 
 async def run(stage: Stage, plan: Crawl, *seeds: str) -> None:
-    """Run a crawl to its end, and check its counts."""
     begun = replace(plan, seeds=seeds, seeds_planned=1)
     stage.begin(begun)
     (message,) = messages(begun)
@@ -69,12 +68,11 @@ async def run(stage: Stage, plan: Crawl, *seeds: str) -> None:
 
 
 def messages(plan: Crawl) -> tuple[SeedsMessage, ...]:
-    """First messages of a crawl."""
     return seeds_of(plan.id, plan.id, plan.references, at_ms=plan.started_at_ms, planned=True)
 
 
 def paths(stage: Stage) -> dict[str, str]:
-    """Outcome of each URL of the site, by path."""
+    """Return the outcome of each URL of the site, by path."""
     return {url.removeprefix(SITE): how for url, how in outcomes(stage.world).items()}
 
 

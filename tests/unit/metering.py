@@ -71,7 +71,7 @@ class FakeClient:
         url: str = EMULATOR,
         status: int = 200,
     ) -> None:
-        """Emit the botocore events of a call, which is lost without an answer."""
+        """Emit the botocore events of a call. A call without an answer is lost."""
         model = Named(operation, self)
         context: dict[str, Any] = {}
         name = f"{self.service}.{operation}"
@@ -105,6 +105,6 @@ def meter_by(clock: Clock) -> UsageMeter:
 
 
 def used(meter: UsageMeter) -> dict[str, int]:
-    """Usage of this invocation, without the fixed part."""
+    """Return the usage of this invocation without its fixed part."""
     counts = meter.total.counts
     return {key: n for key, n in counts.items() if not key.endswith(".run")}

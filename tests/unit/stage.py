@@ -1,4 +1,4 @@
-"""Test stage of the actors: a world in memory, a small web, a manual clock.
+"""Helpers for tests of workers and other actors: a world in memory, a small web, a manual clock.
 
 A `Stage` is one container over the world. `restart` makes a new container without the memory of the
 old one. Time passes only by sleeps and by requests of the web.
@@ -66,7 +66,6 @@ CRAWL = Crawl(id="site-1", name="site", started_at_ms=NOW_MS, delay_ms=0, obey_r
 
 
 def html(*links: str, title: str = "page", **headers: str) -> Response:
-    """A page with these links."""
     anchors = "".join(f'<a href="{link}">x</a>' for link in links)
     body = f"<title>{title}</title>{anchors}".encode()
     named = {name.replace("_", "-"): value for name, value in headers.items()}
@@ -74,17 +73,16 @@ def html(*links: str, title: str = "page", **headers: str) -> Response:
 
 
 def answer(status: int, body: bytes | None = b"", **headers: str) -> Response:
-    """An answer with a status."""
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     return Response(status=status, headers=named, body=body)
 
 
 class Killed(BaseException):
-    """The process is killed; no handler can catch it."""
+    """Simulates a killed process; no handler can catch it."""
 
 
 async def survives(running: Awaitable[object]) -> bool:
-    """Whether the process survives this."""
+    """Return False if the process is killed."""
     try:
         await running
     except Killed:
@@ -97,7 +95,7 @@ async def survives(running: Awaitable[object]) -> bool:
 
 
 def kill_at(number: int) -> Gate:
-    """A gate that kills the process at its moment of this number, and at every later one."""
+    """Return a gate that kills the process at its moment of this number, and at every later one."""
     passed = 0
 
     async def gate(_effect: str, _moment: Moment) -> None:
@@ -110,7 +108,7 @@ def kill_at(number: int) -> Gate:
 
 
 def kill_on(effect: str, moment: Moment) -> Gate:
-    """A gate that kills the process at an effect, and at every later one."""
+    """Return a gate that kills the process at an effect, and at every later one."""
     dead = False
 
     async def gate(passing: str, now: Moment) -> None:
@@ -123,7 +121,7 @@ def kill_on(effect: str, moment: Moment) -> Gate:
 
 
 def fail_on(effect: str, moment: Moment = Moment.BEFORE, times: int = 1) -> Gate:
-    """A gate that fails an effect a number of times, before it or after it."""
+    """Return a gate that fails an effect a number of times, before it or after it."""
     left = times
 
     async def gate(passing: str, now: Moment) -> None:
@@ -136,7 +134,7 @@ def fail_on(effect: str, moment: Moment = Moment.BEFORE, times: int = 1) -> Gate
 
 
 def noting(effects: list[str]) -> Gate:
-    """A gate that records every effect as it begins."""
+    """Return a gate that records every effect as it begins."""
 
     async def gate(effect: str, moment: Moment) -> None:
         if moment is Moment.BEFORE:
@@ -146,7 +144,6 @@ def noting(effects: list[str]) -> Gate:
 
 
 async def hand_over(_effect: str, _moment: Moment) -> None:
-    """Let other tasks run first at every effect."""
     await asyncio.sleep(0)
 
 
@@ -190,7 +187,6 @@ class SmallWeb:
 
     @property
     def urls(self) -> list[str]:
-        """Requested URLs in order."""
         return [url for url, _ in self.asked]
 
 
@@ -210,7 +206,6 @@ class Stage:
         self.restart(self.gate)
 
     def restart(self, gate: Gate = open_gate) -> None:
-        """Start a new container."""
         world = self.world
         self.queue = MemoryQueue(world, gate)
         self.packs = MemoryPacks(world, gate)
@@ -288,14 +283,13 @@ class Stage:
         )
 
     def begin(self, crawl: Crawl = CRAWL, *urls: str, pack: str = ROOT) -> Pack:
-        """Add a crawl that has claimed these URLs; return the pack with them."""
+        """Add a crawl that has claimed these URLs and return the pack with them."""
         self.world.crawls[crawl.id] = crawl
         if urls:
             self.count(crawl, claimed=len(urls))
         return pack_of(*urls, crawl=crawl.id, pack=pack)
 
     def count(self, crawl: Crawl, **counts: int) -> None:
-        """Add to the counters of a crawl."""
         shard = self.world.shards.setdefault((crawl.id, 0), ShardItem())
         for key, number in counts.items():
             shard.counts[key] = shard.counts.get(key, 0) + number
@@ -335,7 +329,7 @@ class Stage:
         return sorted(int(place) for place in failed)
 
     async def drain(self, rounds: int = 1_000) -> int:
-        """Deliver each message when it is due, until the queue is empty; return their number."""
+        """Deliver each message when it is due, until the queue is empty. Return their number."""
         for delivered in range(rounds):
             if not self.world.sent:
                 return delivered
@@ -354,7 +348,6 @@ class Stage:
 
 
 def control_of(stage: Stage) -> Control:
-    """Control of the same world."""
     return Control(
         queue=stage.queue,
         crawls=stage.crawls,
@@ -367,7 +360,6 @@ def control_of(stage: Stage) -> Control:
 
 
 def explainer_of(stage: Stage) -> Explainer:
-    """Explainer of the same world."""
     return Explainer(
         finder=control_of(stage),
         crawls=stage.crawls,
@@ -389,16 +381,14 @@ def explainer_of(stage: Stage) -> Explainer:
 
 
 def pack_of(*urls: str, crawl: str = CRAWL.id, pack: str = ROOT, failures: int = 0) -> Pack:
-    """A pack of URLs at depth 0."""
     targets = tuple(Target(url=url, depth=0) for url in urls)
     return Pack(id=pack, crawl=crawl, at_ms=NOW_MS, targets=targets, failures=failures)
 
 
 def urls_of(messages: Sequence[Pack | SeedsMessage]) -> set[str]:
-    """URLs of packs."""
     return {target.url for pack in messages if isinstance(pack, Pack) for target in pack.targets}
 
 
 def outcomes(world: World) -> Mapping[str, str]:
-    """Outcome of each recorded URL as `outcome.reason`."""
+    """Return the outcome of each recorded URL as `outcome.reason`."""
     return {record.url: f"{record.outcome}.{record.reason}" for record in world.pages.values()}

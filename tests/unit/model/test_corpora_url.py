@@ -13,7 +13,6 @@ from tests.corpora import corpus
 
 
 def cases(name: str) -> list[dict[str, Any]]:
-    """Return the cases of a file without its comments."""
     raw = json.loads(corpus("wpt-url", name).read_bytes())
     return [case for case in raw if isinstance(case, dict)]
 

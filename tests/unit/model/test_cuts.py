@@ -57,7 +57,6 @@ def job(body: bytes, **more: Any) -> ReadingJob:
 
 
 def cuts_of(body: bytes, **more: Any) -> dict[str, int]:
-    """Read a page and return its truncated parts."""
     return dict(read(job(body, **more)).cut)
 
 

@@ -21,7 +21,6 @@ READ = {
 
 
 def changed(text: str) -> dict[str, set[str]]:
-    """Mutations of a text by kind."""
     found: dict[str, set[str]] = {}
     for one in mutations(text):
         found.setdefault(one.kind, set()).add(f"{one.before} -> {one.after}")
@@ -93,7 +92,6 @@ def test_texts_types_and_logs_are_not_mutated(text: str) -> None:
 
 
 def test_database_expressions_are_mutated() -> None:
-    """They contain spaces like a sentence."""
     assert changed("x = 'attribute_not_exists(pk) and n < m'")["STR"]
 
 
@@ -108,7 +106,6 @@ def test_mutant_differs_in_one_place(path: Path) -> None:
 
 
 def test_mutant_keeps_other_text() -> None:
-    """The text has non-ASCII letters."""
     text = "# für alle\nx = 1  # eins\n"
     assert [one.applied(text) for one in mutations(text)] == [
         "# für alle\nx = (2)  # eins\n",
@@ -117,7 +114,6 @@ def test_mutant_keeps_other_text() -> None:
 
 
 def test_mutation_at_import_is_marked() -> None:
-    """Tests do not run such a line by themselves."""
     text = "A = 1\ndef f(a=2):\n    return 3\nclass B:\n    c = 4\n    def d(self): return 5\n"
     assert {one.before: one.at_import for one in mutations(text)} == {
         "1": True,
@@ -157,7 +153,6 @@ def test_every_group_has_modules_and_tests() -> None:
 
 
 def test_batches_start_short_and_are_limited() -> None:
-    """At least one test runs."""
     seconds = {"slow": FIRST_S + 1, "quick": 1.0, "other": FIRST_S, "last": REST_S_MAX}
     assert list(batches(["slow", "quick"], seconds)) == [["slow"], ["quick"]]
     assert list(batches(["quick", "other", "last"], seconds)) == [["quick"], ["other"]]

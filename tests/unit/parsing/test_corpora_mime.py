@@ -14,7 +14,6 @@ LEAST = 70
 
 
 def cases() -> list[dict[str, Any]]:
-    """Read the test vectors without their headings."""
     vectors = corpus("mimesniff", "mime-types.json").read_text()
     return [case for case in json.loads(vectors) if isinstance(case, dict)]
 

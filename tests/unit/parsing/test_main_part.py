@@ -76,6 +76,5 @@ def test_main_text_counts_text_outside_main_element() -> None:
 
 
 def test_main_text_of_nested_candidates_takes_linear_time() -> None:
-    """Deeper candidates are judged by name alone."""
     html = b"<div class=menu><p>word</p>" * 1_500
     assert "word" in main_text(html).text

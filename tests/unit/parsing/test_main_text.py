@@ -151,7 +151,6 @@ def test_main_text_keeps_words_of_larger_page_without_layout() -> None:
 
 
 def test_main_text_limits_tags_and_counts_rest() -> None:
-    """The rest is counted in bytes."""
     found = main_text(b"<i>x" * (WORDS_TAGS_MAX + 50))
     assert found.text == "x" * WORDS_TAGS_MAX
     assert dict(found.cut) == {"text": 50 * 4, "layout": WORDS_TAGS_MAX}
@@ -231,7 +230,6 @@ MEALS = [
     "html", MEALS, ids=["quotes", "lists", "nested", "cells", "spans", "tags", "refs"]
 )
 def test_main_text_of_expanding_markup_uses_plain_words(html: bytes) -> None:
-    """These shapes grow when they are converted."""
     found = main_text(html)
     assert found.text == found.markdown
     assert "x" in found.text

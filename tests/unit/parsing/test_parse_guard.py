@@ -111,7 +111,6 @@ SAFE = [
 
 @pytest.mark.parametrize(("html", "why"), UNSAFE)
 def test_unsafe_page_is_refused_with_reason(html: bytes, why: str) -> None:
-    """Links are still read; only rules that need the tree fail."""
     assert why_unsafe(html) == why
     page = parse(html + b"<title>t</title>", "https://a.example/", "text/html")
     with pytest.raises(UnsafePageError, match=why):
@@ -240,7 +239,6 @@ def soup(chance: Random) -> bytes:
 
 
 def depth_of(html: bytes) -> int:
-    """Return the depth of the page's tree, without recursion."""
     node = LexborHTMLParser(html).root
     depth = deepest = 1
     while node is not None:

@@ -35,7 +35,6 @@ def test_redaction_of_hostile_text_takes_linear_time(words: bytes) -> None:
 @pytest.mark.thorough
 @pytest.mark.parametrize("words", [b"a@b.de ", b"tel:12345 ", b"030 1234567\n", b"a@b.png "])
 def test_text_behind_too_many_matches_is_removed(words: bytes) -> None:
-    """The text then ends with a notice, and a second redaction changes nothing."""
     most = redact_bytes(words * JUDGED_MAX, KINDS)
     assert LEFT_OUT not in most
     more = redact_bytes(words * JUDGED_MAX + words + b"jo@example.com +49 30 1234567", KINDS)

@@ -31,7 +31,6 @@ PARTS = st.sampled_from(
 
 @pytest.mark.parametrize("around", ["<main>{}</main>", "<body>{}</body>", "{}"])
 def test_plain_words_are_words_of_main_text(around: str) -> None:
-    """The rest is similar on all pages of a site."""
     assert plain_words(around.format(BODY + AROUND).encode()).split() == WORDS
 
 
@@ -62,10 +61,6 @@ def test_plain_words_finds_main_part_behind_long_menus() -> None:
 
 @given(st.lists(PARTS, max_size=80).map("".join))
 def test_nested_omitted_elements_are_removed_once(html: str) -> None:
-    """An element inside another one, or with two matching selectors, is not freed twice.
-
-    This relies on the tree listing elements in document order.
-    """
     page = html.encode()
     tree = LexborHTMLParser(page)
     order = {node.mem_id: at for at, node in enumerate(tree.root.traverse())} if tree.root else {}

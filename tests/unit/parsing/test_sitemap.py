@@ -32,7 +32,6 @@ def urlset(*paths: str, head: str = HEAD) -> str:
 
 
 def urls(body: str | bytes, url: str = URL) -> list[str]:
-    """Return the pages that a sitemap lists."""
     sitemap = read(body.encode() if isinstance(body, str) else body, url)
     return [entry.url for entry in sitemap.entries]
 

@@ -79,7 +79,6 @@ def test_title_with_number_or_word_alone_is_ignored(title: str) -> None:
 
 
 def test_long_page_with_404_title_is_kept() -> None:
-    """An article about the status has more text than an error page."""
     assert missing("404 Not Found", "x" * TEXT_CHARS_MAX)
     assert not missing("404 Not Found - Encyclopedia", "x" * (TEXT_CHARS_MAX + 1))
 

@@ -134,7 +134,6 @@ def test_odd_files_have_verdicts_of_crawler_commons(
     ],
 )
 def test_crawl_delay_of_odd_files(name: str, agent: str, delay_s: float | None) -> None:
-    """A delay applies to the agents named before it."""
     robots = parse(corpus("robots-crawler-commons", name).read_bytes())
     assert robots.crawl_delay(agent) == delay_s
 

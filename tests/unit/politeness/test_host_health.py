@@ -16,7 +16,7 @@ HOST = "https://example.com"
 
 
 async def test_answer_between_silences_resets_failures() -> None:
-    """Concurrent requests all start before the first of them is silent."""
+    """Concurrent requests all start before the first of them times out."""
     world = World()
     health = HostHealth(hosts=MemoryHosts(world), clock=ManualClock(NOW_MS), random=Random(1))
     for _ in range(FAILURES_MAX - 1):
@@ -27,7 +27,6 @@ async def test_answer_between_silences_resets_failures() -> None:
 
 
 async def test_answer_without_failures_writes_no_host() -> None:
-    """Failures counted by another container are reset only by its own answers."""
     world = World()
     health = HostHealth(hosts=MemoryHosts(world), clock=ManualClock(NOW_MS), random=Random(1))
     await health.answered(HOST, troubled=False)
@@ -48,10 +47,9 @@ async def test_answer_without_failures_writes_no_host() -> None:
         (0, Reason.DNS_UNKNOWN, 100),
     ],
 )
-def test_backoff_of_a_failing_page_is_a_part_of_its_hosts(
+def test_backoff_of_failing_page_is_part_of_host_backoff(
     failed: int, reason: Reason, most_s: float
 ) -> None:
-    """A failing host gets the whole backoff: half of its last URLs failed, or no server answers."""
     health = HostHealth(hosts=MemoryHosts(World()), clock=ManualClock(NOW_MS), random=Random(1))
     for place in range(TRIED * 2):
         health.tried(HOST, failed=place < TRIED or place % TRIED < failed)

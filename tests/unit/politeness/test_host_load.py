@@ -79,7 +79,6 @@ def test_share_recovers_in_eighths_after_fast_answers() -> None:
 
 
 def test_request_without_answer_counts_as_slow() -> None:
-    """Such requests do not count for the initial latency."""
     assert heard(Load(), *[10_000] * 9, well=False) == Load()
     assert heard(BEGUN, *[10_000] * HALVED_AFTER, well=False).share == 1 / 2
 

@@ -104,7 +104,6 @@ def test_slots_follow_last_reservation(
 def test_urls_without_slot_get_return_time_in_order(
     line_ms: int, tat_ms: int, return_ms: int, end_ms: int
 ) -> None:
-    """The return time is within the maximum delay of a queue."""
     got = turn(NOW_MS + line_ms, NOW_MS + tat_ms, 3, 1_000, NOW_MS, NOW_MS + 5_000)
     assert got == (NOW_MS + return_ms, NOW_MS + end_ms)
 
@@ -147,7 +146,7 @@ def test_block_jitter_only_adds_time() -> None:
 def test_strikes_are_forgiven_after_half_an_hour(
     struck_ms: int, blocked_ms: int, strikes: int
 ) -> None:
-    """Both the last strike and the end of its block must be that old."""
+    """The last strike and the end of its block must both be that old."""
     host = Host(
         name=HOST,
         strikes=7,
@@ -176,7 +175,7 @@ def test_concurrent_refusals_are_one_strike(
 
 
 def test_silent_host_rests_longer_each_round_until_down() -> None:
-    """Five failures, then a probe per round, each rest doubled, then the host is down (case 32)."""
+    """After five failures, each round sends one request and doubles the block (case 32)."""
     host, now_ms, rests = Host(name=HOST), NOW_MS, []
     for failure in range(1, FAILURES_MAX + ROUNDS_MAX + 2):
         assert is_doubtful(host, now_ms) is (failure > FAILURES_MAX)
@@ -231,7 +230,6 @@ def test_failures_are_forgiven_after_half_an_hour() -> None:
 def test_pace_follows_latency_of_host(
     known_ms: int, latency_ms: int, pace_ms: int, *, well: bool
 ) -> None:
-    """Errors never make the pace faster."""
     assert pace_of(known_ms, latency_ms, well=well) == pace_ms
 
 
@@ -246,7 +244,6 @@ def test_pace_follows_latency_of_host(
     ],
 )
 def test_silence_doubles_pace(known_ms: int, waited_ms: int, pace_ms: int) -> None:
-    """The waiting time is not a latency."""
     assert pace_after_silence(known_ms, waited_ms) == pace_ms
 
 
@@ -262,5 +259,4 @@ def test_silence_doubles_pace(known_ms: int, waited_ms: int, pace_ms: int) -> No
 def test_pace_counts_as_delay(
     crawl_ms: int, robots_s: float | None, pace_ms: int, delay_ms: int
 ) -> None:
-    """The longest delay applies. A crawl without a delay ignores the pace."""
     assert delay_of(crawl_ms, robots_s, pace_ms) == delay_ms

@@ -50,7 +50,6 @@ def pacer(
     ahead_ms: int = 60_000,
     wait_limit: WaitLimit = UNLIMITED,
 ) -> Pacer:
-    """Make a pacer for the site."""
     return Pacer(
         hosts=MemoryHosts(world, gate),
         clock=clock,
@@ -72,7 +71,7 @@ class Patient:
 
 
 async def test_slots_of_block_are_a_delay_apart() -> None:
-    """The slack follows the block and is shared by its slots."""
+    """Slots that are reserved together share one slack, which follows the last of them."""
     world, clock = World(), ManualClock(NOW_MS)
     pace = pacer(world, clock)
     asked = []
@@ -102,7 +101,7 @@ async def test_requests_are_never_closer_than_delay(late: list[int], visits: int
 
 @pytest.mark.parametrize(("wait_ms", "asked"), [(DELAY_MS, 4), (DELAY_MS - 1, 1), (0, 1)])
 async def test_pack_with_short_wait_limit_asks_once_and_returns(wait_ms: int, asked: int) -> None:
-    """If waiting costs more than a trip through the queue, the pack returns at the next slot."""
+    """If waiting costs more than another delivery, the pack returns at its next slot."""
     world, clock = World(), ManualClock(NOW_MS)
     pace = pacer(world, clock, wait_limit=Patient(wait_ms))
     returns = []
@@ -118,7 +117,7 @@ async def test_pack_with_short_wait_limit_asks_once_and_returns(wait_ms: int, as
 
 @pytest.mark.parametrize(("free_ms", "asks"), [(0, True), (3_900, True), (5_100, False)])
 async def test_first_slot_is_waited_for_at_any_cost(free_ms: int, *, asks: bool) -> None:
-    """Otherwise a pack would circulate without a request. The wait is at most one block."""
+    """Otherwise a pack could return forever without a request."""
     world, clock = World(), ManualClock(NOW_MS)
     world.hosts[SITE] = Host(name=SITE, tat_ms=NOW_MS + free_ms)
     pace = pacer(world, clock, delay_ms=4_000, wait_limit=Patient(100))
@@ -232,7 +231,6 @@ async def test_pacer_without_delay_rereads_blocks() -> None:
 
 @pytest.mark.parametrize(("late_ms", "asked"), [(LOOK_MS, True), (LOOK_MS + 1, False)])
 async def test_turn_without_delay_lasts_from_read_of_host(late_ms: int, *, asked: bool) -> None:
-    """The age of the slot does not matter."""
     world, clock = World(), ManualClock(NOW_MS)
     pace = pacer(world, clock, delay_ms=0)
     assert await pace.take(2) is None
@@ -295,7 +293,7 @@ async def test_slow_reservations_get_later_slots() -> None:
 
 
 async def test_no_request_after_end_of_invocation() -> None:
-    """A wake-up after the end returns the URL to another invocation (case 10)."""
+    """A worker that wakes up too late leaves the URL to another invocation (case 10)."""
     world, clock = World(), LateClock(30, times=1)
     assert await pacer(world, clock, ahead_ms=LEAD_MS).take(1) == clock.at_ms
     assert clock.at_ms > NOW_MS + LEAD_MS

@@ -44,7 +44,6 @@ class Keeping:
         self.restart()
 
     def restart(self) -> None:
-        """Start another container with the same hosts."""
         self.keeper = RobotsKeeper(
             fetcher=self.web,
             hosts=MemoryHosts(self.world),
@@ -53,7 +52,6 @@ class Keeping:
         )
 
     async def ask(self, ahead_ms: int = 60_000) -> Ruling:
-        """Return the rules of the site."""
         return await self.keeper.of(SITE, POLITE, self.clock.at_ms + ahead_ms)
 
 
@@ -86,7 +84,7 @@ async def test_crawl_with_own_agent_uses_it_for_robots() -> None:
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 410, 451])
 async def test_missing_file_allows_everything(status: int) -> None:
-    """RFC 9309 2.3.1.3: unavailable means no rules; the result is cached (case 67)."""
+    """RFC 9309, 2.3.1.3: an unavailable file means no rules. The result is cached (case 67)."""
     keeping = Keeping()
     keeping.web.put(ROBOTS, answer(status))
     assert await keeping.ask() is None
@@ -107,7 +105,7 @@ async def test_missing_file_allows_everything(status: int) -> None:
     ],
 )
 async def test_unreachable_file_forbids_everything(said: Response | Failure, detail: str) -> None:
-    """RFC 9309 2.3.1.4: unreachable means complete disallow until the next fetch (case 67)."""
+    """RFC 9309, 2.3.1.4: an unreachable file disallows all until the next fetch (case 67)."""
     keeping = Keeping()
     keeping.web.put(ROBOTS, said)
     ruling = await keeping.ask()
@@ -133,7 +131,6 @@ async def test_empty_file_has_no_rules() -> None:
 
 @pytest.mark.parametrize(("hops", "followed"), [(1, True), (5, True), (6, False), (100, False)])
 async def test_five_redirects_are_followed(hops: int, *, followed: bool) -> None:
-    """More than five count as a missing file."""
     keeping = Keeping()
     chain = [ROBOTS, *(f"https://host{place}.example/robots.txt" for place in range(hops))]
     for url, location in pairwise(chain):
@@ -203,7 +200,6 @@ async def test_truncated_file_loses_incomplete_allow_rule() -> None:
 async def test_wrong_content_encoding_is_ignored_for_text(
     coding: str, body: bytes, *, known: bool
 ) -> None:
-    """If the body is not text, the rules are unknown and everything is forbidden."""
     keeping = Keeping()
     said = answer(200, body)
     headers = {**said.headers, **({"content-encoding": coding} if coding else {})}
@@ -237,7 +233,6 @@ async def test_robots_request_without_slot_is_deferred() -> None:
 
 
 async def test_blocked_host_gets_no_robots_request() -> None:
-    """This holds even if its rules are known."""
     keeping = Keeping()
     entry = RobotsEntry(fetched_at_ms=NOW_MS, verdict="allow")
     blocked = Host(name=SITE, blocked_until_ms=NOW_MS + 5_000, robots=entry)

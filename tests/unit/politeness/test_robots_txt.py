@@ -13,7 +13,6 @@ AGENT = "orbweaver/0.1 (+https://example.org/bot; a@example.org)"
 
 
 def allows(text: str | bytes, path: str, agent: str = AGENT) -> bool:
-    """True if a robots.txt allows a path of a site."""
     body = text if isinstance(text, bytes) else text.encode()
     return parse(body).allows(agent, SITE + path)
 
@@ -51,7 +50,6 @@ MATCHES = [
 def test_pattern_matches_from_start_of_path(
     pattern: str, fits: list[str], others: list[str]
 ) -> None:
-    """`*` matches any characters, `$` the end; escapes are normalised."""
     text = f"User-agent: *\nDisallow: {pattern}\n"
     assert [path for path in fits if allows(text, path)] == []
     assert [path for path in others if not allows(text, path)] == []
@@ -79,7 +77,6 @@ def test_pattern_matches_from_start_of_path(
     ],
 )
 def test_longest_rule_wins(rules: str, path: str, *, allowed: bool) -> None:
-    """Allow wins a tie, and an index page counts as its folder."""
     assert allows(f"User-agent: *\n{rules}", path) is allowed
 
 
@@ -187,7 +184,6 @@ def test_robots_txt_itself_is_allowed() -> None:
     ],
 )
 def test_agent_is_matched_by_product_token(name: str, agent: str) -> None:
-    """Case, version and comment are ignored."""
     text = f"User-agent: *\nDisallow: /\n\nUser-agent: {name}\nAllow: /"
     assert allows(text, "/x", agent)
 

@@ -21,7 +21,6 @@ AGENT = "orbweaver"
 
 
 def allows(body: bytes, path: str) -> bool:
-    """True if a robots.txt allows a path of a site."""
     return parse(body).allows(AGENT, SITE + path)
 
 
@@ -129,7 +128,6 @@ def test_batch_of_urls_is_judged_in_bounded_time(name: str) -> None:
 
 
 def test_rules_without_inner_wildcards_are_fast() -> None:
-    """A trailing star has no effect, and rules are indexed by their start."""
     body = b"User-agent: *\n" + b"".join(b"Disallow: /%d*\n" % number for number in range(5_000))
     rules = parse(body).rules_of(AGENT)
     assert not rules.slow

@@ -118,7 +118,6 @@ def modules() -> dict[str, Path]:
 
 
 def imports(path: Path) -> Iterator[Import]:
-    """All imports of a module, at any depth."""
     typing_blocks = [
         node
         for node in ast.walk(tree(path))
@@ -139,7 +138,6 @@ def imports(path: Path) -> Iterator[Import]:
 
 
 def belongs(name: str, *packages: str) -> bool:
-    """Whether a dotted name is in one of these packages."""
     return any(name == package or name.startswith(f"{package}.") for package in packages)
 
 
@@ -164,7 +162,6 @@ def ours(item: Import) -> str | None:
 @pytest.mark.thorough
 @pytest.mark.parametrize(("name", "path"), sorted(modules().items()))
 def test_rooms_import_inwards(name: str, path: Path) -> None:
-    """This includes imports for type checkers."""
     room = ROOMS.index(name.partition(".")[0])
     for item in imports(path):
         if (other := ours(item)) is not None:
@@ -175,7 +172,6 @@ def test_rooms_import_inwards(name: str, path: Path) -> None:
 
 
 def test_modules_have_no_import_cycle() -> None:
-    """This includes imports for type checkers."""
     leads = {
         name: {other for item in imports(path) if (other := ours(item)) not in (None, name)}
         for name, path in modules().items()
@@ -210,7 +206,6 @@ def test_worker_modules_import_only_later_ones() -> None:
 
 
 def test_class_names_are_unique_in_package() -> None:
-    """Classes inside functions do not count."""
     homes = defaultdict(list)
     for name, path in modules().items():
         for node in tree(path).body:
@@ -265,10 +260,6 @@ def test_actors_import_no_technology(name: str) -> None:
 
 
 def test_product_imports_no_cli_or_deployment_code() -> None:
-    """Lambda functions do not import the CLI, infra, localstack or tests.
-
-    Only its own function imports the console.
-    """
     outer = ("console.", "cli.", "library.")
     paths = [path for name, path in modules().items() if not name.startswith(outer)]
     for path in [*paths, *(ROOT / "functions/handlers").glob("*.py")]:
@@ -313,7 +304,6 @@ def test_modules_and_public_classes_have_docstrings() -> None:
 
 
 def sources(*names: str) -> Iterator[Path]:
-    """Source files below folders of the project."""
     for name in names:
         path = ROOT / name
         yield from [path] if path.is_file() else sorted(path.rglob("*.py"))

@@ -35,7 +35,6 @@ FILES = re.compile(r"['\"]?(\S+\.whl|\{DISTRIBUTION\}\S*|\.|/\S*)")
 
 
 def names(requirements: list[str]) -> set[str]:
-    """Names and versions of requirements."""
     return {re.sub(r"\s+", "", one) for one in requirements}
 
 
@@ -65,7 +64,6 @@ def test_named_extras_exist_with_their_size() -> None:
 
 
 def test_dependencies_equal_runtime_without_aws() -> None:
-    """They have the same versions as the code asset."""
     needed = names(PROJECT["project"]["dependencies"])
     runtime = names(PROJECT["dependency-groups"]["runtime"])
     aws = names(PROJECT["project"]["optional-dependencies"][extras.AWS])
@@ -134,7 +132,6 @@ def test_wheel_has_files_of_crawl_without_tests(tmp_path: Path) -> None:
 
 
 def test_wheel_without_templates_is_not_built(tmp_path: Path) -> None:
-    """The error names `make setup`."""
     for name in ("pyproject.toml", "hatch_build.py", "README.md", "LICENSE"):
         shutil.copyfile(ROOT / name, tmp_path / name)
     built = subprocess.run(

@@ -22,7 +22,6 @@ MEMORY_BYTES_MAX, MEMORY_PER_BYTE = 16 * 1024 * KB, 400
 
 @pytest.mark.parametrize("file", INPUTS, ids=lambda file: f"{file.parent.name}/{file.name}")
 def test_corpus_input_is_handled_in_bounded_memory(file: Path) -> None:
-    """Only declared exceptions are raised."""
     data = file.read_bytes()
     tracemalloc.start()
     try:

@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[3]
 
 
 def bootstrap() -> ModuleType:
-    """Import the tool, which is beside the packages."""
+    """Import the tool, which is outside the packages."""
     spec = importlib.util.spec_from_file_location("bootstrap", ROOT / "tools" / "bootstrap.py")
     assert spec is not None
     assert spec.loader is not None
@@ -97,7 +97,6 @@ def test_node_of_machine_is_used_if_recent_with_npm(
     *,
     will_do: bool,
 ) -> None:
-    """Otherwise the wheel is used."""
     folder = tmp_path / "bin"
     machine(folder, monkeypatch, says, *programs)
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)

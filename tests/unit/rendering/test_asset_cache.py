@@ -9,7 +9,6 @@ URL = "https://shop.example/app.js"
 
 
 def asset(size: int = 10, at_ms: int = 0, status: int = 200, headers: Headers = ()) -> Asset:
-    """Make an asset with this number of characters."""
     return Asset(status=status, headers=headers, body="x" * size, bytes=size, at_ms=at_ms)
 
 

@@ -35,7 +35,6 @@ FILES = {
 def packed(
     folder: Path, files: dict[str, bytes] = FILES, sizes: dict[str, int] | None = None
 ) -> PackedBrowser:
-    """Pack a browser of a few files."""
     folder.mkdir(exist_ok=True)
     with (
         zstd_module().open(folder / ARCHIVE, "wb") as out,
@@ -53,7 +52,6 @@ def packed(
 
 
 def folders(browser: PackedBrowser) -> list[Path]:
-    """Return the folders of unpacked browsers."""
     assert browser.parent is not None
     return [path for path in browser.parent.iterdir() if path.suffix != ".lock"]
 
@@ -109,7 +107,6 @@ def test_incomplete_folder_is_unpacked_again(tmp_path: Path) -> None:
 
 
 def test_other_browser_gets_other_folder(tmp_path: Path) -> None:
-    """A browser in use is never replaced."""
     first = packed(tmp_path / "packed").unpacked()
     (tmp_path / "packed" / MANIFEST).write_text(
         (tmp_path / "packed" / MANIFEST).read_text().replace("small 1", "small 2")
@@ -120,13 +117,11 @@ def test_other_browser_gets_other_folder(tmp_path: Path) -> None:
 
 
 def cut(folder: Path) -> None:
-    """Truncate the archive."""
     whole = (folder / ARCHIVE).read_bytes()
     (folder / ARCHIVE).write_bytes(whole[: len(whole) // 2])
 
 
 def damaged(folder: Path) -> None:
-    """Replace the content of the archive."""
     (folder / ARCHIVE).write_bytes(b"not an archive")
 
 

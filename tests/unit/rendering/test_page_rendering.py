@@ -19,7 +19,7 @@ FAST = RenderLimits(idle_s=0.001, quiet_s=0, quiet_s_max=0)
 class FakeBrowser:
     """A browser with one target that answers commands once `prepared` is set.
 
-    `loads`: the page has a load event. `changes` are the answers to the first looks at the page.
+    `loads`: the page has a load event. `changes`: answers to the first checks of the page.
     """
 
     user_agent, worn = "", False
@@ -72,7 +72,6 @@ class FakeBrowser:
 
 
 def opened(browser: FakeBrowser, limits: RenderLimits = FAST) -> OpenPage:
-    """Make a page of a fake browser."""
     return OpenPage(cast("Browser", browser), task_of(page("")), Site(), SharedAssets(), limits)
 
 
@@ -91,13 +90,12 @@ async def test_page_navigates_after_target_has_taken_every_command() -> None:
 
 
 async def test_idle_page_without_load_event_is_read() -> None:
-    """Looks that find a change, and the load event of the blank document, do not count."""
     browser = FakeBrowser(loads=False, changes=[1, 2, 2])
     browser.prepared.set()
     result = await opened(browser).render()
     assert isinstance(result, Rendered)
     assert result.cut is None
-    # Three until it is idle, one when it is quiet, one before it gets more time.
+    # Three checks until it is idle, one when it is quiet, one before it gets more time.
     assert browser.looks_before_time == 5
 
 

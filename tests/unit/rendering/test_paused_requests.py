@@ -12,7 +12,6 @@ from tests.rendering.stage import URL, Site, page, task_of
 
 
 def paused(url: str) -> dict[str, Any]:
-    """Return the event of a paused request."""
     request = {"url": url, "method": "GET", "headers": {}}
     return {"requestId": url, "resourceType": "Fetch", "request": request}
 

@@ -27,18 +27,15 @@ class Peer:
     ends: list[bool] = field(default_factory=list)
 
     async def asked(self) -> dict[str, Any]:
-        """Read a command."""
         message: dict[str, Any] = json.loads((await self.reader.readuntil(b"\0"))[:-1])
         return message
 
     def say(self, **message: Any) -> None:
-        """Write a message."""
         self.writer.write(json.dumps(message).encode() + b"\0")
 
 
 @asynccontextmanager
 async def connected() -> AsyncIterator[Peer]:
-    """Connect two ends."""
     ours, theirs = socket.socketpair()
     events: list[tuple[str | None, str, dict[str, Any]]] = []
     ends: list[bool] = []

@@ -38,7 +38,6 @@ OTHER, TRACKER = "https://cdn.example.net/x", "https://www.google-analytics.com/
     ],
 )
 def test_rule_follows_site_and_kind(url: str, kind: str, expected: object) -> None:
-    """The own site is the registrable domain of the page."""
     assert rule(ResourceRequest(url=url, kind=kind), PAGE, RenderRules()) is expected
 
 
@@ -52,7 +51,6 @@ def test_crawl_rules_allow_more_kinds_and_sites() -> None:
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"])
 def test_changing_methods_are_refused(method: str) -> None:
-    """This includes preflights for such methods."""
     asked = ResourceRequest(url=OWN, kind="xhr", method=method)
     assert rule(asked, PAGE, RenderRules()) is RequestRefusal.METHOD
     wanted = (("Access-Control-Request-Method", method),)
@@ -73,7 +71,6 @@ def test_preflight_of_allowed_request_is_answered_locally() -> None:
 
 
 def test_origin_of_request_is_checked_first() -> None:
-    """Navigation away is blocked for any method. Popups and service workers get no answer."""
     leaving = RequestOrigin(page_url=OWN, leaves=True)
     form = ResourceRequest(url=OTHER, kind="document", method="POST")
     assert rule(form, leaving, RenderRules()) is Handling.STAY
@@ -88,19 +85,17 @@ def test_origin_of_request_is_checked_first() -> None:
     ("kind", "accepted"), [("other", "image/avif,*/*"), ("xhr", "text/event-stream")]
 )
 def test_kinds_are_recognised_by_accept_header(kind: str, accepted: str) -> None:
-    """The browser names no kind for icons and streams."""
+    """The browser reports no resource type for icons and streams."""
     asked = ResourceRequest(url=OWN, kind=kind, headers=(("Accept", accepted),))
     assert rule(asked, PAGE, RenderRules()) is Handling.EMPTY
 
 
 def test_empty_answers_satisfy_waiting_code() -> None:
-    """A stream of events is not requested again."""
     assert empty_answer("image")[2].startswith(b"GIF89a")
     assert empty_answer("eventsource")[0] == 204
 
 
 def test_misleading_headers_are_not_passed_on() -> None:
-    """Transfer headers, headers that trigger further requests, and invalid headers."""
     headers = (
         *(("Content-Type", "text/html"), ("Content-Encoding", "br"), ("Refresh", "0;url=/x")),
         *(("Link", "</a>; rel=preload"), ("Set-Cookie", "a=b"), ("Set-Cookie", "c=d")),

@@ -42,7 +42,6 @@ class Client:
 
 @pytest.fixture
 async def client() -> AsyncIterator[Client]:
-    """A client that keeps its connection alive."""
     connector = aiohttp.TCPConnector(limit=1)
     headers = {"User-Agent": "test-client", "Accept-Encoding": "identity"}
     async with aiohttp.ClientSession(

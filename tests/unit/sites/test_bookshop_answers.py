@@ -27,7 +27,6 @@ SLOW_S = 0.05
 
 @pytest.fixture
 async def shop() -> AsyncIterator[bookshop.Bookshop]:
-    """A small shop."""
     async with bookshop.serve(books=30, slow_s=SLOW_S) as served:
         yield served
 
@@ -55,7 +54,6 @@ async def shop() -> AsyncIterator[bookshop.Bookshop]:
 async def test_redirects_lead_to_their_target(
     shop: bookshop.Bookshop, client: Client, path: str, status: int, target: str
 ) -> None:
-    """Also with a relative Location."""
     got = await client.get(shop.url + path)
     assert got.status == status
     assert urljoin(shop.url + path, got.headers["Location"]).startswith(shop.url + target)
@@ -84,7 +82,6 @@ async def test_dead_pages_always_return_their_error(
 
 
 async def test_busy_page_answers_503_once(shop: bookshop.Bookshop, client: Client) -> None:
-    """With Retry-After."""
     for path in ("/busy/1", "/busy/2"):
         first = await client.get(shop.url + path)
         assert (first.status, first.headers["Retry-After"]) == (503, "1")
@@ -94,7 +91,7 @@ async def test_busy_page_answers_503_once(shop: bookshop.Bookshop, client: Clien
 
 
 async def test_slow_page_waits_before_answer(shop: bookshop.Bookshop, client: Client) -> None:
-    """By default for 1.5 s."""
+    """The page waits 1.5 s by default."""
     start = time.monotonic()
     assert (await client.get(shop.url + "/slow/")).status == 200
     assert time.monotonic() - start >= SLOW_S
@@ -180,7 +177,6 @@ async def test_matching_etag_returns_304(shop: bookshop.Bookshop, client: Client
 
 
 async def test_content_length_equals_sent_bytes(shop: bookshop.Bookshop, client: Client) -> None:
-    """For plain, gzipped and HEAD answers."""
     plain = await client.get(shop.url + "/")
     packed = await client.get(shop.url + "/", Accept_Encoding="gzip, br")
     head = await client.get(shop.url + "/", method="HEAD")
@@ -193,7 +189,6 @@ async def test_content_length_equals_sent_bytes(shop: bookshop.Bookshop, client:
 
 
 def test_book_pages_show_their_row() -> None:
-    """In the page and in its JSON-LD."""
     shop = bookshop.Bookshop(books=150)
     for row in shop.books(""):
         asked = Asked(method="GET", target=str(row["url"]), host="x", headers={})

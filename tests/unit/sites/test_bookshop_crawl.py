@@ -25,7 +25,6 @@ BASE = "http://shop.invalid"
 
 @pytest.mark.thorough
 async def test_walk_finds_expected_sets() -> None:
-    """The walk obeys robots.txt."""
     async with bookshop.serve(slow_s=0.01) as shop:
         walked = await walk.walk(shop.url + "/")
         expected = shop.expected()

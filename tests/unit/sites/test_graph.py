@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
 
 async def test_sequence_is_answered_in_turn_until_reset(client: Client) -> None:
-    """The last answer stays."""
     async with graph.serve({"/": [Answer(status=503), Answer(status=429), Answer()]}) as site:
         for _ in range(2):
             statuses = [(await client.get(site.url + "/")).status for _ in range(4)]
@@ -31,7 +30,6 @@ async def test_script_function_gets_request(client: Client) -> None:
 
 
 async def test_script_of_path_and_query_wins(client: Client) -> None:
-    """Unknown paths get a 404."""
     scripts = {"/a": Answer(body=b"path"), "/a?x=1": Answer(body=b"query")}
     async with graph.serve(scripts) as site:
         bodies = [(await client.get(site.url + p)).body for p in ("/a", "/a?x=1", "/a?x=2")]

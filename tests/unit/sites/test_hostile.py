@@ -27,7 +27,6 @@ QUIET_S = 0.4  # a connection that is silent for this long has ended
 
 @pytest.fixture(scope="module")
 def site() -> Iterator[Hostile]:
-    """Serve the site from a thread for all tests."""
     served = Hostile()
     with served.in_background():
         yield served
@@ -56,14 +55,13 @@ async def read(site: Hostile, place: str, target: str = "/", bytes_max: int = MI
 
 
 def whole(start: bytes, size: int) -> bool:
-    """Whether an answer of this size with this start is complete."""
+    """Return True if an answer of this size with this start is complete."""
     head, end, _ = start.partition(b"\r\n\r\n")
     length = re.findall(rb"Content-Length: ([0-9]+)\r", head + b"\r")
     return bool(end) and len(length) == 1 and size == len(head) + 4 + int(length[0])
 
 
 def split(said: bytes) -> tuple[bytes, bytes]:
-    """Head and body of an answer."""
     head, _, body = said.partition(b"\r\n\r\n")
     return head, body
 
@@ -111,7 +109,7 @@ async def test_non_ascii_location_is_sent_as_bytes(site: Hostile) -> None:
 
 
 async def test_large_heads_are_sent(site: Hostile) -> None:
-    """200 lines, a line of 70 KB, an endless line."""
+    """Heads: 200 lines, a line of 70 KB, an endless line."""
     head, _ = split(await read(site, "main", "/heads/200-lines"))
     assert head.count(b"\r\nX: v") == 200
     assert len(await read(site, "main", "/heads/70-kb")) > 70_000
@@ -155,7 +153,6 @@ async def test_bombs_decode_to_more_than_64_mib(site: Hostile, coding: str) -> N
 
 
 async def test_broken_gzip_bodies_fail_to_decode(site: Hostile) -> None:
-    """Thousands of empty members, a wrong checksum, a truncated stream."""
     _, members = split(await read(site, "main", "/bombs/members", 4 * MIB))
     assert members.count(b"\x1f\x8b\x08") == codings.MEMBERS
     _, body = split(await read(site, "main", "/spoilt/bad-checksum"))
@@ -172,7 +169,7 @@ async def test_page_of_a_million_links_is_complete(site: Hostile) -> None:
 
 
 async def test_pages_have_extreme_shapes(site: Hostile) -> None:
-    """50 MB in a line, 200,000 nested elements, 100,000 attributes."""
+    """Shapes: 50 MB in a line, 200,000 nested elements, 100,000 attributes."""
     head, body = split(await read(site, "main", "/shapes/line", 60 * MIB))
     assert len(body) == content.LINE_MIB * MIB
     assert b"\n" not in body
@@ -182,7 +179,6 @@ async def test_pages_have_extreme_shapes(site: Hostile) -> None:
 
 
 async def test_busy_hosts_send_retry_after(site: Hostile) -> None:
-    """Seconds, a future date, a past date; then a page or never one."""
     first = await read(site, "busy-seconds", "/busy")
     assert f"Retry-After: {statuses.REST_S}".encode() in first
     assert (await read(site, "busy-seconds", "/busy")).startswith(b"HTTP/1.1 200")
@@ -222,7 +218,6 @@ async def test_robots_chain_has_six_redirects(site: Hostile) -> None:
 @pytest.mark.thorough
 @pytest.mark.parametrize("place", [place.name for place in PLACES if place.trap])
 async def test_traps_link_on_without_end(site: Hostile, place: str) -> None:
-    """The same URL always has the same page."""
     target = "/"
     met = {target}
     for _ in range(5):
@@ -254,7 +249,7 @@ async def test_only_good_certificates_are_trusted(site: Hostile, tmp_path: Path)
             assert bad, place.name
         else:
             writer.close()
-            # OpenSSL accepts a common name alone unless it is told otherwise.
+            # OpenSSL accepts a certificate that has only a common name, unless it is configured.
             assert not bad or place.name == "tls-common-name", place.name
     assert authority("trusted").pem.startswith(b"-----BEGIN CERTIFICATE-----")
 

@@ -55,7 +55,6 @@ async def test_log_distinguishes_connections(client: Client) -> None:
 
 
 async def test_requests_in_flight_are_logged_on_arrival(client: Client) -> None:
-    """A client that disconnects is in the log too."""
     async with graph.serve({"/slow": graph.page("Slow", delay_s=60)}) as site:
         _, writer = await _send_raw(site.url, "/slow")
         while not site.log.records():
@@ -78,7 +77,6 @@ async def test_dropped_connection_is_logged_with_status_0(client: Client) -> Non
 
 
 async def test_control_paths_read_and_reset_log(client: Client) -> None:
-    """Control requests are not logged."""
     async with bookshop.serve(books=30) as shop:
         for path in ("/", "/busy/1", "/style.css"):
             await client.get(shop.url + path)

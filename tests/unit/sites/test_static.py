@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def directory(tmp_path: Path) -> Path:
-    """A directory with files of several types, and a secret file beside it."""
     (tmp_path / "secret.txt").write_text("secret")
     root = tmp_path / "root"
     (root / "sub").mkdir(parents=True)

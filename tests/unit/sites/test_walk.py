@@ -51,7 +51,6 @@ async def test_walk_depth_is_limited(max_depth: int | None) -> None:
 
 
 async def test_redirects_add_no_depth_and_loops_end() -> None:
-    """The smallest depth counts."""
     scripts = {
         "/": graph.page("Home", ["/hop/0", "/far", "/loop"]),
         "/far": graph.page("Far", ["/hop/2"]),
@@ -65,7 +64,6 @@ async def test_redirects_add_no_depth_and_loops_end() -> None:
 
 
 async def test_nofollow_is_obeyed_by_default() -> None:
-    """Link, meta element and header."""
     html = ("Content-Type", "text/html")
     scripts = {
         "/": Answer(
@@ -116,7 +114,6 @@ Disallow: /
     ],
 )
 async def test_robots_are_obeyed_by_default(path: str, *, forbidden: bool) -> None:
-    """The longest rule for all agents decides."""
     start = graph.page("Start", [path])
     scripts = {"/start": start, path: graph.page("Page"), "/robots.txt": graph.robots(ROBOTS)}
     async with graph.serve(scripts) as site:

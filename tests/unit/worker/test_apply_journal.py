@@ -61,14 +61,12 @@ def stage_of(crawl: Crawl = CRAWL, gate: Gate | None = None) -> Stage:
 
 
 def hold(stage: Stage, url: str, pack: str, *, at_ms: int = NOW_MS, expires_s: int = 0) -> None:
-    """Let another pack hold a claim."""
     expires_s = expires_s or NOW_MS // 1000 + 86_400
     claim = Claim(url=url, pack=pack, at_ms=at_ms, expires_s=expires_s)
     stage.world.claims[CRAWL.name, url] = claim
 
 
 def owners(stage: Stage) -> dict[str, str]:
-    """Owner pack of each claimed URL."""
     return {url: claim.pack for (_, url), claim in stage.world.claims.items()}
 
 
@@ -134,7 +132,7 @@ async def test_urls_claimed_by_other_packs_are_not_sent() -> None:
 async def test_lapsed_claim_is_overwritten(
     at_ms: int, expires_s: int, window_s: int, *, won: bool
 ) -> None:
-    """The time decides, not the presence of the item (case 19)."""
+    """The expiry time decides, even if the item still exists (case 19)."""
     stage = stage_of()
     hold(stage, f"{SITE}/a", "other", at_ms=at_ms, expires_s=expires_s)
     ledger = await stage.applier.apply(replace(CRAWL, window_s=window_s), ROOT, JOURNAL)
@@ -143,7 +141,7 @@ async def test_lapsed_claim_is_overwritten(
 
 
 def test_claim_is_not_dated_before_its_crawl() -> None:
-    """A forced run would take it for a claim of an earlier run (case 25)."""
+    """Otherwise a forced run would take it for a claim of an earlier run (case 25)."""
     slow = claimer_of(replace(CRAWL, window_s=0), ROOT, NOW_MS - 600_000)
     assert slow.at_ms == NOW_MS == slow.stale_before_ms
     assert claimer_of(CRAWL, ROOT, NOW_MS + 5).at_ms == NOW_MS + 5
@@ -151,7 +149,6 @@ def test_claim_is_not_dated_before_its_crawl() -> None:
 
 @pytest.mark.parametrize(("pages_max", "before"), [(3, 0), (7, 4), (4, 4), (5, 0), (9, 4)])
 async def test_claims_beyond_page_budget_are_released(pages_max: int, before: int) -> None:
-    """Outcomes are counted all the same."""
     crawl = replace(CRAWL, pages_max=pages_max)
     stage = stage_of(crawl)
     stage.count(crawl, claimed=before)
@@ -214,7 +211,7 @@ async def test_journal_after_crawl_end_claims_nothing() -> None:
 
 
 async def repeat(stage: Stage, crawl: Crawl) -> None:
-    """Next delivery of the pack."""
+    """Deliver the pack again."""
     stage.restart()
     known = (await stage.packs.recall([ROOT])).get(ROOT)
     if known is not None and known.ledger is not None:
@@ -289,7 +286,6 @@ async def test_resend_releases_surplus_if_ledger_says_so(*, surplus: bool, relea
 async def test_late_pack_is_sent_while_few_urls_are_in_flight(
     band: int, out: int, state: State, *, sent: bool
 ) -> None:
-    """A barren kind waits until almost no URL is in flight. A cancelled crawl sends none."""
     crawl = replace(CRAWL, pages_max=500, state=state)
     stage = stage_of(crawl)
     put = Journal(at_ms=NOW_MS, late=((band, TARGETS[0]),), counts={"fetched": 101})

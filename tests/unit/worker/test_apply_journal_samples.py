@@ -21,7 +21,6 @@ HOME = f"{SITE}/"
 
 
 async def test_container_writes_examples_once_per_reason() -> None:
-    """The examples of another container stay first."""
     world = World()
     effects: list[str] = []
     mine = Samples(MemoryCrawls(world, noting(effects)))

@@ -85,7 +85,6 @@ async def test_chain_of_forty_links_is_followed() -> None:
 
 
 async def test_claimed_links_are_not_counted_as_too_deep() -> None:
-    """The deepest pages link to known pages above and beside them."""
     stage = Stage()
     crawl = replace(CRAWL, depth_max=1)
     stage.world.crawls[crawl.id] = crawl
@@ -138,7 +137,7 @@ async def test_bad_message_is_dead_lettered_and_others_succeed(body: str, reason
 
 
 async def test_failed_message_returns_alone() -> None:
-    """Expected and unexpected failures (cases 9, 11)."""
+    """This holds for expected and unexpected failures (cases 9, 11)."""
     errors = {3: Transient("busy"), 6: RuntimeError("a mistake of ours")}
     numbers = itertools.count()
 
@@ -182,7 +181,7 @@ async def test_transient_failure_is_warning_and_bug_is_error(
 
 
 async def test_unsent_loose_references_return() -> None:
-    """They stay queued until their seeds are queued (case 12)."""
+    """The references stay queued until their seeds are queued (case 12)."""
     stage = Stage(gate=fail_on("queue.send"))
     assert await stage.deliver(encode(Loose(crawl="default", references=(A,)))) == [0]
     assert stage.world.buried == []
@@ -201,7 +200,7 @@ async def test_message_returns_if_dead_letter_write_fails() -> None:
 
 
 async def test_throttling_for_minutes_loses_no_message() -> None:
-    """Batches return without requests and dead letters (case 16)."""
+    """Batches return to the queue without requests or dead letters (case 16)."""
 
     async def refuse(effect: str, moment: Moment) -> None:
         if not effect.startswith("queue") and stage.clock.at_ms < NOW_MS + 300_000:
@@ -225,7 +224,7 @@ async def test_throttling_for_minutes_loses_no_message() -> None:
 async def test_failed_message_is_visible_soon_after_few_receives(
     effect: str, receives: int, retried: list[int]
 ) -> None:
-    """A throttled request costs seconds; a longer outage does not use up the deliveries."""
+    """A throttled request costs seconds. A longer outage must not use up the deliveries."""
 
     async def refuse(asked: str, moment: Moment) -> None:
         if asked == effect:

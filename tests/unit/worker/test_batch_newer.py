@@ -32,12 +32,10 @@ SEEDS, CLOSE = (
 def held(
     body: str, crawl: str = CRAWL.id, *, express: bool = False, since_ms: int = NOW_MS
 ) -> Mail:
-    """The message that holds a body."""
     return Mail(body=body, delay_s=900, group=crawl, express=express, since_ms=since_ms)
 
 
 async def test_newer_message_waits_and_others_succeed() -> None:
-    """The body stays the same, also at the last delivery."""
     stage = Stage()
     stage.begin(CRAWL)
     stage.count(CRAWL, claimed=9)
@@ -83,7 +81,6 @@ async def test_messages_of_newer_crawl_wait_on_own_lane(body: str, express: bool
 
 
 async def test_loose_references_of_newer_crawl_wait_as_packs() -> None:
-    """An invalid reference is refused as always."""
     stage = Stage(settings=QUEUES)
     stage.begin(CRAWL)
     stage.world.newer[CRAWL.id] = SAID
@@ -94,7 +91,7 @@ async def test_loose_references_of_newer_crawl_wait_as_packs() -> None:
 
 
 async def test_newer_message_is_dead_lettered_after_limit(caplog: pytest.LogCaptureFixture) -> None:
-    """The wait counts from its begin, however often the message was sent."""
+    """The wait counts from its start, however often the message was sent."""
     stage = Stage()
     pack = stage.begin(CRAWL, A)
     stage.world.newer[pack.id] = SAID
@@ -131,8 +128,6 @@ async def test_held_message_succeeds_after_deploy() -> None:
 
 @pytest.mark.parametrize("effect", ["packs.commit", "packs.recall"])
 async def test_pack_waits_for_finish_of_upgraded_crawl(effect: str) -> None:
-    """The pack is done; only the check for the end waits."""
-
     async def upgrade(passing: str, moment: Moment) -> None:
         if (passing, moment) == (effect, Moment.AFTER):
             stage.world.newer[CRAWL.id] = SAID

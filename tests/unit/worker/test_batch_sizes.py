@@ -40,7 +40,7 @@ from tests.unit.worker.test_batch import A, B, packs
 
 
 async def test_duplicate_message_counts_once() -> None:
-    """Two containers fetch it and make one set of children (case 1)."""
+    """Two containers fetch the pack and create one set of child packs (case 1)."""
     stage = Stage(gate=hand_over)
     pack = stage.begin(CRAWL, A)
     stage.web.put(A, html("/b", "/c"))
@@ -56,7 +56,7 @@ async def test_duplicate_message_counts_once() -> None:
 
 
 async def test_committed_pack_is_not_claimed_again() -> None:
-    """A claim that the other delivery released would stay held."""
+    """Otherwise a claim that the other delivery has released would stay held."""
     stage = Stage()
     crawl = replace(CRAWL, pages_max=2)
     pack = stage.begin(crawl, A)
@@ -87,7 +87,7 @@ async def test_committed_pack_is_not_claimed_again() -> None:
 
 
 async def test_link_on_two_pages_is_sent_once() -> None:
-    """The claimer of a URL sends it, and its outcome counts once (case 1)."""
+    """The pack that claims the URL sends it, and its outcome counts once (case 1)."""
     stage = Stage(gate=hand_over)
     stage.begin(CRAWL)
     stage.count(CRAWL, claimed=2)
@@ -181,7 +181,6 @@ async def test_deferred_pack_is_sent_last_by_own_queue(*, express: bool) -> None
 async def test_early_pack_without_slot_is_sent_for_the_next_round(
     blocked_s: int, *, resent: bool
 ) -> None:
-    """The first message comes after the round; a second one is sent only if it comes sooner."""
     stage = Stage()
     crawl = replace(CRAWL, delay_ms=1_000)
     stage.begin(crawl)

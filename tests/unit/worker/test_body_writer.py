@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 
 def kept(url: str, body: bytes = b"body") -> Kept:
-    """Make a stored page."""
     member = warc.response(url, NOW_MS, status=200, headers={}, body=body, truncated=False)
     return Kept(url=url, response=member)
 
@@ -54,7 +53,6 @@ class Batch:
             return await part.put([kept(url)])
 
     def read(self, place: BodyPlace) -> str | None:
-        """URL of the body at a place."""
         begin, length = place.body or (0, 0)
         return warc.read(self.world.files[place.key][begin : begin + length]).url
 
@@ -77,7 +75,6 @@ async def test_packs_of_batch_share_file() -> None:
 
 
 async def test_crawls_have_separate_files() -> None:
-    """Erasure in one crawl leaves the files of others."""
     batch = Batch()
     await asyncio.gather(batch.pack("a", "https://h/1"), batch.pack("b", "https://h/1"))
     assert sorted(key.split("/")[1] for key in batch.world.files) == ["a", "b"]
@@ -126,7 +123,6 @@ async def test_empty_or_failed_pack_delays_no_other() -> None:
 
 @pytest.mark.parametrize(("failures", "stored"), [(3, True), (4, False)])
 async def test_failed_file_write_fails_all_its_packs(failures: int, stored: bool) -> None:
-    """The writer retries a few faults first."""
     left = [failures]
 
     async def faulty(effect: str, moment: Moment) -> None:

@@ -53,7 +53,6 @@ SEEDS = SeedsMessage(
 
 
 def page(size: int) -> object:
-    """A page of this many bytes."""
     return replace(html(), body=b"<title>t</title>".ljust(size))
 
 
@@ -67,12 +66,10 @@ def stage_of(crawl: Crawl, *urls: str, size: int = 100) -> Stage:
 
 
 def ends(stage: Stage, crawl: Crawl) -> dict[str, int]:
-    """Counts of outcomes by reason."""
     return {key: count for key, count in stage.counts(crawl).items() if "." in key}
 
 
 def budget_state(stage: Stage, part: LimitPart) -> BudgetState:
-    """State of a limit."""
     return stage.world.budgets[CRAWL.id, part]
 
 
@@ -120,7 +117,6 @@ async def test_page_over_body_limit_sets_no_stop_reason() -> None:
 
 
 async def test_pack_waits_for_bytes_reserved_by_others() -> None:
-    """The wait has a limit."""
     crawl = replace(CRAWL, bytes_max=1_500)
     stage = stage_of(crawl, *PAGES)
     stage.world.budgets[crawl.id, LimitPart.BYTES] = BudgetState(
@@ -148,7 +144,6 @@ async def test_received_bytes_of_failed_answers_count() -> None:
 
 
 async def test_reservation_of_dead_worker_counts_as_received() -> None:
-    """The pack reserves anew."""
     crawl = replace(CRAWL, bytes_max=10_000)
     stage = stage_of(crawl, PAGES[0])
     stage.restart(kill_on("packs.journal", Moment.BEFORE))
@@ -205,7 +200,6 @@ async def test_request_waits_for_reservation_in_same_delivery() -> None:
 
 
 async def test_contended_limit_is_tried_again_later() -> None:
-    """A limit that changes between read and write is not used up."""
     crawl = replace(CRAWL, bytes_max=100)
     stage = stage_of(crawl)
 
@@ -226,9 +220,9 @@ async def test_contended_limit_is_tried_again_later() -> None:
 
 @pytest.mark.parametrize(("fails", "later_ms"), [(False, 0), (False, 1), (True, 1)])
 async def test_second_delivery_returns_its_reservation(fails: bool, later_ms: int) -> None:
-    """Only one journal wins, also within a millisecond, but received bytes count for both.
+    """Only one of two journals wins, even within a millisecond, but received bytes count for both.
 
-    If the return fails, the reservation stays until it is taken for dead.
+    If the return fails, the reservation stays until it counts as dead.
     """
     crawl = replace(CRAWL, bytes_max=10_000)
     stage = stage_of(crawl, PAGES[0])
@@ -285,7 +279,6 @@ async def test_crawl_without_limits_accesses_no_budget() -> None:
 async def test_body_is_truncated_only_at_limit(
     limit: int, size: int, stored: int, stop: Stop
 ) -> None:
-    """The reader of a body asks for more room while the limit has any."""
     crawl = replace(CRAWL, bytes_max=limit)
     stage = Stage()
     stage.begin(crawl, PAGES[0])
@@ -358,7 +351,6 @@ async def test_retried_url_counts_once_for_host() -> None:
 
 
 async def test_redelivered_pack_counts_once_for_host() -> None:
-    """This includes a pack that is split into single URLs."""
     crawl = replace(CRAWL, host_pages_max=2)
     stage = stage_of(crawl, *PAGES[:3])
     stage.restart(kill_on("packs.journal", Moment.BEFORE))
@@ -393,7 +385,6 @@ async def test_deferred_url_is_not_counted_again() -> None:
 
 
 async def test_dollar_limit_skips_unpaid_visit() -> None:
-    """Skipping the URLs is paid for."""
     crawl = replace(CRAWL, nanodollars_max=1_000)
     stage = stage_of(crawl, *PAGES)
     await stage.deliver(pack_of(*PAGES))
@@ -428,7 +419,6 @@ async def test_seeds_beyond_dollar_limit_are_refused() -> None:
 
 
 async def test_paid_pack_is_deferred_by_commit() -> None:
-    """The commit returns its reservation, and another pack has its URLs."""
     crawl = replace(CRAWL, nanodollars_max=10**9, delay_ms=1_000)
     stage = stage_of(crawl, PAGES[0])
     stage.world.hosts[SITE] = replace(
@@ -479,7 +469,6 @@ async def test_links_get_dollars_returned_during_wait() -> None:
 
 
 async def test_concurrent_packs_share_function_time() -> None:
-    """Only one of the two packs pays for the file."""
     alone, both = stage_of(CRAWL, *PAGES[:1]), stage_of(CRAWL, *PAGES[:2])
     alone.web.takes_ms = both.web.takes_ms = 2_000
     await alone.deliver(pack_of(PAGES[0]))
@@ -494,7 +483,6 @@ async def test_concurrent_packs_share_function_time() -> None:
 
 
 def test_children_of_counted_sitemap_are_not_counted() -> None:
-    """Redirect targets and index entries are separate URLs."""
     index = Target(url=f"{SITE}/s.xml", depth=0, kind=TargetKind.SITEMAP, counted=True)
     moved = admit_redirect(CRAWL, f"{SITE}/t.xml", index)
     child = admit_child(CRAWL, SitemapEntry(url=f"{SITE}/u.xml"), index, frozenset({SITE}))

@@ -49,7 +49,6 @@ def stopped(*, after_s: int = CLOSE_S) -> Stage:
 
 
 async def test_close_ends_cancelled_crawl_despite_delayed_packs() -> None:
-    """URLs without an outcome count as cancelled, once."""
     stage = stopped()
     assert await stage.deliver(encode(CLOSE)) == []
     crawl = stage.world.crawls[CRAWL.id]
@@ -131,7 +130,6 @@ async def test_close_makes_missing_announcement() -> None:
 
 
 async def test_pack_after_end_is_not_requested_or_recorded() -> None:
-    """Other runs may claim its URLs."""
     stage = stopped()
     await stage.frontier.claim(_claimer(CRAWL.id), pack_of(B).targets)
     await stage.deliver(encode(CLOSE))
@@ -142,7 +140,7 @@ async def test_pack_after_end_is_not_requested_or_recorded() -> None:
 
 
 async def test_uncommitted_pack_releases_claims_after_end() -> None:
-    """Its worker died before the commit."""
+    """The pack's worker died before the commit."""
     stage = stopped()
     stage.world.crawls[CRAWL.id] = CRAWL
     stage.web.put(B, html("c"))
@@ -173,7 +171,6 @@ async def test_urls_of_cancelled_crawl_can_be_claimed() -> None:
 
 @pytest.mark.parametrize("state", [State.PAUSED, State.STOPPING])
 async def test_waiting_pack_stops_soon_after_cancel_or_pause(state: State) -> None:
-    """The rest of the pack returns at once."""
     stage = Stage(settings=LONG_WAIT)
     crawl = replace(CRAWL, delay_ms=2_000)
     urls = [f"{SITE}/{number}" for number in range(9)]
@@ -192,7 +189,6 @@ async def test_waiting_pack_stops_soon_after_cancel_or_pause(state: State) -> No
 
 
 async def test_new_delay_applies_within_seconds() -> None:
-    """The waiting pack gives up its slots and loses no URL."""
     stage = Stage(settings=LONG_WAIT)
     crawl = replace(CRAWL, delay_ms=1_000)
     urls = [f"{SITE}/{number}" for number in range(20)]

@@ -35,7 +35,6 @@ class Table:
 
 
 async def test_crawl_is_read_every_five_seconds() -> None:
-    """Also after the clock was set back. A missing crawl is read every time."""
     table = Table()
     for step_ms, readings in ((0, 1), (CRAWL_FRESH_MS - 1, 1), (1, 2), (-10_000, 3)):
         table.clock.at_ms += step_ms

@@ -38,7 +38,6 @@ def told_at(stage: Stage, url: str) -> None:
 
 
 def queued(stage: Stage) -> list[tuple[Pack, int]]:
-    """Queued packs with their delays."""
     found = [(decode(mail.body), mail.delay_s) for mail in stage.world.sent]
     return [(pack, delay_s) for pack, delay_s in found if isinstance(pack, Pack)]
 
@@ -55,7 +54,6 @@ async def test_shutdown_keeps_answered_page_and_requeues_rest() -> None:
 
 
 async def test_shutdown_sends_unstarted_pack_again() -> None:
-    """No write is made, and the delivery does not count as a crash."""
     stage = Stage()
     pack = stage.begin(POLITE, A, B)
     stage.worker.end()
@@ -143,7 +141,6 @@ def test_sigterm_ends_idle_container(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_sigterm_during_invocation_ends_worker(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The requeued messages are acknowledged."""
     told: list[str] = []
 
     class Told:

@@ -57,14 +57,13 @@ CASES = {
 
 
 def labels(text: str) -> Iterator[int]:
-    """Numbers of the cases that a text names."""
     for label in LABEL.findall(text):
         for first, last in RANGE.findall(label):
             yield from range(int(first), int(last or first) + 1)
 
 
 def texts(path: Path) -> Iterator[str]:
-    """Texts that may name a case: docstrings of tests, and the simulation's modules."""
+    """Yield the texts that may name a case: docstrings of tests, and modules of the simulation."""
     source = path.read_text()
     if SIMULATION in path.parents and not path.name.startswith("test_"):
         yield source
@@ -78,7 +77,6 @@ def texts(path: Path) -> Iterator[str]:
 
 @cache
 def covered() -> dict[int, list[str]]:
-    """Files that name each case."""
     found: dict[int, list[str]] = {}
     for path in sorted(TESTS.rglob("*.py")):
         for text in texts(path):

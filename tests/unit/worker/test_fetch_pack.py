@@ -44,7 +44,6 @@ async def visit(
     seen: frozenset[str] = frozenset(),
     reservations: Reservations | None = None,
 ) -> Journal:
-    """Visit targets and return the journal."""
     stage.world.crawls[crawl.id] = crawl
     result = PackResult(crawl.id)
     until_ms = stage.clock.at_ms + ahead_ms
@@ -185,7 +184,6 @@ async def test_claimed_links_are_refused_only_out_of_scope() -> None:
 
 
 async def test_unchanged_leaf_keeps_its_record() -> None:
-    """A conditional request got a 304."""
     stage = Stage()
     prior = Prior(crawl="site-0", at_ms=NOW_MS - 5_000)
     before = PageRecord(
@@ -227,7 +225,6 @@ async def test_x_robots_tag_nofollow_refuses_links() -> None:
     ids=["page", "links"],
 )
 async def test_seed_page_refusing_all_links_is_counted(page: Response) -> None:
-    """Further pages and single nofollow links are counted as usual."""
     stage = Stage()
     stage.web.put(A.url, page)
     seed = replace(A, depth=0)
@@ -318,7 +315,6 @@ async def test_transient_failure_is_retried_up_to_limit(said: Response | Failure
 async def test_retry_delay_grows_from_base_setting(
     robots_fail: bool, least_s: int, most_s: int
 ) -> None:
-    """A page waits for a part of the delay of an unavailable robots.txt."""
     stage = Stage(settings=Settings(retry_base_s=100))
     failing = f"{SITE}/robots.txt" if robots_fail else A.url
     stage.web.put(failing, Failure(reason=Reason.TIMEOUT, detail="x"))

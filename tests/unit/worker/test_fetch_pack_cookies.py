@@ -25,7 +25,6 @@ KEEPING = replace(CRAWL, cookies=True, scope=Scope.ANY, bodies=Bodies.ALL)
 
 
 def setting(response: Response, *lines: str) -> Response:
-    """Add cookies to a response."""
     headers = {**response.headers, "set-cookie": lines[0]}
     return replace(response, headers=headers, cookies=tuple(line.encode() for line in lines))
 
@@ -36,7 +35,6 @@ def sent(stage: Stage) -> Mapping[str, str | None]:
 
 
 async def test_crawl_without_cookies_stores_none() -> None:
-    """This is the default, and no table is read."""
     effects: list[str] = []
     stage = Stage(gate=noting(effects))
     stage.web.put(f"{SITE}/a", setting(html("/b"), f"sid={SECRET}"))
@@ -75,7 +73,7 @@ async def test_login_redirects_keep_cookies_across_workers() -> None:
         ("/a", False, 9, "failed.redirect_limit", "itself and sets a cookie: --cookies sends"),
     ],
 )
-async def test_redirect_to_itself_with_a_cookie_is_requested_again(
+async def test_redirect_to_itself_with_cookie_is_requested_again(
     location: str, cookies: bool, said: int, end: str, error: str | None
 ) -> None:
     """A session may set two cookies. An endless loop ends after three requests."""
@@ -96,7 +94,6 @@ async def test_redirect_to_itself_with_a_cookie_is_requested_again(
 
 
 async def test_cookies_are_separate_per_crawl_and_site() -> None:
-    """Cookies of robots.txt are ignored."""
     stage = Stage()
     stage.web.put(f"{SITE}/robots.txt", setting(answer(404), "robots=1"))
     stage.web.put(f"{OTHER}/robots.txt", answer(404))
@@ -140,7 +137,6 @@ async def test_configured_cookie_takes_precedence() -> None:
 
 
 async def test_cookies_are_in_no_record_log_or_file(caplog: pytest.LogCaptureFixture) -> None:
-    """A crawl without cookies stores the header line."""
     caplog.set_level(logging.DEBUG)
     for crawl in (KEEPING, replace(KEEPING, id="site-2", cookies=False)):
         stage = Stage()
@@ -165,7 +161,6 @@ async def test_cookies_are_in_no_record_log_or_file(caplog: pytest.LogCaptureFix
 
 
 def archived(stage: Stage) -> list[bytes]:
-    """Decompressed WARC files of the bucket."""
     return [
         gzip.decompress(body) for key, body in stage.world.files.items() if key.endswith(".warc.gz")
     ]
@@ -173,7 +168,6 @@ def archived(stage: Stage) -> list[bytes]:
 
 @pytest.mark.parametrize("effect", ["hosts.cookies", "hosts.keep_cookies"])
 async def test_failed_cookie_table_loses_no_page(effect: str) -> None:
-    """The URLs return and are requested with the stored cookies."""
     stage = Stage(gate=fail_on(effect))
     stage.web.put(f"{SITE}/a", setting(html("/b"), f"sid={SECRET}"))
     stage.web.put(f"{SITE}/b", html())

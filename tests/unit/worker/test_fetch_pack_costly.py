@@ -52,7 +52,6 @@ async def test_costly_page_fails_with_reason() -> None:
 
 
 async def test_partly_read_page_keeps_found_links() -> None:
-    """The record names the omitted parts."""
     page = html("/c")
 
     class Broken(Fussy):
@@ -77,7 +76,6 @@ async def test_partly_read_page_keeps_found_links() -> None:
 
 
 async def test_page_returns_while_reader_is_busy() -> None:
-    """The attempt does not count."""
     reader = Fussy({A: [ReaderBusy()]})
     stage = Stage(reader=reader)
     stage.web.put(A, html())

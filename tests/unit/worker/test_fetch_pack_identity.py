@@ -26,7 +26,7 @@ MINE = replace(
 
 
 async def test_secret_headers_go_to_origin_of_seed_only() -> None:
-    """Redirects, robots.txt and pages of other origins get none (case 43)."""
+    """Redirects, robots.txt and pages of other origins get no secret header (case 43)."""
     stage = Stage()
     crawl = replace(MINE, obey_robots=True)
     stage.web.put(f"{SITE}/robots.txt", answer(302, location=f"{OTHER}/robots.txt"))
@@ -61,7 +61,6 @@ async def test_host_headers_go_to_their_host_only() -> None:
 
 
 async def test_robots_rules_apply_to_chosen_agent() -> None:
-    """Each host sees one of several agents."""
     rules = b"User-agent: one\nDisallow: /\nCrawl-delay: 1\n\nUser-agent: two\nAllow: /\n"
     crawl = replace(CRAWL, obey_robots=True, user_agents=("one/1", "two/1"))
     stage = Stage()

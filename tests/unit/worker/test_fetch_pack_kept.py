@@ -27,7 +27,6 @@ PDF = answer(200, b"%PDF-1.7 jo@example.com", content_type="application/pdf")
 
 
 async def crawled(crawl: Crawl) -> Stage:
-    """Crawl a page that links to a PDF."""
     stage = Stage()
     stage.web.put(f"{SITE}/a", PAGE)
     stage.web.put(f"{SITE}/b", PDF)
@@ -37,7 +36,6 @@ async def crawled(crawl: Crawl) -> Stage:
 
 
 def stored(stage: Stage, url: str) -> tuple[bytes | None, dict[str, str] | None]:
-    """Stored body and text document of a page."""
     (record,) = (one for one in stage.world.pages.values() if one.url == url)
     body = _part(stage, record, record.body_offset, record.body_length)
     text = _part(stage, record, record.text_offset, record.text_length)

@@ -54,7 +54,6 @@ WILDCARDS = b"User-agent: *\nDisallow: /private/\n" + b"".join(
 
 
 async def test_robots_rules_are_matched_only_for_next_urls(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The rest of the pack is not compared with thousands of wildcards."""
     stage = Stage()
     stage.web.put(f"{SITE}/robots.txt", answer(200, WILDCARDS))
     judged: list[str] = []
@@ -151,7 +150,6 @@ async def test_permanent_robots_failure_skips_urls_sooner(reason: Reason, attemp
 
 
 async def test_urls_return_without_slot_for_robots() -> None:
-    """The deferral does not count as an attempt."""
     stage = Stage()
     stage.world.hosts[SITE] = Host(name=SITE, tat_ms=NOW_MS + 90_000)
     journal = await visit(stage, targets("a", "b"), OBEDIENT)
@@ -184,7 +182,6 @@ async def test_missed_slots_are_not_made_up_for() -> None:
 
 
 async def test_url_missing_its_slot_waits_for_next_slot() -> None:
-    """The bytes that it had reserved are free meanwhile."""
     stage = Stage(settings=Settings(fetch_concurrency=1, body_bytes_max=1_000))
 
     async def slowly(request: Request) -> Response:
@@ -204,7 +201,6 @@ async def test_url_missing_its_slot_waits_for_next_slot() -> None:
 
 
 async def test_pack_with_many_held_bytes_ends_early() -> None:
-    """Its pages are in memory until it ends; the other URLs return."""
     stage = Stage(settings=Settings(held_bytes_max=1_500))
     for name in "abcdef":
         stage.web.put(f"{SITE}/{name}", html(title=name))

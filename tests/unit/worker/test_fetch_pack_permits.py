@@ -38,7 +38,7 @@ def begin(stage: Stage) -> tuple[asyncio.Task[None], Reservations]:
 
 
 def free(stage: Stage, reservations: Reservations) -> tuple[int, ...]:
-    """Free permits: places at the host, connections, sitemap places; and reserved bodies."""
+    """Return the free permits: places at the host, connections, sitemap places, reserved bodies."""
     fetcher = stage.pack_fetcher
     places = (fetcher._places(SITE, 2), fetcher._everywhere, fetcher._large)
     assert reservations.bytes is not None
@@ -46,7 +46,6 @@ def free(stage: Stage, reservations: Reservations) -> tuple[int, ...]:
 
 
 async def test_cancelled_visit_releases_everything() -> None:
-    """The visit is cancelled at each step of the event loop."""
     cancelled = True
     steps = 0
     while cancelled:

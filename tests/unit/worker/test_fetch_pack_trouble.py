@@ -72,7 +72,6 @@ async def test_any_answer_resets_failures(said: Response) -> None:
 
 
 async def test_failure_of_url_alone_does_not_count_for_host() -> None:
-    """A bad certificate, a refused address or an unknown name."""
     stage = Stage()
     for path in numbered(8):
         stage.web.put(f"{SITE}/{path}", Failure(reason=Reason.TLS, detail="expired"))
@@ -82,7 +81,7 @@ async def test_failure_of_url_alone_does_not_count_for_host() -> None:
 
 
 async def test_one_request_probes_host_after_block() -> None:
-    """On success the other URLs follow, else the block begins again (case 32)."""
+    """If it succeeds, the other URLs follow. Otherwise the block begins again (case 32)."""
     stage = Stage()
     await visit(stage, targets(*silent(stage, FAILURES_MAX)), POLITE)
     stage.clock.at_ms = stage.world.hosts[SITE].blocked_until_ms
@@ -133,11 +132,10 @@ async def test_down_host_is_probed_after_an_hour() -> None:
     assert record.reason is Reason.OK
 
 
-# --- rebuffs ----------------------------------------------------------------------------------
+# --- refusals (429 and 503) --------------------------------------------------------------------
 
 
 async def test_concurrent_rebuffs_count_once() -> None:
-    """Sixteen requests to a busy server block it for a minute."""
     stage = Stage()
 
     async def together(request: Request) -> Response:
@@ -201,7 +199,7 @@ async def test_challenge_with_429_is_retried_then_blocked() -> None:
 
 
 async def test_soft_404_is_marked_and_followed() -> None:
-    """Following its links loses no page (73)."""
+    """The links are followed, so that no page is lost (case 73)."""
     stage = Stage()
     stage.web.put(A.url, html("/b", title="404 Not Found"))
     journal = await visit(stage, [A])
@@ -227,7 +225,6 @@ async def test_repeated_content_is_not_followed() -> None:
 
 
 def wishing(head: str, *links: str) -> Response:
-    """A page with this markup in its head."""
     page = html(*links)
     return replace(page, body=head.encode() + (page.body or b""))
 
@@ -245,7 +242,7 @@ def wishing(head: str, *links: str) -> Response:
 async def test_noindex_page_is_marked_or_skipped(
     head: str, headers: dict[str, str], *, skipped: bool
 ) -> None:
-    """Its links are followed (case 64)."""
+    """The links of the page are followed (case 64)."""
     stage = Stage()
     page = wishing(head, *([] if "none" in head else ["/b"]))
     stage.web.put(A.url, replace(page, headers={**page.headers, **headers}))
@@ -259,7 +256,7 @@ async def test_noindex_page_is_marked_or_skipped(
 
 
 async def test_robots_directives_for_other_agents_are_ignored() -> None:
-    """Meta element and header (case 64)."""
+    """This applies to the meta element and the header (case 64)."""
     stage = Stage()
     page = wishing("<meta name=otherbot content=noindex>")
     stage.web.put(A.url, replace(page, headers={**page.headers, "x-robots-tag": "mine: noindex"}))
@@ -302,7 +299,6 @@ async def test_canonical_only_crawl_skips_other_pages(
 
 @pytest.mark.parametrize(("delay_ms", "apart_ms"), [(1_000, 3_000), (5_000, 5_000), (0, 0)])
 async def test_slow_host_is_requested_at_its_latency(delay_ms: int, apart_ms: int) -> None:
-    """A crawl without a delay ignores the latency."""
     stage = Stage()
     for path in ("1", "2", "3"):
         stage.web.put(f"{SITE}/{path}", replace(html(), latency_ms=3_000))

@@ -34,7 +34,6 @@ VICTIM = Victim(
 
 
 def running(scope: Scope) -> Stage:
-    """Make a running crawl: one page is claimed, and its pack is queued."""
     stage = Stage(settings=SETTINGS)
     crawl = replace(
         CRAWL,
@@ -51,7 +50,7 @@ def running(scope: Scope) -> Stage:
 
 
 async def drop(stage: Stage, *bodies: str) -> None:
-    """Deliver bodies from the seed queue; none may fail."""
+    """Deliver bodies from the seed queue; no delivery may fail."""
     deliveries = [
         Delivery(id=f"sqs-{id(stage)}-{place}", body=body, receives=1, queue=SEEDS_QUEUE)
         for place, body in enumerate(bodies)
@@ -73,10 +72,6 @@ def forge(stage: Stage, seed: int) -> list[Forged]:
 @pytest.mark.thorough
 @pytest.mark.parametrize("scope", [Scope.HOST, Scope.DOMAIN, Scope.PREFIX])
 async def test_forged_bodies_only_make_seeds(scope: Scope) -> None:
-    """The victim crawl keeps its pack, budget, scope and state.
-
-    It ends by its own work, and its counts balance.
-    """
     stage = running(scope)
     forged = forge(stage, seed=7)
     allowed = {seed for one in forged for seed in one.seeds}
@@ -108,7 +103,6 @@ async def test_forged_bodies_only_make_seeds(scope: Scope) -> None:
 
 
 async def _redriven(stage: Stage) -> None:
-    """Redrive all dead letters, also malformed ones."""
     undertaker = Undertaker(
         dead_letters=MemoryDeadLetters(stage.world, clock=stage.clock),
         queue=stage.queue,

@@ -45,7 +45,6 @@ class Batch:
     async def settle(
         self, *packs: str, crawl: Crawl = CRAWL, coming: tuple[str, ...] = ()
     ) -> list[CommitResult | BaseException]:
-        """Commit packs concurrently while other packs are expected."""
         with ExitStack() as stack:
             for pack in (*packs, *coming):
                 stack.enter_context(self.commits.awaited(crawl.id, pack))
@@ -59,7 +58,6 @@ class Batch:
 
     @property
     def counts(self) -> dict[str, int]:
-        """Counters of the crawl."""
         (shard,) = self.world.shards.values()
         return dict(shard.counts)
 
@@ -184,7 +182,7 @@ async def test_pack_with_settlement_is_committed_alone() -> None:
     settled = (Settlement(part=LimitPart.BYTES, reserved=0, spent=0),)
     ledger = Ledger(pack="a", children=())
     with batch.commits.awaited(crawl.id, "b"), pytest.raises(KeyError):
-        # It commits without waiting. The KeyError shows that it tries to settle.
+        # The commit does not wait. The KeyError shows that it tries to settle.
         await batch.commits.commit(crawl, ledger, COUNTS, settled)
     assert batch.effects == ["packs.commit"]
 

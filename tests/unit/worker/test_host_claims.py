@@ -43,13 +43,11 @@ KEY = key_of(POLITE.id, POLITE.pages_max, SITE)
 
 
 def packed(name: str, crawl: Crawl = POLITE) -> Pack:
-    """Make a pack from the backlog of its host."""
     pack = pack_of(f"{SITE}/{name}", crawl=crawl.id, pack=child_id("pack", name))
     return placed(replace(pack, at_ms=NOW_MS))
 
 
 def stored(*names: str) -> bytes:
-    """Encoded file of claims."""
     claims = KnownClaims()
     claims.add(f"{SITE}/{name}" for name in names)
     return claims.encode()
@@ -67,7 +65,7 @@ def staged(
 
 @pytest.fixture
 def looked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """List the URLs that are looked up."""
+    """Return a list that records the looked-up URLs."""
     found: list[str] = []
     known = MemoryFrontier.known
 
@@ -82,7 +80,6 @@ def looked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def claimed(
     stage: Stage, *names: str, crawl: Crawl = POLITE, by: str = "", at_ms: int = NOW_MS
 ) -> None:
-    """Let another pack hold claims."""
     for name in names:
         url = f"{SITE}/{name}"
         stage.world.claims[crawl.name, url] = Claim(
@@ -114,7 +111,7 @@ async def test_learned_claims_are_saved_for_next_container(
     claimed(stage, "old")
     claimed(stage, "other-run", by="site-0")
     stage.web.put(f"{SITE}/page0", html("/a", "/b", "/old", "/other-run"))
-    await stage.deliver(packed("page0"))  # its links are taken on
+    await stage.deliver(packed("page0"))  # the links of this page become known claims
     assert stage.world.files[KEY] == stored("a", "b", "old")
     looked.clear()
     stage.restart()
@@ -157,7 +154,6 @@ async def test_failing_claims_files_do_not_stop_packs(
 async def test_other_packs_access_no_claims_file(
     monkeypatch: pytest.MonkeyPatch, change: dict[str, Any]
 ) -> None:
-    """Crawls without a delay or without an end, and packs without a place."""
     effects: list[str] = []
     stage = staged(monkeypatch, last_ms=10**9, gate=noting(effects))
     if "claims_travel" in change:
@@ -174,7 +170,6 @@ async def test_other_packs_access_no_claims_file(
 
 
 async def test_released_claims_are_not_saved(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A crawl with another limit has another file."""
     stage = staged(monkeypatch, last_ms=10**9)
     crawl = replace(POLITE, pages_max=3)
     stage.begin(crawl, f"{SITE}/page0", f"{SITE}/page1")
@@ -213,24 +208,20 @@ class Visits:
     def visit(
         self, host: str = SITE, *, crawl: Crawl = POLITE, early: bool = False, until_s: int = 60
     ) -> Callable[[], None]:
-        """Start a visit."""
         target = Target(url=f"{host}/page", depth=0)
         pack = replace(packed("page", crawl), targets=(target,))
         return self.claims.visit(crawl, pack, self.round, NOW_MS + until_s * 1000, early=early)
 
     async def settle(self) -> None:
-        """Let background tasks finish."""
         for _ in range(9):
             await asyncio.sleep(0)
 
 
 def urls(count: int, host: str = SITE) -> list[str]:
-    """URLs of a host."""
     return [f"{host}/{place}" for place in range(count)]
 
 
 async def test_round_reads_file_once_and_writes_near_its_end() -> None:
-    """The read precedes the first request; a pack that was taken on reads no file."""
     visits = Visits(new_least=5)
     asking = visits.visit()
     early = visits.visit(early=True)
@@ -289,8 +280,6 @@ async def test_failed_write_is_repeated_in_next_round() -> None:
 async def test_denied_claims_file_is_counted(
     denied: str, fault: Callable[[str], Exception], counted: int
 ) -> None:
-    """Without the grant, links are looked up, and a metric and an error are logged."""
-
     async def gate(effect: str, moment: Moment) -> None:
         if effect == denied and moment is Moment.BEFORE:
             raise fault(effect)
@@ -319,7 +308,6 @@ async def test_claims_of_unvisited_hosts_are_not_kept() -> None:
 
 
 async def test_reads_are_not_learned_if_limits_are_sharded() -> None:
-    """One shard may have room where another one released links."""
     visits = Visits()
     shared = replace(POLITE, id="site-2", shards=2, quotas=(1, 9))
     for crawl, known in ((POLITE, 3), (shared, 0)):
@@ -329,7 +317,6 @@ async def test_reads_are_not_learned_if_limits_are_sharded() -> None:
 
 
 async def test_unused_hosts_are_evicted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """If all hosts are in use, no more claims are kept."""
     monkeypatch.setattr(host_claims, "BYTES_MAX", 3 * host_claims.ENTRY_BYTES + 3_000)
     visits = Visits()
     hosts = [f"https://{number}.example" for number in range(4)]
@@ -380,7 +367,7 @@ def test_six_largest_files_fit_in_memory() -> None:
 
 
 async def test_late_packs_and_modified_links_ignore_file(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file may contain a claim that was released or is outdated."""
+    """A file of claims may contain one that was released or is outdated."""
     stage = staged(monkeypatch)
     crawl = replace(POLITE, pages_max=10)
     stage.begin(crawl, f"{SITE}/page", f"{SITE}/another")

@@ -1,4 +1,4 @@
-"""Kinds that containers learn, and how they share them."""
+"""Kinds (groups of similar URLs) that containers learn, and how they share them."""
 
 from __future__ import annotations
 
@@ -29,13 +29,11 @@ LETTERS = "abcdefghijklmnopqrst"
 
 
 def container(world: World, settings: Settings = KEPT, *, gate: Gate | None = None) -> KindLearning:
-    """A container that has learned no kinds."""
     ports = (world,) if gate is None else (world, gate)
     return KindLearning(crawls=MemoryCrawls(*ports), files=MemoryFiles(*ports), settings=settings)
 
 
 def learn(kinds: KindLearning, *letters: str, query: str = "") -> None:
-    """Learn pages that have different titles."""
     for letter in letters:
         record = PageRecord(
             crawl=ORDERED.id,
@@ -52,7 +50,6 @@ def learn(kinds: KindLearning, *letters: str, query: str = "") -> None:
 
 
 def fruitful(kinds: KindLearning, query: str = "") -> int:
-    """Number of fruitful pages in the learned counts."""
     return kinds.of(ORDERED).scores.of(f"{SITE}/d/z_1_x{query}").count.fruitful
 
 
@@ -86,7 +83,6 @@ async def test_infrequent_container_reads_all_shared_files(
 
 
 async def test_concurrent_containers_share_kinds() -> None:
-    """A container without others writes no file."""
     world = World(crawls={ORDERED.id: ORDERED})
     one, other = container(world), container(world)
     learn(one, *LETTERS[:5])
@@ -133,7 +129,7 @@ async def test_single_container_reads_counts_rarely() -> None:
 
 
 async def times_told(settings: Settings, *letters: str) -> int:
-    """Number of times a container shares counts while it learns pages one by one."""
+    """Return how often a container shares its counts while it learns pages one by one."""
     told = 0
 
     async def noting(at: str, moment: Moment) -> None:
@@ -152,19 +148,16 @@ NEW = [one + other for one in LETTERS[:10] for other in LETTERS[:10]]
 
 @pytest.mark.parametrize(("settings", "most"), [(KEPT, 12), (HANDED_ON, 26)])
 async def test_single_container_shares_rarely(settings: Settings, most: int) -> None:
-    """Only the next process of a store reads the counts."""
     assert most // 2 < await times_told(settings, *NEW) <= most
 
 
 async def test_barren_kinds_are_shared_soon() -> None:
-    """Fruitful kinds, and kinds of a single container, can wait."""
     old = [*LETTERS[:3], *LETTERS[:1] * 97]
     assert await times_told(KEPT, *old) <= 12
     assert await times_told(HANDED_ON, *old) > 2 * await times_told(HANDED_ON, *NEW)
 
 
 async def test_concurrent_containers_release_one_link_per_kind() -> None:
-    """The container that shares its link first requests it."""
     world = World(crawls={ORDERED.id: ORDERED})
     one, *others = (container(world, HANDED_ON) for _ in range(4))
     learn(one, *LETTERS[:2], *LETTERS[:1] * 30)  # a barren kind, which is shared soon
@@ -188,7 +181,6 @@ async def test_concurrent_containers_release_one_link_per_kind() -> None:
 async def test_late_links_are_checked_soon_with_several_learners(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """In an early crawl, if some kinds are barren."""
     world = World(crawls={ORDERED.id: ORDERED})
     one, other = container(world), container(world)
     for query in ("", "?a=1", "?b=2", "?c=3"):
@@ -209,7 +201,6 @@ async def test_late_links_are_checked_soon_with_several_learners(
 async def test_shared_counts_are_read_before_first_judgement(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """In an early crawl they are read again while some kinds are barren."""
     world = World(crawls={ORDERED.id: ORDERED})
     reads: list[str] = []
     one, other = container(world), container(world, gate=noting(reads))
@@ -232,7 +223,7 @@ async def test_shared_counts_are_read_before_first_judgement(
 
 
 async def test_missing_kinds_file_is_tried_a_few_times() -> None:
-    """A file's number is known before its write. A broken file is skipped."""
+    """Readers know the number of a file before it is written. They skip a broken file."""
     world = World(crawls={ORDERED.id: ORDERED})
     one, other = container(world, HANDED_ON), container(world)
     learn(one, *LETTERS[:5])

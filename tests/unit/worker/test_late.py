@@ -1,4 +1,4 @@
-"""Late links: queued order, release, and links omitted by a limit."""
+"""Late links (requested when few others are in flight): order, release and limits."""
 
 from __future__ import annotations
 
@@ -46,13 +46,12 @@ ROBOTS = b"User-agent: *\nDisallow: /edit\n"
 
 
 def name(number: int) -> str:
-    """A unique article name."""
     letters = "".join("abcdefghij"[int(digit)] for digit in f"{number:02}")
     return f"Of_{letters}_k"
 
 
 def wiki(stage: Stage, articles: int = 40, forms: int = 3) -> None:
-    """Make a wiki: each article links to two others and to barren forms."""
+    """Create a wiki: each article links to two others and to barren forms (no new pages)."""
     for number in range(-1, articles):
         follow = (2 * number + 2, 2 * number + 3)
         links = [f"/wiki/{name(more)}" for more in follow if more < articles]
@@ -71,17 +70,14 @@ def wiki(stage: Stage, articles: int = 40, forms: int = 3) -> None:
 
 
 def asked(stage: Stage) -> list[str]:
-    """Requested paths in order, without robots.txt."""
     return [url.removeprefix(SITE) for url in stage.web.urls if not url.endswith("/robots.txt")]
 
 
 def articles_of(urls: Iterable[str]) -> int:
-    """Number of articles."""
     return sum(url.startswith("/wiki/") for url in urls)
 
 
 async def crawled(stage: Stage, crawl: Crawl) -> Crawl:
-    """Run a crawl to its end."""
     assert await stage.deliver(stage.begin(crawl, HOME)) == []
     await stage.drain()
     return stage.world.crawls[crawl.id]
@@ -102,7 +98,6 @@ async def test_limit_is_spent_on_fruitful_links() -> None:
 
 @pytest.mark.parametrize("pages_max", [20, 54])
 async def test_links_beyond_limit_do_not_count_as_in_flight(pages_max: int) -> None:
-    """A raised limit continues as if it had been higher from the start."""
     stage = Stage()
     wiki(stage)
     ended = await crawled(stage, replace(WIKI, pages_max=pages_max))
@@ -112,7 +107,6 @@ async def test_links_beyond_limit_do_not_count_as_in_flight(pages_max: int) -> N
 
 
 async def test_unlimited_crawl_requests_everything_once() -> None:
-    """Barren kinds come last."""
     stage = Stage()
     wiki(stage)
     ended = await crawled(stage, replace(WIKI, pages_max=5_000))
@@ -126,7 +120,6 @@ async def test_unlimited_crawl_requests_everything_once() -> None:
 
 
 async def test_released_claims_are_requested_later(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another container applied the journal, met the limit and released the claims."""
     note_late = Sifter._note_late
 
     def remembering(self: Sifter, crawl: Crawl, message: Pack, journal: Journal) -> None:
@@ -143,7 +136,6 @@ async def test_released_claims_are_requested_later(monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.parametrize("articles", [12, 40])
 async def test_crawl_stops_if_no_new_page_is_expected(articles: int) -> None:
-    """All articles and a few forms are requested."""
     stage = Stage()
     wiki(stage, articles=articles)
     crawl = replace(WIKI, pages_max=5_000, stop_when_nothing_new=True)
@@ -334,7 +326,6 @@ async def test_late_pack_delivered_twice_counts_once() -> None:
 
 
 async def test_late_pack_after_duration_is_not_requested() -> None:
-    """A later run may request its links."""
     stage = Stage()
     wiki(stage)
     crawl = replace(WIKI, pages_max=5_000, duration_max_s=50)

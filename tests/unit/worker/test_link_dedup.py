@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 
 def batch(stage: Stage, *links: tuple[str, ...]) -> list[Pack]:
-    """Make pages with links, each in its own pack."""
     urls = [f"{SITE}/page{number}" for number in range(len(links))]
     stage.begin(CRAWL, *urls)
     for url, paths in zip(urls, links, strict=True):
@@ -83,7 +82,6 @@ async def test_slow_pack_does_not_delay_others(monkeypatch: pytest.MonkeyPatch) 
 
 
 async def test_lookups_are_sampled_after_few_claimed_links(monkeypatch: pytest.MonkeyPatch) -> None:
-    """If one sampled link is claimed, all links are looked up."""
     looks: list[int] = []
     looked: set[str] = set()
     known = MemoryFrontier.known

@@ -38,7 +38,7 @@ SEEDS = SeedsMessage(id=child_id("seeds", 0), crawl=CRAWL.id, at_ms=NOW_MS, refe
 
 
 async def test_finished_pack_is_not_requested_again() -> None:
-    """The second delivery finds the ledger and makes no write (case 2)."""
+    """The second delivery finds the ledger (commit record) and writes nothing (case 2)."""
     stage = Stage()
     pack = stage.begin(CRAWL, A)
     stage.web.put(A, html("/b"))
@@ -54,7 +54,6 @@ async def test_finished_pack_is_not_requested_again() -> None:
 
 
 async def test_copy_read_before_crawl_end_releases_no_claim() -> None:
-    """Claims of the other copy stay valid for later runs."""
     stage = Stage()
     pack = stage.begin(CRAWL, A)
     await stage.frontier.claim(claimer_of(CRAWL, ROOT, NOW_MS), pack.targets)
@@ -95,7 +94,7 @@ async def test_ledger_without_journal_ends_pack() -> None:
 
 
 async def test_journaled_pack_is_not_fetched_again() -> None:
-    """The journal counts, whatever has changed since (case 4)."""
+    """The journal of the first delivery is used, whatever has changed since (case 4)."""
     stage = Stage(gate=kill_on("packs.journal", Moment.AFTER))
     pack = stage.begin(CRAWL, A)
     stage.web.put(A, html("/b"), answer(404))
@@ -109,7 +108,7 @@ async def test_journaled_pack_is_not_fetched_again() -> None:
 
 
 async def test_crash_before_journal_costs_second_fetch() -> None:
-    """The page counts once (case 3)."""
+    """The page is counted once (case 3)."""
     stage = Stage(gate=kill_on("packs.journal", Moment.BEFORE))
     pack = stage.begin(CRAWL, A)
     stage.web.put(A, html())
@@ -121,7 +120,7 @@ async def test_crash_before_journal_costs_second_fetch() -> None:
 
 
 async def test_stale_delivery_uses_existing_journal() -> None:
-    """It writes no journal, record or count (case 18)."""
+    """The late delivery writes no journal, record or count (case 18)."""
     stage = Stage()
     pack = stage.begin(CRAWL, A)
     stage.web.put(A, html("/late"))
@@ -180,7 +179,7 @@ async def test_seeds_are_claimed_once_and_become_pack() -> None:
 
 
 async def test_messages_of_paused_crawl_are_parked() -> None:
-    """They are acknowledged, and no request is made (case 23)."""
+    """The messages are acknowledged, and no request is made (case 23)."""
     stage = Stage()
     pack = stage.begin(replace(CRAWL, state=State.PAUSED), A)
     assert await stage.deliver(pack, SEEDS) == []

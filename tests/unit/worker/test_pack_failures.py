@@ -44,7 +44,6 @@ if TYPE_CHECKING:
 async def test_pack_is_dead_lettered_after_too_many_failures(
     receives: int, failures: int, *, buried: bool
 ) -> None:
-    """Redeliveries and resends count."""
     stage = Stage()
     stage.begin(CRAWL, A)
     pack = pack_of(A, failures=failures)
@@ -73,7 +72,6 @@ async def test_pack_received_again_is_split_before_requests() -> None:
 
 
 async def test_url_crashing_worker_is_dead_lettered() -> None:
-    """Each crash is a strike, and the third one ends the pack."""
     dead: list[Request] = []
 
     def die(request: Request) -> None:
@@ -125,7 +123,6 @@ async def test_deferred_suspect_keeps_its_strikes(strikes: int) -> None:
 
 
 async def test_copies_of_deferred_suspect_merge_with_strikes() -> None:
-    """A pack without strikes is no longer a suspect."""
     for strikes, left in ((2, {ROOT: 2, child_id(ROOT, 0): 2}), (0, {ROOT: 0})):
         stage = Stage()
         stage.begin(CRAWL, A)
@@ -150,7 +147,6 @@ async def test_table_failure_is_no_strike() -> None:
 
 
 async def test_pack_without_slot_is_deferred_as_a_whole() -> None:
-    """It keeps its id, and no write is made."""
     effects: list[str] = []
     stage = Stage(gate=noting(effects))
     crawl = replace(CRAWL, delay_ms=1_000)
@@ -163,7 +159,7 @@ async def test_pack_without_slot_is_deferred_as_a_whole() -> None:
 
 
 async def test_copies_of_often_deferred_pack_merge() -> None:
-    """Otherwise their number could double each time."""
+    """Otherwise the number of copies could double each time."""
     stage = Stage()
     pack = stage.begin(replace(CRAWL, delay_ms=1_000), A)
     stage.world.hosts[SITE] = Host(name=SITE, blocked_until_ms=NOW_MS + 30 * 900_000)
@@ -214,7 +210,7 @@ async def test_requested_urls_are_committed_and_rest_returns() -> None:
 
 @pytest.mark.parametrize(("remaining_ms", "asked"), [(28_000, False), (28_500, True)])
 async def test_no_request_starts_too_late_for_commit(remaining_ms: int, *, asked: bool) -> None:
-    """The URLs return well before the deadline (case 10)."""
+    """The URLs are returned well before the deadline (case 10)."""
     stage = Stage()
     pack = stage.begin(replace(CRAWL, delay_ms=1_000), A, B)
     assert await stage.deliver(pack, remaining_ms=remaining_ms) == []
@@ -263,7 +259,7 @@ async def test_links_beyond_spent_budget_are_late_without_lookup() -> None:
     crawl = replace(CRAWL, pages_max=2)
     stage.begin(crawl, A, B)
     for url, links, word in ((A, ("/1", "/2", "/3"), "ant"), (B, ("/4", "/5"), "bee")):
-        # No fruitful link is late.
+        # Links of kinds with new pages are never late.
         text = " ".join(f"{word}{letter} hill" for letter in "abcdefghijklmnopqrst")
         found = html(*links, title=word)
         stage.web.put(url, replace(found, body=(found.body or b"") + f"<p>{text}".encode()))

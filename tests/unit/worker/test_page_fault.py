@@ -95,7 +95,6 @@ class Injection:
 
 
 def holders_of(function: Callable[..., Any]) -> Iterator[tuple[Any, str]]:
-    """Modules that refer to a function, with its name there."""
     for name, module in [*sys.modules.items()]:
         if name.startswith("orbweaver."):
             found = [key for key, value in vars(module).items() if value is function]
@@ -103,7 +102,6 @@ def holders_of(function: Callable[..., Any]) -> Iterator[tuple[Any, str]]:
 
 
 def functions_of(module: ModuleType) -> Iterator[tuple[str, Any, Callable[..., Any]]]:
-    """Functions and methods of a module, with the class of each method."""
     for name, value in vars(module).items():
         if inspect.isfunction(value) and value.__module__ == module.__name__:
             yield name, None, value
@@ -175,7 +173,6 @@ async def check(
 async def test_function_of_reading_path_raises_once_and_crawl_ends(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each claimed URL has an outcome, and no message is dead-lettered."""
     module = importlib.import_module(f"orbweaver.{name}")
     assert await check(monkeypatch, module, KeyError, 1) == []
 
@@ -186,7 +183,6 @@ async def test_function_of_reading_path_raises_once_and_crawl_ends(
 async def test_function_of_parser_raises_always_and_crawl_ends(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A panic of a library counts as an exception."""
     module = importlib.import_module(f"orbweaver.{name}")
     assert await check(monkeypatch, module, PanicException, 10_000) == []
 

@@ -75,13 +75,11 @@ class Lingering(Browser):
 
 
 def asked(*urls: str) -> list[ResourceRequest]:
-    """Requests of a page."""
     sent = (("Accept", "*/*"), ("Referer", A.url), ("Cookie", "a=b"))
     return [ResourceRequest(url=url, kind="xhr", headers=sent) for url in urls]
 
 
 async def rendered(browser: Browser, crawl: Crawl = AUTO, page: Response = SHELL) -> Journal:
-    """Visit a page."""
     return await visit(stage_of(browser, page), [A], crawl)
 
 
@@ -120,7 +118,6 @@ async def test_rendered_content_replaces_fetched_page() -> None:
     ],
 )
 async def test_render_mode_selects_pages(mode: RenderMode, page: Response, *, begun: bool) -> None:
-    """AUTO renders fetched pages without links only."""
     browser = Browser()
     await rendered(browser, replace(CRAWL, render=mode), page)
     assert bool(browser.tasks) is begun
@@ -141,7 +138,6 @@ async def test_page_stays_as_fetched_after_failed_render() -> None:
 
 
 async def test_page_returns_if_renderer_is_busy() -> None:
-    """It is fetched again, and the failure is not counted."""
     busy = NotRendered(reason=RenderFailure.BUSY, detail="x")
     browser = Browser(result=busy)
     journal = await rendered(browser)
@@ -157,7 +153,6 @@ async def test_page_returns_if_renderer_is_busy() -> None:
 async def test_page_waiting_for_its_kind_returns_in_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A render that has started is finished."""
     monkeypatch.setattr(PageRendering, "wait_s", lambda _self, _context: 0.05)
     stage = stage_of(browser := Lingering())
     others = [Target(url=f"{SITE}/kind/{name}", depth=1) for name in ("one", "two")]
@@ -178,7 +173,6 @@ async def test_render_cut_is_recorded() -> None:
 
 
 async def test_navigation_before_load_is_redirect() -> None:
-    """A page that reloads itself does not redirect."""
     left = Rendered(
         html=MADE, counts=RenderCounts(), navigations=(f"{SITE}/there",), redirected=True
     )
@@ -238,7 +232,6 @@ async def test_render_refusals_are_counted_by_reason() -> None:
 
 
 async def test_requests_of_page_have_identity_of_crawl() -> None:
-    """Host headers go to their host, cookies to the page's site."""
     browser = Browser(asks=asked(f"{SITE}/data", f"{API}/data"))
     stage = stage_of(browser)
     crawl = replace(
@@ -298,7 +291,6 @@ class Slow(Stage):
     open_most: int = 0
 
     def hold(self) -> None:
-        """Delay every answer."""
         fetch = self.web.fetch
 
         async def held(request: Request) -> Response | Failure:
@@ -346,7 +338,6 @@ async def test_page_requests_use_every_slot_of_host() -> None:
 async def test_screenshot_is_stored_beside_body_if_small(
     given: dict[str, bool], bytes_: int, *, kept: bool
 ) -> None:
-    """A large one is counted instead."""
     crawl = replace(AUTO, bodies=Bodies.HTML, **given)  # type: ignore[arg-type]
     picture = bytes(bytes_) if given else None
     browser = Browser(result=Rendered(html=MADE, counts=RenderCounts(), screenshot=picture))

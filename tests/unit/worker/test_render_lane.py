@@ -28,7 +28,6 @@ PLAIN = b"<title>Page</title><p>text"
 
 
 def stage_of(pages: Mapping[str, bytes]) -> Stage:
-    """Make a worker without a browser, in a stack where others have one."""
     stage = Stage(settings=LANE)
     for path, body in pages.items():
         stage.web.put(SITE + path, answer(200, body, content_type="text/html"))
@@ -36,12 +35,10 @@ def stage_of(pages: Mapping[str, bytes]) -> Stage:
 
 
 async def sent(stage: Stage, paths: Sequence[str], crawl: Crawl) -> Journal:
-    """Visit pages."""
     return await visit(stage, [Target(url=SITE + path, depth=1) for path in paths], crawl)
 
 
 def asked(stage: Stage) -> list[str]:
-    """Requested pages."""
     asked = [request.url.removeprefix(SITE) for request in stage.web.requests]
     return [path for path in asked if path != "/robots.txt"]
 
@@ -56,12 +53,12 @@ async def test_pages_with_possible_gain_are_sent_to_render_lane() -> None:
     ]
     assert [one.url for one in journal.records] == [f"{SITE}/plain"]
     assert journal.counts["render.sent_asked"] == journal.counts["deferrals"] == 2
-    # Their bytes were received all the same.
+    # The bytes of these pages were received nevertheless.
     assert journal.counts[COUNTED[LimitPart.BYTES]] == len(SHELL) + len(FRAME) + len(PLAIN)
 
 
 async def test_pages_always_rendered_are_sent_unrequested() -> None:
-    """A sitemap is no page and is requested here."""
+    """A sitemap is not rendered, so this worker requests it."""
     stage = stage_of({"/a": PLAIN})
     journal = await sent(stage, ("/a",), ALWAYS)
     assert [item.target.render for item in journal.again] == [True]
@@ -124,7 +121,6 @@ def test_shape_with_two_kinds_is_expected_if_both_gain(*, marked_too: bool) -> N
 
 
 async def test_sent_page_is_rendered_by_worker_with_browser() -> None:
-    """The flag survives the pack, which contains only such pages."""
     stage = stage_of({"/shell": SHELL, "/slow": PLAIN})
     journal = await sent(stage, ("/shell",), AUTO)
     journal = replace(journal, again=(*journal.again, replace_first(journal, f"{SITE}/slow")))

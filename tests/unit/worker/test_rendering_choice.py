@@ -37,7 +37,6 @@ MORE = f"<p>{TEXT}<p>{TEXT}".encode()
 
 
 def always(_url: str) -> bool:
-    """Let scripts add to every page."""
     return True
 
 
@@ -71,13 +70,11 @@ async def crawled(
 
 
 def kind(name: str, body: bytes, number: int, first: int = 0) -> dict[str, bytes]:
-    """Pages of one kind without samples."""
     paths = (f"/{name}/{place}" for place in range(first, first + 10 * number))
     return dict.fromkeys([one for one in paths if not is_sample(SITE + one)][:number], body)
 
 
 async def test_pages_of_gaining_kind_are_rendered() -> None:
-    """The first page shows the gain, and the others wait for it."""
     journal, why = await crawled(Browser(), kind("a", FRAME, 20))
     assert Counter(why.values()) == {RenderWhy.FIRST: 1, RenderWhy.KIND: 19}
     assert all(one.rendered for one in journal.records)
@@ -115,7 +112,6 @@ async def test_marked_and_unmarked_pages_are_separate_kinds() -> None:
 
 
 async def test_pages_without_scripts_are_not_rendered() -> None:
-    """Data blocks do not count as scripts."""
     data = b'<p>text<script type="application/ld+json">{}</script>'
     browser = Browser()
     _, why = await crawled(browser, {"/a": b"<p>text", "/b": data})
@@ -181,7 +177,6 @@ class Books:
 
 
 async def test_workers_learn_kinds_from_each_other() -> None:
-    """A failed read keeps the known counts."""
     clock, books = Stage().clock, Books()
     one, other = (RenderingChooser(books, clock) for _ in range(2))  # type: ignore[arg-type]
     pages = [SITE + path for path in kind("a", FRAME, 4)]

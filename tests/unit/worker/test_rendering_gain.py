@@ -82,7 +82,6 @@ def test_credit_falls_without_gain_and_rises_with_it(*, marked: bool, first: int
 
 
 def test_kinds_differ_by_host_shape_and_mark() -> None:
-    """Kinds beyond the maximum share one key."""
     kinds = KindsLearned()
     urls = [f"{SITE}/a/1", f"{SITE}/b/1", "https://example.org/a/1"]
     names = {kinds.key(url, marked=marked) for url in urls for marked in (True, False)}
@@ -105,7 +104,6 @@ _WORDS = {place: f"/w{place}x/" for place in range(26)}
     pages=st.lists(st.tuples(st.integers(0, 2), st.booleans(), st.booleans()), max_size=60),
 )
 def test_workers_agree_on_credit_after_reads(pages: list[tuple[int, bool, bool]]) -> None:
-    """The credit stays within its bounds. The counters are internal."""
     workers = [KindsLearned() for _ in range(3)]
     committed: Counter[str] = Counter()
     kind = workers[0].key(f"{SITE}/a/1", marked=True)

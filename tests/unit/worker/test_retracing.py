@@ -27,7 +27,6 @@ def site(stage: Stage, pages: int = 40) -> None:
 
 
 async def crawl(stage: Stage, *, after_ms: int = 60_000, **options: Any) -> Crawl:
-    """Run a crawl with a fixed name to its end."""
     stage.clock.at_ms += after_ms
     begun = await control_of(stage).start(replace(PLAN, **options))
     await stage.drain()
@@ -124,7 +123,6 @@ async def test_link_is_remembered_once_per_container() -> None:
 
 
 def test_past_message_survives_encoding() -> None:
-    """A body of another shape is malformed."""
     message = past_of("new", "new", Past(run="old", packs=("a", "b")), 3, 1_000)
     assert decode(encode(message)) == message
     for broken in ('["old", 3]', "[]", '"old"', '["o","1","2","3","4","5","6"]'):
@@ -153,7 +151,6 @@ async def test_refetch_requests_pages_without_text_once() -> None:
 
 
 async def test_raised_bodies_option_requests_omitted_types() -> None:
-    """URLs omitted for their file name are requested too."""
     stage = Stage()
     stage.web.put(f"{SITE}/0", html("/file", "/1", "/set.zip"))
     stage.web.put(f"{SITE}/1", html())

@@ -18,7 +18,6 @@ async def _none(_pack: Pack) -> None: ...
 
 
 async def _begun(clock: ManualClock, ending: Ending | None = None) -> Round:
-    """Start an invocation."""
     round_ = Round(
         clock=clock,
         settings=SETTINGS,
@@ -30,7 +29,6 @@ async def _begun(clock: ManualClock, ending: Ending | None = None) -> Round:
 
 
 async def test_rounds_end_at_same_time_of_crawl() -> None:
-    """Rounds of other crawls end at other times, and none ends right after its start."""
     ends = set()
     for began_ms in range(0, ROUND_MS, 5_000):
         clock = ManualClock(NOW_MS + began_ms)
@@ -54,7 +52,6 @@ async def test_invocation_takes_part_in_one_round() -> None:
 
 
 async def test_pack_near_round_end_rests_until_end() -> None:
-    """A worker that shuts down does not wait."""
     clock, ending = ManualClock(NOW_MS), Ending()
     round_ = await _begun(clock, ending)
     end_ms = round_.until_ms(CRAWL.id, long=True)

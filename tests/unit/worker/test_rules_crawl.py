@@ -21,7 +21,6 @@ HOUR_MS = 3_600_000
 
 
 def with_rules(*rules: UrlRule, **more: object) -> Crawl:
-    """The crawl with these rules."""
     return replace(PLAN, rules=rules, **more)  # type: ignore[arg-type]
 
 
@@ -34,7 +33,6 @@ async def seed(stage: Stage, crawl: Crawl) -> None:
 
 
 def site(stage: Stage) -> None:
-    """Make a site: a home page, two list pages, four archive pages."""
     stage.web.put(HOME, html("/list/1", "/archive/1", "/news"))
     stage.web.put(f"{SITE}/list/1", html("/list/2", "/a"))
     stage.web.put(f"{SITE}/list/2", html("/b"))
@@ -69,7 +67,6 @@ async def test_rule_depth_replaces_depth_of_crawl() -> None:
 
 
 async def test_rule_without_follow_ignores_links() -> None:
-    """Redirects are followed."""
     stage = Stage()
     site(stage)
     stage.web.put(f"{SITE}/news", answer(301, location="/a"))
@@ -174,7 +171,6 @@ async def test_changed_rules_do_not_change_journaled_pack() -> None:
 
 
 async def test_urls_of_host_have_delay_of_their_rule() -> None:
-    """Fast URLs come first."""
     stage = Stage(settings=Settings(wait_s_max=20.0))
     paths = ("/slow/1", "/x", "/quick/1", "/slow/2", "/quick/2")
     urls = [SITE + path for path in paths]
@@ -202,7 +198,6 @@ async def test_longer_crawl_delay_overrides_rule() -> None:
 
 
 async def again(stage: Stage, crawl: Crawl, after_ms: int) -> set[str]:
-    """Run a crawl again and return the requested paths."""
     stage.clock.at_ms = NOW_MS + after_ms
     stage.web.asked.clear()
     stage.restart()

@@ -32,19 +32,16 @@ BROKEN = [
 
 
 def logged(caplog: pytest.LogCaptureFixture) -> str:
-    """All log entries with their fields."""
     return json.dumps([vars(record) for record in caplog.records], default=str)
 
 
 def stored(world: World) -> str:
-    """All records, packs and reasons of dead letters."""
     records = [asdict(record) for record in world.pages.values()]
     packs = [mail.body for mail in world.sent]
     return json.dumps([records, packs, [mail.reason for mail in world.buried]])
 
 
 def clean(text: str, *, token: bool = True) -> bool:
-    """Whether a text contains no secret."""
     return not any(word in text for word in (USER, PASSWORD, *([TOKEN] if token else [])))
 
 

@@ -1,4 +1,4 @@
-"""Loose references that become seeds, and seeds that become candidates."""
+"""URLs on a queue without a crawl (loose references) become seeds, and seeds candidates."""
 
 from __future__ import annotations
 
@@ -71,7 +71,6 @@ async def test_unusable_loose_references_have_reason(loose: Loose, reason: str) 
 
 
 async def test_one_usable_reference_is_enough() -> None:
-    """Invalid references are counted later."""
     stage = Stage()
     loose = Loose(crawl="default", references=("nonsense", f"{SITE}/a"))
     assert await seeder(stage).take("m1", loose) is None
@@ -114,7 +113,7 @@ def test_seeds_become_candidates_at_depth_0(
     *,
     planned: bool,
 ) -> None:
-    """They have the time of the message; refused seeds are counted (case 14)."""
+    """Candidates have the time of the message. Refused seeds are counted (case 14)."""
     seeds = SeedsMessage(id="s", crawl=crawl.id, at_ms=5, references=references, planned=planned)
     journal = result_of(seeds, crawl).journal((), seeds.at_ms)
     assert journal.candidates == tuple(Target(url=url, depth=0) for url in urls)

@@ -60,7 +60,6 @@ async def test_sitemap_named_by_robots_is_fetched() -> None:
     ],
 )
 async def test_robots_sitemaps_are_ignored_if_switched_off(plan: Crawl) -> None:
-    """Also without robots.txt or without depth."""
     stage = await crawl(LISTED, plan, f"{SITE}/")
     assert paths(stage) == {"/": OK}
 
@@ -75,7 +74,6 @@ async def test_default_crawl_uses_no_sitemaps() -> None:
 
 
 async def test_sitemap_vouches_for_host_where_seed_is_read() -> None:
-    """The redirecting host of the seed does not count."""
     www = "https://www.example.com"
     stage = Stage()
     robots = f"Sitemap: {www}/sitemap.xml".encode()
@@ -107,7 +105,6 @@ async def test_sitemap_on_other_host_vouches_for_naming_host() -> None:
 
 
 async def test_crawl_of_sitemap_alone() -> None:
-    """It counts as one planned seed message."""
     stage = await crawl({"/sitemap.xml": urlset(f"{SITE}/a"), "/a": "/b", "/b": ""}, NAMED)
     assert paths(stage) == {"/sitemap.xml": READ, "/a": OK, "/b": OK}
     assert stage.counts(NAMED)["seeds"] == 1

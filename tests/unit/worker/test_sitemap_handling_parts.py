@@ -31,7 +31,7 @@ PARTS = Settings(links_per_page_max=5)
 
 
 async def test_long_sitemap_is_read_in_parts() -> None:
-    """It is fetched once and counts as one URL (I1, I3)."""
+    """The sitemap is fetched once and counts as one URL."""
     stage = await crawl({"/sitemap.xml": urlset(*PAGES)}, NAMED, settings=PARTS)
     assert set(outcomes(stage.world)) == {MAP, *PAGES}
     assert stage.web.urls.count(MAP) == 1
@@ -44,7 +44,6 @@ async def test_long_sitemap_is_read_in_parts() -> None:
 
 @pytest.mark.parametrize("forgets", ["restart", "time"])
 async def test_other_container_fetches_sitemap_again(forgets: str) -> None:
-    """A change between the parts does no harm."""
     stage = Stage(settings=PARTS)
     put(stage, {"/sitemap.xml": urlset(*PAGES)})
     stage.begin(NAMED)
@@ -63,7 +62,6 @@ async def test_other_container_fetches_sitemap_again(forgets: str) -> None:
 
 
 async def test_memory_of_sitemap_answers_is_bounded() -> None:
-    """The oldest answer is fetched again."""
     stage = Stage(settings=PARTS)
     padding = b"<!--" + b"x" * 200_000 + b"-->"
     padded = urlset(*PAGES).replace(b"</urlset>", padding * 45 + b"</urlset>")

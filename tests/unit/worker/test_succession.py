@@ -50,7 +50,7 @@ class Host:
         self.taken_on: list[Pack] = []
 
     async def put(self, *packs: Pack) -> None:
-        """Put packs in the backlog; the first one is sent."""
+        """Put packs into the backlog; the first one is sent."""
         outgoing = [OutgoingPack(pack=pack) for pack in packs]
         ledger = Ledger(pack=ROOT, children=())
         assert await self.succession.send(POLITE, ledger, outgoing, NOWHERE)
@@ -62,7 +62,6 @@ class Host:
         round_: Round | None = None,
         crawl: Crawl = POLITE,
     ) -> Ledger:
-        """Commit a pack in flight and send the following ones."""
         ledger = Ledger(pack=pack.id, children=())
         await MemoryPacks(self.world).commit(crawl, ledger, {})
         assert await self.succession.send(
@@ -71,7 +70,6 @@ class Host:
         return ledger
 
     async def round(self) -> Round:
-        """Start an invocation."""
         round_ = Round(
             clock=self.clock,
             settings=Settings(waits_billed="yes"),
@@ -99,7 +97,6 @@ class Host:
 
 
 def packs(count: int) -> list[Pack]:
-    """Packs of the site, each younger than the one before."""
     return [
         replace(pack_of(f"{SITE}/{place}", pack=child_id(ROOT, place)), at_ms=NOW_MS + place)
         for place in range(count)
@@ -107,7 +104,6 @@ def packs(count: int) -> list[Pack]:
 
 
 async def test_pack_of_several_hosts_waits_for_first_host() -> None:
-    """It does not take the slots of the pack in flight."""
     host, (one, other) = Host(), packs(2)
     mixed = replace(other, targets=(*other.targets, *pack_of("https://b.example/").targets))
     await host.put(one, mixed)
@@ -115,7 +111,6 @@ async def test_pack_of_several_hosts_waits_for_first_host() -> None:
 
 
 async def test_next_pack_is_sent_again_by_unrecorded_copy() -> None:
-    """Once the pack is recorded as sent, it is not sent again."""
     host, (one, other, third) = Host(), packs(3)
     await host.put(one, other, third)
     ledger, standing = await host.end(one), standing_of(placed(one))
@@ -137,7 +132,7 @@ async def test_pack_put_after_last_one_is_sent_at_once() -> None:
 
 
 async def test_late_delivery_of_sent_pack_begins_no_other() -> None:
-    """Its message may be acknowledged, so a pack that it begins could stay unsent."""
+    """The message may be acknowledged already, so a pack that it begins could stay unsent."""
     host, (one, other) = Host(), packs(2)
     await host.put(one)
     ledger = await host.end(one)
@@ -160,7 +155,6 @@ async def test_copy_put_again_is_dropped() -> None:
 
 
 async def test_copy_sent_in_vain_releases_next_pack() -> None:
-    """Another pack began it while its place was being left."""
     host, (one, other) = Host(), packs(2)
     await host.put(one)
     await host.end(one)
@@ -192,7 +186,6 @@ async def test_pack_left_while_sent_in_vain_releases_next() -> None:
 
 
 async def test_dead_letter_does_not_block_its_host() -> None:
-    """A redriven pack may only send the next pack again."""
     host, (one, other) = Host(), packs(2)
     await host.put(one, other)
     await host.succession.tend(POLITE, one.id, standing_of(placed(one)))
@@ -202,7 +195,6 @@ async def test_dead_letter_does_not_block_its_host() -> None:
 
 
 async def test_last_delivery_sends_pack_begun_before() -> None:
-    """An earlier delivery died before the send."""
     host, (one, other) = Host(), packs(2)
     await host.put(one)
     await host.succession.tend(POLITE, one.id, standing_of(placed(one)))
@@ -218,7 +210,6 @@ async def test_last_delivery_sends_pack_begun_before() -> None:
 
 
 async def test_pack_begun_by_copy_is_sent_again() -> None:
-    """The copy died before the send."""
     host, (one, other) = Host(), packs(2)
     await host.put(one)
     backlog, copy = MemoryBacklog(host.world), f"copy/{one.id}"
@@ -256,7 +247,6 @@ async def test_next_pack_is_delayed_until_host_is_free(delay_s: int, held_s: int
 
 
 async def test_next_pack_is_taken_on_with_delayed_message() -> None:
-    """The message is queued before the pack begins, and is due after the round."""
     host, (one, other) = Host(), packs(2)
     await host.put(one, other)
     round_ = await host.round()
@@ -269,7 +259,6 @@ async def test_next_pack_is_taken_on_with_delayed_message() -> None:
 
 
 async def test_next_pack_is_taken_on_once_before_commit() -> None:
-    """Its message is sent after the commit, with a delay."""
     host, (one, other, third) = Host(), packs(3)
     await host.put(one, other, third)
     round_ = await host.round()
@@ -343,7 +332,6 @@ async def test_next_pack_near_round_end_waits_for_it() -> None:
 
 
 async def test_only_host_of_crawl_sends_next_pack_at_round_end() -> None:
-    """A second of its time is a slot."""
     host, (one, other) = Host(), packs(2)
     await host.put(one, other)
     round_ = await host.round()
@@ -382,7 +370,6 @@ async def test_more_late_packs_of_unknown_kinds_are_sent() -> None:
 
 
 async def test_late_packs_in_flight_are_not_sent_again() -> None:
-    """After a minute, a pack may be lost."""
     host = Host()
     send = host.succession.send_late
     await host.succession.put_late(CRAWL, late_packs(1, 1))

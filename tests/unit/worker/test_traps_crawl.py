@@ -127,7 +127,6 @@ async def test_trap_like_seed_is_requested() -> None:
 
 
 async def run(stage: Stage, crawl: Crawl, *urls: str) -> None:
-    """Crawl from seeds to the end."""
     stage.world.crawls[crawl.id] = crawl
     (seeds,) = seeds_of(crawl.id, crawl.id, urls, at_ms=NOW_MS, planned=True)
     await stage.deliver(seeds)
