@@ -1,4 +1,4 @@
-"""A folder that another user can read."""
+"""Fixture: a folder that other users can read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A Lambda container over a world in memory: its ports, and its end."""
+"""A Lambda container over memory adapters: its ports, and its end."""
 
 from __future__ import annotations
 

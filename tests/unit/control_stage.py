@@ -1,4 +1,4 @@
-"""A world in memory with a control, for tests of control."""
+"""A `Control` (starts and steers crawls) over memory adapters."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ PLAN = CrawlSpec(seeds=(SEED,))
 
 @dataclass
 class Stage:
-    """A world and its control."""
+    """Memory adapters and a `Control`."""
 
     world: World = field(default_factory=World)
     clock: ManualClock = field(default_factory=lambda: ManualClock(NOW_MS))

@@ -1,4 +1,4 @@
-"""Exports to deliver, and a deliverer over ports in memory."""
+"""Exports to deliver, and a deliverer over memory adapters."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ class NoBrowser:
 
 @dataclass
 class Function:
-    """A container, its world, and its output lines."""
+    """A container, its memory adapters, and its output lines."""
 
     world: World = field(default_factory=World)
     clock: ManualClock = field(default_factory=lambda: ManualClock(NOW_MS))
@@ -146,7 +146,7 @@ def crawl_everything(function: Function, container: app_container.Container) -> 
         render=RenderMode.AUTO,
     )
     _crawl(function, container, crawl)
-    # The same once more: most pages are unchanged.
+    # Crawl again: most pages are unchanged.
     for path in ("/book1", "/book2"):
         web.put(SITE + path, answer(304, None))
     again = replace(crawl, id="site-2", started_at_ms=function.clock.at_ms + 1, window_s=0)

@@ -1,4 +1,4 @@
-"""Forged message bodies from a sender who may only write to the seed queue.
+"""Forged message bodies of a sender with write access to the seed queue only.
 
 Some imitate packs, ends of crawls, planned seeds of a running crawl, or ids and keys of other
 tables. Others are no valid message, or honest seeds. Each body lists the URLs that may be claimed

@@ -1,4 +1,4 @@
-"""A meter with a test clock, and clients whose calls it counts."""
+"""A usage meter with a test clock, and clients whose calls it counts."""
 
 from __future__ import annotations
 

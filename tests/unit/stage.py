@@ -192,7 +192,7 @@ class SmallWeb:
 
 @dataclass
 class Stage:
-    """A container, and its world."""
+    """A container over memory adapters."""
 
     settings: Settings = field(default_factory=Settings)
     gate: Gate = open_gate

@@ -25,7 +25,7 @@ class Noting:
 
 
 class Longest(Random):
-    """A random source that returns the maximum."""
+    """A random source that always returns the maximum."""
 
     def random(self) -> float:
         return 1.0

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 async def test_durable_file_is_synced_before_rename(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Order: bytes, rename, folder. Without `durable` there is no sync."""
+    """Order: sync the file, rename it, sync the folder. Without `durable` there is no sync."""
     synced: list[tuple[bool, bool]] = []
 
     def fsync(number: int) -> None:

@@ -1,4 +1,4 @@
-"""A single connection: after a limit is exceeded, no more data is read from it."""
+"""A single HTTP connection: no more data is read after a limit is exceeded."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ FRAME = b"1;" + b"e" * 1_000 + b"\r\nx\r\n"
 
 
 class Line(asyncio.Transport):
-    """A connection that is open until it is closed."""
+    """A fake connection that is open until it is closed."""
 
     closed = False
 

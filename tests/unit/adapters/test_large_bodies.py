@@ -1,4 +1,4 @@
-"""Limit on large bodies that are read at once; one host never takes all places."""
+"""Limit on large response bodies that are read at once; one host never takes all places."""
 
 from __future__ import annotations
 

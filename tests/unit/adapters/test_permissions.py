@@ -1,4 +1,4 @@
-"""IAM permissions of requests, and their recording at the clients."""
+"""IAM permissions that each AWS request needs, and how clients record them."""
 
 from __future__ import annotations
 

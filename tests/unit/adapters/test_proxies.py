@@ -1,4 +1,4 @@
-"""Proxies of a container: reads of their list, and log entries."""
+"""Proxies of a container: reading of the proxy list, and log entries."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class FakeSecrets:
 
 @dataclass
 class Kept:
-    """Proxies and their dependencies."""
+    """Proxies of a container and their fake secret."""
 
     secrets: FakeSecrets = field(default_factory=FakeSecrets)
     clock: ManualClock = field(default_factory=lambda: ManualClock(NOW_MS))

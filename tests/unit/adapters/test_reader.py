@@ -1,4 +1,4 @@
-"""Page readers: light pages are read in place, others in a child process."""
+"""Page readers: small, orderly pages are read in the event loop, others in a child process."""
 
 from __future__ import annotations
 
@@ -311,7 +311,7 @@ def test_memory_error_is_found_behind_other_errors() -> None:
 
 
 async def test_memory_of_child_is_bounded(reader: BudgetReader) -> None:
-    """The limit is 160 MB."""
+    """The child's memory limit is 160 MB."""
     asked = job_about(BY_NAME["formats-as-links"])
     heading = ItemRule(name="x", match="/", fields=(Field(name="title", where="h1"),))
     found = await reader.read(replace(asked, items=(heading,)), HOST, LATER_MS)

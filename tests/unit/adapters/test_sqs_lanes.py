@@ -1,4 +1,4 @@
-"""The queue to which a pack is sent."""
+"""Choice of the SQS queue for a pack (message with up to 25 URLs)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Processes of a store: a process counts as alive while it holds the lock on its file."""
+"""Processes of a store: a process is alive while it locks its file."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.unprivileged import unwritable
 if TYPE_CHECKING:
     from pathlib import Path
 
-# Takes part until it is killed.
+# A process of the store that runs until it is killed.
 MEMBER = """
 import pathlib, sys
 from orbweaver.adapters.sqlite.processes import StoreProcesses

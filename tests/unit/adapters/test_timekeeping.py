@@ -1,4 +1,4 @@
-"""Time of a store when the machine's clock is set between two processes."""
+"""Clock of a store if the machine's clock is set between two processes."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from orbweaver.adapters.web import tls
 def test_system_without_authorities_uses_package(
     absent: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A Lambda function uses the list of botocore, other installations that from certifi."""
+    """A Lambda function uses botocore's certificates. Other installations use certifi's."""
     monkeypatch.setitem(sys.modules, absent, None)
     if absent == "botocore":
         monkeypatch.setitem(sys.modules, "botocore.httpsession", None)

@@ -1,4 +1,4 @@
-"""docs/api.md is correct: its table matches the operations, and its commands work."""
+"""docs/api.md: its table matches the operations, and its commands work."""
 
 from __future__ import annotations
 
@@ -37,7 +37,6 @@ def commands() -> list[list[str]]:
 
 
 def request_of(words: list[str], crawl_id: str) -> dict[str, Any]:
-    """Parse a curl command into method, target, body and headers."""
     found: dict[str, Any] = {"method": "GET", "body": None, "headers": {}}
     queries = []
     given = iter(words)

@@ -1,4 +1,4 @@
-"""Operations of the console: overview, check, preview of an edit, host."""
+"""API operations for the console: overview, check, preview of an edit, host."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Validation of requests, the same for all operations (case 79)."""
+"""Request validation that all API operations share (case 79)."""
 
 from __future__ import annotations
 

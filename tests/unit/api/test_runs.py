@@ -185,7 +185,7 @@ async def test_report_has_reasons_with_counts_and_examples() -> None:
 
 
 async def test_requests_are_counted_by_kind_with_patterns() -> None:
-    """The pattern given for a group of similar URLs (kind) would exclude it."""
+    """Each kind (group of similar URLs) has a URL pattern, which would exclude the kind."""
     stage = Stage()
     stage.begin(CRAWL)
     stage.world.shards[CRAWL.id, 0] = ShardItem(counts={"claimed": 20, "nanodollars": 10**9})

@@ -120,7 +120,7 @@ def test_worker_imports_all_modules_before_first_batch() -> None:
 
 
 class FakeSession:
-    """Records which clients are made. Making one takes a moment."""
+    """Records which clients are created; each creation takes a moment."""
 
     def __init__(self) -> None:
         self.made: list[str] = []

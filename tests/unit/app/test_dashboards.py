@@ -1,4 +1,4 @@
-"""Metrics on dashboards are emitted by the code."""
+"""Every metric on a dashboard is emitted by the code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Crawls over an embedded store: real actors, a small web, killed workers, an export."""
+"""Crawls over an embedded store: real components, a small web, killed workers, an export."""
 
 from __future__ import annotations
 

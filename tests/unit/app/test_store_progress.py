@@ -1,4 +1,4 @@
-"""Progress of a crawl in the working process while packs are in flight."""
+"""Progress of a crawl while its messages are in flight."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Further processes that a command starts to work on a store."""
+"""Further worker processes that a command starts for a store."""
 
 from __future__ import annotations
 

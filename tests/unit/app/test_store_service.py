@@ -83,7 +83,6 @@ async def test_refusal_of_store_api_is_documented_problem(
 
 
 async def test_store_api_without_token_still_checks_host_names(ports: StorePorts) -> None:
-    """`serve --open` drops the token, but still checks host names and origins."""
     async with TestClient(TestServer(http_api(ports, api_fence((), None)))) as client:
         reply = await client.get("/crawls")
         assert reply.status == 200

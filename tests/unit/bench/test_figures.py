@@ -1,4 +1,4 @@
-"""Valid rounds of a benchmark, and their figures."""
+"""Valid rounds of a benchmark, and the figures computed from them."""
 
 from __future__ import annotations
 

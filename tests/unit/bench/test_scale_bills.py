@@ -1,4 +1,4 @@
-"""`orbweaver estimate` agrees with the scale model, and docs/cost.md with both."""
+"""`orbweaver estimate`, the scale model and docs/cost.md agree on costs."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_bills_exist_for_all_runs() -> None:
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", SMALL)
 def test_bills_equal_model_bills(name: str) -> None:
-    """They agree within 1 %."""
+    """Tolerance: 1 %."""
     bill = Bill.of(RUNS[name])
     assert bill.dollars == pytest.approx(BILLS[name].dollars, rel=0.01)
     assert bill.requeues == pytest.approx(BILLS[name].requeues, rel=0.01)

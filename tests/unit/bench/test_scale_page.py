@@ -1,4 +1,4 @@
-"""Page on scale: plots, tables and AWS limits."""
+"""The generated page about scale: plots, tables and AWS limits."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from bench.scale.render import render
 
 DOCS = Path(__file__).parents[3] / "docs"
 FIGURES = DOCS / "scale" / "figures.json"
-# Units per page of an example.
+# Billing units per page of an example crawl.
 TOOK: dict[str, Any] = {
     "writes": {"urls": 1.0, "pages": 1.05, "packs": 0.9, "hosts": 0.9, "crawls": 0.1},
     "reads": {"urls": 5.0, "pages": 0.0, "packs": 0.8, "hosts": 0.8, "crawls": 0.1},

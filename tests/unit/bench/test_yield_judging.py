@@ -1,4 +1,4 @@
-"""Yield: number of articles that a crawl found over time, read from an access log."""
+"""Yield benchmark: number of articles found over time, read from an access log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Yield: the benchmark's own shop and forum serve their expected articles and can be crawled."""
+"""Yield benchmark: our shop and forum serve their expected articles and can be crawled."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Yield: crawlers under time limits, and the table of results."""
+"""Yield benchmark: crawlers under time limits, and the table of results."""
 
 from __future__ import annotations
 
@@ -25,7 +25,6 @@ BOUNDS = Bounds(requests=5, seconds=60, bytes=2**40)
 
 
 def ended(folder: Path, script: str, bounds: Bounds) -> str:
-    """Run a script as a crawler; return why it ended."""
     log = folder / "access.log"
     log.touch()
     return running._run([sys.executable, "-c", script, log], folder, running.Lines(log, 0), bounds)[

@@ -75,7 +75,7 @@ def test_item_bytes_counts_names_values_and_containers(
     ],
 )
 def test_number_bytes_counts_pairs_of_digits(text: str, size_bytes: int) -> None:
-    """Pairs are aligned at the decimal point. There is one byte extra, and one more for a minus."""
+    """One byte per pair of digits around the decimal point, plus one; a minus adds one."""
     assert number_bytes(text) == size_bytes
 
 

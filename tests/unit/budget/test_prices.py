@@ -1,4 +1,4 @@
-"""The dollar model: prices, and the cost of units, claims and visits."""
+"""Dollar model: prices, and the cost of units, claims and visits (processing of one pack)."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def _constants(tree: ast.AST, named: re.Pattern[str]) -> Iterator[ast.expr]:
 
 
 def test_prices_are_defined_in_one_module() -> None:
-    """Prices of one digit are ignored. Units: a unit and a million, in dollars and nanodollars."""
+    """Only prices with more than one digit are searched for."""
     told: set[float] = set()
     for price in PRICES.values():
         for amount in (price.nanodollars, price.nanodollars / price.per):

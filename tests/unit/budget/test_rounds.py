@@ -1,4 +1,4 @@
-"""Rounds (about a minute in which a worker keeps a host): what increases them, and their limits."""
+"""Estimate of rounds (about a minute in which a worker keeps a host): causes and limits."""
 
 from __future__ import annotations
 

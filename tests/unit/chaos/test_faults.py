@@ -1,4 +1,4 @@
-"""The plan of faults: determined by its seed, with the given rates."""
+"""Plan of injected faults: the seed determines it, and faults have the given rates."""
 
 from __future__ import annotations
 

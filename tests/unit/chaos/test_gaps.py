@@ -1,4 +1,4 @@
-"""Gaps between requests, and the accepted reasons for a short gap."""
+"""Gaps between requests to one host, and the accepted reasons for a short gap."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Faked answers, as botocore reads them."""
+"""Faked AWS answers, as botocore reads them."""
 
 from __future__ import annotations
 

@@ -33,7 +33,6 @@ def stage(tmp_path: Path) -> Stage:
 
 
 def count(stage: Stage) -> None:
-    """Set the usage counters of the crawl."""
     shard = next(item for (crawl, _), item in stage.world.shards.items() if crawl == RUN)
     shard.counts.update(COUNTED)
 

@@ -1,4 +1,4 @@
-"""`crawl`, from the command line to files and exit codes."""
+"""`crawl`: from the command line to files and exit codes."""
 
 from __future__ import annotations
 
@@ -387,7 +387,6 @@ def test_crawl_writes_requested_formats(stage: Stage) -> None:
 
 
 def test_archive_format_without_bodies_is_refused(stage: Stage) -> None:
-    """The archive would be empty."""
     assert stage.run(f"crawl {SITE} --format warc --bodies off") == 2
     assert "--format: warc needs bodies, and this crawl stores none" in stage.noted
     assert stage.machine.asked == []
@@ -398,7 +397,9 @@ def test_crawl_with_custom_functions_deploys_them_first(stage: Stage) -> None:
     (stage.folder / "ext.py").write_text("def books(page, url):\n    return []\n")
     assert stage.run("crawl --config own.toml --extractor ext.py --out data") == 0
     assert stage.machine.contexts == [{"extractor": str(stage.folder / "ext.py")}]
-    assert stage.run("crawl --config own.toml --out other --name again") == 0  # kept in the store
+    assert (
+        stage.run("crawl --config own.toml --out other --name again") == 0
+    )  # the stack keeps the extractor
 
 
 @pytest.mark.parametrize(

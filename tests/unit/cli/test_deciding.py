@@ -229,7 +229,7 @@ def test_robots_prints_decision_and_line_of_crawl(
 
 
 def test_robots_of_busy_host_is_refusal(stage: Stage) -> None:
-    """Status 429 says nothing about robots.txt, so the host refuses all URLs for now."""
+    """Status 429 does not reveal the rules, so the host refuses all URLs for now."""
     stage.answers[f"{SITE}/robots.txt"] = answer(429)
     stage.run(f"robots {SITE}/")
     assert "allowed     no" in stage.said

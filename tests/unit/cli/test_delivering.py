@@ -33,7 +33,6 @@ def asked(stage: Stage) -> list[Asked]:
 
 
 def test_deliver_without_day_uses_yesterday(stage: Stage) -> None:
-    """The order is marked `again`, so the delivery checks every file."""
     assert stage.run("deliver") == 0
     assert asked(stage) == [DeliveryOrder(day="2026-11-20", again=True)]
     assert stage.said == f"queued for delivery: {MANIFEST.format('2026-11-20')}\n"

@@ -48,7 +48,6 @@ def test_difference_names_missing_extra_and_duplicate_pages(fetched: list[str], 
 
 
 def test_sums_of_export_equal_sums_of_shop(capsys: pytest.CaptureFixture[str]) -> None:
-    """The sums are equal to the cent; otherwise both are shown."""
     one = {"price": "1.50", "price_currency": "EUR", "stock": 2, "rating": 5}
     two = {"price": "3", "price_currency": "JPY", "stock": 0, "rating": 1}
     truth = {"books": 2, "prices": {"EUR": "1.50", "JPY": "3.00"}, "stock": 2, "ratings": 6}

@@ -118,7 +118,7 @@ def test_remaining_time_is_unknown_while_no_url_ends() -> None:
         ),
         (
             Host(name=SHOP, blocked_until_ms=NOW_MS + 3_660_000, failures=9),
-            HostStanding.DOWN,  # its URLs end without a request
+            HostStanding.DOWN,  # URLs of a host that is down end without a request
             0,
             "down 60 min: no answer x9",
         ),

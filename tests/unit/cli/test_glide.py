@@ -1,4 +1,4 @@
-"""Smoothed numbers on the screen between two different readings."""
+"""Numbers on the live screen, interpolated between two readings."""
 
 from __future__ import annotations
 

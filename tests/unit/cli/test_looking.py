@@ -118,7 +118,6 @@ def test_status_shows_most_frequent_reasons_only(stage: Stage) -> None:
 def test_pages_with_closed_output_closes_its_generator(
     stage: Stage, form: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`pages | head -1` leaves no open generator to the event loop."""
     read_shard = MemoryPages.read_shard
 
     async def slow_to_close(pages: MemoryPages, *given: Any, **more: Any) -> AsyncIterator[Any]:
@@ -260,7 +259,6 @@ def test_export_of_crawl_or_day_has_own_folder(stage: Stage) -> None:
 
 
 def test_export_replaces_files_of_crawl_without_runs(stage: Stage) -> None:
-    """The id of the crawl `default` equals its name, without a time."""
     stage.world.crawls["default"] = replace(stage.world.crawls[RUN], id="default", name="default")
     for _ in range(2):
         assert stage.run("export --crawl default --day 2026-11-21 --out again") == 0

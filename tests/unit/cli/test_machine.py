@@ -1,4 +1,4 @@
-"""The real machine behind commands, with fakes of the emulator, CDK and AWS."""
+"""The machine that commands run on, with fakes of the emulator, CDK and AWS."""
 
 from __future__ import annotations
 
@@ -224,7 +224,6 @@ def test_unreadable_outputs_name_command_to_run(monkeypatch: pytest.MonkeyPatch)
 def test_stack_status_is_reported(
     monkeypatch: pytest.MonkeyPatch, status: str, there: bool, said: str
 ) -> None:
-    """A stack that is being updated can be read. Otherwise the error has the reason."""
     found = deployed.Described(name="Mine", status=status, description="", outputs={"Bucket": "b"})
     monkeypatch.setattr(deployed, "describe", lambda *_: found)
     told: list[str] = []

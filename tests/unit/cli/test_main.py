@@ -1,4 +1,4 @@
-"""The console script: streams, signals and real surroundings."""
+"""The console script with real streams and signals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`serve`: exports of crawls and days, and their times."""
+"""`serve`: when it exports crawls and days."""
 
 from __future__ import annotations
 

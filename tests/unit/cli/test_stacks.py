@@ -93,7 +93,6 @@ def test_choice_among_several_stacks_is_reported() -> None:
 
 @pytest.mark.parametrize("target", [None, "local"])
 def test_stopped_stack_is_named_with_its_port(target: str | None) -> None:
-    """After `crawl --port 4600` the hint must name the port."""
     machine = Machine(profile_region=None, kept=[4600, 4566])
     with pytest.raises(StackUnreachable, match=r"`orbweaver local up --port 4600`"):
         environment_of(target, machine, {})

@@ -1,4 +1,4 @@
-"""`start`, from the command line to the id or the end of the crawl."""
+"""`start`: from the command line to the id or the end of the crawl."""
 
 from __future__ import annotations
 

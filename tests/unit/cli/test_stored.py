@@ -1,4 +1,4 @@
-"""`page URL` with `--body`, `--text` and `--screenshot`."""
+"""Options `--body`, `--text` and `--screenshot` of `page URL`."""
 
 from __future__ import annotations
 

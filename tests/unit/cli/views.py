@@ -1,4 +1,4 @@
-"""Readings of crawls at a moment, for tests of texts and screens."""
+"""Readings of crawls at a given time, for tests of texts and screens."""
 
 from __future__ import annotations
 

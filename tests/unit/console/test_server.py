@@ -675,7 +675,10 @@ async def test_screenshot_is_served_inside_a_page_of_the_console(tmp_path: Path)
 async def test_stored_page_is_refused_by_other_host_or_port(
     tmp_path: Path,
 ) -> None:
-    """Neither a rebound DNS name nor the console's origin, which has the token, can read it."""
+    """A rebound DNS name cannot read it.
+
+    The console's origin, which has the token, cannot either.
+    """
     async with opened(tmp_path) as stage:
         ticket = (await kept(stage, b"<p>"))["ticket"]
         elsewhere = {"Host": f"evil.example:{stage.stored_port}"}

@@ -315,7 +315,6 @@ async def test_report_of_requests_reads_bounded_number_of_records() -> None:
 
 
 async def test_run_is_compared_with_comparable_run_before_it() -> None:
-    """The earlier run must have ended, and its dedup window must be over."""
     stage = Stage()
     plan = replace(PLAN, window_s=60)
     first = await stage.control.start(replace(plan, id="run-1"))

@@ -169,7 +169,7 @@ async def test_raised_budget_applies_to_links_found_later() -> None:
     assert (ended.state, ended.stop) == (State.FINISHED, Stop.MAX_PAGES)
 
 
-# The container tries one of the three links, because it knows no result of similar URLs.
+# The container tries one of the three links, because it has no result of similar URLs.
 @pytest.mark.parametrize(("pages_max", "claimed"), [(20, 2), (None, 4)])
 async def test_lowered_budget_admits_no_new_links(pages_max: int | None, claimed: int) -> None:
     site, control, crawl = await crawling(pages_max=pages_max)

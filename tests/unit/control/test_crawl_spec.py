@@ -1,4 +1,4 @@
-"""Plans, and the crawls they become."""
+"""Plans (parsed definitions), and the crawls they become."""
 
 from __future__ import annotations
 

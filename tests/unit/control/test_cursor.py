@@ -1,4 +1,4 @@
-"""Cursors are opaque and belong to one listing."""
+"""Pagination cursors are opaque and valid for one listing only."""
 
 from __future__ import annotations
 

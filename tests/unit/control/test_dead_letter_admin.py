@@ -39,7 +39,7 @@ LIMIT = 1_000
 
 @dataclass
 class Graveyard:
-    """Dead letters in memory, and their admin."""
+    """Dead letters in memory, and the component that manages them."""
 
     world: World = field(default_factory=World)
     clock: ManualClock = field(default_factory=lambda: ManualClock(NOW_MS))
@@ -176,7 +176,7 @@ def test_redrive_uses_lane_of_crawl_and_resets_failures(yard: Graveyard) -> None
     assert yard.world.buried == []
 
 
-def test_redrive_skips_letters_that_would_fail_again(yard: Graveyard) -> None:
+def test_redrive_skips_letters_sure_to_fail_again(yard: Graveyard) -> None:
     for body in ("{", "nothing", pack(crawl="gone")):
         yard.bury(body)
     assert redrive(yard) == (0, {"malformed": 2, UNKNOWN_CRAWL: 1})

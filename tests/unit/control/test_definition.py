@@ -93,7 +93,7 @@ PLAN = CrawlSpec(
 def test_definition_with_every_key_becomes_plan() -> None:
     assert parse(DOCUMENT) == PLAN
     for field in fields(CrawlSpec):
-        # These belong to the run, replace cron, or exclude redaction.
+        # Keys that belong to the run, replace `cron`, or exclude redaction.
         if field.name not in ("id", "every", "screenshots"):
             assert getattr(PLAN, field.name) != getattr(CrawlSpec(), field.name), field.name
 

@@ -1,4 +1,4 @@
-"""Texts that explain why a single URL waits."""
+"""Texts that explain why a queued URL waits."""
 
 from __future__ import annotations
 

@@ -254,7 +254,7 @@ def test_failed_sitemap_is_sitemap_in_retry(path: str, records: list[PageRecord]
         ],
         [record("/x", depth=1, referrer=f"{SITE}/index.xml")],
         [record("/b", depth=0, referrer=f"{SITE}/gone")],
-        [  # a circle
+        [  # a redirect loop
             record("/b", depth=0, referrer=f"{SITE}/c"),
             record("/c", Reason.REDIRECT, **LED, referrer=f"{SITE}/b"),
         ],

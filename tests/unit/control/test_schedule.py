@@ -1,4 +1,4 @@
-"""Recurring crawls: expressions for AWS, next times and the payload of a firing."""
+"""Recurring crawls: schedule expressions for AWS, next times, and the event payload."""
 
 from __future__ import annotations
 

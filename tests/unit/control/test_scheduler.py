@@ -1,4 +1,4 @@
-"""Recurring crawls: schedules, and the one crawl that each firing starts."""
+"""Recurring crawls: schedules, and the one crawl that each event of a schedule starts."""
 
 from __future__ import annotations
 

@@ -299,7 +299,6 @@ async def test_record_of_later_day_is_found() -> None:
 
 
 async def test_claim_chooses_crawl_if_no_scope_matches() -> None:
-    """A redirect of a seed widened the crawl's scope to another host."""
     stage = await begun()
     other = "https://www.example.org/"
     stage.web.put(HOME, answer(301, location=other))

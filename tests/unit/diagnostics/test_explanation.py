@@ -1,4 +1,4 @@
-"""Explanations of URLs of every status, from facts alone."""
+"""Explanations of URLs of every status, computed from given facts."""
 
 from __future__ import annotations
 

@@ -198,7 +198,7 @@ ITEMS = [record(f"/item/{at}") for at in range(30)]
 def test_kind_with_new_content_gets_no_exclusion(
     change: dict[str, Any], texts: int, suggested: tuple[str, ...]
 ) -> None:
-    """One page with an item, or one seed, is enough."""
+    """One page with an item, or one seed, is enough to count as new content."""
     first = replace(REPEATS[0], **change)
     counts = counts_of([first, *REPEATS[1:], *ITEMS])
     samples = [one.url for one in counts.samples() if "log-in" in one.url]

@@ -1,4 +1,4 @@
-"""Reasons have the meanings of the guide, and rules have texts."""
+"""Reasons have the meanings that the guide states, and every rule has a text."""
 
 from __future__ import annotations
 

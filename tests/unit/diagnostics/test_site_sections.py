@@ -1,4 +1,4 @@
-"""A site by sections: each URL counts once in every section around it."""
+"""Sections of a site: each URL counts once in every enclosing section."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Difference of two texts within bounds."""
+"""Difference of two texts, limited in size."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Changes by the canonicalization of a URL, in words."""
+"""Texts for the changes that canonicalization makes to a URL."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Facts of a URL with the expected status and words."""
+"""Facts about URLs, each with the expected status and text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CONTRIBUTING.md names existing files and names."""
+"""Files and names in CONTRIBUTING.md exist."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ GUIDE = (ROOT / "CONTRIBUTING.md").read_text()
 QUESTION = re.compile(
     r"^\| (?P<question>[^|]*\?) \| `(?P<file>[^`]*)` \| `(?P<name>[^`]*)` \|$", re.MULTILINE
 )
-# Additions of the ten recipes.
+# Code that the ten recipes add.
 RECIPES = (
     *("A reason", "A format", "A seed source", "A setting", "A politeness rule"),
     *("A field of the page record", "A command", "An alarm"),

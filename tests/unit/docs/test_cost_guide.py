@@ -41,10 +41,10 @@ def test_idle_costs_are_products_and_add_up() -> None:
     *lines, together = (
         (float(row[2].strip("*")), float(row[3].strip("*")))
         for row in cells("Idle")
-        if len(row) == 6 and row[0] != "line"  # the first table of two
+        if len(row) == 6 and row[0] != "line"  # the first of two tables
     )
     poll = 0.40 * POLLS / 1_000_000
-    metrics = 2 * 30 * 0.30 / (30 * 24)  # two, for an hour a day
+    metrics = 2 * 30 * 0.30 / (30 * 24)  # two metrics for an hour a day
     expected = [(4 * poll, 3 * poll), (10 * 0.10, 0.10), (3.0, 0.0), (metrics, 0.0)]
     for told, computed in zip(lines, expected, strict=False):
         assert told == pytest.approx(computed, abs=0.006)

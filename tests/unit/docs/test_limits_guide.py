@@ -37,7 +37,7 @@ BOUNDS = {
     "extraction.microdata": {"NAMES_MAX"},
     "adapters.web.headers": {"HEADERS_CHARS_MAX"},
 }  # fmt: skip
-# Other bounds, or those in the row of another bound, with the reason.
+# Bounds without a row of their own, with the reason.
 OTHERS = {
     "parsing.main_text": {
         "COLUMNS_MAX": "how wide a table is thought to be",

@@ -132,7 +132,7 @@ class Asked(ErasureScope):
 
 @pytest.mark.parametrize("name", ["jsonl", "csv"])
 def test_rows_without_match_are_not_parsed(name: str, tmp_path: Path) -> None:
-    """In a large file most rows do not match, and a search per line is enough."""
+    """Most rows of a large file do not match, and a text search per line is enough for them."""
     rows = [page(f"{OTHER}/{number}", title='a "b",\r\nc') for number in range(50)]
     body = file_of(name, PAGES, [*rows, page(URL)], tmp_path)
     Asked.urls_asked.clear()

@@ -122,7 +122,6 @@ def test_reference_with_tracking_parameters_is_matched() -> None:
 
 
 def test_url_exceeding_length_for_some_crawls() -> None:
-    """Crawls that keep tracking parameters cannot contain the URL; other crawls can."""
     long = f"{URL}?{'&'.join(f'utm_{place}={place}' for place in range(400))}"
     kept = replace(CRAWL, tracking=())
     tracking = tuple(f"utm_{place}" for place in range(400))

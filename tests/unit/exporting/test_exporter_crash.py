@@ -301,7 +301,7 @@ async def test_superseded_run_keeps_files_of_later_run(
 
 
 async def test_notes_of_removed_run_are_removed_too() -> None:
-    """The removal has already listed the files when a worker writes another one."""
+    """The removal has already listed the files when a worker writes another note."""
     world = world_of([*THEN, *pages_of(range(2), crawl=OTHER)])
     late: set[str] = set()
 

@@ -29,7 +29,6 @@ def manifest_of(files: dict[str, bytes]) -> Manifest:
 
 
 async def twice(call: Callable[[], Awaitable[None]]) -> None:
-    """Call a port, and again after a transient fault."""
     try:
         await call()
     except Transient:

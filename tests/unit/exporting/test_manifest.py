@@ -1,4 +1,4 @@
-"""File paths, manifests and days of exports, by example."""
+"""File paths, manifests and days of exports."""
 
 from __future__ import annotations
 

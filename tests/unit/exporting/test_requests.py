@@ -1,4 +1,4 @@
-"""Days that events request, by example."""
+"""Days that an event asks to export."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""State that the workers of an export share, by example."""
+"""State that the workers of an export share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keys of an archive's index."""
+"""SURT keys of a WARC file's index."""
 
 from __future__ import annotations
 

@@ -49,7 +49,6 @@ def of(found: Mapping[str, tuple[Item, ...]], table: str) -> dict[str, list[Item
 
 
 def totals(items: Iterable[Item]) -> dict[str, Any]:
-    """Sum up books like `Bookshop.totals`."""
     rows = [item.fields for item in items if item.valid]
     prices: defaultdict[str, Decimal] = defaultdict(Decimal)
     for row in rows:

@@ -19,7 +19,7 @@ from orbweaver.fetching.block_page import (
 
 @dataclass(frozen=True, kw_only=True)
 class Vector:
-    """An answer, reduced to the relevant parts of a real one."""
+    """A real answer, reduced to its relevant parts."""
 
     rule: str
     status: int = 403

@@ -58,7 +58,12 @@ def test_page_with_items_of_changed_rules_is_fetched_again() -> None:
         ({"etag": None}, 1, None, DATE),
         ({"last_modified": None}, 1, '"1"', None),
         ({"outcome": Outcome.UNCHANGED, "reason": Reason.NOT_MODIFIED}, 1, '"1"', DATE),
-        ({"etag": "x" * HEADER_CHARS_MAX}, 1, None, DATE),  # it may have been longer
+        (
+            {"etag": "x" * HEADER_CHARS_MAX},
+            1,
+            None,
+            DATE,
+        ),  # a stored value of this length may be truncated
         ({"links": 9}, 3, '"1"', DATE),  # at the maximum depth, links are not followed
     ],
 )

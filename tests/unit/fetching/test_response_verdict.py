@@ -1,4 +1,4 @@
-"""Verdicts on answers."""
+"""Verdicts on responses: page, redirect, retry, skip or failure."""
 
 from __future__ import annotations
 

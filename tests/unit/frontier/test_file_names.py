@@ -1,4 +1,4 @@
-"""File names that mark a URL as no page."""
+"""File names that show that a URL is no page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The journal of a pack and the packs that follow from it."""
+"""The journal (redo log) of a pack, and the packs that follow from it."""
 
 from __future__ import annotations
 
@@ -48,7 +48,6 @@ def record(path: str, size: int | None = None) -> PageRecord:
 
 
 def won(journal: Journal) -> Ledger:
-    """Make the ledger of a pack that won all of its candidates."""
     return Ledger(pack="p", children=tuple(range(len(journal.candidates))))
 
 

@@ -64,7 +64,7 @@ def test_noindex_pages_make_kind_barren() -> None:
 
 
 def test_title_repeating_url_is_not_new() -> None:
-    """The title of a file's history contains the file name, like its URL."""
+    """Titles of file histories repeat the file name of the URL."""
     learner = KindLearner()
     text = text_runs("one commit and then another commit by the same people of this project " * 2)
     for name in ("readme", "setup", "worker", "queue", "table", "claim"):
@@ -147,7 +147,6 @@ def test_unanswered_url_leaves_score_and_is_not_in_flight(
 
 
 def test_url_taken_back_elsewhere_is_not_in_flight() -> None:
-    """Another container skipped the released links because of robots.txt."""
     one, other = (learned(page("/a/1_a_b", reason=Reason.NOINDEX)) for _ in range(2))
     sorted_out(one, "/d/0_a_b", taken=DOUBTFUL)
     total = one.scores.unshared()
@@ -321,7 +320,6 @@ def test_barren_forms_of_one_namespace_predict_others() -> None:
 
 
 def test_barren_views_of_one_file_type_predict_others() -> None:
-    """Skipped pictures do not count, because they are no pages."""
     diffs = [page(f"/git/diff/{n}_a_b.py?id={n}", reason=Reason.NOINDEX) for n in range(4)]
     learner = learned(*diffs)
     text = "/git/diff/8_a_b.md?id=9"
@@ -402,7 +400,6 @@ def test_single_fruitful_kind_makes_site_calm() -> None:
 
 
 def alone() -> KindLearner:
-    """Make a learner that has read empty shared counts."""
     learner = KindLearner()
     learner.scores.share({}, {})
     return learner
@@ -467,7 +464,7 @@ def test_text_of_known_lines_is_not_new() -> None:
 
 
 def test_text_common_to_all_pages_is_ignored() -> None:
-    """Every product page has its own line below a menu of 200 words."""
+    """Every product page here has its own line below a menu of 200 words."""
     learner = KindLearner()
     menu = " ".join(Random(0).choices(WORDS, k=200))
     for n in range(COMMON + 10):
@@ -641,7 +638,7 @@ def test_query_known_as_fruitful_to_others_is_recognized() -> None:
 def test_shared_counts_are_searched_for_few_queries(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A page may link to thousands of queries, and each search computes several digests."""
+    """A page may link to thousands of queries, and each lookup computes several digests."""
     looked: list[Shape] = []
     with_marks = kind_scores._with_marks
 

@@ -62,6 +62,5 @@ def test_few_out_with_retries_counts_them_only_if_most_urls_fail(
     ("delay_ms", "expected"), [(0, 1), (5_000, 1), (1_000, 2), (200, 12), (10, 25)]
 )
 def test_late_least_with_short_delay_keeps_host_busy(delay_ms: int, expected: int) -> None:
-    """A host uses its slots until its next late pack arrives."""
     crawl = Crawl(id="c-1", name="c", started_at_ms=0, delay_ms=delay_ms)
     assert late_least(crawl) == expected

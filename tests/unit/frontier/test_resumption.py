@@ -168,7 +168,6 @@ def test_shards_share_remaining_limit(limit: int, carried: int, shards: int) -> 
 
 
 def test_run_waits_for_messages_planned_later() -> None:
-    """Messages that read more journals are planned in the commit that sends them."""
     for taken_in, missing in ((1, 3), (3, 1), (4, 0)):
         shard = CounterShard(counts={"seeds": taken_in, "seeds_more": 3})
         counters = Counters.of((shard,))

@@ -45,7 +45,6 @@ class Account:
             self._stubs[service].add_response(operation, answer, expected)
 
     def stands(self, status: str = "UPDATE_COMPLETE", **context: str) -> None:
-        """Add a stack that was deployed with a context."""
         outputs = [{"OutputKey": "WorkerFunction", "OutputValue": WORKER}]
         self.put("cloudformation", "describe_stacks", {"Stacks": [_stack(status, outputs)]})
         template = {"Metadata": metadata(context, {})}

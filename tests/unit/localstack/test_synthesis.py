@@ -84,7 +84,6 @@ def test_plan_of_other_account_is_refused(account: Account) -> None:
 
 
 def test_plan_with_unreadable_settings_is_refused(account: Account, tmp_path: Path) -> None:
-    """A deployment would drop the settings."""
     account.put("sts", "get_caller_identity", {"Account": ACCOUNT})
     account.put("cloudformation", "describe_stacks", "AccessDenied")
     with pytest.raises(LocalStackError, match="-c keep_settings=no"):

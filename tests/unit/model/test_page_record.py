@@ -1,4 +1,4 @@
-"""The page record, its keys and its stored form."""
+"""The page record: its keys and its stored form."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Private addresses and ports that a crawl names by its seeds, not through DNS."""
+"""Private addresses and ports that a crawl may request because its seeds name them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Render rules: which mode applies to a URL, and which kind a page belongs to."""
+"""Render rules: the mode that applies to a URL, and the kind (group) of a page."""
 
 from __future__ import annotations
 

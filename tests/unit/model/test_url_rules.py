@@ -1,4 +1,4 @@
-"""URL rules: the deciding rule, the properties that it sets, and their path with a URL."""
+"""URL rules: which rule decides, and which properties it sets on a URL."""
 
 from __future__ import annotations
 

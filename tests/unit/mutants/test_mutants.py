@@ -1,4 +1,4 @@
-"""Mutants: one meaningful change each, determined by the seed."""
+"""Mutation tests: each mutant has one meaningful change that the seed determines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The main part of a page: measured content decides, class names only make candidates."""
+"""The main part of a page: its content decides, and class names only propose candidates."""
 
 from __future__ import annotations
 

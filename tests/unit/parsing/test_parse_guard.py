@@ -1,4 +1,4 @@
-"""Pages that are safe to parse into a tree, and pages whose tree would explode."""
+"""Pages that are safe to parse into a tree, and pages whose tree would be too large."""
 
 from __future__ import annotations
 
@@ -273,7 +273,7 @@ def test_tree_is_no_deeper_than_walk_allows(seed: int) -> None:
     ],
 )
 def test_tree_of_small_orderly_page_is_built_quickly(html: bytes) -> None:
-    """Pages of at most 64 KB and 2,000 tags."""
+    """Small: at most 64 KB and 2,000 tags."""
     assert len(html) <= 65_536
     assert html.count(b"<") <= 2_000
     assert within(0.02, lambda: LexborHTMLParser(html))

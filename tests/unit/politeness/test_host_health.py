@@ -1,4 +1,4 @@
-"""Consecutive silences of a host without an answer between them."""
+"""Consecutive failures of a host that does not answer."""
 
 from __future__ import annotations
 

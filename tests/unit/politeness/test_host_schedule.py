@@ -1,4 +1,4 @@
-"""When a host may be requested: slots, queue position, blocks."""
+"""Time at which a host may be requested: slots, queue position, blocks."""
 
 from __future__ import annotations
 
@@ -191,7 +191,10 @@ def test_silent_host_rests_longer_each_round_until_down() -> None:
 
 
 def test_failures_in_flight_at_block_start_are_ignored() -> None:
-    """Concurrent requests fail together, which is one round. A probe always counts."""
+    """Requests that fail together count once.
+
+    A probe (single request after a block) always counts.
+    """
     host = Host(name=HOST, failures=FAILURES_MAX, blocked_until_ms=NOW_MS + 1, failed_at_ms=NOW_MS)
     assert after_failure(host, NOW_MS, 0.5, probe=False) == host
     after = after_failure(host, NOW_MS, 1.0, probe=True)

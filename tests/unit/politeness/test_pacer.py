@@ -1,4 +1,4 @@
-"""The pacer: each slot is used on time or not at all."""
+"""The pacer (assigns request times): each slot is used on time or not at all."""
 
 from __future__ import annotations
 

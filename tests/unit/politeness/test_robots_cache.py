@@ -34,7 +34,7 @@ POLITE = replace(CRAWL, delay_ms=1_000, obey_robots=True)
 
 @dataclass
 class Keeping:
-    """A robots.txt keeper with a fake web and the hosts that store its results."""
+    """A robots.txt cache with a fake web and the hosts that store its results."""
 
     world: World = field(default_factory=World)
     clock: ManualClock = field(default_factory=lambda: ManualClock(NOW_MS))

@@ -22,7 +22,7 @@ FUNCTION_LINES_MAX, MODULE_LINES_MAX = 60, 500
 LONGER = {"infra/watch.py watches": "a table of alarms"}
 PRODUCT = ("app.py", "functions", "infra", "localstack", "tools")
 
-# From inner to outer: a room imports itself and those before it.
+# From inner to outer: a room (subpackage) imports only itself and those before it.
 ROOMS = (
     *("model", "parsing", "extraction", "fetching", "rendering", "politeness", "frontier"),
     *("budget", "worker"),
@@ -109,7 +109,6 @@ def tree(path: Path) -> ast.Module:
 
 @cache
 def modules() -> dict[str, Path]:
-    """Modules of the package without `__init__`, by name such as `worker.batch`."""
     return {
         ".".join(path.relative_to(PACKAGE).with_suffix("").parts): path
         for path in sorted(PACKAGE.rglob("*.py"))
@@ -142,7 +141,6 @@ def belongs(name: str, *packages: str) -> bool:
 
 
 def ours(item: Import) -> str | None:
-    """Module of the package that an import leads to, if any."""
     if not belongs(item.name, "orbweaver"):
         return None
     parts = item.name.split(".")[1:]

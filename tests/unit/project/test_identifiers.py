@@ -1,4 +1,4 @@
-"""Identifiers of the package use standard terms."""
+"""Identifiers of the package use the standard terms."""
 
 from __future__ import annotations
 

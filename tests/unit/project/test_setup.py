@@ -28,7 +28,7 @@ def bootstrap() -> ModuleType:
 
 
 def test_npm_packages_run_no_scripts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """This includes a manual `npm install`."""
+    """A manual `npm install` runs none either."""
     tool, commands = bootstrap(), []
 
     def run(words: Any, **_: Any) -> str:

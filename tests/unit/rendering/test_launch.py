@@ -1,4 +1,4 @@
-"""Which browser is started, and with which options."""
+"""The browser that is started, and its options."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands of a page to the browser, their order, and when a page counts as ready."""
+"""Commands that a page sends to the browser, and when the page counts as ready."""
 
 from __future__ import annotations
 

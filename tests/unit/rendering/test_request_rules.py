@@ -1,4 +1,4 @@
-"""Which requests of a page are sent."""
+"""Requests of a page that are sent or refused."""
 
 from __future__ import annotations
 

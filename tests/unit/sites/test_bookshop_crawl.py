@@ -1,4 +1,4 @@
-"""An independent walk of the bookshop finds the expected sets."""
+"""An independent crawl of the bookshop finds the expected sets of pages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answers of scripted sites."""
+"""Answers of sites with a scripted answer per path."""
 
 from __future__ import annotations
 

@@ -109,7 +109,6 @@ async def test_non_ascii_location_is_sent_as_bytes(site: Hostile) -> None:
 
 
 async def test_large_heads_are_sent(site: Hostile) -> None:
-    """Heads: 200 lines, a line of 70 KB, an endless line."""
     head, _ = split(await read(site, "main", "/heads/200-lines"))
     assert head.count(b"\r\nX: v") == 200
     assert len(await read(site, "main", "/heads/70-kb")) > 70_000

@@ -1,4 +1,4 @@
-"""A directory served like a plain file server."""
+"""A site that serves a directory like a plain file server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Links that the reference walk follows, counts and ignores."""
+"""Links that the reference crawl follows, counts and ignores."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Applying a journal: claims, commits and the outbox, also after crashes."""
+"""Applying a journal (redo log of a pack): claims, commits, outgoing packs, and crashes."""
 
 from __future__ import annotations
 

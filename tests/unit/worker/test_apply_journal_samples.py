@@ -80,7 +80,7 @@ async def test_hosts_are_counted_without_metrics() -> None:
     await stage.drain()
     counts = stage.counts(crawl)
     hosts = {key: count for key, count in counts.items() if key.startswith("host.")}
-    # No worker claimed the URL that existed from the start.
+    # No worker claimed the URL that the test stored at the start.
     assert hosts == {"host.1.claimed": 2, "host.1.done": 3, "host.1.failed": 1}
     assert stage.world.crawls[crawl.id].state is State.FINISHED
     assert not [name for name in stage.metrics.totals if "host." in name]

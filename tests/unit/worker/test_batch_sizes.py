@@ -1,4 +1,4 @@
-"""Concurrent messages: duplicates, suspects, and deferred packs."""
+"""Concurrent messages: duplicates, suspects (URLs that may crash a worker), deferred packs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stored pages: one file per crawl and batch, written before the journal."""
+"""Stored pages: one file per crawl and batch, written before the journal (redo log)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,10 @@ def kept(url: str, body: bytes = b"body") -> Kept:
 
 
 class Batch:
-    """Segments over a bucket in memory. `wait_s` is real time, so tests keep it short."""
+    """Writers of stored pages over a bucket in memory.
+
+    `wait_s` is real time, so tests keep it short.
+    """
 
     def __init__(
         self, *, wait_s: float = 60.0, bytes_max: int = 10**9, gate: Gate | None = None

@@ -44,7 +44,7 @@ from tests.unit.stage import (
 )
 
 OTHER = "https://other.example"
-# Bodies have at most 1,000 bytes, so a scrap is 15.
+# Bodies have at most 1,000 bytes, so the smallest useful rest (1/64) is 15.
 SMALL = Settings(body_bytes_max=1_000)
 PAGES = [f"{SITE}/{place}" for place in range(5)]
 SEEDS = SeedsMessage(
@@ -57,7 +57,6 @@ def page(size: int) -> object:
 
 
 def stage_of(crawl: Crawl, *urls: str, size: int = 100) -> Stage:
-    """Make a stage for a crawl that has claimed these URLs, each a page of `size` bytes."""
     stage = Stage(settings=SMALL)
     stage.begin(crawl, *urls)
     for url in urls:
@@ -269,7 +268,7 @@ async def test_crawl_without_limits_accesses_no_budget() -> None:
 @pytest.mark.parametrize(
     ("limit", "size", "stored", "stop"),
     [
-        (2_000_000, 300_000, 300_000, Stop.FINISHED),  # longer than its first room
+        (2_000_000, 300_000, 300_000, Stop.FINISHED),  # longer than the bytes reserved first
         (1_000_000, 900_000, 900_000, Stop.FINISHED),
         (200_000, 150_000, 150_000, Stop.FINISHED),
         (200_000, 200_000, 200_000, Stop.FINISHED),  # exactly the limit

@@ -140,7 +140,6 @@ async def test_pack_after_end_is_not_requested_or_recorded() -> None:
 
 
 async def test_uncommitted_pack_releases_claims_after_end() -> None:
-    """The pack's worker died before the commit."""
     stage = stopped()
     stage.world.crawls[CRAWL.id] = CRAWL
     stage.web.put(B, html("c"))

@@ -1,4 +1,4 @@
-"""Shutdown of a worker: answered pages are kept, the rest is requeued at once."""
+"""Shutdown of a worker: answered pages are stored, and the rest is requeued at once."""
 
 from __future__ import annotations
 

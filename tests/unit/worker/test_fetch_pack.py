@@ -1,4 +1,4 @@
-"""Visits of a pack: outcomes of answers, and the order of requests."""
+"""Visits of a pack (message with up to 25 URLs): outcomes of answers, order of requests."""
 
 from __future__ import annotations
 
@@ -320,7 +320,7 @@ async def test_retry_delay_grows_from_base_setting(
     stage.web.put(failing, Failure(reason=Reason.TIMEOUT, detail="x"))
     crawl = OBEDIENT if robots_fail else CRAWL
     (item,) = (await visit(stage, [A], crawl)).again
-    assert least_s <= item.delay_s <= most_s  # an unreachable robots.txt is good for five seconds
+    assert least_s <= item.delay_s <= most_s  # an unreachable robots.txt is cached for five seconds
 
 
 @pytest.mark.parametrize("attempt", [1, ATTEMPTS_MAX])

@@ -99,7 +99,7 @@ async def test_costly_redaction_omits_body() -> None:
 
 @dataclass
 class Holds:
-    """Longest CPU time that the event loop was blocked by one callback."""
+    """Records the longest CPU time for which one callback blocked the event loop."""
 
     longest_s: float = 0.0
 

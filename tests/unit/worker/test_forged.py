@@ -1,4 +1,4 @@
-"""Forged bodies on the seed queue can only seed: 1,000 bodies, and their redrive."""
+"""Forged messages on the seed queue can only add seeds: 1,000 bodies, and their redrive."""
 
 from __future__ import annotations
 
@@ -61,7 +61,6 @@ async def drop(stage: Stage, *bodies: str) -> None:
 
 
 def forge(stage: Stage, seed: int) -> list[Forged]:
-    """Make forged bodies, and pages with links out of the scope."""
     forged = list(Forger(seed, VICTIM).bodies(BODIES))
     for url in {url for one in forged for _, url in one.seeds}:
         leads = "/lead/" in url

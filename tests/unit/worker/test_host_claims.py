@@ -1,4 +1,4 @@
-"""Known claims of a host, passed between containers in files."""
+"""Known claims on a host's URLs, which containers share in files."""
 
 from __future__ import annotations
 
@@ -173,7 +173,7 @@ async def test_released_claims_are_not_saved(monkeypatch: pytest.MonkeyPatch) ->
     stage = staged(monkeypatch, last_ms=10**9)
     crawl = replace(POLITE, pages_max=3)
     stage.begin(crawl, f"{SITE}/page0", f"{SITE}/page1")
-    # A new page, so its links are requested at once.
+    # Each page is new, so its links are requested at once.
     found = html("/a", "/b", title="ant")
     text = " ".join(f"ant{letter} hill" for letter in "abcdefghijklmnopqrst")
     found = replace(found, body=(found.body or b"") + f"<p>{text}".encode())
@@ -191,7 +191,7 @@ async def test_released_claims_are_not_saved(monkeypatch: pytest.MonkeyPatch) ->
 
 
 class Visits:
-    """The claims of a container, with its file accesses in a round."""
+    """Known claims of a container, with its file accesses in a round."""
 
     def __init__(self, gate: Gate | None = None, **more: Any) -> None:
         self.world, self.clock = World(), ManualClock(NOW_MS)
@@ -337,7 +337,7 @@ async def test_file_without_room_is_not_merged(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     own = [f"{SITE}/x{place}" for place in range(100)]
-    # The second file seems to add no more than there is room for.
+    # The second file seems to fit into the remaining memory.
     for count, kept in ((190, own), (150, [])):
         monkeypatch.undo()
         visits = Visits(new_least=100, last_ms=10**9)
@@ -367,7 +367,7 @@ def test_six_largest_files_fit_in_memory() -> None:
 
 
 async def test_late_packs_and_modified_links_ignore_file(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file of claims may contain one that was released or is outdated."""
+    """A file may contain a claim that was released or is outdated."""
     stage = staged(monkeypatch)
     crawl = replace(POLITE, pages_max=10)
     stage.begin(crawl, f"{SITE}/page", f"{SITE}/another")

@@ -93,7 +93,7 @@ async def test_concurrent_containers_share_kinds() -> None:
     assert list(world.files) == [f"{FOLDER}1"]
     learn(one, *LETTERS[10:15])
     await one.share(ORDERED)
-    assert list(world.files) == [f"{FOLDER}1"]  # only now does it know the other container
+    assert list(world.files) == [f"{FOLDER}1"]  # now the other container is known
     learn(one, *LETTERS[5:10])
     assert fruitful(one) == 15
     await one.share(ORDERED)
@@ -160,7 +160,7 @@ async def test_barren_kinds_are_shared_soon() -> None:
 async def test_concurrent_containers_release_one_link_per_kind() -> None:
     world = World(crawls={ORDERED.id: ORDERED})
     one, *others = (container(world, HANDED_ON) for _ in range(4))
-    learn(one, *LETTERS[:2], *LETTERS[:1] * 30)  # a barren kind, which is shared soon
+    learn(one, *LETTERS[:2], *LETTERS[:1] * 30)  # a kind without new pages (barren) is shared soon
     await one.share(ORDERED)
     links = [Target(url=f"{SITE}/e/{LETTERS[n]}_1_y?q={n}", depth=1) for n in range(5)]
     for kinds in others:
@@ -204,7 +204,9 @@ async def test_shared_counts_are_read_before_first_judgement(
     world = World(crawls={ORDERED.id: ORDERED})
     reads: list[str] = []
     one, other = container(world), container(world, gate=noting(reads))
-    learn(one, *LETTERS[:1] * 40)  # one page again and again makes the kind barren
+    learn(
+        one, *LETTERS[:1] * 40
+    )  # the same page again and again makes the kind barren (no new pages)
     await one.share(ORDERED)
     await other.before_judging(replace(ORDERED, pages_max=ORDERED_PAGES_MAX + 1))
     assert not reads
@@ -223,7 +225,7 @@ async def test_shared_counts_are_read_before_first_judgement(
 
 
 async def test_missing_kinds_file_is_tried_a_few_times() -> None:
-    """Readers know the number of a file before it is written. They skip a broken file."""
+    """The number of a file is published before the file is written. A broken file is skipped."""
     world = World(crawls={ORDERED.id: ORDERED})
     one, other = container(world, HANDED_ON), container(world)
     learn(one, *LETTERS[:5])

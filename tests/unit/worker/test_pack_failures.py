@@ -1,4 +1,4 @@
-"""Failed and deferred packs, and links without writes."""
+"""Failed and deferred packs, and links that need no write."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Faults in each step of reading a page: one URL ends, and no message is dead-lettered."""
+"""A fault in any step of reading a page ends one URL and dead-letters no message."""
 
 from __future__ import annotations
 
@@ -112,7 +112,6 @@ def functions_of(module: ModuleType) -> Iterator[tuple[str, Any, Callable[..., A
 
 
 def staged() -> Stage:
-    """Make a small site: two pages, a robots.txt, a sitemap and a feed."""
     stage = Stage()
     robots = f"User-agent: *\nDisallow: /no\nSitemap: {MAP}\nSitemap: {FEED}\n"
     stage.web.put(f"{SITE}/robots.txt", answer(200, robots.encode()))

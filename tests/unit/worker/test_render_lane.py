@@ -58,7 +58,6 @@ async def test_pages_with_possible_gain_are_sent_to_render_lane() -> None:
 
 
 async def test_pages_always_rendered_are_sent_unrequested() -> None:
-    """A sitemap is not rendered, so this worker requests it."""
     stage = stage_of({"/a": PLAIN})
     journal = await sent(stage, ("/a",), ALWAYS)
     assert [item.target.render for item in journal.again] == [True]
@@ -133,7 +132,6 @@ async def test_sent_page_is_rendered_by_worker_with_browser() -> None:
 
 
 def replace_first(journal: Journal, url: str) -> Requeue:
-    """Requeue another URL that any worker can process."""
     (item,) = journal.again
     return replace(item, target=Target(url=url, depth=1))
 

@@ -1,4 +1,4 @@
-"""Choice of pages to render: rules, marks, and the gain of their kind."""
+"""Choice of pages to render: by rules, marks, and the gain of similar pages (kind)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gain of rendering, and the credit of kinds across workers."""
+"""Gain of rendering, and the rendering credit of kinds (groups of similar URLs)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Duration of an invocation, and the packs that it takes on."""
+"""Duration of a worker's round (about a minute), and the packs that it takes on."""
 
 from __future__ import annotations
 

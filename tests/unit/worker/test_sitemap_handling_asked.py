@@ -104,7 +104,6 @@ async def test_self_referring_sitemap_index_ends() -> None:
 
 
 async def test_each_sitemap_has_its_own_pack() -> None:
-    """A sitemap may contain thousands of URLs."""
     stage = Stage()
     put(stage, {"/sitemap.xml": index(*(f"{SITE}/{n}.xml" for n in range(3)))})
     stage.begin(NAMED)

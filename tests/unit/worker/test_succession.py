@@ -1,4 +1,4 @@
-"""The pack in flight of a host, and the sending of the next one."""
+"""One pack per host is in flight; its end sends the next one."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ DEADLINE_MS = NOW_MS + 900_000
 
 
 class NotingQueue(MemoryQueue):
-    """A queue that records for each pack whether its sender has taken it on."""
+    """Records for each sent pack whether its sender has taken it on early."""
 
     taken: list[bool]
 
@@ -37,7 +37,7 @@ class NotingQueue(MemoryQueue):
 
 
 class Host:
-    """A host with packs, and the sent and taken packs."""
+    """Packs of one host; records the sent ones and those taken on early."""
 
     def __init__(self) -> None:
         self.clock = ManualClock(NOW_MS)

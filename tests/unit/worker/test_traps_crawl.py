@@ -1,4 +1,4 @@
-"""Crawls of traps: each ends with counted reasons and leaves other hosts unaffected."""
+"""Crawls of crawler traps: each ends with counted reasons and leaves other hosts unaffected."""
 
 from __future__ import annotations
 
