@@ -114,7 +114,7 @@ FIRST, SECOND, THIRD = run(0), run(2), run(4)
 
 
 async def begun(**more: Any) -> Stand:
-    """Return the runs after the first one, which found three linked pages."""
+    """Return runs with their feeds; the first run found three linked pages."""
     stand = Stand(**more)
     await stand.add(
         FIRST, page(FIRST, "home"), page(FIRST, "a", by="home"), page(FIRST, "b", by="a")

@@ -11,7 +11,7 @@ import pytest
 
 @pytest.fixture
 def open_folder() -> Iterator[Path]:
-    """A folder that any user can read; `tmp_path` is private."""
+    """Yield a folder that any user can read, because `tmp_path` is private."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder)
         path.chmod(0o755)

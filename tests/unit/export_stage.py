@@ -183,7 +183,7 @@ def three_shards() -> list[list[tuple[str, PageRecord]]]:
 
 
 def failing(effect: str, times: int, error: type[Exception] = Transient) -> Gate:
-    """A gate that fails the first calls of an effect, alternately before and after it."""
+    """Return a gate that fails the first calls of an effect, alternately before and after it."""
     left = times
 
     async def gate(name: str, moment: Moment) -> None:

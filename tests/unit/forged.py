@@ -144,7 +144,7 @@ class Forger:
         return Forged(body=self._spelled(raw))
 
     def _mixed(self) -> Forged:
-        """Seeds and a pack in one body: as one object, or by a duplicate key."""
+        """Return seeds and a pack in one body: as one object, or by a duplicate key."""
         raw = self._pack_of_victim()
         if self._random.random() < 0.5:
             return Forged(body=self._spelled(raw | {"url": self._url()}))
@@ -191,7 +191,7 @@ class Forger:
         return Forged(body=json.dumps(body))
 
     def _named(self) -> Forged:
-        """Seeds for the victim: some in its scope, and some that would widen it."""
+        """Return seeds for the victim: some in its scope, and some that would widen it."""
         victim, n = self._victim, self._count
         inside, left_out = f"{victim.inside}/s{n}", f"{victim.inside}/private/{n}"
         leading = f"{victim.inside}/lead/{n}"
@@ -201,7 +201,7 @@ class Forger:
         return Forged(body=json.dumps({"urls": listed, "crawl": victim.crawl}), seeds=claimed)
 
     def _many(self) -> Forged:
-        """More references than a message may have."""
+        """Return more references than a message may have."""
         return Forged(body=json.dumps({"urls": ["http://x.test/"] * 10_001}))
 
     def _honest(self) -> Forged:

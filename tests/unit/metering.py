@@ -100,7 +100,7 @@ class Clock:
 
 
 def meter_by(clock: Clock) -> UsageMeter:
-    """A meter of a function with 1,000 MB."""
+    """Return a meter of a function with 1,000 MB."""
     return UsageMeter(tables=TABLES, memory_mb=1_000, clock_s=clock)
 
 

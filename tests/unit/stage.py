@@ -151,7 +151,7 @@ Answer = Response | Failure
 
 
 async def fitted(request: Request, answer: Answer) -> Answer:
-    """Truncate a body at its limit, or at the room of its request."""
+    """Truncate a body at its limit, or at the space that its request has left."""
     if isinstance(answer, Failure) or answer.body is None or request.room is None:
         return answer
     await request.room.grow(len(answer.body))
@@ -295,7 +295,7 @@ class Stage:
             shard.counts[key] = shard.counts.get(key, 0) + number
 
     def counts(self, crawl: Crawl = CRAWL) -> Counts:
-        """Sums of a crawl's counters, without its costs."""
+        """Return the sums of a crawl's counters, without its costs."""
         total: dict[str, int] = {}
         for (owner, _), shard in self.world.shards.items():
             counted = shard.counts.items() if owner == crawl.id else ()

@@ -67,7 +67,7 @@ async def test_crawl_is_complete_and_exported(machine: Machine) -> None:
 
 
 async def worker(machine: Machine, now_ms: int, requests: int = 10**9) -> int:
-    """Run a worker process that is killed at a request; return its exit code."""
+    """Run a worker process that is killed at a request. Return its exit code."""
     words = ["-m", "tests.unit.app.store_machine", machine.folder, now_ms, requests]
     environment = {"PYTHONPATH": f"{ROOT / 'functions'}:{ROOT}"}
     process = await asyncio.create_subprocess_exec(

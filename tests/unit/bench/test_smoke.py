@@ -52,7 +52,7 @@ def test_quick_benchmark_of_floor_and_worker(tmp_path: Path) -> None:
 @pytest.mark.thorough
 @pytest.mark.slow
 def _runs(pid: int) -> bool:
-    """Whether a process lives; a zombie does not count."""
+    """Return True if a process is alive; a zombie is not."""
     try:
         stat = Path("/proc", str(pid), "stat").read_text()
     except OSError:

@@ -15,7 +15,7 @@ def request(target: str, *, status: int = 200, method: str = "GET") -> Request:
 
 
 def found(*requests: Request) -> list[int]:
-    """Number of new articles per request; each target is its own key."""
+    """Return the number of new articles per request; each target is its own key."""
     return judging.novel(requests, TRUTH, lambda target: [target])
 
 

@@ -18,7 +18,7 @@ SECRET = "hunter2"
 
 
 def buried(number: int, crawl: str = "default") -> Mail:
-    """Make a pack that failed too often."""
+    """Return a dead letter: a pack that failed too often."""
     target = Target(url=f"https://a.example/{number}?token={SECRET}", depth=1)
     pack = Pack(id=f"p{number}", crawl=crawl, at_ms=NOW_MS, targets=(target,), failures=3)
     return Mail(body=encode(pack), reason="failed 4 times", at_ms=NOW_MS + 2_000, id=f"m-{number}")

@@ -65,7 +65,7 @@ JSON = st.recursive(
 
 
 def forged(body: bytes) -> str:
-    """Make a cursor with a valid checksum, as a reader of this code can."""
+    """Make a cursor with a valid checksum, as a reader of the source code can."""
     raw = cursor._sum(LISTING, body) + body
     return base64.urlsafe_b64encode(raw).rstrip(b"=").decode()
 

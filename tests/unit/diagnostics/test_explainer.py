@@ -41,7 +41,7 @@ PLAN = replace(CRAWL, seeds=(HOME,), seeds_planned=1, obey_robots=True)
 
 
 async def begun(crawl: Crawl = PLAN) -> Stage:
-    """Take a crawl's seeds in; no request is made yet."""
+    """Admit a crawl's seeds; no request is made yet."""
     stage = Stage()
     stage.web.put(HOME, html("/a", "/gone", "/moved", "/no", "/busy"))
     stage.web.put(f"{SITE}/robots.txt", answer(200, b"User-agent: *\nDisallow: /no"))

@@ -43,7 +43,7 @@ def pack(name: str, band: int, *urls: str) -> WaitingPack:
 
 
 def counters(waiting: int) -> Counters:
-    """Counters with late links."""
+    """Return counters with late links."""
     return Counters(shards=(), total={"late_links": waiting + 3, "late_links_taken": 3})
 
 

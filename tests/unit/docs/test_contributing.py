@@ -28,7 +28,7 @@ def section(name: str) -> str:
 
 
 def questions() -> list[tuple[str, str, str]]:
-    """Rows of the table: question, file, name."""
+    """Return the rows of the table: question, file, name."""
     return [(row["question"], row["file"], row["name"]) for row in QUESTION.finditer(GUIDE)]
 
 

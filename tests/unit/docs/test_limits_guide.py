@@ -51,7 +51,7 @@ OTHERS = {
 
 
 def _value_of(place: str, name: str) -> object:
-    """Value of a constant, or default of a field."""
+    """Return the value of a constant, or the default of a field."""
     parts = place.split(".")
     for cut in range(len(parts), 0, -1):
         try:

@@ -41,7 +41,7 @@ FENCE = re.compile(r"^[ ]*```(\w*)\n(.*?)^[ ]*```", re.MULTILINE | re.DOTALL)
 
 
 def blocks(path: Path) -> Iterator[str]:
-    """Contents of shell fences, with continued lines joined."""
+    """Yield the contents of shell fences, with continued lines joined."""
     for kind, body in FENCE.findall(path.read_text()):
         if kind in SHELLS:
             yield re.sub(r"\\\n\s*", "", body)
@@ -67,7 +67,7 @@ def commands(first: str) -> list[tuple[str, list[str]]]:
 
 
 def named(first: str) -> list[Any]:
-    """Test parameters of commands, with readable ids."""
+    """Return test parameters of commands, with readable ids."""
     return [
         pytest.param(words, id=f"{page}: {' '.join(words)[:60]}") for page, words in commands(first)
     ]
@@ -104,7 +104,7 @@ def test_python_modules_can_be_run(words: list[str]) -> None:
 
 @cache
 def members(service: str, operation: str) -> dict[str, Any]:
-    """Parameters of an AWS operation, spelled as options."""
+    """Return the parameters of an AWS operation, spelled as options."""
     model = botocore.session.Session().get_service_model(service)
     names = {xform_name(name, "-"): name for name in model.operation_names}
     assert operation in names, f"aws {service} has no {operation}"

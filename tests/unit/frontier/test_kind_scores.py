@@ -120,7 +120,7 @@ UNASKED = {"outcome": Outcome.SKIPPED, "reason": Reason.ROBOTS, "status": None}
 
 
 def failed(status: int | None) -> dict[str, object]:
-    """Fields of a record whose host was in trouble."""
+    """Return fields of a record for a URL whose host failed."""
     return {"outcome": Outcome.FAILED, "reason": Reason.HOST_DOWN, "status": status}
 
 

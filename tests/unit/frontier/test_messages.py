@@ -234,7 +234,7 @@ def test_json_corpus_is_classified_without_errors() -> None:
 
 
 def is_no_json(message: Message) -> bool:
-    """Whether a message was refused for its syntax."""
+    """Return True if a message was refused because of its JSON syntax."""
     return isinstance(message, Malformed) and "nor valid JSON" in message.reason
 
 

@@ -49,7 +49,7 @@ def _at_once(params: dict[str, Any], **_: object) -> dict[str, Any]:
 
 
 def ground(**outputs: str) -> Ground:
-    """Return the context of the checks (ground) for a stack with these outputs."""
+    """Return what checks need (`Ground`) for a stack with these outputs."""
 
     @contextlib.contextmanager
     def lend(service: str) -> Iterator[Any]:
@@ -68,7 +68,7 @@ def ground(**outputs: str) -> Ground:
 
 @contextlib.contextmanager
 def answering(service: str, *answers: tuple[str, dict[str, Any]]) -> Iterator[Ground]:
-    """Yield the context of the checks (ground) with queued answers of one service."""
+    """Yield what checks need (`Ground`), with queued answers of one service."""
     stubbed = client(service)
     with Stubber(stubbed) as stubber:
         for operation, answer in answers:
@@ -148,7 +148,7 @@ def test_variables_are_measured_without_names_and_values() -> None:
 
 @pytest.fixture
 def stack() -> Iterator[Ground]:
-    """Moto tables, buckets and queues under the outputs that probes read."""
+    """Yield moto tables, buckets and queues, with the stack outputs that probes read."""
     with mock_aws():
         sqs, dynamodb = client("sqs"), client("dynamodb")
         dead = sqs.create_queue(QueueName="dead")["QueueUrl"]

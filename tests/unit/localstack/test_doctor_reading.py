@@ -31,7 +31,7 @@ TABLE = "arn:aws:dynamodb:eu-west-1:123456789012:table/t"
 
 @contextlib.contextmanager
 def answering(answers: Answers, kind: str, **outputs: str) -> Iterator[Ground]:
-    """Yield the context of the checks (ground), whose clients return these answers in turn."""
+    """Yield what checks need (`Ground`); its clients return these answers in turn."""
 
     def lend(service: str) -> Any:
         raise AssertionError(service)

@@ -28,7 +28,7 @@ def changed(text: str) -> dict[str, set[str]]:
 
 
 def smallest(one: ast.AST, other: ast.AST) -> ast.AST:
-    """Smallest subtree with a place in the text outside which the trees are equal."""
+    """Return the smallest subtree that contains every difference of two trees."""
     found = one
     while type(one) is type(other):
         children = [list(ast.iter_child_nodes(tree)) for tree in (one, other)]

@@ -104,7 +104,7 @@ WORST: dict[str, tuple[Callable[[int], str], str]] = {
 
 
 def worst(name: str) -> tuple[bytes, str]:
-    """Return 500 KiB of such lines, and the path."""
+    """Return 500 KiB of a costly robots.txt, and a path that is expensive to check."""
     line, path = WORST[name]
     lines, size = ["User-agent: *"], 14
     for number in count():

@@ -216,7 +216,7 @@ def test_class_names_are_unique_in_package() -> None:
 
 
 def impurities(path: Path) -> Iterator[str]:
-    """Impure imports and calls of a module. Ports are exempt."""
+    """Yield impure imports and calls of a module. Ports are exempt."""
     for item in imports(path):
         top = item.name.partition(".")[0]
         # Randomness is an argument, so its type may be imported.

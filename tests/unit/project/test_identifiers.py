@@ -37,7 +37,7 @@ PUBLIC = {("api/responses.py", "fate")}
 
 
 def words_of(identifier: str) -> list[str]:
-    """Words of a name, split at underscores and capitals, in lower case."""
+    """Return the lower-case words of a name, split at underscores and capitals."""
     return [word.lower() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", identifier)]
 
 

@@ -67,7 +67,7 @@ def test_setup_prints_next_step_only_if_called_directly() -> None:
 
 
 def machine(folder: Path, monkeypatch: pytest.MonkeyPatch, says: str, *programs: str) -> None:
-    """Put only these programs on the path; `node` runs a line of shell."""
+    """Put only these programs on the path; `node` runs a line of shell code."""
     folder.mkdir()
     for name in programs:
         program = folder / name

@@ -30,7 +30,7 @@ def setting(response: Response, *lines: str) -> Response:
 
 
 def sent(stage: Stage) -> Mapping[str, str | None]:
-    """Cookie header of the last request to each URL."""
+    """Return the Cookie header of the last request to each URL."""
     return {one.url: dict(one.headers).get("Cookie") for one in stage.web.requests}
 
 

@@ -78,7 +78,10 @@ async def test_crawl_without_rendering_sends_no_page() -> None:
 
 
 async def learned(gains: bool) -> tuple[Stage, list[str]]:
-    """Let a worker with a browser render pages of a kind; return another worker, and more pages."""
+    """Let a worker with a browser render similar pages.
+
+    Return another worker, and more such pages.
+    """
     first = Stage(renderer=Browser(adds=lambda _url: gains))
     shown = kind("a", FRAME, 3)
     for path, body in shown.items():

@@ -29,7 +29,7 @@ FETCHED = PageContent(text_chars=1_000, links=SOME, unknown=SOME, items=1)
 
 
 def more(number: int) -> frozenset[str]:
-    """Links of the fetched page, and new ones."""
+    """Return the links of the fetched page, and new ones."""
     return SOME | {f"{SITE}/more/{place}" for place in range(number)}
 
 

@@ -43,7 +43,7 @@ def site(stage: Stage) -> None:
 
 
 def lanes(stage: Stage) -> list[tuple[bool, tuple[str, ...]]]:
-    """Queued packs: express flag and paths."""
+    """Return queued packs: their express flag (fast queue) and their paths."""
     packs = [(mail.express, decode(mail.body)) for mail in stage.world.sent]
     return [
         (express, tuple(target.url.removeprefix(SITE) for target in pack.targets))

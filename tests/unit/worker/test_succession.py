@@ -87,7 +87,7 @@ class Host:
 
     @property
     def sent(self) -> list[tuple[str, int]]:
-        """Ids of sent packs, with their delays in seconds."""
+        """Return the ids of sent packs, with their delays in seconds."""
         packs = [(decode(mail.body), mail.delay_s) for mail in self.world.sent]
         return [(pack.id, delay_s) for pack, delay_s in packs if isinstance(pack, Pack)]
 
@@ -341,7 +341,7 @@ async def test_only_host_of_crawl_sends_next_pack_at_round_end() -> None:
 
 
 def late_packs(*bands: int) -> list[Pack]:
-    """Late packs of these bands, each with its index in its id."""
+    """Return late packs with these bands (priorities); the id of a pack has its index."""
     of = pack_of(SITE).targets
     return [
         replace(
