@@ -43,7 +43,7 @@ def test_model_agrees_with_worker(name: str, monkeypatch: pytest.MonkeyPatch) ->
     # The order of two packs of a host is random, which matters with few packs.
     for what in ("deliveries", "commits"):
         assert modelled[what] == pytest.approx(real[what], rel=0.2), what
-    # An early pack that got no slot is sent again, once.
+    # A pack that got no slot early is sent again, once.
     assert modelled.get("put off", 0) == real["put off"]
     assert modelled["taken on"] == pytest.approx(real["taken on"], rel=0.3, abs=2)
     assert modelled["end_ms"] == pytest.approx(real["end_ms"], rel=0.2)

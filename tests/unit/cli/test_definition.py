@@ -248,7 +248,7 @@ def test_missing_definition_names_init(stage: Stage) -> None:
     assert "folder cannot be read: Is a directory" in stage.noted
 
 
-# --- crawling by one ----------------------------------------------------------------------------
+# --- crawls from a definition -------------------------------------------------------------------
 
 
 def test_crawl_with_definition_has_all_its_parts(stage: Stage) -> None:

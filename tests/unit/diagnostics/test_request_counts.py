@@ -118,7 +118,7 @@ def test_distinct_is_exact_for_few_and_mergeable() -> None:
     assert (whole.kept, whole.zeros) == (many.kept, many.zeros)
 
 
-# --- kinds that brought little ------------------------------------------------------------------
+# --- kinds with few useful pages ----------------------------------------------------------------
 
 
 def test_useless_kind_gets_exclusion_with_savings() -> None:

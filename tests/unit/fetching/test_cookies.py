@@ -43,7 +43,7 @@ def sent(line: str | bytes, to: str, *, url: str = URL, later_ms: int = 0) -> st
 @pytest.mark.parametrize(
     ("line", "to", "header"),
     [
-        # 5.6: names, values and surrounding space.
+        # RFC 6265bis, 5.6: names, values and surrounding space.
         ("a=b", URL, "a=b"),
         (" a = b c ; Path=/", URL, "a=b c"),
         ("a=b=c", URL, "a=b=c"),

@@ -151,7 +151,7 @@ def test_url_of_ended_crawl_is_skipped_with_reason(
     [
         ("/docs/", "https://www.example.com/docs/", "https://www.example.com/docs/", "x", "../y"),
         ("/docs/", "https://example.com/en/docs/", "https://example.com/en/docs/", "x", "../y"),
-        # never wider than the folder of the seed
+        # a redirect never widens the scope beyond the folder of the seed
         ("/docs/a", "https://www.example.com/", "https://www.example.com/docs/", "docs/x", "y"),
         ("/docs/a", "https://example.com/login?next=a", "https://example.com/docs/", "docs/x", "y"),
         ("/", "http://www.example.com/home/", "http://www.example.com/", "/x", "//example.com/y"),
@@ -173,7 +173,7 @@ def test_redirected_seed_folder_becomes_scope_of_its_links(
     assert page.root == root
     assert isinstance(admit_link(crawl, canonicalize("z", root), page), Target)
     assert admit_link(crawl, canonicalize(outside, url), page) is Refusal.SCOPE
-    # a second hop stays as narrow
+    # a second redirect keeps that scope
     again = admit_redirect(crawl, "https://third.example/", moved)
     assert isinstance(again, Target)
     assert again.root == f"https://third.example{root[len(host_of(root)) :]}"

@@ -40,7 +40,7 @@ def test_archive_package_and_disk_image_names_are_files(path: str) -> None:
         "/set.zip?page=2",
         "/show?file=set.zip",
         "/page.html.gz",
-        # Pages about files.
+        # URLs of pages about files.
         "/wiki/File:Set.zip",
         "/Datei:Set.zip",
         "/Datei%3ASet.zip",
@@ -49,7 +49,7 @@ def test_archive_package_and_disk_image_names_are_files(path: str) -> None:
         "/project/browser/trunk/set.jar",
         "/details/set.iso",
         "/dyn/closer.lua/set/set-1.0.zip",
-        # Possible pages, and addresses that lead to a page.
+        # URLs that may be pages, or that lead to one.
         "/index.php",
         "/run.exe",
         "/photo.jpg",

@@ -68,7 +68,7 @@ def test_page_with_framework_marks_and_no_text_needs_rendering(head: str, body: 
 @pytest.mark.parametrize(
     ("head", "body"),
     [
-        # Rendered on the server by the same frameworks.
+        # Pages rendered on the server by the same frameworks.
         (BUILT, f'<div id="root" data-reactroot><h1>Hours</h1>{PROSE * 5}</div>' + ASKS),
         ("", f'<div id="__next"><main>{PROSE * 5}</main></div>' + STATE % "x" + CLASSIC),
         ("", f"<div id=__nuxt><p>{'Text. ' * 60}</p></div>" + BUILT),
@@ -77,7 +77,7 @@ def test_page_with_framework_marks_and_no_text_needs_rendering(head: str, body: 
         ("", f"<main>{PROSE * 5}</main><div id=app></div>" + BUILT),
         ("", '<div id="__next"><form><input name=user><input name=word></form></div>' + CLASSIC),
         ("", '<div hidden id="S:0">' + PROSE * 5 + "</div><script>self.__next_f.push(1)</script>"),
-        # Empty for other reasons.
+        # Pages that are empty for other reasons.
         ("", ""),
         ("", "<script>location.href='/new'</script>"),
         ("", "<img src=large.jpg><script src=zoom.js></script>"),

@@ -92,7 +92,7 @@ def test_kind_without_usable_header_follows_bytes(
         (typed(None, x_content_type_options="nosniff"), XML_PAGE, XML),
         (typed(BINARY, content_disposition="attachment; filename=x"), PAGE, BINARY),
         (typed("text/plain", content_disposition=" Attachment"), PAGE, TEXT),
-        # other types are trusted
+        # other Content-Types are trusted
         (typed("application/json"), PAGE, "application/json"),
         (typed("image/svg+xml"), PAGE, "image/svg+xml"),
     ],

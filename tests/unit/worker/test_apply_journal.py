@@ -124,7 +124,7 @@ async def test_urls_claimed_by_other_packs_are_not_sent() -> None:
         # Older than the window.
         (NOW_MS - 60_001, NOW_MS // 1000 + 9, 60, True),
         (NOW_MS - 60_000, NOW_MS // 1000 + 9, 60, False),
-        # Window 0: claims from before this run are requested again, once.
+        # With a window of 0, URLs claimed before this run are requested once more.
         (NOW_MS - 1, NOW_MS // 1000 + 9, 0, True),
         (NOW_MS, NOW_MS // 1000 + 9, 0, False),
     ],

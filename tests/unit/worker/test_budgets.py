@@ -262,7 +262,7 @@ async def test_crawl_without_limits_accesses_no_budget() -> None:
     assert stage.world.journals[ROOT].counts["nanodollars"] > 0
 
 
-# --- room for one body ------------------------------------------------------------------------
+# --- reserved bytes for one body --------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
