@@ -131,6 +131,9 @@ class View:
         self._table.written(host)
         self._write(replace(self._item(host), failures=0))
 
+    async def release(self, host: str, from_ms: int, to_ms: int) -> None:
+        """Do nothing, as on DynamoDB."""
+
     async def probe(self, host: str, until_ms: int, now_ms: int) -> bool:
         item = self._item(host)
         if not is_doubtful(item, now_ms):

@@ -41,6 +41,20 @@ async def test_reservations_follow_each_other(world: World) -> None:
     assert slots.at_ms == (first_ms, first_ms + 2_000)
 
 
+async def test_released_slots_never_make_others_start_too_early(world: World) -> None:
+    """A table may keep them reserved. Slots that others reserved since then stay theirs."""
+    hosts, now_ms = world.container().hosts, world.clock.now_ms()
+    await hosts.reserve(HOST, 4, SPACING_MS, now_ms, now_ms + 60_000)
+    free_ms, end_ms = now_ms + SPACING_MS, now_ms + 4 * SPACING_MS
+    await hosts.release(HOST, free_ms, end_ms)
+    other = world.container().hosts
+    second = await other.reserve(HOST, 1, SPACING_MS, now_ms, now_ms + 60_000)
+    assert second.at_ms[0] in (free_ms, end_ms)
+    await hosts.release(HOST, free_ms, end_ms)
+    third = await other.reserve(HOST, 1, SPACING_MS, now_ms, now_ms + 60_000)
+    assert third.at_ms[0] == second.at_ms[0] + SPACING_MS
+
+
 async def test_idle_host_starts_from_now(world: World) -> None:
     hosts, now_ms = world.container().hosts, world.clock.now_ms()
     await hosts.reserve(HOST, 2, SPACING_MS, now_ms, now_ms + 60_000)

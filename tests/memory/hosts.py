@@ -33,6 +33,14 @@ class MemoryHosts(Gated):
 
         return await self._do("hosts.reserve", advance)
 
+    async def release(self, host: str, from_ms: int, to_ms: int) -> None:
+        def put() -> None:
+            state = self._host(host)
+            if state.tat_ms == to_ms:
+                self._world.hosts[host] = replace(state, tat_ms=from_ms)
+
+        await self._do("hosts.release", put)
+
     async def block(self, host: str, until_ms: int, strikes: int, now_ms: int) -> None:
         def put() -> None:
             state = self._host(host)

@@ -11,7 +11,7 @@ from urllib.parse import quote
 from orbweaver.exporting.manifest import Manifest
 from orbweaver.frontier.envelope import WaitingMessage
 from orbweaver.frontier.journal import OutgoingPack
-from orbweaver.frontier.messages import Close, MessageSource, SeedsMessage, encode
+from orbweaver.frontier.messages import Close, MessageSource, Pack, SeedsMessage, encode
 from orbweaver.frontier.queues import Receipt
 from orbweaver.model.crawl import Counts, Crawl
 from orbweaver.model.errors import Permanent, check_cut, check_size
@@ -55,6 +55,12 @@ class MemoryQueue(Gated):
                 since_ms=one.since_ms,
             )
             await self._do("queue.hold", lambda mail=mail: self._world.sent.append(mail))  # type: ignore[misc]
+
+    async def release(self, pack: Pack, delay_s: int = 0, *, express: bool) -> bool:
+        """Return False, as SQS does."""
+        del delay_s, express
+        self._world.released.append(pack.id)
+        return False
 
     async def retry_soon(self, receipts: Sequence[Receipt], delay_s: int) -> None:
         self._world.retried += [(one.handle, delay_s) for one in receipts]

@@ -123,6 +123,7 @@ class World:
     buried: list[Mail] = field(default_factory=list)
     # Receipt handles of failed messages, and their visibility timeouts in seconds.
     retried: list[tuple[str, int]] = field(default_factory=list)
+    released: list[str] = field(default_factory=list)
     # Queued orders of exporters.
     ordered: list[Mail] = field(default_factory=list)
     # Taken letters: receive count, and end of the visibility timeout.

@@ -35,6 +35,9 @@ class HostsOfOneCommand:
         at_ms = tuple(first_ms + place * spacing_ms for place in range(count))
         return Slots(at_ms=at_ms, return_at_ms=next_ms)
 
+    async def release(self, host: str, from_ms: int, to_ms: int) -> None:
+        """Do nothing: the command is the only reader of its hosts."""
+
     async def probe(self, _host: str, _until_ms: int, _now_ms: int) -> bool:
         return True
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from orbweaver.frontier.envelope import WaitingMessage
 from orbweaver.frontier.journal import OutgoingPack
-from orbweaver.frontier.messages import Close, MessageSource, SeedsMessage
+from orbweaver.frontier.messages import Close, MessageSource, Pack, SeedsMessage
 
 if TYPE_CHECKING:
     from orbweaver.frontier.dead_letters import DeadLetter
@@ -61,6 +61,12 @@ class Queue(Protocol):
 
         Their receives are counted anew. Each keeps its crawl's group, and the time since which it
         waits.
+        """
+
+    async def release(self, pack: Pack, delay_s: int = 0, *, express: bool) -> bool:
+        """Change the delay of a message whose pack this worker took on and has left.
+
+        Returns False if the queue cannot do this. SQS cannot.
         """
 
     async def retry_soon(self, receipts: Sequence[Receipt], delay_s: int) -> None:

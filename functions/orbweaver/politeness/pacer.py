@@ -98,6 +98,8 @@ class Pacer:
         self._lined = lined
         self._block = max(1, BLOCK_MS // delay_ms) if delay_ms else 0
         self._slots: deque[_Slot] = deque()
+        # Earliest time of the next request by others if no further slot is used, and as reserved.
+        self._free_ms = self._reserved_ms = 0
         self._asked_ms: int | None = None
         # Time when URLs without a slot may return, once a reservation was partial.
         self._rest_at_ms: int | None = None
@@ -133,6 +135,7 @@ class Pacer:
             # Without a delay, a turn lasts as long as the check of the host is valid.
             to_ms = slot.to_ms if self._delay_ms else looked_ms + LOOK_MS
             if now_ms <= to_ms:
+                self._free_ms = to_ms + self._delay_ms
                 self.turn = Turn(
                     slot_ms=slot.from_ms,
                     to_ms=to_ms,
@@ -144,6 +147,13 @@ class Pacer:
             while self._slots and self._slots[0].from_ms < now_ms:
                 self._slots.popleft()
         return self._clock.now_ms()
+
+    async def release(self) -> None:
+        """Return reserved slots that no request will use, after the visit's last request."""
+        if self._delay_ms and self._free_ms < self._reserved_ms:
+            await self._hosts.release(self._host, self._free_ms, self._reserved_ms)
+            self._reserved_ms = self._free_ms
+            self._slots.clear()
 
     @property
     def has_slots(self) -> bool:
@@ -194,6 +204,7 @@ class Pacer:
             return got.return_at_ms if self._lined else await self._free_at_ms(got.return_at_ms)
         late_ms = len(got.at_ms) * (spacing - delay_ms) if delay_ms else LOOK_MS
         first_ms = got.at_ms[0]
+        self._free_ms, self._reserved_ms = first_ms, first_ms + len(got.at_ms) * spacing
         for place in range(len(got.at_ms)):
             from_ms = first_ms + place * delay_ms
             self._slots.append(_Slot(from_ms, from_ms + late_ms))

@@ -21,6 +21,12 @@ class SlotStore(Protocol):
         A blocked host has no slots. `return_at_ms` is the time when URLs without a slot may return.
         """
 
+    async def release(self, host: str, from_ms: int, to_ms: int) -> None:
+        """Return the slots from `from_ms` to `to_ms`, if they are the last reserved ones.
+
+        A store whose caches rely on growing reservations keeps them.
+        """
+
     async def probe(self, host: str, until_ms: int, now_ms: int) -> bool:
         """Take the single turn to request a silent host until `until_ms`. False if it is taken."""
 

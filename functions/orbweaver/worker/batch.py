@@ -188,13 +188,14 @@ class Worker:
                 return await self._sent_again(result, round_)
 
     async def _sent_again(self, requeued: Requeued, round_: Round) -> Result:
-        """Send a pack again, unless its first message, which is delayed, arrives as early."""
-        outgoing = requeued.outgoing
+        """Make a pack's delayed message due earlier, or send the pack again if that is impossible."""
+        outgoing, express = requeued.outgoing, requeued.express
         delay_s = round_.resend_delay_s(outgoing.pack.crawl, outgoing.delay_s)
-        if delay_s is None:
+        if delay_s is None or not round_.leave(outgoing.pack, delay_s):
             return requeued
         try:
-            await self._queue.send([replace(outgoing, delay_s=delay_s)], express=requeued.express)
+            if not await self._queue.release(outgoing.pack, delay_s, express=express):
+                await self._queue.send([replace(outgoing, delay_s=delay_s)], express=express)
         except PortError as error:
             _log.warning("packs.not_put_off", extra={"error": str(error)})
             return None

@@ -271,10 +271,13 @@ class PackFetcher:
         )
         visit = replace(visit, queue=deque(targets))
         return_at_ms: int | None = None
-        for _ in range(LAPSES_MAX):
-            return_at_ms = await self._ask_in_turn(visit, pacer, delay_ms)
-            if return_at_ms is not None or not visit.queue:
-                break
+        try:
+            for _ in range(LAPSES_MAX):
+                return_at_ms = await self._ask_in_turn(visit, pacer, delay_ms)
+                if return_at_ms is not None or not visit.queue:
+                    break
+        finally:
+            await pacer.release()
         if visit.queue:
             self._defer(visit.result, visit.queue, return_at_ms or self._clock.now_ms())
         return return_at_ms
@@ -293,7 +296,9 @@ class PackFetcher:
                 with ExitStack() as permits:
                     await places.acquire()
                     permits.callback(places.release)
-                    return_at_ms = await self._slot(pacer, slots_of(crawl, len(queue)))
+                    return_at_ms = await self._slot(
+                        visit.context, pacer, slots_of(crawl, len(queue))
+                    )
                     if return_at_ms is not None:
                         return return_at_ms
                     kept = permits.pop_all()
@@ -303,8 +308,9 @@ class PackFetcher:
                 asking.add_done_callback(partial(_close, kept))
         return None
 
-    async def _slot(self, pacer: Pacer, wanted: int) -> int | None:
-        if self._ending.resting:
+    async def _slot(self, context: PackContext, pacer: Pacer, wanted: int) -> int | None:
+        # A visit also ends if the crawl was paused, stopped or edited.
+        if self._ending.resting or not await self._goes_on(context):
             return self._clock.now_ms()
         # Packs that hold much content must end and store it before more is requested.
         if sum(one.held_bytes for one in self._results) > self._settings.held_bytes_max:

@@ -271,7 +271,7 @@ class PackProcessor:
         """Do the work before the result is stored. `Done` means that a later delivery does it."""
         if crawl.state is State.PAUSED:
             # Messages of a paused crawl are parked until it resumes.
-            if delivery.early or await self._packs.park(crawl.id, delivery.body, message.id):
+            if await self._set_aside(delivery, message, crawl, round_):
                 return Done()
             self._crawls.forget(crawl.id)
         if isinstance(message, SeedsMessage) or message.late:
@@ -302,6 +302,18 @@ class PackProcessor:
             # strikes.
             await self._packs.absolve(child_id(message.id, 0), strikes - 1)
         return came
+
+    async def _set_aside(
+        self, delivery: Delivery, message: Pack | SeedsMessage, crawl: Crawl, round_: Round
+    ) -> bool:
+        """Park a message of a paused crawl; return False if the crawl is no longer paused.
+
+        A pack that was taken on is left to its message instead, whose delivery parks it.
+        """
+        if delivery.early and isinstance(message, Pack):
+            await self._applier.succession.leave_taken(crawl, message, round_)
+            return True
+        return await self._packs.park(message.crawl, delivery.body, message.id)
 
     async def _take_in(self, message: Pack | SeedsMessage, crawl: Crawl) -> _Results:
         """Collect the links to claim from seeds or from a pack of deferred links."""

@@ -30,6 +30,7 @@ class _Taken:
     def __init__(self, *, after: str) -> None:
         self.after = after
         self.sent = False
+        self.left_s: int | None = None
         self.known = asyncio.Event()
 
     def tell(self, *, sent: bool) -> None:
@@ -148,6 +149,22 @@ class Round:
 
     def has_taken(self, pack: Pack) -> bool:
         return pack.id in self._taken
+
+    def leave(self, pack: Pack, delay_s: int = 0) -> bool:
+        """Leave a pack that was taken on to its message; return True if that was sent.
+
+        Otherwise the pack that sends it later sends it with this delay.
+        """
+        taken = self._taken.get(pack.id)
+        if taken is None:
+            return True
+        taken.left_s = delay_s
+        return taken.sent
+
+    def left_s(self, pack: Pack) -> int | None:
+        """Return the delay of a pack that this invocation left to its message, else None."""
+        taken = self._taken.get(pack.id)
+        return None if taken is None else taken.left_s
 
     async def is_sent(self, pack_id: str) -> bool:
         """Return True if a pack's message was sent. Waits until that is known."""

@@ -307,6 +307,9 @@ class Succession:
             soon = delay_s <= SOON_S and round_.goes_on(crawl.id) and round_.takes(outgoing.pack)
             # The delivery that started this pack may process it early.
             taken = (soon and not again) or round_.has_taken(outgoing.pack)
+            left_s = round_.left_s(outgoing.pack)
+            if left_s is not None:
+                taken, again, delay_s = False, False, max(delay_s, left_s)
             held = taken or again
             if held:
                 held_s = round_.copy_delay_s(crawl.id)
@@ -317,6 +320,14 @@ class Succession:
         await self._queue.send([sent], express=crawl.express)
         if taken and round_ is not None:
             round_.take_on(outgoing.pack)
+            left_s = round_.left_s(outgoing.pack)
+            if left_s is not None:  # it was left while its message was sent
+                await self._queue.release(outgoing.pack, left_s, express=crawl.express)
+
+    async def leave_taken(self, crawl: Crawl, pack: Pack, round_: Round) -> None:
+        """Leave a pack that was taken on to its message, which becomes due if possible."""
+        if round_.leave(pack):
+            await self._queue.release(pack, express=crawl.express)
 
     def _outgoing(self, found: WaitingPack) -> OutgoingPack:
         pack = decode(found.body)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -387,3 +388,19 @@ async def test_taken_packs_of_ended_process_are_due(
     clock.at_ms += 50_000
     assert [one.receives for one in messages.take(QueueName.CRAWL, 10, HOLD_S)] == [1, 1, 1]
     assert ports.take_back("1-alive") == 0
+
+
+async def test_release_makes_only_own_taken_pack_due(ports: StorePorts, clock: ManualClock) -> None:
+    """Another process's pack, and messages without a taker, keep their delays."""
+    ports.held_by("one")
+    outgoing = [replace(samples.outgoing(place, delay_s=60), taken=place < 3) for place in range(4)]
+    await ports.queue.send(outgoing[:2], express=False)
+    ports.held_by("two")
+    await ports.queue.send(outgoing[2:], express=False)
+    found = [await ports.queue.release(one.pack, 5, express=False) for one in outgoing]
+    assert found == [False, False, True, False]
+    clock.at_ms += 5_000
+    inbox = ports.inbox(QueueName.CRAWL)
+    (due,) = await inbox.receive(10, HOLD_S)
+    assert due.body == encode(outgoing[2].pack)
+    assert inbox.depth() == QueueDepth(held=1, delayed=1, copies=2)

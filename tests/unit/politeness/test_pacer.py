@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -297,3 +298,25 @@ async def test_no_request_after_end_of_invocation() -> None:
     world, clock = World(), LateClock(30, times=1)
     assert await pacer(world, clock, ahead_ms=LEAD_MS).take(1) == clock.at_ms
     assert clock.at_ms > NOW_MS + LEAD_MS
+
+
+@pytest.mark.parametrize("used", [0, 1, 3])
+async def test_interrupted_visit_releases_its_unused_slots(used: int) -> None:
+    """Another visit may start one delay after the latest moment of the last request."""
+    world, clock = World(), ManualClock(NOW_MS)
+    visiting = pacer(world, clock)
+    for _ in range(used):
+        assert await visiting.take(8) is None
+        assert visiting.asks(visiting.turn)
+    if not used:
+        cut = asyncio.create_task(visiting.take(8))
+        clock.at_ms = NOW_MS
+        await asyncio.sleep(0)
+        cut.cancel()
+    reserved_ms = world.hosts[SITE].tat_ms
+    await visiting.release()
+    await visiting.release()
+    free_ms = world.hosts[SITE].tat_ms
+    assert free_ms < reserved_ms
+    if used:
+        assert free_ms == visiting.turn.to_ms + DELAY_MS

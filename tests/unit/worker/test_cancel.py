@@ -183,6 +183,7 @@ async def test_waiting_pack_stops_soon_after_cancel_or_pause(state: State) -> No
     began_ms = stage.web.asked[0][1]
     assert max(at_ms for _, at_ms in stage.web.asked) <= began_ms + CRAWL_FRESH_MS
     assert 1 < len(stage.web.asked) < len(urls)
+    assert stage.clock.at_ms <= began_ms + CRAWL_FRESH_MS + 2 * crawl.delay_ms
     left = [message for message in stage.sent() if isinstance(message, Pack)]
     assert sum(len(message.targets) for message in left) == len(urls) - len(stage.web.asked)
 

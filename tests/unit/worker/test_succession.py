@@ -275,6 +275,26 @@ async def test_next_pack_is_taken_on_once_before_commit() -> None:
     assert host.sent[1][1] >= Settings().fetch_total_s, "its last request may be under way"
 
 
+@pytest.mark.parametrize("sent_before", [True, False])
+async def test_taken_pack_left_to_its_message_does_not_wait_for_the_round(
+    sent_before: bool,
+) -> None:
+    """A pack of a paused crawl is parked at once, so that a resume sends it at once."""
+    host, (one, other) = Host(), packs(2)
+    await host.put(one, other)
+    round_ = await host.round()
+    if sent_before:
+        await host.end(one, round_=round_)
+    else:
+        await host.succession.ahead(POLITE, placed(one), round_)
+    await host.succession.leave_taken(POLITE, placed(other), round_)
+    assert host.world.released == [other.id] * sent_before
+    if not sent_before:
+        await host.end(one, round_=round_)
+        assert host.sent[1:] == [(other.id, 0)]
+        assert host.queue.taken == [False, False]
+
+
 async def test_pack_taken_by_other_delivery_is_sent_again() -> None:
     """Otherwise both deliveries would request its URLs."""
     host, (one, other) = Host(), packs(2)

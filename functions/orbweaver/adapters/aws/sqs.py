@@ -15,7 +15,7 @@ from botocore.exceptions import ClientError
 
 from orbweaver.adapters.aws import clients
 from orbweaver.frontier.envelope import SINCE, WaitingMessage
-from orbweaver.frontier.messages import Close, MessageSource, SeedsMessage, encode
+from orbweaver.frontier.messages import Close, MessageSource, Pack, SeedsMessage, encode
 from orbweaver.model.errors import Permanent, PortError, Transient
 
 if TYPE_CHECKING:
@@ -123,6 +123,11 @@ class SqsQueue:
             for one in waiting
         )
         await self._send(mails, express=express)
+
+    async def release(self, pack: Pack, delay_s: int = 0, *, express: bool) -> bool:
+        """Return False: SQS does not change the delay of a sent message."""
+        del pack, delay_s, express
+        return False
 
     async def retry_soon(self, receipts: Sequence[Receipt], delay_s: int) -> None:
         # All queues of a stack are in one account and region.

@@ -54,6 +54,12 @@ class SqliteHosts:
                 _put(db, after, now_ms)
         return slots
 
+    async def release(self, host: str, from_ms: int, to_ms: int) -> None:
+        with self._store.writing() as db:
+            db.execute(
+                "UPDATE hosts SET tat = ? WHERE host = ? AND tat = ?", (from_ms, host, to_ms)
+            )
+
     async def block(self, host: str, until_ms: int, strikes: int, now_ms: int) -> None:
         with self._store.writing() as db:
             state = _host(db, host)

@@ -247,6 +247,21 @@ class SqliteMessages:
                     "UPDATE messages SET due = ?, holder = NULL WHERE n = ? AND takes = ?", taken
                 )
 
+    def release(self, queue: QueueName, group: str, text: str, after_s: float) -> bool:
+        """Make messages due that this process sent, holds and never received.
+
+        Their bodies contain `text`. Returns True if there was one.
+        """
+        now_ms = self._clock.now_ms()
+        due_ms = now_ms + round(after_s * 1000)
+        with self._store.writing() as db:
+            changed = db.execute(
+                "UPDATE messages SET due = ?, holder = NULL WHERE queue = ? AND grp = ? AND due > ?"
+                " AND takes = 0 AND holder = ? AND instr(body, ?)",
+                (due_ms, queue, group, now_ms, self.holder, text),
+            )
+        return changed.rowcount > 0
+
     def take_back(self, holder: str) -> int:
         """Make all messages of a dead process due. Return their number."""
         now_ms = self._clock.now_ms()

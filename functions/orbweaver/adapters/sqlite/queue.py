@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from orbweaver.adapters.sqlite.messages import Outgoing, QueueName, SqliteMessages
 from orbweaver.frontier.envelope import WaitingMessage
-from orbweaver.frontier.messages import Close, MessageSource, SeedsMessage, encode
+from orbweaver.frontier.messages import Close, MessageSource, Pack, SeedsMessage, encode
 from orbweaver.frontier.queues import Receipt
 from orbweaver.model.crawl import Counts, Crawl
 from orbweaver.model.events import COMPLETED, EXPORTED, SOURCE, completed_detail
@@ -58,6 +58,10 @@ class SqliteQueue:
             for one in waiting
         ]
         self._messages.send(_lane(express=express), some)
+
+    async def release(self, pack: Pack, delay_s: int = 0, *, express: bool) -> bool:
+        lane = _lane(express=express or any(target.express for target in pack.targets))
+        return self._messages.release(lane, pack.crawl, f'"pack":"{pack.id}"', delay_s)
 
     async def retry_soon(self, receipts: Sequence[Receipt], delay_s: int) -> None:
         """Do nothing: a store returns failed messages within seconds."""
