@@ -66,6 +66,8 @@ class Target:
     failed: str | None = None
     # Number of repeated requests because it redirects to itself and sets a cookie.
     reloads: int = 0
+    # Whether an earlier run ended it, and this run has not requested it yet.
+    again: bool = False
 
 
 # Optional attributes in the order of writing: name in a row, field, type.
@@ -83,6 +85,7 @@ _EXTRAS = (
     ("render", "render", "true or false"),
     ("failed", "failed", "a text"),
     ("reloads", "reloads", "a number from 0"),
+    ("again", "again", "true or false"),
 )
 _FITS: Mapping[str, Callable[[Any], bool]] = {
     "a URL": lambda value: value is None or isinstance(value, str),

@@ -20,6 +20,7 @@ from orbweaver.budget.budget_rules import Later, Refused
 from orbweaver.budget.reservation import Room
 from orbweaver.fetching.conditional_get import condition_of
 from orbweaver.frontier.pack_result import PackResult, PageResult, Returning, Unasked
+from orbweaver.frontier.resumption import REQUESTED_AGAIN
 from orbweaver.model.crawl import State
 from orbweaver.model.crawl_rules import by_delay
 from orbweaver.model.crawl_settings import Bodies
@@ -346,6 +347,7 @@ class PackFetcher:
     ) -> PageResult:
         crawl, answer, at_ms = visit.context.crawl, answered.answer, answered.at_ms
         await self.kinds.before_judging(crawl)
+        target = replace(target, again=False)  # it is counted
         handling = self._handler.handle(visit.context, target, answer, at_ms, turn)
         page = await result_or_fault(handling, crawl, target, at_ms, answer)
         return replace(page, counts={**page.counts, **answered.counts})
@@ -393,6 +395,8 @@ class PackFetcher:
         room.received = None  # unknown until the response is complete, so the maximum counts
         answer = await self._fetcher.fetch(request)
         room.received = received_of(answer)
+        if target.again:
+            counts[REQUESTED_AGAIN] = 1
         if isinstance(answer, Response):
             if answer.truncated and room.cut:
                 counts[f"cut.{Reason.BYTES}"] = 1

@@ -23,6 +23,7 @@ and their claims can be abandoned.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from orbweaver.frontier.admission import admit_left_out
@@ -30,7 +31,7 @@ from orbweaver.frontier.claims import Recalled
 from orbweaver.frontier.journal import Journal, Ledger, outbox, outbox_late, outbox_past, surplus_of
 from orbweaver.frontier.messages import PAST_PACKS_MAX, Pack, Past
 from orbweaver.frontier.pack_result import PackResult
-from orbweaver.frontier.resumption import REQUESTED_AGAIN, requested_again, roots_of
+from orbweaver.frontier.resumption import requested_again, roots_of
 from orbweaver.model.crawl import Crawl, State
 from orbweaver.model.target import Target
 from orbweaver.model.url_limits import Bounds
@@ -108,9 +109,7 @@ class Retracer:
                 if known.journal is not None:
                     left = frozenset(known.journal.unasked)
                     unasked += [target for target in child.targets if target.url in left]
-                    again = _requested_again(crawl, run, child.targets, known.journal)
-                    result.count(REQUESTED_AGAIN, len(again))
-                    unasked += again
+                    unasked += _requested_again(crawl, run, child.targets, known.journal)
             if unasked:
                 urls = [target.url for target in unasked]
                 await self._frontier.abandon(run, urls)
@@ -137,7 +136,7 @@ class Retracer:
         for target in targets:
             admitted = admit_left_out(crawl, target, self._bounds)
             if admitted is not None:
-                result.link(admitted)
+                result.link(replace(admitted, again=target.again))
 
 
 def _requested_again(
@@ -153,7 +152,7 @@ def _requested_again(
             continue
         is_seed = target.referrer is None
         if requested_again(crawl, run, outcome, reason, is_seed=is_seed):
-            found.append(target)
+            found.append(replace(target, again=True))
     return found
 
 

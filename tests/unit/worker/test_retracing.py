@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from orbweaver.control.crawl_spec import CrawlSpec
 from orbweaver.frontier.messages import Past, SeedsMessage, decode, encode, past_of
 from orbweaver.frontier.refetch import wants_more
@@ -168,3 +170,17 @@ async def test_raised_bodies_option_requests_omitted_types() -> None:
     bare = replace(run, bodies=Bodies.OFF)
     assert wants_more(replace(bare, bodies=Bodies.HTML), bare)
     assert not wants_more(bare, bare)
+
+
+@pytest.mark.parametrize("pages_max", [1_000, 3])
+async def test_requested_again_counts_requests_of_this_run(pages_max: int) -> None:
+    """Pages that failed in two earlier runs count once, pages beyond the limit not at all."""
+    stage = Stage()
+    stage.web.put(f"{SITE}/0", html("/missing/1", "/missing/2", "/missing/3", "/missing/4"))
+    first = await crawl(stage)
+    second = await crawl(stage)
+    before = len(stage.web.urls)
+    third = await crawl(stage, pages_max=pages_max)
+    counts = [stage.counts(run).get("requested_again", 0) for run in (first, second, third)]
+    assert counts == [0, 4, len(stage.web.urls) - before]
+    assert counts[2] == min(4, pages_max - 1)
