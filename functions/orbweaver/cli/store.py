@@ -8,6 +8,7 @@ missing store. Every other command uses a stack then.
 from __future__ import annotations
 
 import shlex
+from collections import Counter
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
@@ -131,16 +132,6 @@ def has_workers(folder: Path) -> bool:
     return StoreProcesses(folder).alive() > 0
 
 
-async def pages_left_in_work(folder: Path, environment: Mapping[str, str]) -> Mapping[str, int]:
-    """Count the pages that killed processes were working on, by crawl, before others take them."""
-    if not is_store(folder):
-        return {}
-    from orbweaver.app.store_waiting import pages_in_work
-
-    async with opened_store(folder, environment) as ports:
-        return await pages_in_work(ports)
-
-
 def option_again(given: Path | None) -> str:
     """Return the option that names a store, or "" for the default."""
     return "" if given is None else f" --store {shlex.quote(str(given))}"
@@ -156,11 +147,13 @@ async def opened_store(
     extractor: str = "",
     extractors: Mapping[str, Extractor] | None = None,
     further: FurtherProcesses | None = None,
+    left_in_work: Counter[str] | None = None,
 ) -> AsyncIterator[StorePorts]:
     """Open a store.
 
     `works` is the number of processes that work on the queue, including this one. `further` are the
-    other processes, if they run already. Without `works` and `writes` the store may be read-only.
+    other processes, if they run already. Pages that killed processes had in work are added to
+    `left_in_work`, by crawl. Without `works` and `writes` the store may be read-only.
     """
     from orbweaver.app.store_runner import (
         connect_store,
@@ -168,12 +161,15 @@ async def opened_store(
         running,
         store_settings,
     )
+    from orbweaver.app.store_waiting import pages_in_work
 
     settings = store_settings(environment, extractor)
     async with AsyncExitStack() as stack:
         ports = await stack.enter_async_context(
             connect_store(settings, folder, extractors, writes=writes or works > 0)
         )
+        if left_in_work is not None:
+            left_in_work.update(await pages_in_work(ports))
         if works:
             if further is None:
                 further = stack.enter_context(further_processes(works - 1, folder, settings))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,7 +14,7 @@ from orbweaver.adapters.sqlite.store import StoreUnusable
 from orbweaver.app.store_ports import StorePorts
 from orbweaver.cli.live import lines
 from orbweaver.cli.session import store_session
-from orbweaver.cli.store import StorePlace, is_store, opened_store, pages_left_in_work
+from orbweaver.cli.store import StorePlace, is_store, opened_store
 from orbweaver.control.crawl_spec import CrawlSpec
 from orbweaver.control.progress.status import ProgressMeter
 from orbweaver.frontier.backlog import WaitingPack
@@ -143,7 +144,7 @@ def test_messages_of_killed_process_are_due_at_once(tmp_path: Path) -> None:
         assert messages.depth(QueueName.CRAWL) == QueueDepth(waiting=1, held=1)
 
 
-async def test_pages_left_in_work_counts_uncommitted_pages_of_killed_processes(
+async def test_opened_store_counts_uncommitted_pages_of_killed_processes(
     tmp_path: Path,
 ) -> None:
     """Late packs do not count, because no worker has claimed their links."""
@@ -171,5 +172,6 @@ async def test_pages_left_in_work_counts_uncommitted_pages_of_killed_processes(
         messages.send(QueueName.CRAWL, [*some, some[0]])
         messages.send(QueueName.CRAWL, [Outgoing(body=encode(packs["taken"]), group=begun.id)])
         await ports.packs.commit(begun, Ledger(pack="done", children=()), {})
-    assert await pages_left_in_work(tmp_path, {}) == {begun.id: 8}
-    assert await pages_left_in_work(tmp_path / "none", {}) == {}
+    left: Counter[str] = Counter()
+    async with opened_store(tmp_path, {}, left_in_work=left):
+        assert left == {begun.id: 8}

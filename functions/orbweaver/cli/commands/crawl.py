@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from argparse import ArgumentParser, Namespace
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
@@ -50,7 +51,6 @@ from orbweaver.cli.store import (
     has_workers,
     opened_store,
     option_again,
-    pages_left_in_work,
     store_of,
 )
 from orbweaver.control.continuation import Continue, Refuse, Replace, Start
@@ -154,9 +154,14 @@ def _on_store(
             return _cannot_begin(unreached, around, display)
 
         async def go() -> int:
-            left = {} if busy else await pages_left_in_work(folder, around.environment)
+            left: Counter[str] = Counter()
             opening = opened_store(
-                folder, around.environment, works=works, extractor=extractor, further=further
+                folder,
+                around.environment,
+                works=works,
+                extractor=extractor,
+                further=further,
+                left_in_work=None if busy else left,
             )
             async with opening as ports:
                 keep_made()
