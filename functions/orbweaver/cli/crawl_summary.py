@@ -14,7 +14,7 @@ from orbweaver.frontier.resumption import REQUESTED_AGAIN
 from orbweaver.model.crawl import Crawl, Stop, spent
 from orbweaver.model.crawl_settings import RenderMode
 from orbweaver.model.cuts import COUNTER, PAGES
-from orbweaver.model.outcome import Outcome, Refusal
+from orbweaver.model.outcome import Outcome, Reason, Refusal
 from orbweaver.model.page_record import NEEDS_RENDERING, RENDERED
 from orbweaver.rendering.launch import INSTALL, find_browser
 
@@ -30,8 +30,10 @@ def lines(view: View, written: Written | None = None, before: str = "") -> list[
         found = [nothing_new(crawl, before)]
         return found if written is None else [*found, "", *map(text.clean, files(written))]
     why = "" if crawl.stop is None else STOPS.get(crawl.stop, f"{crawl.stop} is used up")
-    ended = f"{crawl.id} finished in {text.clock(status.elapsed_ms / 1000)}"
-    ended += f" ({why}): " if why else ": "
+    took = text.clock(status.elapsed_ms / 1000)
+    ended = f"{crawl.id} finished in {took}" + (f" ({why}): " if why else ": ")
+    if crawl.stop is Stop.CANCELLED:
+        ended = f"{crawl.id} was cancelled after {took}: "
     fetched = text.plural(view.of(Outcome.FETCHED), "page")
     per_s = text.rate(view.reading.status.pages_per_s)
     fetched += f", {per_s} a second, {text.size(view.of('bytes'))}"
@@ -40,6 +42,7 @@ def lines(view: View, written: Written | None = None, before: str = "") -> list[
         "again": requested_again(view),
         "limit": limited(view),
         "left over": left_over(view),
+        "not requested": cancelled(view),
         "nofollow": withdrawn(view),
         "cut": incomplete(view),
         "scripts": unrendered(view),
@@ -87,6 +90,12 @@ def limited(view: View) -> str:
     counts = " · ".join(f"{outcome} {number:,}" for outcome, number in ended.items() if number)
     said = f"{text.plural(used, 'URL')} requested: {counts}"
     return f"{said}; {free:,} refused without a request do not count" if free else said
+
+
+def cancelled(view: View) -> str:
+    """Count the known URLs that a cancellation left unrequested; empty if there are none."""
+    number = view.reasons(Outcome.SKIPPED).get(Reason.CANCELLED, 0)
+    return f"{text.plural(number, 'URL')}: the same command requests them" if number else ""
 
 
 def left_over(view: View) -> str:

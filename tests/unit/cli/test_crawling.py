@@ -366,7 +366,7 @@ def test_crawl_cancelled_by_another_command_ends(stage: Stage) -> None:
 
     stage.fault = fault
     assert stage.run(f"crawl {SITE}") == 0
-    assert "(it was cancelled): 1 page" in stage.said
+    assert re.search(rf"{RUN} was cancelled after 0:0\d: 1 page", stage.said)
 
 
 # --- formats and custom functions -----------------------------------------------------------------

@@ -316,6 +316,19 @@ def test_crawl_without_new_links_has_seen_all_before() -> None:
     assert not status.nothing_new(view_of({"refused.scope": 1}, state=State.FINISHED))
 
 
+def test_summary_of_cancelled_crawl_counts_unrequested_urls() -> None:
+    total = {
+        "claimed": 62,
+        "fetched": 9,
+        "skipped": 53,
+        "skipped.cancelled": 52,
+        "skipped.robots": 1,
+    }
+    first, *others = crawl_summary.lines(view_of(total, stop=Stop.CANCELLED, **ENDED))
+    assert " was cancelled after " in first
+    assert "not requested  52 URLs: the same command requests them" in others
+
+
 # --- continued runs -----------------------------------------------------------------------------
 
 SEQUEL = {"resumes": ("shop-1", "shop-0"), "pages_carried": 60, "pages_max": 200}
