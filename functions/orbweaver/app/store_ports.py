@@ -92,6 +92,7 @@ class StorePorts:
         self.store = SqliteStore.open(folder / FILE, durable=durable, writes=writes)
         self.keep_time(StoreProcesses(folder).alive)
         self._fetchers: list[Fetcher] = []
+        self._unanswered: list[Mapping[str, int]] = []
         self._renderer: Renderer | None = None
         # Callbacks that run when the ports are closed.
         self.ending = ExitStack()
@@ -310,7 +311,14 @@ class StorePorts:
         from orbweaver.adapters.web.timing import TimedFetcher
 
         self._fetchers.append(fetcher)
-        return TimedFetcher(fetcher, metrics)
+        timed = TimedFetcher(fetcher, metrics, self.clock)
+        self._unanswered.append(timed.unanswered)
+        return timed
+
+    @property
+    def unanswered(self) -> Mapping[str, int]:
+        """Return the URLs that this process has requested without an answer yet, by start in ms."""
+        return {url: at_ms for some in self._unanswered for url, at_ms in some.items()}
 
     async def aclose(self) -> None:
         """Close the store and all connections to the web."""

@@ -27,17 +27,22 @@ async def pages_in_work(ports: StorePorts) -> Counter[str]:
 
 
 async def queued_urls(ports: StorePorts, crawl_id: str) -> list[QueuedUrl]:
-    """Return the next retries of a crawl, and single URLs in flight."""
+    """Return the next retries of a crawl, and URLs in flight.
+
+    A URL in flight of a pack with several URLs is known only in the process that requests it.
+    """
     found = [
         *((body, at_ms, False) for body, at_ms in ports.messages.retries_of(crawl_id, RETRIES_MAX)),
         *((body, at_ms, True) for body, at_ms in ports.messages.in_work_of(crawl_id, IN_WORK_MAX)),
     ]
     packs = await _uncommitted(ports, (body for body, _, _ in found))
+    unanswered = ports.unanswered
     return [
-        QueuedUrl(target=target, at_ms=at_ms, in_work=in_work)
+        QueuedUrl(target=target, at_ms=unanswered.get(target.url, at_ms), in_work=in_work)
         for pack, (_, at_ms, in_work) in zip(packs, found, strict=True)
-        if pack is not None and (not in_work or len(pack.targets) == 1)
+        if pack is not None
         for target in pack.targets
+        if not in_work or len(pack.targets) == 1 or target.url in unanswered
     ]
 
 

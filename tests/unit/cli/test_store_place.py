@@ -12,10 +12,12 @@ from orbweaver.adapters.sqlite.processes import FOLDER, StoreProcesses
 from orbweaver.adapters.sqlite.shards import write_shard
 from orbweaver.adapters.sqlite.store import StoreUnusable
 from orbweaver.app.store_ports import StorePorts
+from orbweaver.app.store_waiting import queued_urls
 from orbweaver.cli.live import lines
 from orbweaver.cli.session import store_session
 from orbweaver.cli.store import StorePlace, is_store, opened_store
 from orbweaver.control.crawl_spec import CrawlSpec
+from orbweaver.control.progress.queued import QueuedUrl
 from orbweaver.control.progress.status import ProgressMeter
 from orbweaver.frontier.backlog import WaitingPack
 from orbweaver.frontier.journal import Ledger
@@ -23,6 +25,9 @@ from orbweaver.frontier.late import BANDS_MAX, LANE, place_at
 from orbweaver.frontier.messages import Pack, encode
 from orbweaver.frontier.queues import Depths
 from orbweaver.model.crawl import Crawl, finished
+from orbweaver.model.http_exchange import Failure, Request
+from orbweaver.model.metrics import Service
+from orbweaver.model.outcome import Reason
 from orbweaver.model.settings import Settings
 from orbweaver.model.target import Target
 from tests.unprivileged import unwritable
@@ -175,3 +180,31 @@ async def test_opened_store_counts_uncommitted_pages_of_killed_processes(
     left: Counter[str] = Counter()
     async with opened_store(tmp_path, {}, left_in_work=left):
         assert left == {begun.id: 8}
+
+
+async def test_request_without_answer_is_listed_out_of_its_pack(tmp_path: Path) -> None:
+    """The other URLs of the pack wait for their slots."""
+    ports = StorePorts(Settings(), tmp_path)
+    slow = "https://a.example/slow"
+    targets = tuple(Target(url=url, depth=1) for url in ("https://a.example/1", slow))
+    found: list[QueuedUrl] = []
+
+    class Slow:
+        async def fetch(self, request: Request) -> Failure:
+            del request
+            found.extend(await queued_urls(ports, "x"))
+            return Failure(reason=Reason.TIMEOUT, detail="slow")
+
+    with ports.ending:
+        ports.messages.holder = "1-alive"
+        body = encode(Pack(id="one", crawl="x", at_ms=1, targets=targets))
+        ports.messages.send(
+            QueueName.CRAWL, [Outgoing(body=body, group="x", delay_s=60, held=True)]
+        )
+        fetcher = ports.watched(Slow(), ports.metrics(Service.WORKER))
+        request = Request(
+            url=slow, user_agent="x", accept=frozenset(), body_bytes_max=1, total_s=1.0
+        )
+        await fetcher.fetch(request)
+        assert [one.target.url for one in found] == [slow]
+        assert await queued_urls(ports, "x") == []
