@@ -14,6 +14,7 @@ from orbweaver.cli import main
 from orbweaver.cli.one_file import _join
 from orbweaver.exporting.formats.csv import BYTE_ORDER_MARK
 from tests.sites import graph
+from tests.sites.server import Answer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -85,14 +86,65 @@ def test_out_file_of_other_format_exits_2(
 
 @pytest.mark.parametrize("form", ["csv", "parquet"])
 def test_join_of_parts_has_rows_of_all(form: str, tmp_path: Path) -> None:
-    """Column names are written once."""
+    """Column names are written once. A part without a column has empty cells."""
     import pyarrow as pa
 
-    parts = [tmp_path / f"{name}.{form}" for name in "ab"]
+    parts = [tmp_path / f"{name}.{form}" for name in "abc"]
     for part in parts:
+        cells = {"title": part.stem} | ({"price": "1"} if part.stem == "c" else {})
         if form == "csv":
-            part.write_bytes(BYTE_ORDER_MARK + f"title\r\n{part.stem}\r\n".encode())
+            lines = "".join(f"{','.join(words)}\r\n" for words in (cells, cells.values()))
+            part.write_bytes(BYTE_ORDER_MARK + lines.encode())
         else:
-            pq.write_table(pa.table({"title": [part.stem]}), part)
+            pq.write_table(pa.table({name: [cell] for name, cell in cells.items()}), part)
     _join(parts, tmp_path / f"all.{form}", form)
-    assert [row["title"] for row in rows(tmp_path / f"all.{form}")] == ["a", "b"]
+    found = [(row["title"], row["price"] or None) for row in rows(tmp_path / f"all.{form}")]
+    assert found == [("a", None), ("b", None), ("c", "1")]
+
+
+@pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])
+def test_out_file_of_later_runs_has_rows_of_all(
+    suffix: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A run that continues the crawl, or requests nothing, loses no row. It names the runs."""
+    words = ["crawl", "--config", "crawl.toml", "--out", f"pages.{suffix}", "--max-pages"]
+    for limit, sources in (("2", ""), ("4", " and 1 earlier run of the same crawl"), ("4", "")):
+        assert main.main([*words, limit]) == 0
+        found = [row["url"] for row in rows(folder / f"pages.{suffix}")]
+        assert len(found) == len({*found}) == int(limit)
+        out = capsys.readouterr().out
+        assert "  rows of shop-2" in out
+        assert sources in out
+    assert "it replaced the earlier file of" in out
+
+
+def test_export_of_name_has_newest_record_of_each_url(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A page that failed at first; a folder has one run, and its line counts the other pages."""
+    monkeypatch.chdir(tmp_path)
+    answers = iter((Answer(status=404), graph.page("/2", ())))
+    pages = {
+        "/": graph.page("/", ("/1", "/2")),
+        "/1": graph.page("/1", ()),
+        "/2": lambda _: next(answers),
+    }
+    with graph.serve_in_background(pages) as served:
+        words = ["crawl", f"{served.url}/", "--name", "x", "--delay", "0", "--format", "csv"]
+        assert main.main(words) == 0
+        capsys.readouterr()
+        assert main.main(words) == 0
+    assert "earlier runs of the same crawl have 2 pages" in capsys.readouterr().out
+    assert main.main(["export", "--crawl", "x", "--out", "pages.csv"]) == 0
+    assert sorted(row["status"] for row in rows(tmp_path / "pages.csv")) == ["200"] * 3
+
+
+def test_out_file_of_other_seeds_is_not_written(
+    folder: Path, site: Graph, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The seed is a page of another crawl, which is named."""
+    assert main.main(["crawl", "--config", "crawl.toml", "--format", "csv"]) == 0
+    words = ["crawl", f"{site.url}/books/1", "--name", "shop", "--delay", "0", "--out", "a.csv"]
+    assert main.main(words) == 0
+    assert not (folder / "a.csv").exists()
+    assert "with other seeds, has: orbweaver export --crawl shop-2" in capsys.readouterr().out

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from orbweaver.exporting.change_feed import ChangeFeed
     from orbweaver.exporting.exporter import Alone, Exporter
     from orbweaver.exporting.run_state import UnitProgress
+    from orbweaver.frontier.ports import Pages
     from orbweaver.model.ports import Metrics
 
 
@@ -89,20 +90,21 @@ def alone_of(
     folder: Path,
     formats: tuple[str, ...],
     tell: Callable[[UnitProgress], None] | None = None,
+    pages: Pages | None = None,
 ) -> Alone:
-    """Build an exporter that writes a folder alone."""
+    """Build an exporter that writes a folder alone; given `pages`, without the change feed."""
     from orbweaver.adapters.local.folder import FolderFiles
     from orbweaver.exporting.exporter import Alone, Assembly, WaitingExport
 
     settings, clock, random = ports.settings, ports.clock, ports.random
     files, waiting = FolderFiles(folder), WaitingExport()
     assembly = Assembly(
-        pages=ports.pages,
+        pages=pages or ports.pages,
         crawls=ports.crawls,
         files=files,
         bodies=ports.files,
         orders=waiting,
-        feed=_feed_of(ports),
+        feed=_feed_of(ports) if pages is None else None,
         clock=clock,
         random=random,
         formats=formats,

@@ -170,14 +170,32 @@ def hosts(view: View) -> list[str]:
 
 def files(written: Written) -> list[str]:
     if not written.parts:
-        return [f"no records, so no files in {written.folder}"]
-    return text.table(
+        return [f"no records, so no files in {written.folder}", *_contents(written)]
+    table = text.table(
         [
             (str(path), text.plural(rows, "row"), text.size(number))
             for path, rows, number in written.parts
         ],
         right=(1, 2),
     )
+    return [*table, *_contents(written)]
+
+
+def _contents(written: Written) -> list[str]:
+    """Name the runs whose rows the files have, the rows of other runs, and a replaced file."""
+    if written.file is None and not written.absent:
+        return []
+    newest, *older = written.runs or (None,)
+    also = f" and {text.plural(len(older), 'earlier run')} of the same crawl" if older else ""
+    best = ", the newest record of each URL" if older else ""
+    found = [] if newest is None else [f"  rows of {newest}{also}{best}"]
+    if written.absent:
+        found[0] += f"; earlier runs of the same crawl have {text.plural(written.absent, 'page')}"
+        found.append(f"  `orbweaver export --crawl {written.name} --out pages.csv` writes all")
+    if written.file is not None and written.file.replaced_bytes is not None:
+        size = text.size(written.file.replaced_bytes)
+        found.append(f"  it replaced the earlier file of {size}")
+    return found
 
 
 def query(written: Written) -> str:
@@ -218,5 +236,7 @@ def result(view: View, written: Written | None, exit_code: int) -> dict[str, Any
     if written is not None:
         body["out"] = str(written.folder if written.file is None else written.file.path)
         body["rows"] = written.rows
+        if written.file is not None:
+            body["runs"] = [*written.runs]
         body["files"] = [str(path) for path, _, _ in written.parts]
     return body

@@ -21,10 +21,12 @@ from orbweaver.cli.session import Session
 from orbweaver.exporting.manifest import MANIFESTS, Manifest, decode_manifest
 from orbweaver.model.columns import PAGES
 from orbweaver.model.crawl import Crawl
+from orbweaver.model.outcome import SUCCESSES
 
 if TYPE_CHECKING:
     from orbweaver.exporting.exporter import Alone
     from orbweaver.exporting.run_state import UnitProgress
+    from orbweaver.frontier.ports import Pages
 
 OUT = Path("out")
 # Default formats of an export.
@@ -57,15 +59,25 @@ class WrittenFile:
     path: Path
     rows: int
     bytes: int
+    # Size of the file that it replaced.
+    replaced_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Written:
-    """Result of an export: the manifests of the days and their folder, or one `file`."""
+    """Result of an export: the manifests of the days and their folder, or one `file`.
+
+    `runs` are the runs whose rows one file has, newest first. `absent` counts the pages of earlier
+    runs of the crawl that a folder does not have.
+    """
 
     folder: Path
     manifests: tuple[Manifest, ...]
     file: WrittenFile | None = None
+    runs: tuple[str, ...] = ()
+    absent: int = 0
+    # Name of the crawl, for a command that exports all its runs.
+    name: str = ""
 
     @property
     def rows(self) -> int:
@@ -135,12 +147,45 @@ def _writing(folder: Path) -> Iterator[None]:
         raise Unwritten(f"cannot write the files to {folder}: {why}") from error
 
 
-async def export_crawl(session: Session, crawl: Crawl, wanted: FilesWanted) -> Written:
+async def export_crawl(
+    session: Session, crawl: Crawl, wanted: FilesWanted, pages: Pages | None = None
+) -> Written:
+    """Write the records of a run. `pages` replaces the session's and omits changes."""
     last_ms = crawl.finished_at_ms or session.ports.clock.now_ms()
-    alone = _alone(session, wanted)
+    alone = _alone(session, wanted, pages)
     with _writing(wanted.folder):
         manifests = await alone.export_between(crawl.started_at_ms, last_ms, crawl=crawl.id)
     return Written(folder=wanted.folder, manifests=manifests)
+
+
+async def stored_run(session: Session, crawl: Crawl, say: Callable[[str], None]) -> Crawl | None:
+    """Return the last run of the same crawl that fetched pages; None if no run did."""
+    for run in await session.control.with_same_crawl(crawl):
+        if await _pages(session, run):
+            return run
+    say("no file is written: no earlier run with these seeds has a page")
+    other, _ = await session.control.telling(crawl.name)
+    if other.id != crawl.id:
+        say(f"{other.id}, with other seeds, has: orbweaver export --crawl {other.id}")
+    return None
+
+
+async def pages_absent(session: Session, crawl: Crawl, folder: Path) -> int:
+    """Count the pages of the other runs of a crawl, as far as a folder has no files of them."""
+    pages = 0
+    for run in await session.control.with_same_crawl(crawl):
+        if run.id != crawl.id and not _has_files(folder, run):
+            pages += await _pages(session, run)
+    return pages
+
+
+async def _pages(session: Session, run: Crawl) -> int:
+    total = (await session.control.status(run.id)).counters.total
+    return sum(total.get(outcome, 0) for outcome in SUCCESSES)
+
+
+def _has_files(folder: Path, run: Crawl) -> bool:
+    return any(folder.glob(f"{MANIFESTS}*/crawl={run.id}.json"))
 
 
 async def export_day(
@@ -152,7 +197,7 @@ async def export_day(
     return Written(folder=wanted.folder, manifests=(manifest,))
 
 
-def _alone(session: Session, wanted: FilesWanted) -> Alone:
+def _alone(session: Session, wanted: FilesWanted, pages: Pages | None = None) -> Alone:
     say = wanted.say
 
     def tell(progress: UnitProgress) -> None:
@@ -161,4 +206,4 @@ def _alone(session: Session, wanted: FilesWanted) -> Alone:
             rows = progress.rows.get(PAGES.name, 0)
             say(f"{progress.name}: {rows:,} pages in {len(progress.files)} files so far")
 
-    return alone_of(session.ports, wanted.folder, wanted.formats, tell)
+    return alone_of(session.ports, wanted.folder, wanted.formats, tell, pages)

@@ -2,6 +2,8 @@
 
 - The extension names the format: .csv, .jsonl or .parquet. The file's stem names the table: a rule
   for its items, else `texts`, `changes` or `invalid_items`; every other stem means `pages`.
+- The file holds the newest record of each URL in all given runs of a crawl, or its items or text.
+  The table `changes` has only the changes of the newest run.
 - The export is written to a temporary folder first. A whole file replaces an older one.
 """
 
@@ -23,11 +25,15 @@ from orbweaver.cli.export_files import (
     WrittenFile,
     export_crawl,
 )
-from orbweaver.exporting.formats.csv import BYTE_ORDER_MARK, END
+from orbweaver.exporting.formats.csv import BYTE_ORDER_MARK, END, columns_of, rows_below
+from orbweaver.exporting.newest_records import NewestRecords
 from orbweaver.model.columns import CHANGES, INVALID_ITEMS, PAGES, TEXTS, items_folder
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from orbweaver.cli.session import Session
+    from orbweaver.exporting.manifest import Manifest
     from orbweaver.model.crawl import Crawl
 
 OTHERS = (TEXTS.name, CHANGES.name, INVALID_ITEMS.name)
@@ -56,31 +62,44 @@ def one_file(out: Path | None, place: Path, formats: tuple[str, ...] | None) -> 
     return OneFile(path=place, format=name)
 
 
-async def write_one(session: Session, crawl: Crawl, wanted: OneFile) -> Written:
-    table = table_of(crawl, wanted.path.stem)
+async def write_one(session: Session, runs: Sequence[Crawl], wanted: OneFile) -> Written:
+    """Write a table of a crawl's runs, given newest first."""
+    table = table_of(runs[0], wanted.path.stem)
+    pages = None
+    if table == CHANGES.name:
+        runs = runs[:1]
+    else:
+        pages = NewestRecords(session.ports.pages, [run.id for run in runs])
     with TemporaryDirectory(prefix="orbweaver-") as temporary:
-        parts = FilesWanted(folder=Path(temporary), formats=(wanted.format,))
-        written = await export_crawl(session, crawl, parts)
-        found = [
-            (written.folder / file.path, file.rows)
-            for manifest in written.manifests
-            for file in manifest.files
-            if file.table == table
-        ]
+        manifests: list[Manifest] = []
+        found: list[tuple[str, Path, int]] = []
+        for place, run in enumerate(runs):
+            folder = Path(temporary, str(place))
+            parts = FilesWanted(folder=folder, formats=(wanted.format,))
+            written = await export_crawl(session, run, parts, pages)
+            manifests += written.manifests
+            found += [
+                (run.id, folder / file.path, file.rows)
+                for manifest in written.manifests
+                for file in manifest.files
+                if file.table == table
+            ]
         part = wanted.path.with_name(f".{wanted.path.name}.part")
         try:
+            replaced = wanted.path.stat().st_size if wanted.path.exists() else None
             wanted.path.parent.mkdir(parents=True, exist_ok=True)
-            _join([path for path, _ in found], part, wanted.format)
+            _join([path for _, path, _ in found], part, wanted.format)
             part.replace(wanted.path)
         except OSError as error:
             part.unlink(missing_ok=True)
             raise Unwritten(f"cannot write {wanted.path}: {error.strerror}") from error
     size = wanted.path.stat().st_size
-    rows = sum(number for _, number in found)
+    rows = sum(number for _, _, number in found)
     return Written(
         folder=wanted.path.parent,
-        manifests=written.manifests,
-        file=WrittenFile(path=wanted.path, rows=rows, bytes=size),
+        manifests=tuple(manifests),
+        file=WrittenFile(path=wanted.path, rows=rows, bytes=size, replaced_bytes=replaced),
+        runs=tuple(dict.fromkeys(run for run, _, _ in found)),
     )
 
 
@@ -103,17 +122,23 @@ def _join(parts: list[Path], target: Path, form: str) -> None:
         case "parquet":
             _join_parquet(parts, target)
         case "csv":
-            with target.open("wb") as out:
-                for place, part in enumerate(parts):
-                    body = part.read_bytes().removeprefix(BYTE_ORDER_MARK)
-                    # Each part has a header.
-                    rows = body.partition(END.encode())[2] if place else BYTE_ORDER_MARK + body
-                    out.write(rows)
+            _join_csv(parts, target)
         case _:
             with target.open("wb") as out:
                 for part in parts:
                     with gzip.open(part) as lines:
                         shutil.copyfileobj(lines, out)
+
+
+def _join_csv(parts: list[Path], target: Path) -> None:
+    heads = [columns_of(part.read_bytes()) for part in parts]
+    # Runs with other rules have other columns.
+    columns = list(dict.fromkeys(name for head in heads for name in head))
+    with target.open("wb") as out:
+        if parts:
+            out.write(BYTE_ORDER_MARK + ",".join(columns).encode() + END.encode())
+        for part in parts:
+            out.write(rows_below(columns, part.read_bytes()))
 
 
 def _join_parquet(parts: list[Path], target: Path) -> None:
@@ -125,7 +150,8 @@ def _join_parquet(parts: list[Path], target: Path) -> None:
     import duckdb
 
     quoted = ", ".join(map(_text, map(str, parts)))
-    read = f"SELECT * FROM read_parquet([{quoted}], hive_partitioning = false)"  # noqa: S608 - quoted
+    options = "hive_partitioning = false, union_by_name = true"
+    read = f"SELECT * FROM read_parquet([{quoted}], {options})"  # noqa: S608 - quoted
     with duckdb.connect() as connection:
         connection.execute(f"COPY ({read}) TO {_text(str(target))} (FORMAT parquet)")
 

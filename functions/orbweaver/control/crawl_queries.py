@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import difflib
 from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from orbweaver.diagnostics.host_status import HostView, host_view, hosts_of, named
 from orbweaver.diagnostics.refusal_report import Examples, Report, report_of
 from orbweaver.exporting.manifest import days_between
+from orbweaver.frontier.resumption import same_crawl
 from orbweaver.frontier.retrying import all_of, closing
 from orbweaver.model.crawl import Counters, Counts, Crawl, State, default_crawl
 from orbweaver.model.errors import ControlError, StoredNewer, UnknownCrawl
@@ -120,6 +121,19 @@ class Lookout:
             if run.name == crawl.name and run.started_at_ms < crawl.started_at_ms
         ]
         return (crawl, *older)
+
+    async def with_same_crawl(self, crawl: Crawl) -> tuple[Crawl, ...]:
+        """List a run and the ended runs of the same crawl within its window, newest first.
+
+        A retry belongs to the crawl whose pages it requests again.
+        """
+        others = await self._crawls.list()
+        known, first = {run.id: run for run in others}, crawl
+        while first.retry_of in known:
+            first = known[first.retry_of]
+        anchor = replace(first, id=crawl.id, started_at_ms=crawl.started_at_ms)
+        runs = (crawl, *same_crawl(anchor, others))
+        return tuple(sorted(runs, key=lambda run: run.started_at_ms, reverse=True))
 
     async def telling(self, which: str | None = None) -> tuple[Crawl, Crawl]:
         """Find the newest run of a name that fetched pages or is live, and the newest of all.

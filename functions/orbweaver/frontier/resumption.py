@@ -25,14 +25,23 @@ RUNS_MAX = 20
 
 def within(crawl: Crawl, others: Iterable[Crawl], journals_s: int) -> tuple[Crawl, ...]:
     """List the runs that a run may continue, and their retries, newest first."""
+    # A run that began longer ago than journals are kept may lack some of them, and its URLs would
+    # look as if no worker had requested them.
+    since_ms = crawl.started_at_ms - (journals_s - DAY_S) * 1000
+    recent = (other for other in others if other.started_at_ms >= since_ms)
+    return same_crawl(crawl, recent)[:RUNS_MAX]
+
+
+def same_crawl(crawl: Crawl, others: Iterable[Crawl]) -> tuple[Crawl, ...]:
+    """List ended runs with the same name and seeds within the window, newest first.
+
+    Their retries are listed, too.
+    """
     # A retry, a run of a schedule (each has the whole limit) and a run that requests everything
     # again (`--window 0s`) continue no run.
     if crawl.continuous or crawl.retry_of is not None or not crawl.window_s:
         return ()
     since_ms = crawl.stale_before_ms(crawl.started_at_ms)
-    # A run that began longer ago than journals are kept may lack some of them, and its URLs would
-    # look as if no worker had requested them.
-    since_ms = max(since_ms, crawl.started_at_ms - (journals_s - DAY_S) * 1000)
     ended = [
         other
         for other in others
@@ -48,8 +57,11 @@ def within(crawl: Crawl, others: Iterable[Crawl], journals_s: int) -> tuple[Craw
         and other.started_at_ms <= crawl.started_at_ms
         and set(other.references) == set(crawl.references)
     }
-    found = [other for other in ended if other.id in alike or other.retry_of in alike]
-    return tuple(sorted(found, key=lambda other: other.started_at_ms, reverse=True)[:RUNS_MAX])
+    found: dict[str, Crawl] = {}
+    for other in sorted(ended, key=lambda other: other.started_at_ms):
+        if other.id in alike or other.retry_of in found:
+            found[other.id] = other
+    return tuple(reversed(found.values()))
 
 
 def earlier(runs: Sequence[Crawl], totals: Mapping[str, Counts]) -> tuple[Crawl, ...]:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orbweaver.frontier.messages import child_id, seeds_of
-from orbweaver.frontier.resumption import resumed, roots_of, within
+from orbweaver.frontier.resumption import resumed, roots_of, same_crawl, within
 from orbweaver.model.crawl import DAY_S, Counters, CounterShard, Counts, Crawl, State, Stop
 from orbweaver.model.crawl_settings import Scope
 
@@ -82,6 +82,15 @@ def test_unrelated_run_is_not_continued(change: dict[str, Any]) -> None:
 def test_retry_or_continuous_run_continues_no_run(change: dict[str, Any]) -> None:
     crawl = replace(CRAWL, **change)
     assert gone_on(crawl, (FIRST, LIMITED)) == crawl
+
+
+def test_same_crawl_includes_retries_of_retries() -> None:
+    again = replace(FIRST, id="again", retry_of="retry", started_at_ms=NOW_MS + 2)
+    retry = replace(FIRST, id="retry", retry_of="first", started_at_ms=NOW_MS + 1)
+    other = replace(FIRST, id="other", seeds=("https://example.com/other",))
+    of_other = replace(FIRST, id="of-other", retry_of="other")
+    found = same_crawl(CRAWL, (again, retry, other, of_other, FIRST))
+    assert [run.id for run in found] == ["again", "retry", "first"]
 
 
 def test_run_with_expired_journals_is_not_continued() -> None:

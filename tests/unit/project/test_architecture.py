@@ -51,7 +51,7 @@ ACTORS = frozenset(
         ),
         "exporting": (
             "change_feed exporter file_store finalizer formats.duckdb_parquet formats.hashed_file "
-            "formats.parquet formats.surt formats.warc "
+            "formats.parquet formats.surt formats.warc newest_records "
             "repair row_reader runs snapshot_store unit_worker workspace"
         ),
         "delivery": "deliverer transfer",

@@ -281,8 +281,10 @@ async def _crawl(
     written: Written | None = None
     exported: Crawl | None = view.crawl
     if nothing_new(view):
-        # Requested files contain the pages that an earlier run stored.
-        exported = await _stored_run(session, begun) if arguments.files_asked else None
+        # Requested files contain the pages that earlier runs stored.
+        exported = None
+        if arguments.files_asked:
+            exported = await export_files.stored_run(session, begun, display.say)
     if exported is not None:
         written = await _written(session, exported, arguments, around, display)
     if stalled is not None:
@@ -298,19 +300,15 @@ async def _written(
 ) -> Written:
     """Write the files of an ended crawl, or one file if --out names a file."""
     if arguments.file is not None:
-        written = await write_one(session, crawl, arguments.file)
-        return shown_as(written, arguments.out)
+        runs = await session.control.with_same_crawl(crawl)
+        return shown_as(await write_one(session, runs, arguments.file), arguments.out)
     folder: Path = arguments.out or export_files.OUT / crawl.id
     wanted = export_files.FilesWanted(
         folder=around.folder / folder, formats=arguments.format, say=display.say
     )
-    return replace(await export_files.export_crawl(session, crawl, wanted), folder=folder)
-
-
-async def _stored_run(session: Session, begun: Crawl) -> Crawl | None:
-    """Return the last run of a crawl's name that fetched pages; None if no run did."""
-    run, _ = await session.control.telling(begun.name)
-    return None if run.id == begun.id else run
+    written = await export_files.export_crawl(session, crawl, wanted)
+    absent = await export_files.pages_absent(session, crawl, wanted.folder)
+    return replace(written, folder=folder, runs=(crawl.id,), absent=absent, name=crawl.name)
 
 
 async def _begin(session: Session, plan: CrawlSpec, display: Display) -> Crawl:

@@ -35,7 +35,7 @@ from orbweaver.exporting.cells import iso
 from orbweaver.exporting.manifest import page_as_json
 from orbweaver.frontier.retrying import closing
 from orbweaver.frontier.stored_record import Missing, PagePart, read_stored
-from orbweaver.model.crawl import Crawl
+from orbweaver.model.crawl import Crawl, State
 from orbweaver.model.cuts import parts_of, told, written
 from orbweaver.model.outcome import Outcome
 from orbweaver.model.page_record import PageRecord, day_of
@@ -212,10 +212,15 @@ async def export(arguments: Namespace, around: Surroundings) -> int:
         if arguments.crawl:
             crawl, newest = await session.control.telling(arguments.crawl)
             note_older(around, crawl, newest)
+            if crawl.state is not State.FINISHED:
+                around.note(f"{crawl.id} is {crawl.state}: files hold the pages stored so far")
         folder = arguments.out or (export_files.OUT / crawl.id if crawl else export_files.OUT)
         place = around.folder / folder
         if crawl is not None and file is not None:
-            written = shown_as(await write_one(session, crawl, file), folder)
+            # An id means that run, a name all runs of the crawl.
+            is_id = arguments.crawl == crawl.id
+            runs = (crawl,) if is_id else await session.control.with_same_crawl(crawl)
+            written = shown_as(await write_one(session, runs, file), folder)
             return _exported(written, arguments, around)
         export_files.check_folder(place, crawl.name if crawl else None, crawl.id if crawl else None)
         export_files.check_writable(place)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from orbweaver.exporting.cells import iso
@@ -80,6 +80,27 @@ _TEXTS = TEXTS | {Type.STRING: cell_of, Type.DATE: str.__str__, Type.MOMENT: iso
 
 
 writer = CsvWriter
+
+# --- joining -------------------------------------------------------------------------------------
+
+
+def columns_of(body: bytes) -> list[str]:
+    """List the column names of a file, as raw cells."""
+    head = body.removeprefix(BYTE_ORDER_MARK).partition(END.encode())[0]
+    return _cells(head + END.encode())
+
+
+def rows_below(columns: Sequence[str], body: bytes) -> bytes:
+    """Return the rows of a file with these columns; cells of absent columns are empty."""
+    names = columns_of(body)
+    if names == list(columns):
+        return body.partition(END.encode())[2]
+    found = []
+    for row in _records(body)[1:]:
+        cells = dict(zip(names, _cells(row), strict=True))
+        found.append(",".join(cells.get(name, "") for name in columns) + END)
+    return "".join(found).encode()
+
 
 # --- erasing -------------------------------------------------------------------------------------
 
