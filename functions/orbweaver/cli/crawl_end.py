@@ -109,6 +109,25 @@ async def pause(session: Session, crawl_id: str) -> bool:
     return paused.state is State.PAUSED
 
 
+async def left_behind(session: Session, crawl: Crawl) -> str | None:
+    """Describe the state of a crawl that a command no longer watches; None if it is unknown."""
+    try:
+        async with asyncio.timeout(PAUSE_S):
+            crawl = await session.control.find(crawl.id)
+    except (PortError, TimeoutError):
+        return None
+    match crawl.state:
+        case State.PAUSED:
+            return f"{crawl.id} is paused: orbweaver resume {crawl.id}"
+        case State.FINISHED:
+            return f"{crawl.id} is finished: orbweaver status {crawl.id}"
+        case state if session.place.idle:
+            return f"{crawl.id} is {state}, and no worker runs"
+        case State.STOPPING:
+            return f"{crawl.id} is stopping: orbweaver status {crawl.id} --watch"
+    return f"{crawl.id} continues: orbweaver status {crawl.id} --watch"
+
+
 def give_up(
     view: View,
     around: Surroundings,
@@ -142,12 +161,12 @@ def timed(
     watched: Callable[[], str | None],
     around: Surroundings,
     display: Display,
-    paused: Callable[[], bool] = bool,
+    left: Callable[[], str | None] = lambda: None,
 ) -> int:
     """Run a command that watches a crawl. Ctrl-C ends the command and leaves the crawl running.
 
-    `watched` returns the crawl's id, if it is known. `paused` returns True if the command paused
-    the crawl, because no other worker would continue it.
+    `watched` returns the crawl's id, if it is known. `left` describes the state in which the
+    command left the crawl, if it is known.
     """
     try:
         return asyncio.run(work)
@@ -155,10 +174,7 @@ def timed(
         display.close()
         crawl_id = watched()
         again = " ".join(filter(None, ("orbweaver status", crawl_id, "--watch")))
-        said = f"{crawl_id or 'the crawl'} continues: {again}"
-        if paused():
-            said = f"interrupted: {crawl_id} is paused; run the same command again to continue it"
-        around.note(said)
+        around.note(left() or f"{crawl_id or 'the crawl'} continues: {again}")
         put_interrupted(display, crawl_id)
         return INTERRUPTED
     except Stalled as stalled:

@@ -145,6 +145,10 @@ class Place(Protocol):
         """True if workers of other processes may be active."""
 
     @property
+    def idle(self) -> bool:
+        """Whether certainly no worker runs."""
+
+    @property
     def left_in_work(self) -> Mapping[str, int]:
         """Number of pages that killed processes were working on, by crawl, if known."""
 
@@ -171,6 +175,7 @@ class StackPlace:
     workers: tuple[str, ...] = ()
     billed: bool = True
     busy: bool = True
+    idle: bool = False
     left_in_work: Mapping[str, int] = field(default_factory=dict)
 
     @property
@@ -290,7 +295,7 @@ class Session:
             billed=self.place.billed,
             waiting=self.place.waiting,
         )
-        return await reader.read(which)
+        return replace(await reader.read(which), idle=self.place.idle)
 
 
 @asynccontextmanager

@@ -30,6 +30,10 @@ if TYPE_CHECKING:
     from orbweaver.extraction.extract import Extractor
 
 POLL_S = 0.2
+NO_WORKERS = (
+    "No workers running. The same `orbweaver crawl` command continues a crawl,"
+    " and `orbweaver serve` works on all crawls."
+)
 SILENCE_MS_MAX = 60_000
 
 
@@ -110,12 +114,12 @@ class StorePlace:
         queued = await queued_urls(self.ports, status.crawl.id)
         return tuple(words_of(queued, status.at_ms, self.ports.settings.fetch_total_s))
 
-    async def idle_workers(self) -> str | None:
-        from orbweaver.adapters.sqlite.processes import StoreProcesses
+    @property
+    def idle(self) -> bool:
+        return not self.works and not has_workers(self.ports.folder)
 
-        if self.works or StoreProcesses(self.ports.folder).alive():
-            return None
-        return "No workers running. Start them with `orbweaver serve`."
+    async def idle_workers(self) -> str | None:
+        return NO_WORKERS if self.idle else None
 
     def reclaimed(self) -> bool:
         from orbweaver.adapters.sqlite.processes import StoreProcesses

@@ -13,6 +13,7 @@ from orbweaver.cli.live import lines
 from orbweaver.control.progress import spending, status
 from orbweaver.control.progress.hosts import HostStanding
 from orbweaver.control.progress.status import ProgressMeter, as_json, stalled
+from orbweaver.control.spec_checks import PAGES_MAX_DEFAULT
 from orbweaver.diagnostics.refusal_report import Spared
 from orbweaver.frontier.queues import Depths
 from orbweaver.model.crawl import State, Stop
@@ -58,7 +59,16 @@ PACED = {"claimed": 1_000, "fetched": 100, "host.0.claimed": 900, "host.0.done":
         ({"claimed": 3, "host.0.claimed": 2}, {}, 2.1, "host", "at least 2 s: 2 URLs left on shop"),
         ({**PACED, "fetched": 50}, {}, 950 / 50 * 60, "rate", "about 19 min: 950 known URLs"),
         (PACED, {"delay_ms": 0}, 540, "rate", "about 9 min"),
-        (PACED, {"state": State.STOPPING}, 540, "rate", "left at 1.7 a second"),
+        (PACED, {"state": State.STOPPING}, None, "none", "stopping: 900 known URLs left"),
+        (PACED, {"idle": True}, None, "none", "no worker runs: 900 known URLs left"),
+        (PACED, {"idle": True, "state": State.PAUSED}, None, "none", "paused: 900 known URLs"),
+        (
+            {"claimed": 99, "fetched": 40},
+            {"retry_of": "docs", "pages_max": 99},
+            88.5,
+            "rate",
+            "about 88 s: 59 known URLs left at 0.7 a second",
+        ),
         (PACED, {"state": State.PAUSED}, None, "none", "paused: 900 known URLs"),
         (PACED, {"state": State.FINISHED}, None, "none", ""),
         (
@@ -341,6 +351,8 @@ def test_continued_run_names_earlier_runs_and_rest_of_limit() -> None:
         " 140 of the limit of 200 are left; 2 parts of earlier runs can no longer be looked through"
     )
     assert lines.sequel(view_of({})) == ""
+    unlimited = lines.sequel(view_of({}, **(SEQUEL | {"pages_max": PAGES_MAX_DEFAULT})))
+    assert unlimited.endswith("URLs are not requested again")
 
 
 def test_limit_of_continued_run_counts_all_runs() -> None:

@@ -67,8 +67,14 @@ def test_interrupt_leaves_crawl_and_last_picture(stage: Stage, which: str) -> No
     after = stage.said.rpartition(FIRST_SCREEN)[2]
     assert " of 40 known URLs · " in after
     assert "Ctrl-C" not in after
-    again = f"orbweaver status {which} --watch".replace("  ", " ")
-    assert stage.noted == f"{which or 'the crawl'} continues: {again}\n"
+    assert stage.noted == f"{RUN} continues: orbweaver status {RUN} --watch\n"
+
+
+def test_interrupted_watch_of_paused_crawl_names_its_state(stage: Stage) -> None:
+    stage.run(f"pause {RUN}")
+    stage.interrupt_at = stage.clock.sleeps + 3
+    assert stage.run("status --watch") == 130
+    assert f"{RUN} is paused: orbweaver resume {RUN}" in stage.noted
 
 
 def test_crawl_screen_has_hint_interrupt_pauses(stage: Stage) -> None:

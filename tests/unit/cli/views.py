@@ -30,13 +30,14 @@ def reading_of(
     after_s: float = 60.0,
     depths: Depths | None = DEPTHS,
     hosts: tuple[Host, ...] = (),
+    idle: bool = False,
     **changes: Any,
 ) -> StatusReading:
     crawl = replace(CRAWL, **changes)
     at_ms = NOW_MS + round(after_s * 1000)
     counters = Counters.of((CounterShard(counts=dict(counts)),))
     status = Status(crawl=crawl, counters=counters, at_ms=at_ms)
-    return StatusReading(status=status, depths=depths, hosts=hosts)
+    return StatusReading(status=status, depths=depths, hosts=hosts, idle=idle)
 
 
 def view_of(counts: Mapping[str, int], **given: Any) -> View:

@@ -97,7 +97,14 @@ def retry(arguments: Namespace, around: Surroundings) -> int:
                 code = max(code, conclude(ended, None, around, display))
             return code
 
-    return timed(go(), lambda: watched, around, display, lambda: paused)
+    again = "run the same command again to continue it"
+    return timed(
+        go(),
+        lambda: watched,
+        around,
+        display,
+        lambda: f"interrupted: {watched} is paused; {again}" if paused else None,
+    )
 
 
 def _say_begun(

@@ -23,7 +23,7 @@ from orbweaver.cli.command import (
     which,
 )
 from orbweaver.cli.commands.robots_url import canonical
-from orbweaver.cli.crawl_end import timed
+from orbweaver.cli.crawl_end import left_behind, timed
 from orbweaver.cli.exit_codes import FAILED, OK, UsageError
 from orbweaver.cli.export_files import Written
 from orbweaver.cli.live.display import JsonDisplay
@@ -52,20 +52,27 @@ OF = {"text": ("body", "unread", "text", "layout", "text_chars"), "body": ("body
 
 def status(arguments: Namespace, around: Surroundings) -> int:
     display = around.display(arguments)
+    left: str | None = None
 
     async def go() -> int:
         async with chosen(arguments, around) as session:
+            nonlocal left
+            crawl, newest = await session.control.telling(arguments.which)
+            note_older(around, crawl, newest)
             if arguments.watch:
-                crawl = await session.control.find(arguments.which)
                 await _note_idle(session, crawl, around)
-                view = await session.watch(crawl.id, display)
+                try:
+                    view = await session.watch(crawl.id, display)
+                except asyncio.CancelledError:
+                    left = await left_behind(session, crawl)
+                    raise
                 display.close()
                 if isinstance(display, JsonDisplay):
                     display.put(crawl_summary.result(view, None, OK))
                 else:
                     around.write("", *crawl_summary.lines(view))
                 return OK
-            view = ProgressMeter().see(await session.read_closely(arguments.which))
+            view = ProgressMeter().see(await session.read_closely(crawl.id))
             await _note_idle(session, view.crawl, around)
             lines = (heading(view), *text.table(rows(view), indent=2))
             answer(arguments, around, {"type": "status", **as_json(view)}, *lines)
@@ -73,7 +80,7 @@ def status(arguments: Namespace, around: Surroundings) -> int:
                 await _others(session, view.reading.status.crawl, around)
             return OK
 
-    return timed(go(), lambda: arguments.which, around, display)
+    return timed(go(), lambda: arguments.which, around, display, lambda: left)
 
 
 async def _note_idle(session: Session, crawl: Crawl, around: Surroundings) -> None:

@@ -24,6 +24,7 @@ from orbweaver.cli.command import (
 from orbweaver.cli.exit_codes import FAILED, OK, UsageError
 from orbweaver.cli.session import Surroundings, chosen, environment_in
 from orbweaver.cli.stack import ENDPOINT, PORT, REGIONS, export_line, port_option
+from orbweaver.model.crawl import State
 from orbweaver.model.settings import STACK
 
 # Context key whose value is a file.
@@ -40,7 +41,8 @@ async def steer(arguments: Namespace, around: Surroundings) -> int:
         control = session.control
         actions = {"pause": control.pause, "resume": control.resume, "cancel": control.cancel}
         crawl = await actions[arguments.command](arguments.which)
-        off = await session.place.idle_workers() if arguments.command == "resume" else None
+        works = arguments.command != "pause" and crawl.state is not State.FINISHED
+        off = await session.place.idle_workers() if works else None
     if off is not None:
         around.note(off)
     body = {"type": "result", "crawl": crawl.id, "state": str(crawl.state)}

@@ -10,6 +10,7 @@ from orbweaver.cli import text
 from orbweaver.control.progress import spending, status
 from orbweaver.control.progress.queued import SILENT_MS_MIN
 from orbweaver.control.progress.status import View
+from orbweaver.control.spec_checks import PAGES_MAX_DEFAULT
 from orbweaver.model.crawl import Crawl, State, Stop
 from orbweaver.model.outcome import ANSWERED, Outcome, Reason, Refusal, short_of
 
@@ -88,11 +89,11 @@ def line(view: View) -> str:
 def pages(view: View) -> str:
     """Count fetched pages, done and known URLs, and pages per second."""
     counters = view.reading.status.counters
-    per_s = status.pages_per_s(view)
-    return (
-        f"{view.of(Outcome.FETCHED):,} fetched, {counters.done:,} of {counters.claimed:,}"
-        f" known URLs  {text.rate(per_s)} a second"
-    )
+    said = f"{view.of(Outcome.FETCHED):,} fetched, {counters.done:,} of {counters.claimed:,}"
+    said += " known URLs"
+    if view.reading.idle and view.crawl.state in status.WORKING:
+        return said
+    return f"{said}  {text.rate(status.pages_per_s(view))} a second"
 
 
 def left(view: View) -> str:
@@ -221,8 +222,10 @@ def gone_on(crawl: Crawl) -> str:
     if len(crawl.resumes) > 1:
         runs += f" and {len(crawl.resumes) - 1} before it"
     asked = text.plural(crawl.pages_carried, "URL")
-    room = f"{crawl.pages_own:,} of the limit of {crawl.pages_max:,} are left"
-    return f"{runs}: {asked} are not requested again, {room}"
+    said = f"{runs}: {asked} are not requested again"
+    if crawl.pages_max == PAGES_MAX_DEFAULT:
+        return said
+    return f"{said}, {crawl.pages_own:,} of the limit of {crawl.pages_max:,} are left"
 
 
 def dead(view: View) -> str:

@@ -2,7 +2,8 @@
 
 The recent rate gives one estimate. The longest queue of a host times its delay gives a lower bound.
 If the bound is nearly all of the estimate, the bound is the forecast. Only known URLs count. Pages
-may lead to more, unless the page limit is used up.
+may lead to more, unless the page limit is used up. There is no forecast for a paused or cancelled
+crawl, or without workers.
 """
 
 from __future__ import annotations
@@ -44,24 +45,25 @@ class Forecast:
     words: str = ""
 
 
-def forecast(status: Status, per_s: float, hosts: Sequence[HostRow]) -> Forecast:
+def forecast(
+    status: Status, per_s: float, hosts: Sequence[HostRow], *, idle: bool = False
+) -> Forecast:
+    """Forecast the end of a crawl. `idle`: no worker runs."""
     crawl, counters = status.crawl, status.counters
     left = max(0, counters.claimed - counters.done)
-    match crawl.state:
-        case State.FINISHED:
-            return Forecast()
-        case State.PAUSED:
-            return Forecast(words=f"paused: {_known(left)} left")
+    if crawl.state is State.FINISHED:
+        return Forecast()
+    if crawl.state is not State.RUNNING or idle:
+        why = "no worker runs" if idle and crawl.state is not State.PAUSED else crawl.state
+        return Forecast(words=f"{why}: {_known(left)} left")
     if not left:
         taken = counters.claimed or counters.total.get("seeds", 0)
         words = "all known URLs are done; the run ends unless it finds new links"
         return Forecast(words=words if taken else "starting…")
     rate_s = left / per_s if per_s > 0 and counters.done >= DONE_MIN else None
     slowest = max(hosts, key=lambda row: row.bound_ms, default=None)
-    if crawl.state is State.STOPPING:  # queued URLs end without requests
-        slowest = None
     hosts_all = hosts_begun_at(crawl)
-    if crawl.state is State.RUNNING and DONE_MIN < counters.done < hosts_all * HOSTS_SHARE:
+    if DONE_MIN < counters.done < hosts_all * HOSTS_SHARE:
         words = f"not known yet: {hosts_all:,} hosts need their robots.txt first"
         return Forecast(words=f"{words}; {_known(left)} left")
     found = _guess(status, left, per_s, rate_s, slowest)
@@ -105,7 +107,7 @@ def _guess(
 
 def _more(status: Status) -> str:
     crawl, counters = status.crawl, status.counters
-    if crawl.state is State.STOPPING:
+    if crawl.retry_of is not None:
         return ""
     if not counters.left(crawl):
         return "; the page limit is reached"

@@ -49,6 +49,8 @@ class StatusReading:
     spared: Spared | None = None
     # Texts about URLs for which the crawl waits. Empty for a stack.
     waiting: tuple[str, ...] = ()
+    # Whether certainly no worker runs.
+    idle: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,7 +131,7 @@ class ProgressMeter:
         return View(
             reading=reading,
             rates=rates,
-            forecast=forecast.forecast(status, rates.now, hosts),
+            forecast=forecast.forecast(status, rates.now, hosts, idle=reading.idle),
             hosts=hosts,
             budgets=spending.budgets_of(status, hosts),
             idle_ms=self._still_ms("idle", status, holds=empty),
@@ -178,7 +180,9 @@ def early(view: View) -> bool:
 
 
 def pages_per_s(view: View) -> float:
-    return view.rates.now if view.crawl.state in WORKING else view.reading.status.pages_per_s
+    if view.crawl.state in WORKING:
+        return 0.0 if view.reading.idle else view.rates.now
+    return view.reading.status.pages_per_s
 
 
 # --- for machines -------------------------------------------------------------------------------
