@@ -25,8 +25,9 @@ from orbweaver.diagnostics.url_status import Facts, UrlStatus, refusal_of, robot
 from orbweaver.frontier.admission import in_scope
 from orbweaver.frontier.claims import StandingClaim
 from orbweaver.frontier.crawler_traps import trap
+from orbweaver.frontier.resumption import requested_again
 from orbweaver.model.backoff import ATTEMPTS_MAX
-from orbweaver.model.crawl import Crawl, Stop
+from orbweaver.model.crawl import DAY_S, Crawl, State, Stop
 from orbweaver.model.crawl_rules import depth_limit
 from orbweaver.model.cuts import told
 from orbweaver.model.outcome import Outcome, Reason, Refusal
@@ -43,6 +44,8 @@ from orbweaver.politeness.host_schedule import Host
 WAITING = frozenset(
     {UrlStatus.WAITING, UrlStatus.WAITING_FOR_HOST, UrlStatus.RETRYING, UrlStatus.PARKED}
 )
+# Ends that leave claimed URLs unrequested.
+CUT_SHORT = frozenset({Stop.CANCELLED, Stop.DURATION, Stop.BYTES, Stop.DOLLARS})
 _WITHDRAWN = frozenset({Refusal.NOFOLLOW, Refusal.SEED_NOFOLLOW})
 
 
@@ -181,7 +184,7 @@ def _unasked(facts: Facts, url: str) -> str:
     run = facts.run
     if facts.orphaned and facts.claim is not None:
         return f"{facts.claim.crawl}, whose URL it is, is not stored any more"
-    if run.stop in (Stop.CANCELLED, Stop.DURATION, Stop.BYTES, Stop.DOLLARS):
+    if run.stop in CUT_SHORT:
         return f"{Reason(run.stop).means} (skipped: {run.stop}, which leaves no record)"
     if reasons := reasons_of(run):
         told = " or ".join(f"{reason.means} (skipped: {reason})" for reason in reasons)
@@ -224,8 +227,8 @@ def _statements(facts: Facts, url: str, url_status: UrlStatus) -> Iterator[tuple
     if facts.record is not None:
         yield from _record(facts.record)
         yield from _rendering(facts, facts.record)
-    if facts.claim is not None:
-        yield "again", _again(facts, url, facts.claim)
+    if facts.claim is not None and url_status not in WAITING:
+        yield "again", _again(facts, url, facts.claim, url_status)
 
 
 def _dead_letter(facts: Facts) -> Iterator[tuple[str, str]]:
@@ -314,29 +317,53 @@ def _window_s(run: Crawl, url: str) -> int:
 
 def _claim(facts: Facts, url: str, claim: StandingClaim) -> Iterator[tuple[str, str]]:
     yield "claim", f"by pack {claim.pack} of {claim.crawl}, {moment(claim.at_ms)}"
-    crawl = facts.crawl
+    crawl, record = facts.crawl, facts.record
     if claim.crawl == crawl.id or crawl.continuous:
         return
     window_s = _window_s(crawl, url)
-    if crawl.stale_before_ms(crawl.started_at_ms, window_s) <= claim.at_ms < crawl.started_at_ms:
-        yield (
-            "claim",
-            f"{crawl.id} skips it: requested within the window of {span(window_s)}",
-        )
+    if record is not None and record.crawl == crawl.id and claim.at_ms < crawl.started_at_ms:
+        yield "claim", f"{crawl.id} has requested it again"
+    elif crawl.stale_before_ms(crawl.started_at_ms, window_s) <= claim.at_ms < crawl.started_at_ms:
+        is_open = record is None or record.outcome in (Outcome.FAILED, Outcome.SKIPPED)
+        how = f"{record.outcome} ({record.reason})" if record and is_open else "requested"
+        yield "claim", f"{crawl.id} skips it: {how} within the window of {span(window_s)}"
     else:
         yield "claim", f"by another run than {crawl.id}"
 
 
-def _again(facts: Facts, url: str, claim: StandingClaim) -> str:
-    """Describe when a new run, or a continuous crawl, can request the URL again."""
+def _again(facts: Facts, url: str, claim: StandingClaim, url_status: UrlStatus) -> str:
+    """Describe when a new run, or a continuous crawl, requests the URL again."""
     run, expires_ms, window_s = facts.run, claim.expires_s * 1000, _window_s(facts.run, url)
     at_ms = min(claim.at_ms + window_s * 1000, expires_ms)
     if expires_ms <= facts.now_ms:
         return f"at once: the claim has lapsed, {moment(expires_ms)}"
+    if not run.continuous and (said := _within_window(facts, url, url_status)) is not None:
+        return said
     who = "it" if run.continuous else f"a new run of {run.name}"
     if at_ms <= facts.now_ms:
         return f"by {who}, at once: the window is {span(window_s)}"
     return f"by {who}, from {moment(at_ms)} on, or as soon as a sitemap says that it has changed"
+
+
+def _within_window(facts: Facts, url: str, url_status: UrlStatus) -> str | None:
+    """Describe when a new run requests a URL within the window; None if it does not."""
+    record = facts.record
+    run = facts.crawl if record is not None and record.crawl == facts.crawl.id else facts.run
+    when = "at once" if run.state is State.FINISHED else f"once {run.id} has ended"
+    said = f"by a new run of {run.name} with the same seeds, {when}"
+    if record is None:
+        unasked = url_status is UrlStatus.UNASKED and run.stop in CUT_SHORT
+        return f"{said}: it has not been requested" if unasked else None
+    seed = url in run.references
+    if requested_again(run, run, record.outcome, record.reason, is_seed=seed):
+        return f"{said}: it has not been fetched"
+    if record.reason is Reason.ROBOTS:
+        day_later = moment(run.ended_ms(facts.now_ms) + DAY_S * 1000)
+        return (
+            f"by a new run of {run.name} with the same seeds, from {day_later} on, or {when} with"
+            " --ignore-robots or another user agent"
+        )
+    return None
 
 
 def _waiting(facts: Facts, url_status: UrlStatus) -> Iterator[tuple[str, str]]:

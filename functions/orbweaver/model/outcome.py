@@ -189,7 +189,7 @@ class Reason(StrEnum):
     )
     TIMEOUT = _silent(
         "timeout",
-        "it took longer than fetch_total_s, or was slower than 100 bytes/s, after four attempts",
+        "it took longer than a request may, or was slower than 100 bytes/s, after four attempts",
         short="no answer in time",
     )
     DISCONNECTED = _silent(

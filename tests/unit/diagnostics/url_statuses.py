@@ -96,6 +96,29 @@ URL_STATUSES: dict[str, tuple[dict[str, Any], UrlStatus, list[str]]] = {
             "skipped: robots (robots.txt forbids it)",
             "robots: line 2: Disallow: /a (User-agent: *), as of 2026-11-21 08:59:00 UTC",
             "ended: skipped: robots, decided 2026-11-21",
+            "again: by a new run of site with the same seeds, from 2026-11-22 09:00:00 UTC on, ",
+            "or once site-1 has ended with --ignore-robots or another user agent",
+        ],
+    ),
+    "skipped by robots.txt in an earlier run": (
+        {
+            "claim": OLD_CLAIM,
+            "owner": OLD,
+            "record": record(Outcome.SKIPPED, Reason.ROBOTS, crawl="site-0"),
+        },
+        UrlStatus.ENDED,
+        ["claim: site-1 skips it: skipped (robots) within the window of 7 d"],
+    ),
+    "failed in an earlier run and this one": (
+        {
+            "claim": OLD_CLAIM,
+            "owner": OLD,
+            "record": record(Outcome.FAILED, Reason.FORBIDDEN, status=403),
+        },
+        UrlStatus.ENDED,
+        [
+            "claim: site-1 has requested it again",
+            "again: by a new run of site with the same seeds, once site-1 has ended: it has not",
         ],
     ),
     "failed": (
@@ -110,6 +133,7 @@ URL_STATUSES: dict[str, tuple[dict[str, Any], UrlStatus, list[str]]] = {
             "status: 404",
             "error: gone",
             "attempt: 1",
+            "again: by a new run of site with the same seeds, at once: it has not been fetched",
         ],
     ),
     "retrying": (
@@ -173,7 +197,10 @@ URL_STATUSES: dict[str, tuple[dict[str, Any], UrlStatus, list[str]]] = {
     "cancelled": (
         {"crawl": CANCELLED, "claim": CLAIM, "journey": replace(JOURNEY, gone=True)},
         UrlStatus.UNASKED,
-        ["not requested: the crawl was cancelled first (skipped: cancelled, which leaves no"],
+        [
+            "not requested: the crawl was cancelled first (skipped: cancelled, which leaves no",
+            "again: by a new run of site with the same seeds, at once: it has not been requested",
+        ],
     ),
     "over, without a record": (
         {"crawl": OVER, "claim": CLAIM},
