@@ -21,7 +21,7 @@ from orbweaver.cli.session import Session
 from orbweaver.exporting.manifest import MANIFESTS, Manifest, decode_manifest
 from orbweaver.model.columns import PAGES
 from orbweaver.model.crawl import Crawl
-from orbweaver.model.outcome import SUCCESSES
+from orbweaver.model.outcome import SUCCESSES, Outcome
 
 if TYPE_CHECKING:
     from orbweaver.exporting.exporter import Alone
@@ -161,7 +161,7 @@ async def export_crawl(
 async def stored_run(session: Session, crawl: Crawl, say: Callable[[str], None]) -> Crawl | None:
     """Return the last run of the same crawl that fetched pages; None if no run did."""
     for run in await session.control.with_same_crawl(crawl):
-        if await _pages(session, run):
+        if await _count(session, run, SUCCESSES):
             return run
     say("no file is written: no earlier run with these seeds has a page")
     other, _ = await session.control.telling(crawl.name)
@@ -175,13 +175,13 @@ async def pages_absent(session: Session, crawl: Crawl, folder: Path) -> int:
     pages = 0
     for run in await session.control.with_same_crawl(crawl):
         if run.id != crawl.id and not _has_files(folder, run):
-            pages += await _pages(session, run)
+            pages += await _count(session, run, (Outcome.FETCHED, Outcome.UNCHANGED))
     return pages
 
 
-async def _pages(session: Session, run: Crawl) -> int:
+async def _count(session: Session, run: Crawl, outcomes: tuple[Outcome, ...]) -> int:
     total = (await session.control.status(run.id)).counters.total
-    return sum(total.get(outcome, 0) for outcome in SUCCESSES)
+    return sum(total.get(outcome, 0) for outcome in outcomes)
 
 
 def _has_files(folder: Path, run: Crawl) -> bool:

@@ -55,6 +55,7 @@ class Skipped:
 class RequestKind:
     """The requests of one kind (group of similar URLs). `usd` is at list prices.
 
+    `titles` and `bodies` count distinct ones, and are estimates unless `exact`.
     `texts` of `texts_read` texts differ. `led_to` counts indexable pages first linked from this
     kind, except pages that differ only in their folder. `exclude` is a pattern that excludes the
     kind, and `saves_…` are its savings.
@@ -67,6 +68,7 @@ class RequestKind:
     noindex: int
     titles: int
     bodies: int
+    exact: bool
     led_to: int
     texts_read: int
     texts: int

@@ -78,6 +78,10 @@ class Distinct:
     def count(self) -> int:
         return len(self.kept) << self.zeros
 
+    @property
+    def exact(self) -> bool:
+        return not self.zeros
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredText:
@@ -306,14 +310,17 @@ def _kind(
 ) -> RequestKind:
     one, without = judged.found[shape], [judged.found[other] for other in judged.covered(shape)]
     texts, texts_read = judged.texts[shape]
+    pages = one.outcomes[Outcome.FETCHED] + one.outcomes[Outcome.UNCHANGED]
     return RequestKind(
         kind=kind_text(shape),
         requests=one.requests,
         urls=one.urls,
         outcomes={str(outcome): one.outcomes[outcome] for outcome in sorted(one.outcomes)},
         noindex=one.noindex,
-        titles=one.titles.count,
-        bodies=one.bodies.count,
+        # An estimate may be above the number of pages.
+        titles=min(one.titles.count, pages),
+        bodies=min(one.bodies.count, pages),
+        exact=one.titles.exact and one.bodies.exact,
         led_to=one.led_to,
         texts=texts,
         texts_read=texts_read,

@@ -77,11 +77,22 @@ def test_kind_counts_outcomes_titles_and_bodies() -> None:
     assert [*found] == ["/login?to=0", "/item/0", "/private/0"]
     login, item, private = found.values()
     assert (login.urls, login.requests, login.noindex) == (21, 24, 20)
-    assert (login.titles, login.bodies) == (1, 1)
+    assert (login.titles, login.bodies, login.exact) == (1, 1, True)
     assert login.outcomes == {"failed": 1, "fetched": 20}
     assert login.example.startswith(f"{SITE}/login?to=…")
     assert (item.titles, item.bodies, item.brought_little) == (9, 9, False)
     assert (private.requests, private.urls, private.brought_little) == (0, 5, False)
+
+
+def test_estimated_titles_never_exceed_pages() -> None:
+    estimates = []
+    for pages in range(DIFFERENT_KEPT + 1, 4 * DIFFERENT_KEPT, 20):
+        counts = counts_of([record(f"/{at}", title=f"{at}", sha256=f"{at}") for at in range(pages)])
+        (told,) = kinds_of(counts).values()
+        assert not told.exact
+        assert max(told.titles, told.bodies) <= pages
+        estimates.append(told.titles / pages)
+    assert min(estimates) > 0.5
 
 
 def test_costs_are_shared_by_claims_and_requests() -> None:

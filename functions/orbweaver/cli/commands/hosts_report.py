@@ -162,9 +162,11 @@ def _kind(one: RequestKind) -> tuple[str, ...]:
     pages, failed = (one.outcomes.get(ended, 0) for ended in (Outcome.FETCHED, Outcome.FAILED))
     share = f"{one.noindex * PERCENT / pages:.0f} %" if one.noindex else ""
     texts = f"{one.texts} of {one.texts_read}" if one.texts_read else ""
-    counts = [f"{number:,}" if number else "" for number in (failed, one.titles, one.bodies)]
+    about = "" if one.exact else "~"
+    distinct = [f"{about}{number:,}" if number else "" for number in (one.titles, one.bodies)]
     led_to = f"{one.led_to:,}" if one.led_to else ""
-    return (f"{one.requests:,}", share, *counts, texts, led_to, price(one.usd), one.kind)
+    fails = f"{failed:,}" if failed else ""
+    return (f"{one.requests:,}", share, fails, *distinct, texts, led_to, price(one.usd), one.kind)
 
 
 def spared_lines(found: Report) -> list[str]:
