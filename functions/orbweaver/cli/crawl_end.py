@@ -15,6 +15,7 @@ from orbweaver.cli.option_types import Threshold
 from orbweaver.cli.session import Session, Stalled, Surroundings
 from orbweaver.control.progress import status
 from orbweaver.control.progress.status import View
+from orbweaver.frontier.resumption import unasked
 from orbweaver.frontier.retrying import closing
 from orbweaver.model.crawl import Crawl, State
 from orbweaver.model.errors import PortError
@@ -68,10 +69,20 @@ async def without_pages(session: Session, view: View) -> list[str] | None:
     # Pages of the runs that it continues count, unless a seed failed again.
     if view.crawl.resumes and await _has_pages(session, view.crawl):
         failing = [url async for url in _failed_seeds(session, view.crawl)]
-        return failing or None
+        return _examples(failing, len(failing), view.crawl) if failing else None
     records = session.control.pages(view.crawl, limit=EXAMPLES)
     async with closing(records):
-        return [_ending(record) async for record in records]
+        shown = [_ending(record) async for record in records]
+    number = view.reading.status.counters.claimed - unasked(view.total)
+    return _examples(shown, number, view.crawl)
+
+
+def _examples(lines: Sequence[str], number: int, crawl: Crawl) -> list[str]:
+    """Limit lines to the first ones, and count the rest of `number`."""
+    shown = [*lines[:EXAMPLES]]
+    if (more := number - len(shown)) > 0 and shown:
+        shown.append(f"  and {more:,} more: orbweaver pages {crawl.id}")
+    return shown
 
 
 async def _has_pages(session: Session, crawl: Crawl) -> bool:

@@ -201,6 +201,13 @@ def test_failures_above_threshold_set_exit_code(stage: Stage, threshold: str, co
 NEVER = "robots.txt could not be fetched: connection refused"
 
 
+def test_crawl_without_any_page_counts_reasons_left_out(stage: Stage) -> None:
+    stage.site = [replace(BROKEN, path=f"/{number}") for number in range(5)]
+    assert stage.run(f"crawl {SITE}") == 1
+    *_, last = stage.noted.splitlines()
+    assert last.startswith("  and 2 more: orbweaver pages ")
+
+
 def test_crawl_without_any_page_fails_with_reasons(stage: Stage) -> None:
     stage.site = [Row("/", Outcome.SKIPPED, Reason.ROBOTS_UNREACHABLE, bytes=None, error=NEVER)]
     assert stage.run(f"crawl {SITE} --fail-above 100%") == 1
