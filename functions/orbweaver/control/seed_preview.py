@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from orbweaver.diagnostics.host_status import why_blocked
 from orbweaver.diagnostics.rule_texts import never_asked, rules_words, scope_rule, trap_rule
 from orbweaver.fetching import response_verdict as answers
 from orbweaver.frontier.admission import admit_link, admit_redirect, admit_seed
@@ -173,7 +174,7 @@ class SeedPreviewer:
         if crawl.obey_robots:
             match await self._robots.of(host, crawl, until_ms, named=named):
                 case Deferred() as deferred:
-                    return self._later(deferred.return_at_ms)
+                    return await self._later(host, deferred.return_at_ms)
                 case RobotsUnreachable() as unreachable:
                     return f"robots.txt could not be fetched: {unreachable.detail}"
                 case None:
@@ -192,7 +193,7 @@ class SeedPreviewer:
             until_ms=until_ms,
         )
         if (return_at_ms := await pacer.take(1)) is not None:
-            return self._later(return_at_ms)
+            return await self._later(host, return_at_ms)
         at_ms = self._clock.now_ms()
         answer = await self._fetcher.fetch(
             Request(
@@ -213,12 +214,13 @@ class SeedPreviewer:
             return f"{answer.reason.short or answer.reason}: {answer.detail}"
         return _Asked(answer=answer, robots=robots, said=said)
 
-    def _later(self, return_at_ms: int) -> str:
-        wait_s = max(0, return_at_ms - self._clock.now_ms()) // 1000
-        return (
-            f"its host accepts no request for {wait_s:,} s more: it is left alone, or other crawls"
-            " have its slots; nothing was asked for"
-        )
+    async def _later(self, name: str, return_at_ms: int) -> str:
+        host, now_ms = await self._hosts.look(name), self._clock.now_ms()
+        wait_s = max(0, return_at_ms - now_ms) // 1000
+        why = "crawls have reserved these slots, also crawls that are paused now"
+        if host.blocked_until_ms > now_ms:
+            why = why_blocked(host, now_ms)
+        return f"its host accepts no request for {wait_s:,} s more: {why}; no request was sent"
 
     async def _page(
         self, crawl: Crawl, target: Target, answer: Response

@@ -148,12 +148,20 @@ async def test_preview_of_forbidden_page_names_line_of_robots_txt() -> None:
     assert desk.web.urls == [f"{SITE}/robots.txt"]
 
 
+async def test_preview_of_host_without_slots_names_reservations() -> None:
+    desk = Desk()
+    await desk.hosts.reserve(SITE, 10, 10_000, NOW_MS, NOW_MS + 100_000)
+    why = (await desk.preview()).why or ""
+    assert "more: crawls have reserved these slots, also crawls that are paused now" in why
+    assert desk.web.asked == []
+
+
 async def test_preview_of_503_blocks_host_for_all_crawls() -> None:
     desk = Desk()
     desk.web.put(f"{SITE}/", answer(503, retry_after="600"))
     assert "503" in ((await desk.preview()).why or "")
     asked = len(desk.web.asked)
-    assert "accepts no request for" in ((await desk.preview()).why or "")
+    assert "more: it answered 429 or 503; no request" in ((await desk.preview()).why or "")
     assert len(desk.web.asked) == asked
     assert (await desk.hosts.look(SITE)).blocked_until_ms >= NOW_MS + 600_000
 
