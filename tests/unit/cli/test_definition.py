@@ -62,6 +62,16 @@ def stage(tmp_path: Path) -> Stage:
     return Stage(folder=tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("delay", "said"),
+    [("50", "delay 50 s between two requests to a host (50ms for milliseconds)"), ("50ms", "")],
+)
+def test_long_delay_is_reported(delay: str, said: str, stage: Stage) -> None:
+    assert stage.run(f"start {SITE} --delay {delay}") == 0
+    assert stage.noted.startswith(said)
+    assert said or "delay" not in stage.noted
+
+
 def put(stage: Stage, text: str, name: str = "crawl.toml") -> None:
     (stage.folder / name).write_text(text)
 

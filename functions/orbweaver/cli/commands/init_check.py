@@ -49,11 +49,16 @@ Problems: TypeAlias = tuple[DefinitionProblem, ...]
 FILE_BYTES_MAX = 16 * 1024 * 1024
 SHOWN_MAX = 5
 HOUR_MS = 3_600_000
+# A longer delay may be meant in milliseconds.
+LONG_DELAY_MS = 30_000
 
 
 def plan_of(arguments: Namespace, around: Surroundings) -> CrawlSpec:
     """Make a plan from options, and from the definition that --config names."""
     parts = given(arguments) | _seeds_given(arguments, around)
+    if (delay_ms := parts.get("delay_ms", 0)) > LONG_DELAY_MS:
+        milliseconds = f" ({delay_ms // 1000}ms for milliseconds)" if delay_ms % 1000 == 0 else ""
+        around.note(f"delay {delay_ms / 1000:g} s between two requests to a host{milliseconds}")
     if arguments.config is None:
         return CrawlSpec(**parts)
     base, problems = _read(arguments.config, around)
