@@ -21,7 +21,7 @@ from orbweaver.cli.stack import (
     sources_of,
     workers_of,
 )
-from orbweaver.cli.store import StorePlace, has_workers, opened_store, store_of
+from orbweaver.cli.store import StorePlace, opened_store, store_of, worker_pids
 from orbweaver.cli.text import clean_lines, visible
 from orbweaver.control.crawl_control import Control
 from orbweaver.control.progress.reader import StatusReader
@@ -145,6 +145,10 @@ class Place(Protocol):
         """True if workers of other processes may be active."""
 
     @property
+    def others(self) -> tuple[int, ...]:
+        """Process ids of these workers, as far as they are known."""
+
+    @property
     def idle(self) -> bool:
         """Whether certainly no worker runs."""
 
@@ -175,6 +179,7 @@ class StackPlace:
     workers: tuple[str, ...] = ()
     billed: bool = True
     busy: bool = True
+    others: tuple[int, ...] = ()
     idle: bool = False
     left_in_work: Mapping[str, int] = field(default_factory=dict)
 
@@ -320,11 +325,11 @@ def store_session(
     ports: StorePorts,
     *,
     works: bool = False,
-    busy: bool = False,
+    others: tuple[int, ...] = (),
     left_in_work: Mapping[str, int] = NOTHING,
 ) -> Session:
-    """Make the session of an open store. `busy`: other processes had workers before."""
-    place = StorePlace(ports=ports, works=works, busy=busy, left_in_work=left_in_work)
+    """Make the session of an open store. `others` are ids of processes that had workers before."""
+    place = StorePlace(ports=ports, works=works, others=others, left_in_work=left_in_work)
     return Session(
         control=control_of(ports, ports.underway),
         ports=ports,
@@ -354,10 +359,10 @@ async def chosen(
     `works` is the number of processes that work on a store.
     """
     if (folder := store_of(arguments, around.folder, around.environment)) is not None:
-        busy = has_workers(folder)
+        others = worker_pids(folder)
         opening = opened_store(folder, around.environment, works=works, writes=writes)
         async with opening as ports:
-            yield store_session(ports, works=works > 0, busy=busy)
+            yield store_session(ports, works=works > 0, others=others)
         return
     environment = environment_in(arguments, around)
     outputs = outputs_of(arguments.stack, around.machine, environment, around.note)

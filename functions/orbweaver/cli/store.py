@@ -81,9 +81,9 @@ class StorePlace:
     """A store as the `Place` of a session (cli/session.py)."""
 
     ports: StorePorts
-    # True if this command has workers, and if other processes had workers before.
+    # True if this command has workers, and the ids of other processes that had some before.
     works: bool = False
-    busy: bool = False
+    others: tuple[int, ...] = ()
     poll_s: float = POLL_S
     silence_ms_max: int = SILENCE_MS_MAX
     billed: bool = False
@@ -115,8 +115,12 @@ class StorePlace:
         return tuple(words_of(queued, status.at_ms, self.ports.settings.fetch_total_s))
 
     @property
+    def busy(self) -> bool:
+        return bool(self.others)
+
+    @property
     def idle(self) -> bool:
-        return not self.works and not has_workers(self.ports.folder)
+        return not self.works and not worker_pids(self.ports.folder)
 
     async def idle_workers(self) -> str | None:
         return NO_WORKERS if self.idle else None
@@ -130,10 +134,11 @@ class StorePlace:
         return not self.works and not processes.alive()
 
 
-def has_workers(folder: Path) -> bool:
+def worker_pids(folder: Path) -> tuple[int, ...]:
+    """List the ids of the processes that work on a store."""
     from orbweaver.adapters.sqlite.processes import StoreProcesses
 
-    return StoreProcesses(folder).alive() > 0
+    return StoreProcesses(folder).pids()
 
 
 def option_again(given: Path | None) -> str:

@@ -12,7 +12,7 @@ from orbweaver.model.page_record import PageRecord
 class NewestRecords:
     """A `Pages` port for exports of `runs`, newest first, one after another.
 
-    Memory: a hash for each record except those of the last run.
+    Memory: a hash for each record, without the records of the last run.
     """
 
     def __init__(self, pages: Pages, runs: Sequence[str]) -> None:

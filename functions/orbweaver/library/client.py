@@ -130,15 +130,15 @@ class AsyncClient:
         from orbweaver.cli import session
 
         if self.stack is None and self.port is None:
-            from orbweaver.cli.store import has_workers, opened_store
+            from orbweaver.cli.store import opened_store, worker_pids
 
             folder = Path(self.store or STORE)
-            busy = has_workers(folder)
+            others = worker_pids(folder)
             opening = opened_store(
                 folder, os.environ, works=self.workers, extractors=self.extractors
             )
             async with opening as ports:
-                yield session.store_session(ports, works=self.workers > 0, busy=busy)
+                yield session.store_session(ports, works=self.workers > 0, others=others)
             return
         from orbweaver.cli.local_machine import ThisMachine, connect
         from orbweaver.cli.stack import environment_of, settings_of

@@ -103,6 +103,12 @@ def test_remaining_time_is_unknown_while_no_url_ends() -> None:
     assert ("quiet", "no URL has ended for 2 min") in lines.notices(view)
 
 
+@pytest.mark.parametrize(("pids", "where"), [((), ""), ((7, 8), " in process 7, 8")])
+def test_joined_run_names_its_processes(pids: tuple[int, ...], where: str) -> None:
+    run = view_of({}).crawl
+    assert lines.joined(run, pids) == f"{run.id} is running{where}: this command joins it"
+
+
 @pytest.mark.parametrize(
     ("host", "standing", "bound_s", "said"),
     [

@@ -52,17 +52,22 @@ class StoreProcesses:
 
     def alive(self) -> int:
         """Count the processes that work on the store, this one included."""
-        number = 0
+        return len(self.pids())
+
+    def pids(self) -> tuple[int, ...]:
+        """List the ids that the system gave these processes."""
+        found = []
         for path in self._files():
-            if path.name == self.own:
-                number += 1
-                continue
-            try:
-                with _opened(path) as opened:
-                    number += opened is not None and not _try_lock(opened)
-            except PermissionError:  # belongs to another user, and may be alive
-                number += 1
-        return number
+            is_alive = path.name == self.own
+            if not is_alive:
+                try:
+                    with _opened(path) as opened:
+                        is_alive = opened is not None and not _try_lock(opened)
+                except PermissionError:  # belongs to another user, and may be alive
+                    is_alive = True
+            if is_alive:
+                found.append(int(path.name.partition("-")[0]))
+        return tuple(found)
 
     def _make_folder(self) -> None:
         try:

@@ -43,15 +43,15 @@ from orbweaver.cli.crawl_options import OPTIONS
 from orbweaver.cli.exit_codes import FAILED, INTERRUPTED, OK, UsageError
 from orbweaver.cli.export_files import Written
 from orbweaver.cli.live.display import Display, JsonDisplay
-from orbweaver.cli.live.lines import gone_on
+from orbweaver.cli.live.lines import gone_on, joined
 from orbweaver.cli.one_file import one_file, shown_as, write_one
 from orbweaver.cli.session import Session, Stalled, Surroundings, chosen, opened, store_session
 from orbweaver.cli.stack import ENDPOINT, PORT, port_option, settings_from
 from orbweaver.cli.store import (
-    has_workers,
     opened_store,
     option_again,
     store_of,
+    worker_pids,
 )
 from orbweaver.control.continuation import Continue, Refuse, Replace, Start
 from orbweaver.control.crawl_control import renamed
@@ -147,7 +147,7 @@ def _on_store(
     running.option = option_again(asked.arguments.store)
     extractor = asked.context.get("extractor", "")
     works = asked.arguments.workers or workers_for(asked.wanted.pages_max)
-    busy = has_workers(folder)
+    others = worker_pids(folder)
     settings = store_settings(around.environment, extractor)
     with further_processes(works - 1, folder, settings) as further:
         if unreached := _unreached(asked.wanted, around):
@@ -161,11 +161,11 @@ def _on_store(
                 works=works,
                 extractor=extractor,
                 further=further,
-                left_in_work=None if busy else left,
+                left_in_work=None if others else left,
             )
             async with opening as ports:
                 keep_made()
-                session = store_session(ports, works=True, busy=busy, left_in_work=left)
+                session = store_session(ports, works=True, others=others, left_in_work=left)
                 return await _crawl(session, asked.plan, asked.arguments, around, display, running)
 
         return asyncio.run(go())
@@ -320,8 +320,11 @@ async def _begin(session: Session, plan: CrawlSpec, display: Display) -> Crawl:
                 display.say(f"{run.id}, with the same name and other seeds, has not finished")
             return await _started(session, plan, display.say)
         case Continue(run=run, changes=changes):
-            display.say(f"continuing {run.id}, which had not finished")
-            if run.state is State.RUNNING and not session.place.busy:
+            is_running = run.state is State.RUNNING
+            joins = is_running and session.place.busy
+            gone = f"continuing {run.id}, which had not finished"
+            display.say(joined(run, session.place.others) if joins else gone)
+            if is_running and not joins:
                 display.say(await _left_behind(session, run))
             for key, was, now in changes:
                 display.say(f"  {key}: {_value(was)} -> {_value(now)}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
 from orbweaver.budget import prices
@@ -226,6 +226,12 @@ def gone_on(crawl: Crawl) -> str:
     if crawl.pages_max == PAGES_MAX_DEFAULT:
         return said
     return f"{said}, {crawl.pages_own:,} of the limit of {crawl.pages_max:,} are left"
+
+
+def joined(run: Crawl, pids: Sequence[int]) -> str:
+    """Describe a running crawl that a command joins. `pids` are its processes, if known."""
+    where = f" in process {', '.join(map(str, pids))}" if pids else ""
+    return f"{run.id} is running{where}: this command joins it"
 
 
 def dead(view: View) -> str:
