@@ -188,7 +188,7 @@ class Worker:
                 return await self._sent_again(result, round_)
 
     async def _sent_again(self, requeued: Requeued, round_: Round) -> Result:
-        """Make a pack's delayed message due earlier, or send the pack again if that is impossible."""
+        """Make a pack's delayed message due earlier. If that is impossible, send the pack again."""
         outgoing, express = requeued.outgoing, requeued.express
         delay_s = round_.resend_delay_s(outgoing.pack.crawl, outgoing.delay_s)
         if delay_s is None or not round_.leave(outgoing.pack, delay_s):
