@@ -154,18 +154,12 @@ def _on_store(
             return _cannot_begin(unreached, around, display)
 
         async def go() -> int:
-            left: Counter[str] = Counter()
-            opening = opened_store(
-                folder,
-                around.environment,
-                works=works,
-                extractor=extractor,
-                further=further,
-                left_in_work=None if others else left,
-            )
+            left: Counter[str] | None = None if others else Counter()
+            open_it = partial(opened_store, folder, around.environment, extractor=extractor)
+            opening = open_it(works=works, further=further, left_in_work=left)
             async with opening as ports:
                 keep_made()
-                session = store_session(ports, works=True, others=others, left_in_work=left)
+                session = store_session(ports, works=True, others=others, left_in_work=left or {})
                 return await _crawl(session, asked.plan, asked.arguments, around, display, running)
 
         return asyncio.run(go())
