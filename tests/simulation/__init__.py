@@ -1,6 +1,6 @@
-"""Deterministic simulation: the real actors in a world where everything that can fail does.
+"""Deterministic simulation: the product's workers and exporters run under injected faults.
 
-One seed decides the web, the crawls, the order of steps, every fault and every clock. Time is
-virtual: an hour of crawling takes a fraction of a second. The same seed takes the same steps, down
-to the hash of its trace.
+A seed (an integer) decides the web, the crawls, the order of steps, every fault and every clock.
+Time is virtual: an hour of crawling takes a fraction of a second. The same seed always takes the
+same steps, which the hash of its trace proves.
 """

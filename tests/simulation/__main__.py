@@ -15,7 +15,7 @@ from tests.simulation.run import Result, simulate
 
 
 def main() -> int:
-    """Run, print, and exit with 1 if an invariant failed."""
+    """Run the seeds and exit with 1 if an invariant failed."""
     parser = argparse.ArgumentParser(prog="python -m tests.simulation")
     parser.add_argument("--seeds", type=int, default=1_000, help="how many")
     parser.add_argument("--first", type=int, default=0, help="from which on")

@@ -1,8 +1,8 @@
 """Limits of crawls other than pages: bytes, dollars and pages per host.
 
-A crawl never exceeds its limit, counted where it is spent: by the web. A crawl stopped by a limit
-reaches it, except for reservations of deliveries that left no journal, because their use is
-unknown.
+A crawl never exceeds its limit, measured by the simulated web. A crawl stopped by a limit reaches
+it. Exception: a worker that fails without a journal (its record of results) leaves its
+reservation's use unknown.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from tests.simulation.scenario import CrawlPlan, Scenario
     from tests.simulation.web import SimWeb
 
-# A few times the largest page of any site, and a part of most limits.
+# Several times the largest page of any site, and less than most limits.
 BODY_BYTES_MAX = 2_048
 LIMITS = {
     "bytes_max": (300, 2_000, 2_000, 9_000, 1_000_000),
@@ -50,7 +50,7 @@ VISIT_S = Settings().wait_s_max + Settings().fetch_total_s
 
 
 def limited(seed: int, plans: list[CrawlPlan]) -> list[CrawlPlan]:
-    """Give some crawls limits. A separate random generator keeps the rest of the seed unchanged."""
+    """Give some crawls limits, by a separate random generator."""
     random = Random(f"budgets/{seed}")
     if random.random() < 0.6:
         return plans
@@ -79,7 +79,10 @@ def check_budgets(
     totals: Mapping[str, Mapping[str, int]],
     scarred: AbstractSet[str],
 ) -> Iterator[Violation]:
-    """Check the limits of every crawl; `scarred` names packs with failed deliveries."""
+    """Check the limits of every crawl.
+
+    `scarred` contains the packs (batches of URLs) whose processing failed at least once.
+    """
     for crawl in world.crawls.values():
         total = totals[crawl.id]
         yield from _hosts(world, web, crawl, total)
@@ -125,7 +128,7 @@ def _hosts(
 
 
 def _unknown(world: World, pack: str, url: str) -> bool:
-    """True if a pack's journal returns a URL as uncounted that a copy of the pack had counted."""
+    """True if a pack's journal calls a URL uncounted although a copy of the pack counted it."""
     journal = world.journals.get(pack)
     again = () if journal is None else journal.again
     return any(item.target.url == url and not item.target.counted for item in again)
@@ -153,18 +156,18 @@ def _budget_state(
         a_second = prices.second(memory_mb=Settings().memory_mb)
         least = prices.visit_most(urls=PACK_TARGETS_MAX, seconds=VISIT_S, a_second=a_second)
         ended = total.get(CUT[1], 0)
-    # A frozen worker can return a reservation already written off; a wrong clock writes it off
-    # early.
+    # A frozen worker can return a reservation that was already written off. A wrong clock writes it
+    # off early.
     odd = plan.faults.frozen or plan.faults.clock_error_ms
-    # So does a pack with a late commit: after failed deliveries, or after a time as a dead letter.
+    # A pack with a late commit does the same, after failed deliveries or time as a dead letter.
     odd = odd or any(
         journal.reserved.get(part) for pack, journal in world.journals.items() if pack in scarred
     )
     if ended and used <= limit - least and not odd:
         yield Violation(f"I5 {part} spared", f"{crawl.id}: used {used} of {limit}")
-    # Two concurrent retries send the seeds twice, and each copy reserves for itself.
+    # Two concurrent retries both send the seeds, and each copy reserves for itself.
     calm = plan.faults == Faults() and not plan.poison and crawl.retry_of is None
-    # Work after the crawl's end finds its counters sealed.
+    # Work after the crawl's end cannot change its counters any more.
     late = sum(
         journal.reserved.get(part, 0)
         for pack, journal in world.journals.items()

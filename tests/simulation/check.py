@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from tests.simulation.scenario import CrawlPlan, Scenario
     from tests.simulation.web import SimWeb
 
-# Reasons of outcomes without a request.
+# Outcome reasons of URLs that are never requested.
 FORBIDDEN = (Reason.ROBOTS, Reason.CONTENT_TYPE, Reason.SCOPE, Reason.DEPTH)
 UNRECORDED = ("cancelled", "duration", "bytes", "dollars", "host_pages")
 
@@ -105,8 +105,8 @@ def _dead_letters(plan: Scenario, cloud: Cloud) -> Iterator[Violation]:
                 yield Violation("I6 reason", f"{reason}: {body[:80]}")
             continue
         if isinstance(message, Pack) and message.id in cloud.world.ledgers:
-            # A copy dead-lettered while another one was processed: after its redrive, the work is
-            # done.
+            # A copy became a dead letter while another copy was processed. After a redrive the work
+            # is done.
             cloud.trace.counts["copy of a done pack buried"] += 1
             continue
         if not _blamed(plan, cloud, message):
@@ -114,7 +114,7 @@ def _dead_letters(plan: Scenario, cloud: Cloud) -> Iterator[Violation]:
 
 
 def _blamed(plan: Scenario, cloud: Cloud, message: object) -> bool:
-    """True for a poison page, or a page that looks like one, because workers died at it."""
+    """True for a poison page (it kills its worker), or a page at which workers happened to die."""
     if not isinstance(message, Pack) or len(message.targets) != 1:
         return False
     counts = cloud.trace.counts
@@ -126,7 +126,7 @@ def _blamed(plan: Scenario, cloud: Cloud, message: object) -> bool:
 
 
 def _taken_in(plan: Scenario, world: World) -> Iterator[Violation]:
-    """I1: messages sent by hand, in any form, belong to the default crawl."""
+    """I1: messages that users sent to the queue themselves belong to the default crawl."""
     claimed = {url for url, _ in _claims(world, DEFAULT_CRAWL)}
     for _, body in plan.loose:
         message = decoded(body)
@@ -135,12 +135,12 @@ def _taken_in(plan: Scenario, world: World) -> Iterator[Violation]:
 
 
 def _claims(world: World, crawl_id: str) -> Iterator[tuple[str, str]]:
-    """Return the URLs that commits of a crawl claimed, with their packs."""
+    """Return the URLs that a crawl's commits claimed, with their packs."""
     for owner, ledger, _ in world.commits:
         if owner == crawl_id:
             candidates = [target.url for target in world.journals[ledger.pack].candidates]
             for place in ledger.children:
-                # A replaced journal can be shorter and lack our URL.
+                # A journal that replaced another can be shorter and lack this URL.
                 yield (candidates[place] if place < len(candidates) else "?"), ledger.pack
 
 
@@ -166,7 +166,7 @@ def _counters(
         yield Violation("I3 recorded once", f"{crawl_id}: {twice[:3]}")
     if set(urls) - set(claimed):
         yield Violation("I1 recorded, not claimed", f"{crawl_id}: {set(urls) - set(claimed)}")
-    # A worker that died between storing and committing finds a cancelled crawl ended, so its work
+    # A worker died between storing and committing, and the crawl was cancelled meanwhile. Its work
     # is not counted.
     late = _uncommitted(world, crawl_id) if crawl.stop is Stop.CANCELLED else frozenset()
     outcomes = Counter(record.outcome for record in records if record.url not in late)
@@ -203,7 +203,7 @@ def _counted(
 ) -> Iterator[Violation]:
     """I2: a crawl is finished if and only if its counters balance."""
     crawl = world.crawls[crawl_id]
-    # Claims of a continuous crawl expire after its window, so a URL can recur.
+    # Claims of a continuous crawl expire after its window, so the crawl can claim a URL again.
     if not crawl.continuous and len(claimed) != claimed.total():
         twice = [url for url, count in claimed.items() if count > 1]
         yield Violation("I3 claimed once", f"{crawl_id}: {twice[:3]}")
@@ -215,7 +215,7 @@ def _counted(
     if not stuck and not crawl.continuous and crawl.state is not State.FINISHED:
         yield Violation("I2 finished", f"{crawl_id} is {crawl.state}")
     if crawl.state is State.FINISHED:
-        # A cancelled crawl does not wait.
+        # A cancelled crawl ends without waiting for its URLs.
         if (stuck and crawl.stop is not Stop.CANCELLED) or total["claimed"] != done:
             yield Violation("I2 never before", crawl_id)
         if all(announced.id != crawl_id for announced, _ in world.announced):
@@ -223,7 +223,7 @@ def _counted(
 
 
 def _budget(world: World, plan: CrawlPlan, crawl_id: str) -> Iterator[Violation]:
-    """I5: the budget is never exceeded, at no time."""
+    """I5: the budget is never exceeded, not even temporarily."""
     claimed = 0
     for owner, ledger, counts in world.commits:
         if owner == crawl_id:
@@ -238,7 +238,10 @@ def _budget(world: World, plan: CrawlPlan, crawl_id: str) -> Iterator[Violation]
 
 
 def _nothing_new(crawl: CrawlPlan, crawl_id: str, world: World, web: SimWeb) -> Iterator[Violation]:
-    """Check that URLs left by a stopped crawl wait, or are found only by such ones, and barren."""
+    """Check the URLs left by a crawl that stopped because it found no new links.
+
+    Each waits in the backlog band for unpromising URLs, or is found only through such URLs.
+    """
     places = {
         place: one
         for place, one in world.backlog.get((crawl_id, LANE), {}).items()
@@ -266,9 +269,9 @@ def _complete(
     """I1: the URLs of a breadth-first walk are claimed and fetched."""
     namesakes = [(other, run) for other, run in runs if other.name == crawl.name]
     if plan.poison or crawl.goes_on or _untold(namesakes, crawl_id, world):
-        return  # pages behind a poison page are found only in part
+        return  # Pages behind a poison page are found only in part.
     if any(world.crawls[run].stop is Stop.NOTHING_NEW for _, run in namesakes):
-        # Another run may take its open URLs, so only separate runs are checked.
+        # Another run may claim this run's open URLs, so only runs that do not overlap are checked.
         if len(namesakes) == 1 and not (crawl.extras or plan.faults.late_seeds):
             yield from _nothing_new(crawl, crawl_id, world, web)
         return
@@ -310,20 +313,20 @@ def _untold(namesakes: list[tuple[CrawlPlan, str]], crawl_id: str, world: World)
     if actions & {"cancel", EDIT} or _given_up(world, crawl_id) or disturbed(world, crawl_id):
         return True
     if any(cut(_total(world, run)) for _, run in namesakes):
-        return True  # chance decides which URLs fit its budget
+        return True  # The order of work decides which URLs fit its budget.
     # Concurrent runs of one name share the URLs.
     return len(namesakes) > 1 and not _apart(world, [run for _, run in namesakes])
 
 
 def _given_up(world: World, crawl_id: str) -> bool:
-    """True if a host was given up, although no host is silent for that long (see `_spared`)."""
+    """True if the crawl gave up a host, although no host is silent for that long."""
     return any(record.reason is Reason.HOST_DOWN for record in _records(world, crawl_id))
 
 
 def _spared(world: World, web: SimWeb) -> Iterator[Violation]:
-    """I1: a host with some answers is not given up, unless the answer could not be recorded.
+    """I1: a host that sometimes answers is not given up, unless its answer could not be recorded.
 
-    A recovery lost to a throttle or a kill joins the silences before and after it.
+    If a throttle or a kill prevents that record, the silences before and after it become one.
     """
     for crawl_id in world.crawls:
         for record in _records(world, crawl_id):
@@ -336,7 +339,7 @@ def _apart(world: World, ids: list[str]) -> bool:
     crawls = sorted((world.crawls[crawl_id] for crawl_id in ids), key=lambda it: it.started_at_ms)
     return all(
         earlier.finished_at_ms is not None
-        # A wrong clock can misdate the end, so that another run claims before it.
+        # A wrong clock can record a wrong end, so that another run claims before it.
         and earlier.finished_at_ms + 2 * ERROR_MS_MAX < later.started_at_ms
         for earlier, later in itertools.pairwise(crawls)
     )
@@ -353,7 +356,7 @@ def _dangling(world: World, cloud: Cloud) -> Iterator[Violation]:
         if ledger is None:
             continue
         if ledger.surplus and claim.pack in cloud.scarred:
-            continue  # a copy that died after the budget was spent can leave one
+            continue  # A copy that died after the budget was spent can leave one.
         if claim.url not in children[claim.pack]:
             yield Violation("I1 dangling claim", f"{claim.url} of {claim.pack}")
             return

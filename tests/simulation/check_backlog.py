@@ -1,4 +1,4 @@
-"""Backlog invariants: order, and no pack left."""
+"""Invariants of the backlog: packs (batches of URLs) are taken in order, and none is lost."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 def check_backlog(
     world: World, stuck: AbstractSet[str], redriven: AbstractSet[str]
 ) -> Iterator[Violation]:
-    """Check every pack taken and those left; `stuck` crawls have dead letters.
+    """Check every pack taken from a backlog and those left; `stuck` crawls have dead letters.
 
-    `redriven` are the bodies of redriven dead letters. A delayed worker can requeue a pack that is
-    already done (frontier/backlog.py), by a commit or after its crawl's end. This is harmless if
-    its URLs are free.
+    `redriven` contains the bodies of redriven dead letters. A delayed worker can requeue a pack
+    that is already done (frontier/backlog.py), by a commit or after its crawl's end. This is
+    harmless if its URLs cost no request.
     """
     for taken, waited in world.taken:
         if any(_rank(other.body) < _rank(taken.body) for other in waited):
@@ -49,7 +49,10 @@ def check_backlog(
 
 
 def check_sendings(plan: Scenario, sent_s: Mapping[str, Sequence[float]]) -> Iterator[Violation]:
-    """Check that without faults no second worker sends a late pack in flight."""
+    """Check that without faults no second worker sends a late pack that is in flight.
+
+    A late pack holds links that a worker sends after the commit of their pack.
+    """
     if not plan.faults.none:
         return
     least_s = sum(UNDER_WAY_WAITS_S)
@@ -61,7 +64,7 @@ def check_sendings(plan: Scenario, sent_s: Mapping[str, Sequence[float]]) -> Ite
 def _check_late(
     world: World, crawl: Crawl, left: list[str], redriven: AbstractSet[str]
 ) -> Iterator[Violation]:
-    """Check that late packs are taken before a crawl ends, and all remain at its limit."""
+    """Check that late packs are taken before a crawl ends, and that all remain at its limit."""
     if crawl.stop is Stop.FINISHED and left:
         yield Violation("late left", f"{crawl.id}: {len(left)}")
     total: Counter[str] = Counter()
@@ -83,7 +86,8 @@ def _dead(
 ) -> dict[str, int]:
     """Count links of late packs that became dead letters and arrived after the crawl's end.
 
-    They left the backlog: a later run finds their links in the journals that queued them.
+    The backlog no longer holds these packs. A later run finds their links in the journals that
+    queued them.
     """
     gone = {place.rpartition(".")[2] for place in left} | world.ledgers.keys()
     dead = {
@@ -98,7 +102,6 @@ def _dead(
 
 
 def targets_of(body: str) -> tuple[Target, ...]:
-    """Return a pack's URLs."""
     pack = decoded(body)
     return pack.targets if isinstance(pack, Pack) else ()
 

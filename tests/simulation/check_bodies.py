@@ -1,4 +1,4 @@
-"""Stored bodies: written before any reference to them, and the page's own."""
+"""Stored bodies: written before anything refers to them, and equal to the page's body."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def check_bodies(world: World) -> Iterator[Violation]:
-    """Check that every fetched page is stored where its record and journal point."""
+    """Check that the record and journal of every fetched page point to its stored body."""
     told = [record for journal in world.journals.values() for record in journal.records]
     for record in (*world.pages.values(), *told):
         problem = _problem(world, record)

@@ -32,7 +32,7 @@ def check_hosts(world: World, totals: Mapping[str, Counter[str]]) -> Iterator[Vi
     for crawl in list(world.crawls.values()):
         total = totals[crawl.id]
         claimed = _claimed(world, crawl.id)
-        # A worker that died between storing and committing finds a cancelled crawl ended.
+        # A worker died between storing and committing, and the crawl was cancelled meanwhile.
         whole = crawl.state is State.FINISHED and crawl.stop is not Stop.CANCELLED
         for place, host in enumerate(crawl.hosts_counted):
             counts = {key: total[f"host.{place}.{key}"] for key in ("claimed", "done", "failed")}
@@ -48,6 +48,6 @@ def _claimed(world: World, crawl_id: str) -> Counter[str]:
         for owner, ledger, _ in world.commits
         if owner == crawl_id
         for place in ledger.children
-        # A replaced journal can be shorter.
+        # A journal that replaced another can be shorter.
         if place < len(world.journals[ledger.pack].candidates)
     )

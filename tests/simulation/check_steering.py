@@ -21,17 +21,17 @@ if TYPE_CHECKING:
     from tests.simulation.scenario import Scenario
     from tests.simulation.web import SimWeb
 
-# Beyond the cache age: a few times the tables' latency between read and request.
+# Longer than the cache age, by several table latencies between read and request.
 LOOKS = 4
 # Maximum duration of a rendered page.
 RENDER_S = RenderLimits().total_s
-# A minute, plus a round that all workers may be in.
+# A minute, plus one round (invocation) in which all workers may be busy.
 ENDED_S = 60.0 + Settings().round_s
 
 
 def check_steering(plan: Scenario, world: World, web: SimWeb, cloud: Cloud) -> Iterator[Violation]:
     """Check every pause and every cancellation."""
-    # A frozen worker, or one whose clock went back, does not see its cache's age.
+    # A frozen worker, or one whose clock went back, does not notice that its cache is old.
     if plan.faults.frozen or plan.faults.jumps:
         return
     known_s = CRAWL_FRESH_MS / 1000 + 0.1 + LOOKS * plan.faults.latency_s
@@ -48,7 +48,7 @@ def check_steering(plan: Scenario, world: World, web: SimWeb, cloud: Cloud) -> I
         for ask in web.asks:
             if ask.agent != agent or ask.path == ROBOTS:
                 continue
-            # A page being rendered is completed.
+            # A worker finishes the page that it is rendering.
             page = ask.origin + ask.path.replace(DATA, "/", 1)
             if ask.path.startswith(DATA) and ask.at_s - begun.get(page, ask.at_s) <= RENDER_S:
                 asked_s = begun.get(page, ask.at_s)
@@ -62,7 +62,7 @@ def check_steering(plan: Scenario, world: World, web: SimWeb, cloud: Cloud) -> I
 
 
 def _ended(world: World, cloud: Cloud, crawl_id: str, at_s: float) -> Iterator[Violation]:
-    """Check that without faults, a cancelled crawl ends a minute after a round."""
+    """Check that without faults, a cancelled crawl ends a minute after a round (one invocation)."""
     crawl = world.crawls[crawl_id]
     end_ms = crawl.finished_at_ms
     late = end_ms is None or (end_ms - cloud.start_ms) / 1000 > at_s + ENDED_S

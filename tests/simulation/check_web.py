@@ -1,12 +1,12 @@
 """Invariants over every request that the web received.
 
-How wrong clocks count: a slot is a time on a shared line, but each process waits for it by its own
-clock. So two requests in slots a delay apart are that far apart in truth only if their clocks
-agree. Let D be the largest difference between the two clocks during the two invocations. The
-requests are at least `delay - D` apart; if D is not less than the delay, even their order is
-uncertain. Within one invocation without a jump, and between equal clocks, D is zero and the delay
-holds to the millisecond. The same D applies to blocks (`until - D`) and, with all clocks of a day,
-to the age of a robots.txt (24 h + the widest D) (case 25).
+Effect of wrong clocks: a slot is a time at which one request to a host may start, but each process
+waits for it by its own clock. Let D be the largest difference between two processes' clocks during
+their invocations. Requests in slots a delay apart are at least `delay - D` apart in true time. If D
+is not less than the delay, even their order is uncertain. Within one invocation without a clock
+jump, and between equal clocks, D is zero and the delay holds to the millisecond. The same D applies
+to blocked hosts (`until - D`). The age of a robots.txt is at most 24 h plus the widest D of all
+clocks of a day (case 25).
 """
 
 from __future__ import annotations
@@ -35,20 +35,19 @@ ROBOTS = "/robots.txt"
 ROBOTS_FRESH_S = 86_400.0
 # An invocation sends requests this long after it read robots.txt, and its last request may wait.
 ROBOTS_USED_S = 20.0 + 1.0
-# A block is known to all workers that read the host after it, a second before their request.
+# All workers that read the host a second after a block was stored know it before their request.
 BLOCK_KNOWN_S = 3.0
 
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """Invariant that failed, with its place."""
+    """A failed invariant, with its place."""
 
     invariant: str
     detail: str
 
 
 def check_web(plan: Scenario, world: World, web: SimWeb, cloud: Cloud) -> Iterator[Violation]:
-    """Check all requests."""
     yield from _polite(plan, world, web)
     yield from _unblocked(plan, web)
     yield from _admitted(plan, web)
@@ -74,7 +73,7 @@ def _polite(plan: Scenario, world: World, web: SimWeb) -> Iterator[Violation]:
         delay_s = delays.get(ask.agent, 1.0)
         if ask.agent in ruled and ask.path != ROBOTS:
             known, own_ms = ruled[ask.agent]
-            # Requests of a page follow the page's rules.
+            # Requests that a page's scripts send follow the page's rules.
             url = ask.origin + ask.path.replace(DATA, "/", 1)
             delay_s = min(one.delay_ms(url, own_ms) for one in known) / 1000
         site = web.sites.get(ask.origin)
@@ -83,7 +82,7 @@ def _polite(plan: Scenario, world: World, web: SimWeb) -> Iterator[Violation]:
         if ask.origin in last:
             before, least_s = last[ask.origin]
             apart_s = _apart_s(before.ahead_s, ask.ahead_s)
-            if apart_s or not delay_s:  # without a delay there are no slots
+            if apart_s or not delay_s:  # Without a delay there are no slots.
                 least_s = min(least_s, delay_s) - apart_s
             gap_s = ask.at_s - before.at_s
             if gap_s < least_s - ROUNDING_S:
@@ -95,11 +94,11 @@ def _polite(plan: Scenario, world: World, web: SimWeb) -> Iterator[Violation]:
 def _unblocked(plan: Scenario, web: SimWeb) -> Iterator[Violation]:
     """Check that no worker requests a blocked host."""
     if plan.faults.throttled or plan.faults.unknown:
-        return  # other workers do not know a block that failed to be written
+        return  # Other workers do not know a block that could not be stored.
     known_s = BLOCK_KNOWN_S + plan.faults.latency_s * 4
     for rebuff in web.rebuffs:
         if any(rebuff.at_s <= stop_s <= rebuff.at_s + known_s for stop_s in rebuff.asker.stops_s):
-            continue  # the worker with the answer could not write the block
+            continue  # The worker that received the 429 could not store the block.
         for ask in web.asks:
             until_s = rebuff.until_s - _apart_s(rebuff.ahead_s, ask.ahead_s) - ROUNDING_S
             if ask.origin == rebuff.origin and rebuff.at_s + known_s < ask.at_s < until_s:
@@ -109,7 +108,7 @@ def _unblocked(plan: Scenario, web: SimWeb) -> Iterator[Violation]:
 
 
 def _admitted(plan: Scenario, web: SimWeb) -> Iterator[Violation]:
-    """I5 of the fault list: requests stay within robots.txt and the known hosts."""
+    """I5 of the fault list: requests obey robots.txt and go only to known hosts."""
     for ask in web.asks:
         site = web.sites.get(ask.origin)
         if site is None or ask.path == ROBOTS:
@@ -124,7 +123,7 @@ def _admitted(plan: Scenario, web: SimWeb) -> Iterator[Violation]:
 
 
 def _forbidden(site: Site, ask: Ask, stale_s: float) -> bool:
-    """True if no robots.txt copy possibly in use allows this."""
+    """True if no robots.txt copy that a worker may still use allows this request."""
     if ask.path.startswith("/private/"):
         return True
     change_s = site.robots_changes_at_s
@@ -136,7 +135,7 @@ def _forbidden(site: Site, ask: Ask, stale_s: float) -> bool:
 
 
 def _stale_s(plan: Scenario) -> float:
-    """Return how long after a change an old robots.txt can be used."""
+    """Return for how many seconds after a change an old robots.txt can be used."""
     return ROBOTS_FRESH_S + ROBOTS_USED_S + 2 * plan.faults.clock_error_ms / 1000
 
 

@@ -16,19 +16,16 @@ class SimClock:
         self.ahead_ms = self.least_ms = self.most_ms = ahead_ms
 
     def now_ms(self) -> int:
-        """Milliseconds by this container's clock."""
         return self._start_ms + self.ahead_ms + round(asyncio.get_running_loop().time() * 1000)
 
     async def sleep(self, seconds: float) -> None:
-        """Wait in virtual time."""
         await asyncio.sleep(seconds)
 
     def jump(self, ahead_ms: int) -> None:
-        """Change the clock's error."""
         self.ahead_ms = ahead_ms
         self.least_ms = min(self.least_ms, ahead_ms)
         self.most_ms = max(self.most_ms, ahead_ms)
 
     def begin(self) -> None:
-        """Forget earlier jumps; an invocation depends on its own time only."""
+        """Forget earlier jumps: only those during an invocation affect it."""
         self.least_ms = self.most_ms = self.ahead_ms

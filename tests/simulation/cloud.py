@@ -1,4 +1,4 @@
-"""Event source mapping under faults: delivers messages to workers.
+"""Lambda's event source mapping under faults: delivers queue messages to workers.
 
 Acknowledgements get lost. An invocation can be killed before or after any effect, reach its time
 limit, freeze and resume after its timeout, or run twice at once. Containers are warm or new, and
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 MIDNIGHT_MS = 1_790_035_200_000  # 2026-09-22T00:00:00Z
 FUNCTION_TIMEOUT_S = 60
 VISIBILITY_S = 6 * FUNCTION_TIMEOUT_S
-# RecursiveLoop=Allow. Under Terminate it would be 16: the longest chain of invocations that Lambda
-# does not treat as a loop (case 22).
+# RecursiveLoop=Allow. With Terminate it would be 16: Lambda takes a longer chain of invocations for
+# a loop (case 22).
 HOPS_MAX: int | None = None
 
 
@@ -56,9 +56,9 @@ class Cloud:
         self.late_seeds = 0
         # Awaited by dead processes.
         self.never: list[asyncio.Future[None]] = []
-        # Deliveries of a crawl's URL to workers; each may have requested it.
+        # Deliveries of a crawl's URL to workers; each delivery may have caused a request.
         self.handed: Counter[tuple[str, str]] = Counter()
-        # Packs and seeds that a worker died on or returned; their URLs may stay open.
+        # Packs and seeds at which a worker died, or that it returned. Their URLs may stay open.
         self.scarred: set[str] = set()
         # User actions per crawl, and their time.
         self.steered: list[tuple[str, str, float]] = []
@@ -66,16 +66,16 @@ class Cloud:
         self.edits: list[Callable[[], None]] = []
         # Exceptions that escaped a worker: must stay empty (case 9).
         self.raised: list[str] = []
-        # Maximum wait of a worker for slots.
+        # Maximum wait of a worker for slots (a slot is a host's next permitted request time).
         self.wait_s_max = scenario.wait_s_max
         # Maximum wait of a worker for other packs' pages before it stores a file.
         self.segment_wait_s = Settings().segment_wait_s
         self.claims_travel = scenario.claims_travel
-        # Workers that get SIGTERM. A separate random generator keeps the rest of the seed
+        # Decides which workers get SIGTERM; a separate generator leaves the rest of the seed
         # unchanged.
         self._tellings = Random(f"{self.seed}/told")
         self._concurrency = self.random.randint(1, 4)
-        # Whether some workers have a browser and separate packs.
+        # True if some workers have a browser, and a queue of their own.
         self.renders = any(crawl.render is not RenderMode.NEVER for crawl in scenario.crawls)
         # Workers by whether they have a browser.
         self._warm: dict[bool, list[WorkerProcess]] = {True: [], False: []}
@@ -85,7 +85,7 @@ class Cloud:
 
     @property
     def now_s(self) -> float:
-        """True time."""
+        """Return the true time in seconds."""
         return asyncio.get_running_loop().time()
 
     @property
@@ -95,7 +95,6 @@ class Cloud:
 
     @property
     def dead_letters(self) -> list[tuple[str, str | None]]:
-        """Dead letters with their reasons."""
         return self.sqs.dead_letters
 
     def calm(self) -> None:
@@ -107,17 +106,16 @@ class Cloud:
         self._changed.set()
 
     def drop(self, body: str, delay_s: float = 0) -> None:
-        """Send a message."""
         self.sqs.drop(body, self.now_s, delay_s=delay_s)
         self.wake()
 
     def collect(self, hops: int = 0) -> None:
-        """Collect the messages that adapters sent."""
+        """Put the messages that adapters sent on the queue."""
         self.sqs.collect(self.now_s, hops)
         self.wake()
 
     def drop_late_seeds(self) -> None:
-        """Send one more seed to every running crawl, at the worst moment."""
+        """Send one more seed to every running crawl just before it may end."""
         self.late_seeds += 1
         self.trace.counts["late seeds"] += 1
         for crawl in self.world.crawls.values():
@@ -126,11 +124,10 @@ class Cloud:
                 self.drop(encode(Loose(crawl=crawl.id, references=(url,))))
 
     def redrive(self) -> int:
-        """Redrive the dead letters and count them."""
+        """Redrive the dead letters and return their number."""
         return self.sqs.redrive(self.now_s)
 
     def name(self, kind: str) -> str:
-        """Return a name for a new process."""
         self._names += 1
         return f"{kind}{self._names}"
 
@@ -139,7 +136,7 @@ class Cloud:
         return WorkerProcess(self, self.name("person"), calm=True)
 
     async def run(self, until_s: float, *, stop_when_idle: bool) -> bool:
-        """Deliver messages until a time or until idle; returns whether it became idle."""
+        """Deliver messages until a time or until idle; return whether it became idle."""
         while self.now_s < until_s:
             if self.trace.endless:
                 raise Endless
@@ -162,7 +159,8 @@ class Cloud:
         now_s = self.now_s
         next_s = until_s
         if self._running < self._concurrency:
-            # Receive the visible messages; earlier ones exceeded their receive count.
+            # Take the visible messages. SQS has already moved those over the receive count to dead
+            # letters.
             next_s = min([until_s, *(message.visible_s for message in self.sqs.messages)])
         try:
             await asyncio.wait_for(self._changed.wait(), max(0.001, next_s - now_s))
@@ -175,7 +173,7 @@ class Cloud:
         task.add_done_callback(lambda done: done.result())
 
     async def _invoke(self, batch: list[Message]) -> None:
-        faults = self.faults  # current faults; those at its end may be off
+        faults = self.faults  # Use the faults of this moment: they may be off at the end.
         process = self._process(renders=batch[0].queue == QUEUE)
         if self.random.random() < faults.killed:
             process.kill_in = self.random.randint(1, self.random.choice((8, 30, 120)))

@@ -1,4 +1,4 @@
-"""Silences the actors, which log every fault."""
+"""Silence the product's logs: every injected fault would be logged."""
 
 from __future__ import annotations
 

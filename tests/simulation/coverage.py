@@ -1,4 +1,4 @@
-"""Kinds of situations in a seed, so that a missing kind is detected."""
+"""Situations that a seed contains, so that a test notices if one never occurs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LONG_S = 86_400.0
 def kinds(
     plan: Scenario, runs: list[tuple[CrawlPlan, str]], world: World, web: SimWeb
 ) -> Counter[str]:
-    """Return the kinds of situations that occurred."""
+    """Return the names of the situations that occurred."""
     actions = {action for crawl in plan.crawls for _, action in crawl.actions}
     return Counter(
         {

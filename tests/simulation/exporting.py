@@ -1,7 +1,8 @@
-"""The exporter as a function invoked by events and by a queue: repeatedly and concurrently.
+"""The exporter as a Lambda function, invoked by events and by a queue, also concurrently.
 
-Lambda retries an event until a run of it ends, at most three times. SQS redelivers an order at most
-five times. Either can be delivered twice, at once or long after the first was processed (case 27).
+Lambda retries an event until a run of it ends, at most three times. SQS redelivers an order (a
+message that continues an export) at most five times. Either can be delivered twice, at once or long
+after the first was processed (case 27).
 """
 
 from __future__ import annotations
@@ -41,10 +42,10 @@ class ExportFunction:
         self._idle = asyncio.Event()
         self._events = 0
         self._asked: set[str] = set()
-        # Faults of exporters; they are independent of the workers' faults.
+        # Exporter faults; they are independent of the workers' faults.
         self.chances = Random(f"{cloud.seed}/exports")
         self._room = asyncio.Semaphore(self.chances.randint(1, 4))
-        # Past their time limit, but alive.
+        # Invocations that exceeded their time limit but are alive.
         self._zombies: list[ExporterProcess] = []
         self.watch = Watch(cloud.world, cloud.trace)
 
@@ -74,7 +75,7 @@ class ExportFunction:
             self._keep(self._deliver(begin, days, 0, tries=TRIES, hidden_s=RETRY_S), days)
 
     def collect(self, hops: int) -> None:
-        """Collect orders sent by exporters."""
+        """Put the orders that exporters sent on the queue."""
         orders, self._cloud.world.ordered = self._cloud.world.ordered, []
         for mail in orders:
             day = decode_order(mail.body).scope.day
@@ -168,7 +169,8 @@ class ExportFunction:
         )
         if not ended and not process.dead:
             self._zombies.append(process)
-            # It can write a file after it wakes, and die silently. Lambda ends such processes too.
+            # A frozen process can write a file after it wakes, and die without a trace. Lambda ends
+            # such processes too.
             for day in days:
                 self.watch.give_up(day)
         return bool(ended and done)
@@ -180,7 +182,7 @@ class ExportFunction:
         deadline_ms: int,
         runs: list[Run],
     ) -> bool:
-        """Work to the end, even if nothing waits; a frozen process that resumes is watched too."""
+        """Run the work to its end even without a caller, so that resumed processes are watched."""
         try:
             await work(process, deadline_ms)
         except Transient:
@@ -196,7 +198,8 @@ class ExportFunction:
         cloud = self._cloud
         for process in self._zombies:
             process.kill()
-        self._plan = replace(self._plan, reserve_ms=1_000)  # in one run
+        # Both exports see the same records, in one run.
+        self._plan = replace(self._plan, reserve_ms=1_000)
         for day in self.watch.days():
             files: list[dict[str, bytes]] = []
             for _ in range(2):

@@ -1,12 +1,13 @@
 """I7: the readers' view of exports, checked at each change in the bucket.
 
-A visible manifest lists existing files with the right hashes, sizes and rows: no partial export
-after a crash (case 28). The files hold every record of that day once and nothing else. Records
+A visible manifest lists existing files with the right hashes, sizes and rows: a crash leaves no
+partial export (case 28). The files hold every record of that day once and nothing else. Records
 stored after the request can be missing: then the day is exported again. The same records give the
-same bytes. Once no run is active, no file or state remains that no manifest names. Exception, as in
-the exporter's own docstring: overlapping runs that saw different records can mix their files until
-the last of them has checked the result. If that run dies five times, the mixture stays until the
-next run; its hashes reveal it.
+same bytes. Once no run is active, no file or run state remains that no manifest names.
+
+Exception: overlapping runs that saw different records can mix their files until the last of them
+has checked the result. If that run fails five times, the mixture stays until the next run, and the
+manifest's hashes do not match.
 """
 
 from __future__ import annotations
@@ -30,14 +31,14 @@ if TYPE_CHECKING:
     from tests.simulation.trace import Trace
 
 Records = dict[tuple[str, str], "PageRecord"]
-# Hourly exports: until this time of the morning the previous day is exported too.
+# With hourly exports, the previous day is exported too until this time of the morning.
 LATE_HOURS = 2
-# Orders of a unit in flight, in multiples of one run's maximum.
+# Maximum orders of one unit (part of a day) in flight, in multiples of one run's maximum.
 COPIES_MAX = 40
 
 
 def days_wanted(event: Mapping[str, Any], span: str) -> tuple[str, ...]:
-    """Return an event's days: its own, or those that follow from the schedule's time."""
+    """Return an event's days: those it names, or those that follow from the schedule's time."""
     if "day" in event:
         return (str(event["day"]),)
     moment = datetime.fromisoformat(event["time"]).astimezone(UTC)
@@ -50,12 +51,10 @@ def days_wanted(event: Mapping[str, Any], span: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=4_096)
 def day_asked(at_ms: int) -> str:
-    """Return the UTC day of a time."""
     return date.fromordinal(date(1970, 1, 1).toordinal() + at_ms // 86_400_000).isoformat()
 
 
 def manifest_of(day: str) -> str:
-    """Return the key of a day's manifest."""
     return f"exports/manifests/dt={day}.json"
 
 
@@ -79,14 +78,14 @@ class Span:
     orders: int = 0
     overlapped: bool = False
     mixed: bool = False
-    # An event or order failed for the last time: it may leave anything except a wrong manifest.
+    # An event or order failed for the last time: any result is allowed except a wrong manifest.
     given_up: bool = False
-    # Since a run was given up, only hourly events arrived, which may yield to it.
+    # Since a run was given up, only hourly events arrived. These may leave the day to that run.
     gives_way: bool = False
 
 
 class Watch:
-    """Checks the bucket like a reader."""
+    """Checks the bucket as a reader sees it."""
 
     def __init__(self, world: World, trace: Trace) -> None:
         self.found: list[str] = []
@@ -95,14 +94,12 @@ class Watch:
         self._spans: dict[str, Span] = {}
         # Days whose files a dead run may have mixed.
         self._left_mixed: set[str] = set()
-        # Days with a run that was given up: hourly events yield to it until it is too old.
+        # Days with a run that was given up. Hourly events leave the day to it until it is too old.
         self._given_up: set[str] = set()
         self._bytes_of: dict[tuple[str, frozenset[bytes]], str] = {}
         self._digests: dict[bytes, str] = {}
         self._lines: dict[PageRecord, bytes] = {}
         self._seen: dict[str, bytes] = {}
-
-    # --- active runs ----------------------------------------------------------------------
 
     def ask(self, day: str) -> None:
         """Record that the day's current records were requested."""
@@ -110,7 +107,7 @@ class Watch:
         span.asked, span.gives_way = self._records(day), False
 
     def expect(self, day: str, more: int = 1) -> None:
-        """Record that an event or order for a day starts or ends waiting."""
+        """Record that an event or order for a day starts (`more` is 1) or stops (-1) waiting."""
         self._span(day).waiting += more
         self._close(day)
 
@@ -124,7 +121,6 @@ class Watch:
             self.found.append(f"{day}: {span.waiting} orders wait at once")
 
     def begin(self, day: str) -> Run:
-        """Record the start of an invocation."""
         span = self._span(day)
         span.runs += 1
         if span.runs > 1:
@@ -133,16 +129,16 @@ class Watch:
         return Run(day=day)
 
     def end(self, run: Run) -> None:
-        """Record the end of an invocation, dead or alive, once."""
+        """Record the end of an invocation once, whether it succeeded or died."""
         if run.running:
             run.running = False
             self._span(run.day).runs -= 1
             self._close(run.day)
 
     def rounds_max(self, day: str) -> int:
-        """Return the maximum rounds of a day: each writes at least a row.
+        """Return the maximum rounds of a day: each round writes at least one row.
 
-        Units whose files another run changed repeat theirs.
+        Units (parts of a day) whose files another run changed are written again.
         """
         return 30 + 4 * len(self._records(day))
 
@@ -186,8 +182,6 @@ class Watch:
         found = self._rows(manifest).values()
         return max((len(wanted.difference(rows)) for rows in found), default=len(wanted))
 
-    # --- visible files --------------------------------------------------------------------
-
     def look(self) -> None:
         """Check the visible manifests after a change."""
         for day in sorted({*self._spans, *self._left_mixed}):
@@ -210,7 +204,7 @@ class Watch:
                 self._read(day, manifest, span)
 
     def _broken(self, day: str) -> str | None:
-        """Return a visible manifest's unkept promises."""
+        """List what is wrong with a visible manifest."""
         body = self._world.files.get(manifest_of(day))
         if body is None:
             return None
@@ -244,13 +238,13 @@ class Watch:
             if lost := (then & now) - counted.keys():
                 self.found.append(f"{day}: {len(lost)} records lost, such as {min(lost)!r}")
         if records != span.records:
-            return  # file boundaries depend on arrival times of rows
+            return  # Arrival times of rows decide where one file ends and the next begins.
         same = self._bytes_of.setdefault((day, frozenset(now)), self._digest(manifest))
         if same != self._digest(manifest):
             self.found.append(f"{day}: the same rows in other bytes")
 
     def settled(self, day: str, first: dict[str, bytes], second: dict[str, bytes]) -> None:
-        """Check the export of a day without activity."""
+        """Check the export of a day on which no run is active."""
         manifest = second.get(manifest_of(day))
         if manifest is None or self._broken(day) is not None:
             self.found.append(f"{day}: not exported in the end: {self._broken(day)}")
@@ -272,14 +266,11 @@ class Watch:
         ours = (key for key in self._world.files if key.startswith("exports/"))
         return sorted(key for key in ours if f"dt={day}" in key and key not in named)
 
-    # --- records and rows -----------------------------------------------------------------
-
     def days(self) -> list[str]:
-        """Return the days with records."""
         return sorted({day_asked(record.fetched_at) for record in self._world.pages.values()})
 
     def _records(self, day: str) -> Records:
-        """Return a day's records by request time, in whichever day they are stored."""
+        """Return a day's records by request time, even if they are stored under another day."""
         return {
             key: record
             for key, record in self._world.pages.items()

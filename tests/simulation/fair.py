@@ -1,6 +1,6 @@
 """Duration of a small crawl beside a big one, and alone, in virtual time without faults.
 
-The queue delivers in SQS's order, roughly oldest first; fair queues follow
+The simulated queue uses SQS's order, roughly oldest first. Its fair mode behaves as measured by
 `bench/fairness/neighbours.py`.
 """
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 PACK_URLS = 25
-# Approximate start of the small crawl; by then the big one is at full speed.
+# Approximate start of the small crawl. By then the big one is at full speed.
 HEAD_START_S, HEAD_START_SPREAD_S = 10.0, 5.0
 WAIT_S_MAX = 4 * 3_600.0
 # Lambda's initial concurrent batches, and the increase per second (services-sqs-scaling).
@@ -53,12 +53,12 @@ class Contest:
     small_hosts: int = 10
     small_pages: int = 20
     small_delay_ms: int = 1_000
-    # Queued URLs of the big crawl; 0: the small one is alone.
+    # Queued URLs of the big crawl. With 0, the small crawl is alone.
     big_urls: int = 100_000
     big_hosts: int = 200
     big_delay_ms: int = 4_000
     big_latency_s: float = 0.05
-    # Whether they wait in host backlogs or are all on the queue.
+    # True if the URLs wait in per-host backlogs, false if all are on the queue.
     waits: bool = True
     batch: int = 40
 
@@ -99,7 +99,6 @@ class OrderedSqs(Sqs):
         return taken
 
     def delete(self, messages: Sequence[Message]) -> None:
-        """Acknowledge messages."""
         gone = {message.id for message in messages}
         self.messages = [message for message in self.messages if message.id not in gone]
         now_s = asyncio.get_running_loop().time()
@@ -118,7 +117,7 @@ class OrderedSqs(Sqs):
 
 
 def took_s(contest: Contest) -> float:
-    """Run a contest in virtual time; returns the small crawl's duration in seconds."""
+    """Simulate the crawls; return the small crawl's duration in seconds."""
     took: float = loop.run(_play(contest))
     return took
 
@@ -175,7 +174,7 @@ async def _start_small(contest: Contest, cloud: Cloud) -> Crawl:
 
 
 def _queue_big(contest: Contest, cloud: Cloud) -> None:
-    """Queue a big crawl's packs, one host each, hosts in turn."""
+    """Queue a big crawl's packs (batches of URLs) of one host each, one host after another."""
     crawl = Crawl(
         id="big",
         name="big",
@@ -204,7 +203,7 @@ def _queue_big(contest: Contest, cloud: Cloud) -> None:
 
 
 def _small_sites(contest: Contest) -> list[Site]:
-    """Trees: three links per page."""
+    """Build trees: three links per page."""
     paths = ["/", *(f"/{n}" for n in range(1, contest.small_pages))]
     pages = {
         path: SimPage(links=tuple(paths[3 * n + 1 : 3 * n + 4])) for n, path in enumerate(paths)
@@ -214,7 +213,7 @@ def _small_sites(contest: Contest) -> list[Site]:
 
 
 def _big_sites(contest: Contest) -> list[Site]:
-    """Pages without links: only queued URLs exist."""
+    """Build pages without links: only queued URLs exist."""
     if not contest.big_urls:
         return []
     page = SimPage(latency_s=contest.big_latency_s)

@@ -9,35 +9,36 @@ from tests.simulation.clock import ERROR_MS_MAX
 
 @dataclass(slots=True, kw_only=True)
 class Faults:
-    """Fault probabilities per effect, batch or container."""
+    """Fault probabilities per effect (one call to AWS or to the web), batch or container."""
 
-    # Refused without effect: throttles, conflicting transactions, partly processed batches, S3's
-    # 503 (case 12) (case 16).
+    # The call is refused without effect: throttles, conflicting transactions, partly processed
+    # batches, S3's 503 (case 12) (case 16).
     throttled: float = 0.0
-    # Done, but the answer was lost: time-outs (case 17).
+    # The call succeeds, but its answer is lost, as in a time-out (case 17).
     unknown: float = 0.0
     # The process ends before or after any effect (case 3) (case 4) (case 5) (case 6).
     killed: float = 0.0
-    # The process ends right after it has finished a crawl, before the announcement.
+    # The process ends right after it has finished a crawl, before it announces the end.
     killed_sealing: float = 0.0
     # The process gets SIGTERM at any effect, and is killed soon afterwards, or not at all.
     told: float = 0.0
     # The process freezes, at worst until after its lease (case 18).
     frozen: float = 0.0
-    # Processed, but delivered again (case 2).
+    # A message is processed, but delivered again (case 2).
     ack_lost: float = 0.0
-    # The same message or event to two containers at once (case 1) (case 27).
+    # Two containers receive the same message or event at once (case 1) (case 27).
     doubled: float = 0.0
-    # Visible again while in flight (case 18).
+    # A message becomes visible again while it is in flight (case 18).
     early: float = 0.0
-    # Sent by the previous release, without later fields (case 26).
+    # The previous release sent the message, without later fields (case 26).
     aged: float = 0.0
-    # Delayed at a backlog for as long as a pack takes, so that other workers reach it meanwhile.
+    # A backlog call takes as long as a whole pack, so that other workers reach the backlog
+    # meanwhile.
     held_up: float = 0.0
     latency_s: float = 0.02
     # Additional duration of each read that sums a crawl's counters.
     counters_s: float = 0.0
-    # Seeds sent to every running crawl just before a seal, this many times.
+    # This many times, each running crawl gets another seed just before it ends.
     late_seeds: int = 0
     # Initial clock errors, and frequency of clock jumps (case 25).
     skew_ms: int = 0
@@ -45,7 +46,6 @@ class Faults:
 
     @property
     def clock_error_ms(self) -> int:
-        """Maximum clock error."""
         return ERROR_MS_MAX if self.jumps else self.skew_ms
 
     @property
@@ -56,5 +56,5 @@ class Faults:
         )
 
     def calmed(self) -> Faults:
-        """Faults after calming: clocks stay wrong."""
+        """Return the faults that remain after the others stop: clocks stay wrong."""
         return Faults(latency_s=0.001, skew_ms=self.skew_ms)

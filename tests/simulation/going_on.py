@@ -31,7 +31,7 @@ AFTER_S = 30 * 3_600.0
 
 
 def with_sequels(seed: int, plans: list[CrawlPlan]) -> list[CrawlPlan]:
-    """Stop some crawls at a limit and continue them; separate random generator."""
+    """Stop some crawls at a limit and continue them, by a separate random generator."""
     random = Random(f"sequel/{seed}")
     first = plans[0]
     alone = sum(plan.name == first.name for plan in plans) == 1
@@ -63,7 +63,7 @@ def with_sequels(seed: int, plans: list[CrawlPlan]) -> list[CrawlPlan]:
 
 
 def going_on(world: World, crawl: Crawl) -> tuple[Crawl, list[SeedsMessage]]:
-    """Continue a run as `Control` does, and build its messages."""
+    """Continue a run as `Control` does; return the messages to send."""
     runs = within(crawl, world.crawls.values(), Settings().ledger_retention_s)
     crawl = resumed(crawl, runs, {run.id: _total(world, run.id) for run in runs})
     at_ms = crawl.started_at_ms
@@ -104,7 +104,7 @@ def check_sequels(
         if again := (asked & claimed) - lapsed:
             yield Violation("I3 asked again by a sequel", f"{run_id}: {sorted(again)[:3]}")
         counted = len(asked) + len(claimed)
-        # URLs forbidden by robots.txt return their share of the limit.
+        # A URL forbidden by robots.txt does not count towards the limit.
         totals = [_total(world, run) for run in (run_id, *crawl.resumes)]
         most = sequel.pages_max + totals[0].get(UNSPENT, 0)
         if counted > most:
@@ -114,10 +114,10 @@ def check_sequels(
         if lapsed or plan.poison or untold or cut(Counter(total)) or plan.faults.late_seeds:
             continue
         if any(total.get("fetched.truncated") for total in totals):
-            continue  # a page truncated by the byte limit leads to unread links
+            continue  # The links of a page truncated by the byte limit are not all read.
         meaning = Meaning(sequel.rules, sequel.depth_max)
         whole = walk(web, list(sequel.seeds), most, meaning)
-        # Messages sent by hand use the limit too.
+        # Messages that users send to the queue themselves count towards the limit too.
         extras = sum("/extra/" in url for url in asked | claimed)
         expected = extras + min(most - extras, len(whole.claimed))
         held = {

@@ -1,8 +1,8 @@
-"""Hunt a mutant: count the seeds until the simulation detects it.
+"""Run seeds with a mutant (a guard of the product broken on purpose) until an invariant fails.
 
-`caught.json` holds the seed that last revealed each mutant (`--mutants --note`), and it is tried
-first. If it no longer reveals the mutant, all seeds are tried. Its number counts only seeds that
-can reveal the mutant at all, so it never exceeds the limit.
+`caught.json` holds the seed that last revealed each mutant (`--mutants --note` writes it). That
+seed runs first. If it no longer reveals the mutant, all seeds are tried. The count includes only
+seeds that can reveal the mutant at all, so it never exceeds the limit.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ if TYPE_CHECKING:
     from tests.simulation.scenario import Scenario
 
 SEEDS_MAX = 400
-# More than twice the steps of any of 300 seeds; an endless mutant is detected earlier.
+# More than twice the steps of any of 300 seeds. An endless mutant is detected earlier.
 STEPS_MAX = 60_000
-# Some mutants run a seed without end; for a note, a shorter seed is preferred.
+# Some mutants run a seed without end. For `caught.json`, a shorter seed is preferred.
 QUICK_S, PATIENCE_S = 1.0, 60.0
 NOTES = Path(__file__).with_name("caught.json")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Catch:
-    """Seed that revealed a mutant, among those that can, and the failed invariant."""
+    """Seed that revealed a mutant, its number among those that can, and the failed invariant."""
 
     place: int
     invariant: str
 
 
 def notes() -> Mapping[str, int]:
-    """Read the noted seed of each mutant."""
+    """Read the recorded seed of each mutant."""
     places: dict[str, int] = json.loads(NOTES.read_text())
     return places
 
@@ -71,9 +71,9 @@ def hunt(mutant: Mutant, hint: int | None = None) -> Catch | None:
 
 
 def quickest(mutant: Mutant, hint: int | None = None) -> Catch | None:
-    """Try seeds for an early detection, for a limited time; None as for `hunt`.
+    """Try seeds for a limited time, to find one that detects the mutant early.
 
-    A noted seed that still detects it early is used.
+    Returns None as `hunt` does. A recorded seed that still detects the mutant early is used again.
     """
     best: Catch | None = None
     best_s, started_s = float("inf"), time.perf_counter()

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Stuck(Exception):
-    """No task is ready and no timer is set: a deadlock of the actors."""
+    """No task is ready and no timer is set: the simulated processes are in a deadlock."""
 
 
 class _Selector:
@@ -39,23 +39,23 @@ class VirtualLoop(asyncio.BaseEventLoop):
         # The base class's timers in order, and its timer resolution.
         self._scheduled: list[asyncio.TimerHandle]
         self._clock_resolution: float
-        # BaseEventLoop's run-once works with anything that can select.
+        # BaseEventLoop._run_once accepts any object with `select`.
         self._selector: selectors.BaseSelector | _Selector = _Selector(self)
 
     def time(self) -> float:
-        """Seconds since the simulation began."""
+        """Return the seconds since the simulation began."""
         return self._now_s
 
     def advance(self, seconds: float) -> None:
-        """Advance the time."""
-        # At least a microsecond: a float sum that does not change would loop forever.
+        # At least a microsecond: adding less may not change the float, and the loop would never
+        # end.
         self._now_s += max(seconds, 1e-6)
 
     def catch_up(self) -> None:
         """Advance to the time of a timer that is about to run.
 
-        The base also runs timers of the next nanosecond. Otherwise two tasks that read the clock
-        and wait for the remainder would keep each other ready forever.
+        The base class also runs timers of the next nanosecond. Two tasks that read the clock and
+        wait for the remainder would then keep each other ready forever.
         """
         if self._scheduled:
             at_s = self._scheduled[0].when()
@@ -63,21 +63,22 @@ class VirtualLoop(asyncio.BaseEventLoop):
                 self._now_s = max(self._now_s, at_s)
 
     def _process_events(self, event_list: list[Any]) -> None:
-        """No events exist."""
+        """Do nothing: there are no events."""
 
     def _write_to_self(self) -> None:
-        """No thread needs to be woken."""
+        """Do nothing: no thread needs to be woken."""
 
 
 def run(main: Coroutine[Any, Any, Any]) -> Any:
-    """Run a coroutine to its end in virtual time; remaining tasks are cancelled."""
+    """Run a coroutine to its end in virtual time, and cancel the remaining tasks."""
     loop = VirtualLoop()
-    loop.set_exception_handler(lambda *_: None)  # errors of a cancelled simulation are expected
+    loop.set_exception_handler(lambda *_: None)  # Errors of a cancelled simulation are expected.
     try:
         asyncio.set_event_loop(loop)
         return loop.run_until_complete(main)
     finally:
-        # A cancelled task can itself wait for one that never ends: repeat until none is left.
+        # A cancelled task can itself wait for one that never ends, so this repeats until none is
+        # left.
         while rest := asyncio.all_tasks(loop):
             for task in rest:
                 task.cancel()

@@ -1,4 +1,4 @@
-"""The meaning of rules, implemented a second time with Python's own expressions."""
+"""Crawl rules implemented a second time, with Python's `re`, to check the product's."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ EDIT = "edit rules"
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """Meaning of a crawl's rules for URLs, at one time."""
+    """A crawl's rules for URLs, as they are at one time."""
 
     rules: tuple[UrlRule, ...]
     depth_max: int = 100
@@ -38,11 +38,11 @@ class Meaning:
         return bool(self._said(url, "record", True))
 
     def delay_ms(self, url: str, own_ms: int) -> int:
-        """Return a host's delay after a URL."""
+        """Return the host's delay after a request for this URL."""
         return int(self._said(url, "delay_ms", own_ms))
 
     def window_s(self, url: str, own_s: int) -> int:
-        """Return the window of a URL's claims."""
+        """Return the window of a URL's claims in seconds."""
         return int(self._said(url, "window_s", own_s))
 
     def _said(self, url: str, thing: str, otherwise: Any) -> Any:

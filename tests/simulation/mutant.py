@@ -1,4 +1,4 @@
-"""Mutants: one guard broken on purpose in this process, temporarily."""
+"""Mutants: each breaks one guard of the product on purpose, in this process and temporarily."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ def anywhere(_plan: Scenario) -> bool:
 
 
 def poisoned(plan: Scenario) -> bool:
-    """Scenarios with a poison page."""
+    """Accept scenarios with a poison page (a page that kills its worker)."""
     return any(page.poison for site in plan.sites for page in site.pages.values())
 
 
 def forced_in_bounds(plan: Scenario) -> bool:
-    """Scenarios with a forced run that may return claims, and a run after it."""
+    """Accept scenarios with a forced run that may return claims, and a run after it."""
     *_, forced, last = plan.crawls[0], *plan.crawls
     return forced.window_s == 0 and forced is not last and forced.name == last.name
 
 
 def patient(plan: Scenario) -> bool:
-    """Scenarios with a paused crawl and long visits."""
+    """Accept scenarios with a paused crawl and long visits."""
     return plan.wait_s_max == PATIENT_S
 
 
 def cancelled(plan: Scenario) -> bool:
-    """Scenarios with a cancelled crawl."""
+    """Accept scenarios with a cancelled crawl."""
     return any(action == "cancel" for crawl in plan.crawls for _, action in crawl.actions)
 
 
@@ -49,12 +49,12 @@ class Mutant:
     owner: Any
     attribute: str
     broken: Any
-    # Scenarios that can reveal it; others are skipped.
+    # Scenarios that can reveal the mutant. The others are skipped.
     where: Callable[[Scenario], bool] = anywhere
 
     @contextmanager
     def active(self) -> Iterator[None]:
-        """Apply the mutant for a block."""
+        """Apply the mutant within a `with` block."""
         whole = self.owner.__dict__[self.attribute]
         decoded.cache_clear()
         setattr(self.owner, self.attribute, self.broken)

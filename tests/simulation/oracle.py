@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def expected(
     web: SimWeb, world: World, crawl: CrawlPlan, crawl_id: str, first: tuple[CrawlPlan, str]
 ) -> Walk | None:
-    """Walk the web for a run, `first` being the first of its name; None if unpredictable.
+    """Walk the web for a run; `first` is the first run of its name. None if unpredictable.
 
     The walk can exceed the run's budget.
     """
@@ -38,12 +38,12 @@ def expected(
     before = _walk(web, world.crawls[first_id], Meaning(plan.rules, plan.depth_max), before_most)
     if whole is None or before is None:
         return None
-    # Seeds sent while it ran may precede its own.
+    # Seeds sent during the run may be processed before its own seeds.
     if min(before_most - len(plan.extras), most) < len(whole.claimed):
         return None
     end_ms = world.crawls[first_id].finished_at_ms or 0
     start_ms = run.started_at_ms
-    # Since the last claim of the first run, at least.
+    # At least the time since the last claim of the first run.
     quiet_s = (start_ms - end_ms - 2 * ERROR_MS_MAX) / 1000
     held: set[str] = set()
     for url in before.claimed & whole.claimed:
@@ -62,9 +62,9 @@ def _walk(
     most: int,
     held: frozenset[str] = frozenset(),
 ) -> Walk | None:
-    """Walk the web; None if chance decides a page's depth.
+    """Walk the web; None if the order of work decides a page's depth.
 
-    Chance decides for redirect targets, and for crawls that prefer fruitful links.
+    It does so for redirect targets, and for crawls that prefer pages with many new links.
     """
     depths = [rule.depth_max for rule in meaning.rules if rule.depth_max is not None]
     if is_ordered(crawl) and (depths or meaning.depth_max < DEPTH_MAX):
@@ -75,12 +75,12 @@ def _walk(
 
 
 def walked(web: SimWeb, crawl: Crawl, most: int, left: frozenset[str]) -> Walk | None:
-    """Walk the web for the only run of its name, except for what it left open."""
+    """Walk the web for the only run of its name, without the URLs that it left open."""
     return _walk(web, crawl, Meaning(crawl.rules, crawl.depth_max), most, left)
 
 
 def limit(world: World, plan: CrawlPlan, crawl_id: str) -> int:
-    """Return how many URLs a run can claim; URLs forbidden by robots.txt return their share."""
+    """Return how many URLs a run can claim; URLs forbidden by robots.txt do not count."""
     shards = [shard for (owner, _), shard in world.shards.items() if owner == crawl_id]
     return plan.pages_max + sum(shard.counts.get(UNSPENT, 0) for shard in shards)
 
@@ -88,8 +88,8 @@ def limit(world: World, plan: CrawlPlan, crawl_id: str) -> int:
 def _holds(first: CrawlPlan, crawl: CrawlPlan, url: str, quiet_s: float) -> bool | None:
     """True if the first run's claim of a URL holds against another run; None if unpredictable.
 
-    Windows of both runs matter, and claims expire one by one: those made after a long pause are the
-    last.
+    The windows of both runs count. Claims expire one by one, so those made after a long pause are
+    the last to expire.
     """
     hold_s = max(Meaning(first.rules).window_s(url, first.window_s), WEEK_S)
     window_s = Meaning(crawl.rules).window_s(url, crawl.window_s)

@@ -1,6 +1,7 @@
-"""Lambda execution environments: the real actors over gated adapters.
+"""Lambda execution environments: the product's own code over adapters that inject faults.
 
-At the gate before and after every effect, a process is delayed, refused, frozen or ended.
+Before and after every effect (one call to AWS or to the web), a gate can delay, refuse, freeze or
+end the process.
 """
 
 from __future__ import annotations
@@ -52,10 +53,10 @@ if TYPE_CHECKING:
     from tests.simulation.scenario import ExporterPlan
 
 
-# A message of a newer version is deferred twice, and then becomes a dead letter.
+# A worker defers a message of a newer version twice. Then it becomes a dead letter.
 NEWER_WAIT_S = 1_200
 ALWAYS_MS = 10**9
-# After these effects, recorded messages are due to be sent.
+# After these effects, messages recorded in the table must be sent.
 _BEFORE_SENDING = frozenset({"backlog.begin", "backlog.note_sent", "packs.commit"})
 
 
@@ -67,10 +68,10 @@ class Process:
         self.name = name
         self.dead = False
         self.kill_in = 0
-        # Effects until SIGTERM, and delay until SIGKILL (None: not killed).
+        # Effects until SIGTERM, and the delay until SIGKILL (None: not killed).
         self.told_in = 0
         self.grace_s: float | None = None
-        # Length of the invocation chain that led here.
+        # Number of invocations in the chain that led to this one.
         self.hops = 0
         self.slow_s = 0.0
         # Time of freeze or end.
@@ -81,19 +82,19 @@ class Process:
         skew_ms = cloud.faults.skew_ms
         ahead_ms = self.random.randint(-skew_ms, skew_ms) if skew_ms else 0
         self.clock = SimClock(cloud.start_ms, ahead_ms)
-        # Its faults; each process has its own random generator.
+        # Its faults. Each process has its own random generator.
         self.chances = cloud.random
         self._calm = calm
         self._task: asyncio.Task[Any] | None = None
 
     async def invoke(self, work: Coroutine[Any, Any, Any], timeout_s: float) -> tuple[bool, Any]:
-        """Run an invocation; returns whether it ended, and its result."""
+        """Run an invocation; return whether it ended, and its result."""
         trace = self.cloud.trace
         self.journals = len(self.cloud.world.journals)
         self._task = asyncio.get_running_loop().create_task(work)
         done, _ = await asyncio.wait({self._task}, timeout=timeout_s)
         if not done:
-            self.cloud.never.append(self._task)  # as what it waits for is
+            self.cloud.never.append(self._task)  # Keeps the task from garbage collection.
             trace.counts["time-out"] += 1
             # Half of them are killed, half run on without a caller.
             if self.chances.random() < 0.5:
@@ -136,10 +137,10 @@ class Process:
         await self._linger(chance)
 
     async def _die_at(self, effect: str, moment: Moment) -> None:
-        """Die at the worst moments."""
+        """Die where a crash does most harm."""
         cloud, faults, random = self.cloud, self.cloud.faults, self.chances
         if moment is Moment.BEFORE:
-            # For rule changes: part of an outbox is sent, and nothing records it.
+            # For rule changes: some messages of an outbox are sent, and no table records it yet.
             if effect == "packs.sent" and cloud.edits and random.random() < faults.killed:
                 await self._die("kill before it is known as sent")
         elif effect == "crawls.seal" and random.random() < faults.killed_sealing:
@@ -163,7 +164,8 @@ class Process:
         # A process in an endless loop is stopped too, so that the mapping sees it (I4).
         if self.dead or self.cloud.trace.endless:
             never = asyncio.get_running_loop().create_future()
-            self.cloud.never.append(never)  # otherwise it is garbage-collected with its waiters
+            # Otherwise Python collects it together with the tasks that wait for it.
+            self.cloud.never.append(never)
             await never
 
     def _count_down(self) -> None:
@@ -195,7 +197,7 @@ class Process:
         await self._alive()
 
     def kill(self) -> None:
-        """End the process between two instructions."""
+        """Kill the process between two instructions."""
         self.dead = True
         self.stops_s.append(self.cloud.now_s)
         for edit in self.cloud.edits:
@@ -205,7 +207,7 @@ class Process:
 
 
 class _Worker(Worker):
-    """A worker that reports the packs it takes before their messages come."""
+    """A worker that reports packs that it takes before their queue messages arrive."""
 
     def __init__(self, cloud: Cloud, **parts: Any) -> None:
         super().__init__(**parts)
@@ -291,7 +293,8 @@ class WorkerProcess(Process):
                 random=Random(f"{cloud.seed}/{name}/deliveries"),
                 settings=settings,
             ),
-            # Sites are small and rounds long, so one URL is worth writing at any time.
+            # Sites are small and rounds long, so one new claim is enough to
+            # write the file of claims.
             host_claims=HostClaims(
                 files=MemoryFiles(world, self.gate),
                 clock=self.clock,
@@ -323,7 +326,7 @@ class WorkerProcess(Process):
         self.cloud.collect(self.hops + 1)
 
     async def fetch(self, request: Request) -> Response | Failure:
-        """`Fetcher` port of this process."""
+        """Request a page in the name of this process."""
         await self._alive()
         self.cloud.trace.note(f"{self.cloud.now_s:.6f} {self.name} ask {request.url}")
         answer = await self.cloud.web.fetch(request, self)

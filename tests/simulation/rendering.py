@@ -1,7 +1,7 @@
 """Pages that need scripts, and workers with a browser and their own queue.
 
-The script's links are known beforehand, so the oracle walks them. Such a page requests data of its
-host while its scripts run, in its own slot like any request.
+The links that a script adds are known beforehand, so the expected result includes them. Such a page
+also requests data from its host while its scripts run, in its own slot like any request.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ PLAIN_LINKS_MAX = 3
 
 
 def scripted(seed: int, sites: list[Site], plans: list[CrawlPlan]) -> list[CrawlPlan]:
-    """Let pages of some seeds add links by scripts; separate random generator."""
+    """Let scripts add links to pages of some seeds, by a separate random generator."""
     random = Random(f"rendering/{seed}")
     if random.random() < 0.75:
         return plans
@@ -38,7 +38,7 @@ def scripted(seed: int, sites: list[Site], plans: list[CrawlPlan]) -> list[Crawl
             if html and page.links and not page.poison and random.random() < 0.4:
                 plain = random.randint(0, min(PLAIN_LINKS_MAX, len(page.links) - 1))
                 fetched, shown = page.links[:plain], page.links[plain:]
-                # Conditional requests are for pages as fetched.
+                # Conditional requests only concern pages as fetched.
                 site.pages[path] = replace(page, links=fetched, scripted=shown, etag=None)
     mode = random.choice((RenderMode.AUTO, RenderMode.AUTO, RenderMode.ALWAYS))
     return [replace(plan, render=mode) for plan in plans]
@@ -51,7 +51,7 @@ class SimRenderer:
         self._process = process
 
     async def render(self, task: RenderTask, loader: ResourceLoader) -> RenderResult:
-        """Return the page as its scripts show it, once it has its data."""
+        """Return the page as its scripts show it, after they have loaded its data."""
         cloud = self._process.cloud
         cloud.trace.counts["rendered"] += 1
         origin, path = split(task.url)

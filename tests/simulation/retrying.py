@@ -1,4 +1,4 @@
-"""Users who retry failures: when, how, and the expected result."""
+"""Users who retry failed URLs: when, how, and the expected result."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ AFTER_S = (3.0, 1_300.0, 4 * 3_600.0)
 
 
 def retried(seed: int, plans: list[CrawlPlan]) -> list[CrawlPlan]:
-    """Retry some crawls. A separate random generator keeps the rest of the seed unchanged."""
+    """Retry some crawls, by a separate random generator."""
     random = Random(f"retry/{seed}")
     names = Counter(plan.name for plan in plans)
     found = []
@@ -67,18 +67,17 @@ async def retry(cloud: Cloud, person: WorkerProcess, crawl_id: str) -> None:
 
 
 def runs_of(world: World, crawl_id: str) -> list[Crawl]:
-    """List the retries of a run."""
     return [crawl for crawl in world.crawls.values() if crawl.retry_of == crawl_id]
 
 
 def disturbed(world: World, crawl_id: str) -> bool:
-    """True if a run was retried before it had ended: they share its URLs."""
+    """True if a run was retried before it had ended, so that both share its URLs."""
     return any(not _apart(world.crawls[crawl_id], run) for run in runs_of(world, crawl_id))
 
 
 def _apart(first: Crawl, run: Crawl) -> bool:
     end_ms = first.finished_at_ms
-    # A wrong clock can misdate the end and earlier claims.
+    # A wrong clock can record a wrong end, and earlier claims.
     return end_ms is not None and end_ms + 2 * ERROR_MS_MAX < run.started_at_ms
 
 

@@ -1,7 +1,7 @@
 """Crawls with rules: their rules, edits, and expected results.
 
-Depths exclude races: a page that a seed links to has depth 1 in any order; deeper ones get the
-depth of the page that claimed them first.
+The checks use depths that no race can change. A page that a seed links to has depth 1 in any order.
+Deeper pages get the depth of the page that claimed them first.
 """
 
 from __future__ import annotations
@@ -35,11 +35,8 @@ DELAYS_MS = (0, 100, 700, 3_000)
 WINDOWS_S = (0, 60, 30 * 86_400)
 
 
-# --- scenario ---------------------------------------------------------------------------------
-
-
 def ruled(seed: int, plans: list[CrawlPlan]) -> list[CrawlPlan]:
-    """Give some crawls rules. A separate random generator keeps the rest of the seed unchanged."""
+    """Give some crawls rules, by a separate random generator."""
     random = Random(f"rules/{seed}")
     if random.random() < 0.6:
         return plans
@@ -53,7 +50,7 @@ def _ruled(
 ) -> CrawlPlan:
     rules = _rules(random)
     if again and random.random() < 0.6:
-        # URLs behind a seed are seen again only if the seed is requested again.
+        # URLs behind a seed are found again only if the seed is requested again.
         rules = (UrlRule(match=SEEDS, window_s=random.choice(WINDOWS_S[:2])), *rules)
     # Runs of one name have the first run's rules.
     rules = drawn.setdefault(plan.name, rules)
@@ -66,7 +63,8 @@ def _ruled(
         step_s = random.choice((1, 60))
         edits = ((at_s + place * step_s, EDIT) for place in range(random.choice((1, 5))))
         if random.random() < 0.7:
-            # Half of most packs: an edit could redirect them at a replay.
+            # These rules match half of most packs, so an edit could send a URL to another queue at
+            # a replay.
             rules = (UrlRule(match=ODD, express=True), *rules)
         then = _turned(rules) if random.random() < 0.7 else _rules(random)
         steps = tuple(sorted((*plan.actions, *edits)))
@@ -105,11 +103,8 @@ def edit(cloud: Cloud, plan: CrawlPlan, crawl_id: str) -> None:
     cloud.trace.counts["rules edited"] += 1
 
 
-# --- checks -----------------------------------------------------------------------------------
-
-
 def check_rules(plan: Scenario, world: World, cloud: Cloud) -> Iterator[Violation]:
-    """Check that records and lanes follow the rules in force at the time."""
+    """Check that records and queues follow the rules in force at the time."""
     known = {crawl.id: meanings(plan, crawl) for crawl in world.crawls.values()}
     for record in world.pages.values():
         if not any(one.records(record.url) for one in known[record.crawl]):

@@ -1,4 +1,4 @@
-"""Run one seed: start crawls, inject faults, stop them, let it converge, and check."""
+"""Run one seed: start crawls, inject faults, stop the faults, wait for the end, and check."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Result:
     seed: int
     trace_hash: str
     violations: tuple[Violation, ...]
-    # Fault counts, and the seed's kinds of situations.
+    # Fault counts, and the situations that the seed contains.
     counts: dict[str, int]
     kinds: dict[str, int]
     virtual_s: float
@@ -101,7 +101,7 @@ async def _play(plan: Scenario, world: World, trace: Trace) -> Result:
 
 
 async def _converge(plan: Scenario, cloud: Cloud, people: list[asyncio.Task[None]]) -> bool:
-    """Run to convergence with a user who redrives dead letters; returns whether it converged."""
+    """Run until nothing is left to do, while a user redrives dead letters; True if it ended."""
     last_s = max([0.0, *(crawl.at_s for crawl in plan.crawls)])
     idle = False
     for redrives_left in reversed(range(REDRIVES + 1)):
@@ -109,7 +109,7 @@ async def _converge(plan: Scenario, cloud: Cloud, people: list[asyncio.Task[None
         steering = asyncio.gather(*people)
         while not steering.done():
             await cloud.run(cloud.now_s + HOUR_S, stop_when_idle=False)
-        steering.result()  # raises errors of a user's process
+        steering.result()  # Raises the errors of a user's process.
         idle = await cloud.run(cloud.now_s + CALM_S, stop_when_idle=True)
         cloud.collect()
         if not redrives_left or not cloud.redrive():
@@ -118,14 +118,14 @@ async def _converge(plan: Scenario, cloud: Cloud, people: list[asyncio.Task[None
 
 
 async def _person(cloud: Cloud, plan: CrawlPlan, runs: list[tuple[CrawlPlan, str]]) -> None:
-    """Start a crawl and steer it."""
+    """Start a crawl, then pause, resume, cancel, retry or edit it as planned."""
     await asyncio.sleep(plan.at_s)
     person = cloud.person()
     at_ms = cloud.start_ms + round(cloud.now_s * 1000)
     crawl_id = run_id(plan.name, at_ms)
     seeds = [
         message
-        for seed in plan.seeds  # one message each, so that some are late
+        for seed in plan.seeds  # One message each, so that some are late.
         for message in seeds_of(f"{crawl_id}/{seed}", crawl_id, [seed], at_ms=at_ms, planned=True)
     ]
     if plan.resumable:
@@ -216,7 +216,7 @@ async def _export(cloud: Cloud, at_s: float, event: dict[str, Any]) -> None:
 
 
 async def _reap(cloud: Cloud, lag_s: float) -> None:
-    """Delete expired claims late, as TTL does."""
+    """Delete expired claims late, as DynamoDB's TTL does."""
     while True:
         await asyncio.sleep(HOUR_S)
         cloud.world.reap(round(cloud.start_ms / 1000 + cloud.now_s - lag_s))

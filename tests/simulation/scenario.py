@@ -64,11 +64,11 @@ class CrawlPlan:
     # Initial rules, and the rules that users change to and back from.
     rules: tuple[UrlRule, ...] = ()
     rules_then: tuple[UrlRule, ...] = ()
-    # Its seed messages have the names of started crawls, so that a run can continue it.
+    # Its seed messages carry the names of started crawls, so that a later run can continue it.
     resumable: bool = False
     goes_on: bool = False
     render: RenderMode = RenderMode.NEVER
-    stops: bool = False  # when no new links come
+    stops: bool = False  # Stops when no new links are found.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +106,7 @@ class Scenario:
     before_midnight_s: float = 6 * HOUR_S
     # Maximum wait of a worker for slots.
     wait_s_max: float = Settings().wait_s_max
-    # Whether workers share any knowledge of a host's claims.
+    # True if workers share what they know of a host's claims.
     claims_travel: bool = False
 
 
@@ -148,7 +148,7 @@ def scenario(seed: int) -> Scenario:
 def _wait_s_max(crawls: list[CrawlPlan], faults: Faults) -> float:
     """Make visits longer than cached crawl state lasts, where that matters.
 
-    It matters with a paused crawl, and not where costs assume normal visits.
+    It matters with a paused crawl. Scenarios that check costs need visits of normal length.
     """
     paused = any(action == "pause" for crawl in crawls for _, action in crawl.actions)
     shown = paused and not (faults.frozen or faults.jumps)
@@ -157,7 +157,7 @@ def _wait_s_max(crawls: list[CrawlPlan], faults: Faults) -> float:
 
 
 def _loose(random: Random, sites: list[Site]) -> tuple[tuple[float, str], ...]:
-    """Messages sent by users and by older programs (case 26)."""
+    """Return messages that users send themselves or that older programs sent (case 26)."""
     if random.random() < 0.7:
         return ()
     drops = []
@@ -196,7 +196,7 @@ def _exporter(random: Random, before_midnight_s: float) -> ExporterPlan:
 
 
 def varied(seed: int, plan: ExporterPlan, before_midnight_s: float) -> ExporterPlan:
-    """Vary the exported tables and export hourly; separate random generators."""
+    """Vary the exported tables and export hourly, by separate random generators."""
     random = Random(f"exporter/{seed}")
     plan = replace(
         plan,
@@ -256,15 +256,16 @@ def _actions(random: Random) -> tuple[tuple[float, str], ...]:
 
 
 def _again(random: Random, first: CrawlPlan) -> CrawlPlan:
-    """Build a second run of the name: inside the window, beyond it, or forced."""
+    """Build a second run of the name: inside the window, after it, or forced."""
     at_s, window_s = random.choice(
         (
             (4 * HOUR_S, 7 * 86_400),
             (4 * HOUR_S, 0),
-            (1_300.0, 0),  # further apart than clocks can differ
+            (1_300.0, 0),  # Further apart than clocks can differ.
             (8.75 * DAY_S, 7 * 86_400),
             (16 * DAY_S, 7 * 86_400),
-            # The first run's claims have expired, deleted or not, with any window of this run.
+            # The first run's claims have expired for any window of this run, whether deleted or
+            # not.
             (9 * DAY_S, 30 * 86_400),
             (9 * DAY_S, 30 * 86_400),
         )
@@ -282,7 +283,7 @@ def _again(random: Random, first: CrawlPlan) -> CrawlPlan:
 
 
 def renewed(seed: int, plans: list[CrawlPlan]) -> list[CrawlPlan]:
-    """Let a forced run return most claims before a third run; separate random generator."""
+    """Let a forced run return most claims before a third run, by a separate random generator."""
     random = Random(f"renewal/{seed}")
     *_, last = plans
     if last.window_s > 0 or last.pages_max < UNBOUNDED or random.random() < 0.3:
@@ -293,7 +294,7 @@ def renewed(seed: int, plans: list[CrawlPlan]) -> list[CrawlPlan]:
 
 
 def stopped(seed: int, plans: list[CrawlPlan]) -> list[CrawlPlan]:
-    """Stop some ordered crawls when no new links come; separate random generator."""
+    """Stop some ordered crawls when no new links are found, by a separate random generator."""
     random = Random(f"nothing new/{seed}")
     kept = {plan.name for plan in plans if plan.resumable or plan.goes_on}
     return [
@@ -303,7 +304,7 @@ def stopped(seed: int, plans: list[CrawlPlan]) -> list[CrawlPlan]:
 
 
 def _bounded(random: Random, plan: CrawlPlan) -> CrawlPlan:
-    """End endless sites by a budget or by depth."""
+    """Bound endless sites by a budget or by depth."""
     return CrawlPlan(
         name=plan.name,
         at_s=plan.at_s,
@@ -318,7 +319,7 @@ def _bounded(random: Random, plan: CrawlPlan) -> CrawlPlan:
 
 
 def told(seed: int, faults: Faults) -> Faults:
-    """Send SIGTERM to workers now and then; separate random generator."""
+    """Send SIGTERM to workers now and then, by a separate random generator."""
     return replace(faults, told=Random(f"told/{seed}").choice((0.0, 0.0, 0.1, 0.5)))
 
 

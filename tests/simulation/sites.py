@@ -1,4 +1,4 @@
-"""Generates sites of every kind from a seed."""
+"""Sites of every variety, generated from a seed."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ if TYPE_CHECKING:
 
 ROBOTS = "User-agent: *\nDisallow: /private/\n"
 SERVER_TROUBLE = (500, 502, 503, 429)
-# Maximum times that one URL hits a flapping host while it is down.
+# Maximum number of requests for one URL that meet a flapping host while it is down.
 FLAPS_MAX = 2
-# Failures in a row while it is down: enough for a block of a minute or two, not for good.
+# Consecutive failures while it is down: enough to block it for a minute or two, but not to give it
+# up.
 SILENCES_MAX = 6
-# Forbidden from the change of robots.txt on; until then allowed.
+# Forbidden once robots.txt changes; allowed until then.
 LATE, EARLY = "/late/", "/early/"
 
 
@@ -38,9 +39,9 @@ class SimPage:
     trouble: int | Reason | None = None
     latency_s: float = 0.05
     poison: bool = False
-    # Its validator for conditional requests.
+    # Its validator (ETag) for conditional requests.
     etag: str | None = None
-    # Links added by its scripts.
+    # Links that its scripts add.
     scripted: tuple[str, ...] = ()
 
 
@@ -55,7 +56,7 @@ class Site:
     # Time from which `/late/` is forbidden and `/early/` is allowed.
     robots_changes_at_s: float | None = None
     crawl_delay_s: float = 0.0
-    # Time span with 429 for every request, and its Retry-After.
+    # Time span in which every request gets a 429, and its Retry-After.
     storm_s: tuple[float, float] | None = None
     storm_retry_after_s: int | None = None
     # Seconds up, then down, in turn.
@@ -64,11 +65,11 @@ class Site:
 
     @property
     def rules(self) -> str | None:
-        """Text of robots.txt; None if unavailable."""
+        """Return the text of robots.txt; None if unavailable."""
         return None if isinstance(self.robots, int | Reason) else self.robots
 
     def robots_at(self, at_s: float) -> str:
-        """Text of robots.txt at a time."""
+        """Return the text of robots.txt at a time."""
         text = self.rules or ""
         if self.robots_changes_at_s is not None:
             text += f"Disallow: {LATE if at_s >= self.robots_changes_at_s else EARLY}\n"
@@ -92,7 +93,6 @@ class Site:
 
 
 def build(random: Random, number: int, *, poison: bool) -> Site:
-    """Generate one host."""
     origin = f"http://h{number}.test"
     if random.random() < 0.06:
         return Site(origin=origin, pages={"/": SimPage(links=("/e/1",))}, endless=True)
@@ -100,7 +100,7 @@ def build(random: Random, number: int, *, poison: bool) -> Site:
     paths = ["/"] + [f"/p/{place}" for place in range(1, size)]
     paths += [f"/private/{place}" for place in range(random.randint(0, 3))]
     pages = {path: _page(random, paths, number) for path in paths}
-    # A backbone, so that most of the site can be reached.
+    # A path through all pages, so that most of the site can be reached.
     for here, there in itertools.pairwise(paths):
         if random.random() < 0.9 and pages[here].location is None:
             pages[here] = _with_link(pages[here], there)
@@ -134,7 +134,7 @@ def _trouble(random: Random, site: Site) -> None:
 
 
 def _flap(random: Random, site: Site) -> None:
-    """Make a host flap; it has no other trouble, otherwise a URL could exceed its tries."""
+    """Make a host flap; it has no other fault, otherwise a URL could exceed its tries."""
     site.flaps_s = (random.choice((3.0, 20.0)), random.choice((1.0, 8.0)))
     site.robots_trouble = None
     site.pages = {path: replace(page, trouble=None) for path, page in site.pages.items()}

@@ -1,7 +1,7 @@
 """Unused slots in a polite crawl of many hosts, in virtual time.
 
-The only faults are failing pages. Each host is a tree of pages; most links are known long before
-they are requested.
+A slot is a time at which one request to a host may start. Failing pages are the only faults. Each
+host is a tree of pages; most links are known long before they are requested.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 LINKS = 8
 END_S_MAX = 3_600.0
-# Time between two packs of a host: a commit and a receive.
+# Time between two packs (batches of URLs) of a host: a commit and a receive.
 HANDOVER_S = 2.0
 # As on one machine (app/store_runner.py).
 SEGMENT_WAIT_S = 0.5
@@ -38,7 +38,7 @@ SEGMENT_WAIT_S = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoliteCrawl:
-    """A crawl with a delay; `failing` are the numbers of pages that always answer 500."""
+    """A crawl with a delay; `failing` are the numbers of pages that always fail."""
 
     seed: int = 1
     hosts: int = 20
@@ -60,24 +60,23 @@ class Played:
 
     @property
     def took_s(self) -> float:
-        """Time from the first request to the last one."""
+        """Return the seconds from the first request to the last one."""
         return self.asks[-1].at_s - self.asks[0].at_s
 
     @property
     def used(self) -> float:
-        """Share of slots used until no host had a page left."""
+        """Return the share of slots used until no host had a page left."""
         slots = self.crawl.hosts * self.took_s * 1000 / self.crawl.delay_ms
         return len(self.asks) / slots
 
 
 def play_polite(crawl: PoliteCrawl) -> Played:
-    """Run a crawl in virtual time."""
     played: Played = loop.run(_play(crawl))
     return played
 
 
 def check_slots(played: Played) -> Iterator[Violation]:
-    """I9: a crawl without open pages ends, and no slot of any host passes while URLs are due.
+    """I9: a crawl without open pages ends, and no slot passes unused while URLs are due.
 
     Failing pages do not count, because their retries wait.
     """

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 RECEIVE_MAX = 5
 BATCH = 10
-# A worker's own queues are unnamed here. It takes only seeds from others.
+# A worker's own queues have no name here. Only seeds come from other queues.
 SEEDS = "seeds"
-# Fields that the previous release's bodies lack if they have default values (case 26).
+# Fields that bodies of the previous release lack if they have default values (case 26).
 LATER_FIELDS = {"failures": 0, "from": [], "planned": False}
 
 decoded = lru_cache(maxsize=4_096)(decode)
@@ -51,13 +51,13 @@ class Sqs:
     def __init__(self, world: World, trace: Trace, random: Random, faults: Faults) -> None:
         self.faults = faults
         self.messages: list[Message] = []
-        # Body with its reason; None if SQS gave up by itself.
+        # Body with its reason. None if SQS moved it there because of its receive count.
         self.dead_letters: list[tuple[str, str | None]] = []
         # Bodies of redriven dead letters.
         self.redriven: set[str] = set()
-        # Bodies as sent, with their lane (express or not).
+        # Bodies as sent, with their queue (express or not).
         self.lanes: list[tuple[str, bool]] = []
-        # Send times of late packs by id.
+        # Send times of late packs (links that are sent after their pack's commit) by id.
         self.late: defaultdict[str, list[float]] = defaultdict(list)
         self._world = world
         self._trace = trace
@@ -74,7 +74,7 @@ class Sqs:
         since_ms: int | None = None,
         back: bool = False,
     ) -> None:
-        """Send a message to its queue; a redriven one (`back`) has no lane."""
+        """Send a message to its queue; a redriven pack (`back`) goes to the default queue."""
         self._ids += 1
         if self.faults.aged and self._random.random() < self.faults.aged:
             body = self._aged(body)
@@ -100,7 +100,7 @@ class Sqs:
         return json.dumps(kept)
 
     def collect(self, now_s: float, hops: int = 0) -> None:
-        """Collect the messages that adapters sent."""
+        """Put the messages that adapters sent on the queue."""
         for mail in self._world.sent:
             self.lanes.append((mail.body, mail.express))
             message = decoded(mail.body)
@@ -123,7 +123,7 @@ class Sqs:
         self._world.retried.clear()
 
     def receive(self, now_s: float, visibility_s: float, hops_max: int | None) -> list[Message]:
-        """Return a queue's batch; past `hops_max` Lambda assumes a loop and takes no more."""
+        """Return a queue's batch; past `hops_max` Lambda assumes a loop and delivers no more."""
         visible = [message for message in self.messages if message.visible_s <= now_s]
         self._random.shuffle(visible)
         visible = [message for message in visible if message.queue == visible[0].queue]
@@ -164,7 +164,7 @@ class Sqs:
 
 
 class SimQueue(MemoryQueue):
-    """The queue as one process sees it: each message is on it as soon as it was sent."""
+    """The queue as one process sees it: each message is visible as soon as it is sent."""
 
     def __init__(self, world: World, gate: Gate, arrive: Callable[[], None]) -> None:
         super().__init__(world, gate)

@@ -37,7 +37,7 @@ BATCHES = frozenset({"frontier.claim", "frontier.release", "pages.store", "queue
 
 
 def fault_of(effect: str, kind: str) -> str:
-    """Return the counted name of an effect's fault."""
+    """Return the name under which a fault at this effect is counted."""
     if effect.startswith("files."):
         return f"S3 {kind}"
     if kind == "throttle" and effect in TRANSACTIONS:
@@ -48,7 +48,7 @@ def fault_of(effect: str, kind: str) -> str:
 
 
 class SimHosts(MemoryHosts):
-    """Politeness units that report recorded silences, and failed records, to the web."""
+    """Host records that also report recorded silences, and failed records, to the simulated web."""
 
     def __init__(self, world: World, gate: Gate, web: SimWeb) -> None:
         super().__init__(world, gate)
@@ -81,7 +81,7 @@ class SimHosts(MemoryHosts):
 
 
 class SimPages(MemoryPages):
-    """Page records, read a few rows at a time: others write between two reads."""
+    """Page records, read a few rows at a time: other processes write between two reads."""
 
     def __init__(self, world: World, gate: Gate) -> None:
         super().__init__(world, gate, shards=SHARDS)
@@ -144,7 +144,7 @@ class SimFiles(MemoryFiles):
 
 
 class SimOrders(MemoryOrders):
-    """Export queue as one process sees it: each order is on it as soon as it was sent."""
+    """Export queue as one process sees it: each order is visible as soon as it is sent."""
 
     def __init__(self, world: World, gate: Gate, arrive: Callable[[], None]) -> None:
         super().__init__(world, gate)
@@ -159,11 +159,7 @@ class SimOrders(MemoryOrders):
         return await super()._do(effect, sent)
 
 
-# --- files ------------------------------------------------------------------------------------
-
-
 def line_of(row: Mapping[str, Any]) -> bytes:
-    """Render a row in an arbitrary format."""
     return json.dumps(row, separators=(",", ":")).encode() + b"\n"
 
 
@@ -206,7 +202,7 @@ class SimWriter:
 
 
 def made(suffix: str, rows: int, body: bytes) -> Made:
-    """Build a file's description; its path leads to its bytes."""
+    """Describe a file; its path leads to its bytes."""
     path = cast("Path", SimpleNamespace(read_bytes=lambda: body))
     digest = sha256(body).hexdigest()
     return Made(path=path, suffix=suffix, rows=rows, bytes=len(body), sha256=digest)

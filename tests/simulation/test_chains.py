@@ -19,7 +19,6 @@ ORIGIN = "http://h0.test"
 
 
 def _scenario(site: Site) -> Scenario:
-    """One crawl of one site without faults."""
     return Scenario(
         seed=1,
         sites=[site],
@@ -30,7 +29,7 @@ def _scenario(site: Site) -> Scenario:
 
 
 def _chain(length: int) -> Site:
-    """A site where each page links only to the next one."""
+    """Build a site where each page links only to the next one."""
     paths = ["/", *(f"/{depth}" for depth in range(1, length + 1))]
     links = [(path,) for path in paths[1:]] + [()]
     pages = {path: SimPage(links=to) for path, to in zip(paths, links, strict=True)}
@@ -38,7 +37,7 @@ def _chain(length: int) -> Site:
 
 
 def _blocked(deferrals: int) -> Site:
-    """A site that first defers requests this many times by a queue's maximum delay."""
+    """Build a site that first defers requests this many times by a queue's maximum delay."""
     return Site(
         origin=ORIGIN,
         pages={"/": SimPage()},
@@ -75,7 +74,7 @@ def test_terminated_loop_loss_is_detected(site: Site, monkeypatch: pytest.Monkey
 
 
 def test_seal_is_announced_though_its_worker_dies() -> None:
-    """Every message comes twice, and the sealing worker dies: one end and its event result."""
+    """Every message arrives twice, and the worker that ends the crawl dies: one end, one event."""
     plan = _scenario(_chain(3))
     plan = replace(plan, faults=Faults(doubled=1.0, killed_sealing=1.0))
     result = play(plan)

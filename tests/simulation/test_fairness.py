@@ -1,8 +1,8 @@
 """A crawl of ten small hosts beside one with 100,000 queued URLs takes about as long as alone.
 
-Virtual time, with fewer workers than the AWS default (`worker_concurrency_max`). The big crawl's
-URLs wait for their hosts, with one pack per host in flight, so it holds only as many workers per
-round as those packs fill batches.
+The time is virtual, and there are fewer workers than the AWS default (`worker_concurrency_max`).
+Only one pack (batch of URLs) per host is in flight, because the big crawl's other URLs wait for
+their hosts. So it holds only as many workers per round as those packs fill batches.
 """
 
 from __future__ import annotations
@@ -19,16 +19,13 @@ CONTEST = Contest(workers=20)
 RATIO_MAX = 1.1
 # No more workers than the big crawl fills with its hosts.
 FILLED, FILLED_RATIO_MAX = 5, 1.5
-# 1.9 measured; with workers that hold a host, the small crawl was twice as fast without groups.
+# Measured: 1.9. With workers that hold a host, the small crawl was twice as fast without groups.
 WORSE_RATIO_MIN = 1.5
 
 
 @pytest.mark.parametrize(("workers", "most"), [(20, RATIO_MAX), (FILLED, FILLED_RATIO_MAX)])
 def test_small_crawl_beside_big_one_takes_as_long_as_alone(workers: int, most: float) -> None:
-    """Holds with backlogs, and if the big crawl has all workers at first.
-
-    Averaged over seeds, because a half-minute crawl varies by one visit of five seconds.
-    """
+    """Average over seeds: a crawl of half a minute varies by one visit of five seconds."""
     contests = [replace(CONTEST, seed=seed, workers=workers) for seed in (1, 2, 3)]
     alone_s = sum(took_s(replace(contest, big_urls=0)) for contest in contests)
 
@@ -36,7 +33,7 @@ def test_small_crawl_beside_big_one_takes_as_long_as_alone(workers: int, most: f
 
 
 def test_small_crawl_without_groups_waits_for_queue() -> None:
-    """Message groups matter: all packs of a crawl without a delay are queued."""
+    """All packs of a crawl without a delay are queued: only message groups are fair."""
     contest = replace(CONTEST, fair=False, waits=False, batch=10, big_urls=20_000)
     contest = replace(contest, big_delay_ms=0, big_latency_s=2.0)
     alone_s = took_s(replace(contest, big_urls=0))

@@ -80,7 +80,7 @@ def test_remaining_tasks_are_cancelled_completely() -> None:
 
 
 def test_killed_process_is_not_collected_before_end() -> None:
-    """Nothing else refers to what its cancelled task awaits."""
+    """Only the process refers to the object that its cancelled task awaits."""
 
     async def main() -> int:
         process = Process(_cloud(), "a")

@@ -1,4 +1,4 @@
-"""Hundreds of seeded worlds, each with its own faults: the invariants hold in all of them."""
+"""Hundreds of seeded scenarios, each with its own faults: the invariants hold in all of them."""
 
 from __future__ import annotations
 
@@ -70,16 +70,13 @@ def test_fixed_seeds(first: int) -> None:
 
 @pytest.mark.thorough
 def test_noted_seeds() -> None:
-    """Seeds that revealed a mutant, also beyond the fixed ones."""
+    """Runs the seeds that last revealed each mutant, also beyond the fixed ones."""
     _run(sorted({*BROKE_ONCE, *(seed for seed in noted_seeds(MUTANTS) if seed >= FIXED)}))
 
 
 @pytest.mark.thorough
 def test_fresh_seeds(capsys: pytest.CaptureFixture[str]) -> None:
-    """Seeds not tried with any earlier state of the product.
-
-    They derive from its sources: the same tree has the same ones everywhere. They are printed.
-    """
+    """The seeds derive from the product's sources, so they are new for each change and printed."""
     sources = sorted(Path(orbweaver.__file__).parent.rglob("*.py"))
     digest = hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()
     seeds = random.Random(digest).sample(range(1_000_000, 1_000_000_000), FRESH)
@@ -90,7 +87,7 @@ def test_fresh_seeds(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.thorough
 def test_all_faults_and_situations_occur() -> None:
-    """A few seeds have them all.
+    """Checks that the fixed seeds together contain each fault and each situation.
 
     Throttled transactions and tables (case 16), lost answers (case 17), duplicates (case 1), kills
     (case 3), TTL three days late (case 19), redriven dead letters (case 24), clock jumps (case 25),

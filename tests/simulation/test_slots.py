@@ -28,7 +28,6 @@ RETRY_S_MAX = 4
 def test_polite_crawl_with_page_limit_uses_slots_of_all_hosts(
     crawl: PoliteCrawl, least: float
 ) -> None:
-    """All hosts have late links from the start; a few requests are outside the new kinds."""
     played = play_polite(crawl)
     assert list(check_slots(played)) == []
     assert len(played.asks) == min(crawl.pages_max, crawl.hosts * crawl.pages)

@@ -8,7 +8,7 @@ from hashlib import blake2b
 
 # A scenario takes a few thousand steps. One in thousands takes a hundred times as many: a fifth of
 # all acknowledgements is lost for hours while a host is down, and each loss creates a copy of a
-# pack.
+# pack (batch of URLs).
 STEPS_MAX = 300_000
 
 
@@ -27,7 +27,6 @@ class Trace:
     steps_max: int = STEPS_MAX
 
     def note(self, line: str) -> None:
-        """Add a step."""
         self.steps += 1
         self.digest.update(line.encode())  # type: ignore[attr-defined]
         if self.lines is not None:
@@ -40,5 +39,5 @@ class Trace:
 
     @property
     def hash(self) -> str:
-        """Hash of all steps so far."""
+        """Return the hash of all steps so far."""
         return self.digest.hexdigest()  # type: ignore[attr-defined,no-any-return]

@@ -1,9 +1,9 @@
 """A seeded web: its answers, and a log of all requests.
 
-A site's pages are known beforehand, so a breadth-first walk is the oracle. A URL fails at most
-once, at most twice on a flapping host. A host's robots.txt fails at most once. A 429 phase hits a
-URL at most once or twice. These are fewer failures than tries, so every reachable page must be
-reached.
+A site's pages are known beforehand, so a breadth-first walk gives the expected result. A URL fails
+at most once, at most twice on a flapping host. A host's robots.txt fails at most once. A 429 phase
+affects a URL at most once or twice. These are fewer failures than tries, so every reachable page
+must be reached.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ class Asker(Protocol):
 class Ask:
     """One request in true time.
 
-    `ahead_s` bounds the clock error of its process during the invocation; `journals` is their
-    number at its start.
+    `ahead_s` bounds the clock error of its process during the invocation. `journals` is the number
+    of journals (stored results of packs) at its start.
     """
 
     at_s: float
@@ -92,7 +92,6 @@ class SimWeb:
         self._counts = counts
 
     async def fetch(self, request: Request, asker: Asker) -> Response | Failure:
-        """Answer one request."""
         origin, path = split(request.url)
         clock = asker.clock
         ask = Ask(
@@ -128,7 +127,7 @@ class SimWeb:
         if isinstance(answer, Failure) and answer.reason is Reason.TIMEOUT:
             slow_s = request.total_s
         elif isinstance(answer, Response) and answer.status == TOO_MANY_REQUESTS:
-            slow_s = 0.02  # an early answer is honoured better
+            slow_s = 0.02
         self._counts["slow answer"] += slow_s >= SLOW_S
         await asyncio.sleep(slow_s)
         self._heard(site, ask, answer, asker)
@@ -138,7 +137,7 @@ class SimWeb:
         return answer
 
     def noted(self, origin: str) -> None:
-        """Record that a host's silence was stored, or its end."""
+        """Record that a host's silence, or the end of it, was stored."""
         self._answered.pop(origin, None)
         self.refused.discard(origin)
 
@@ -237,12 +236,12 @@ def walk(  # noqa: C901 - the oracle is to be read in one piece
     *,
     redirects_last: bool = False,
 ) -> Walk:
-    """Walk the web as a crawl of scope `host` and these rules should: the oracle.
+    """Walk the web as a crawl of scope `host` with these rules should.
 
     A redirect target keeps its depth, unless a deeper link or redirect came first because its host
-    had trouble. `redirects_last` assumes that all other links come first, and the deepest of the
-    redirects. Poison pages are claimed and never end; temporarily forbidden pages are leaves. URLs
-    `held` by an earlier run are not claimed.
+    had failures. `redirects_last` assumes that all other links come first, and the deepest of the
+    redirects. Poison pages (they kill their worker) are claimed and never end; temporarily
+    forbidden pages are leaves. URLs `held` by an earlier run are not claimed.
     """
     level = [seed for seed in seeds if seed not in held]
     found = Walk(claimed=set(level))
@@ -280,7 +279,8 @@ def walk(  # noqa: C901 - the oracle is to be read in one piece
                 target = page.location if "://" in page.location else origin + page.location
                 if new(target, origin, depth):
                     found.claimed.add(target)
-                    (onward if leads(target) else pages).append(target)  # it keeps its depth
+                    # The target keeps its depth.
+                    (onward if leads(target) else pages).append(target)
                 continue
             if page.status != 200 or page.kind != "text/html":
                 continue
@@ -298,7 +298,7 @@ def walk(  # noqa: C901 - the oracle is to be read in one piece
 
 
 def _readable(site: Site, path: str) -> bool:
-    """True if robots.txt always allows a path; changing paths are left to `check_web`."""
+    """True if robots.txt always allows a path; `check_web` checks paths that change."""
     if site.rules is None:
         return site.robots == 404
     return not path.startswith("/private/") and not shifting(path)
