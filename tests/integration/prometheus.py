@@ -39,7 +39,7 @@ class Prometheus:
     log: Path
 
     def ask(self, query: str) -> list[tuple[dict[str, str], float]]:
-        """Query current values of series; empty until it answers."""
+        """Query current values of series; empty until Prometheus answers."""
         try:
             found = self._get("query", query=query)["result"]
         except OSError:
@@ -52,7 +52,6 @@ class Prometheus:
         return found[0][1] if found else None
 
     def targets(self) -> list[dict[str, Any]]:
-        """Return the state of the scrape targets."""
         found: list[dict[str, Any]] = self._get("targets")["activeTargets"]
         return found
 
@@ -64,7 +63,6 @@ class Prometheus:
 
 @contextlib.contextmanager
 def prometheus(folder: Path, target: str) -> Iterator[Prometheus]:
-    """Run one that scrapes a URL."""
     assert PROGRAM is not None
     place, _, path = target.removeprefix("http://").partition("/")
     (folder / "prometheus.yml").write_text(CONFIG.format(place=place, path=f"/{path}"))

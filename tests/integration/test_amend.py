@@ -20,7 +20,6 @@ STACK = "Some"
 
 
 def function(name: str, **more: str) -> dict[str, Any]:
-    """Build a function resource."""
     role = f"arn:aws:iam::{layout.ACCOUNT}:role/any"
     code = {"ZipFile": "def handler(event, context): return 1"}
     fixed = {"Runtime": "python3.13", "Handler": "index.handler", "Role": role, "Code": code}
@@ -28,7 +27,6 @@ def function(name: str, **more: str) -> dict[str, Any]:
 
 
 def table(**more: Any) -> dict[str, Any]:
-    """Build a table resource."""
     properties = {
         "KeySchema": [{"AttributeName": "k", "KeyType": "HASH"}],
         "AttributeDefinitions": [{"AttributeName": "k", "AttributeType": "S"}],
@@ -51,7 +49,6 @@ TEMPLATE = {
 
 @pytest.fixture
 def running(tmp_path: Path) -> Iterator[Emulator]:
-    """Start an emulator and deploy the template to it."""
     started = emulator.start(port=0, keep=False, instances=tmp_path / "instances")
     try:
         with cdk.client("cloudformation", started.environment()) as cloudformation:
@@ -65,7 +62,7 @@ def running(tmp_path: Path) -> Iterator[Emulator]:
 
 
 def assembly(folder: Path) -> Path:
-    """Write a cloud assembly of the template."""
+    """Write a cloud assembly (CDK's output folder) of the template."""
     stack = {"type": amend.STACK, "properties": {"templateFile": "t.json", "stackName": STACK}}
     artifacts = {"One": stack, "Tree": {"type": "cdk:tree"}}
     (folder / "manifest.json").write_text(json.dumps({"artifacts": artifacts}))
@@ -110,7 +107,7 @@ def test_ignored_properties_are_set_once(running: Emulator, tmp_path: Path) -> N
 
 
 def test_missing_stack_is_one_line_error(tmp_path: Path) -> None:
-    """An unreachable emulator too."""
+    """An unreachable emulator gives one line too."""
     nowhere = layout.client_environment("http://127.0.0.1:1")
 
     with pytest.raises(LocalStackError, match="Cannot complete the deployment"):

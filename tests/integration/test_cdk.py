@@ -1,4 +1,4 @@
-"""The CDK command line as we run it, and cached syntheses.
+"""The CDK command line as the product runs it, and cached syntheses.
 
 The real Node runs a substitute for `cdk`; e2e tests deploy the real stack.
 """
@@ -70,7 +70,7 @@ def project(tmp_path: Path) -> Path:
 def calls(
     project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[[], list[str]]:
-    """Replace `cdk` by a substitute; returns its calls."""
+    """Replace `cdk` by a substitute; return its calls."""
     script = tmp_path / "cdk.js"
     script.write_text(textwrap.dedent(STAND_IN))
     monkeypatch.setattr(layout, "CDK", script)
@@ -184,7 +184,7 @@ def test_command_over_time_limit_is_stopped(
     assert calls() == ["synth"]
 
 
-# Needs SIGKILL and then time, because it returns much memory.
+# The process needs SIGKILL and then time, because it returns much memory.
 STUBBORN = """
 import signal, time
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -215,7 +215,7 @@ def test_interrupted_command_ends_with_its_children(tmp_path: Path) -> None:
 def test_deployment_synthesizes_only_changes(
     project: Path, calls: Callable[[], list[str]], tmp_path: Path
 ) -> None:
-    """Outputs are returned flat."""
+    """The outputs are returned flat."""
     said: list[str] = []
     store = tmp_path / "store"
 
@@ -257,7 +257,7 @@ def test_qualifier_has_own_bootstrap(
     *,
     there: bool,
 ) -> None:
-    """Found by its parameter, created under its own name."""
+    """A bootstrap stack is found by its parameter, and created under its own name."""
     parameters = Parameters("team") if there else Parameters()
     monkeypatch.setattr(cdk, "client", lambda *_: contextlib.nullcontext(parameters))
 
@@ -301,7 +301,7 @@ class Account:
     [
         # After the confirmation: emptied, and again because a worker refilled it.
         (Account(), True, ["empty 1", "destroy --force", "empty 1", "destroy --force"], None),
-        # Without an answer, no data is removed.
+        # Without a confirmation, no data is removed.
         (Account(declined=True), False, ["destroy"], "still stands"),
         (Account(refused=True), False, ["destroy", "empty 0"], "DELETE_FAILED"),
     ],
@@ -349,7 +349,7 @@ def test_unreachable_endpoint_is_named() -> None:
 
 @pytest.mark.parametrize("body", [b"<!DOCTYPE html><p>Bad gateway<br>", b"<html></html>"])
 def test_client_html_answer_is_reported_in_words(body: bytes) -> None:
-    """For a proxy's page instead of AWS's answer, even with invalid HTML."""
+    """A proxy can return its page instead of AWS's answer, even with invalid HTML."""
 
     class Proxy(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
@@ -388,7 +388,7 @@ def test_context_needs_key_and_value(capsys: pytest.CaptureFixture[str]) -> None
 
 
 def test_long_command_reports_elapsed_time() -> None:
-    """At intervals; its output is complete."""
+    """At intervals; the output is complete."""
     reading, writing = os.pipe()
     said: list[str] = []
 

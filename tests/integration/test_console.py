@@ -64,7 +64,7 @@ def words(*given: str) -> list[str]:
 
 
 def cli(folder: Path, *given: str) -> Any:
-    """Run a command; returns the last JSON line of its output."""
+    """Run a command; return the last JSON line of its output."""
     environment = {"PATH": "/usr/bin:/bin", "PYTHONPATH": f"{FUNCTIONS}:{FUNCTIONS.parent}"}
     done = subprocess.run(
         words(*given), cwd=folder, env=environment, capture_output=True, text=True, check=False
@@ -74,7 +74,7 @@ def cli(folder: Path, *given: str) -> Any:
 
 
 def console(folder: Path) -> AbstractAsyncContextManager[str]:
-    """Run the console command with its own worker; returns the printed address."""
+    """Run the console command with its own worker; return the printed address."""
     environment = {"PATH": "/usr/bin:/bin", "PYTHONPATH": f"{FUNCTIONS}:{FUNCTIONS.parent}"}
     given = words("console", "--no-open", "--workers", "1", "--listen", "127.0.0.1:0")
     return served(given, folder, environment)
@@ -104,7 +104,7 @@ async def test_crawl_is_watched_steered_and_explained(site: Graph, tmp_path: Pat
         assert len(first) <= REQUESTS_MAX, first
         await tab.click("shop")
         await tab.see("Time left:")
-        # A message returned before its first page waits for a one-minute round to end.
+        # A message returned before its first page is visible only after a one-minute round.
         await tab.until(BEGUN)
         await tab.click("Pause")
         await tab.until("document.querySelector('h1 ~ .state')?.innerText.includes('paused')")
@@ -132,7 +132,7 @@ TOML = "document.querySelector('textarea.toml')"
 
 
 async def type_toml(tab: Tab, text: str) -> None:
-    """Type a definition into its text field."""
+    """Type a definition into the field for TOML."""
     await tab.run(
         f"{{const field = {TOML}; field.value = {json.dumps(text)};"
         " field.dispatchEvent(new Event('input', {bubbles: true}))}"
@@ -180,7 +180,7 @@ async def test_crawl_is_defined_previewed_and_started(site: Graph, tmp_path: Pat
 
 
 def cli_rows(folder: Path, *given: str) -> list[Any]:
-    """Run a command; returns all JSON lines."""
+    """Run a command; return all JSON lines."""
     environment = {"PATH": "/usr/bin:/bin", "PYTHONPATH": f"{FUNCTIONS}:{FUNCTIONS.parent}"}
     done = subprocess.run(
         words(*given), cwd=folder, env=environment, capture_output=True, check=True
@@ -241,7 +241,7 @@ async def _see_areas(tab: Tab) -> None:
 
 
 async def test_rules_are_tried_on_stored_pages(site: Graph, tmp_path: Path) -> None:
-    """During typing: values, errors, and counts per field."""
+    """Values, errors, and counts per field appear while the user types."""
     options = ("--name", "shop", "--delay", "0", "--wait", "--json")
     async with console(tmp_path) as url, browser.opened() as tab:
         await asyncio.to_thread(cli, tmp_path, "start", f"{site.url}/0", *options)
@@ -268,7 +268,7 @@ async def test_rules_are_tried_on_stored_pages(site: Graph, tmp_path: Path) -> N
 
 
 async def test_recurring_crawl_is_scheduled_and_removed(site: Graph, tmp_path: Path) -> None:
-    """The screen lists it like the command."""
+    """The screen lists the same schedules as the command."""
     async with console(tmp_path) as url, browser.opened() as tab:
         await tab.go(url)
         await tab.click("New crawl")
@@ -289,7 +289,7 @@ async def _look_around(tab: Tab, site: Graph, crawl: str, folder: Path) -> None:
     """Open an explanation, the stored page, the host with its rules, and the rows."""
     host = quote(site.url, safe="")
     explain = ("explain", f"{site.url}/1", "--crawl", crawl, "--json")
-    # A slot of the run's slow part can still be in the future, and is shown until it is over.
+    # The slot of the run's last request can be in the future, and is shown until it is over.
     said = await asyncio.to_thread(cli, folder, *explain)
     while "can be requested from" in str(said):
         said = await asyncio.to_thread(cli, folder, *explain)
@@ -340,11 +340,8 @@ async def _ask(tab: Tab, crawl: str, folder: Path) -> None:
     await tab.run(f"{sql}.value = 'SELECT outco'; {sql}.dispatchEvent(new Event('input'))")
     await tab.click("outcome", of=".suggested button")
     assert await tab.run(f"{sql}.value") == "SELECT outcome"
-    # No rows of another query stand below what is wrong with this one.
+    # An error must not have rows of an earlier query below it.
     assert not await tab.run("Boolean(document.querySelector('[aria-label=Rows]'))")
-
-
-# --- texts of sites ---------------------------------------------------------------------------
 
 
 HOSTILE = (
@@ -362,7 +359,7 @@ HOSTILE = (
 
 
 async def test_a_thousand_hostile_texts_are_shown_as_text(tmp_path: Path) -> None:
-    """In titles, errors and URLs; no element, request or script results."""
+    """Titles, errors and URLs create no element, request or script."""
     async with opened(tmp_path) as stage, browser.opened() as tab:
         await stage.ports.crawls.create(RUN)
         records = [
@@ -402,9 +399,6 @@ async def test_a_thousand_hostile_texts_are_shown_as_text(tmp_path: Path) -> Non
         asked = [one for one in tab.requests() if not one.startswith("data:")]
         assert [one for one in asked if not one.startswith(str(stage.url))] == []
         assert tab.mistakes() == []
-
-
-# --- accessibility ----------------------------------------------------------------------------
 
 
 @pytest.mark.skipif(not AXE.is_file(), reason="`make setup` installs axe-core")

@@ -26,14 +26,14 @@ pytestmark = [
 
 RUNS, NAMES, PAGE = 10_000, 2_500, 50
 GOING_EACH, HOUR_MS, RECORDS = 500, 3_600_000, 300
-# The least of this many times counts for slow actions, because the machine is busy.
+# Slow actions are repeated this many times and the shortest counts, because the machine is busy.
 ACTION_S_MAX, ROUNDS_MAX = 0.1, 3
 LISTED = "document.querySelectorAll('table.runs > tbody > tr').length"
 MORE = (
     "[...document.querySelectorAll('button')]"
     ".find((one) => one.innerText.startsWith('Show more')).click()"
 )
-# A task that is too long on any machine, to test the measurement: counted by steps.
+# A task that is too long on any machine, to test the measurement. It counts steps, not time.
 BUSY = "let steps = 0; while (steps < 2e9) steps += 1;"
 TOLD = "document.querySelector('[role=search] [role=status]')?.innerText"
 
@@ -98,7 +98,6 @@ async def test_no_action_with_10000_runs_blocks_main_thread(tmp_path: Path) -> N
 
 
 async def _list(watch: Watch) -> None:
-    """Filter and page through the list."""
     running = "document.querySelectorAll('.runs .state.running').length"
     shown = {
         "state": (f"{running} > 0 && {running} === {LISTED}", "state=running"),
@@ -120,7 +119,6 @@ async def _list(watch: Watch) -> None:
 
 
 async def _look_around(watch: Watch) -> None:
-    """Open every screen."""
     run, site = RUN.id, quote(SITE, safe="")
     screens = {
         f"run/{run}": "Latest URLs",

@@ -1,6 +1,6 @@
 """Every number on the console's screens equals a command's, at a fixed time.
 
-tests/console_numbers.py maps the numbers, with exceptions and reasons.
+tests/console_numbers.py maps each number to a command, and gives the reason for each exception.
 """
 
 from __future__ import annotations
@@ -79,11 +79,11 @@ class Numbers:
         self.wrong: list[str] = []
 
     async def says(self, *words: str) -> Any:
-        """Run a command; returns its last line."""
+        """Run a command; return its last line."""
         return await asyncio.to_thread(cli, self.folder, *words, "--json")
 
     async def lists(self, *words: str, form: str = "--json") -> list[Any]:
-        """Run a command; returns all its lines."""
+        """Run a command; return all its lines."""
         return await asyncio.to_thread(cli_rows, self.folder, *words, *form.split())
 
     async def check(self, screen: str, address: str, text: str, said: Any) -> None:
@@ -136,7 +136,7 @@ async def _runs(both: Numbers, second: str, slow: str) -> None:
     """Check the list of runs, a paused run and an ended one."""
     statuses = [await both.says("status", crawl) for crawl in (slow, second)]
     of_names = Counter({"slow": 1, "shop": 2})
-    # Rows of running crawls are read more often than the list of runs.
+    # The console reads running crawls more often than the list of runs.
     await both.tab.see(statuses[0]["left_text"])
     await both.check("runs", "", "shop", console_said.runs_of(statuses, of_names))
     for status in statuses:
@@ -151,7 +151,7 @@ async def _runs(both: Numbers, second: str, slow: str) -> None:
 
 
 async def _spared(both: Numbers, site: Graph) -> None:
-    """Check what a run at its limit left out."""
+    """Check the links that a run at its limit did not request."""
     short = await both.says("start", f"{site.url}/0", *SHORT)
     report = console_said.report_of(await both.says("report", short["crawl"]))
     assert report["spared"]
@@ -180,7 +180,7 @@ async def _tables(both: Numbers, site: Graph, first: str, second: str) -> None:
 
 
 async def _whole(both: Numbers, site: Graph, crawls: list[str]) -> None:
-    """Check the screens without a run: hosts, letters, schedules, queues, days."""
+    """Check the screens without a run: hosts, dead letters, schedules, queues, days."""
     views = [await both.says("hosts", crawl) for crawl in reversed(crawls)]
     longest = max(view["delay_ms"] for view in views)
     host = {"views": views, "delay_ms": longest, "failures": views[0]["failures"]}

@@ -26,7 +26,7 @@ pytestmark = [
 ]
 
 HEAP_BYTES_MAX = 50_000_000
-# A poll every two seconds for an hour; the nodes after some minutes are the baseline.
+# A poll every two seconds for an hour. The number of nodes after some minutes is the baseline.
 POLLS, EARLY, POLL_MS = 1_800, 300, 2_000
 HOUR_S_MAX = 240
 # Speed-up of the browser's clock and timers.
@@ -42,7 +42,6 @@ TABS_MAX = 60
 
 
 async def come(tab: Tab, stage: Stage, screen: str) -> None:
-    """Open the console at a screen."""
     await tab.go(f"{stage.url}#token={TOKEN}")
     await tab.see("Runs")
     await tab.run(f"location.hash = '#/{screen}'")
@@ -78,8 +77,8 @@ async def test_heap_stays_small_after_an_hour_of_watching(tmp_path: Path) -> Non
             return replace(read, shown={**read.shown, **counts, "at_ms": stage.clock.at_ms})
 
         stage.actions.runs.watching._look = grown
-        stage.actions.runs.watching._poll_ms = 0  # requests drive the clock
-        await tab.call("Network.disable")  # its events for 1,800 requests are unused
+        stage.actions.runs.watching._poll_ms = 0  # Requests drive the clock.
+        await tab.call("Network.disable")  # Its events for 1,800 requests are unused.
         await tab.call("Page.addScriptToEvaluateOnNewDocument", source=HURRY)
         await come(tab, stage, f"run/{RUN.id}")
         await asyncio.wait_for(early.wait(), HOUR_S_MAX)
@@ -94,7 +93,7 @@ async def test_heap_stays_small_after_an_hour_of_watching(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("why", ["the token has expired: sign in again", "no route to host"])
 async def test_unreachable_stack_is_reported_until_it_returns(why: str, tmp_path: Path) -> None:
-    """Old data stays with its age; afterwards the message is gone."""
+    """Old data stays with its age; the message disappears afterwards."""
     async with opened(tmp_path) as stage, browser.opened() as tab:
         await stage.begin("/", "/a")
         await come(tab, stage, f"run/{RUN.id}")
@@ -116,7 +115,7 @@ async def test_unreachable_stack_is_reported_until_it_returns(why: str, tmp_path
 
 
 async def test_restarted_console_reports_its_new_address(tmp_path: Path) -> None:
-    """An old token is recognised, and is not sent repeatedly."""
+    """The server recognises an old token, and the browser does not send it repeatedly."""
     async with opened(tmp_path) as stage, browser.opened() as tab:
         await stage.begin("/")
         await tab.go(f"{stage.url}#token={'a' * len(TOKEN)}")
@@ -154,9 +153,6 @@ async def test_two_browsers_steer_one_run(tmp_path: Path) -> None:
         assert one.mistakes() == other.mistakes() == []
 
 
-# --- keyboard ---------------------------------------------------------------------------------
-
-
 async def reach(tab: Tab, label: str) -> None:
     """Press Tab until the control with this name has the focus."""
     seen: list[Any] = []
@@ -173,7 +169,6 @@ async def reach(tab: Tab, label: str) -> None:
 
 
 async def focused(tab: Tab) -> Any:
-    """Return the name of the focused control."""
     return await tab.run("document.activeElement.innerText")
 
 

@@ -120,7 +120,7 @@ async def test_time_of_other_day_has_date_and_zone(tmp_path: Path) -> None:
 
 
 async def test_sentence_with_utc_times_shows_local_times(tmp_path: Path) -> None:
-    """The server writes moments of an explanation in UTC."""
+    """The server writes times of an explanation in UTC."""
     async with watched(tmp_path) as (_, tab):
         await tab.call("Emulation.setTimezoneOverride", timezoneId="Asia/Kolkata")
         said = "import('/lib.js').then((file) => file.localTimes('on 2026-11-21 08:59:00 UTC'))"
@@ -128,7 +128,7 @@ async def test_sentence_with_utc_times_shows_local_times(tmp_path: Path) -> None
 
 
 async def test_duration_has_its_two_largest_units(tmp_path: Path) -> None:
-    """No duration reads as a time of day."""
+    """No duration looks like a time of day."""
     told = {0: "0 s", 59.6: "1 min", 257: "4 min 17 s", 7_500: "2 h 5 min", 273_660: "3 d 4 h"}
     async with watched(tmp_path) as (_, tab):
         said = f"import('/lib.js').then((file) => {[*told]}.map(file.duration))"
@@ -198,7 +198,7 @@ async def test_mistyped_address_shows_message(tmp_path: Path) -> None:
 
 
 async def test_address_of_restarted_console_opens_same_screen(tmp_path: Path) -> None:
-    """The tab goes on with the new token."""
+    """The tab continues with the new token."""
     async with watched(tmp_path) as (stage, tab):
         await tab.click("Schedules")
         await tab.see("No schedules.")

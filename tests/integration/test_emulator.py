@@ -39,7 +39,7 @@ SLOW_FUNCTION = """
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Start]:
-    """Start emulators in the test's folder; stop the rest at its end."""
+    """Start emulators in the test's folder; stop all of them at the end."""
     started: list[emulator.Emulator] = []
 
     def run(**options: object) -> emulator.Emulator:
@@ -53,7 +53,6 @@ def start(tmp_path: Path) -> Iterator[Start]:
 
 
 def queues(running: emulator.Emulator) -> list[str]:
-    """List the queue names of an emulator."""
     with cdk.client("sqs", running.environment()) as sqs:
         return [url.rpartition("/")[2] for url in sqs.list_queues().get("QueueUrls", ())]
 
@@ -110,7 +109,7 @@ def test_kept_state_survives_stop_until_fresh_start(start: Start) -> None:
 
 
 def test_message_in_flight_is_visible_after_stop(start: Start) -> None:
-    """It does not wait for its visibility timeout."""
+    """The message does not wait for its visibility timeout."""
     first = start(keep=True)
     with cdk.client("sqs", first.environment()) as sqs:
         url = sqs.create_queue(QueueName="q", Attributes={"VisibilityTimeout": "360"})["QueueUrl"]
@@ -177,7 +176,7 @@ def test_other_process_finds_and_stops_emulator(start: Start, tmp_path: Path) ->
 
 
 def test_stale_pid_file_is_removed_harmlessly(start: Start, tmp_path: Path) -> None:
-    """Its process id is now the test's own."""
+    """The file's process id is the test's own."""
     first = start(keep=True)
     first.stop()
     stale = {"pid": os.getpid(), "started": "long ago", "keep": True}
@@ -188,7 +187,7 @@ def test_stale_pid_file_is_removed_harmlessly(start: Start, tmp_path: Path) -> N
 
 
 def test_taken_port_is_clear_error(start: Start) -> None:
-    """Taken by another program or an emulator of ours."""
+    """Whether another program or an emulator of the product listens there."""
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         with pytest.raises(LocalStackError, match=f"Port {port} is taken .*--port"):
@@ -211,7 +210,8 @@ def test_failed_start_reports_output_and_leaves_no_process(
         start()
 
 
-# It waits in steps, because a signal just before a `read` takes effect only when that returns.
+# The shell waits in steps, because a signal just before a `read` takes effect only when that
+# returns.
 STARTER = """
     import select
     import sys
@@ -289,7 +289,6 @@ def user(port: int, instances: Path) -> Iterator[subprocess.Popen[str]]:
 
 
 def said(command: subprocess.Popen[str]) -> list[str]:
-    """Read a command's next line."""
     assert command.stdout is not None
     return command.stdout.readline().split()
 
@@ -305,7 +304,7 @@ def leave(command: subprocess.Popen[str]) -> None:
 
 @pytest.mark.parametrize("killed", [False, True])
 def test_last_of_several_commands_stops_emulator(tmp_path: Path, *, killed: bool) -> None:
-    """The starter's end, even by SIGKILL, leaves it to the others."""
+    """If the command that started it ends, even by SIGKILL, the others keep it."""
     with user(0, tmp_path) as first:
         port = int(said(first)[0])
         with user(port, tmp_path) as second:
@@ -343,7 +342,7 @@ def test_temporary_emulator_ends_with_its_starter(start: Start, tmp_path: Path) 
 
 
 def test_emulator_ends_after_all_its_commands_are_killed(tmp_path: Path) -> None:
-    """The guard waits for the last one and writes the state."""
+    """The guard process waits for the last command and writes the state."""
     with user(0, tmp_path) as first:
         port = int(said(first)[0])
         running = emulator.find(port, instances=tmp_path)
@@ -367,7 +366,7 @@ def test_emulator_ends_after_all_its_commands_are_killed(tmp_path: Path) -> None
 
 
 def test_killed_emulator_reports_lost_state(start: Start, tmp_path: Path) -> None:
-    """At the next start; files in the bucket are kept."""
+    """At the next start. Files in the bucket are kept."""
     running = start(keep=True)
     make_queue(running, "lost")
     with cdk.client("s3", running.environment()) as s3:

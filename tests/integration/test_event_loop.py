@@ -36,7 +36,6 @@ WORDS = [
 
 
 def page(links: Iterable[str], more: str = "") -> Answer:
-    """Build a page of links."""
     anchors = "".join(f'<a {more} href="{link}">a</a>' for link in links)
     return Answer(headers=graph.HTML, body=f"<!doctype html><title>x</title>{anchors}".encode())
 
@@ -90,7 +89,7 @@ ROBOTS = "".join(f"Sitemap: {HOST}/{n}.xml\n" for n in range(11_000))
 
 
 async def longest_s(scripts: dict[str, Any], folder: Path, wanted: int, **options: Any) -> float:
-    """Crawl a site until this many URLs are claimed; returns the longest callback's CPU."""
+    """Crawl a site until this many URLs are claimed; return the longest callback's CPU time."""
     with graph.serve_in_background(scripts) as site, measured() as found:
         async with AsyncClient(store=folder, workers=1) as client:
             crawl = await client.start(f"{site.url.rstrip('/')}/", **options)
@@ -117,7 +116,7 @@ async def holds_shortly(scripts: dict[str, Any], folder: Path, wanted: int, **op
     pytest.fail(f"a callback held the event loop for {min(held_s) * 1000:.0f} ms of CPU")
 
 
-# Both orders share most of their path, so one of them is in `make test`.
+# Both orders share most of their path, so only one of them is in `make test`.
 AS_FOUND = pytest.param(None, id="as found", marks=pytest.mark.long)
 
 
@@ -126,13 +125,13 @@ AS_FOUND = pytest.param(None, id="as found", marks=pytest.mark.long)
 async def test_page_of_5_000_links_blocks_loop_briefly(
     kind: str, order: int | None, tmp_path: Path
 ) -> None:
-    """Parsing, filtering, claims, journal and messages; also with kinds."""
+    """Parsing, filtering, claims, journal and messages, also for groups of similar URLs."""
     options = {"delay": "5s", "max_pages": order or 1_000_000}
     await holds_shortly({"/": PAGES[kind]}, tmp_path, 2, **options)
 
 
 async def test_page_of_known_links_blocks_loop_briefly(tmp_path: Path) -> None:
-    """Claimed links are looked up."""
+    """Already claimed links are looked up."""
     links = [f"/p/{number}" for number in range(LINKS - 1)]
     scripts = {"/": page(["/again", *links]), "/again": page([*links, "/new"])}
     await holds_shortly(scripts, tmp_path, LINKS + 1, delay="100ms", max_pages=1_000_000)
@@ -143,7 +142,7 @@ async def test_page_of_known_links_blocks_loop_briefly(tmp_path: Path) -> None:
 async def test_sitemap_of_20_000_entries_blocks_loop_briefly(
     kind: str, form: str, tmp_path: Path
 ) -> None:
-    """It is processed in parts, and each part in slices."""
+    """A sitemap is processed in parts, and each part in slices."""
 
     def sitemap(asked: Any) -> Answer:
         body = SITEMAPS[kind].replace(b"{host}", f"http://{asked.host}".encode())

@@ -1,4 +1,4 @@
-"""The local stack with recorded deployments: what is started and stopped.
+"""Parts of the local stack that start and stop. Deployments are only recorded.
 
 E2e tests deploy the real app.
 """

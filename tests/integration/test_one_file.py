@@ -26,7 +26,6 @@ BOOKS = [f"/books/{number}" for number in range(3)]
 
 @pytest.fixture(scope="module")
 def site() -> Iterator[Graph]:
-    """Serve a list of books."""
     pages = {"/": graph.page("Home", BOOKS), **{path: graph.page(path, []) for path in BOOKS}}
     with graph.serve_in_background(pages) as served:
         yield served
@@ -43,7 +42,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, site: Graph) -> Path
 
 
 def rows(path: Path) -> list[dict[str, object]]:
-    """Read a file by its extension."""
     if path.suffix == ".parquet":
         found: list[dict[str, object]] = pq.read_table(path).to_pylist()
         return found
@@ -55,7 +53,7 @@ def rows(path: Path) -> list[dict[str, object]]:
 
 @pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])
 def test_out_file_holds_table_by_its_name(suffix: str, folder: Path) -> None:
-    """A rule's items, or pages; a file is replaced, and no other is written."""
+    """A rule's items, or pages. An existing file is replaced, and no other is written."""
     words = ["crawl", "--config", "crawl.toml", "--out"]
     assert main.main([*words, f"new/books.{suffix}"]) == 0
     assert {row["title"] for row in rows(folder / "new" / f"books.{suffix}")} == {*BOOKS}

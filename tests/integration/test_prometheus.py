@@ -28,7 +28,7 @@ async def test_prometheus_scrapes_metrics(tmp_path: Path) -> None:
                 until(lambda: server.value(query) == pytest.approx(value), what)
 
             async def comes(query: str, value: float) -> None:
-                # In a thread, because this one serves the metrics.
+                # In a thread, because this thread serves the metrics.
                 await asyncio.to_thread(asked, query, value)
 
             claimed = f"orbweaver_urls_claimed_total{shop}"

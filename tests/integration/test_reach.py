@@ -1,4 +1,4 @@
-"""Local reach of a crawl: only the servers that its seeds name.
+"""Local servers that a crawl may reach: only those that its seeds name.
 
 The real worker and fetcher use real sockets. Tables and queues are in memory, time advances when
 idle, and names come from a table.
@@ -77,7 +77,7 @@ class Stand:
         monkeypatch.setattr(wiring, "fetcher_of", lambda _: self.fetcher)
 
     async def start(self, **options: object) -> str:
-        """Start a crawl that follows every link; returns its id."""
+        """Start a crawl that follows every link; return its id."""
         plan = {"scope": Scope.ANY, "delay_ms": 0, "bodies": Bodies.OFF, **options}
         return (await control_of(self.ports).start(CrawlSpec(**plan))).id  # type: ignore[arg-type] # names of fields
 
@@ -103,7 +103,6 @@ class Stand:
 
     @property
     def pages(self) -> list[PageRecord]:
-        """All records."""
         return list(self.world.pages.values())
 
 
@@ -117,7 +116,7 @@ def test_there_are_more_than_forty_ways() -> None:
 async def test_no_way_reaches_unnamed_server(
     monkeypatch: pytest.MonkeyPatch, *, robots: bool, canonical: bool
 ) -> None:
-    """Over sixty ways to other ports and addresses of the machine: no connection."""
+    """Over sixty attempts at other ports and addresses of the machine: no connection."""
     stand = Stand(monkeypatch, LOCAL)
     async with ways.listening() as there:
         await stand.start(seeds=there.seeds, obey_robots=robots, canonical_only=canonical)
@@ -146,13 +145,13 @@ async def test_each_way_reaches_server_if_all_ports_are_open(
                 await stand.work()
                 reached |= {path.strip("/") for path in there.canary.paths}
                 connections += there.canary.connections
-    without_path = {"tls", "tls-by-name"}  # a handshake has no path
+    without_path = {"tls", "tls-by-name"}  # A handshake has no path.
     assert set(WAYS) - reached == NOWHERE | without_path
     assert connections > 0
 
 
 async def test_other_names_of_named_server_are_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Address and port count, in any spelling."""
+    """Only address and port count, in any spelling."""
     stand = Stand(monkeypatch, LOCAL)
     async with ways.listening() as there:
         port = there.canary.port
@@ -165,7 +164,7 @@ async def test_other_names_of_named_server_are_allowed(monkeypatch: pytest.Monke
 
 
 async def test_dns_name_opens_no_local_server(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A seed whose name resolves to a private address (rebinding) is refused."""
+    """A seed whose name resolves to a private address (DNS rebinding) is refused."""
     stand = Stand(monkeypatch, LOCAL)
     async with ways.listening() as there:
         await stand.start(seeds=(f"http://inner.test:{there.canary.port}/",), obey_robots=False)
@@ -175,7 +174,7 @@ async def test_dns_name_opens_no_local_server(monkeypatch: pytest.MonkeyPatch) -
 
 
 async def test_crawl_opens_no_server_for_other_crawl(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Open connections included."""
+    """This includes connections that are still open."""
     stand = Stand(monkeypatch, LOCAL)
     async with ways.listening() as there:
         port = there.canary.port

@@ -1,4 +1,4 @@
-"""Local reach of commands that send requests themselves: only the typed server."""
+"""Commands that send requests themselves reach only the local server that the user typed."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_unreachable_start_is_reported_at_once(
     """Exit code 1 with any --fail-above, and without an emulator."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(ThisMachine, "local", lambda _: None)
-    monkeypatch.setattr(ThisMachine, "standing", None)  # which would start one
+    monkeypatch.setattr(ThisMachine, "standing", None)  # This would start an emulator.
     assert main.main(["crawl", url, "--fail-above", "100%"]) == 1
     said = capsys.readouterr()
     assert said.err.startswith(f"{url} cannot be reached: {why}")

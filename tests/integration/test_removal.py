@@ -67,7 +67,6 @@ class Users:
 
 @contextlib.contextmanager
 def client(service: str) -> Iterator[Any]:
-    """Return a client of moto's account."""
     if service == "cognito-idp":
         yield Users()
         return
@@ -84,7 +83,7 @@ def account(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def stack(policy: str) -> list[Resource]:
-    """Build a stack with a table and a bucket of one policy; returns its resources."""
+    """Build a stack with a table and a bucket of one policy; return its resources."""
     with client("dynamodb") as dynamodb, client("s3") as s3:
         dynamodb.create_table(TableName="urls", **KEYS)
         s3.create_bucket(Bucket="files")
@@ -124,7 +123,7 @@ def test_stack_lists_retained_resources(policy: str, *, kept: bool) -> None:
 
 
 def test_removed_bucket_is_emptied(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Objects, versions, delete markers and unfinished uploads, by page, with progress."""
+    """Objects, versions, delete markers and unfinished uploads, page by page, with progress."""
     monkeypatch.setattr(removal, "PAGE", 10)
     monkeypatch.setattr(removal, "PAGES_SAID", 2)
     resources, said = stack("Delete"), list[str]()
@@ -145,7 +144,7 @@ def test_removed_bucket_is_emptied(monkeypatch: pytest.MonkeyPatch) -> None:
         "emptying the bucket: 20 objects removed",
         f"the bucket {bucket} is empty: 28 objects removed",
     ]
-    assert removal.empty(resources, client, said.append) == 0  # it is gone
+    assert removal.empty(resources, client, said.append) == 0  # The bucket is gone.
 
 
 def test_retained_bucket_is_left_alone() -> None:
@@ -215,7 +214,7 @@ def test_retained_resources_are_named_and_adopted(tmp_path: Path) -> None:
     assert f"aws s3 rb --force s3://{names[BUCKET]}" in words
     assert "aws kms schedule-key-deletion --key-id no-such-key" in words
     assert f"aws cognito-idp delete-user-pool --user-pool-id {names[POOL]}" in words
-    assert "delete-group" not in words  # it is deleted with its pool
+    assert "delete-group" not in words  # The group is deleted with its pool.
     assert words.index("update-account") < words.index("aws iam delete-role --role-name logs")
     assert str(file) in words
     said.clear()
@@ -246,7 +245,7 @@ def test_group_in_template_is_identified_with_its_pool() -> None:
 
 
 def test_adopt_undeclared_resource_keeps_it_for_later(tmp_path: Path) -> None:
-    """A user pool stays noted until the console is hosted again, and is then imported."""
+    """A user pool stays recorded until the console is hosted again, and is then imported."""
     file, imported, said = tmp_path / "left.json", list[Any](), list[str]()
     removal.remember(stack("Retain") + users()[:2], client, file, lambda _: None)
 
@@ -262,7 +261,7 @@ def test_adopt_undeclared_resource_keeps_it_for_later(tmp_path: Path) -> None:
 
 
 def test_remember_dropped_resource_keeps_earlier_ones(tmp_path: Path) -> None:
-    """A deployment without the console retains and notes the pool, like a removal."""
+    """A deployment without the console retains and records the pool, like a removal."""
     file = tmp_path / "left.json"
     before = stack("Retain") + users()[:2]
     left = removal.dropped(before, before[:2])
@@ -303,7 +302,7 @@ def test_failed_adoption_explains_fresh_start(tmp_path: Path) -> None:
     ],
 )
 def test_reserved_queue_names_are_awaited(removed: list[tuple[str, float]], waits_s: float) -> None:
-    """As long as SQS reserves them after the same stack's removal."""
+    """SQS reserves a removed stack's queue names for a while."""
     pages = [
         {"StackSummaries": [{"StackName": name, "DeletionTime": NOW - timedelta(seconds=ago_s)}]}
         for name, ago_s in removed

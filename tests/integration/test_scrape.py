@@ -41,7 +41,6 @@ PAGES = {
 
 @pytest.fixture(scope="module")
 def site() -> Iterator[Graph]:
-    """Serve the pages."""
     with graph.serve_in_background(PAGES) as served:
         yield served
 
@@ -114,7 +113,7 @@ def test_scrape_json_has_text_links_and_items(
 def test_scrape_beside_store_records_no_crawl(
     site: Graph, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """It uses the store's host slots."""
+    """The command uses the store's host slots (times at which a host may get a request)."""
     assert main.main(["crawl", f"{site.url}/latin", "--name", "one", "--format", "jsonl"]) == 0
     assert main.main(["scrape", f"{site.url}/"]) == 0
     capsys.readouterr()

@@ -1,7 +1,7 @@
 """Second crawl command of a store, by the state of the earlier run.
 
-docs/store.md has the table. A cell has the requested pages and the exit code; `+` means that it
-continues the earlier run under the same id.
+docs/store.md has the table. Each cell has the number of requested pages and the exit code. `+`
+means that the command continues the earlier run under the same id.
 """
 
 from __future__ import annotations
@@ -88,7 +88,6 @@ class Site:
         self.second = False
 
     def answer(self, path: str, asked: Asked) -> Answer:
-        """Answer a page request."""
         cured = self.second and self.state == "seed-cured"
         where, _, how = self.state.partition("-")
         bad = path == {"seed": "/", "link": "/1"}.get(where)
@@ -111,18 +110,17 @@ class Site:
 
 
 def pages_of(site: Graph) -> list[str]:
-    """List the page requests."""
     return [path for path in site.log.paths() if path != "/robots.txt"]
 
 
 def crawl(*words: str) -> int:
-    """Run a crawl command; returns its exit code."""
+    """Run a crawl command; return its exit code."""
     fast = () if "--delay" in words else ("--delay", "0")
     return main.main(["crawl", "--workers", "1", "--format", "jsonl", *fast, *words])
 
 
 def seed_list(url: str) -> tuple[str, ...]:
-    """Write all pages into a table of URLs; the words that name it."""
+    """Write a table with the URLs of all pages; return the arguments that name it."""
     rows = [f"{path},{url}{path[1:]}" for path in PAGES]
     Path("pages.csv").write_text("\n".join(["path,link", *rows]))
     return "--seeds", "pages.csv", "--column", "link"

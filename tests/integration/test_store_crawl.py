@@ -41,12 +41,12 @@ FAST = ("--delay", "0", "--format", "jsonl")
 SIZE = 120
 # Ends only hanging tests.
 WAIT_S = 300
-# From a killed process to the next request; messages can be delayed for a minute and a half.
+# From a killed process to the next request. Messages can be delayed for a minute and a half.
 GOES_ON_S = 20
 
 
 def tree(size: int = SIZE, *, slow_s: float = 0.0) -> dict[str, Answer]:
-    """Return pages that link to three others each, and the first to a missing one."""
+    """Return pages that link to three others each, and the first also to a missing one."""
     return {
         f"/{number}": graph.page(
             f"Page {number}",
@@ -60,7 +60,6 @@ def tree(size: int = SIZE, *, slow_s: float = 0.0) -> dict[str, Answer]:
 
 @pytest.fixture
 def site() -> Iterator[Graph]:
-    """Serve the tree."""
     with graph.serve_in_background(tree()) as served:
         yield served
 
@@ -81,7 +80,7 @@ def asked(site: Graph) -> Counter[str]:
 
 @contextmanager
 def started(folder: Path, *words: str) -> Iterator[subprocess.Popen[str]]:
-    """Run a command in its own process; killed at the end of the block."""
+    """Run a command in its own process, and kill it at the end of the block."""
     environment = {"PATH": os.defpath, "PYTHONPATH": f"{FUNCTIONS}:{FUNCTIONS.parent}"}
     with subprocess.Popen(
         [sys.executable, "-c", COMMAND, *words],
@@ -98,7 +97,7 @@ def started(folder: Path, *words: str) -> Iterator[subprocess.Popen[str]]:
 
 
 def result(process: subprocess.Popen[str]) -> dict[str, Any]:
-    """Wait for a command's end; returns its last line as JSON."""
+    """Wait for a command's end; return its last line as JSON."""
     said, _ = process.communicate(timeout=WAIT_S)
     assert process.returncode == 0, said
     found: dict[str, Any] = json.loads(said.splitlines()[-1])
@@ -111,9 +110,6 @@ def until(site: Graph, requests: int) -> None:
     while len(asked(site)) < requests:
         assert time.monotonic() < limit_s
         time.sleep(0.005)
-
-
-# --- commands ---------------------------------------------------------------------------------
 
 
 def test_crawl_needs_only_its_folder(
@@ -170,7 +166,7 @@ assert main(["status"]) == 0
 
 
 def test_repeatedly_killed_crawl_is_complete(folder: Path) -> None:
-    """No loss or double count; at most pages in flight are requested again."""
+    """No loss or double count. At most the pages in flight are requested again."""
     words = ("crawl", *FAST, "--workers", "2", "--json", "--concurrency", "4")
     # So slow that even on a busy machine, a process is killed before the end.
     with graph.serve_in_background(tree(slow_s=0.08)) as site:
@@ -199,7 +195,7 @@ def test_interrupted_crawl_is_paused_and_resumed(folder: Path) -> None:
         with started(folder, *words, f"{site.url}/0") as process:
             done = result(process)
         assert done["outcomes"]["fetched"] == SIZE
-        assert asked(site).total() <= SIZE + 8  # those in flight
+        assert asked(site).total() <= SIZE + 8  # The pages in flight.
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
@@ -216,7 +212,7 @@ def test_polite_crawl_resumes_at_once(number: signal.Signals, folder: Path) -> N
             until(site, before + 1)
             assert time.monotonic() - gone_s < GOES_ON_S
             assert result(process)["outcomes"]["fetched"] == SIZE
-        # Of unfinished packs.
+        # Requests of unfinished packs (batches of URLs).
         assert asked(site).total() <= SIZE + 2 * 25
 
 
@@ -287,11 +283,8 @@ def test_invalid_commands_explain_fix(
     assert not (folder / ".orbweaver").exists()
 
 
-# --- from Python ------------------------------------------------------------------------------
-
-
 def test_program_crawls_and_reads_results(site: Graph, folder: Path) -> None:
-    """Pages, items by its own functions, texts; a hook once per page."""
+    """Pages, items by its own functions, texts. A hook runs once per page."""
     seen: list[str] = []
     fields = {"title": {"type": "string"}}
     rules = [{"name": "shouts", "match": "/[0-9]+$", "extractor": "shout", "fields": fields}]
@@ -319,7 +312,7 @@ def test_program_crawls_and_reads_results(site: Graph, folder: Path) -> None:
 
 
 async def test_async_program_steers_crawls(site: Graph, folder: Path) -> None:
-    """Start, wait, list, explain, export; the blocking form works within a loop too."""
+    """Start, wait, list, explain, export. The blocking form works within a loop too."""
     async with orbweaver.AsyncClient(store=folder / "store") as client:
         begun = await client.start(f"{site.url}/0", delay="0s", max_pages=30)
         told: list[orbweaver.CrawlStatus] = []
@@ -356,9 +349,6 @@ def test_invalid_programs_explain_fix(
 ) -> None:
     with pytest.raises(error, match=words):
         orbweaver.crawl("http://127.0.0.1:9/", store=folder / "store", **options)
-
-
-# --- services of serve ----------------------------------------------------------------------
 
 
 def test_schedule_fires_once_per_time(folder: Path) -> None:
@@ -406,7 +396,7 @@ class _Clock:
 
 
 def test_finished_day_is_exported(folder: Path) -> None:
-    """By a separate process: files equal those of `orbweaver export`."""
+    """By a separate process. Its files equal those of `orbweaver export`."""
     from orbweaver.adapters.local.clock import SystemClock
     from orbweaver.app.store_runner import connect_store, store_settings
 

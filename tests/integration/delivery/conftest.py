@@ -1,4 +1,4 @@
-"""Fixtures: an OpenSSH server, and a courier to it."""
+"""Fixtures: an OpenSSH server, and an SFTP connection to it (a courier)."""
 
 from __future__ import annotations
 
@@ -41,7 +41,6 @@ class Way:
         self.clock = SystemClock()
 
     def server(self, **other: Any) -> Server:
-        """Return the server's settings."""
         known = {
             "host": sshd.HOST,
             "port": self.sshd.port,
@@ -54,7 +53,7 @@ class Way:
     async def courier(
         self, *, key: str | None = None, folder: str = "", **other: Any
     ) -> AsyncIterator[SftpCourier]:
-        """Connect, and open a courier for a block."""
+        """Connect to the server; the courier writes below `folder`."""
         identity = SftpIdentity.of(self.sshd.key if key is None else key)
         async with connected(self.server(**other), identity, LOOPBACK) as sftp:
             yield SftpCourier(
@@ -62,7 +61,7 @@ class Way:
             )
 
     def opener(self, **how: Any) -> Any:
-        """Return a function that opens a courier, as an actor expects it."""
+        """Return a function that opens a courier, as the product expects it."""
 
         def opened() -> AbstractAsyncContextManager[SftpCourier]:
             return self.courier(**how)

@@ -1,4 +1,4 @@
-"""Exports for a server, and their deliverer."""
+"""Exports for an SFTP server, and a deliverer that sends them."""
 
 from __future__ import annotations
 
@@ -17,12 +17,11 @@ FOREVER_MS = 10**15
 
 
 def big(windows: float, seed: int = 1) -> bytes:
-    """Build a body of this many windows."""
+    """Build a body of this many SFTP windows."""
     return random.Random(seed).randbytes(round(windows * WINDOW_BYTES))
 
 
 def deliverer(way: Way, **how: Any) -> Deliverer:
-    """Build a deliverer for the server."""
     return Deliverer(
         files=way.files,
         receivers={"sftp": Receiver(formats=FORMATS, courier=way.opener(**how))},
@@ -33,5 +32,4 @@ def deliverer(way: Way, **how: Any) -> Deliverer:
 
 
 def one_file(way: Way, body: bytes) -> File:
-    """Export one file."""
     return exported(way.world.files, {"c": [body]}).files[0]

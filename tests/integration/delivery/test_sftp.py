@@ -25,8 +25,8 @@ HELLO_BYTES = 16 * 1024
 
 
 async def test_export_is_delivered_whole(way: Way, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Files, ledger and manifest equal the bucket's; no other file exists."""
-    # The test must close the connection, otherwise it waits forever.
+    """Files, delivery ledger and manifest equal the bucket's; no other file exists."""
+    # Without this, the test server waits forever for the connection to close.
     monkeypatch.setattr(sftp_connection, "CLOSE_S", None)
     bodies = {"c": [big(2.5), b"", b"small"], "d": [big(1, 2)]}
     manifest = exported(way.world.files, bodies, formats=("jsonl", "parquet"))
@@ -43,7 +43,7 @@ async def test_export_is_delivered_whole(way: Way, monkeypatch: pytest.MonkeyPat
 
 
 async def test_delivered_export_is_not_sent_again(way: Way) -> None:
-    """The second order costs a handshake and two reads."""
+    """A second order costs a handshake and two reads."""
     exported(way.world.files, {"c": [big(1)]})
     async with cutting(way.sshd.port) as cutter:
         for _ in range(2):
@@ -85,14 +85,14 @@ async def test_repeatedly_broken_transfer_completes(way: Way) -> None:
 
 
 async def test_short_invocation_transfers_at_least_one_window(way: Way) -> None:
-    """It then orders another invocation."""
+    """The invocation then orders another one."""
     body = big(4)
     manifest = exported(way.world.files, {"c": [body]})
     async with cutting(way.sshd.port) as cutter:
         for _ in range(3):
             assert manifest.path not in way.sshd.files()
             assert await deliverer(way, port=cutter.port).run(taken(), 0) == ()
-    # All but the last ordered another at once; no attempt failed.
+    # Each invocation but the last ordered another at once; no attempt failed.
     assert [(json.loads(mail.body)["day"], mail.delay_s) for mail in way.world.sent] == [
         (manifest.day, 0)
     ] * 2
@@ -136,7 +136,7 @@ async def test_damaged_part_is_detected_before_rename(way: Way, damage: str) -> 
 
 
 async def test_file_name_never_has_partial_content(way: Way) -> None:
-    """A permanent reader sees the old or the new content."""
+    """A reader in a loop sees the old or the new content."""
     old, new = big(2, 1), big(2, 2)
     file = one_file(way, old)
     path = way.sshd.folder / file.path
@@ -167,7 +167,7 @@ async def test_concurrent_deliveries_of_one_order_are_harmless(way: Way) -> None
 
 
 async def test_export_unlike_manifest_is_not_delivered(way: Way) -> None:
-    """The content changed or is gone."""
+    """The file's content changed, or the file is gone."""
     file = one_file(way, b"one")
     way.world.files[PREFIX + file.path] = b"two"
     async with way.courier() as courier:

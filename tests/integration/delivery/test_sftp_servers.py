@@ -26,17 +26,14 @@ from tests.sites.cutter import cutting
 from tests.sites.sshd import Sshd
 from tests.unit.delivering import exported, lies, taken
 
-# --- identity ---------------------------------------------------------------------------------
-
 
 def other_key(kind: str = "ssh-ed25519") -> asyncssh.SSHKey:
-    """Build an unknown key."""
     return asyncssh.generate_private_key(kind)
 
 
 @pytest.mark.parametrize("kind", ["ssh-ed25519", "ecdsa-sha2-nistp256", "fingerprint"])
 async def test_unknown_host_key_is_refused(way: Way, kind: str) -> None:
-    """The order is dead-lettered with the key that the server showed; no user name is sent."""
+    """The dead letter contains the key that the server showed; no user name is sent."""
     exported(way.world.files, {"c": [b"one"]})
     if kind == "fingerprint":
         text = other_key().get_fingerprint("sha256")
@@ -56,7 +53,6 @@ async def test_unknown_host_key_is_refused(way: Way, kind: str) -> None:
 
 @pytest.mark.parametrize("written", ["key", "line", "fingerprint", "one of two"])
 async def test_host_key_is_accepted_in_each_form(way: Way, written: str) -> None:
-    """A bare key, a known_hosts line, a fingerprint, and a list of keys."""
     key = way.sshd.host_key
     text = {
         "key": key,
@@ -69,7 +65,6 @@ async def test_host_key_is_accepted_in_each_form(way: Way, written: str) -> None
 
 
 async def test_refused_user_key_dead_letters_order_at_once(way: Way) -> None:
-    """Neither the order nor the error contains the key."""
     exported(way.world.files, {"c": [b"one"]})
     key = other_key().export_private_key().decode()
     assert await deliverer(way, key=key).run(taken(), FOREVER_MS) == ()
@@ -80,7 +75,7 @@ async def test_refused_user_key_dead_letters_order_at_once(way: Way) -> None:
 
 
 async def test_user_key_with_passphrase_is_accepted(way: Way) -> None:
-    """The secret holds both; without the passphrase the error does not reveal more."""
+    """The secret holds both. The error does not contain the passphrase."""
     key = asyncssh.import_private_key(way.sshd.key)
     locked = key.export_private_key(
         passphrase="open sesame", rounds=1, ignore_few_rounds=True
@@ -96,7 +91,6 @@ async def test_user_key_with_passphrase_is_accepted(way: Way) -> None:
 
 
 async def test_non_public_address_is_not_dialled(way: Way) -> None:
-    """A stack can permit such addresses."""
     from orbweaver.adapters.local.sftp_connection import SftpIdentity, connected
 
     identity = SftpIdentity.of(way.sshd.key)
@@ -121,12 +115,8 @@ async def test_unreachable_server_is_retried_later(way: Way) -> None:
         quiet.close()
 
 
-# --- server limits ----------------------------------------------------------------------------
-
-
 @pytest.fixture
 def made(tmp_path: Path) -> Callable[..., Any]:
-    """Return a function that starts a server with other options."""
     if sshd.program() is None:
         pytest.skip(sshd.ABSENT)
 
@@ -191,7 +181,7 @@ async def test_write_once_server_gets_whole_files(
 
 
 async def test_full_disk_is_retried_later(way: Way, monkeypatch: pytest.MonkeyPatch) -> None:
-    """SFTP 3 has only "Failure" for it; the file is not renamed."""
+    """SFTP 3 reports a full disk as "Failure"; the file is not renamed."""
     manifest = exported(way.world.files, {"c": [b"one"]})
 
     async def full(*_: object) -> int:
@@ -242,7 +232,6 @@ async def test_full_disk_is_named_in_error(
 
 
 async def test_target_folder_is_created(way: Way, tmp_path: Path) -> None:
-    """Relative to the login folder, or absolute."""
     file = one_file(way, b"one")
     near, far = way.sshd.folder / "in/box", tmp_path / "far"
     for folder, root in (("in/box", near), (str(far), far)):
@@ -267,7 +256,7 @@ async def test_read_of_missing_or_too_large_file_is_none(way: Way) -> None:
 
 
 async def test_empty_folders_are_removed(way: Way) -> None:
-    """A folder's name can be subject to erasure; other folders stay."""
+    """A folder's name can contain personal data that must be erased. Other folders stay."""
     async with way.courier(folder="in/box") as courier:
         for path in ("items/shop/books/dt=1/a/x", "items/other/books/dt=1/b/x"):
             await courier.write(path, b"0")

@@ -73,7 +73,7 @@ class Identity:
 
 @cache
 def authority(which: Issuer) -> Identity:
-    """Return the authority of a kind; the client's store contains only `trusted`."""
+    """Return one of the test authorities; the client's store contains only `trusted`."""
     above = authority("trusted") if which == "intermediate" else None
     key = rsa.generate_private_key(65_537, 2_048)
     return _issue(f"{which} authority", key, above, days=(-30, 30), extensions=AUTHORITY)
@@ -133,7 +133,6 @@ def _issue(
 
 
 def _signed_with_sha1(identity: Identity, issuer: Identity) -> Identity:
-    """Sign again with SHA-1, which the library no longer supports; encodings differ in a byte."""
     assert isinstance(issuer.key, rsa.RSAPrivateKey)
     whole = identity.certificate.public_bytes(serialization.Encoding.DER)
     signed = identity.certificate.tbs_certificate_bytes

@@ -11,7 +11,6 @@ from tests.integration.fetcher.authority import authority
 
 @pytest.fixture
 def trusted(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make fetchers trust the test authority."""
     store = tmp_path_factory.mktemp("trusted") / "trusted.pem"
     store.write_bytes(authority("trusted").pem)
     monkeypatch.setenv("SSL_CERT_FILE", str(store))
@@ -19,7 +18,6 @@ def trusted(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monkey
 
 @pytest.fixture
 def dialled(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
-    """Record every dialled address."""
     seen: list[tuple[str, int]] = []
     connect = socket.socket.connect
 

@@ -1,6 +1,7 @@
-"""Peak memory of a worker: a full batch of pages that all exceed the size limit.
+"""Measure the peak memory of a worker with a full batch of pages that exceed the size limit.
 
-Run as a program with an origin's URL: it fetches and parses, then prints its figures as JSON.
+Run as a program with the URL of a test server: it fetches and parses, then prints its figures as
+JSON.
 """
 
 from __future__ import annotations
@@ -23,10 +24,10 @@ if TYPE_CHECKING:
 
 
 async def main(origin: str) -> None:
-    """Fetch one invocation's maximum from one origin."""
+    """Fetch as many pages from one server as an invocation may."""
     settings = Settings(allow_addresses="127.0.0.1:1-65535", fetch_total_s=60.0)
     async with container.connect(settings) as ports:
-        wiring.worker_of(ports)  # everything that a worker has in memory at its start
+        wiring.worker_of(ports)  # All that a worker has in memory at its start.
         done = await _fetch_all(wiring.fetcher_of(ports), origin, settings)
     sys.stdout.write(json.dumps({"done": done, "peak_mib": peak(os.getpid()) / 2**20}))
 

@@ -31,7 +31,6 @@ class Asked:
 
     @property
     def target(self) -> str:
-        """Path and query as sent."""
         return self.head.split(b" ", 2)[1].decode("latin-1")
 
     def header(self, name: str) -> str | None:
@@ -49,15 +48,14 @@ class Origin:
         self.asked: list[Asked] = []
         self.connections = 0
         self.open = 0
-        self.busy = asyncio.Event()  # a request arrived
-        self.quiet = asyncio.Event()  # all connections are closed
+        self.busy = asyncio.Event()  # Set when a request arrives.
+        self.quiet = asyncio.Event()  # Set when all connections are closed.
         self.port = 0
         self.scheme = "http"
         self._say = say
         self._tasks: set[asyncio.Task[None]] = set()
 
     def url(self, target: str = "/", host: str = "127.0.0.1") -> str:
-        """Return a URL on this server."""
         return f"{self.scheme}://{host}:{self.port}{target}"
 
     async def meet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -71,7 +69,7 @@ class Origin:
         try:
             await self._converse(reader, writer, number)
         except (asyncio.IncompleteReadError, asyncio.CancelledError, OSError):
-            pass  # the client left, or the test ended
+            pass  # The client left, or the test ended.
         finally:
             self.open -= 1
             if not self.open:
@@ -80,7 +78,6 @@ class Origin:
             writer.close()
 
     async def stop(self) -> None:
-        """End all connections."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -101,7 +98,7 @@ class Origin:
 async def serving(
     say: Callable[[Asked], Iterable[Step]] | Iterable[Step], *, tls: ssl.SSLContext | None = None
 ) -> AsyncIterator[Origin]:
-    """Run a server that answers every request with the same steps, or as `say` decides."""
+    """Run a server that answers every request with the same steps, or with those of a callback."""
     if callable(say):
         origin = Origin(say)
     else:
@@ -179,7 +176,7 @@ async def fetching(
     tls: ssl.SSLContext | None = None,
     large: LargeBodies | None = None,
 ) -> AsyncIterator[HttpFetcher]:
-    """Open a fetcher that can dial this machine and uses no DNS."""
+    """Open a fetcher that can connect to this machine and uses no DNS."""
     fetcher = HttpFetcher(
         allowed=LOOPBACK,
         limits=limits,

@@ -15,7 +15,7 @@ class Way(Enum):
     """Behaviour of a proxy."""
 
     FORWARD = "forward"
-    AUTHENTICATE = "authenticate"  # 407 to other users
+    AUTHENTICATE = "authenticate"  # Other users get a 407.
     BAD_GATEWAY = "bad gateway"
     FORBID = "forbid"
     HANG = "hang"
@@ -31,7 +31,7 @@ STATUS = {
 
 @dataclasses.dataclass(slots=True)
 class ForwardProxy:
-    """A proxy; `heads` are its requests, `book` resolves names."""
+    """A forward proxy; `heads` are its requests, `book` resolves names."""
 
     way: Way = Way.FORWARD
     authorization: str | None = None
@@ -52,7 +52,7 @@ class ForwardProxy:
             while await self._serve(reader, writer):
                 pass
         except (asyncio.IncompleteReadError, asyncio.CancelledError, OSError):
-            pass  # a side left, or the test ended
+            pass  # A side left, or the test ended.
         finally:
             self.tasks.discard(task)
             writer.close()

@@ -25,7 +25,6 @@ ANY = frozenset({"*/*"})
 
 
 async def fetched(*steps: Step, accept: frozenset[str] = HTML, cap: int = 1_000_000) -> Response:
-    """Fetch from a server with these steps and expect an answer."""
     async with serving(steps) as origin, fetching() as fetcher:
         result = await fetcher.fetch(request(origin.url(), accept=accept, body_bytes_max=cap))
     assert isinstance(result, Response), result
@@ -76,7 +75,7 @@ async def test_body_without_type_is_read() -> None:
     ],
 )
 async def test_body_is_read_by_status(status: str, body: bytes | None) -> None:
-    """2xx, and errors that can explain a block."""
+    """The fetcher reads bodies of 2xx, and of errors that can explain a block."""
     result = await fetched(answer(PAGE, "Content-Type: text/html", status=status))
     assert (result.status, result.body) == (int(status[:3]), body)
 
@@ -93,7 +92,7 @@ async def test_body_is_read_by_status(status: str, body: bytes | None) -> None:
     ],
 )
 async def test_answers_without_body(head: bytes, body: bytes | None) -> None:
-    """Their body headers are ignored (case 47)."""
+    """Headers that describe a body are ignored (case 47)."""
     assert (await fetched(head)).body == body
 
 
@@ -141,15 +140,15 @@ async def test_non_utf8_header_values_are_kept_as_bytes() -> None:
 
 # Bytes of a Location, and the target by the URL Standard's parser.
 LOCATIONS = [
-    (b"/a\xe2\x80\x8cb", "/a%E2%80%8Cb"),  # ZWNJ
-    (b"/a\xe2\x80\x8db", "/a%E2%80%8Db"),  # ZWJ
-    (b"/a\xc2\xadb", "/a%C2%ADb"),  # soft hyphen
-    (b"/a\xc2\xa0b", "/a%C2%A0b"),  # no-break space
-    (b"/a\xe3\x80\x80b", "/a%E3%80%80b"),  # ideographic space
+    (b"/a\xe2\x80\x8cb", "/a%E2%80%8Cb"),  # Zero-width non-joiner.
+    (b"/a\xe2\x80\x8db", "/a%E2%80%8Db"),  # Zero-width joiner.
+    (b"/a\xc2\xadb", "/a%C2%ADb"),  # Soft hyphen.
+    (b"/a\xc2\xa0b", "/a%C2%A0b"),  # No-break space.
+    (b"/a\xe3\x80\x80b", "/a%E3%80%80b"),  # Ideographic space.
     (b"/a\xe3\x80\x80", "/a%E3%80%80"),
     (b"\xc2\xa0/a", "/x/%C2%A0/a"),
     (b"/a?\xe2\x80\x8c=\xc2\xa0", "/a?%E2%80%8C=%C2%A0"),
-    (b"/a\tb", "/ab"),  # tabs are removed
+    (b"/a\tb", "/ab"),  # Tabs are removed.
     (b"/a?b\tc", "/a?bc"),
     (b"/a b", "/a%20b"),
     (b"/\xe2\x98\x83%e2%98%83", "/%E2%98%83%e2%98%83"),
@@ -158,13 +157,13 @@ LOCATIONS = [
     (b"/\xff?\xff", "/%FF?%FF"),
     (b"/\xc3\xa9\xe9", "/%C3%A9%E9"),
     (b"/\xf0\x9f\x98\x80", "/%F0%9F%98%80"),
-    (b"/a\xc2\x85b\x07c", "/a%C2%85b%07c"),  # controls inside, not at the end
+    (b"/a\xc2\x85b\x07c", "/a%C2%85b%07c"),  # Control characters inside, not at the end.
 ]
 
 
 @pytest.mark.parametrize(("said", "path"), LOCATIONS)
 async def test_location_bytes_are_percent_encoded(said: bytes, path: str) -> None:
-    """As the URL parser would (URL 4.4)."""
+    """The URL Standard (4.4) does the same."""
     head = b"HTTP/1.1 302 Found\r\nContent-Length: 0\r\nLocation: %s\r\n\r\n" % said
     location = location_of(await fetched(head))
     assert location is not None
@@ -188,7 +187,6 @@ async def test_set_cookie_lines_are_returned_separately() -> None:
 
 
 async def test_repeated_list_headers_are_joined() -> None:
-    """Names are in lower case."""
     lines = ("X-Robots-Tag: noindex", "X-ROBOTS-TAG: nofollow", "Link: <a>", "Link: <b>")
     headers = (await fetched(answer(b"", *lines))).headers
     assert headers["x-robots-tag"] == "noindex, nofollow"
@@ -203,7 +201,6 @@ async def test_robots_tag_of_other_agent_keeps_next_line_for_all() -> None:
 
 
 async def test_number_of_headers_is_limited() -> None:
-    """The first ones are kept."""
     lines = [f"X-{number}: {'v' * 8_000}" for number in range(20)]
     headers = (await fetched(answer(b"", "Early: yes", *lines))).headers
     assert headers["early"] == "yes"
@@ -273,7 +270,7 @@ async def test_endless_body_is_truncated(head: bytes) -> None:
 async def test_connection_survives_small_unread_body(
     steps: tuple[Step, ...], connections: int
 ) -> None:
-    """A small unwanted body is drained; a large one closes its connection."""
+    """A small unwanted body is read to its end; a large one closes its connection."""
     async with serving(steps) as origin, fetching(Limits(drain_s=0.1)) as fetcher:
         for _ in range(2):
             result = await fetcher.fetch(request(origin.url()))
@@ -292,7 +289,7 @@ async def test_head_is_returned_if_unread_body_times_out() -> None:
 
 
 async def test_request_on_the_wire() -> None:
-    """The URL is sent byte for byte, with true headers and none with state (case 43)."""
+    """The URL is sent byte for byte, with true headers and no cookies or referrer (case 43)."""
     target = "/a%2Fb/%7e/%C3%A9;x=1?q='a'|b&r=%20+%2B&&="
     page = answer(PAGE, "Set-Cookie: id=1; Path=/")
     async with serving([page]) as origin, fetching() as fetcher:
@@ -312,7 +309,6 @@ async def test_request_on_the_wire() -> None:
 async def test_conditional_request_sends_validators_unchanged(
     etag: str | None, last_modified: str | None
 ) -> None:
-    """A 304 is returned as it is."""
     condition = Condition(etag=etag, last_modified=last_modified)
     unchanged = answer(b"", status="304 Not Modified")
     async with serving([unchanged]) as origin, fetching() as fetcher:
@@ -324,20 +320,20 @@ async def test_conditional_request_sends_validators_unchanged(
 
 
 async def test_request_for_any_type_accepts_everything() -> None:
-    """robots.txt is wanted with any type."""
+    """robots.txt is requested with any type."""
     async with serving([answer(PAGE)]) as origin, fetching() as fetcher:
         await fetcher.fetch(request(origin.url("/robots.txt"), accept=ANY))
     assert origin.asked[0].header("Accept") == "*/*"
 
 
 async def test_environment_proxy_is_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It would bypass the address guard."""
+    """A proxy would bypass the address guard."""
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
     assert (await fetched(answer(PAGE))).body == PAGE
 
 
 async def test_latency_runs_from_request_to_head() -> None:
-    """It excludes our queue and the body."""
+    """The latency excludes the fetcher's own queue and the body."""
     steps = (0.1, b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n", 0.15, b"x")
     async with serving(steps) as origin, fetching(Limits(connections_per_host=1)) as fetcher:
         started = time.monotonic()
@@ -345,11 +341,11 @@ async def test_latency_runs_from_request_to_head() -> None:
         results = await asyncio.gather(*(fetcher.fetch(asked) for _ in range(2)))
         all_ms = (time.monotonic() - started) * 1000
     assert all(result.latency_ms >= 95 for result in results)
-    assert sum(result.latency_ms for result in results) <= all_ms - 2 * 145  # the two bodies
+    assert sum(result.latency_ms for result in results) <= all_ms - 2 * 145  # The two bodies.
 
 
 async def test_a_thousand_early_hints_are_ignored() -> None:
-    """Interim answers (case 38)."""
+    """Interim answers, status 103 (case 38)."""
     hints = b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n" * 1_000
     assert (await fetched(hints, answer(PAGE))).body == PAGE
 
@@ -365,7 +361,7 @@ async def test_page_without_page_type_is_read(kind: str) -> None:
 
 
 async def test_body_of_other_kind_is_left() -> None:
-    """Of a large file only the bytes needed for the decision are read (case 59)."""
+    """The fetcher reads only the bytes that it needs to recognise the type (case 59)."""
     head = b"HTTP/1.1 200 OK\r\nContent-Type: application/octet-stream\r\n\r\n"
     steps: list[Step] = [head, *[b"\x7fELF" + b"\0" * 65_536] * 1_000, Act.HANG]
     async with serving(steps) as origin, fetching() as fetcher:
@@ -388,7 +384,7 @@ async def test_request_for_any_type_is_not_sniffed() -> None:
 
 @pytest.mark.parametrize("status", ["403 Forbidden", "429 Too Many Requests", "503 Unavailable"])
 async def test_start_of_blocking_error_page_is_kept(status: str) -> None:
-    """A truncated one is no failure."""
+    """A truncated error page is no failure."""
     body = gzip.compress(b"<title>Just a moment...</title>", mtime=0)
     lines = ("Content-Type: text/html", "Content-Encoding: gzip")
     head = f"HTTP/1.1 {status}\r\n{lines[0]}\r\nTransfer-Encoding: gzip, chunked\r\n\r\n".encode()
@@ -406,7 +402,7 @@ async def test_start_of_blocking_error_page_is_kept(status: str) -> None:
 
 
 async def test_other_error_bodies_are_not_kept() -> None:
-    """A 404, or an error that is not a page."""
+    """A 404, or an error whose body is not HTML."""
     for said in (
         answer(b"<p>", "Content-Type: text/html", status="404 Not Found"),
         answer(b"{}", "Content-Type: application/json", status="403 Forbidden"),
@@ -434,7 +430,7 @@ async def test_other_error_bodies_are_not_kept() -> None:
 async def test_received_body_bytes_are_reported(
     sent: bytes, received: int, read: bytes | None
 ) -> None:
-    """Bytes on the wire, whether wanted or not."""
+    """Bytes on the wire, whether the body is used or not."""
     result = await fetched(sent)
     assert (result.received, result.body) == (received, read)
 

@@ -51,7 +51,6 @@ PACK: dict[str, Callable[[bytes], bytes]] = {
 
 
 async def fetched(*steps: Step, cap: int = 5 * MIB) -> Response | Failure:
-    """Fetch from a server with these steps."""
     async with serving(steps) as origin, fetching() as fetcher:
         return await fetcher.fetch(request(origin.url(), body_bytes_max=cap))
 
@@ -66,7 +65,7 @@ async def test_codings_are_decoded(coding: str) -> None:
 
 
 async def test_coding_lines_and_transfer_codings_are_decoded() -> None:
-    """Lines form one list; unrequested transfer codings are decoded too."""
+    """Several header lines form one list. Unrequested transfer codings are decoded too."""
     lines = ["Content-Encoding: gzip", "Content-Encoding: br"]
     packed = brotli.compress(gzip.compress(PAGE, mtime=0))
     result = await fetched(answer(packed, *lines))
@@ -103,7 +102,7 @@ def test_accept_encoding_names_installed_codings() -> None:
     ],
 )
 async def test_undecodable_body_has_own_reason(coding: str, body: bytes) -> None:
-    """Fault list (cases 48 and 49)."""
+    """Wrong or unsupported codings (cases 48 and 49)."""
     result = await fetched(answer(body, f"Content-Encoding: {coding}"))
     assert isinstance(result, Failure), result
     assert result.reason is Reason.ENCODING
@@ -115,7 +114,7 @@ async def test_undecodable_body_has_own_reason(coding: str, body: bytes) -> None
 )
 @pytest.mark.parametrize("accept", [frozenset({"text/html"}), frozenset({"*/*"})])
 async def test_unknown_coding_is_ignored(coding: str, accept: frozenset[str]) -> None:
-    """A page or robots.txt is taken as it is, as browsers do."""
+    """A page or robots.txt is used as it is, as browsers do."""
     said = answer(PAGE, f"Content-Encoding: {coding}", "Content-Type: text/html")
     async with serving([said]) as origin, fetching() as fetcher:
         result = await fetcher.fetch(request(origin.url(), accept=accept))
@@ -132,7 +131,7 @@ async def test_known_coding_beside_unknown_is_decoded() -> None:
 
 @pytest.mark.parametrize("coding", ["gzip", "deflate", "br", "zstd", "gzip, gzip"])
 async def test_truncated_coded_body_is_kept_and_marked(coding: str) -> None:
-    """If the server declares it complete; otherwise the connection broke (49)."""
+    """Only if the server declares it complete, otherwise the connection broke (case 49)."""
     packed = PACK[coding](PAGE)[:-2000]
     line = f"Content-Encoding: {coding}"
     for steps in ((answer(packed, line),), (chunked(packed, lines=[line]), b"0\r\n\r\n")):
@@ -147,7 +146,7 @@ async def test_truncated_coded_body_is_kept_and_marked(coding: str) -> None:
 
 
 async def test_empty_truncated_coded_body_is_not_kept() -> None:
-    """Fault list (case 49)."""
+    """No byte could be decoded (case 49)."""
     result = await fetched(answer(gzip.compress(PAGE, mtime=0)[:9], "Content-Encoding: gzip"))
     assert isinstance(result, Failure)
     assert result.reason is Reason.ENCODING
@@ -155,7 +154,6 @@ async def test_empty_truncated_coded_body_is_not_kept() -> None:
 
 @cache
 def bomb(coding: str) -> bytes:
-    """Build a body that decodes to 64 MiB."""
     zeros, count = bytes(MIB), 64
     if coding == "br":
         packer = brotli.Compressor(quality=5)
@@ -175,7 +173,7 @@ def bomb(coding: str) -> bytes:
     "coding", ["gzip", "deflate", "br", "zstd", "gzip, gzip", "gzip, gzip, gzip"]
 )
 async def test_bombs_are_truncated(coding: str) -> None:
-    """Soon, and within 32 MiB (case 48)."""
+    """Soon, and within 32 MiB of memory (case 48)."""
     steps = (answer(bomb(coding), f"Content-Encoding: {coding}"),)
     async with serving(steps) as origin, fetching() as fetcher:
         tracemalloc.start()
@@ -218,7 +216,7 @@ def test_coded_and_decoded_sizes_have_separate_limits() -> None:
 
 @pytest.mark.parametrize("coding", sorted(set(PACK) - {"identity"}))
 def test_paused_decoder_produces_no_more_output(coding: str) -> None:
-    """A small chunk of a body a thousand times as large; the rest follows on resume."""
+    """A small chunk decodes to a thousand times its size; the rest follows on resume."""
     body = bytes(3 * MIB)
     decoding = Decoding(codings_of(coding), 4 * MIB, 100_000)
     assert decoding.feed(PACK[coding](body))
@@ -228,7 +226,7 @@ def test_paused_decoder_produces_no_more_output(coding: str) -> None:
 
 
 def test_junk_after_coded_stream_is_ignored() -> None:
-    """Further members and frames are decoded."""
+    """Further gzip members and zstd frames are decoded."""
     for coding in ("gzip", "deflate", "zstd"):
         decoding = Decoding([coding], MIB)
         decoding.feed(PACK[coding](PAGE) + b"\0\0junk")
@@ -263,7 +261,7 @@ def test_random_bytes_give_value_or_coding_error(data: bytes, codings: list[str]
 def test_body_in_random_pieces_decodes_to_itself(
     body: bytes, coding: str, step: int, cap: int, halts_at: int
 ) -> None:
-    """Up to the limit, with a pause too."""
+    """Holds up to the limit, and with a pause."""
     packed = PACK[coding](body)
     decoding, halts = Decoding(codings_of(coding), cap, halts_at), 0
     for start in range(0, len(packed), step):
@@ -293,7 +291,6 @@ def test_body_in_random_pieces_decodes_to_itself(
     ],
 )
 async def test_corpus(name: str, coding: str) -> None:
-    """Bodies encoded by other programs decode to their page."""
     path = corpus("compressed", f"{name}.bin")
     result = await fetched(answer(path.read_bytes(), f"Content-Encoding: {coding}"))
     assert isinstance(result, Response)

@@ -1,4 +1,4 @@
-"""Connections over time: warm and thawed containers, and stale pooled connections."""
+"""Connections over time: containers that stay warm or were frozen, and stale pooled connections."""
 
 from __future__ import annotations
 
@@ -33,7 +33,6 @@ def echo(asked: Asked) -> tuple[Step, ...]:
 
 
 async def body_of(fetcher: HttpFetcher, url: str) -> bytes | None:
-    """Fetch and expect an answer."""
     result = await fetcher.fetch(request(url))
     assert isinstance(result, Response), result
     return result.body
@@ -62,11 +61,11 @@ def test_two_loops_in_sequence_work(elsewhere: Origin) -> None:
     fetcher = HttpFetcher(allowed=LOOPBACK, resolver=lambda: Names({}))
     for target in (b"/first", b"/second", b"/third"):
         assert asyncio.run(body_of(fetcher, elsewhere.url(target.decode()))) == target
-    gc.collect()  # an open resource is a ResourceWarning, and an error
+    gc.collect()  # An open connection would raise a ResourceWarning, which is an error here.
 
 
 def test_one_loop_for_all_invocations_keeps_connections(elsewhere: Origin) -> None:
-    """Fault list (case 29)."""
+    """A warm container with one loop (case 29)."""
     fetcher = HttpFetcher(allowed=LOOPBACK, resolver=lambda: Names({}))
     with asyncio.Runner() as runner:
         for _ in range(3):
@@ -97,7 +96,7 @@ def test_session_of_closed_loop_is_closed_later() -> None:
 
 
 async def test_fetch_after_aclose() -> None:
-    """Closing ends the connections, not the fetcher; a second close is no error."""
+    """`aclose` ends the connections, not the fetcher; a second call is no error."""
     async with serving(echo) as origin, fetching() as fetcher:
         await fetcher.aclose()
         assert await body_of(fetcher, origin.url("/a")) == b"/a"
@@ -129,7 +128,7 @@ def dies_when_asked_again(act: Act) -> Callable[[Asked], tuple[Step, ...]]:
 
 @pytest.mark.parametrize("act", [Act.CLOSE, Act.RESET])
 async def test_dead_pooled_connection_costs_one_silent_retry(act: Act) -> None:
-    """Fault list (case 30)."""
+    """The server closes or resets an idle connection at the next request (case 30)."""
     async with serving(dies_when_asked_again(act)) as origin, fetching() as fetcher:
         assert await body_of(fetcher, origin.url("/1")) == b"/1"
         assert await body_of(fetcher, origin.url("/2")) == b"/2"
@@ -139,7 +138,7 @@ async def test_dead_pooled_connection_costs_one_silent_retry(act: Act) -> None:
 
 @pytest.mark.parametrize("act", [Act.CLOSE, Act.RESET])
 async def test_all_pooled_connections_are_dead(act: Act) -> None:
-    """After a freeze; no request fails (case 30)."""
+    """This occurs after a freeze; no request fails (case 30)."""
     limits = Limits(connections_per_host=4)
     async with serving(dies_when_asked_again(act)) as origin, fetching(limits) as fetcher:
         for round_of in range(3):
@@ -168,7 +167,7 @@ async def test_url_breaking_connections_is_requested_twice(act: Act) -> None:
 
 @pytest.mark.parametrize("last", [(Act.CLOSE,), (0.02, Act.RESET)])
 async def test_connection_closed_while_idle_is_not_used(last: tuple[Step, ...]) -> None:
-    """Fault list (case 30)."""
+    """The server closed it between two requests (case 30)."""
     async with (
         serving(lambda asked: (answer(asked.target.encode()), *last)) as origin,
         fetching() as fetcher,
@@ -181,7 +180,7 @@ async def test_connection_closed_while_idle_is_not_used(last: tuple[Step, ...]) 
 
 
 async def test_break_within_head_is_failure() -> None:
-    """The server broke a started answer."""
+    """The server broke an answer that had started."""
 
     def say(asked: Asked) -> tuple[Step, ...]:
         if asked.target == "/2":
@@ -209,7 +208,7 @@ async def test_break_within_head_is_failure() -> None:
     ids=["at once", "another answer", "idle for too long", "garbage", "line ends"],
 )
 async def test_unsolicited_answer_closes_idle_connection(pause_s: float, surplus: bytes) -> None:
-    """It is not taken for the next URL's answer (case 52)."""
+    """The unsolicited answer is not returned for the next URL (case 52)."""
 
     def say(asked: Asked) -> tuple[Step, ...]:
         return (*echo(asked), pause_s, surplus) if asked.target == "/1" else echo(asked)
@@ -237,7 +236,7 @@ EVIL = answer(b"an answer to nobody")
 async def test_surplus_answer_after_next_request_is_discarded(
     surplus: bytes,
 ) -> None:
-    """The request is repeated on a new connection."""
+    """The fetcher repeats the request on a new connection."""
 
     def say(asked: Asked) -> Iterator[Step]:
         if asked.target == "/3" and asked.connection == 1:
@@ -260,7 +259,7 @@ async def test_surplus_answer_after_next_request_is_discarded(
 )
 @pytest.mark.parametrize("head", ["Content-Length: 1", "Transfer-Encoding: chunked"])
 async def test_surplus_after_body_ends_connection_reuse(head: str, behind: bytes) -> None:
-    """Also bytes in the segment that ends the first answer."""
+    """Also if the surplus arrives in the segment that ends the first answer."""
     body = b"x" if head.startswith("C") else b"1\r\nx\r\n0\r\n\r\n"
     whole = f"HTTP/1.1 200 OK\r\n{head}\r\n\r\n".encode() + body
 
@@ -274,7 +273,7 @@ async def test_surplus_after_body_ends_connection_reuse(head: str, behind: bytes
 
 
 async def test_unsolicited_answer_in_socket_buffer_is_detected() -> None:
-    """It arrived during a freeze (52)."""
+    """It arrived while the container was frozen (case 52)."""
     sent, over = threading.Event(), threading.Event()
 
     def say(asked: Asked) -> Iterator[Step]:
@@ -296,14 +295,14 @@ async def test_unsolicited_answer_in_socket_buffer_is_detected() -> None:
         origin = found.get(timeout=5)
         async with fetching() as fetcher:
             assert await body_of(fetcher, origin.url("/1")) == b"/1"
-            assert sent.wait(5)  # this loop is frozen meanwhile; the server's is not
+            assert sent.wait(5)  # This loop is frozen meanwhile, the server's is not.
             assert await body_of(fetcher, origin.url("/2")) == b"/2"
         over.set()
         done.result(5)
 
 
 async def test_connections_per_host_are_limited() -> None:
-    """Waiting does not count as connect time."""
+    """Waiting for a connection does not count as connect time."""
     limits = Limits(connections_per_host=1, connect_s=0.3)
     async with serving([0.1, answer(b"x")]) as origin, fetching(limits) as fetcher:
         bodies = await asyncio.gather(*(body_of(fetcher, origin.url("/")) for _ in range(5)))

@@ -1,4 +1,4 @@
-"""Dialled addresses at the socket, and names that do not resolve."""
+"""Addresses that the fetcher connects to, and names that do not resolve."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ PUBLIC = "93.184.216.34"
 
 @pytest.fixture(autouse=True)
 def dialled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Record every dialled address, and dial only this machine."""
+    """Record every address that a socket connects to, and permit only this machine."""
     seen: list[str] = []
     connect = socket.socket.connect
 
@@ -74,7 +74,7 @@ async def refused(url: str, book: dict[str, Iterable[str] | Exception] | None = 
     ],
 )
 async def test_literal_address_is_refused_before_dialling(url: str, dialled: list[str]) -> None:
-    """It needs no resolver; the socket factory refuses it (cases 53 and 57)."""
+    """A literal address needs no resolver; the socket factory refuses it (cases 53 and 57)."""
     await refused(url)
     assert dialled == []
 
@@ -96,7 +96,7 @@ async def test_literal_address_is_refused_before_dialling(url: str, dialled: lis
 async def test_name_with_one_private_address_is_refused(
     answers: list[str], dialled: list[str]
 ) -> None:
-    """Mixed with public ones it is an attack or a mistake (case 54)."""
+    """A mixture with public addresses is an attack or a mistake (case 54)."""
     failure = await refused("http://name.test/", {"name.test": answers})
     assert dialled == []
     assert "is" in failure.detail
@@ -104,14 +104,14 @@ async def test_name_with_one_private_address_is_refused(
 
 @pytest.mark.parametrize("port", [22, 25, 6379, 9001])
 async def test_unusual_port_of_public_name_is_refused(port: int, dialled: list[str]) -> None:
-    """Fault list (case 57)."""
+    """Ports other than those of HTTP and HTTPS (case 57)."""
     failure = await refused(f"http://name.test:{port}/", {"name.test": [PUBLIC]})
     assert failure.detail == f"port {port} is not one of 80, 443, 8000, 8080, 8443"
     assert dialled == []
 
 
 async def test_rebound_name_is_refused_at_socket(dialled: list[str]) -> None:
-    """Even if a resolver lets the address through (case 54)."""
+    """Even if a resolver returns the private address (case 54)."""
     address_guard.Permits(LOOPBACK).grant(frozenset())
     link_local = (socket.AF_INET, socket.SOCK_STREAM, 6, "", ("169.254.169.254", 80))
     with pytest.raises(address_guard.AddressRefusedError):
@@ -120,7 +120,7 @@ async def test_rebound_name_is_refused_at_socket(dialled: list[str]) -> None:
 
 
 async def test_name_is_checked_at_each_lookup() -> None:
-    """A later private address is refused (case 54)."""
+    """A private address at a later lookup is refused (case 54)."""
     book: dict[str, Iterable[str] | Exception] = {"name.test": ["127.0.0.1"]}
     async with serving([answer(b"x")]) as origin, fetching(book=book) as fetcher:
         assert isinstance(await fetcher.fetch(request(origin.url("/", "name.test"))), Response)
@@ -153,7 +153,7 @@ async def test_resolved_addresses_are_cached() -> None:
 
 
 async def test_corpus_of_private_addresses_is_refused(dialled: list[str]) -> None:
-    """Fault list (case 53)."""
+    """Includes unusual spellings of private addresses (case 53)."""
     listed = corpus("ssrf", "vectors.jsonl")
     inner = {"localhost": ["127.0.0.1"], "localhost.": ["::1"], "foo.localhost": ["127.0.0.1"]}
     vectors = [json.loads(line) for line in listed.read_text().splitlines()]
@@ -229,7 +229,7 @@ async def asking(
 async def test_unknown_name_differs_from_failed_lookup(
     code: int, reason: Reason, detail: str
 ) -> None:
-    """Fault list (case 31)."""
+    """An unknown name is permanent, a failed lookup temporary (case 31)."""
     async with asking(code) as fetcher:
         result = await fetcher.fetch(request("http://missing.test/"))
     assert isinstance(result, Failure)
@@ -237,7 +237,7 @@ async def test_unknown_name_differs_from_failed_lookup(
 
 
 async def test_silent_name_server_meets_lookup_limit() -> None:
-    """Independent of the resolver's own limit (case 31)."""
+    """The fetcher's own limit, independent of the resolver's (case 31)."""
     async with asking(None, limits=Limits(resolve_s=0.1)) as fetcher:
         started = time.monotonic()
         result = await fetcher.fetch(request("http://silent.test/"))
@@ -257,7 +257,7 @@ async def test_resolved_name_is_fetched() -> None:
 
 @pytest.mark.parametrize("host", ["localhost", "foo.localhost"])
 async def test_localhost_is_refused_by_its_address(host: str, dialled: list[str]) -> None:
-    """The default resolver knows it without DNS."""
+    """The default resolver knows `localhost` without DNS."""
     fetcher = HttpFetcher()
     result = await fetcher.fetch(request(f"http://{host}/"))
     await fetcher.aclose()
@@ -279,7 +279,7 @@ async def test_name_invalid_in_dns_is_dns_failure(
 
 
 async def test_unknown_name_of_system_resolver() -> None:
-    """Fault list (case 31)."""
+    """The operating system reports the unknown name (case 31)."""
     codes = {socket.EAI_NONAME: Reason.DNS_UNKNOWN, socket.EAI_AGAIN: Reason.DNS}
     for code, reason in codes.items():
         book = {"name.test": socket.gaierror(code, "said so")}
@@ -296,7 +296,7 @@ async def test_second_address_is_tried() -> None:
 
 
 async def dials(addresses: list[str], dialled: list[str]) -> list[str]:
-    """Fetch from a name with these dead addresses; returns the dialled ones."""
+    """Fetch from a name with these dead addresses; return those that were tried."""
     fetcher = HttpFetcher(resolver=lambda: Names({"name.test": addresses}))
     result = await fetcher.fetch(request("http://name.test/"))
     await fetcher.aclose()
@@ -338,7 +338,7 @@ async def test_many_silent_addresses_take_one_request_time() -> None:
             hole.bind((address, port))
             hole.listen(0)
             port = hole.getsockname()[1]
-        for hole in holes:  # its queue of one is full
+        for hole in holes:  # The server's queue of one connection is full.
             for _ in range(2):
                 taken = stack.enter_context(socket.socket())
                 taken.setblocking(False)

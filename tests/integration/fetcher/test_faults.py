@@ -1,4 +1,4 @@
-"""Server and network faults: each gives a reason, and no exception."""
+"""Server and network faults: each results in a reason, not in an exception."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_error_without_message_is_reported_by_name(error: Exception) -> None:
     ],
 )
 async def test_wrong_content_length_is_detected(head: bytes, reason: Reason) -> None:
-    """Fault list (case 36)."""
+    """Content-Length larger or smaller than the body, or invalid (case 36)."""
     assert (await failed(OK + head, Act.CLOSE)).reason is reason
 
 
@@ -84,14 +84,14 @@ async def test_wrong_content_length_is_detected(head: bytes, reason: Reason) -> 
     ],
 )
 async def test_wrong_chunks_are_detected_at_once(steps: tuple[Step, ...], reason: Reason) -> None:
-    """Fault list (case 37)."""
+    """The connection fails before the body ends (case 37)."""
     started = time.monotonic()
     assert (await failed(chunked(), *steps, Act.CLOSE)).reason is reason
     assert time.monotonic() - started < 4
 
 
 async def test_huge_chunk_extension_ends_as_flood() -> None:
-    """It costs neither memory nor time (case 37)."""
+    """A huge chunk extension costs neither memory nor time (case 37)."""
     steps = (chunked(), b"5;", *[b"e" * MIB] * 30, b"\r\nhello\r\n0\r\n\r\n")
     async with serving(steps) as origin, fetching() as fetcher:
         tracemalloc.start()
@@ -124,7 +124,7 @@ async def test_huge_chunk_extension_ends_as_flood() -> None:
     ],
 )
 async def test_non_http_answer_is_protocol_failure(said: bytes) -> None:
-    """It is not requested twice (cases 38 and 40)."""
+    """The request is not repeated (cases 38 and 40)."""
     assert (await failed(said, Act.CLOSE)).reason is Reason.PROTOCOL
 
 
@@ -140,7 +140,7 @@ async def test_non_http_answer_is_protocol_failure(said: bytes) -> None:
     ],
 )
 async def test_oversized_headers_have_own_reason(steps: tuple[Step, ...]) -> None:
-    """It is not an HTTP 400 (case 39)."""
+    """The failure differs from an HTTP 400 (case 39)."""
     assert (await failed(*steps, Act.CLOSE)).reason is Reason.HEADERS_TOO_LARGE
 
 
@@ -164,7 +164,7 @@ async def test_broken_new_connection_is_failure_after_one_request(
 
 
 async def test_broken_body_is_dropped_and_next_attempt_succeeds() -> None:
-    """Fault list (case 51)."""
+    """No part of a broken body is used (case 51)."""
 
     def say(asked: Asked) -> tuple[Step, ...]:
         whole = answer(b"hello")
@@ -190,7 +190,7 @@ async def test_broken_body_is_dropped_and_next_attempt_succeeds() -> None:
     ],
 )
 async def test_slow_server_meets_total_limit(steps: tuple[Step, ...]) -> None:
-    """Fault list (case 34)."""
+    """A server that sends head or body too slowly (case 34)."""
     started = time.monotonic()
     failure = await failed(*steps, total_s=0.2)
     assert failure.reason is Reason.TIMEOUT
@@ -207,7 +207,7 @@ async def test_slow_server_meets_total_limit(steps: tuple[Step, ...]) -> None:
     ],
 )
 async def test_too_slow_body_is_left_early(steps: tuple[Step, ...]) -> None:
-    """A byte now and then (case 34)."""
+    """One byte now and then (case 34)."""
     rate = Rate(bytes_min=10_000, after_s=0.1)
     started = time.monotonic()
     failure = await failed(*steps, limits=Limits(rate=rate))
@@ -217,7 +217,7 @@ async def test_too_slow_body_is_left_early(steps: tuple[Step, ...]) -> None:
 
 
 async def test_slow_body_above_minimum_rate_is_read() -> None:
-    """Fault list (case 34)."""
+    """A slow body is no failure by itself (case 34)."""
     steps: tuple[Step, ...] = (b"x" * 400, 0.02)
     head = b"Content-Type: text/html\r\nContent-Length: 4000\r\n\r\n"
     steps = (OK + head, *steps * 10)
@@ -238,7 +238,7 @@ async def test_silent_server_meets_idle_limit(steps: tuple[Step, ...]) -> None:
 
 
 async def test_connection_refused() -> None:
-    """Fault list (case 32)."""
+    """No server listens on the port (case 32)."""
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{unused.getsockname()[1]}/"
@@ -250,7 +250,7 @@ async def test_connection_refused() -> None:
 
 
 async def test_network_unreachable() -> None:
-    """Fault list (case 32)."""
+    """The operating system has no route (case 32)."""
     fetcher = HttpFetcher(allowed=parse_allowed("255.255.255.255:80"))
     result = await fetcher.fetch(request("http://255.255.255.255/"))
     await fetcher.aclose()
@@ -264,12 +264,12 @@ async def test_network_unreachable() -> None:
 async def test_black_hole_meets_connect_limit(
     connect_s: float, total_s: float, reason: Reason
 ) -> None:
-    """Fault list (case 33)."""
+    """The server neither accepts nor refuses the connection (case 33)."""
     with socket.socket() as hole:
         hole.bind(("127.0.0.1", 0))
         hole.listen(0)
         address = hole.getsockname()
-        # A backlog of zero holds one: further connection requests get no answer.
+        # With a backlog of zero one connection fits. Further connection requests get no answer.
         fillers = [socket.socket() for _ in range(3)]
         for filler in fillers:
             filler.setblocking(False)

@@ -1,7 +1,7 @@
-"""Floods outside bodies: all received bytes count, and cost little.
+"""Endless data outside of bodies: all received bytes count, and cost little.
 
-Servers send endlessly; the tests limit their bytes and this process's CPU time, the servers' part
-included.
+The servers would send forever. The tests limit the bytes and the CPU time of this process, which
+includes the servers.
 """
 
 from __future__ import annotations
@@ -53,7 +53,6 @@ class Flood:
         self.url = ""
 
     async def meet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Serve a connection to its end."""
         with contextlib.suppress(OSError, asyncio.CancelledError, asyncio.IncompleteReadError):
             await reader.readuntil(b"\r\n\r\n")
             writer.write(self._head)
@@ -66,7 +65,6 @@ class Flood:
 
 @contextlib.asynccontextmanager
 async def flooding(head: bytes, unit: bytes) -> AsyncIterator[Flood]:
-    """Run such a server."""
     flood = Flood(head, unit)
     server = await asyncio.start_server(flood.meet, "127.0.0.1", 0)
     flood.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
@@ -92,7 +90,7 @@ async def test_flood_ends_with_reason(name: str) -> None:
     assert isinstance(result, Failure), result
     assert result.reason in ({reason} if reason else {HEAD, FRAMING})
     assert result.received <= HEAD_BYTES_MAX + FRAMING_BYTES_MAX
-    # It sends ahead as much as sockets and buffers hold, some MiB.
+    # The server sends as much ahead as sockets and buffers hold, some MiB.
     assert flood.sent < 16 * MIB
     assert took_s < CPU_S_MAX
     assert peak < 32 * MIB
@@ -139,7 +137,7 @@ async def test_interim_answers_at_limit_are_accepted() -> None:
 
 
 async def test_unsolicited_answers_end_connection() -> None:
-    """They are not kept, however long."""
+    """Unsolicited answers are not stored, however long they are."""
     page = answer(b"x", "Content-Type: text/html")
     async with flooding(page, answer(b"unasked")) as flood, fetching() as fetcher:
         for _ in range(2):

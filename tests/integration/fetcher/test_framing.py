@@ -78,7 +78,7 @@ def cuts(said: bytes) -> Iterable[tuple[Step, ...]]:
 
 @pytest.mark.parametrize("name", ODD)
 async def test_unusual_framing_does_not_depend_on_segments(name: str) -> None:
-    """Surplus is never taken for the next answer."""
+    """Surplus bytes are never returned as the next answer."""
     for steps in cuts(ODD[name]):
         said = asyncio.Event()
 
@@ -93,7 +93,7 @@ async def test_unusual_framing_does_not_depend_on_segments(name: str) -> None:
 
         async with serving(say) as origin, fetching() as fetcher, asyncio.timeout(10):
             first = await fetcher.fetch(request(origin.url("/odd")))
-            # Bytes that arrive after the next request can only be taken for its answer.
+            # Bytes that arrive after the next request cannot be distinguished from its answer.
             over = [asyncio.ensure_future(event.wait()) for event in (said, origin.quiet)]
             await asyncio.wait(over, return_when=asyncio.FIRST_COMPLETED)
             for waiting in over:
@@ -119,7 +119,7 @@ async def test_unusual_framing_does_not_depend_on_segments(name: str) -> None:
     ],
 )
 async def test_connection_is_kept_after_unambiguous_framing(name: str, connections: int) -> None:
-    """A repeated equal length is fine; a length with chunks, or surplus, closes the connection."""
+    """A repeated equal length is fine. A length with chunks, or surplus, closes it."""
     async with serving([ODD[name]]) as origin, fetching() as fetcher:
         for _ in range(2):
             assert isinstance(await fetcher.fetch(request(origin.url())), Response)
@@ -157,7 +157,7 @@ async def test_headers_of_18_kilobytes_are_read(count: int) -> None:
 
 
 def test_held_back_line_is_limited_to_one_kilobyte() -> None:
-    """The line can become a length; then the parser handles it."""
+    """The fetcher holds a line back while it may still be a length; then the parser gets it."""
     framing = HeadFraming()
     given, rest = framing.feed(b"HTTP/1.1 200 OK\r\nContent-Length: ")
     assert (given, rest) == (b"HTTP/1.1 200 OK\r\n", b"")
@@ -200,7 +200,7 @@ class _Secured:
         self._announces = announces
 
     async def meet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Serve one connection with manual TLS."""
+        """Serve one connection, with TLS records built by hand."""
         incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         tls = self._context.wrap_bio(incoming, outgoing, server_side=True)
 
@@ -220,7 +220,7 @@ class _Secured:
         tls.write(self._said)
         if self._announces:
             with contextlib.suppress(ssl.SSLWantReadError):
-                tls.unwrap()  # the other side's close_notify is not awaited
+                tls.unwrap()  # The server does not wait for the client's close_notify.
         writer.write(outgoing.read())
         await writer.drain()
         sock: socket.socket = writer.get_extra_info("socket")
@@ -243,7 +243,7 @@ class _Secured:
 async def test_tls_body_without_close_notify_is_truncated(
     tmp_path: Path, said: bytes, *, announces: bool, truncated: bool
 ) -> None:
-    """For bodies that end with the connection (section 8)."""
+    """This concerns bodies that end with the connection (section 8)."""
     store = tmp_path / "trusted.pem"
     store.write_bytes(authority("trusted").pem)
     secured = _Secured(server_context(Leaf(), tmp_path), said, announces=announces)

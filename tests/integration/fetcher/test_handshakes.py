@@ -21,7 +21,7 @@ from tests.sites.steps import Act
 async def listening(
     meet: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]],
 ) -> AsyncIterator[str]:
-    """Run a server below HTTP and TLS; yields its https URL."""
+    """Run a server below HTTP and TLS; yield its https URL."""
 
     async def guarded(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -39,13 +39,12 @@ async def listening(
 
 
 async def stall(reader: asyncio.StreamReader, _: asyncio.StreamWriter) -> None:
-    """Receive everything and send nothing."""
     while await reader.read(65_536):
         pass
 
 
 async def drip(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Start a handshake, a byte at a time."""
+    """Start a handshake, one byte at a time."""
     for byte in b"\x16\x03\x03\x0f\xff\x02" + bytes(1_000):
         writer.write(bytes([byte]))
         await writer.drain()
@@ -83,7 +82,7 @@ async def test_unfinished_handshake_meets_connect_limit(
 
 
 async def test_tls_alert_on_plain_port_is_no_answer() -> None:
-    """Corpus entry tls-on-80."""
+    """From the hostile site's list (tests/sites/hostile): tls-on-80."""
     steps = (b"\x15\x03\x01\x00\x02\x02\x16", Act.CLOSE)
     async with serving(steps) as origin, fetching() as fetcher:
         result = await fetcher.fetch(request(origin.url()))

@@ -1,4 +1,4 @@
-"""Large bodies: few at once, without harm to small bodies, other hosts or waiting requests."""
+"""Limits on concurrent large bodies, which must not delay small bodies or other hosts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 HTML = "Content-Type: text/html"
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n"
-# Sent by a body that is already large.
+# Steps of a slow body, sent once it counts as large.
 DROP: list[Step] = [b"<p>drop", 0.1]
 BOOK = {f"{name}.test": ["127.0.0.1"] for name in ("a", "b", "c")}
 LIMITS = Limits(connections=16, connections_per_host=8)
@@ -27,13 +27,12 @@ LARGE = b"<p>large " * (2 * SMALL_BYTES // 9)
 async def get(
     fetcher: HttpFetcher, port: int, name: str, path: str, total_s: float = 60.0
 ) -> Response | Failure:
-    """Request a host by one of its names."""
     url = f"http://{name}.test:{port}/{path}"
     return await fetcher.fetch(request(url, body_bytes_max=5_000_000, total_s=total_s))
 
 
 async def test_host_with_slow_large_bodies_delays_only_itself() -> None:
-    """Two of its bodies never end; a third waits, is not read, and is no failure."""
+    """Two of its bodies never end. A third waits unread, and is no failure."""
     begun = asyncio.Semaphore(0)
 
     def say(asked: Asked) -> list[Step]:
@@ -66,7 +65,7 @@ async def test_host_with_slow_large_bodies_delays_only_itself() -> None:
 
 
 async def test_paused_body_beyond_idle_limit_is_read() -> None:
-    """The server was not silent; we did not read."""
+    """The server was not silent: the fetcher did not read."""
 
     def say(asked: Asked) -> list[Step]:
         if asked.target == "/slow":

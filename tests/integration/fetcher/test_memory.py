@@ -11,8 +11,8 @@ from orbweaver.model.settings import Settings
 from tests.integration.fetcher.origin import Asked, serving
 from tests.sites.steps import Act, Step
 
-# Of a worker's minimum of 375 (`infra/config.py`): programs, bodies, and one page being parsed,
-# which elsewhere runs in its own process.
+# Part of a worker's minimum of 375 MiB (`infra/config.py`): programs, bodies, and one page being
+# parsed. Elsewhere the parser has its own process.
 MEMORY_MIB = 220
 CHUNK = (b"<p>x <a href=/y>z</a> " + b"lorem ipsum " * 20) * 250
 NOWHERE = {

@@ -1,4 +1,4 @@
-"""POST requests of the notifier: same address guard, no redirects."""
+"""POST requests of the webhook notifier: same address guard, no redirects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requests by proxies: who receives what, and forbidden combinations."""
+"""Requests by proxies: headers that proxy and target receive, and forbidden combinations."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ async def test_proxy_over_tls(tmp_path: Path, secure: bool) -> None:
 
 
 async def test_direct_request_ignores_proxies() -> None:
-    """For a crawl without a proxy on a stack with proxies."""
+    """For a crawl without a proxy, on a stack with proxies."""
     async with (
         serving([answer(b"<p>hi", HTML)]) as origin,
         proxying() as proxy,
@@ -110,9 +110,6 @@ async def test_direct_request_ignores_proxies() -> None:
         result = await fetcher.fetch(replace(request(origin.url()), direct=True))
     assert isinstance(result, Response)
     assert proxy.heads == []
-
-
-# --- forbidden combinations -------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -133,7 +130,7 @@ async def test_direct_request_ignores_proxies() -> None:
 async def test_private_target_is_not_sent_to_proxy(
     url: str, dialled: list[tuple[str, int]]
 ) -> None:
-    """Literals and names are checked first."""
+    """The fetcher checks literal addresses and names first."""
     book = {"inner.test": ["10.0.0.1"], "mixed.test": [PUBLIC, "::1"], "public.test": [PUBLIC]}
     async with (
         proxying() as proxy,
@@ -152,7 +149,7 @@ async def test_private_target_is_not_sent_to_proxy(
     ],
 )
 async def test_unresolved_target_is_not_sent_to_proxy(error: OSError, reason: Reason) -> None:
-    """A name without an address cannot be checked."""
+    """The fetcher cannot check a name without an address."""
     book = {"nowhere.test": error}
     async with proxying() as proxy, fetching(proxy.url(), book=book) as fetcher:
         failure = failed(await fetcher.fetch(request("http://nowhere.test/")))
@@ -162,7 +159,7 @@ async def test_unresolved_target_is_not_sent_to_proxy(error: OSError, reason: Re
 async def test_public_target_is_checked_once_a_minute(
     dialled: list[tuple[str, int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The proxy then resolves it itself; the cache is limited."""
+    """The proxy then resolves the name itself; the cache is limited."""
     names = Names({"public.test": [PUBLIC], "other.test": [PUBLIC]})
     proxy = ForwardProxy(book={"public.test": "127.0.0.1"}, way=Way.FORBID)
     async with proxying(proxy), fetching(proxy.url(), allowed=PUBLIC_ONLY) as fetcher:

@@ -30,7 +30,7 @@ pytestmark = pytest.mark.usefixtures("trusted")
 async def test_broken_proxy_is_replaced_by_another(
     secure: bool, way: Way | None, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A refusing or absent proxy rests; the next one is used at once."""
+    """A refusing or absent proxy gets no request for a while. The next one is used at once."""
     caplog.set_level(logging.INFO)
     book = {"good.test": "127.0.0.1"}
     bad = ForwardProxy(way=way or Way.FORWARD, authorization="Basic other", book=book)
@@ -58,7 +58,7 @@ async def test_broken_proxy_is_replaced_by_another(
 async def test_request_without_usable_proxy_is_deferred(
     secure: bool, way: Way | None, dialled: list[tuple[str, int]]
 ) -> None:
-    """It is no attempt, and is never sent directly."""
+    """This is no attempt, and the request is never sent directly."""
     async with (
         serving([answer(b"<p>hi", HTML)]) as origin,
         proxying(ForwardProxy(way=way or Way.FORWARD, authorization="Basic other")) as proxy,
@@ -104,7 +104,7 @@ async def test_failed_tunnel_counts_as_attempt(way: Way, reason: Reason, detail:
 
 
 async def test_bad_gateway_of_plain_request_is_answer() -> None:
-    """It can be the target's own; the next request uses another proxy."""
+    """The answer can be the target's own; the next request uses another proxy."""
     proxies = [ForwardProxy(way=Way.BAD_GATEWAY), ForwardProxy(way=Way.BAD_GATEWAY)]
     async with (
         proxying(proxies[0]),
@@ -146,7 +146,7 @@ async def test_bad_target_certificate_is_not_blamed_on_proxy(leaf: Leaf, tmp_pat
     ids=["unknown issuer", "expired", "of another address"],
 )
 async def test_proxy_certificate_is_verified(scheme: str, leaf: Leaf, tmp_path: Path) -> None:
-    """A wrong proxy gets no credentials, and rests."""
+    """An unverified proxy gets no credentials, and no request for a while."""
     theirs = server_context(leaf, tmp_path)
     proxy = ForwardProxy()
     async with proxying(proxy, tls=theirs), fetching(proxy.url(CREDENTIALS)) as fetcher:

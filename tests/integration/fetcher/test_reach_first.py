@@ -1,4 +1,4 @@
-"""Reachability check of a server before any request."""
+"""The check that a server is reachable, before any request."""
 
 from __future__ import annotations
 

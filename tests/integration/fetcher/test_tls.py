@@ -40,7 +40,7 @@ class Case:
     alpn: str | None = None
     asks_for_certificate: bool = False
     steps: tuple[Step, ...] = (answer(PAGE),)
-    reason: Reason | None = None  # None: fetched
+    reason: Reason | None = None  # None: the page is fetched.
 
 
 SERVED: dict[str, Case] = {
@@ -61,7 +61,7 @@ SERVED: dict[str, Case] = {
     "incomplete-chain": Case(leaf=Leaf(issuer="intermediate", chain=False), reason=Reason.TLS),
     "10000-sans": Case(
         leaf=Leaf(names=(*(f"h{number}.test" for number in range(10_000)), "good.test")),
-        reason=Reason.TLS,  # OpenSSL accepts 100 KB of certificates
+        reason=Reason.TLS,  # OpenSSL accepts 100 KB of certificates.
     ),
     "sha1-signature": Case(leaf=Leaf(sha1=True), reason=Reason.TLS),
     "rsa-1024": Case(leaf=Leaf(rsa_bits=1024), reason=Reason.TLS),
@@ -84,7 +84,7 @@ SERVED: dict[str, Case] = {
     "idn-host": Case(leaf=Leaf(names=("xn--bcher-kva.test",)), host="xn--bcher-kva.test"),
     "redirect-https-to-http": Case(steps=(answer(b"", "Location: http://x/", status="302 F"),)),
 }
-# Cases with their own test, here or in another file.
+# Cases with their own test, in this file or another one.
 OTHERS = {
     "client-cert-required",
     "handshake-stall",
@@ -105,7 +105,6 @@ def _trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def context_of(case: Case, folder: Path) -> ssl.SSLContext:
-    """Build the server context of a case."""
     context = server_context(case.leaf, folder)
     if case.versions:
         context.minimum_version = ssl.TLSVersion[case.versions[0]]
@@ -123,7 +122,7 @@ def context_of(case: Case, folder: Path) -> ssl.SSLContext:
 @pytest.mark.filterwarnings("ignore:ssl.TLSVersion.TLSv1:DeprecationWarning")
 @pytest.mark.parametrize("name", SERVED)
 async def test_certificates_and_handshakes(name: str, tmp_path: Path) -> None:
-    """Everything that a browser would refuse is a TLS failure and is not fetched."""
+    """Every server that a browser would refuse is a TLS failure, and no page is fetched."""
     case = SERVED[name]
     book = {case.host: ["127.0.0.1"]}
     started = time.monotonic()
@@ -184,7 +183,7 @@ async def test_server_name_is_sent(tmp_path: Path) -> None:
 
 
 async def test_dead_tls_connections_are_no_failure(tmp_path: Path) -> None:
-    """They are pooled and dropped like plain ones (case 30)."""
+    """The fetcher pools and drops them like plain connections (case 30)."""
 
     def say(asked: object) -> tuple[Step, ...]:
         return (answer(PAGE), 0.01, Act.CLOSE) if len(origin.asked) % 2 else (answer(PAGE),)
@@ -203,7 +202,7 @@ async def test_dead_tls_connections_are_no_failure(tmp_path: Path) -> None:
 
 @contextmanager
 def saying_why(context: ssl.SSLContext) -> Iterator[str]:
-    """Run a server that sends alerts, unlike asyncio's; yields its URL."""
+    """Run a server that sends alerts, unlike asyncio's; yield its URL."""
 
     def run() -> None:
         sock, _ = listener.accept()
@@ -212,7 +211,8 @@ def saying_why(context: ssl.SSLContext) -> Iterator[str]:
             try:
                 tls.do_handshake()
             finally:
-                tls.shutdown(socket.SHUT_WR)  # below TLS; a close with unread bytes would reset
+                # Closed below TLS, because a close with unread bytes would reset the connection.
+                tls.shutdown(socket.SHUT_WR)
                 while tls.recv(65_536):
                     pass
 

@@ -32,7 +32,6 @@ async def fetching(
     proxies_allowed: Allowed = LOOPBACK,
     text: str | None = None,
 ) -> AsyncIterator[ProxyingFetcher]:
-    """Open a fetcher with a list of proxies."""
     world = World(secrets={"pool": json.dumps(urls) if text is None else text})
     limits = Limits(connect_s=2)
     clock = SystemClock()
@@ -54,7 +53,6 @@ async def fetching(
 
 
 async def closed_port() -> int:
-    """Return a closed port."""
     server = await asyncio.start_server(lambda _reader, _writer: None, "127.0.0.1", 0)
     port: int = server.sockets[0].getsockname()[1]
     server.close()
