@@ -1,7 +1,7 @@
 """Fixtures for the contract tests.
 
-`world` is memory, SQLite, moto, the emulator or, for tables, DynamoDB Local. `aws_world` has only
-the worlds with AWS clients.
+A "world" is one backend: memory, SQLite, moto, the emulator or, for tables, DynamoDB Local.
+`aws_world` only has the backends with AWS clients.
 """
 
 from __future__ import annotations
@@ -89,7 +89,6 @@ def ministack() -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def aws_tables(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Run DynamoDB Local for the session."""
     with dynamodb_local.running(tmp_path_factory.mktemp("dynamodb-local")) as endpoint_url:
         yield endpoint_url
 
@@ -113,7 +112,7 @@ def opener(
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
 ) -> Opener:
-    """Return a function that opens a world by name."""
+    """Return a function that opens a backend by name."""
 
     @asynccontextmanager
     async def opened(name: str) -> AsyncIterator[World]:
@@ -146,7 +145,6 @@ def _suite(module: ModuleType) -> str:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run the table suites on DynamoDB Local too."""
     tables = _suite(metafunc.module) in OF_TABLES
     aws = [*AWS_WORLDS, *([pytest.param(LOCAL, marks=pytest.mark.emulator)] if tables else [])]
     for name, worlds in (("world", ["memory", "sqlite", *aws]), ("aws_world", aws)):
@@ -169,7 +167,7 @@ async def aws_world(request: pytest.FixtureRequest, opener: Opener) -> AsyncIter
 
 @pytest.fixture
 async def moto_world(opener: Opener) -> AsyncIterator[AwsWorld]:
-    """Return one world for tests that inject client faults; the backend does not matter."""
+    """Return one backend for tests that inject client faults; they do not depend on the backend."""
     async with opener("moto") as opened:
         assert isinstance(opened, AwsWorld)
         yield opened

@@ -28,7 +28,7 @@ START_S = 60.0
 
 @contextmanager
 def running(folder: Path) -> Iterator[str]:
-    """Run DynamoDB Local with its log in a folder; yields its endpoint."""
+    """Run DynamoDB Local with its log in a folder; yield its endpoint."""
     java = shutil.which("java")
     jar = FOLDER / "DynamoDBLocal.jar"
     if java is None or not jar.is_file():
@@ -69,7 +69,7 @@ def _await(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
         try:
             socket.create_connection(("127.0.0.1", port), timeout=1).close()
         except OSError:
-            time.sleep(0.05)  # third-party program without a readiness signal
+            time.sleep(0.05)  # A third-party program that gives no sign when it is ready.
         else:
             return
     pytest.fail(f"DynamoDB Local did not start: {log.read_text('utf-8', 'replace')[-2000:]}")

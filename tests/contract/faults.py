@@ -45,7 +45,7 @@ def refused(code: str, status: int = 400, **members: Any) -> ClientError:
 
 
 def cancelled(*codes: str, **items: Any) -> ClientError:
-    """Accept every other message of a batch, `times` times; fail the rest."""
+    """Accept every other message of a batch and fail the rest, `times` times."""
     reasons = [
         {"Code": code} | ({"Item": items[f"item{place}"]} if f"item{place}" in items else {})
         for place, code in enumerate(codes)

@@ -1,8 +1,8 @@
 """Client-side replacements for operations that moto and DynamoDB Local lack.
 
 PartiQL INSERT with parameters (both lack it) becomes a conditional put. DynamoDB Local does not
-return the item that failed a condition of a single write, so the item is read right after.
-Transactions return it.
+return the item that failed a condition of a single write, so the client reads that item afterwards.
+For transactions it returns the item.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Two releases of one stack: the current one and a successor whose layouts are one version newer.
 
-A `Deployment` uses the real actors, codecs and tables; messages are in memory, where hours pass
-instantly. The successor writes journals, ledgers, crawls and messages in its own layouts (only the
-envelope is the same) and reads the current ones.
+A `Deployment` uses the product's code and tables; messages are in memory, where hours pass
+instantly. The successor writes journals (results of a pack), ledgers (their commits), crawls and
+messages in its own layouts. It reads the current ones. Only the envelope is the same.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Deployment:
     state: MemoryState = field(default_factory=MemoryState)
     # Receive count per body whose delivery failed.
     receives: Counter[str] = field(default_factory=Counter)
-    # Journaled packs whose commit failed.
+    # Packs with a journal whose commit failed.
     refused: set[str] = field(default_factory=set)
     metrics: MemoryMetrics = field(default_factory=MemoryMetrics)
 
@@ -172,9 +172,6 @@ class _Refusing:
         raise Transient("commit")
 
 
-# --- layouts of the successor ---------------------------------------------------------------------
-
-
 def _journal_fields(journal: Journal) -> dict[str, Any]:
     return {
         "v": journal_codec.VERSION + 1,
@@ -240,9 +237,6 @@ def successor() -> Iterator[None]:
         patch.setattr(outside, "encode", _encode)
         patch.setattr(workers, "decode", _decode)
         yield
-
-
-# --- layout before the current one ---------------------------------------------------------------
 
 
 def predecessor(patch: pytest.MonkeyPatch) -> None:

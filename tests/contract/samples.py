@@ -1,4 +1,4 @@
-"""Sample crawls, records, journals and packs for port tests."""
+"""Sample crawls, page records, journals and packs for port tests."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from orbweaver.model.page_record import PageRecord
 from orbweaver.model.target import Target
 
 NOW_MS = 1_768_478_400_000
-"""2026-01-15T12:00:00Z: the middle of a day, so that no test straddles two."""
+"""2026-01-15T12:00:00Z: the middle of a day, so that no test spans two days."""
 
 
 def crawl(name: str = "shop", **changes: Any) -> Crawl:
@@ -35,7 +35,6 @@ def record(number: int, **changes: Any) -> PageRecord:
 
 
 def target(number: int, depth: int = 1) -> Target:
-    """Build a target for a link found on a page."""
     return Target(url=f"https://example.com/{number}", depth=depth, referrer="https://example.com/")
 
 
@@ -62,7 +61,7 @@ def large_journal(seed: int, links: int) -> Journal:
 
 
 def pack_ids(count: int, origin: str = "pack") -> list[str]:
-    """Build pack ids in the outbox format."""
+    """Build pack ids in the format that the outbox uses."""
     return [child_id(origin, place) for place in range(count)]
 
 

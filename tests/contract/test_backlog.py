@@ -1,6 +1,6 @@
-"""Contract of the backlog.
+"""Contract of the backlog, where packs (batches of URLs) wait for their host.
 
-Packs wait for their host in order, one is in flight at a time, none is lost.
+The backlog returns packs in order, one per host is in flight at a time, and none is lost.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def waits(place: str, due_ms: int = 0) -> WaitingPack:
 
 
 def begins(line: Line, place: str, by: str = ONE, **more: str) -> Beginning:
-    """Mark a place as in flight instead of the one that was read."""
+    """Request to mark a place as in flight, unless the backlog has changed since `line`."""
     where = {"crawl": "shop-1", "host": HOST} | more
     return Beginning(edits=line.edits, place=place, by=by, **where)
 

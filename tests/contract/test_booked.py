@@ -1,4 +1,4 @@
-"""AWS usage of a container, added to the crawl's counters once with each commit."""
+"""A container adds its AWS usage to the crawl's counters once, with each commit."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def meter() -> UsageMeter:
 
 
 def packs_of(world: AwsWorld, meter: UsageMeter) -> DynamoPacks:
-    """Return packs whose commits book the meter's usage."""
+    """Return packs whose commits add the meter's usage to the counters."""
     return DynamoPacks(
         Dynamo(world.clients["dynamodb"], clock=world.clock, random=Random(1)),
         clock=world.clock,
@@ -66,7 +66,7 @@ async def test_commit_books_units_used_since_last_commit(
 
 
 async def test_late_commit_books_nothing(aws_world: AwsWorld, meter: UsageMeter) -> None:
-    """The units stay in the meter for the next commit."""
+    """The usage stays in the meter for the next commit."""
     packs = packs_of(aws_world, meter)
     ledger = samples.ledger(ONE)
     await packs.commit(CRAWL, ledger, COUNTS)
@@ -81,7 +81,7 @@ async def test_late_commit_books_nothing(aws_world: AwsWorld, meter: UsageMeter)
 async def test_unit_counters_take_less_than_200_bytes(
     aws_world: AwsWorld, meter: UsageMeter
 ) -> None:
-    """Each commit pays for every KB of its shard."""
+    """DynamoDB bills each commit for every KB of the crawl's counter item."""
     with meter.of(CRAWL.id):
         for stage in Stage:
             meter.use(Term.WRITE, stage, 99_999)

@@ -1,4 +1,4 @@
-"""Contract of budgets: reservations, what a commit returns, and page counts per host."""
+"""Contract of budgets: reservations, the amount that a commit returns, and pages per host."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Contract of the catalogue: register tables, widen them, and keep their names apart."""
+"""Contract of the Glue catalogue: register tables, widen them, and keep their names apart."""
 
 from __future__ import annotations
 

@@ -1,11 +1,13 @@
 """Compares the meter with the consumption that three DynamoDB implementations report.
 
+The meter must equal their figures without a gap or double count.
+
 dynalite counts reads and writes by size in all its operations, but does not double a consistent
 scan. It has no transactions and no PartiQL. The emulator counts writes by size, also in
 transactions, as measured on AWS. It reports one unit per read, statement and inserted item at any
 size. DynamoDB Local counts reads and writes by size. It has no PartiQL, reports twice what AWS
 bills for transactions, and counts missing items of a batch differently. moto reports a constant per
-operation, so it is not used. The meter must equal their figures without a gap or double count.
+operation, so it is not used.
 """
 
 from __future__ import annotations
@@ -54,7 +56,7 @@ def item(name: str, size: int) -> Item:
 
 
 def add_one(name: str, **more: Any) -> dict[str, Any]:
-    """Parameters of an update that increments a number."""
+    """Return the parameters of an update that increments a number."""
     return {
         "TableName": TABLE,
         "Key": key(name),
@@ -65,7 +67,7 @@ def add_one(name: str, **more: Any) -> dict[str, Any]:
 
 
 def query(**more: Any) -> dict[str, Any]:
-    """Parameters of a query for all items."""
+    """Return the parameters of a query for all items."""
     values = {":all": {"S": "all"}}
     return {
         "TableName": TABLE,
@@ -76,12 +78,12 @@ def query(**more: Any) -> dict[str, Any]:
 
 
 def batch(*names: str, **more: Any) -> dict[str, Any]:
-    """Parameters of a read of several items."""
+    """Return the parameters of a read of several items."""
     return {"RequestItems": {TABLE: {"Keys": [key(name) for name in names], **more}}}
 
 
 def one(name: str, **more: Any) -> dict[str, Any]:
-    """Parameters of a single-item operation."""
+    """Return the parameters of a single-item operation."""
     return {"TableName": TABLE, "Key": key(name), **more}
 
 
@@ -180,7 +182,6 @@ class Bench:
         self.seen.append((model.name, asked, parsed))
 
     async def fill(self) -> None:
-        """Create the table with items of several sizes."""
         names = ("k", "s")
         await self.client.create_table(
             TableName=TABLE,
@@ -199,7 +200,7 @@ class Bench:
         self.seen.clear()
 
     async def ask(self, operation: str, parameters: dict[str, Any]) -> tuple[Used, Used]:
-        """Call an operation; return its units by our rules and by the meter."""
+        """Call an operation; return its units by the product's rules and by the meter."""
         with self.meter.invocation():
             await getattr(self.client, operation)(**parameters)
             counted = self.meter.total.by_term
@@ -215,7 +216,7 @@ class Bench:
 
 @pytest.fixture
 def around(session: AioSession, monkeypatch: pytest.MonkeyPatch) -> Around:
-    """Return what clients need: a session and an environment with endpoints."""
+    """Return a session, and an environment with endpoints."""
     return session, monkeypatch
 
 
@@ -302,7 +303,7 @@ async def test_meter_prefers_reported_units_over_rules(
     dynalite: str,
     around: Around,
 ) -> None:
-    """The rules alone undercount, never overcount."""
+    """The rules alone can undercount, never overcount."""
     async with opened(dynalite, around) as bench:
         ours, told = await bench.ask(operation, parameters)
     assert ours.keys() == told.keys()

@@ -1,4 +1,4 @@
-"""Contract of couriers: a file gets its name at the receiver only when it is complete.
+"""Contract of couriers, which copy exports to a receiver: no file there is ever incomplete.
 
 tests/integration/delivery covers the SFTP courier.
 """
@@ -37,7 +37,7 @@ class Way:
         self.files = world.container().files
 
     async def export(self, body: bytes) -> File:
-        """Put an export of one file into the bucket; returns the file."""
+        """Put an export of one file into the bucket; return the file."""
         made: dict[str, bytes] = {}
         (file,) = exported(made, {"c": [body]}).files
         for key, content in made.items():

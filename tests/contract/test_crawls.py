@@ -1,4 +1,4 @@
-"""Contract of crawls: definitions, states and sealed counters."""
+"""Contract of crawls: definitions, states, and counters that no longer change."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ async def test_empty_queue_has_no_letters(world: World) -> None:
 
 
 async def test_letter_is_read_with_body_and_reason(world: World) -> None:
-    """A look counts as a receive."""
+    """Reading counts as a receive."""
     container = world.container()
     await container.queue.bury("{ü", "body is neither a URL nor valid JSON")
     (letter,) = await container.dead_letters.take(10, HOLD_S)
@@ -197,7 +197,7 @@ async def test_empty_receive_is_not_end_of_queue(moto_world: AwsWorld) -> None:
 
 
 async def test_partly_failed_delete_is_reported(moto_world: AwsWorld) -> None:
-    """SQS answers 200 with failures. Putting back needs no retry."""
+    """SQS answers 200 with failures. Putting letters back needs no retry."""
 
     async def failed(_method: Call, parameters: Answer) -> Answer:
         return {"Failed": [{"Id": entry["Id"], "Code": "x"} for entry in parameters["Entries"]]}

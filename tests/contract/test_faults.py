@@ -43,8 +43,6 @@ async def test_only_failed_messages_are_sent_again(moto_world: AwsWorld) -> None
 
 
 async def test_persistent_refusal_fails_send(moto_world: AwsWorld) -> None:
-    """The number of retries is bounded."""
-
     async def refuse(_call: Call, parameters: Answer) -> Answer:
         code = {"SenderFault": False, "Code": "InternalError"}
         return {"Failed": [{"Id": entry["Id"], **code} for entry in parameters["Entries"]]}
@@ -142,7 +140,7 @@ async def test_commit_refused_for_good_is_permanent_error(moto_world: AwsWorld) 
 
 
 async def test_existing_ledger_counts_when_refusal_omits_it(moto_world: AwsWorld) -> None:
-    """A refusal that reports only the budget does not hide an existing ledger."""
+    """A refusal that reports only the budget does not hide an existing ledger (stored commit)."""
     crawl = samples.crawl(pages_max=2)
     standing = samples.ledger(ONE)
     await moto_world.container().packs.commit(crawl, standing, {"claimed": 2})
@@ -215,7 +213,7 @@ async def test_writes_repeated_by_client_succeed(moto_world: AwsWorld) -> None:
 
 
 async def test_repeated_reservation_forfeits_slots(moto_world: AwsWorld) -> None:
-    """No slot is given twice."""
+    """Two requests never get one slot (a time at which a host may get a request)."""
     container, _ = faulty(moto_world, "dynamodb", update_item=faults.unanswered())
     now_ms = moto_world.clock.now_ms()
     asked: Any = ("https://example.com", 2, 1_000, now_ms, now_ms + 60_000)
@@ -314,9 +312,9 @@ async def test_closed_scan_cancels_pending_reads() -> None:
 
 
 async def test_file_deleted_during_look_is_none(moto_world: AwsWorld) -> None:
-    """The deletion happens at the first or second look.
+    """The deletion happens at the first or second request.
 
-    A file without read permission is not absent.
+    A file without read permission is no absent one.
     """
     await moto_world.container().files.put("file", b"123")
     for method in ("head_object", "get_object"):
@@ -333,7 +331,7 @@ async def test_file_deleted_during_look_is_none(moto_world: AwsWorld) -> None:
 async def test_file_with_composite_checksum_is_read(
     moto_world: AwsWorld,
 ) -> None:
-    """The checksum of the parts' checksums is not a checksum of the content."""
+    """S3's checksum of the parts' checksums is not a checksum of the content."""
     await moto_world.container().files.put("file", b"123")
     other = sha256(b"456")
     known = {"ContentLength": 3, "ChecksumSHA256": b64encode(other.digest()).decode()}

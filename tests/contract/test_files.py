@@ -76,7 +76,7 @@ async def test_local_file_is_uploaded_whole(files: Files, tmp_path: Path) -> Non
 
 
 async def test_file_facts_do_not_depend_on_upload_method(files: Files) -> None:
-    """An absent file or a folder is None."""
+    """For an absent file or a folder the result is None."""
     await files.put("some/file", b"123")
     digest = sha256(b"123").hexdigest()
     assert await files.print_of("some/file") == Print(bytes=3, sha256=digest)
@@ -107,7 +107,7 @@ async def test_range_read_returns_whole_range_or_fails(files: Files) -> None:
 
 
 async def test_absent_file_is_none(files: Files) -> None:
-    """A folder is None too."""
+    """For a folder the result is None too."""
     await files.put("pages/one", b"1")
     assert await files.get("nothing") is None
     assert await files.get("pages") is None

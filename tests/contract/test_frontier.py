@@ -1,4 +1,4 @@
-"""Contract of the frontier: which pack owns a URL."""
+"""Contract of the frontier: claims, which decide the pack (batch of URLs) that owns a URL."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def targets(*urls: str) -> list[Target]:
 def forcing(now_ms: int) -> Claimer:
     """Build the claimer of a forced run, five seconds later.
 
-    No claim of an earlier run holds against it.
+    No claim of an earlier run holds against a forced run.
     """
     return replace(claimer("b", now_ms + 5_000), crawl="shop-2", stale_before_ms=now_ms + 1_000)
 
@@ -132,7 +132,7 @@ async def test_claim_older_than_page_change_is_free(world: World) -> None:
 
 
 async def test_lapsed_claim_returns_last_holder(world: World) -> None:
-    """The last claim leads to the URL's record."""
+    """The last claim leads to the URL's page record."""
     frontier = world.container().frontier
     now_ms = world.clock.now_ms()
     await frontier.claim(claimer("a", now_ms), targets(*URLS[:2]))
@@ -187,7 +187,7 @@ async def test_released_forced_claim_restores_earlier_claim(world: World) -> Non
     early = claimer("a", now_ms)
     await frontier.claim(early, [Target(url=url, depth=3) for url in URLS[:2]])
     forced = forcing(now_ms)
-    for _ in range(2):  # the second time the run owns it
+    for _ in range(2):  # From the second time on, the run owns it.
         assert await frontier.claim(forced, targets(*URLS[:2])) == set(URLS[:2])
     await frontier.release(forced, [URLS[0]])
     await frontier.release(forced, [URLS[0]])
@@ -210,7 +210,7 @@ async def test_released_takeover_leaves_no_claim(world: World, how: str) -> None
         match how:
             case "release":
                 await frontier.release(early, [URLS[0]])
-            case _:  # the claimer learns that the claim is lost
+            case _:  # The claimer learns that the claim is lost.
                 assert await frontier.claim(early, targets(URLS[0])) == frozenset()
     assert (await frontier.known(early, URLS)).held == {URLS[0]}
     await frontier.release(forced, [URLS[0]])
@@ -313,7 +313,7 @@ async def test_random_claim_history_matches_memory_adapter(world: World) -> None
         window_s = random.choice((60, 1_800))
         run = random.choice(("shop-1", "shop-2"))
         asking.append(replace(claimer(f"pack-{number}", at_ms, window_s=window_s), crawl=run))
-        asks = random.choice(asking[-5:])  # now and then a redelivery
+        asks = random.choice(asking[-5:])  # Now and then a redelivery.
         frontier = random.choice(containers)
         urls = random.sample(URLS, random.randint(1, len(URLS)))
         match random.choice(("known", "claim", "claim", "release", "abandon")):

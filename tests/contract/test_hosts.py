@@ -1,4 +1,4 @@
-"""Contract of hosts: exclusive slots, blocks that are never shortened, robots.txt."""
+"""Contract of hosts: exclusive slots (request times), blocks that never get shorter, robots.txt."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ async def test_no_slot_starts_beyond_horizon(world: World) -> None:
 
 
 async def test_waiting_packs_get_increasing_delays(world: World) -> None:
-    """At most a quarter of an hour."""
+    """A delay is at most a quarter of an hour."""
     hosts, now_ms = world.container().hosts, world.clock.now_ms()
     until_ms = now_ms + 24 * SPACING_MS
     turns = [
@@ -165,7 +165,7 @@ async def test_blocked_host_gives_no_slot(world: World, spacing_ms: int) -> None
 
 
 async def test_block_reaches_containers_with_cached_host(world: World) -> None:
-    """A reservation sees it at once, a look within seconds."""
+    """A reservation sees the block at once, a mere read within seconds."""
     now_ms = world.clock.now_ms()
     warm = world.container().hosts
     await warm.reserve(HOST, 1, SPACING_MS, now_ms, now_ms + 60_000)
@@ -286,9 +286,6 @@ async def test_random_host_history_matches_memory_adapter(world: World) -> None:
     assert (await hosts.look(HOST)).tat_ms == (await model.look(HOST)).tat_ms
 
 
-# --- silent hosts ---------------------------------------------------------------------------------
-
-
 async def fail(world: World, times: int) -> Host:
     """Record failed requests, each in a new container."""
     state = Host(name=HOST)
@@ -324,7 +321,7 @@ async def test_one_container_probes_silent_host(world: World) -> None:
     await fail(world, FAILURES_MAX)
     hosts = [world.container().hosts for _ in range(4)]
     now_ms = world.clock.now_ms()
-    assert not await hosts[0].probe(HOST, now_ms + 30_000, now_ms)  # still blocked
+    assert not await hosts[0].probe(HOST, now_ms + 30_000, now_ms)  # Still blocked.
     world.clock.at_ms = now_ms = now_ms + 60_000
     tries = await asyncio.gather(*(each.probe(HOST, now_ms + 30_000, now_ms) for each in hosts))
     assert sorted(tries) == [False, False, False, True]

@@ -1,4 +1,4 @@
-"""Items stored by a newer version are detected by their version and left unchanged."""
+"""The product detects items that a newer version stored, and leaves them unchanged."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ async def test_newer_crawl_is_named_but_not_read(world: World) -> None:
 async def test_edit_raises_version_of_crawl_older_code_cannot_end(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Code of the first version leaves a crawl with new stop rules to a newer one."""
+    """Code of the first version cannot end a crawl with new stop rules."""
     crawls, crawl = world.container().crawls, samples.crawl()
     await crawls.create(crawl)
     assert await crawls.edit(replace(crawl, pages_max=50), crawl)
@@ -147,13 +147,13 @@ async def test_edit_raises_version_of_crawl_older_code_cannot_end(
     assert await crawls.edit(replace(was, stop_when_nothing_new=True), was)
     monkeypatch.setattr(crawl_codec, "VERSION", 1)
     if isinstance(world, MemoryWorld):
-        return  # no versions stored
+        return  # No versions are stored.
     with pytest.raises(StoredNewer, match="of version 2, but this version reads up to 1"):
         await world.container().crawls.get(crawl.id)
 
 
 async def test_newer_record_is_no_prior(aws_world: AwsWorld) -> None:
-    """Its URL is fetched in full, even if the day before has an older record."""
+    """The URL is fetched in full, even if the day before has an older record."""
     from orbweaver.model.page_record import page_key, to_fields
     from orbweaver.model.target import Prior
     from tests.contract.worlds import PAGES_SHARDS
@@ -182,7 +182,7 @@ async def test_unreadable_message_is_held_back(world: World) -> None:
 async def test_unreadable_message_is_sent_byte_for_byte(
     aws_world: AwsWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its group and waiting time stay, except that the largest message has no room for the time."""
+    """Its group and waiting time stay, but the largest message has no room for the time."""
     monkeypatch.setattr(sqs, "DELAY_S_MAX", 0)
     bodies = ['{"v": 2,\n "x":"ü\U0001f578"}', "x" * (1024 * 1024 - 10)]
     waiting = [

@@ -1,4 +1,4 @@
-"""Contract of packs: journals, ledgers, and the counters committed with ledgers."""
+"""Contract of packs (batches of URLs): results (journals), commits (ledgers) and their counters."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ FULL = samples.record(
 async def read(
     pages: Pages, day: str = DAY, *, crawl: str | None = None
 ) -> dict[tuple[int, str], PageRecord]:
-    """Read a day; returns shard and key to record."""
+    """Read a day; return shard and key to record."""
     return {
         (shard, key): record
         for shard in range(pages.shards)

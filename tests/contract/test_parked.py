@@ -1,4 +1,4 @@
-"""Contract of parked packs: packs of paused crawls are parked and unparked on resume."""
+"""Contract of parked packs: packs of a paused crawl are stored, and queued again on resume."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Contract of the queue: sent messages arrive complete and on their lane."""
+"""Contract of the queues: sent messages arrive complete, express ones on their own queue."""
 
 from __future__ import annotations
 

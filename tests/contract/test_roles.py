@@ -1,8 +1,8 @@
 """IAM roles without an emulator: every function's work runs against moto behind a permission check.
 
 The check compares each request with the grants in tests/infra/roles.py, which tests/infra compares
-with the template. Used permissions must be granted and granted ones used, and work without any one
-permission is denied. tests/e2e/test_least_privilege.py covers deployed roles and whole runs.
+with the template. Each used permission must be granted, and each granted one used. Work without any
+one permission is denied. tests/e2e/test_least_privilege.py covers deployed roles and whole runs.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ WORK: list[Mapping[Any, tuple[str, ...]]] = [NEEDED, ONLY_GUARDED, COPIED, HOSTE
 
 @pytest.fixture(scope="module")
 def account(moto: str) -> Iterator[Account]:
-    """Create the stack's parts in moto, whatever an earlier run of this module left."""
+    """Create the stack's parts in moto; anything that an earlier run left is removed."""
     urlopen(Request(f"{moto}/moto-api/reset", method="POST"), timeout=10).close()  # noqa: S310 - moto's own address
     with ExitStack() as kept:
         yield Account(moto, kept)

@@ -43,7 +43,7 @@ CRON = Scheduled(
 
 
 def target(group: str) -> ScheduleTarget:
-    """Return a group, and parts that these tests do not read."""
+    """Return a schedule target in a group; these tests do not read its other fields."""
     return ScheduleTarget(
         group=group,
         function=f"arn:aws:lambda:us-east-1:{ACCOUNT}:function:starter",
@@ -60,7 +60,7 @@ async def schedules(request: pytest.FixtureRequest, opener: Opener) -> AsyncIter
 
 @asynccontextmanager
 async def grouped(world: object) -> AsyncIterator[Schedules]:
-    """Open the schedules of a world in a group of their own."""
+    """Open the schedules of a backend in a group of their own."""
     if isinstance(world, MemoryWorld):
         yield MemorySchedules(world.state)
         return
@@ -178,7 +178,7 @@ async def test_refused_schedule_is_reported(opener: Opener) -> None:
 
 
 async def test_stack_sees_only_its_own_group(aws_world: AwsWorld) -> None:
-    """The default group is not its own."""
+    """The default group is not the stack's own."""
     async with grouped(aws_world) as schedules:
         await schedules.put(RATE)
         client = await aws_world.aws.client("scheduler")

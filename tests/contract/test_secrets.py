@@ -32,14 +32,11 @@ class Kept(Protocol):
         pass
 
     @property
-    def name(self) -> str:
-        """Name of the secret."""
+    def name(self) -> str: ...
 
-    async def put(self, text: str) -> None:
-        """Create or update the secret."""
+    async def put(self, text: str) -> None: ...
 
-    async def remove(self) -> None:
-        """Delete the secret at once."""
+    async def remove(self) -> None: ...
 
 
 class KeptInMemory:

@@ -23,7 +23,7 @@ PLAN = CrawlSpec(seeds=(f"{SITE}/",), name="shop")
 
 
 def control_of(world: World) -> Control:
-    """Return control of a separate stack."""
+    """Return the control of a separate stack."""
     ports = world.container()
     return Control(
         queue=ports.queue,
@@ -37,7 +37,6 @@ def control_of(world: World) -> Control:
 
 
 async def seeds_sent(world: World) -> list[SeedsMessage]:
-    """Receive the seeds that were sent."""
     messages = [decode(mail.body) for mail in await world.receive("crawl")]
     return [message for message in messages if isinstance(message, SeedsMessage)]
 

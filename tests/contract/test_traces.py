@@ -1,4 +1,4 @@
-"""Contract of traces: read every item and message, for erasure."""
+"""Contract of traces: read every item and message, to erase personal data."""
 
 from __future__ import annotations
 
@@ -276,7 +276,7 @@ async def test_orphaned_journals_are_found_and_removed(
 
 
 async def test_crawl_past_retention_is_absent(aws_world: AwsWorld, clock: ManualClock) -> None:
-    """Holds whether or not it was deleted."""
+    """Whether or not it was deleted."""
     crawls = aws_world.container().crawls
     await crawls.create(CRAWL)
     await crawls.create(replace(CRAWL, id="default", continuous=True))

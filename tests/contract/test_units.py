@@ -1,8 +1,8 @@
 """AWS units per page in a small closed crawl, with bounds that reveal a cost regression.
 
-The real worker and adapters run over moto and are metered at the clients; the web is in memory and
-the clock is fixed, so each run uses the same. A small crawl has more partly filled packs than a
-large one: for 10,000 pages see `python -m bench.units`.
+The real worker and adapters run over moto and are metered at the clients. The web is in memory and
+the clock is fixed, so each run uses the same units. A small crawl has more partly filled packs
+(batches of URLs) than a large one: for 10,000 pages see `python -m bench.units`.
 """
 
 from __future__ import annotations

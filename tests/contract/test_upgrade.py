@@ -78,7 +78,7 @@ async def records_of(pages: Pages, until_ms: int) -> list[PageRecord]:
 
 @pytest.mark.parametrize("edited", [False, True], ids=["", "crawl edited by the successor"])
 async def test_crawl_survives_upgrade_and_rollback(moto_world: AwsWorld, edited: bool) -> None:
-    """Messages of the newer release stay untouched for days; with it back the crawl completes."""
+    """Messages of the newer release stay for days; the crawl completes when it returns."""
     deployed = await begun(moto_world)
     today = deployed.worker()
     await deployed.work(today, batches=3)
@@ -97,7 +97,7 @@ async def test_crawl_survives_upgrade_and_rollback(moto_world: AwsWorld, edited:
     left = sorted(mail.body for mail in deployed.state.sent)
     asked, counts = len(deployed.web.urls), Counter(deployed.metrics.totals)
     receives = Counter(deployed.receives)
-    assert receives  # a failed commit was received once
+    assert receives  # A failed commit was received once.
     # Rolled back for three days.
     deployed.clock.at_ms += 10_000
     back = deployed.worker()

@@ -37,7 +37,10 @@ class Sent:
 
     @property
     def body(self) -> bytes:
-        """Body decoded from its chunks, with a verified checksum; `raw` if it is not chunked."""
+        """Return the body decoded from its chunks, with a verified checksum.
+
+        Returns `raw` if the body is not chunked.
+        """
         if self.headers.get("content-encoding") != "aws-chunked":
             return self.raw
         body, at = b"", 0
@@ -57,7 +60,7 @@ class Sent:
 
 @dataclass(slots=True, kw_only=True)
 class Front:
-    """Received requests, and how many requests to refuse before one is forwarded."""
+    """Received requests, and the number of requests to refuse before one is forwarded."""
 
     url: str
     bundle: Path

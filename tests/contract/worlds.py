@@ -1,7 +1,7 @@
 """Backends of the contract tests: memory, SQLite and AWS emulators.
 
-A world creates containers: sets of adapters over shared state, each with its own caches, like two
-warm Lambda functions. The test sets the clock; `sleep` advances it.
+A world (one backend) creates containers: sets of adapters over shared state, each with its own
+caches, like two warm Lambda functions. The test sets the clock; `sleep` advances it.
 """
 
 from __future__ import annotations
@@ -124,8 +124,7 @@ class World(Protocol):
     async def receive(self, lane: str) -> list[Received]:
         """Receive all due messages from the `crawl`, `express`, `seeds` or `dead` queue."""
 
-    async def delayed(self, lane: str) -> int:
-        """Count a queue's delayed messages."""
+    async def delayed(self, lane: str) -> int: ...
 
     async def announced(self) -> list[str]:
         """Receive the crawl ids of completion events."""
@@ -229,7 +228,6 @@ class SqliteWorld:
         return [Received(body=one.body, group=one.group, reason=one.reason) for one in taken]
 
     async def take(self, queue: QueueName) -> list[TakenMessage]:
-        """Receive all due messages of a queue."""
         inbox = self.ports.inbox(queue)
         got: list[TakenMessage] = []
         while some := await inbox.receive(10, 30):
@@ -241,7 +239,6 @@ class SqliteWorld:
         return self.ports.inbox(QueueName(lane)).depth().delayed
 
     async def event_details(self) -> list[dict[str, Any]]:
-        """Receive the details of all events."""
         return [json.loads(one.body)["detail"] for one in await self.take(QueueName.EVENTS)]
 
     async def announced(self) -> list[str]:
@@ -304,7 +301,6 @@ class AwsWorld:
         )
 
     def table(self, name: str) -> str:
-        """Return the table's name in this world."""
         return f"{self.name}-{name}"
 
     def container(self, **faulty: Any) -> Container:
@@ -407,7 +403,7 @@ class AwsWorld:
         return int(answer["Attributes"][counter])
 
     async def watch_events(self) -> None:
-        """Route our bus events to a queue."""
+        """Route the product's bus events to a queue."""
         events = self.clients["events"]
         pattern = {"source": ["orbweaver"], "detail-type": ["CrawlCompleted", "ExportCompleted"]}
         await events.put_rule(Name=self.name, EventPattern=json.dumps(pattern))
@@ -418,7 +414,6 @@ class AwsWorld:
         await events.put_targets(Rule=self.name, Targets=[target])
 
     async def event_details(self) -> list[dict[str, Any]]:
-        """Receive the details of routed events."""
         return [json.loads(message.body)["detail"] for message in await self.receive("events")]
 
     async def announced(self) -> list[str]:
