@@ -13,7 +13,7 @@ PATTERN = {"source": ["orbweaver"], "detail-type": ["CrawlCompleted"]}
 
 @contextmanager
 def listening(stand: Stand, name: str) -> Iterator[str]:
-    """Route announcements of completed crawls to a queue of this name; yields its URL."""
+    """Route announcements of completed crawls to a queue of this name; yield its URL."""
     with stand.client("sqs") as sqs, stand.client("events") as events:
         url = sqs.create_queue(QueueName=name)["QueueUrl"]
         names = ["QueueArn"]

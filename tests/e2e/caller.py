@@ -91,9 +91,10 @@ class Caller:
 
 @contextmanager
 def undisturbed(stand: Stand) -> Iterator[None]:
-    """Switch the workers off for a block and drop what was sent.
+    """Switch the workers off for a block and drop the messages that it sent.
 
-    A crawl can end while one of its packs is delayed, so the block starts with empty queues.
+    A crawl can end while one of its packs (batches of URLs) is delayed, so the block starts with
+    empty queues.
     """
     crawls = _crawls(stand)
     strict.switch(stand, enabled=False)

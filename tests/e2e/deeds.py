@@ -1,7 +1,8 @@
-"""Deeds: single pieces of work for single functions, invoked directly, each with known permissions.
+"""Pieces of work ("deeds") for single functions, each with known permissions.
 
 A deed is prepared with all permissions. Then it can be repeated any number of times, as a queue
-redelivers a message. Event sources are off, so that nothing else runs.
+redelivers a message. Tests invoke the functions directly; event sources are off, so that no other
+work runs.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ FOREVER_S = 2**33
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """Result of one invocation: whether it failed, and its log."""
+    """Result of one invocation: true if it failed, and its log."""
 
     failed: bool
     said: str
@@ -58,7 +59,7 @@ def expect_done(answer: Answer) -> None:
 class Bench:
     """A stack, and a site that no worker has seen before."""
 
-    shards = 16  # of a day's page records, as in the stack
+    shards = 16  # Shards of a day's page records, as in the stack.
 
     def __init__(self, stand: Stand, site: Graph, after: ExitStack) -> None:
         """Work on `stand` with `site`; `after` restores changes."""
@@ -84,7 +85,6 @@ class Bench:
             dynamodb.put_item(TableName=self.stand.outputs["CrawlsTable"], Item=item)
 
     def record(self, day: str, **fields: Any) -> None:
-        """Store a page record on a past day."""
         at_ms = round(datetime.fromisoformat(day).replace(tzinfo=UTC).timestamp() * 1000)
         known = {"crawl": "c", "depth": 0, "outcome": Outcome.FETCHED, "reason": Reason.OK}
         record = PageRecord(url=self.site.url, fetched_at=at_ms, **{**known, **fields})
@@ -96,13 +96,12 @@ class Bench:
             dynamodb.put_item(TableName=self.stand.outputs["PagesTable"], Item=item)
 
     def forget_default(self) -> None:
-        """Remove the crawl of bare URLs, so that the worker must create it."""
+        """Remove the crawl `default` of bare URLs, so that the worker must create it."""
         key = to_item({"k": DEFAULT_CRAWL})
         with self.stand.client("dynamodb") as dynamodb:
             dynamodb.delete_item(TableName=self.stand.outputs["CrawlsTable"], Key=key)
 
     def seeds(self, crawl: Crawl, *paths: str) -> str:
-        """Encode seeds of a crawl as a message."""
         references = tuple(self.site.url + path for path in paths)
         return encode(
             SeedsMessage(
@@ -119,7 +118,8 @@ class Bench:
     ) -> str:
         """Encode claimed URLs of a crawl as a message.
 
-        `prior`: of the run before. `waited`: the pack has a place in the site's backlog.
+        `prior` refers to a record of the run before. `waited` gives the pack a place in the site's
+        backlog.
         """
         targets = tuple(Target(url=self.site.url + path, depth=0, prior=prior) for path in paths)
         pack = Pack(id=uuid.uuid4().hex, crawl=crawl.id, at_ms=crawl.started_at_ms, targets=targets)
@@ -134,7 +134,7 @@ class Bench:
         return replace(answer, failed=answer.failed or reply != {"batchItemFailures": []})
 
     def export(self, day: str) -> Answer:
-        """Export a day; pass its orders on unless something else takes them."""
+        """Export a day; pass its orders on unless another function takes them."""
         answer = self._invoke("Exporter", {"day": day})[1]
         while not answer.failed:
             orders = self.stand.take(self.stand.outputs["ExportQueueUrl"])
@@ -191,19 +191,19 @@ Act: TypeAlias = Callable[[], Answer]
 
 
 def seeds_taken_in(bench: Bench) -> Act:
-    """Claim and count seeds, and send them on as a pack."""
+    """Claim and count seeds, and send them on as a pack (batch of URLs)."""
     body = bench.seeds(bench.crawl(), "/")
     return lambda: bench.deliver(body)
 
 
 def express_seeds_taken_in(bench: Bench) -> Act:
-    """The same for a crawl on the express lane."""
+    """Claim seeds of a crawl on the express queue."""
     body = bench.seeds(bench.crawl(express=True), "/")
     return lambda: bench.deliver(body)
 
 
 def seeds_of_a_slow_crawl_taken_in(bench: Bench) -> Act:
-    """The same for a crawl with a delay: the pack waits for its host and is taken at once."""
+    """Claim seeds of a crawl with a delay: the pack waits for its host and is taken at once."""
     body = bench.seeds(bench.crawl(delay_ms=1), "/")
     return lambda: bench.deliver(body)
 
@@ -215,7 +215,7 @@ def page_that_waited_crawled(bench: Bench) -> Act:
 
 
 def last_page_crawled(bench: Bench) -> Act:
-    """Fetch, record and count the only page of a crawl; the crawl ends."""
+    """Fetch, record and count the only page of a crawl, which then ends."""
     crawl = bench.crawl()
     expect_done(bench.deliver(bench.seeds(crawl, "/")))
     body = bench.pack(crawl, "/")
@@ -223,7 +223,7 @@ def last_page_crawled(bench: Bench) -> Act:
 
 
 def lapsed_url_claimed(bench: Bench) -> Act:
-    """Claim a URL again whose claim by an earlier run has lapsed."""
+    """Claim a URL again whose claim by an earlier run has expired."""
     earlier = bench.crawl(ago_ms=EARLIER_MS)
     expect_done(bench.deliver(bench.seeds(earlier, "/")))
     body = bench.seeds(bench.crawl(earlier.name, window_s=0), "/")
@@ -240,7 +240,7 @@ def page_crawled_again(bench: Bench) -> Act:
 
 
 def cancelled_pack_abandoned(bench: Bench) -> Act:
-    """Mark a cancelled crawl's claims as abandoned, so that the next run can take them over."""
+    """Mark a cancelled crawl's claims as abandoned, so that the next run can claim the URLs."""
     crawl = bench.crawl(state=State.STOPPING, stop="cancelled")
     body = bench.pack(crawl, "/", "/1")
     return lambda: bench.deliver(body)
@@ -264,13 +264,11 @@ def malformed_message_buried(bench: Bench) -> Act:
 
 
 def paused_pack_parked(bench: Bench) -> Act:
-    """Park a pack of a paused crawl."""
     body = bench.pack(bench.crawl(state=State.PAUSED), "/", "/1")
     return lambda: bench.deliver(body)
 
 
 def day_exported(bench: Bench) -> Act:
-    """Export a day's records to files."""
     return lambda: bench.export(QUIET)
 
 
@@ -308,13 +306,12 @@ _YEARS = itertools.count(1)
 
 
 def seeds_posted(bench: Bench) -> Act:
-    """Post seeds for a crawl to the API."""
     body = {"url": bench.site.url, "crawl": bench.crawl().id}
     return lambda: bench.post(body)
 
 
 def express_seeds_posted(bench: Bench) -> Act:
-    """The same for a crawl on the express lane."""
+    """Post seeds for a crawl on the express queue to the API."""
     body = {"url": bench.site.url, "crawl": bench.crawl(express=True).id}
     return lambda: bench.post(body)
 
@@ -326,13 +323,13 @@ def seeds_posted_for_nobody(bench: Bench) -> Act:
 
 
 def recurring_crawl_started(bench: Bench) -> Act:
-    """Fire a schedule; a run of its crawl begins."""
+    """Fire a schedule, which begins a run of its crawl."""
     name = f"r-{uuid.uuid4().hex}"
     return lambda: bench.fire(name)
 
 
 def express_recurring_crawl_started(bench: Bench) -> Act:
-    """The same for a crawl on the express lane."""
+    """Fire a schedule of a crawl on the express queue."""
     name = f"r-{uuid.uuid4().hex}"
     return lambda: bench.fire(name, priority="high")
 
@@ -359,7 +356,6 @@ def webhook_refused(bench: Bench) -> Act:
 
 
 def seeds_read_from_a_file(bench: Bench) -> Act:
-    """Read seeds from a file of the bucket."""
     with bench.stand.client("s3") as s3:
         bucket, lines = bench.stand.outputs["Bucket"], bench.site.url.encode()
         s3.put_object(Bucket=bucket, Key="seeds/listed", Body=lines)
@@ -374,12 +370,10 @@ def absent_file_named(bench: Bench) -> Act:
 
 
 def crawls_listed(bench: Bench) -> Act:
-    """List crawls over the API."""
     return lambda: bench.ask("GET", "/crawls")
 
 
 def crawl_shown(bench: Bench) -> Act:
-    """Show a crawl with its counters."""
     crawl = bench.crawl()
     return lambda: bench.ask("GET", f"/crawls/{crawl.id}")
 
@@ -392,13 +386,11 @@ def crawl_resumed(bench: Bench) -> Act:
 
 
 def records_listed(bench: Bench) -> Act:
-    """List a crawl's page records."""
     crawl = bench.crawl()
     return lambda: bench.ask("GET", f"/crawls/{crawl.id}/pages")
 
 
 def texts_listed(bench: Bench) -> Act:
-    """List a crawl's main texts from their files."""
     crawl = bench.crawl()
     stored = warc.conversion(bench.site.url, 0, {"text": "One", "markdown": "One"}, stored=False)
     key = f"bodies/{crawl.id}/dt=now/{uuid.uuid4().hex}.warc.gz"
@@ -416,7 +408,6 @@ def exports_listed(bench: Bench) -> Act:
 
 
 def url_explained(bench: Bench) -> Act:
-    """Explain a claimed URL."""
     crawl = bench.crawl(seeds=(f"{bench.site.url}/",))
     expect_done(bench.deliver(bench.seeds(crawl, "/")))
     return lambda: bench.ask("GET", "/explain", url=f"{bench.site.url}/", crawl=crawl.id)

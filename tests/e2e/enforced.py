@@ -1,8 +1,8 @@
-"""A stack whose functions run under their roles: deployed as a user does it, then guarded.
+"""A stack whose functions run under their roles: deployed as a user does it, then restricted.
 
 `orbweaver.adapters.aws.recorder` records the functions' requests at their clients. At the end they
-are compared with the roles' grants and stored in the folder `ORBWEAVER_BOOKS` for the comparison
-over all stacks (tests/iam/__main__.py).
+are compared with the roles' grants. `ORBWEAVER_BOOKS` names the folder that receives them for the
+comparison over all stacks (tests/iam/__main__.py).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ FILE, BOOKS = "ORBWEAVER_PERMISSIONS_FILE", "ORBWEAVER_BOOKS"
 
 @contextmanager
 def standing(folder: Path, context: Mapping[str, str] | None = None) -> Iterator[Stand]:
-    """Keep a stack for a block in which no request may be denied."""
+    """Deploy a stack for a block in which no request may be denied."""
     file = folder / "permissions.jsonl"
     settings = {"PYTHONPATH": str(ENFORCING), FILE: str(file)}
     with stack.temporary(context={**LOCAL_CONTEXT, **(context or {})}, settings=settings) as stood:

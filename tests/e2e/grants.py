@@ -39,8 +39,8 @@ WORDS = {
     "PacksTable": "packs",
     "Bucket": "bucket",
 }
-# IAM authorises these by single actions, MiniStack (1.5.33) by the call's name, and a batch of
-# statements for no table. Grants are AWS's; these follow them.
+# AWS authorises these by single actions. MiniStack (1.5.33) uses the call's name, and names no
+# table for a batch of statements. The grants are those of AWS; these entries map them.
 SPELLED = {
     "sqs:SendMessage": ("sqs:SendMessageBatch", None),
     "dynamodb:PartiQLInsert": ("dynamodb:BatchExecuteStatement", "*"),
@@ -77,7 +77,6 @@ class Roles:
 
     @property
     def grants(self) -> frozenset[str]:
-        """All grants."""
         return frozenset(self._grants)
 
     @contextmanager
@@ -104,7 +103,7 @@ class Roles:
         with self._stand.client("iam") as iam:
             if statements:
                 iam.put_role_policy(**policy, PolicyDocument=document)
-            else:  # a policy needs a statement
+            else:  # A policy needs a statement.
                 iam.delete_role_policy(**policy)
 
     def word(self, resource: str) -> str:

@@ -1,4 +1,4 @@
-"""Permissions that each deed needs, and those that AWS itself uses under a role."""
+"""Permissions that each deed (piece of work in deeds.py) needs, and those that AWS itself uses."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ NEEDED: dict[Deed, tuple[str, ...]] = {
     deeds.webhook_refused: ("notifier sqs:SendMessage failed-calls",),
 }
 
-# Requests that the emulator makes itself without a role, and who makes them on AWS.
+# Requests that the emulator makes itself without a role, and the service that makes them on AWS.
 NOT_ENFORCED = {
     # Lambda polls queues with the function's role, and needs these to create an event source.
     # docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
@@ -166,7 +166,7 @@ USED_BY_AWS = frozenset(
         f"delivery sqs:{action} delivery"
         for action in ("ReceiveMessage", "DeleteMessage", "GetQueueAttributes")
     ),
-    # The queue has the function's name, hence the word.
+    # The queue has the function's name, hence this word.
     *(f"delivery {action} log-group:/aws/lambda/delivery:*" for action in LOGS),
 }
 # Work continues without these: links are looked up instead (tests/unit/worker/test_host_claims.py).
@@ -176,8 +176,8 @@ ADVISORY = frozenset(
     for role in ("worker", "renderer")
     for action in ("GetObject", "PutObject")
 )
-# Not reached by end-to-end tests, only by tests/contract/test_roles.py: an export deleted before
-# its delivery, a deferred delivery, and a failed message.
+# Only tests/contract/test_roles.py causes these requests, not the end-to-end tests: an export
+# deleted before its delivery, a deferred delivery, and a failed message.
 ONLY_IN_CONTRACT = frozenset(
     {
         "delivery s3:ListBucket bucket",
@@ -201,8 +201,8 @@ ONLY_RENDERING = frozenset(
 )
 
 # Permissions that a function uses but the emulator does not check, with their deeds.
-# tests/contract/test_roles.py removes them; tables of items, besides their database, are only
-# observed there.
+# tests/contract/test_roles.py removes each of them. For tables of items, besides their database, it
+# only observes their use.
 ONLY_GUARDED: dict[Deed, tuple[str, ...]] = {
     deeds.absent_file_named: NOT_ENFORCED["files that are not there"],
 }

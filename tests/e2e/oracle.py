@@ -1,4 +1,4 @@
-"""Expected pages of a manual, walked during the deployment because it takes CPU seconds."""
+"""Expected pages of a manual. The walk takes CPU seconds, so it runs during the deployment."""
 
 from __future__ import annotations
 
@@ -25,7 +25,6 @@ class Manual:
 
     @property
     def absent(self) -> bool:
-        """True if the package is not installed."""
         return not (self.folder / "index.html").is_file()
 
 
@@ -42,8 +41,8 @@ MANUALS = (PYTHON, POSTGRESQL)
 
 @contextlib.contextmanager
 def walking() -> Iterator[Mapping[str, Future[frozenset[str]]]]:
-    """Walk the installed manuals in a separate process; yields package to page paths."""
-    spawn = multiprocessing.get_context("spawn")  # a fork would copy pytest's threads
+    """Walk the installed manuals in a separate process; yield package to page paths."""
+    spawn = multiprocessing.get_context("spawn")  # A fork would copy pytest's threads.
     with ProcessPoolExecutor(max_workers=1, mp_context=spawn) as pool:
         yield {
             manual.package: pool.submit(pages_of, manual.folder)
@@ -53,6 +52,6 @@ def walking() -> Iterator[Mapping[str, Future[frozenset[str]]]]:
 
 
 def pages_of(folder: Path) -> frozenset[str]:
-    """Return the page paths of a directory by a breadth-first walk."""
+    """Return the page paths of a folder by a breadth-first walk."""
     walked = asyncio.run(walk.walk_directory(folder, BASE))
     return frozenset(url.removeprefix(BASE) for url in walked.pages)

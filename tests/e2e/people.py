@@ -39,7 +39,7 @@ LISTEN_S = 1
 
 
 class SlowClock(SystemClock):
-    """A clock that is slow: a crawl started by it began in the past."""
+    """A slow clock: a crawl started by it began in the past."""
 
     def __init__(self, behind_s: float) -> None:
         self._behind_ms = round(behind_s * 1000)
@@ -75,7 +75,6 @@ class Office:
         await getattr(self._control, action)(crawl_id)
 
     async def counts(self, crawl_id: str) -> dict[str, int]:
-        """Read a crawl's counters."""
         return dict((await self._control.status(crawl_id)).counters.total)
 
     async def ended(self, crawl_id: str) -> None:
@@ -83,11 +82,9 @@ class Office:
         await until(lambda: self.has_ended(crawl_id), f"{crawl_id} is announced")
 
     def has_ended(self, crawl_id: str) -> bool:
-        """True if a crawl's completion was announced."""
         return any(heard.detail["crawl"] == crawl_id for heard in self.heard)
 
     async def listen(self) -> None:
-        """Receive announcements until cancelled."""
         sqs = await self._ports.aws.client("sqs")
         while True:
             await self._take(sqs, LISTEN_S)
@@ -155,7 +152,7 @@ def _no_web() -> Any:
 
 
 async def until(condition: Callable[[], bool], what: str, timeout_s: float = WAIT_S_MAX) -> None:
-    """Poll a condition while other tasks run; fails after the timeout."""
+    """Poll a condition while other tasks run; fail after the timeout."""
     deadline_s = time.monotonic() + timeout_s
     while not condition():
         assert time.monotonic() < deadline_s, f"not within {timeout_s} s: {what}"

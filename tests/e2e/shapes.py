@@ -24,9 +24,11 @@ Place: TypeAlias = tuple[int, str]
 CRAWLS = 50
 PRIVATE, SITEMAP = "/private/", "/sitemap.xml"
 XML = (("Content-Type", "application/xml"),)
-# A site that is still being crawled when it is steered: a far longer chain than time allows.
+# A site that a user steers while it is still being crawled: its chain is far longer than time
+# allows.
 LONG_PAGES, LONG_DELAY_MS = 300, 100
-# A site that is steered and then finished: it takes longer than a pause needs to take effect.
+# A site that is steered and then finished: the crawl lasts longer than a pause needs to take
+# effect.
 MIDDLING_PAGES = 90
 
 
@@ -35,9 +37,9 @@ class Steering(StrEnum):
 
     NONE = "none"
     CANCEL = "cancel"
-    PAUSE = "pause"  # then resumed
-    ABANDON = "abandon"  # paused, then cancelled
-    EXPIRE = "expire"  # its duration ends
+    PAUSE = "pause"  # Then resumed.
+    ABANDON = "abandon"  # Paused, then cancelled.
+    EXPIRE = "expire"  # Its duration ends.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +50,7 @@ class Node:
     to: str | None = None
     status: int = 200
     kind: str = "text/html; charset=utf-8"
-    # Answer time: other nodes of the crawl finish meanwhile.
+    # Answer time. The crawl finishes other nodes meanwhile.
     delay_s: float = 0.0
 
 
@@ -60,7 +62,7 @@ class Shape:
     nodes: Mapping[Place, Node]
     hosts: int = 1
     seeds: tuple[Place, ...] = ((0, "/"),)
-    # Entries of the first host's sitemap; None: no sitemap.
+    # Entries of the first host's sitemap. None: no sitemap.
     listed: tuple[Place, ...] | None = None
     any_host: bool = False
     pages_max: int | None = None
@@ -69,17 +71,16 @@ class Shape:
     concurrency: int = 4
     express: bool = False
     steering: Steering = Steering.NONE
-    # Requests to wait for before it is steered, and length of the pause.
+    # Number of requests to wait for before a user steers it, and length of the pause.
     steered_after: int = 1
     paused_s: float = 0.0
-    # Seeds of a second run of the name, started at the same moment.
+    # Seeds of a second run of the name, started at the same time.
     rival: tuple[Place, ...] | None = None
     # True to run it again within its window.
     again: bool = False
 
     @property
     def crawls(self) -> int:
-        """Number of runs."""
         return 1 + (self.rival is not None) + self.again
 
 
@@ -153,11 +154,7 @@ def _answer(path: str, node: Node, urls: Sequence[str]) -> Answer:
     )
 
 
-# --- random shapes ----------------------------------------------------------------------------
-
-
 def shapes(random: Random) -> list[Shape]:
-    """Generate shapes with `CRAWLS` runs in all, including each kind of steering."""
     steered = [Steering.CANCEL] * 4 + [Steering.PAUSE] * 4 + [Steering.ABANDON] * 2
     made = [_steered(random, steering) for steering in steered + [Steering.EXPIRE] * 3]
     made += [_shape(random) for _ in range(4)]
@@ -183,7 +180,7 @@ def _shape(random: Random) -> Shape:
 
 
 def _web(random: Random) -> Shape:
-    """Hosts with many links between them, some to non-pages."""
+    """Build hosts with many links between them, some to non-pages."""
     hosts = random.choice((1, 1, 2, 3))
     places = [(host, path) for host in range(hosts) for path in _paths(random.randint(1, 12))]
     others: dict[Place, Node] = {}
@@ -208,7 +205,7 @@ def _web(random: Random) -> Shape:
 
 
 def _tree(random: Random) -> Shape:
-    """One path to each page, and sometimes a maximum depth."""
+    """Build a tree with one path to each page, and sometimes a maximum depth."""
     width, size = random.choice((1, 2, 3, 9)), random.randint(2, 25)
     paths = _paths(size)
     nodes = {
@@ -229,7 +226,7 @@ def _cycle(random: Random) -> Shape:
 
 
 def _hops(random: Random) -> Shape:
-    """Redirect chains to a page, to nothing, or in a loop."""
+    """Build redirect chains to a page, to nothing, or in a loop."""
     length = random.randint(1, 8)
     ends = (f"/hop{length}", "/nowhere", "/hop0", "/")
     nodes = {(0, f"/hop{n}"): Node(to=f"/hop{n + 1}") for n in range(length)}
@@ -239,14 +236,14 @@ def _hops(random: Random) -> Shape:
 
 
 def _bare(random: Random) -> Shape:
-    """A single page, an empty site, or a forbidden one."""
+    """Build a single page, an empty site, or a forbidden one."""
     nodes = random.choice(({(0, "/"): Node()}, {}))
     seed = random.choice(((0, "/"), (0, "/"), (0, f"{PRIVATE}a")))
     return Shape(name="bare", nodes=nodes, seeds=(seed,))
 
 
 def _mapped(random: Random) -> Shape:
-    """Pages without links that a sitemap lists, with some invalid entries."""
+    """Build pages without links that a sitemap lists, with some invalid entries."""
     paths = [f"/p{n}" for n in range(random.randint(0, 12))]
     nodes = {(0, path): Node() for path in ["/", *paths]}
     listed = tuple((0, path) for path in [*paths, "/nowhere", f"{PRIVATE}a"])
@@ -254,7 +251,7 @@ def _mapped(random: Random) -> Shape:
 
 
 def _rivals(random: Random) -> Shape:
-    """Two concurrent runs of one name; a URL claimed by one is not the other's."""
+    """Build two concurrent runs of one name; a URL claimed by one is not the other's."""
     paths = _paths(random.randint(2, 20))
     nodes = {(0, path): Node(links=tuple((0, to) for to in paths)) for path in paths}
     other = random.choice(((0, "/"), (0, "/p1")))
@@ -262,7 +259,7 @@ def _rivals(random: Random) -> Shape:
 
 
 def _steered(random: Random, steering: Steering) -> Shape:
-    """A slow site: a chain, or one with leaves at every link."""
+    """Build a slow site: a chain, or one with leaves at every link."""
     pages = MIDDLING_PAGES if steering is Steering.PAUSE else LONG_PAGES
     fan = random.choice((0, 2))
     nodes: dict[Place, Node] = {}

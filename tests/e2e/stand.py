@@ -31,7 +31,7 @@ Row = dict[str, Any]
 QUEUES = ("CrawlQueueUrl", "PackQueueUrl", "ExpressQueueUrl")
 OUTCOMES = ("fetched", "unchanged", "redirected", "skipped", "failed")
 LIMITS = ("bytes", "dollars", "host_pages")
-PROGRAM = Path(sys.executable).with_name("orbweaver")  # as `make setup` installs it
+PROGRAM = Path(sys.executable).with_name("orbweaver")  # As `make setup` installs it.
 COMMAND_S_MAX = 200.0
 WAIT_S_MAX = 60.0
 POLL_S = 0.1
@@ -72,7 +72,7 @@ class Crawled:
 class CommandStand:
     """A place to crawl in by command line; `folder` receives the commands' files.
 
-    `where` holds the options that lead `orbweaver crawl` to it.
+    `where` holds the options with which `orbweaver crawl` uses it.
     """
 
     def __init__(self, folder: Path, environment: dict[str, str], *where: str) -> None:
@@ -102,7 +102,7 @@ class CommandStand:
         return Ran(code=done.returncode, out=done.stdout, err=done.stderr)
 
     def crawl(self, url: str, *options: str) -> Crawled:
-        """Run `orbweaver crawl` to its end; fails if dead letters remain."""
+        """Run `orbweaver crawl` to its end; fail if dead letters remain."""
         self._crawls += 1
         out = self._folder / f"out-{self._crawls}"
         words = ("crawl", url, *options, *self.where, "--out", str(out), "--json")
@@ -125,7 +125,7 @@ class CommandStand:
         crawled = Crawled(result=result, rows=tuple(read_export(out)))
         assert result["claimed"] == sum(result["outcomes"][outcome] for outcome in OUTCOMES)
         if result["nothing_new"]:
-            return crawled  # its files also hold an earlier run's pages
+            return crawled  # Its files also hold an earlier run's pages.
         counted = Counter(str(row["outcome"]) for row in crawled.rows)
         # URLs not requested because of a limit have no record.
         counted["skipped"] += sum(result["reasons"]["skipped"].get(limit, 0) for limit in LIMITS)
@@ -159,7 +159,6 @@ class Stand(CommandStand):
         self.emulator = stack.emulator
 
     def client(self, service: str) -> AbstractContextManager[Any]:
-        """Return a boto3 client."""
         return cdk.client(service, self.environment)
 
     @contextlib.contextmanager
@@ -184,11 +183,8 @@ class Stand(CommandStand):
                 configure(kept, before["Timeout"])
 
     def log(self) -> str:
-        """Return the last log lines of the emulator and its functions, to explain a failure."""
         lines = self.emulator.log.read_text(errors="replace").splitlines()
         return "\n".join(lines[-LOG_LINES_SHOWN:])
-
-    # --- queues ---------------------------------------------------------------------------------
 
     def send(self, *bodies: str, queue: str = "CrawlQueueUrl") -> None:
         """Send messages in one call, by default to the seed queue."""
@@ -216,7 +212,6 @@ class Stand(CommandStand):
         return self._count("", "NotVisible", *(("Delayed",) if delayed else ()))
 
     def in_work(self) -> int:
-        """Count the messages in flight."""
         return self._count("NotVisible")
 
     def purge(self) -> None:
@@ -249,7 +244,7 @@ class Stand(CommandStand):
     def wait_idle(self) -> None:
         """Wait until the queues are empty or each claimed URL has an outcome.
 
-        Delayed messages of finished packs or ended crawls can remain.
+        Delayed messages of finished packs (batches of URLs) or ended crawls can remain.
         """
 
         def is_idle() -> bool:
@@ -281,7 +276,7 @@ def until(
     timeout_s: float = WAIT_S_MAX,
     log: Callable[[], str] = str,
 ) -> T:
-    """Poll a condition and return its value; fails after the timeout."""
+    """Poll a condition and return its value; fail after the timeout."""
     deadline_s = time.monotonic() + timeout_s
     while not (found := condition()):
         assert time.monotonic() < deadline_s, f"not within {timeout_s} s: {what}\n{log()}"

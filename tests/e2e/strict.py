@@ -21,8 +21,8 @@ from orbweaver.cli.stack import LOCAL_CONTEXT
 from tests.e2e.stand import Stand
 
 NAME = "Orbweaver"
-BUCKET = f"cdk-hnb659fds-assets-{layout.ACCOUNT}-{layout.REGION}"  # named by the template
-TOOLKIT_VERSION = "/cdk-bootstrap/hnb659fds/version"  # a parameter of the template
+BUCKET = f"cdk-hnb659fds-assets-{layout.ACCOUNT}-{layout.REGION}"  # Named by the template.
+TOOLKIT_VERSION = "/cdk-bootstrap/hnb659fds/version"  # A parameter of the template.
 TOOLKIT = "30"
 CAPABILITIES = ["CAPABILITY_IAM", "CAPABILITY_NAMED_IAM"]
 WAIT = {"Delay": 1, "MaxAttempts": 60}
@@ -40,7 +40,6 @@ class Patient(Stand):
         self._clients: dict[str, Any] = {}
 
     def client(self, service: str) -> AbstractContextManager[Any]:
-        """Return a boto3 client, the same one every time."""
         if service not in self._clients:
             self._clients[service] = self._kept.enter_context(super().client(service))
         return nullcontext(self._clients[service])
@@ -103,7 +102,6 @@ def _publish(assembly: Path, code: Path, environment: Mapping[str, str]) -> str:
 
 
 def _nothing() -> bytes:
-    """Build an archive without code."""
     body = io.BytesIO()
     with zipfile.ZipFile(body, "w") as archive:
         archive.writestr("elsewhere", "")

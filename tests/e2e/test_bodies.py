@@ -18,7 +18,7 @@ CHECK = PROGRAM.with_name("warcio")
 
 
 def segments_of(stand: Stand, crawl: str, folder: Path) -> dict[str, Path]:
-    """Copy a crawl's body files; returns key to path."""
+    """Copy a crawl's body files; return key to path."""
     found: dict[str, Path] = {}
     bucket = stand.outputs["Bucket"]
     with stand.client("s3") as s3:
@@ -32,7 +32,7 @@ def segments_of(stand: Stand, crawl: str, folder: Path) -> dict[str, Path]:
 
 
 def body_by_range(stand: Stand, row: Row) -> bytes:
-    """Read a page's WARC record by its row, without our reader."""
+    """Read a page's WARC record by its row, without the product's reader."""
     first, last = row["body_offset"], row["body_offset"] + row["body_length"] - 1
     with stand.client("s3") as s3:
         answer = s3.get_object(

@@ -28,7 +28,6 @@ RULES = [{"name": "books", "match": "/[a-z]+$", "fields": {"title": "h1"}}]
 
 @pytest.fixture
 def client(stand: Stand, monkeypatch: pytest.MonkeyPatch) -> Iterator[orbweaver.Client]:
-    """Open a client in the stack's environment."""
     for name, value in stand.environment.items():
         monkeypatch.setenv(name, value)
     with orbweaver.Client(stack="Orbweaver") as opened:

@@ -1,4 +1,4 @@
-"""Completion: every crawl ends exactly once, whatever its shape and steering.
+"""Completion: every crawl ends exactly once, for each shape and each user action.
 
 Another seed: `ORBWEAVER_COMPLETION_SEED=7 make test ARGS=tests/e2e/test_completion.py`.
 """
@@ -44,19 +44,18 @@ class Run:
     crawl: Crawl
     sites: Sequence[Graph]
     expected: Walked
-    # Runs that share its claims; only together they give the expected result.
+    # Runs that share its claims. Only together they give the expected result.
     rivals: list[Run] = field(default_factory=list)
 
     @property
     def stop(self) -> Stop:
-        """Expected stop reason."""
         if self.shape.steering in SHORT:
             return SHORT[self.shape.steering]
         return Stop.MAX_PAGES if self.over else Stop.FINISHED
 
     @property
     def over(self) -> bool:
-        """True if it exceeds its budget; URLs forbidden by robots.txt use none."""
+        """True if it exceeds its budget; URLs forbidden by robots.txt do not count."""
         pages_max = self.shape.pages_max
         return pages_max is not None and len(self.expected.asked) > pages_max
 
@@ -119,8 +118,6 @@ async def _serve(shape: Shape, open_sites: AsyncExitStack) -> list[Graph]:
 
 
 async def _crawl(office: Office, shape: Shape, sites: Sequence[Graph], runs: list[Run]) -> None:
-    """Run a shape's crawls to their end."""
-
     async def start(number: int, seeds: Sequence[Place], expected: Walked) -> Run:
         plan = _plan(shape, sites, number, seeds)
         crawl = await office.start(plan, tardy=shape.steering is Steering.EXPIRE)
@@ -168,9 +165,6 @@ async def _steer(office: Office, run: Run) -> None:
         await asyncio.sleep(run.shape.paused_s)
         assert not office.has_ended(crawl_id)
     await office.steer("resume" if steering is Steering.PAUSE else "cancel", crawl_id)
-
-
-# --- invariants -------------------------------------------------------------------------------
 
 
 def _wrong(run: Run, heard: Heard, afterwards: dict[str, dict[str, int]]) -> list[str]:

@@ -51,15 +51,13 @@ class Person:
         return self.stand.orbweaver(*words, "--json", folder=self.folder).result
 
     async def says_later(self, *words: str) -> Any:
-        """Run a command while the browser goes on."""
+        """Run a command while the browser continues."""
         return await asyncio.to_thread(self.says, *words)
 
     async def goes_to(self, screen: str) -> None:
-        """Open a screen by its address."""
         await self.tab.run(f"location.hash = '#/{screen}'")
 
     async def types(self, toml: str) -> None:
-        """Type into a text field."""
         await self.tab.until(f"Boolean({TOML})")
         await self.tab.run(
             f"{{const field = {TOML}; field.value = {json.dumps(toml)};"
@@ -67,7 +65,7 @@ class Person:
         )
 
     async def starts(self, toml: str, *, previews: bool = False) -> str:
-        """Define a crawl, optionally preview it, and start it; returns its id."""
+        """Define a crawl, optionally preview it, and start it; return its id."""
         await self.goes_to("new")
         await self.tab.see("Follow links to")
         await self.types(toml)
@@ -133,7 +131,7 @@ async def _watched(person: Person, toml: str) -> str:
     tab = person.tab
     crawl = await person.starts(toml, previews=True)
     await tab.see("Time left:")
-    # A message returned before its first page waits for a one-minute round to end.
+    # A message returned before its first page is visible only after a one-minute round.
     await tab.until(BEGUN)
     await tab.click("Pause")
     await tab.until(f"{STATE}?.includes('paused')")
@@ -155,7 +153,6 @@ async def _explained(person: Person, crawl: str) -> None:
 
 
 async def _tried(person: Person, crawl: str) -> None:
-    """Try rules on stored pages and compare with the pages."""
     tab = person.tab
     await person.goes_to(f"rules/{crawl}")
     await tab.see("Found on this page")
@@ -171,7 +168,6 @@ async def _tried(person: Person, crawl: str) -> None:
 
 
 async def _compared(person: Person, first: str, second: str) -> None:
-    """Compare two runs by their records."""
     tab, stand = person.tab, person.stand
     pages = []
     for crawl in (first, second):
@@ -195,7 +191,7 @@ async def _compared(person: Person, first: str, second: str) -> None:
 
 
 async def _reported(person: Person, crawl: str) -> None:
-    """Show requests by kind of URL."""
+    """Show requests by group of similar URLs."""
     said = await person.says_later("report", crawl)
     await person.goes_to(f"report/{crawl}")
     await person.tab.see("Kinds of URL")

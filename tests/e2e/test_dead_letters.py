@@ -16,7 +16,6 @@ CRAWL = "buried"
 
 
 def causes(stand: Stand) -> dict[str, Any]:
-    """Read the counts by cause."""
     ran = stand.orbweaver("dlq", "list", "--json")
     found = [json.loads(line) for line in ran.out.splitlines()]
     return {group["cause"]: group for group in found if group["type"] == "cause"}
@@ -57,7 +56,7 @@ def test_dead_letters_are_redriven_or_purged(stand: Stand) -> None:
             "start", f"{site.url}/", "--id", CRAWL, "--name", CRAWL, "--json", "--delay", "2s"
         )
         assert started.result["crawl"] == CRAWL
-        stand.orbweaver("pause", CRAWL)  # so that it exists during the redrive
+        stand.orbweaver("pause", CRAWL)  # So that the crawl exists during the redrive.
         ran = stand.orbweaver("dlq", "redrive", "--reason", "unknown crawl", "--json")
         assert ran.result["sent"] == 1
         stand.orbweaver("resume", CRAWL)

@@ -1,6 +1,6 @@
 """Deliveries of a deployed stack: exports reach their receivers.
 
-It needs its own stack, because receivers are deployment settings.
+The test needs its own stack, because receivers are deployment settings.
 """
 
 from __future__ import annotations
@@ -32,7 +32,6 @@ LETTERS = "DeliveryDeadLetterQueueUrl"
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sshd]:
-    """Run an SFTP server."""
     if sshd.program() is None:
         pytest.skip(sshd.ABSENT)
     with sshd.serving(tmp_path_factory.mktemp("sshd")) as running:
@@ -41,7 +40,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sshd]:
 
 @pytest.fixture(scope="module")
 def stand(server: Sshd, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stand]:
-    """Deploy a stack that pushes to the server and copies to another bucket."""
+    """Deploy a stack that sends to the server and copies to another bucket."""
     context = {
         "sftp_host": sshd.HOST,
         "sftp_port": str(server.port),
@@ -82,13 +81,11 @@ async def announce(manifest: Manifest, bucket: str) -> None:
 
 
 def pushed(server: Sshd) -> dict[str, bytes]:
-    """List the server's files."""
     prefix = f"{FOLDER}/"
     return {name.removeprefix(prefix): body for name, body in server.files().items()}
 
 
 def copied(stand: Stand, bucket: str = BUCKET) -> dict[str, bytes]:
-    """List a bucket's files below `exports/`."""
     with stand.client("s3") as s3:
         pages = s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix="exports/")
         keys = [item["Key"] for page in pages for item in page.get("Contents", ())]
@@ -125,7 +122,7 @@ def test_deliver_command_sends_only_missing_files(
 def test_server_with_other_host_key_gets_nothing(
     stand: Stand, server: Sshd, export: Manifest
 ) -> None:
-    """The order is dead-lettered at once, with the key that the server showed."""
+    """The order becomes a dead letter at once, with the key that the server showed."""
     until(lambda: export.path in pushed(server), "pushed", log=stand.log)
     other = asyncssh.generate_private_key("ssh-ed25519").get_fingerprint("sha256")
     with stand.reconfigured(FUNCTION, {"ORBWEAVER_SFTP_HOST_KEY": other}):

@@ -35,7 +35,6 @@ def test_tables_expire_and_functions_may_loop(stand: Stand) -> None:
 
 
 def workers(stand: Stand) -> set[int]:
-    """Return the ids of worker processes."""
     name = stand.outputs["WorkerFunction"].encode()
     found = set()
     for pid in processes.members(stand.emulator.process.pid):

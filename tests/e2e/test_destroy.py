@@ -1,4 +1,4 @@
-"""Removed stacks: with all data, or with data kept and adopted again."""
+"""Removed stacks: with all data, or with data that stays and that a new stack adopts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def own(tmp_path: Path) -> Iterator[Stand]:
 
 
 def crawl(own: Stand) -> str:
-    """Crawl pages with bodies, add an export and an upload; returns the crawl id."""
+    """Crawl pages with bodies, add an export and an upload; return the crawl id."""
     links = [f"/{n}" for n in range(PAGES)]
     with graph.serve_in_background({path: graph.page(path, links) for path in links}) as site:
         crawled = own.start(f"{site.url}/0", "--name", "left", "--delay", "0")

@@ -57,14 +57,13 @@ class Desk:
     names: dict[str, str] = field(default_factory=dict)
 
     def meant(self, text: str) -> str:
-        """Replace placeholders."""
         for name, value in self.names.items():
             # No value contains a backslash, which would be special here.
             text = re.sub(rf"(?<![\w./$]){name}(?![\w])", value, text)
         return text
 
     def bash(self, script: str, *, code: tuple[int, ...] = (0,)) -> str:
-        """Run lines in a shell until the first failure; returns their output."""
+        """Run lines in a shell until the first failure; return their output."""
         done = subprocess.run(
             [BASH, "-euo", "pipefail", "-c", self.meant(script)],
             cwd=self.folder,
@@ -79,7 +78,7 @@ class Desk:
         return said
 
     def type(self, command: str) -> str:
-        """Run one command; sends Ctrl-C to one that does not end."""
+        """Run one command; send Ctrl-C to one that does not end."""
         if NO_END.match(command):
             return self.bash(f"timeout --signal=INT {CTRL_C_S} {command}", code=(0, *INTERRUPTED))
         return self.bash(command)
@@ -95,7 +94,7 @@ class Crawled:
 
 
 def programs(folder: Path, port: int) -> str:
-    """Create a folder of programs with priority; returns the PATH that begins with it."""
+    """Create a folder of programs with priority; return the PATH that begins with it."""
     folder.mkdir()
     texts = {"orbweaver": SHIM.format(python=sys.executable, port=port)}
     if curl := shutil.which("curl"):
@@ -108,14 +107,13 @@ def programs(folder: Path, port: int) -> str:
 
 @pytest.fixture(scope="module")
 def shop() -> Iterator[Child]:
-    """Serve a small shop."""
     with child.start("bookshop", "--books", "12") as served:
         yield served
 
 
 @pytest.fixture
 def site() -> Iterator[str]:
-    """Serve two pages; returns the URL."""
+    """Serve two pages; return the URL."""
     pages = {"/": graph.page("/", ["/a"]), "/a": graph.page("/a"), "/robots.txt": graph.page("/")}
     with graph.serve_in_background(pages) as served:
         yield str(served.url)
@@ -123,7 +121,7 @@ def site() -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def crawled(stand: Stand, shop: Child, tmp_path_factory: pytest.TempPathFactory) -> Crawled:
-    """Crawl the shop and export it; returns a folder with the definition, `out` and a page."""
+    """Crawl the shop and export it; return a folder with the definition, `out` and a page."""
     folder = tmp_path_factory.mktemp("crawled")
     text = DEFINITION.read_text().replace("http://127.0.0.1:8000/", f"{shop.url}/")
     (folder / "crawl.toml").write_text(f"{text}\n[schedule]\nevery = '6h'\n")
@@ -182,7 +180,7 @@ def somebody(site: str) -> dict[str, str]:
 
 
 def begin(desk: Desk) -> str:
-    """Start a long crawl; returns its id."""
+    """Start a long crawl; return its id."""
     words = "orbweaver start --config crawl.toml --window 0s --delay 5s --concurrency 1"
     return desk.bash(words).split()[0]
 
@@ -223,7 +221,7 @@ EACH = [block for block in docs.ALL if block.kind == "each"]
 @pytest.mark.long
 @pytest.mark.parametrize("block", EACH, ids=lambda block: f"{block.page}: {block.commands[0][:30]}")
 def test_commands_about_crawl_work_as_printed(block: docs.Block, desk: Desk) -> None:
-    """Each runs on a crawl in the state that its block describes."""
+    """Each command runs on a crawl in the state that its block describes."""
     ended = desk.names["ID"]
     running = block.what == docs.RUNNING
     for command in block.commands:
@@ -238,12 +236,9 @@ def test_commands_about_crawl_work_as_printed(block: docs.Block, desk: Desk) -> 
         desk.bash("orbweaver cancel ID", code=(0, ENDED))
 
 
-# --- separate stack ---------------------------------------------------------------------------
-
-
 @pytest.fixture
 def alone(site: str, tmp_path: Path) -> Iterator[Desk]:
-    """Open a checkout without a running stack; stops all it starts."""
+    """Open a checkout without a running stack; stop everything that it starts."""
     port = launch.free_port(layout.INSTANCES)
     folder = tmp_path / "checkout"
     folder.mkdir()

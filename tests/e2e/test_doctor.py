@@ -22,7 +22,6 @@ OPTIONAL = {"key.policy"}
 
 @pytest.fixture
 def empty() -> Iterator[emulator.Emulator]:
-    """Start an empty emulator."""
     started = emulator.start(port=0, keep=False)
     try:
         yield started

@@ -16,7 +16,8 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 
 
 def test_each_crawl_is_announced_once(stand: Stand) -> None:
-    links = [f"/{n}" for n in range(60)]  # three packs, so that different workers can be last
+    # Three packs (batches of URLs), so that different workers can be last.
+    links = [f"/{n}" for n in range(60)]
     scripts = {path: graph.page(path, links) for path in links}
     heard: list[dict[str, Any]] = []
     with listening(stand, "completed") as queue_url, graph.serve_in_background(scripts) as site:

@@ -39,7 +39,7 @@ def test_urls_of_different_statuses_are_explained(anywhere: CommandStand) -> Non
             )
         told = dict(zip(paths, bodies, strict=True))
         chosen = anywhere.orbweaver("explain", f"{site.url}/private/x").out
-        assert len(site.log.paths()) == asked  # explain fetches nothing
+        assert len(site.log.paths()) == asked  # `explain` fetches nothing.
 
     words = {
         path: {one["about"]: one["words"] for one in body["statements"]}

@@ -1,4 +1,4 @@
-"""The exporter on its deployed stack: files do not depend on how it runs."""
+"""The exporter on its deployed stack: files do not depend on the number of invocations."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(300)]
 PAGES = 60
 # Lambda stops a function that invokes itself after 16 rounds, unless loops are allowed.
 CHUNKS_MIN = 18
-# A chunk starts only with 60 s left: with a shorter timeout, each invocation makes one.
+# A chunk starts only with 60 s left. With a shorter timeout, each invocation makes one.
 SHORT_S = 50
 QUIET = "2001-02-03"
 WORK = "exports/_work/"
@@ -49,7 +49,7 @@ def today(crawled: Crawled) -> str:
 
 @pytest.fixture(scope="module")
 def quiet_day(stand: Stand, crawled: Crawled) -> str:
-    """Copy the crawl's records to a day of their own; returns the day."""
+    """Copy the crawl's records to a day of their own; return the day."""
     table = stand.outputs["PagesTable"]
     with stand.client("dynamodb") as dynamodb:
         pages = dynamodb.get_paginator("scan").paginate(
@@ -65,7 +65,6 @@ def quiet_day(stand: Stand, crawled: Crawled) -> str:
 
 
 def begin(stand: Stand, day: str) -> None:
-    """Request the export of a day."""
     with stand.client("lambda") as functions:
         answer = functions.invoke(
             FunctionName=stand.outputs["ExporterFunction"], Payload=json.dumps({"day": day})
@@ -76,7 +75,7 @@ def begin(stand: Stand, day: str) -> None:
 
 
 def invoke(stand: Stand, day: str) -> dict[str, bytes]:
-    """Export a day; returns its files by path."""
+    """Export a day; return its files by path."""
     begin(stand, day)
     until(lambda: not files(stand, f"{WORK}dt={day}/"), "the export is complete", log=stand.log)
     return exported(stand, day)
@@ -93,7 +92,7 @@ def files(stand: Stand, prefix: str) -> dict[str, bytes]:
             try:
                 found[key] = s3.get_object(Bucket=bucket, Key=key)["Body"].read()
             except s3.exceptions.NoSuchKey:
-                continue  # deleted meanwhile
+                continue  # Deleted meanwhile.
         return found
 
 
@@ -155,7 +154,6 @@ def test_long_day_export_continues_over_invocations(stand: Stand, quiet_day: str
 
 
 def _csv(found: Mapping[str, bytes]) -> list[str]:
-    """Read the URLs of the CSV files."""
     read: list[str] = []
     for path, body in found.items():
         if path.startswith("pages/csv/"):

@@ -42,7 +42,6 @@ fields = { title = "title" }
 
 
 def rows(folder: Path, table: str) -> list[dict[str, Any]]:
-    """Read an export's table in a folder."""
     files = sorted(folder.glob(f"{table}/jsonl/dt=*/*/part-*.jsonl.gz"))
     return [
         json.loads(line)

@@ -33,7 +33,7 @@ BUDGET = 12
 CRAWL = "victim"
 PAGES = ["/1", "/2", "/3"]
 CALL_BYTES_MAX = 900_000
-# The emulator's action names: AWS checks the single action in both cases.
+# The emulator's action names. AWS checks the single action in both cases.
 ACTIONS = ["sqs:SendMessage", "sqs:SendMessageBatch"]
 
 
@@ -70,7 +70,7 @@ class Dropper:
         }
 
     def send(self, *bodies: str, queue: str = "CrawlQueueUrl") -> int:
-        """Send bodies; returns how many were accepted (SQS refuses some characters)."""
+        """Send bodies; return the number of accepted ones (SQS refuses some characters)."""
         taken = 0
         with cdk.client("sqs", self._environment) as sqs:
             for some in _calls(bodies):
@@ -95,8 +95,8 @@ def _calls(bodies: tuple[str, ...]) -> Iterator[list[str]]:
 def test_sender_of_seeds_can_only_add_seeds(stand: Stand) -> None:
     """1,000 forged bodies and a redrive of all dead letters add only seeds.
 
-    They target a queued and a running crawl, whose packs, state, budget, scope and claims stay. The
-    crawl `default` takes bare URLs.
+    They target a queued and a running crawl, whose packs, state, budget, scope and claims must not
+    change. The crawl `default` receives bare URLs.
     """
     with (
         graph.serve_in_background({}) as outside,

@@ -43,7 +43,6 @@ def texts_of(value: Any) -> Iterator[str]:
 
 
 def unpacked(key: str, body: bytes) -> str:
-    """Return a file as text."""
     if key.endswith(".parquet"):
         return str(pq.read_table(io.BytesIO(body)).to_pylist())
     if body.startswith(b"\x1f\x8b"):
@@ -52,7 +51,6 @@ def unpacked(key: str, body: bytes) -> str:
 
 
 def items(stand: Stand) -> Iterator[tuple[str, str]]:
-    """Read every item of every table."""
     with stand.client("dynamodb") as dynamodb:
         for table in TABLES:
             for page in dynamodb.get_paginator("scan").paginate(TableName=stand.outputs[table]):
@@ -79,14 +77,12 @@ def messages(stand: Stand) -> Iterator[tuple[str, str]]:
 
 
 def keys(stand: Stand) -> list[str]:
-    """List every file in the bucket."""
     with stand.client("s3") as s3:
         pages = s3.get_paginator("list_objects_v2").paginate(Bucket=stand.outputs["Bucket"])
         return [entry["Key"] for page in pages for entry in page.get("Contents", ())]
 
 
 def files(stand: Stand) -> Iterator[tuple[str, str]]:
-    """Read every file in the bucket."""
     with stand.client("s3") as s3:
         for key in keys(stand):
             body = s3.get_object(Bucket=stand.outputs["Bucket"], Key=key)["Body"].read()
@@ -100,7 +96,6 @@ def places(stand: Stand) -> list[str]:
 
 
 def records(stand: Stand, crawl: str) -> list[dict[str, Any]]:
-    """List a crawl's pages."""
     lines = stand.orbweaver("pages", crawl, "--json").out.splitlines()
     return [json.loads(line) for line in lines]
 

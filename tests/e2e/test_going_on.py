@@ -21,7 +21,6 @@ PAGES, LINKS = 260, 8
 
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[Child]:
-    """Serve pages that link to eight others each."""
     for page in range(PAGES):
         first = page * LINKS + 1
         links = "".join(

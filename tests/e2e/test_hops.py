@@ -1,8 +1,8 @@
-"""Chains of more than 16 hops: a crawl's worker feeds the queue that invokes it.
+"""Chains of more than 16 invocations: a crawl's worker feeds the queue that invokes it.
 
 By default, Lambda stops a function after about 16 invocations in one chain of requests. The trace
-header passes from an invocation to its messages, so hops through queues count. MiniStack (1.5.33)
-counts direct invocations only; `lineage/` adds the rest.
+header passes from an invocation to its messages, so invocations through queues count. MiniStack
+(1.5.33) counts direct invocations only; `lineage/` adds the rest.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ CHAIN = [f"/chain/{n}" for n in range(LINKS + 1)]
 
 @pytest.fixture(scope="module")
 def stand(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stand]:
-    """Deploy the stack to an emulator that counts hops and shortens delays."""
+    """Deploy the stack to an emulator that counts invocations and shortens delays."""
     folder = tmp_path_factory.mktemp("hops")
     file = folder / "permissions.jsonl"
     settings = {"PYTHONPATH": str(LINEAGE), "AUTH": "true", enforced.FILE: str(file)}
@@ -78,8 +78,9 @@ def test_chain_of_forty_links_is_followed_to_end(stand: Stand) -> None:
 def test_deferred_url_is_crawled_after_many_hops(stand: Stand) -> None:
     """Its host asks for a long pause.
 
-    The queue shortens delays to a twentieth, so the pack returns far too early. Each return is one
-    more invocation of the chain, and the URL is not requested before the pause ends.
+    The queue shortens delays to a twentieth, so the pack (batch of URLs) returns far too early.
+    Each return is one more invocation of the chain, and the URL is not requested before the pause
+    ends.
     """
     busy = graph.page("Busy", status=429, headers=(("Retry-After", str(BLOCK_S)),))
     before = len(depths(stand))

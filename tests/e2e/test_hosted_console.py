@@ -55,7 +55,6 @@ def made_of(ports: Ports) -> Any:
 
 
 async def sign_in(tab: Tab, name: str) -> None:
-    """Sign in as a user."""
     await tab.see("Sign in")
     await tab.click("Sign in")
     await tab.until("location.pathname === '/oauth2/authorize'")
@@ -63,7 +62,7 @@ async def sign_in(tab: Tab, name: str) -> None:
 
 
 async def asked(tab: Tab, method: str, path: str, token: str | None = None) -> int:
-    """Send a request from within the page that no button sends; returns the status."""
+    """Send a request from within the page that no button sends; return the status."""
     bearer = SESSION if token is None else json.dumps(token)
     script = (
         f"fetch('{path}', {{method: '{method}', headers: {{Authorization: 'Bearer ' + {bearer}}}}})"
@@ -125,7 +124,7 @@ async def _look(tab: Tab, door: FrontDoor, crawl: str) -> None:
     await _forget_refusals(tab, 2)
     await tab.run("location.hash = '#/new'")
     await tab.see("can start crawls")
-    # The page itself asks for nothing that is refused; what it asks for next is answered later.
+    # The page itself sends no request that is refused; the answer to its next one may be late.
     await tab.run("location.hash = '#/stack'")
     await tab.see("does not show them")
     assert "POST /console/definition" not in door.passed
@@ -155,7 +154,6 @@ async def _steer(tab: Tab, crawl: str, status: Any) -> None:
 
 
 async def _cancel(tab: Tab, crawl: str) -> None:
-    """Cancel a long run."""
     await tab.run(f"location.hash = '#/run/{crawl}'")
     await tab.click("Cancel…")
     await tab.click("Cancel the run")
@@ -163,7 +161,7 @@ async def _cancel(tab: Tab, crawl: str) -> None:
 
 
 async def _screens(tab: Tab, crawl: str) -> None:
-    """Every other screen works, or names who can access its data."""
+    """Every other screen works, or names the users who can access its data."""
     for screen, text in (
         (f"data/{crawl}", f"{PAGES} rows"),
         (f"report/{crawl}", "Kinds of URL"),
@@ -213,6 +211,6 @@ async def _strangers(tab: Tab, door: FrontDoor, crawl: str) -> None:
     door.token_s = gateway.HOUR_S
     await sign_in(tab, "alice")
     await tab.see("alice (read only) until")
-    # A code that came from elsewhere signs nobody in.
+    # A sign-in code from elsewhere signs no user in.
     await tab.go(f"{door.url}/?code=stolen&state=guessed")
     await tab.see("This sign-in was started in another tab.")

@@ -33,7 +33,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.slow, pytest.mark.t
 
 FAILURES_MAX = 5
 TOOK_S_MAX = 90
-SLACK_S = 0.05  # tolerance for a request held up on its way
+SLACK_S = 0.05  # Tolerance for a request delayed on its way.
 PATIENT = "hostile-patient"
 BLOCK_S_MIN, BLOCK_S_MAX = 60, 86_400 * 1.1
 LIMITS = {
@@ -43,7 +43,7 @@ LIMITS = {
     "FOLDER_URLS_MAX": traps.FOLDER_URLS_MAX,
     "QUERY_URLS_MAX": traps.QUERY_URLS_MAX,
 }
-# Not the whole loopback network or all its ports: the canary is next to the site and on it.
+# Not the whole loopback network or all its ports: the canary server is next to the site and on it.
 ALLOWED = "127.0.0.1/32,::1/128"
 
 
@@ -70,7 +70,7 @@ class Done:
 def hardened(stand: Stand, folder: Path, site: Hostile) -> Iterator[None]:
     """Run the worker with this test's limits for a block.
 
-    Not all of its places are seeds, so their ports are opened, except the canary's.
+    Some of the site's places are not seeds, so their ports are opened, except the canary's.
     """
     changed: dict[str, object] = {f"ORBWEAVER_{key}": value for key, value in LIMITS.items()}
     ports = (f"{HOST}:{port}" for name, port in site.ports.items() if name != CANARY)
@@ -126,7 +126,7 @@ def done(stand: Stand, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Don
             took_s=time.monotonic() - started_s,
         )
         stand.orbweaver("cancel", said.result["crawl"])
-        stand.purge()  # the rest would return after a quarter of an hour
+        stand.purge()  # The rest would return after a quarter of an hour.
         stand.wait_idle()
         yield crawled
 
@@ -229,14 +229,13 @@ def test_silent_host_is_blocked_after_five_failures(done: Done) -> None:
 
 
 def test_slow_answers_do_not_delay_others(done: Done) -> None:
-    """Tarpits, black holes and endless bodies."""
+    """The slow hosts have tarpits, black holes and endless bodies."""
     assert done.took_s < TOOK_S_MAX
     refused = done.polite.result["refused"]
-    assert refused["cut"] >= links.LINKS_TAKEN  # of a million, those before the limit
+    assert refused["cut"] >= links.LINKS_TAKEN  # Of a million pages, those before the limit.
 
 
 def gaps(times_s: list[float]) -> list[float]:
-    """Return the gaps between successive times."""
     return [later - earlier for earlier, later in pairwise(times_s)]
 
 

@@ -23,13 +23,11 @@ CHILDREN = 6
 
 @pytest.fixture(scope="module")
 def caller(stand: Stand) -> Caller:
-    """Return a client of the stack's API."""
     return Caller(stand)
 
 
 @pytest.fixture
 def quiet(stand: Stand) -> Iterator[None]:
-    """Switch the workers off for a test."""
     with undisturbed(stand):
         yield
 
@@ -40,8 +38,6 @@ def definition(site: str, **more: Any) -> dict[str, Any]:
 
 
 def finished(caller: Caller, stand: Stand, crawl_id: str) -> dict[str, Any]:
-    """Wait for a crawl's end, and return its state."""
-
     def ended() -> dict[str, Any] | None:
         body: dict[str, Any] = caller.ask("GET", f"/crawls/{crawl_id}").body
         return body if body["crawl"]["state"] == "finished" else None
@@ -120,9 +116,6 @@ def test_concurrent_requests_with_one_key_start_one_crawl(stand: Stand, caller: 
     assert len(sent) == 1
 
 
-# --- seeds ------------------------------------------------------------------------------------
-
-
 def test_posted_seeds_are_crawled(stand: Stand, caller: Caller) -> None:
     with graph.serve_in_background({f"/{n}": graph.page(f"{n}") for n in range(3)}) as site:
         with stand.client("s3") as s3:
@@ -185,9 +178,6 @@ def test_invalid_seeds_are_refused_whole(stand: Stand, caller: Caller) -> None:
         assert reply.body["status"] == reply.status
         assert reply.body["detail"]
     assert stand.queued() == before
-
-
-# --- gateway ----------------------------------------------------------------------------------
 
 
 @pytest.mark.usefixtures("quiet")

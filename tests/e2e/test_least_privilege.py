@@ -1,8 +1,8 @@
 """Least privilege: with IAM enforced by the emulator, everything works, and no grant is unused.
 
-Every function runs under its own role. Without any one permission, the deed that needs it is
-denied; with it, the same deed succeeds. `NOT_ENFORCED` lists permissions that MiniStack (1.5.33)
-does not check, with their users on AWS. Source:
+Every function runs under its own role. Without any one permission, the deed (piece of work, see
+deeds.py) that needs it is denied; with it, the same deed succeeds. `NOT_ENFORCED` lists permissions
+that MiniStack (1.5.33) does not check, with their users on AWS. Source:
 docs.aws.amazon.com/service-authorization/latest/reference/.
 """
 
@@ -51,7 +51,6 @@ def stand(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stand]:
 
 @pytest.fixture(scope="module")
 def roles(stand: Stand) -> Roles:
-    """Return the stack's roles, as deployed."""
     return Roles(stand)
 
 
@@ -123,7 +122,7 @@ def _stands(stand: Stand, key: str) -> bool:
 def test_unauthorised_requests_are_refused(stand: Stand) -> None:
     """Unknown, unauthorised, wrongly signed and replayed requests (79).
 
-    The emulator refuses a bad signature before its gateway, in other words than AWS.
+    The emulator refuses a bad signature before its gateway, with another message than AWS.
     """
     before = stand.queued()
     body = {"url": "http://127.0.0.1:1/"}
@@ -153,7 +152,7 @@ def test_unauthorised_requests_are_refused(stand: Stand) -> None:
 
 
 def user_of(stand: Stand, action: str) -> tuple[str, str]:
-    """Create a user with one permission; returns the keys."""
+    """Create a user with one permission; return the keys."""
     name = action.rpartition(":")[2]
     statement = {"Effect": "Allow", "Action": action, "Resource": "*"}
     policy = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
@@ -166,7 +165,7 @@ def user_of(stand: Stand, action: str) -> tuple[str, str]:
 
 @pytest.mark.usefixtures("running")
 def test_unchecked_permissions_are_still_unchecked(stand: Stand, roles: Roles) -> None:
-    """Once the emulator checks one, it belongs in `NEEDED`."""
+    """Once the emulator checks a permission, it belongs in `NEEDED`."""
     unasked = itertools.chain(*NOT_ENFORCED.values())
     with roles.without(*unasked), graph.serve_in_background({"/": graph.page("Home")}) as site:
         stand.send(f"{site.url}/")

@@ -1,4 +1,4 @@
-"""Limits of a crawl: neither exceeded nor missed by concurrent workers."""
+"""Limits of a crawl: concurrent workers neither exceed nor miss them."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_depth_of_one_is_page_and_its_links(anywhere: CommandStand) -> None:
     assert names(crawled.urls("failed"), site.url) == ["/gone"]
     assert len(crawled.rows) == 4
     refused = crawled.result["refused"]
-    # "/behind" appears twice; the others only if the worker does not know their claims.
+    # "/behind" appears twice. The others do only if the worker does not know their claims.
     assert refused["scope"] == 1
     assert 2 <= refused["depth"] <= 4
     assert "/behind" not in site.log.paths()

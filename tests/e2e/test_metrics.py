@@ -29,7 +29,7 @@ SITE = {
 
 @contextlib.contextmanager
 def exposed(stand: Stand) -> Iterator[str]:
-    """Run `orbweaver metrics`; returns its URL."""
+    """Run `orbweaver metrics`; return its URL."""
     with subprocess.Popen(
         [PROGRAM, "metrics", "--listen", "127.0.0.1:0"],
         env=stand.environment,

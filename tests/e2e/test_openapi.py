@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(300)]
 
-EXAMPLES, DEFINITIONS = 5, 30  # random examples, beside those per keyword
+EXAMPLES, DEFINITIONS = 5, 30  # Random examples, beside those per keyword.
 CHECKS = (
     checks.not_a_server_error,
     status_code_conformance,
@@ -70,10 +70,7 @@ def caller(stand: Stand) -> Iterator[Caller]:
 
 
 def examples_of(*operations: str, covering: bool) -> BaseSchema:
-    """Generate examples for some operations; `covering` tries every keyword of their schemas.
-
-    Signing is not part of the examples.
-    """
+    """Generate unsigned requests for some operations, with every schema keyword if `covering`."""
     described = {word: value for word, value in document().items() if word != "security"}
     schema = schemathesis.openapi.from_dict(described)
     schema.config.phases.coverage.enabled = covering
@@ -91,11 +88,9 @@ class Signing(AuthBase):
     """Signs each request as it is sent."""
 
     def __init__(self, caller: Caller) -> None:
-        """Take a client's keys."""
         self._caller = caller
 
     def __call__(self, request: PreparedRequest) -> PreparedRequest:
-        """Add the signature headers."""
         body = request.body.encode() if isinstance(request.body, str) else request.body
         assert body is None or isinstance(body, bytes)
         given = {"Content-Type": str(request.headers.get("Content-Type", ""))}

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.slow, pytest.mark.timeout(300)]
 
 DELAY_MS = 300
-JITTER_MS = 5  # tolerance between requests on an idle loopback
+JITTER_MS = 5  # Tolerance between requests on an idle loopback.
 PAGES = 20
 # Few links per page: a pack takes slots for all its URLs at once, and the crawls must alternate.
 FANOUT = 3
@@ -26,9 +26,9 @@ FANOUT = 3
 def test_two_crawls_keep_one_hosts_delay(anywhere: CommandStand) -> None:
     """Every request of two crawls, robots.txt included, arrives a delay after the one before it.
 
-    A request is sent in its slot and logged on arrival. If it is held up on its way (new
-    connection, busy machine), it arrives closer to the next one. So a gap can be shorter by the
-    time that its first request was held up, known from its row, and by `JITTER_MS`.
+    A worker sends a request in its slot, and the site logs its arrival. A request delayed on its
+    way (new connection, busy machine) arrives closer to the next one. So a gap can be shorter by
+    the delay of its first request, known from its row, and by `JITTER_MS`.
     """
     scripts = {
         f"/{n}": graph.page(f"Page {n}", [f"/{FANOUT * n + step}" for step in range(1, FANOUT + 1)])
@@ -49,7 +49,7 @@ def test_two_crawls_keep_one_hosts_delay(anywhere: CommandStand) -> None:
     sent = iter(sorted((row for crawled in crawls for row in crawled.rows), key=sent_ms))
     held_up_ms: dict[int, int] = {}
     for record in site.log.records():
-        if record.path == "/robots.txt":  # it has no row
+        if record.path == "/robots.txt":  # It has no row.
             held_up_ms[record.seq] = 0
         else:
             row = next(sent)

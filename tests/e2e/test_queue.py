@@ -1,4 +1,4 @@
-"""Messages sent by hand: valid URLs are crawled, others are dead-lettered with a reason."""
+"""Messages that users send to the queue: valid URLs are crawled, others become dead letters."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_malformed_message_is_dead_lettered_alone(stand: Stand) -> None:
     malformed = '{"urls": 5}'
     scripts = {"/left": graph.page("Left"), "/right": graph.page("Right")}
     with graph.serve_in_background(scripts) as site:
-        with held(stand):  # so that one invocation gets all three
+        with held(stand):  # So that one invocation gets all three.
             stand.send(f"{site.url}/left", malformed, json.dumps({"url": f"{site.url}/right"}))
         wait_asked(stand, site, "/left", "/right")
         letters = until(

@@ -35,13 +35,11 @@ def rendering(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stand]:
 
 @pytest.fixture
 def site() -> Iterator[graph.Graph]:
-    """Serve an application."""
     with graph.serve_in_background(application(PAGES)) as served:
         yield served
 
 
 def lines_of(stand: Stand, group: str) -> list[str]:
-    """Read a function's log."""
     with stand.client("logs") as logs:
         events = logs.filter_log_events(logGroupName=stand.outputs[group])["events"]
     return [str(event["message"]) for event in events]
@@ -73,7 +71,7 @@ def test_script_pages_are_rendered_once(rendering: Stand, site: graph.Graph) -> 
 
 
 def test_crawl_without_rendering_does_not_use_renderer(rendering: Stand, site: graph.Graph) -> None:
-    """Its shell pages are marked, as on any stack."""
+    """Its pages without content are marked, as on any stack."""
     crawled = rendering.start(f"{site.url}/page/0", f"{site.url}/plain", "--delay", "0")
     assert len(crawled.urls("fetched")) == 2
     assert crawled.result["needs_rendering"] == 1

@@ -1,7 +1,7 @@
-"""Every kind of run and end with IAM enforced: no request is denied, and nothing is left.
+"""Runs and ends of every variety with IAM enforced: no request is denied, no message is left.
 
-Denied requests are reported at the stack's end (tests/e2e/enforced.py). test_limits.py covers stops
-by pages and bytes.
+Denied requests are reported when the stack is removed (tests/e2e/enforced.py). test_limits.py
+covers stops by pages and bytes.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ def fire(stand: Stand, told: str, due: str) -> dict[str, str]:
 
 
 def fired_soon(stand: Stand, scheduled: dict[str, Any]) -> str:
-    """Let the emulator's scheduler fire the target once, now; returns the scheduled time."""
+    """Let the emulator's scheduler fire the target once, now; return the scheduled time."""
     at = datetime.now(UTC).replace(microsecond=0) - timedelta(seconds=1)
     due = f"{at:%Y-%m-%dT%H:%M:%SZ}"
     target = {**scheduled["Target"], "Input": scheduled["Target"]["Input"].replace(DUE, due)}

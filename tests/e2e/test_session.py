@@ -1,4 +1,4 @@
-"""The guide's session, typed as printed; its promises are measured at the site."""
+"""Types the commands of the guide's session as printed, and measures its promises at the site."""
 
 from __future__ import annotations
 
@@ -36,7 +36,6 @@ class Typed:
 
 
 def steps_of(guide: str) -> Iterator[Typed]:
-    """Read the steps in order."""
     for kind, text in BLOCK.findall(guide):
         if kind == "toml":
             yield Typed(words=[], shown=[], file=text)
@@ -112,7 +111,6 @@ def keeps_its_word(command: str, stand: Stand, shop: Child, before: int, started
 
 
 def last(shop: Child) -> int:
-    """Count the site's requests so far."""
     return max((record.seq for record in shop.log()), default=0)
 
 

@@ -1,6 +1,6 @@
 """The kill switch and retained settings of a deployment.
 
-It has its own stack with optional keys, because it is switched off during a crawl.
+The test has its own stack with optional keys, because it switches the stack off during a crawl.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tests.sites import graph
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(400)]
 
-# At this delay there is more work than a 30-second worker does: work in flight at switch-off ends.
+# At this delay one 30-second worker cannot do all the work. Work in flight at the switch-off ends.
 PAGES, DELAY = 45, "1s"
 KEYS = {
     "alarm_email": "me@example.org",
@@ -41,7 +41,6 @@ def stand(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stand]:
 
 
 def sources(stand: Stand) -> set[str]:
-    """Return the state of the worker's event sources."""
     with stand.client("lambda") as functions:
         found = functions.list_event_source_mappings(FunctionName=stand.outputs["WorkerFunction"])
     return {each["State"] for each in found["EventSourceMappings"]}
@@ -55,7 +54,6 @@ def resources(stand: Stand) -> dict[str, str]:
 
 
 def status(stand: Stand, crawl: str) -> dict[str, Any]:
-    """Read a crawl's status."""
     told: dict[str, Any] = json.loads(stand.orbweaver("status", crawl, "--json").out)
     return told
 

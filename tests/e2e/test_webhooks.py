@@ -21,7 +21,7 @@ CLOCK_S_MAX = 60
 
 
 def crawled(stand: Stand, folder: Path, name: str, receiver: Receiver) -> dict[str, Any]:
-    """Crawl a page with a webhook in its definition, to the end; returns the command's result."""
+    """Crawl a page with a webhook in its definition, to the end; return the command's result."""
     with graph.serve_in_background({"/": graph.page("Home")}) as site:
         document = {"name": name, "seeds": [site.url], "notify": {"webhook": receiver.url}}
         (file := folder / f"{name}.json").write_text(json.dumps(document))

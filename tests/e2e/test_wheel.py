@@ -41,7 +41,6 @@ class Installed:
     port: int
 
     def run(self, *words: str | Path, code: int = 0) -> Ran:
-        """Run a program of the environment."""
         program, *rest = (str(word) for word in words)
         done = subprocess.run(
             [str(self.venv / "bin" / program), *rest],
@@ -56,16 +55,13 @@ class Installed:
         return Ran(code=done.returncode, out=done.stdout, err=done.stderr)
 
     def orbweaver(self, *words: str, code: int = 0) -> Ran:
-        """Run the command."""
         return self.run("orbweaver", *words, code=code)
 
     def install(self, *what: str | Path) -> None:
-        """Install wheels, optionally with extras."""
         self.run("python", "-m", "pip", "install", "--quiet", *what)
 
     @property
     def packages(self) -> Path:
-        """Folder of its libraries."""
         (found,) = self.venv.glob("lib/python3*/site-packages")
         return found
 
@@ -95,7 +91,7 @@ def installed(tmp_path: Path, wheel: Path) -> Installed:
     found = Installed(
         venv=venv,
         folder=folder,
-        environment=surroundings(home, f"{venv}/bin"),  # no make, no Node, no uv
+        environment=surroundings(home, f"{venv}/bin"),  # No make, no Node, no uv.
         port=launch.free_port(tmp_path),
     )
     found.install(wheel)

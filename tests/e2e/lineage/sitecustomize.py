@@ -1,11 +1,11 @@
-"""Makes MiniStack count hops through queues, like Lambda's recursive loop detection.
+"""Makes MiniStack count invocations through queues, like Lambda's recursive loop detection.
 
 MiniStack (1.5.33) counts direct invocations only: a function gets its invocation's depth and passes
 it on in a header of every call. Python imports this module at the emulator's start (its folder is
-on `PYTHONPATH`). It passes the depth through queues too. A sent message keeps its sender's depth,
-in `AWSTraceHeader` as on AWS. A delivered batch is one deeper than its deepest message. A message
-that would be a 17th invocation goes to the dead-letter queue unless the function allows loops.
-Delays are shortened to a twentieth. Source:
+on `PYTHONPATH`). The module passes the depth through queues too. A sent message keeps its sender's
+depth, in `AWSTraceHeader` as on AWS. A delivered batch is one deeper than its deepest message. A
+message that would be a 17th invocation goes to the dead-letter queue unless the function allows
+loops. Delays are shortened to a twentieth. Source:
 docs.aws.amazon.com/lambda/latest/dg/invocation-recursion.html,
 docs.aws.amazon.com/xray/latest/devguide/xray-services-sqs.html.
 """
@@ -27,7 +27,6 @@ _log = logging.getLogger("lineage")
 
 
 def install() -> None:
-    """Install the counting in the emulator's queues and poller."""
     from ministack.services import lambda_svc, sqs
 
     _stamp(sqs)
@@ -101,5 +100,5 @@ def _bury(sqs: Any, url: str, messages: list[Any]) -> None:
             sqs._dlq_sweep(sqs._get_q(url))
 
 
-if "AWS_LAMBDA_FUNCTION_NAME" not in os.environ:  # functions inherit the path
+if "AWS_LAMBDA_FUNCTION_NAME" not in os.environ:  # Functions inherit the path.
     install()
