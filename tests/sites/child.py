@@ -57,10 +57,11 @@ async def _serve_until_told(site: Site, port: int) -> None:
 
 
 def _wait_for_stdin_end(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
-    with contextlib.suppress(OSError):  # closed from the start is an end too
+    # An input that is closed from the start counts as its end too.
+    with contextlib.suppress(OSError):
         while os.read(STDIN, READ_BYTES):
             pass
-    with contextlib.suppress(RuntimeError):  # the loop may have closed before
+    with contextlib.suppress(RuntimeError):  # The loop may have closed before.
         loop.call_soon_threadsafe(stop.set)
 
 
@@ -70,9 +71,9 @@ class Child:
     def __init__(self, url: str, pid: int) -> None:
         self.url = url
         self.pid = pid
-        self._opener = build_opener(ProxyHandler({}))  # loopback never goes through a proxy
+        self._opener = build_opener(ProxyHandler({}))  # Requests to loopback never use a proxy.
 
-    def control(self, name: str) -> Any:  # JSON with the site's own structure
+    def control(self, name: str) -> Any:  # JSON with the site's own structure.
         """Return a control document, for example `expected.json`."""
         with self._opener.open(self.url + CONTROL + name, timeout=CONTROL_TIMEOUT_S) as answer:
             return json.load(answer)
@@ -82,7 +83,6 @@ class Child:
         return tuple(Record(**row) for row in self.control(f"log.json?after={after}"))
 
     def reset(self) -> None:
-        """Reset the site to its initial state."""
         self.control("reset")
 
 
@@ -97,7 +97,7 @@ def start(name: str, *arguments: str) -> Iterator[Child]:
         stdout=subprocess.PIPE,
         text=True,
     )
-    with process:  # its exit closes the pipes, which stops the child
+    with process:  # Its exit closes the pipes, which stops the child.
         try:
             line = process.stdout.readline() if process.stdout else ""
             if not line:

@@ -28,7 +28,6 @@ class Cutter:
 
     @property
     def total(self) -> int:
-        """Total bytes from clients."""
         return sum(self.sent)
 
 
@@ -71,7 +70,7 @@ async def _carry(
                 onward.write(piece)
                 await onward.drain()
                 if limit is not None and cutter.sent[place] >= limit:
-                    # Both ends see a broken line at once.
+                    # Both ends see a broken connection at once.
                     break
     finally:
         back.cancel()

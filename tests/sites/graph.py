@@ -28,7 +28,6 @@ class Graph:
         self._asked: dict[str, int] = {}
 
     def answer(self, asked: Asked) -> Answer:
-        """Play the script of the requested path."""
         key = asked.target if asked.target in self.scripts else asked.target.partition("?")[0]
         script = self.scripts.get(key, NOT_FOUND)
         if isinstance(script, Answer):
@@ -40,7 +39,6 @@ class Graph:
         return script[min(turn, len(script) - 1)]
 
     def reset(self) -> None:
-        """Restart every sequence."""
         self._asked.clear()
 
     def documents(self) -> Mapping[str, Callable[[], object]]:

@@ -43,7 +43,7 @@ _WORDS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """Items of one template; `then` is the kind after a redesign."""
+    """Items of one template; `then` is the variant after a redesign."""
 
     name: str
     items: int
@@ -83,12 +83,10 @@ class Mixed:
         Random(self.seed).shuffle(self.paths)
 
     def words_of(self, path: str) -> tuple[str, ...]:
-        """List the unique words of an item."""
         _, section, item = path.split("/")
         return tuple(f"{section}x{item}x{part}" for part in range(PARTS))
 
     def answer(self, asked: Asked) -> Answer:
-        """Return the answer to a request."""
         path = asked.target.partition("?")[0]
         if path == "/":
             links = "".join(f'<li><a href="{one}">{one[1:]}</a>' for one in self.paths)

@@ -1,6 +1,7 @@
 """Reads the links of an HTML page for `walk`, with Python's own parser and urllib.
 
-The charset is detected as in browsers (mark, header, meta), else UTF-8, else windows-1252.
+The charset is detected as in browsers (byte order mark, header, meta), else UTF-8, else
+windows-1252.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ LABELS = {
     "gb2312": "gb18030",
     "gbk": "gb18030",
 }
-# As in web URLs: escapes and characters that need none stay.
+# As in web URLs: escapes, and characters that need none, do not change.
 SAFE = "%/:=&?~#+!$,;'@()*[]|"
 
 
@@ -38,7 +39,7 @@ class _Reader(HTMLParser):
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
-        self.references: list[tuple[str, bool]] = []  # with its nofollow flag
+        self.references: list[tuple[str, bool]] = []  # With its nofollow flag.
         self.base: str | None = None
         self.wishes = ""
 
@@ -77,7 +78,7 @@ def links(
     )
     found: dict[str, None] = {}
     for reference in references:
-        with contextlib.suppress(ValueError):  # not a URL, for example "http://[/"
+        with contextlib.suppress(ValueError):  # Not a URL, for example "http://[/".
             link = normal(urljoin(base, reference))
             if link.startswith(("http://", "https://")):
                 found[link] = None
@@ -85,7 +86,7 @@ def links(
 
 
 def decode(body: bytes, content_type: str) -> str:
-    """Decode a page by its mark, header or meta, or else as UTF-8 or windows-1252."""
+    """Decode a page by its byte order mark, header or meta, or else as UTF-8 or windows-1252."""
     for mark, codec in MARKS:
         if body.startswith(mark):
             return body[len(mark) :].decode(codec, "replace")

@@ -36,7 +36,7 @@ class Receiver:
     waits: threading.Event | None = None
 
     def take(self, posted: Posted) -> int:
-        """Record a request; returns its status."""
+        """Record a request; return its status."""
         self.posted.append(posted)
         return self.statuses.pop(0) if len(self.statuses) > 1 else self.statuses[0]
 

@@ -1,4 +1,4 @@
-"""Script-only application: its pages are shells, filled by fetched data."""
+"""Script-only application: its pages have no content until a script has fetched it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def typed(kind: str, body: bytes) -> Answer:
 
 
 def application(size: int) -> dict[str, graph.Script]:
-    """Build this many pages that link to two others each, and `/plain`, which is no shell."""
+    """Build this many pages that link to two others each, and `/plain`, which needs no script."""
     pages: dict[str, graph.Script] = {
         "/app.js": typed("text/javascript", APP),
         "/plain": graph.page("Plain", ["/page/0"], text="It has its text. " * 40),

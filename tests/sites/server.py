@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 
 HOST = "127.0.0.1"
 CONTROL = "/_site/"
-LOG_RECORDS_MAX = 500_000  # a full log drops its oldest records: about 150 MB
-SHUTDOWN_S = 0.1  # later, pending answers are dropped
-STATUS_DROPPED = 0  # logged for a connection that was closed without an answer
+LOG_RECORDS_MAX = 500_000  # A full log drops its oldest records: about 150 MB.
+SHUTDOWN_S = 0.1  # After this time, pending answers are dropped.
+STATUS_DROPPED = 0  # Status logged for a connection that was closed without an answer.
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +83,6 @@ class AccessLog:
         self._epoch_offset_ns = time.time_ns() - time.monotonic_ns()
 
     def add(self, asked: Asked, *, status: int, connection: int, in_flight: int) -> None:
-        """Log a request as arrived now."""
         self._seq += 1
         self._records.append(
             Record(
@@ -107,7 +106,7 @@ class AccessLog:
         return [record.path for record in list(self._records)]
 
     def clear(self) -> None:
-        """Delete all records; `seq` goes on."""
+        """Delete all records; `seq` continues."""
         self._records.clear()
 
 
@@ -117,8 +116,7 @@ class Site(Protocol):
     url: str
     log: AccessLog
 
-    def answer(self, asked: Asked) -> Answer:
-        """Return the answer to a request."""
+    def answer(self, asked: Asked) -> Answer: ...
 
     def reset(self) -> None:
         """Reset the state that requests changed (the server clears the log)."""
@@ -164,7 +162,7 @@ class _Door:
         return web.Response(status=answer.status, headers=answer.headers, body=answer.body)
 
     def _connection(self, transport: asyncio.BaseTransport | None) -> int:
-        if transport is None:  # the client has left
+        if transport is None:  # The client has left.
             return 0
         if transport not in self._connections:
             self._connections_seen += 1
@@ -185,7 +183,6 @@ class _Door:
 
 
 def reset(site: Site) -> None:
-    """Reset a site to its initial state, its log included."""
     site.reset()
     site.log.clear()
 

@@ -41,7 +41,6 @@ class Sshd:
     log: Path
 
     def files(self) -> dict[str, bytes]:
-        """Read all files in its folder."""
         return {
             path.relative_to(self.folder).as_posix(): path.read_bytes()
             for path in sorted(self.folder.rglob("*"))
@@ -50,7 +49,7 @@ class Sshd:
 
 
 def program() -> str | None:
-    """Find sshd, which is outside most users' path."""
+    """Find sshd, which is not on most users' PATH."""
     return shutil.which("sshd", path=os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin"]))
 
 

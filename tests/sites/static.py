@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 
 INDEX = "index.html"
-CACHE_BYTES_MAX = 256 * 1024 * 1024  # both manuals fit; other files are read at each request
-# Our own table, because the types of `mimetypes` differ between machines.
+CACHE_BYTES_MAX = 256 * 1024 * 1024  # Both manuals fit. Other files are read at each request.
+# A table of this module, because the types of `mimetypes` differ between machines.
 TYPES = mimetypes.MimeTypes(filenames=())
-NOT_FOUND = Answer(status=404)  # without a body: it is not kept
+NOT_FOUND = Answer(status=404)  # An answer without a body; it is not cached.
 
 
 class Static:
@@ -40,7 +40,6 @@ class Static:
         self._cache_bytes = 0
 
     def answer(self, asked: Asked) -> Answer:
-        """Answer with the file of a path."""
         if asked.method not in {"GET", "HEAD"}:
             return Answer(status=405, headers=(("Allow", "GET, HEAD"),))
         path = urlsplit("//" + asked.host + asked.target).path

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 READ_BYTES = 65_536
-LINGER_NOT = struct.pack("ii", 1, 0)  # closing sends a reset
+LINGER_NOT = struct.pack("ii", 1, 0)  # Closing sends a reset.
 
 
 class Act(Enum):
@@ -24,17 +24,17 @@ class Act(Enum):
 
     CLOSE = "close"
     RESET = "reset"
-    ABORT = "abort"  # closed below TLS, without close_notify
-    HANG = "hang"  # until the client leaves
+    ABORT = "abort"  # Closed below TLS, without close_notify.
+    HANG = "hang"  # Until the client leaves.
 
 
-Step = bytes | float | Act  # a float is a pause in seconds
+Step = bytes | float | Act  # A float is a pause in seconds.
 
 
 async def play(
     steps: Iterable[Step], reader: asyncio.StreamReader, writer: asyncio.StreamWriter
 ) -> bool:
-    """Play the steps; returns False once the connection is over, which the caller then closes."""
+    """Play the steps; return False once the connection is over, which the caller then closes."""
     for step in steps:
         match step:
             case bytes():

@@ -1,4 +1,4 @@
-"""Breadth-first walk of a site or a directory: the oracle of a crawl.
+"""Breadth-first walk of a site or a directory, which gives the expected result of a crawl.
 
 It shares no code with the product: Python's own HTML parser finds the links, urllib joins them, and
 the robots.txt matcher is a few lines of its own. It follows `a[href]`, `area[href]` and
@@ -73,7 +73,6 @@ class Walked:
 
 
 async def walk(start_url: str, options: Options | None = None) -> Walked:
-    """Walk a live site from a URL."""
     async with _live() as source:
         return await _walk(source, start_url, options or Options())
 
@@ -113,7 +112,8 @@ async def _walk(source: Source, start_url: str, options: Options) -> Walked:
         if reply.status in REDIRECT_STATUSES:
             walked.redirected.add(url)
             target = normal(urljoin(url, reply.headers.get("location", "")))
-            if target not in done:  # nor in progress: that path was no shorter
+            # Also skips a target in progress, whose earlier path is no longer than this one.
+            if target not in done:
                 walked.depths[target] = depth
                 todo.appendleft(target)
             continue

@@ -1,8 +1,8 @@
-"""A site with 60 ways to servers that no seed names: the canary.
+"""A site with 60 links, redirects and the like to a server that no seed names: the canary.
 
 The canary counts connections: on another port of the same addresses, and on the site's port at the
-machine's other addresses. Each way has its own path there, so that an unrestricted crawl shows
-which ways work.
+machine's other addresses. Each way (such a link) has its own path there, so that a crawl without
+limits shows the ways that work.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-HANDSHAKE = b"\x16"  # of TLS, which is not spoken here
+HANDSHAKE = b"\x16"  # Start of a TLS handshake; the server does not use TLS.
 HERE, BESIDE, SIX = "127.0.0.1", "127.0.0.2", "::1"
 # DNS names and their addresses.
 BOOK = {
@@ -88,7 +88,7 @@ HEADERS = {
     "content-location": ("Content-Location", "{goal}"),
     "location-of-a-page": ("Location", "{goal}"),
 }
-# Ways by robots.txt and sitemaps; of the second site, because one robots.txt has one value.
+# Ways by robots.txt and sitemaps. They belong to the second site: one robots.txt has one value.
 LISTS = ("robots-sitemap", "sitemap-entry", "sitemap-index", "sitemap-moved", "robots-moved")
 # Controls: these lead to no server.
 NOWHERE = {
@@ -196,7 +196,6 @@ class Ways:
 
     @property
     def seeds(self) -> tuple[str, str]:
-        """Return the seeds."""
         return f"http://{HERE}:{self.site.port}/", f"http://{HERE}:{self.second.port}/"
 
 

@@ -47,7 +47,7 @@ async def serve(
 ) -> AsyncIterator[Bookshop]:
     """Serve a shop in the running event loop; port 0 takes a free one.
 
-    `broken` is a share of the books.
+    `broken` is the share of books whose page has a broken template.
     """
     shop = Bookshop(books=books, seed=seed, slow_s=slow_s, broken=broken)
     async with listening(shop, port):

@@ -1,4 +1,4 @@
-"""The shop's books from a seed: the same seed and number give the same books everywhere."""
+"""The shop's books: the same seed and number give the same books everywhere."""
 
 # ruff: noqa: RUF001  # a shop writes real quotes and dashes, and they are part of the data
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 CURRENCIES = ("GBP", "EUR", "USD", "EUR", "JPY", "CHF", "CZK")
 PRICE_MAX = 60
-RARE_ONE_IN = 40  # rare books cost thousands, which adds thousands separators
+RARE_ONE_IN = 40  # Rare books cost thousands, which adds thousands separators.
 RARE_PRICE_MAX = 4_000
 STOCK_MAX = 30
 OUT_OF_STOCK_ONE_IN = 8
@@ -55,7 +55,6 @@ def slug(text: str) -> str:
 
 
 def category_path(category: str) -> str:
-    """Return the path of a category's first page."""
     return f"/category/{slug(category)}/"
 
 
@@ -118,7 +117,7 @@ def _book(number: int, chance: random.Random) -> Book:
     amount = _amount(chance, currency)
     first, last = chance.choice(words.AUTHORS_FIRST), chance.choice(words.AUTHORS_LAST)
     # The first books use each category once, so that none is empty. Later ones prefer the earlier
-    # categories, so that some have many pages and some one.
+    # categories, so some categories have many pages and others one.
     count = len(words.CATEGORIES)
     place = number - 1 if number <= count else int(count * chance.random() ** 1.5)
     return Book(
@@ -137,7 +136,7 @@ def _book(number: int, chance: random.Random) -> Book:
 
 
 def broken(seed: int, count: int, share: float) -> Mapping[int, str]:
-    """Choose the books with a broken template: number to kind."""
+    """Choose the books with a broken template; return number to fault."""
     chance = random.Random(f"broken {seed}")
     numbers = chance.sample(range(1, count + 1), round(count * share))
     return {number: BREAKAGES[at % len(BREAKAGES)] for at, number in enumerate(sorted(numbers))}

@@ -1,4 +1,4 @@
-"""Irregular pages of the shop, which a crawl of real sites meets."""
+"""Irregular pages of the shop, as crawls of real sites find them."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def _old_addresses(books: Sequence[Book]) -> Iterator[Resource]:
         yield Redirect(
             path=path,
             status=OLD_STATUSES[index % len(OLD_STATUSES)],
-            # A relative Location on every second one (RFC 9110, 10.2.2).
+            # Every second redirect has a relative Location (RFC 9110, 10.2.2).
             location=f"..{book.path}" if index % 2 else book.path,
             target=book.path,
         )

@@ -34,7 +34,7 @@ class Writer:
 
     def __init__(self, path: str) -> None:
         self.path = path
-        self.links: dict[Link, None] = {}  # an ordered set
+        self.links: dict[Link, None] = {}  # An ordered set.
 
     def note(self, target: str, *, nofollow: bool = False) -> None:
         """Record a link that the caller writes."""
@@ -58,7 +58,6 @@ class Writer:
         return self.link(target, text, href=href, css=css)
 
     def page(self, title: str, main: str, *, head: str = "", aside: str = "") -> Page:
-        """Return the finished page in UTF-8."""
         html = self.document(title, main, head=f'<meta charset="utf-8">{head}', aside=aside)
         return Page(path=self.path, title=title, body=html.encode(), links=tuple(self.links))
 
@@ -93,12 +92,10 @@ class Writer:
 
 
 def plain(path: str, title: str) -> Page:
-    """Return a page with only a title."""
     return Writer(path).page(title, f"<h1>{escape(title)}</h1><p>There is nothing else here.</p>")
 
 
 def listing(items: Iterable[str], css: str = "") -> str:
-    """Return an unordered list."""
     return f'<ul class="{css}">' + "".join(f"<li>{item}</li>\n" for item in items) + "</ul>"
 
 

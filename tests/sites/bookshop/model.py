@@ -25,7 +25,7 @@ class Link:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """HTML page with status 200 (with `recovers`, from its second request on)."""
+    """HTML page with status 200 (from its second request on, if it has `recovers`)."""
 
     path: str
     title: str
@@ -80,7 +80,7 @@ class Rules:
     allowed: tuple[str, ...]
 
     def forbid(self, target: str) -> bool:
-        """True if a path with its query is forbidden."""
+        """True if robots.txt forbids a path with its query."""
         if target.startswith(self.allowed):
             return False
         inside = any(part in target for part in self.parts)
@@ -91,14 +91,11 @@ class Rules:
 class Expected:
     """URLs of a crawl from the home page, each in one set (except for `loops`).
 
-    pages      HTML, 200, allowed by robots.txt, reached without a nofollow link
-    noindex    the same, with noindex: a policy decides whether they are stored
-    redirected URLs that redirect
-    loops      those in `redirected` without a final answer
-    failed     404, 410, 403
-    disallowed linked or redirected to, but forbidden by robots.txt: never requested
-    other      downloads that are not HTML
-    nofollow   pages reached only by nofollow links: a policy decides whether they are crawled
+    pages      HTML, 200, allowed by robots.txt, reached without a nofollow link noindex    the
+    same, with noindex: a policy decides whether they are stored redirected URLs that redirect loops
+    those in `redirected` without a final answer failed     404, 410, 403 disallowed linked or
+    redirected to, but forbidden by robots.txt: never requested other      downloads that are not
+    HTML nofollow   pages reached only by nofollow links: a policy decides whether they are crawled
     external   on other hosts: never requested
     """
 
@@ -113,13 +110,11 @@ class Expected:
     external: frozenset[str]
 
     def as_json(self) -> dict[str, list[str]]:
-        """Return the sets as sorted lists."""
         names = (field.name for field in dataclasses.fields(self))
         return {name: sorted(getattr(self, name)) for name in names}
 
     @staticmethod
     def from_json(value: Mapping[str, Iterable[str]]) -> Expected:
-        """Read the output of `as_json`."""
         return Expected(**{name: frozenset(urls) for name, urls in value.items()})
 
 

@@ -1,6 +1,6 @@
 """Paths forbidden by robots.txt.
 
-All of them answer, so that the log shows a crawler that requests them, and no 404 stops it. The
+All of them answer, so that no 404 stops a crawler that requests them and the log shows it. The
 calendar and the search are endless.
 """
 
@@ -19,7 +19,6 @@ MONTHS = 12
 
 
 def answer(target: str) -> Answer:
-    """Return a page for any forbidden path."""
     if target.endswith(".zip"):
         return Answer(
             headers=(("Content-Type", "application/zip"),), body=b"PK\x05\x06" + bytes(18)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 PER_PAGE = 20
 FEATURED = 10
 RELATED = 5
-PAGER_REACH = 2  # numbered links on each side of the current page
+PAGER_REACH = 2  # Numbered links on each side of the current page.
 TRACKING = "utm_source=home&utm_medium=web&utm_campaign=autumn"
 NOTHING: Mapping[int, str] = MappingProxyType({})
 # Lost parts of a book's page, each lost differently.
@@ -38,7 +38,7 @@ COVERS = ("#7a3b2e", "#2f4a5c", "#3f5b42", "#5b3f63", "#8a6a2c", "#2f5f5f", "#6b
 
 
 def pages(books: Sequence[Book], broken: Mapping[int, str] = NOTHING) -> Iterator[Page]:
-    """Write every regular page; `broken` maps books to their lost template part."""
+    """Write every regular page; `broken` maps books to the part that their page lacks."""
     yield _home(books)
     yield from _list("/catalogue/", "All books", books, aside_of=None)
     for category in words.CATEGORIES:
@@ -137,7 +137,7 @@ def _list(first: str, name: str, books: Sequence[Book], *, aside_of: str | None)
 
 def _authors(authors: dict[str, list[Book]]) -> Page:
     page = Writer("/authors/")
-    # Written with accents, as people do; a URL has them percent-encoded.
+    # Written with accents, as people do. A URL has them percent-encoded.
     links = (
         page.link(author_path(name), name, href=f"/authors/{name.lower().replace(' ', '-')}/")
         + f" ({len(written)})"

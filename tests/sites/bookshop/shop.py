@@ -106,7 +106,7 @@ class Bookshop:
         }
 
     def totals(self, *, without_broken: bool = False) -> dict[str, Any]:
-        """Sum the books as a shop does: prices by currency, to the cent."""
+        """Return the sum of all books' prices by currency, to the cent."""
         books = [b for b in self._books if not (without_broken and b.number in self._broken)]
         prices: defaultdict[str, Decimal] = defaultdict(Decimal)
         for book in books:
@@ -119,11 +119,10 @@ class Bookshop:
         }
 
     def reset(self) -> None:
-        """Make the busy pages busy again."""
+        """Let pages that answer 503 at first do so again."""
         self._recovered.clear()
 
     def documents(self) -> Mapping[str, Callable[[], object]]:
-        """Return the expected sets, the books and the titles."""
         return {
             "expected": lambda: self.expected().as_json(),
             "books": self.books,
@@ -133,7 +132,6 @@ class Bookshop:
         }
 
     def answer(self, asked: Asked) -> Answer:
-        """Answer from the shop's resources; unknown paths are 404."""
         if asked.method not in {"GET", "HEAD"}:
             return Answer(status=HTTPStatus.METHOD_NOT_ALLOWED, headers=(("Allow", "GET, HEAD"),))
         target = self._canonical(asked.target)
@@ -189,7 +187,6 @@ class Bookshop:
 
 
 def missing(status: int) -> Answer:
-    """Return a short error page."""
     phrase = HTTPStatus(status).phrase
     body = f'<!DOCTYPE html><title>{phrase}</title><h1>{phrase}</h1><p><a href="/">Home</a>'
     return Answer(status=status, headers=(HTML,), body=body.encode())

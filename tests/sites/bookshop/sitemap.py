@@ -1,4 +1,4 @@
-"""Sitemaps of the shop: an index, some pages, the books gzipped; links lead to all of them too."""
+"""Sitemaps of the shop: an index, some pages, the books gzipped. Links lead to all of them too."""
 
 from __future__ import annotations
 

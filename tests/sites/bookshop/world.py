@@ -43,7 +43,7 @@ SCRIPTS = (
     Script("gb18030", "gb18030", None, "<META CHARSET=gb2312>", "欢迎光临书店", "书店"),
     Script("iso-2022-jp", "iso2022_jp", "iso-2022-jp", "", "機織りの本屋", "機織り"),
     Script("utf-16-le", "utf-16-le", None, "", "Βιβλιοπωλείο", "βιβλίο", codecs.BOM_UTF16_LE),
-    # The mark overrides the header.
+    # The byte order mark overrides the header.
     Script("bom-wins", "utf-16-be", "utf-8", "", "Könyvesbolt – őű", "könyv", codecs.BOM_UTF16_BE),
     # The header overrides the page's own charset.
     Script(
@@ -70,7 +70,7 @@ def _page(script: Script) -> Page:
     page = Writer(f"/world/{script.name}/")
     raw = f"/world/words/{script.word}/"
     link = page.link(quote(raw), script.word, href=raw)
-    # A plain document, because the shop's frame has characters that some charsets lack.
+    # A plain document, because some charsets lack characters of the shop's frame.
     html = f"""<!DOCTYPE html><html><head>{script.meta}<title>{script.title}</title></head>
 <body><h1>{script.title}</h1><p>{link}</p><p><a href="../">World</a></p></body></html>"""
     page.note("/world/")

@@ -35,7 +35,6 @@ def lines(site: Hostile) -> list[str]:
 
 
 async def serve(port: int) -> None:
-    """Serve until a signal."""
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)

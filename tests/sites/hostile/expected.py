@@ -1,7 +1,7 @@
 """The table of all cases: their URLs and expected outcomes.
 
-Rows and places are defined beside their content, in the modules of the families. This module
-collects them, with the cases that no single-machine site can serve and their tests.
+Rows and places (servers) are defined beside their content, in the modules of the families. This
+module collects them. It also names the tests of cases that no single-machine site can serve.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Cases 31, 53, 55 and 74: unresolvable names, and ways to private addresses.
+"""Cases 31, 53, 55 and 74: unresolvable names, and links and redirects to private addresses.
 
-The canary is a local server that must not be reached: the crawl can use only 127.0.0.1 and ::1, on
-the other places' ports. Ways to the canary use its own port and other addresses, such as "this
-network" (0.0.0.0), which the kernel routes to this machine too.
+The canary is a local server that a crawl must not reach. The crawl may only use 127.0.0.1 and ::1,
+on the other places' ports. URLs that lead to the canary use its own port and other addresses, such
+as "this network" (0.0.0.0), which the kernel routes to this machine too.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Cases 61 to 64: endless links, false bases, refreshes, and nofollow wishes."""
+"""Cases 61 to 64: endless links, false bases, refreshes, and nofollow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Vocabulary of the table: rows, places, and scripts."""
+"""Types of the table: rows (URLs), places (servers), and scripts (their answers)."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 MAIN = "main"
 FIRST_CASE, LAST_CASE = 31, 78
-ATTEMPTS = 4  # total requests for a transient failure
+ATTEMPTS = 4  # Total requests for a transient failure.
 
-# Folders of cases on hosts with many. They are words, because a crawl can treat numbers as one
-# kind.
+# Folders of cases on hosts with many cases. They are words, because a crawl can treat numbers as
+# one group of similar URLs.
 FOLDERS = {
     31: "names",
     32: "refused",
@@ -58,8 +58,8 @@ FOLDERS = {
     75: "tarpit",
 }
 
-# Three crawls cover the site: one obeys robots.txt and stays on its hosts; one goes anywhere and
-# ignores robots.txt, so that host faults become the page's own; one visits hosts with longer delays
+# Three crawls cover the site. One obeys robots.txt and stays on its hosts. One goes anywhere and
+# ignores robots.txt, so that host faults become the page's own. One visits hosts with longer delays
 # than a test allows, and is cancelled.
 Crawl = Literal["polite", "bold", "patient"]
 
@@ -73,12 +73,12 @@ class Asked:
 
     @property
     def target(self) -> str:
-        """Path and query as sent."""
+        """Return path and query as sent."""
         return self.heard.target
 
     @property
     def turn(self) -> int:
-        """Number of requests for this target, including this one."""
+        """Return the number of requests for this target, including this one."""
         return self.heard.turn
 
     def fill(self, text: str) -> str:
@@ -93,9 +93,9 @@ Script: TypeAlias = tuple[Step, ...] | Callable[[Asked], Iterable[Step]]
 class Row:
     """One URL: its answer and its expected outcome.
 
-    `path` can be a whole URL, for URLs that no place of ours serves. Without `say` it is a page
-    that links to its children, which are fetched pages too, and to its ghosts, which are never
-    requested. `asks` is the expected number of requests; None if it depends on chance.
+    `path` can be a whole URL, for URLs that no place (server) of the site serves. Without `say` it
+    is a page that links to its children, which are fetched pages too, and to its ghosts, which must
+    never be requested. `asks` is the expected number of requests; None if it depends on chance.
     """
 
     case: int
@@ -110,12 +110,12 @@ class Row:
     ghosts: tuple[str, ...] = ()
     title: str | None = None
     charset: str | None = None
-    # Whether a list of cases links to it; a redirect's goal is reached only by redirects.
+    # True if a list of cases links to it. A redirect's target is reached only by redirects.
     linked: bool = True
 
     @property
     def ours(self) -> bool:
-        """True if a place of ours serves it."""
+        """True if a place (server) of the site serves it."""
         return self.path.startswith("/")
 
 
@@ -127,7 +127,7 @@ class Trap:
     serves: str
     urls_min: int
     urls_max: int
-    stops: tuple[str, ...]  # refusals, of which at least one is counted
+    stops: tuple[str, ...]  # Reasons of refused links, of which at least one is counted.
 
 
 def allowing(asked: Asked) -> Iterable[Step]:
@@ -149,7 +149,7 @@ class Place:
     scheme: str = "http"
     kind: Literal["server", "deaf", "hole"] = "server"
     trap: Trap | None = None
-    # Whether the page at `/` lists the rows' paths, and is a row of its own.
+    # True if the page at `/` lists the rows' paths, and is a row of its own.
     start: bool = True
     seed: bool = True
 
@@ -185,7 +185,6 @@ def chunked(*chunks: bytes, lines: Iterable[str] = ()) -> bytes:
 
 
 def markup(title: str, links: Sequence[str] = (), *, head: str = "", text: str = "") -> str:
-    """Build a page with links."""
     items = "".join(f'<li><a href="{html.escape(link)}">{html.escape(link)}</a>' for link in links)
     name = html.escape(title)
     return (
@@ -240,7 +239,7 @@ def then(*scripts: Script) -> Script:
 
 
 def steps(script: Script, asked: Asked) -> Iterable[Step]:
-    """Play a script."""
+    """Return the steps of a script's answer to a request."""
     return script(asked) if callable(script) else script
 
 

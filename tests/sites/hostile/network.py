@@ -33,7 +33,7 @@ KIB64 = bytes(65_536).replace(b"\0", b"x")
 # Far beyond any body limit, but finite if the reader does not stop.
 ENDLESS = 2_000
 EXTENSION_KIB64 = 32
-SILENT = 12  # more failures than a crawl allows before it blocks a host
+SILENT = 12  # More failures than a crawl allows before it blocks a host.
 
 
 def _drip(start: bytes, byte: bytes) -> Script:
@@ -69,7 +69,7 @@ LENGTHS = {
     "repeated": ("Content-Length: 5", "Content-Length: 6"),
     "with-chunked": ("Content-Length: 5", "Transfer-Encoding: chunked"),
 }
-# Unusual lengths with a clear end of the body; surplus is ignored.
+# Unusual lengths with a clear end of the body. Surplus is ignored.
 WHOLE = {
     "listed-twice": (head(HTML, "Content-Length: 5, 5") + b"hello",),
     "said-twice": (head(HTML, "Content-Length: 5", "Content-Length: 5") + b"hello",),
@@ -184,7 +184,7 @@ ROWS = (
         Row(
             case=36,
             path=f"/lengths/{name}",
-            # Later surplus could follow the next request (docs/http.md): there is none.
+            # Later surplus could follow the next request (docs/http.md), so there is none.
             place="late" if name == "too-small-later" else MAIN,
             serves=f"a body of 5 bytes whose length is odd: {name}",
             say=(*said, Act.CLOSE),
@@ -248,7 +248,8 @@ ROWS = (
         case=52,
         path="/strays/double",
         serves="its answer, and then one to nobody",
-        # At once: later surplus could follow the next request (docs/http.md).
+        # The surplus is sent at once, because later surplus could follow the next request
+        # (docs/http.md).
         say=(
             answer(b"<title>/strays/double</title>", HTML)
             + answer(b"<title>to nobody</title>" + link("/strays/ghost"), HTML),

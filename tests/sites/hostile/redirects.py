@@ -6,7 +6,7 @@ from tests.integration.fetcher.authority import Leaf
 from tests.sites.hostile.model import Place, Row, page, redirect
 
 STATUSES = {301: "Moved", 302: "Found", 303: "See Other", 307: "Temporary", 308: "Permanent"}
-HOPS_MAX = 10  # of a chain; the tenth is the last that is followed
+HOPS_MAX = 10  # Redirects of a chain. A crawl follows the tenth as the last one.
 CHAIN = 21
 # Forbidden redirect targets.
 SCHEMES = {
@@ -93,7 +93,7 @@ ROWS = (
     _moved(
         "/astray/non-ascii",
         42,
-        "/astray/goal-é".encode().decode("latin-1"),  # a head is encoded in ISO 8859-1
+        "/astray/goal-é".encode().decode("latin-1"),  # A head is encoded in ISO 8859-1.
         "one in bytes that are not ASCII",
         "/astray/goal-%C3%A9",
     ),
@@ -145,6 +145,6 @@ ROWS = (
 PLACES = (
     Place(name="moved", start=False),
     Place(name="secure", start=False, tls=Leaf(addresses=("127.0.0.1",))),
-    # No page links to it: it is a redirect's goal.
+    # No page links to it: only a redirect leads to it.
     Place(name="arrival", start=False, seed=False),
 )

@@ -1,4 +1,4 @@
-"""Cases 67 and 68: robots.txt of every kind, and their delays."""
+"""Cases 67 and 68: robots.txt in every variety, and their delays."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ FILES: dict[str, tuple[str, Script, bool]] = {
     "403": ("403", _status("403 Forbidden"), True),
     "empty": ("nothing", _file(b""), True),
 }
-# By name: the answer and the file; no URL may be requested.
+# By name: the answer and the file. No URL may be requested.
 UNREACHABLE: dict[str, tuple[str, Script]] = {
     "429": ("429", _status("429 Too Many Requests")),
     "500": ("500", _status("500 Internal Server Error")),
@@ -75,7 +75,7 @@ FILES["moved"] = (
     redirect("http://127.0.0.1:{robots-plain}/robots.txt"),
     False,
 )
-# Accepted delays in seconds: by name the text, and the crawl's delay.
+# Accepted delays in seconds. By name: the text, and the crawl's delay.
 DELAYS = {"0": 0.0, "10": 10.0, "-1": 0.0, "soon": 0.0}
 
 

@@ -1,4 +1,4 @@
-"""The running site: a port for every place, lists of all cases, and the log."""
+"""The running site: a port for every place (server), lists of all cases, and the log."""
 
 from __future__ import annotations
 
@@ -56,15 +56,11 @@ class Hostile:
         self.servers: dict[str, wire.Server] = {}
         self._scripts = {place.name: _scripts(place) for place in PLACES}
 
-    # --- contents ---------------------------------------------------------------------------------
-
     def url(self, place: str, target: str = "/") -> str:
-        """Return the URL of a target of a place."""
         scheme = "https" if _place(place).secure else "http"
         return f"{scheme}://{HOST}:{self.ports[place]}{target}"
 
     def seeds(self, crawl: Crawl) -> list[str]:
-        """Return a crawl's seeds."""
         return [self.url(p.name) for p in PLACES if p.crawl == crawl and p.seed]
 
     def due(self, crawl: Crawl) -> dict[str, Due]:
@@ -79,7 +75,7 @@ class Hostile:
         return found
 
     def _due(self, place: Place, target: str, row: Row | None) -> Due:
-        if row is None or (row.ours and row.path != target):  # an ordinary page, or a child
+        if row is None or (row.ours and row.path != target):  # An ordinary page, or a child.
             return Due(
                 url=self.url(place.name, target),
                 place=place.name,
@@ -102,8 +98,6 @@ class Hostile:
             charset=row.charset,
             row=row,
         )
-
-    # --- serving ----------------------------------------------------------------------------------
 
     @contextlib.asynccontextmanager
     async def listening(self, port: int = 0) -> AsyncIterator[None]:
@@ -161,7 +155,7 @@ class Hostile:
 
 
 def trusted(folder: Path) -> Path:
-    """Write the certificate authority of the valid certificates; returns the file's path."""
+    """Write the certificate authority of the valid certificates; return the file's path."""
     file = folder / "hostile-authority.pem"
     file.write_bytes(authority("trusted").pem)
     return file
@@ -172,7 +166,6 @@ def _place(name: str) -> Place:
 
 
 def rows_of(place: str) -> list[Row]:
-    """Return the rows of a place."""
     return [row for row in ROWS if row.place == place]
 
 
@@ -249,7 +242,8 @@ def _tls(place: Place, folder: Path) -> ssl.SSLContext | None:
     context = server_context(place.tls, folder)
     if place.tls_version_max:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)  # which is the case
+            # The deprecated version is the case to test.
+            warnings.simplefilter("ignore", DeprecationWarning)
             context.minimum_version = ssl.TLSVersion.TLSv1
             context.maximum_version = ssl.TLSVersion[place.tls_version_max]
     return context

@@ -1,4 +1,4 @@
-"""Case 65, and a way of case 55: sitemaps, each named by the robots.txt of its own place."""
+"""Case 65, and a part of case 55: sitemaps, each named by the robots.txt of its own server."""
 
 from __future__ import annotations
 

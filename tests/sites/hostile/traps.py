@@ -23,7 +23,7 @@ DEPTH_MAX = 25
 BOLD_DEPTH_MAX = 6
 FOLDER_URLS_MAX = 110
 QUERY_URLS_MAX = 25
-CONTAINERS_MAX = 4  # each counts separately
+CONTAINERS_MAX = 4  # Each container counts separately.
 SLOW_S = 0.2
 PARAMETERS = tuple("abcdefg")
 
@@ -58,7 +58,7 @@ def _deeper(target: str) -> Sequence[str]:
 
 
 def _path(target: str) -> Sequence[str]:
-    return [f"{len(target.split('/')) * 7:x}z/"]  # always another name
+    return [f"{len(target.split('/')) * 7:x}z/"]  # The name changes with each page.
 
 
 def _sessions(target: str) -> Sequence[str]:
@@ -183,7 +183,7 @@ PLACES = (
         _same,
         "the same page at every URL, one folder deeper with every link",
         ("repeated", "repetition"),
-        urls=(2, 271),  # ways through three folders, each at most twice
+        urls=(2, 271),  # Paths through three folders, each at most twice.
     ),
     _trap(
         77,

@@ -45,7 +45,7 @@ class Heard:
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """Headers that must not have been sent."""
+        """Return the headers that must not have been sent."""
         return tuple(name for name in SECRETS if self.header(name) is not None)
 
 
@@ -56,7 +56,6 @@ class Log:
         self._heard: deque[Heard] = deque(maxlen=LOG_RECORDS_MAX)
 
     def add(self, heard: Heard) -> None:
-        """Record a request."""
         self._heard.append(heard)
 
     def of(self, origin: str | None = None) -> list[Heard]:
@@ -83,7 +82,7 @@ class Server:
         self.name = name
         self.port = 0
         self.connections = 0
-        self.faults: list[BaseException] = []  # our own errors: a script that raises
+        self.faults: list[BaseException] = []  # Exceptions raised by scripts.
         self._log = log
         self._say = say
         self._greet = greet
@@ -116,9 +115,9 @@ class Server:
             if len(self._tasks) <= CONNECTIONS_MAX:
                 await self._converse(reader, writer, number)
         except (asyncio.IncompleteReadError, asyncio.LimitOverrunError, OSError):
-            pass  # the client left or timed out (TimeoutError is an OSError)
+            pass  # The client left or timed out (TimeoutError is an OSError).
         except asyncio.CancelledError:
-            pass  # the site is closing; a raised error would be logged
+            pass  # The site is closing; a raised error would be logged.
         except Exception as error:  # noqa: BLE001 - told to the tests, which would never see it
             self.faults.append(error)
         finally:
