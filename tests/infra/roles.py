@@ -9,7 +9,7 @@ WORKER, EXPORTER, API, STARTER, NOTIFIER = (
 )
 HERE = "arn:<AWS::Partition>"
 LOGS = {"logs:CreateLogStream", "logs:PutLogEvents"}
-# Complete permissions of each role. A line exists because an adapter makes that call.
+# Complete permissions of each role. Each line exists because an adapter makes that call.
 ALLOWED = {
     "WorkerProgramRole": {
         "<FrontierCrawl.Arn>": {

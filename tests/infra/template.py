@@ -41,7 +41,7 @@ class Synthesized:
         return {name: resource.get("Properties", {}) for name, resource in found}
 
     def functions(self) -> dict[str, dict[str, Any]]:
-        """Return the functions that run our code asset, without the custom resource's."""
+        """Return the functions that run the product's code asset, without the custom resource's."""
         found = self.properties("AWS::Lambda::Function").items()
         return {name: one for name, one in found if one["Handler"].startswith("handlers.")}
 

@@ -49,7 +49,7 @@ def test_gateway_has_one_permission_to_invoke(aws: Synthesized) -> None:
 
 
 def test_gateway_validates_requests(aws: Synthesized) -> None:
-    """Bodies must be objects, and queries complete."""
+    """Bodies must be objects, and all required query parameters present."""
     validator = aws.only("AWS::ApiGateway::RequestValidator")
     assert validator["ValidateRequestBody"] is validator["ValidateRequestParameters"] is True
     assert aws.only("AWS::ApiGateway::Model")["Schema"]["type"] == "object"
@@ -63,7 +63,7 @@ def test_gateway_validates_requests(aws: Synthesized) -> None:
 
 
 def test_gateway_refusals_are_problems(aws: Synthesized) -> None:
-    """As the function's (RFC 9457)."""
+    """They have the form of the function's problems (RFC 9457)."""
     responses = {
         one["ResponseType"]: one
         for one in aws.properties("AWS::ApiGateway::GatewayResponse").values()
@@ -91,7 +91,7 @@ def test_stage_throttles_and_logs_without_bodies(aws: Synthesized) -> None:
 
 
 def test_function_answers_before_gateway_timeout(aws: Synthesized) -> None:
-    """The gateway's is 29 s."""
+    """The gateway's timeout is 29 s."""
     assert aws.properties("AWS::Lambda::Function")["ApiProgramFunction"]["Timeout"] < 29
 
 

@@ -145,13 +145,11 @@ def test_sizes_are_in_megabytes_beside_lambdas_limit() -> None:
 
 @pytest.fixture(scope="module", params=get_args(Libraries))
 def arm64(request: pytest.FixtureRequest) -> Asset:
-    """Return the default assets for AWS."""
     return build(Config().functions_run_on, request.param)
 
 
 @pytest.fixture(scope="module", params=get_args(Libraries))
 def local(request: pytest.FixtureRequest) -> Asset:
-    """Return the assets for an emulator on this machine."""
     return build(LOCAL, request.param)
 
 
@@ -163,11 +161,8 @@ def test_compiled_files_are_arm64_python_313(arm64: Asset) -> None:
     for file in compiled:
         (machine,) = struct.unpack_from("<H", file.read_bytes()[:20], 18)
         assert machine == ELF_AARCH64, file
-        named = (
-            ".cpython-313-",
-            ".abi3.",
-            ".so.",
-        )  # last: not a Python module
+        # ".so." is not a Python module.
+        named = (".cpython-313-", ".abi3.", ".so.")
         assert any(sign in file.name for sign in named), file
 
 
@@ -192,7 +187,7 @@ def test_models_of_used_services_are_deployed(local: Asset) -> None:
 
 
 def test_documentation_text_is_removed_from_models() -> None:
-    """Members with that name stay."""
+    """Members named `documentation` that are no text stay."""
     member = {"shape": "S", "documentation": "<p>of a member</p>"}
     model = {"documentation": "<p>of all</p>", "shapes": [{"documentation": member}, 1, None]}
     assert without_words(model) == {
@@ -222,7 +217,6 @@ def test_models_equal_botocores_without_text(local: Asset) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_archive_equals_folder(local: Asset) -> None:
-    """Every file once, readable by all."""
     with zipfile.ZipFile(local.archive) as archive:
         infos = archive.infolist()
         assert len({info.filename for info in infos}) == len(infos)
@@ -250,7 +244,7 @@ def test_packages_are_visible_to_scanners(arm64: Asset) -> None:
     assert len(found) > 20
 
 
-# One of each service that needs no parameters.
+# One call of each service that needs no parameters.
 OPERATIONS = {
     "dynamodb": "list_tables",
     "events": "list_event_buses",
@@ -263,8 +257,8 @@ OPERATIONS = {
 }
 assert OPERATIONS.keys() == SERVICES
 
-# Imports all our modules and all libraries of pyproject.toml, and creates a client of each service,
-# with only the asset and the standard library.
+# Imports all modules of the product and all libraries of pyproject.toml, and creates a client of
+# each service, with only the asset and the standard library.
 IMPORT_ALL = """
 import asyncio, importlib, json, pkgutil, sys
 folder, libraries, services = sys.argv[1], json.loads(sys.argv[2]), json.loads(sys.argv[3])
@@ -310,7 +304,6 @@ print(writer.close().sha256)
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_imports_work_with_asset_alone(local: Asset) -> None:
-    """Modules, libraries and clients."""
     groups = tomllib.loads((ROOT / "pyproject.toml").read_text())["dependency-groups"]
     words = [*groups["runtime"]]
     if local.libraries == "files":

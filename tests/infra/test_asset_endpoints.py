@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.infra, pytest.mark.slow, pytest.mark.timeout(300)]
 
-# Requests each service with our own clients and no given endpoint, and prints the URL.
+# Sends a request to each service with the product's clients and no given endpoint; prints the URL.
 ENDPOINTS = """
 import asyncio, json, sys
 folder, calls = sys.argv[1:]
@@ -46,7 +46,6 @@ asyncio.run(asked())
 
 @pytest.fixture(scope="module")
 def asset() -> Path:
-    """Build the common code asset."""
     return build(LOCAL, "runtime").folder
 
 

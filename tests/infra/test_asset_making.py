@@ -67,7 +67,7 @@ def test_concurrent_builder_waits_and_reuses_asset(
         installed.append(folder)
         if len(installed) == 1:
             second.start()
-            both.wait(0.5)  # the time that the other builder would need to start
+            both.wait(0.5)  # The time that the other builder would need to start.
         else:
             both.set()
 

@@ -20,7 +20,6 @@ CHROMIUM = b"#!/bin/sh\necho started\n" + os.urandom(50_000)
 
 
 def archive(files: dict[str, bytes], mode: str = "w") -> bytes:
-    """Build an archive of files."""
     made = io.BytesIO()
     with tarfile.open(fileobj=made, mode=mode) as tar:  # type: ignore[call-overload] # any mode
         for name, content in files.items():
@@ -46,7 +45,7 @@ def package(**parts: bytes) -> bytes:
 
 
 def offered(monkeypatch: pytest.MonkeyPatch, content: bytes) -> list[Path]:
-    """Let npm fetch this content; returns the target folders."""
+    """Let npm fetch this content; return the target folders."""
     fetched: list[Path] = []
 
     def fetch(_root: Path, folder: Path) -> bytes:
@@ -89,7 +88,6 @@ def test_package_with_other_digest_is_refused(
 
 
 def test_incomplete_package_is_refused(tmp_path: Path) -> None:
-    """The error names the part."""
     whole = io.BytesIO(package())
     with tarfile.open(fileobj=whole) as tar:
         files = {one.name: tar.extractfile(one).read() for one in tar}  # type: ignore[union-attr] # files

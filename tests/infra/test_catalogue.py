@@ -21,7 +21,6 @@ GROUP = "AWS::Athena::WorkGroup"
 
 
 def tables(stack: Synthesized) -> dict[str, dict[str, Any]]:
-    """Return the tables by name."""
     found = stack.properties("AWS::Glue::Table").values()
     return {table["TableInput"]["Name"]: table for table in found}
 
@@ -88,7 +87,7 @@ def test_emulator_has_no_saved_queries(local: Synthesized) -> None:
 
 
 def test_exporter_registers_only_item_tables(aws: Synthesized) -> None:
-    """Deployed tables are changed by deployments."""
+    """Only a deployment changes deployed tables."""
     allowed = aws.allowed("ExporterProgramRole")
     glue = {resource: actions for resource, actions in allowed.items() if ":glue:" in resource}
     actions = {"glue:GetTable", "glue:CreateTable", "glue:UpdateTable"}

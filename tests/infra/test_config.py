@@ -28,7 +28,7 @@ CDK_CONTEXT = {
     "availability-zones:account=1:region=us-east-1": ["us-east-1a"],
 }
 
-# context, and the texts that the error line must contain: key, value, fix
+# Context, and the texts that the error line must contain: key, value, fix.
 REFUSED: list[tuple[dict[str, Any], list[str]]] = [
     ({"worker_memmory_mb": "2048"}, ["worker_memmory_mb", "2048", "worker_memory_mb?"]),
     ({"worker-timeout": "9"}, ["worker-timeout", "9", "is unknown"]),
@@ -110,7 +110,6 @@ REFUSED: list[tuple[dict[str, Any], list[str]]] = [
 
 @pytest.mark.parametrize(("context", "named"), REFUSED)
 def test_invalid_setting_is_one_line_error(context: dict[str, Any], named: list[str]) -> None:
-    """It names the key, its value and the fix."""
     with pytest.raises(ConfigError) as refusal:
         Config.from_context(context)
     said = str(refusal.value)
@@ -160,17 +159,16 @@ def test_given_values_override_local_defaults() -> None:
 
 
 def test_default_environment_keeps_functions_defaults() -> None:
-    """Ledgers outlive every message."""
+    """Ledgers (records of finished packs of URLs) outlive every message."""
     assert Settings.from_environment(Config().environment()) == Settings()
 
 
 def test_memory_default_is_consistent() -> None:
-    """Of the function, its own setting, and the estimate."""
+    """The default of the function, its own setting, and the estimate."""
     assert Config().worker_memory_mb == Settings().memory_mb == MEMORY_MB
 
 
 def test_settings_reach_functions_environment() -> None:
-    """Limits, lifetimes and the contact."""
     context = {
         "queue_retention_d": "2",
         "dead_letter_retention_d": "3",

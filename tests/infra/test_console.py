@@ -28,7 +28,6 @@ GATEWAY = "AWS::ApiGatewayV2::"
 
 @pytest.fixture(scope="module")
 def hosting(synthesize: Callable[..., Synthesized]) -> Synthesized:
-    """Return a stack that hosts the console."""
     return synthesize(console="yes")
 
 
@@ -56,7 +55,7 @@ def test_console_is_absent_by_default(aws: Synthesized, hosting: Synthesized) ->
 
 
 def test_idle_console_is_free(aws: Synthesized, hosting: Synthesized) -> None:
-    """Requests and users are billed."""
+    """Only requests and users are billed."""
     added = hosting.template["Resources"].keys() - aws.template["Resources"].keys()
     kinds = {hosting.template["Resources"][name]["Type"] for name in added}
     assert not {kind for kind in kinds if kind.startswith(BILLED_IDLE)}
@@ -84,7 +83,7 @@ def test_routes_require_token_except_files(hosting: Synthesized) -> None:
         if route["AuthorizationType"] == "JWT":
             assert text(route["AuthorizerId"]) == f"<{name}>"
             assert route["RouteKey"].partition(" ")[2] in ("/api/{proxy+}", "/console/{proxy+}")
-    # No file lies deeper than these routes reach, and none where a token is required.
+    # No file lies deeper than these routes reach, and no file lies where a token is required.
     assert all(path.count("/") == 1 or path.startswith("/vendor/") for path in static_files())
 
 
@@ -108,7 +107,7 @@ def test_console_paths_equal_local_ones(hosting: Synthesized) -> None:
 
 
 def test_only_gateway_invokes_console_function(hosting: Synthesized) -> None:
-    """The gateway of this stack."""
+    """Only the gateway of this stack."""
     permission = hosting.properties("AWS::Lambda::Permission")["ConsoleInvoked"]
     assert permission["Principal"] == "apigateway.amazonaws.com"
     assert text(permission["SourceArn"]).endswith(":<ConsoleGateway>/*")
@@ -174,7 +173,6 @@ def test_console_function_has_token_settings(hosting: Synthesized) -> None:
     ],
 )
 def test_invalid_console_setting_is_refused(context: dict[str, Any], said: str) -> None:
-    """With the key, its value and the fix."""
     with pytest.raises(ConfigError, match=said):
         Config.from_context(context)
 

@@ -35,7 +35,6 @@ SECRET = f"{HERE}:secretsmanager:<AWS::Region>:<AWS::AccountId>:secret:crawl/sft
 
 
 def environment(stack: Synthesized) -> dict[str, str]:
-    """Read the function's environment."""
     variables = stack.properties("AWS::Lambda::Function")[FUNCTION]["Environment"]["Variables"]
     return {key: text(value) for key, value in variables.items()}
 
@@ -69,7 +68,7 @@ def test_delivery_role_has_needed_permissions_only(
 def test_exports_of_this_bucket_go_to_delivery_queue(
     synthesize: Callable[..., Synthesized],
 ) -> None:
-    """Stacks share the bus; undeliverable events are dead-lettered."""
+    """Stacks share the bus; undeliverable events become dead letters."""
     rule = synthesize(**COPY).properties("AWS::Events::Rule")["DeliveryRule"]
     pattern = rule["EventPattern"]
     assert pattern["source"] == ["orbweaver"]
@@ -122,7 +121,7 @@ def test_delivery_settings_reach_its_function_only(synthesize: Callable[..., Syn
     assert settings.delivery_queue_url == "<DeliveryQueue>"
     copying = environment(synthesize(**COPY))
     assert copying["ORBWEAVER_COPY_BUCKET"] == COPY["copy_bucket"]
-    assert not [key for key in copying if "SFTP" in key]  # its port has a default
+    assert not [key for key in copying if "SFTP" in key]  # The port has a default.
     others = stack.properties("AWS::Lambda::Function")
     for name, function in others.items():
         if name != FUNCTION:

@@ -58,7 +58,7 @@ def test_stack_without_key_has_no_key_reference(aws: Synthesized) -> None:
 
 
 def uses(stack: Synthesized, arn: str) -> dict[str, set[str]]:
-    """Return each role's KMS actions; fails for another key or resource."""
+    """Return each role's KMS actions; fail for another key or resource."""
     found: dict[str, set[str]] = {}
     for name, role in stack.properties("AWS::IAM::Role").items():
         for policy in role.get("Policies", ()):
@@ -122,7 +122,7 @@ def test_rules_reach_encrypted_queues(synthesize: Callable[..., Synthesized]) ->
         if statement.get("Principal") == {"Service": "events.amazonaws.com"}
     ]
     assert {text(arn) for arn in senders} == {"<DeliveryRule.Arn>", "<NotifierRule.Arn>"}
-    assert len(senders) == 3  # the delivery queue, and the dead letters of deliveries and notifier
+    assert len(senders) == 3  # The delivery queue, and the dead letters of deliveries and notifier.
 
 
 def test_key_is_the_only_one(keyed: tuple[Synthesized, str]) -> None:

@@ -53,7 +53,7 @@ def test_visibility_timeout_is_six_worker_timeouts_plus_window(
 
 
 def test_dead_letters_outlive_every_message(aws: Synthesized) -> None:
-    """Their age counts from the first send."""
+    """The age of dead letters counts from the first send."""
     queues = aws.properties("AWS::SQS::Queue")
     kept_s = {name: queue["MessageRetentionPeriod"] for name, queue in queues.items()}
     assert kept_s[DEAD_LETTERS] > max(kept_s[name] for name in SOURCES)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.infra
 
-# Settings of libraries, not ours.
+# Settings of libraries, not of the product.
 ALLOCATORS = {"ARROW_DEFAULT_MEMORY_POOL": "system", "MALLOC_ARENA_MAX": "2"}
 
 
@@ -122,7 +122,7 @@ def test_exporter_runs_every_night(aws: Synthesized) -> None:
 
 
 def test_exporter_limits(aws: Synthesized) -> None:
-    """Five minutes per unit, and loops for further orders."""
+    """Five minutes per unit (part of a day), and loops for further orders."""
     exporter = aws.properties(KIND)[EXPORTER]
     assert (exporter["MemorySize"], exporter["Timeout"]) == (1024, 300)
     assert exporter["RecursiveLoop"] == "Allow"
@@ -185,7 +185,7 @@ def test_crawl_schedules_have_own_group_and_role(aws: Synthesized) -> None:
 
 
 def test_crawls_with_webhook_invoke_notifier(aws: Synthesized, local: Synthesized) -> None:
-    """No other events; undeliverable ones are dead-lettered."""
+    """No other events do. Undeliverable ones become dead letters."""
     rule = local.only("AWS::Events::Rule")
     assert rule["EventPattern"] == {
         "source": ["orbweaver"],

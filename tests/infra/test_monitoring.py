@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.infra
 
-# metric, dimension, threshold
+# Metric, dimension, threshold.
 ALARMS = {
     "DeadLetters": ("ApproximateNumberOfMessagesVisible", "<FrontierDeadLetters.QueueName>", 0),
     "ExportFailures": ("ApproximateNumberOfMessagesVisible", "<ExporterFailures.QueueName>", 0),
@@ -43,7 +43,7 @@ ALARMS = {
 ALARMS_FREE_MAX = 10
 # Settings, and the paid metrics of each.
 PAID = {"ErrorRate": 2, "Unreadable": 2, "ExportMissing": 1, "YieldDrop": 1, "NeedsRendering": 3}
-# A key costs $1 a month; the rest are priced by the hour.
+# A key costs $1 a month. The rest are priced by the hour.
 PAID_WHILE_IDLE = (
     "AWS::KMS::",
     "AWS::EC2::",
@@ -56,14 +56,12 @@ PAID_WHILE_IDLE = (
 
 
 def statements(made: Synthesized) -> list[dict[str, Any]]:
-    """Return the statements of the topic's policy."""
     policy: dict[str, Any] = made.only("AWS::SNS::TopicPolicy")["PolicyDocument"]
     found: list[dict[str, Any]] = policy["Statement"]
     return found
 
 
 def dashboard(made: Synthesized) -> list[dict[str, Any]]:
-    """Return the widgets of the dashboard."""
     body: dict[str, Any] = json.loads(
         text(made.only("AWS::CloudWatch::Dashboard")["DashboardBody"])
     )
@@ -118,7 +116,6 @@ def test_idle_stack_costs_nothing(aws: Synthesized) -> None:
 
 
 def texts(made: Synthesized) -> dict[str, str]:
-    """Return the alarms' descriptions by name."""
     found = made.properties("AWS::CloudWatch::Alarm").items()
     return {
         name.removeprefix("Monitoring"): text(alarm["AlarmDescription"]) for name, alarm in found
@@ -284,7 +281,7 @@ def test_invalid_items_alarm_needs_share_and_20_items(
 
 
 def own_metrics(made: Synthesized) -> list[dict[str, str]]:
-    """Return the dimensions of our own metrics in alarms and graphs."""
+    """Return the dimensions of the product's own metrics in alarms and graphs."""
     found = []
     for alarm in made.properties("AWS::CloudWatch::Alarm").values():
         stats = [
@@ -354,7 +351,7 @@ def test_named_metrics_are_emitted_by_code(
 def test_frugal_stack_has_one_alarm_and_no_metrics(
     synthesize: Callable[..., Synthesized], aws: Synthesized
 ) -> None:
-    """And no dashboard or recovery, and one queue less to poll."""
+    """It also has no dashboard or recovery, and one queue less to poll."""
     made = synthesize(frugal="yes")
     assert [*made.resources("AWS::CloudWatch::Alarm")] == ["MonitoringDeadLetters"]
     assert made.resources("AWS::CloudWatch::Dashboard") == {}

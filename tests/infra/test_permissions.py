@@ -83,7 +83,7 @@ def test_only_worker_reads_proxy_secret(
 def test_only_notifier_reads_webhook_key(
     synthesize: Callable[..., Synthesized], secret: str, resource: str
 ) -> None:
-    """The stack can create it."""
+    """The stack can create the key."""
     made = synthesize(webhook_secret=secret)
     wanted = {**NOTIFYING, resource: {"secretsmanager:GetSecretValue"}}
     if secret != "generate":

@@ -65,7 +65,7 @@ def test_emulator_stack_has_no_protection(local: Synthesized) -> None:
 
 @pytest.fixture
 def answers() -> Iterator[tuple[str, list[dict[str, Any]]]]:
-    """Serve CloudFormation's callback URL; returns the received bodies."""
+    """Serve CloudFormation's callback URL; return the received bodies."""
     found: list[dict[str, Any]] = []
 
     class Waiting(BaseHTTPRequestHandler):
@@ -106,13 +106,11 @@ def dynamodb(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 
 def protected(client: Any) -> list[bool]:
-    """Return the protection of both tables."""
     found = (client.describe_table(TableName=name)["Table"] for name in ("urls", "pages"))
     return [bool(table.get("DeletionProtectionEnabled")) for table in found]
 
 
 def event(url: str, kind: str, *tables: str, wanted: str = "true") -> dict[str, Any]:
-    """Build CloudFormation's event."""
     return {
         "RequestType": kind,
         "ResponseURL": url,

@@ -1,4 +1,4 @@
-"""Renderer: its resources, permissions, and users of its queue."""
+"""Renderer: its resources, permissions, and senders and receivers of its queue."""
 
 from __future__ import annotations
 
@@ -34,19 +34,17 @@ RECEIVES = {
 
 @pytest.fixture(scope="module")
 def rendering(synthesize: Callable[..., Synthesized]) -> Synthesized:
-    """Return a stack that renders."""
     return synthesize(rendering="yes")
 
 
 @pytest.fixture
 def here(synthesize: Callable[..., Synthesized], monkeypatch: pytest.MonkeyPatch) -> Synthesized:
-    """Return one for an emulator on a machine with a browser."""
+    """Return a rendering stack for an emulator on a machine with a browser."""
     monkeypatch.setattr(rendering_keys, "find_browser", lambda: "/usr/bin/chromium")
     return synthesize(rendering="yes", target="local")
 
 
 def settings_of(made: Synthesized, function: str) -> Settings:
-    """Read a function's settings."""
     variables = made.properties(KIND)[function]["Environment"]["Variables"]
     return Settings.from_environment(
         {key: text(value) for key, value in variables.items() if key.startswith(PREFIX)}
@@ -176,7 +174,6 @@ def test_renderer_time_has_x86_64_price(
 
 
 def test_emulator_uses_this_machines_browser(here: Synthesized) -> None:
-    """And its architecture and Python; without a browser it is refused."""
     function = here.properties(KIND)[RENDERER]
     assert f"{function['Architectures'][0]}/{function['Runtime']}" == host_runtime()
     assert "EphemeralStorage" not in function
@@ -192,7 +189,7 @@ def test_emulator_without_browser_is_refused(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_frugal_stack_can_render(synthesize: Callable[..., Synthesized]) -> None:
-    """It keeps its one queue for packs."""
+    """It keeps its one queue for packs (batches of URLs)."""
     made = synthesize(rendering="yes", frugal="yes")
     queues = made.properties("AWS::SQS::Queue")
     assert {QUEUE, "FrontierCrawl"} <= queues.keys()

@@ -60,7 +60,7 @@ def contexts() -> Iterator[Mapping[str, str]]:
 def test_retained_resource_is_named_and_adopted(
     synthesize: Callable[..., Synthesized], context: Mapping[str, str]
 ) -> None:
-    """`destroy` has commands for its kind; `deploy` imports it, or it belongs to the account."""
+    """`destroy` has commands for its type; `deploy` imports it, or it belongs to the account."""
     resources = synthesize(**context).template["Resources"]
     kept = {
         name: one

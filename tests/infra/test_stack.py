@@ -1,4 +1,4 @@
-"""The stack as clients see it."""
+"""The stack's names, outputs and policies, as clients use them."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_resource_names_start_with_stack_name(synthesize: Callable[..., Synthesi
 
 
 def test_emulator_policies_do_not_require_tls(local: Synthesized) -> None:
-    """Emulators do not speak it."""
+    """Emulators do not support TLS."""
     assert "aws:SecureTransport" not in json.dumps(local.template)
     assert "s3:TlsVersion" not in json.dumps(local.template)
 
@@ -142,6 +142,6 @@ def test_full_stack_is_within_cloudformation_limits(synthesize: Callable[..., Sy
     assert len(json.dumps(made.template)) < TEMPLATE_BYTES_MAX / 2
     for name, function in made.properties("AWS::Lambda::Function").items():
         variables = function.get("Environment", {}).get("Variables", {}).items()
-        # A reference here becomes a URL or a generated name there.
+        # On an emulator a reference becomes a URL or a generated name.
         sizes = [len(key) + max(len(text(value)), 128) for key, value in variables]
         assert sum(sizes) < ENVIRONMENT_BYTES_MAX, name
