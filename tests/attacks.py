@@ -3,8 +3,8 @@
     for attack in ATTACKS:
         site.put(f"https://{attack.name}.example/", attack.body())
 
-Each body has the maximum size unless it says otherwise. `small` ones are below 64 KB, where a page
-may become a tree.
+Each body has the maximum size unless it says otherwise. `small` ones are below 64 KB, where the
+parser may build a tree.
 """
 
 from __future__ import annotations
@@ -42,17 +42,17 @@ class Attack:
 
     @property
     def answer(self) -> Response:
-        """Answer of a server."""
+        """Return a server's answer with the page."""
         return Response(status=200, headers={"content-type": self.kind}, body=self.body())
 
 
 def repeated(piece: bytes, size: int = BYTES_MAX) -> bytes:
-    """A body of one repeated piece."""
+    """Return a body of one repeated piece."""
     return piece * (size // len(piece))
 
 
 def numbered(piece: str, number: int, size: int = BYTES_MAX) -> bytes:
-    """A body of numbered pieces."""
+    """Return a body of numbered pieces."""
     return "".join(piece.format(place) for place in range(number)).encode()[:size]
 
 
@@ -142,7 +142,7 @@ ATTACKS = (
     Attack(name="no-page", body=lambda: repeated(b"tel:+49 30 123456 "), kind="text/plain",
            crawl={"bodies": Bodies.ALL, **_REDACTED}),
 )  # fmt: skip
-# One attack of each kind, for tests that cannot try all.
+# One attack of each sort, for tests that cannot try all.
 CHOSEN = (
     *("dots", "random-links", "short-links", "formats-open", "formats-as-links"),
     *("attributes-small", "bodies-merged", "templates", "not-found", "noise", "wishes"),

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chromium-headless-shell")
 WAIT_S = 120.0
 LOOK_S = 0.05
-# Error of Chromium for a call to a page that is being left.
+# Chromium's error for a call to a page that is being left.
 LEFT = "Inspected target navigated or closed"
 
 
@@ -42,7 +42,6 @@ class Tab:
     """A tab: its calls and events."""
 
     def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
-        """Use an open connection."""
         self._socket = socket
         self._numbers = itertools.count(1)
         self._waiting: dict[int, asyncio.Future[Any]] = {}
@@ -69,7 +68,7 @@ class Tab:
         return told["result"]
 
     async def run(self, script: str) -> Any:
-        """Value of an expression, which may be a promise."""
+        """Return the value of an expression, which may be a promise."""
         told = await self.call(
             "Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True
         )
@@ -81,7 +80,7 @@ class Tab:
         try:
             async with asyncio.timeout(wait_s):
                 while True:
-                    with contextlib.suppress(PageLeft):  # the next page is asked
+                    with contextlib.suppress(PageLeft):  # Repeated on the next page.
                         if found := await self.run(script):
                             return found
                     await asyncio.sleep(LOOK_S)
@@ -90,7 +89,6 @@ class Tab:
             raise AssertionError(f"{script} does not come true:\n{text}") from None
 
     async def go(self, url: str) -> None:
-        """Open an address."""
         await self.call("Page.navigate", url=url)
 
     async def see(self, text: str) -> None:
@@ -146,7 +144,7 @@ class Tab:
         path.write_bytes(base64.b64decode(told["data"]))
 
     def requests(self) -> list[str]:
-        """URLs requested since the tab was opened."""
+        """Return the URLs requested since the tab was opened."""
         return [
             event["params"]["request"]["url"]
             for event in self.events
@@ -154,7 +152,7 @@ class Tab:
         ]
 
     def mistakes(self) -> list[str]:
-        """Exceptions and logged errors of the page."""
+        """Return exceptions and logged errors of the page."""
         found = [
             json.dumps(event["params"]["exceptionDetails"])
             for event in self.events

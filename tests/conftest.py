@@ -19,7 +19,7 @@ def pytest_configure() -> None:
 def pytest_collection() -> Generator[None, object, object]:
     """Collect tests without garbage collection, and freeze their half a million objects.
 
-    Scanning them took 6 s of collections.
+    The garbage collector took 6 s to scan them.
     """
     gc.disable()
     try:

@@ -30,9 +30,6 @@ SECOND_MS, MINUTE_MS = 1_000, 60_000
 UNKNOWN = "\N{EN DASH}"
 
 
-# --- formats of numbers ---------------------------------------------------------------------------
-
-
 def count(value: Any) -> str:
     """Format a number of things; a dash is unknown."""
     return UNKNOWN if value is None else f"{value:,}" if isinstance(value, int) else str(value)
@@ -44,7 +41,6 @@ def rounded(value: float, places: int) -> str:
 
 
 def share(part: float, whole: float) -> str:
-    """Format a share of a whole."""
     percent = HUNDRED * part / whole if whole else 0
     if not percent:
         return "0 %"
@@ -84,7 +80,7 @@ def moment(value: float | str) -> str:
 
 
 def amount(value: Any, row: Mapping[str, Any]) -> str:
-    """Format an amount of a limit, by the kind of limit."""
+    """Format an amount of a limit, in the unit of that limit."""
     forms: Mapping[str, Callable[[Any], str]]
     forms = {"bytes": size, "dollars": dollars, "duration": duration}
     return forms.get(row["name"], count)(value)
@@ -102,7 +98,6 @@ def duration(seconds: float) -> str:
 
 
 def dollars(value: float | None) -> str:
-    """Format dollars."""
     return price(value or 0.0)
 
 
@@ -150,9 +145,6 @@ FORMS: Mapping[str, Callable[..., str]] = {
 WITH_ITS_ROW = frozenset({"amount"})
 
 
-# --- places of numbers ----------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class Shown:
     """Texts of a selector's elements in order; with `each`, for the members of a list."""
@@ -163,12 +155,12 @@ class Shown:
 
 
 def shown(at: str, *texts: str, each: str = "") -> Shown:
-    """Expected texts of a selector."""
+    """Return the expected texts of a selector."""
     return Shown(at, texts, each)
 
 
 SCREENS: Mapping[str, tuple[Shown, ...]] = {
-    # `orbweaver status --json` of the newest run of each name
+    # `orbweaver status --json` of the newest run of each name.
     "runs": (
         shown(".filters [role=status]", "{total|crawls}"),
         shown(
@@ -180,7 +172,7 @@ SCREENS: Mapping[str, tuple[Shown, ...]] = {
             each="runs_of",
         ),
     ),
-    # `orbweaver status --json`, of a paused or ended run
+    # `orbweaver status --json`, of a paused or ended run.
     "run": (
         shown(
             ".figures > div",
@@ -333,7 +325,7 @@ SCREENS: Mapping[str, tuple[Shown, ...]] = {
     ),
 }
 
-# Other places with digits, by screen, with the reason; "" is every screen.
+# Other places with digits, by screen, with the reason. The screen "" stands for all of them.
 LEFT_OUT: Mapping[str, Mapping[str, str]] = {
     "": {
         "h1, .crumb, a[href^='#/run/'], .url, code": "names and addresses: runs, hosts, patterns",
@@ -388,7 +380,7 @@ FIND = """
 
 
 async def differences(tab: Tab, screen: str, said: Mapping[str, Any]) -> list[str]:
-    """Differences between a screen and a command's output, and unexpected digits."""
+    """Return differences between a screen and a command's output, and unexpected digits."""
     lines = SCREENS[screen]
     selectors = json.dumps([line.at for line in lines])
     left_out = json.dumps([*LEFT_OUT[""], *LEFT_OUT.get(screen, {})])
@@ -406,13 +398,12 @@ async def differences(tab: Tab, screen: str, said: Mapping[str, Any]) -> list[st
 
 
 async def check(tab: Tab, screen: str, said: Mapping[str, Any]) -> None:
-    """Compare all numbers of a screen with a command's output."""
     wrong = await differences(tab, screen, said)
     assert not wrong, "\n".join(wrong)
 
 
 def written(text: str, row: Mapping[str, Any]) -> str:
-    """Regular expression of an expected text."""
+    """Return the regular expression of an expected text."""
     made = ""
     for part in re.split(r"(\{[^}]+\}|\*)", text):
         if part == "*":
@@ -433,7 +424,7 @@ def _told(asked: str, row: Mapping[str, Any]) -> str:
 
 
 def value_of(path: str, row: Mapping[str, Any]) -> Any:
-    """Value of a path, also of a sum or difference."""
+    """Return the value of a path, also of a sum or difference."""
     if "+" in path:
         return sum(value_of(one, row) for one in path.split("+"))
     if "-" in path:

@@ -1,6 +1,6 @@
 """Command output as the console's screens show it: rows, sums and words.
 
-The console is not involved: everything follows from the JSON of commands.
+The console is not involved: everything is computed from the JSON of commands.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def run_of(status: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def runs_of(newest: Sequence[Mapping[str, Any]], names: Mapping[str, int]) -> dict[str, Any]:
-    """Rows of all runs: the newest of each name, with the number of its runs."""
+    """Return rows of all runs: the newest of each name, with the number of its runs."""
     rows = []
     for status in newest:
         took = duration(status["elapsed_s"])
@@ -77,7 +77,7 @@ def report_of(said: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def data_of(pages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Table rows of pages."""
+    """Return table rows of pages."""
     rows = [
         {
             **page,
@@ -162,14 +162,14 @@ def letters_of(lines: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 def days_of(
     status: Mapping[str, Any], runs: Sequence[Mapping[str, Any]], day: str
 ) -> dict[str, Any]:
-    """Sums of the runs of one day."""
+    """Return the sums of the runs of one day."""
     pages = sum(one["outcomes"]["fetched"] + one["outcomes"]["unchanged"] for one in runs)
     usd = sum(one["spent_dollars"] or 0.0 for one in runs)
     return {**status, "days": [{"day": day, "runs": len(runs), "pages": pages, "usd": usd}]}
 
 
 def sections_of(pages: Sequence[Mapping[str, Any]], host: str, drawn: int) -> dict[str, Any]:
-    """Sums of a host's pages by first path segment, for the drawn areas."""
+    """Return the sums of a host's pages by first path segment, for the drawn areas."""
     sections: dict[str, list[Mapping[str, Any]]] = {}
     for page in pages:
         path = page["url"].removeprefix(host).partition("?")[0]
@@ -201,7 +201,7 @@ def sections_of(pages: Sequence[Mapping[str, Any]], host: str, drawn: int) -> di
 def differences_of(
     before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any]:
-    """Counts of page differences between two runs, also of pages in one run only."""
+    """Count page differences between two runs, also of pages in one run only."""
     first, second = ({page["url"]: page for page in one} for one in (before, after))
     read = {url for url, page in first.items() if page["outcome"] == "fetched"}
     counts: Counter[str] = Counter(not_seen=len(read - second.keys()))

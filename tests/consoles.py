@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 READINGS_MAX = 30
 ENDED_S_MAX = 120.0
-# Of a running crawl, once a page is done.
+# Values of a running crawl, once a page is done.
 BEGUN = "/: [1-9][0-9]* of /.test(document.body.innerText)"
 STATE = "document.querySelector('h1 ~ .state')?.innerText"
 ENDED = 143

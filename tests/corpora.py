@@ -12,7 +12,7 @@ BESIDE = Path(__file__).parents[2] / "shared" / "corpora"
 
 
 def corpus(*parts: str) -> Path:
-    """Path of a file or folder of vectors; skips the test if it is missing."""
+    """Return the path of a file or folder of vectors; skip the test if it is missing."""
     path = Path(os.environ.get(VARIABLE) or BESIDE, *parts)
     if not path.exists():
         pytest.skip(f"no test vectors {'/'.join(parts)}: set {VARIABLE} (CONTRIBUTING.md)")

@@ -2,8 +2,8 @@
 
 The wall clock is not used. CPU time on a shared machine varies by several times, so it is scaled to
 seconds of a free core: a loop before and after the call measures how slow the machine is. A bound
-still needs an ample margin. A slope uses the fastest of several calls: 1 is linear growth, 2 is
-quadratic.
+still needs an ample margin. A slope is the power of the size by which CPU time grows: 1 is linear,
+2 quadratic. It uses the fastest of several calls.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ GOES = 4
 
 
 def cpu_s(call: Callable[[], Any], *, turns: int = 1) -> float:
-    """CPU seconds of a call on a free core, the fastest of some turns."""
+    """Return the CPU seconds of a call on a free core, the fastest of some turns."""
     return min(_cpu_s(call) for _ in range(turns))
 
 
 def within(bound_s: float, call: Callable[[], Any], *, turns: int = 5) -> bool:
-    """Whether a call takes less CPU than a bound in one of some turns: noise only adds."""
+    """True if a call takes less CPU than a bound in one of some turns: noise only adds."""
     return any(_cpu_s(call) < bound_s for _ in range(turns))
 
 
 def slope(
     made: Callable[[int], Callable[[], Any]], sizes: Sequence[int], *, turns: int = 3
 ) -> float:
-    """Power of the size by which CPU time grows, at the steepest doubling.
+    """Return the power of the size by which CPU time grows, at the steepest doubling.
 
     `made` prepares the call of a size, which does not count. Times below 5 ms are not measurable
     and count as 5 ms. The smallest of several results counts: noise bends a curve either way, and a
@@ -61,7 +61,7 @@ def _slope(made: Callable[[int], Callable[[], Any]], sizes: Sequence[int], turns
 
 
 def peak_bytes(call: Callable[[], Any]) -> int:
-    """Maximum of bytes that Python allocates during a call, above the state before."""
+    """Return the maximum of bytes that Python allocates during a call, above the state before."""
     tracemalloc.start()
     try:
         before, _ = tracemalloc.get_traced_memory()
@@ -74,7 +74,7 @@ def peak_bytes(call: Callable[[], Any]) -> int:
 
 
 def slowness() -> float:
-    """How many times slower than a free core this one is now; at least 1."""
+    """Return how many times slower than a free core this one is now; at least 1."""
     return max(1.0, _loop_s() / LOOP_S)
 
 

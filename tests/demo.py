@@ -109,7 +109,7 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 def usual_port() -> int:
-    """Port of the demo's emulator: the usual one, or a free one if it is taken."""
+    """Return the port of the demo's emulator: the usual one, or a free one if it is taken."""
     if not launch.is_taken(PORT):
         return PORT
     say(f"port {PORT} is taken, so the emulator is on a free one, and nothing is kept of it")
@@ -117,7 +117,7 @@ def usual_port() -> int:
 
 
 def look_again(port: int) -> str:
-    """Command line that starts the stack again and opens the console."""
+    """Return the command line that starts the stack again and opens the console."""
     return f"{program()} local up --port {port} && {program()} console --port {port}"
 
 
@@ -144,9 +144,6 @@ def demonstrate(shop: child.Child, stood: Stack) -> None:
     show_books(books)
 
 
-# --- crawl --------------------------------------------------------------------------------------
-
-
 def crawl(url: str, stood: Stack) -> None:
     """Crawl by the command line, like a user."""
     port = stood.emulator.port
@@ -156,14 +153,13 @@ def crawl(url: str, stood: Stack) -> None:
     words = ["crawl", url, *options.split(), "--out", os.path.relpath(FOLDER / "crawl")]
     say(f"orbweaver {' '.join(words)}")
     code = cli_main.main(words)
-    if code > 128:  # a signal ended it
+    if code > 128:  # A signal ended it.
         raise KeyboardInterrupt
     if code:
         raise DemoError(f"the crawl ended with exit code {code}{log_of(stood)}")
 
 
 def log_of(stood: Stack) -> str:
-    """Last lines of the emulator's log."""
     last = stood.emulator.log.read_text(errors="replace").splitlines()[-LOG_LINES_SHOWN:]
     return "; the emulator's last words:\n" + "\n".join(map(text.clean, last))
 
@@ -181,9 +177,6 @@ async def read_status(stood: Stack) -> Status:
             settings=settings,
         )
         return await control.status(NAME)
-
-
-# --- export -------------------------------------------------------------------------------------
 
 
 def export(day: str, stood: Stack) -> Export:
@@ -222,7 +215,7 @@ def export(day: str, stood: Stack) -> Export:
 
 
 def _await(path: str, stood: Stack, buckets: Any) -> None:
-    """Wait until an export exists; raises DemoError after a timeout."""
+    """Wait until an export exists; raise DemoError after a timeout."""
     until_s = time.monotonic() + EXPORT_S
     while time.monotonic() < until_s:
         listed = buckets.list_objects_v2(Bucket=stood.outputs["Bucket"], Prefix=PREFIX + path)
@@ -233,12 +226,12 @@ def _await(path: str, stood: Stack, buckets: Any) -> None:
 
 
 def is_page(row: Row) -> bool:
-    """Whether a row is a fetched page; sitemaps are fetched, too."""
+    """True if a row is a fetched page; sitemaps are fetched, too."""
     return bool(row["outcome"] == Outcome.FETCHED and row["reason"] != Reason.SITEMAP)
 
 
 def compare(fetched: Sequence[str], expected: Expected) -> None:
-    """Compare exported pages with the shop; raises DemoError with the difference.
+    """Compare exported pages with the shop; raise DemoError with the difference.
 
     Noindex pages may be fetched or not.
     """
@@ -255,7 +248,7 @@ def compare(fetched: Sequence[str], expected: Expected) -> None:
 
 
 def totals_of(books: Iterable[Row]) -> dict[str, Any]:
-    """Sums of book rows, in the form of the shop's sums."""
+    """Return sums of book rows, in the form of the shop's sums."""
     found: dict[str, Any] = {"books": 0, "prices": {}, "stock": 0, "ratings": 0}
     prices: defaultdict[str, Decimal] = defaultdict(Decimal)
     for row in books:
@@ -268,7 +261,7 @@ def totals_of(books: Iterable[Row]) -> dict[str, Any]:
 
 
 def compare_books(books: Sequence[Row], truth: Mapping[str, Any]) -> None:
-    """Compare sums of extracted books with the shop's own; raises DemoError."""
+    """Compare sums of extracted books with the shop's own; raise DemoError if they differ."""
     found = totals_of(books)
     if found != truth:
         raise DemoError(f"the books are not what the shop has\n  {found}\n  {truth}")
@@ -277,12 +270,9 @@ def compare_books(books: Sequence[Row], truth: Mapping[str, Any]) -> None:
 
 
 def listed(urls: Iterable[str]) -> str:
-    """First of some URLs."""
+    """List the first of some URLs."""
     ordered = sorted(urls)
     return " ".join(ordered[:SHOWN_MAX]) + (" …" if len(ordered) > SHOWN_MAX else "")
-
-
-# --- show ---------------------------------------------------------------------------------------
 
 
 def show(status: Status, exports: Sequence[Export], rows: Sequence[Row]) -> None:
@@ -316,7 +306,6 @@ def show_books(books: Sequence[Row]) -> None:
 
 
 def say(words: str) -> None:
-    """Print a progress message."""
     print(f"[demo] {words}", flush=True)
 
 

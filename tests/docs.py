@@ -26,13 +26,13 @@ PAGES = (
 REASONS = {
     "an AWS account": 14,
     "the AWS command line": 6,
-    "a package index": 6,  # tests/e2e/test_wheel.py runs three of them
+    "a package index": 6,  # tests/e2e/test_wheel.py runs three of them.
     "a server of yours": 1,
     "an answer at the terminal": 1,
     "a rule of yours that names functions": 1,
     "a dead letter": 1,
-    "a Chromium": 1,  # tests/rendering/test_crawl.py runs it
-    "a browser": 1,  # tests/integration/test_console.py runs it
+    "a Chromium": 1,  # tests/rendering/test_crawl.py runs it.
+    "a browser": 1,  # tests/integration/test_console.py runs it.
     "minutes": 4,
 }
 OWN = "a stack of its own"
@@ -57,13 +57,12 @@ class Block:
 
     @property
     def commands(self) -> list[str]:
-        """Commands of the block, with continued lines joined."""
+        """Return the commands of the block, with continued lines joined."""
         joined = re.sub(r"\\\n\s*", "", self.body)
         return [line.strip() for line in joined.splitlines() if line.strip()]
 
 
 def blocks(page: Path) -> list[Block]:
-    """Blocks of a page in order."""
     return [
         Block(
             page=page.relative_to(ROOT).as_posix(),

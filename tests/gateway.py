@@ -36,29 +36,26 @@ UNAUTHORIZED = '{"message":"Unauthorized"}'
 
 
 def new_key() -> rsa.RSAPrivateKey:
-    """A key to sign tokens."""
     return rsa.generate_private_key(public_exponent=65_537, key_size=2_048)
 
 
 def encoded(raw: bytes) -> str:
-    """Bytes in the encoding of tokens."""
+    """Encode bytes as in tokens (base64url)."""
     return base64.urlsafe_b64encode(raw).decode().rstrip("=")
 
 
 def decoded(text: str) -> bytes:
-    """Decoded bytes of a token."""
     return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
 
 
 def signed(claims: Mapping[str, Any], key: rsa.RSAPrivateKey, algorithm: str = "RS256") -> str:
-    """Signed token with these claims."""
     head = {"alg": algorithm, "kid": "test", "typ": "JWT"}
     body = ".".join(encoded(json.dumps(part).encode()) for part in (head, claims))
     return f"{body}.{encoded(key.sign(body.encode(), padding.PKCS1v15(), SHA256()))}"
 
 
 def as_text(claim: Any) -> str:
-    """A claim as the gateway forwards it: a list as its members between brackets."""
+    """Return a claim as the gateway forwards it: a list as its members between brackets."""
     return f"[{' '.join(map(str, claim))}]" if isinstance(claim, list) else str(claim)
 
 
@@ -79,11 +76,11 @@ class FrontDoor:
 
     @property
     def sign_in(self) -> SignIn:
-        """Sign-in settings of the function."""
+        """Return the sign-in settings of the function."""
         return SignIn(issuer=f"{self.pages}/pool", client=CLIENT, pages=self.pages)
 
     def claims(self, name: str, **other: Any) -> dict[str, Any]:
-        """Claims of a user's token."""
+        """Return the claims of a user's token."""
         now_s = int(time.time())
         return {
             "iss": self.sign_in.issuer,
@@ -98,10 +95,8 @@ class FrontDoor:
             **other,
         }
 
-    # --- the gateway ----------------------------------------------------------------------------
-
     def verified(self, token: str) -> dict[str, Any] | None:
-        """Claims of a valid token, else None."""
+        """Return the claims of a valid token, else None."""
         try:
             head, body, signature = token.split(".")
             if json.loads(decoded(head)).get("alg") != "RS256":
@@ -117,7 +112,7 @@ class FrontDoor:
         return claims if fits and claims.get("exp", 0) > time.time() else None
 
     async def handed_on(self, request: web.Request, answer: Answer) -> web.Response:
-        """Answer a request like an HTTP API."""
+        """Forward a request and return the function's answer, like an HTTP API."""
         key = _route_of(request.method, request.path)
         if key is None:
             return web.Response(status=404, text='{"message":"Not Found"}')
@@ -148,10 +143,8 @@ class FrontDoor:
             status=reply["statusCode"], headers=reply["headers"], body=reply["body"].encode()
         )
 
-    # --- the pages ------------------------------------------------------------------------------
-
     async def _authorize(self, request: web.Request) -> web.Response:
-        """Page with a link for each user in place of a login form."""
+        """Return a page with a link for each user in place of a login form."""
         asked = request.query
         assert asked["response_type"] == "code"
         assert asked["code_challenge_method"] == "S256"
@@ -200,7 +193,7 @@ class FrontDoor:
         raise web.HTTPFound(request.query["logout_uri"])
 
     def pages_app(self) -> web.Application:
-        """Server of the pages."""
+        """Return the server of the pages."""
         app = web.Application()
         app.router.add_get("/oauth2/authorize", self._authorize)
         app.router.add_post("/oauth2/token", self._token)
@@ -213,7 +206,7 @@ def _listed(claim: Any) -> list[Any]:
 
 
 def _route_of(method: str, path: str) -> str | None:
-    """Route of a request, if any."""
+    """Return the route of a request, if any."""
     for key in (*OPEN_ROUTES, *SIGNED_IN_ROUTES):
         verb, _, spelled = key.partition(" ")
         pattern = re.escape(spelled).replace(r"\{proxy\+\}", ".+").replace(r"\{file\}", "[^/]+")

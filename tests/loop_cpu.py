@@ -20,7 +20,6 @@ class LoopCpu:
     name: str = ""
 
     def note(self, spent_s: float, handle: asyncio.Handle) -> None:
-        """Count one callback."""
         if spent_s > self.longest_s:
             self.longest_s, self.name = spent_s, _name_of(handle)
 
@@ -44,7 +43,7 @@ def measured() -> Iterator[LoopCpu]:
 
 
 def _name_of(handle: asyncio.Handle) -> str:
-    """Name of a task's coroutine or of another callback's function."""
+    """Return the name of a task's coroutine or of another callback's function."""
     callback = getattr(handle, "_callback", None)
     task = getattr(callback, "__self__", None)
     coroutine = task.get_coro() if isinstance(task, asyncio.Task) else None

@@ -57,7 +57,7 @@ def crawled(folder: Path, shop: str) -> tuple[str, str]:
 
 
 def book_of(folder: Path, crawl: str) -> str:
-    """URL of a book's page."""
+    """Return the URL of a book's page."""
     words = [str(PROGRAM), "pages", crawl, "--outcome", "fetched", "--json"]
     done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=True)
     urls = [str(json.loads(line)["url"]) for line in done.stdout.splitlines()]
@@ -65,7 +65,7 @@ def book_of(folder: Path, crawl: str) -> str:
 
 
 def screens(first: str, second: str, shop: str, book: str) -> Mapping[str, tuple[str, str]]:
-    """Screens by name: address, and a text that shows it is loaded."""
+    """Return screens by name: address, and a text that shows it is loaded."""
     host = quote(shop, safe="")
     return {
         "runs": ("", "1 more run"),
@@ -98,7 +98,6 @@ async def taken(tab: Tab, path: Path) -> int:
 
 
 async def main() -> None:
-    """Take all pictures."""
     FOLDER.mkdir(exist_ok=True)
     with (
         child.start("bookshop", "--books", "300") as shop,

@@ -21,7 +21,7 @@ INTERRUPTED = 130
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Run chaos once; 1 if a promise is broken."""
+    """Run chaos once; return 1 if a promise is broken."""
     parser = argparse.ArgumentParser(prog="python -m tests.chaos", description=__doc__)
     parser.add_argument("--seed", type=int, help="default: a fresh one, which is printed")
     parser.add_argument("--pages", type=int, default=FULL.pages, help="a small run up to 500")

@@ -22,7 +22,6 @@ class Expected:
 
     @property
     def outcomes(self) -> dict[str, frozenset[str]]:
-        """URLs by outcome and reason."""
         return {
             "fetched.ok": self.pages,
             "redirected.redirect": self.redirects,
@@ -31,7 +30,6 @@ class Expected:
 
     @property
     def total(self) -> int:
-        """Number of all URLs."""
         return sum(map(len, self.outcomes.values()))
 
 
@@ -55,7 +53,7 @@ class Letter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planted:
-    """A planted dead letter: a text in its body, and the start of its reason."""
+    """Dead letter that the run causes on purpose: a text in its body, and its reason's start."""
 
     name: str
     text: str
@@ -64,7 +62,7 @@ class Planted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """Final counters of a crawl, and the counters in each event that announced it."""
+    """Final counters of a crawl, and the counters in each event that announced its end."""
 
     crawl: str
     state: str
@@ -73,7 +71,7 @@ class Ended:
 
     @property
     def outcomes(self) -> int:
-        """Number of ended URLs."""
+        """Return the number of ended URLs."""
         return sum(self.counts.get(outcome, 0) for outcome in OUTCOMES)
 
 
@@ -112,8 +110,8 @@ class Evidence:
     others: tuple[Ended, ...]
     counts_before_late: Mapping[str, int]
     queued: int
-    requests: Mapping[str, int]  # URL to number of requests
-    gaps: Mapping[str, Gaps]  # host to its gaps
+    requests: Mapping[str, int]  # URL to number of requests.
+    gaps: Mapping[str, Gaps]  # Host to its gaps.
     planted: tuple[Planted, ...]
     dead: tuple[Letter, ...]
     dead_left: int

@@ -1,7 +1,7 @@
 """Faults of calls, and calls at which workers die.
 
-Each operation has its own randomness, from the seed and its name. The number of other calls in
-between depends on timing and changes no fault. Storms come on top: now and then most calls of an
+Each operation has its own random generator, from the seed and its name. So other calls, whose
+number depends on timing, change no fault. There are also storms: now and then most calls of an
 operation fail, for longer than a client retries.
 """
 
@@ -20,12 +20,12 @@ SERVICES = frozenset({"dynamodb", "sqs"})
 class Fault(StrEnum):
     """Fault of a call."""
 
-    THROTTLE = "throttle"  # refused: too many requests
-    ERROR = "error"  # refused: HTTP 500
-    LOST = "lost"  # done, then the connection ends without an answer
-    HELD = "held"  # done, then no answer until the client gives up
-    PARTIAL = "partial"  # done for a part of the batch
-    TWICE = "twice"  # a batch of messages is sent twice
+    THROTTLE = "throttle"  # Refused: too many requests.
+    ERROR = "error"  # Refused: HTTP 500.
+    LOST = "lost"  # Done, then the connection ends without an answer.
+    HELD = "held"  # Done, then no answer until the client gives up.
+    PARTIAL = "partial"  # Done for a part of the batch.
+    TWICE = "twice"  # A batch of messages is sent twice.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,18 +35,18 @@ class Rates:
     throttle: float = 0.05
     error: float = 0.03
     lost: float = 0.02
-    held: float = 0.002  # each costs a worker 5 s of its life
+    held: float = 0.002  # Each costs a worker 5 s of its life.
     partial: float = 0.1
     twice: float = 0.15
     storm: float = 0.002
     storm_calls: int = 40
     storm_throttle: float = 0.7
-    life_calls: float = 70.0  # calls of all workers together between two deaths
-    lives: int = 60  # a cold start takes 3 to 5 s of CPU: with more deaths no work is done
+    life_calls: float = 70.0  # Calls of all workers together between two deaths.
+    lives: int = 60  # A cold start takes 3 to 5 s of CPU. With more deaths no work would be done.
     later_s_max: float = 1.5
 
     def of(self, operation: str) -> Mapping[Fault, float]:
-        """Possible faults of an operation."""
+        """Return the possible faults of an operation."""
         rates = {
             Fault.THROTTLE: self.throttle,
             Fault.ERROR: self.error,
@@ -63,9 +63,9 @@ class Rates:
 class Moment(StrEnum):
     """Moment of a worker's death relative to a call."""
 
-    BEFORE = "before"  # before the call is forwarded
-    AFTER = "after"  # after the call is done, without an answer
-    LATER = "later"  # some time after the call
+    BEFORE = "before"  # Before the call is forwarded.
+    AFTER = "after"  # After the call is done, without an answer.
+    LATER = "later"  # Some time after the call.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,8 +109,8 @@ class Plan:
     def doom(self) -> Doom | None:
         """Draw whether the worker that makes the next call dies.
 
-        Lives are counted in calls, not in seconds: on a slow machine, workers would die before they
-        start to work.
+        The time between two deaths is counted in calls, not in seconds: on a slow machine, workers
+        would die before they start to work.
         """
         self._calls_left -= 1
         if self._calls_left > 0 or self._lives_left == 0:
@@ -125,7 +125,7 @@ class Plan:
         return self._dooms.expovariate(1 / self._rates.life_calls)
 
     def chance(self, operation: str) -> Random:
-        """Randomness of an operation."""
+        """Return the random generator of an operation."""
         if operation not in self._chances:
             self._chances[operation] = Random(f"{self._seed}/{operation}")
         return self._chances[operation]

@@ -39,7 +39,7 @@ class Gaps:
     """Gaps of a host's requests; `smallest_ms` is between arrivals.
 
     `fair_ms` is the smallest time from a sending to the next arrival. `close` counts gaps below the
-    delay, and `short` those without an excuse.
+    delay, and `short` those that no delay on the way explains.
     """
 
     requests: int
@@ -54,7 +54,7 @@ class Gaps:
 def measure(
     arrivals: Sequence[Arrival], sent: Mapping[str, int], *, delay_ms: int, robots_delay_ms: int
 ) -> Gaps:
-    """Gaps of a host; `sent` has the send time of the recorded request of each path."""
+    """Return a host's gaps; `sent` has the send time of the recorded request of each path."""
     held = _held_up(arrivals, sent)
     worst_ms = max(held.values(), default=0)
     raw: list[int] = []
@@ -81,7 +81,7 @@ def measure(
 
 
 def _held_up(arrivals: Sequence[Arrival], sent: Mapping[str, int]) -> dict[int, int]:
-    """Travel times of requests by index: of each path, the recorded one."""
+    """Return travel times of requests by index: of each path, the recorded one."""
     held: dict[int, int] = {}
     found: set[str] = set()
     for place, arrival in enumerate(arrivals):

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from random import Random
 
-DELAYS_MS = (20, 30, 40, 50)  # one per host
-CRAWL_DELAY_MS = min(DELAYS_MS)  # requested by the crawl for every host
+DELAYS_MS = (20, 30, 40, 50)  # One per host.
+CRAWL_DELAY_MS = min(DELAYS_MS)  # Requested by the crawl for every host.
 FANOUT = 4
 CROSS_LINKS = 6
 LONELY = 3
@@ -33,8 +33,8 @@ class Kind(StrEnum):
     """Answers of a page."""
 
     PLAIN = "plain"
-    FAILING = "failing"  # 500, then 200
-    BUSY = "busy"  # 429 with Retry-After, then 200
+    FAILING = "failing"  # 500, then 200.
+    BUSY = "busy"  # 429 with Retry-After, then 200.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,12 +67,11 @@ class Layout:
 
     @property
     def start(self) -> Place:
-        """Start of a crawl."""
         return self.pages[0].place
 
     @property
     def failures(self) -> int:
-        """Number of requests that must fail."""
+        """Return the number of requests that must fail."""
         return sum(page.kind is not Kind.PLAIN for page in self.pages)
 
 

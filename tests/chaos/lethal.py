@@ -29,7 +29,6 @@ class Lethal:
         self._find = find
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
-        """Answer or kill."""
         if request.raw_path == "/robots.txt":
             answer = robots("User-agent: *\n")
             return web.Response(status=answer.status, headers=answer.headers, body=answer.body)

@@ -1,4 +1,4 @@
-"""Worker processes of our emulator, and the holder of a connection.
+"""Worker processes of the run's emulator, and the process that holds a connection.
 
 A worker is a child of the emulator that runs the runtime's script in the folder of the function
 (MiniStack: `…/ministack-lambda-<function>-<random>/_worker.py`).
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from asyncio import BaseTransport
     from collections.abc import Callable, Iterable
 
-    Find = Callable[[BaseTransport], Identity | None]  # worker at the other end of a connection
+    Find = Callable[[BaseTransport], Identity | None]  # Worker at the other end of a connection.
 
 PROC = Path("/proc")
 SCRIPT = "_worker.py"
-LOOPBACK = "0100007F"  # 127.0.0.1 in the kernel's format, least significant byte first
+LOOPBACK = "0100007F"  # 127.0.0.1 in the kernel's format, least significant byte first.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +36,7 @@ class Process:
 
 
 def table(proc: Path = PROC) -> list[Process]:
-    """Process table without processes that end meanwhile."""
+    """Return the process table without processes that end meanwhile."""
     found = []
     for entry in proc.glob("[0-9]*"):
         with contextlib.suppress(OSError, IndexError, ValueError):
@@ -50,7 +50,7 @@ def table(proc: Path = PROC) -> list[Process]:
 
 
 def workers(processes: Iterable[Process], emulator: int, function: str) -> list[int]:
-    """Ids of an emulator's workers that run a function, in order."""
+    """Return the ids of an emulator's workers that run a function, in order."""
     return sorted(
         process.pid
         for process in processes
@@ -64,7 +64,7 @@ def _runs(words: tuple[str, ...], function: str) -> bool:
 
 
 def socket_of(connections: str, port: int, remote: int) -> str | None:
-    """Inode of the socket from a local port to a remote one, in the text of /proc/net/tcp.
+    """Return the inode of the socket from a local port to a remote one, in /proc/net/tcp.
 
     The local port alone is ambiguous: several connections to different ports may share it, and a
     closed one stays listed for a minute.
@@ -78,7 +78,7 @@ def socket_of(connections: str, port: int, remote: int) -> str | None:
 
 
 def holder(port: int, remote: int, candidates: Iterable[int], proc: Path = PROC) -> Identity | None:
-    """Process with the connection from a local port to a remote one."""
+    """Return the process with the connection from a local port to a remote one."""
     inode = socket_of((proc / "net" / "tcp").read_text(), port, remote)
     for pid in candidates:
         with contextlib.suppress(OSError):
@@ -89,7 +89,7 @@ def holder(port: int, remote: int, candidates: Iterable[int], proc: Path = PROC)
 
 
 def ends(transport: BaseTransport) -> tuple[int, int]:
-    """Local and remote port of a connection, as the process at its other end sees them."""
+    """Return local and remote port of a connection, as the process at its other end sees them."""
     return transport.get_extra_info("peername")[1], transport.get_extra_info("sockname")[1]
 
 

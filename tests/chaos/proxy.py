@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tests.chaos.processes import Find
 
 HOST = "127.0.0.1"
-HOLD_S = 6.0  # the workers' clients give up after 5 s
+HOLD_S = 6.0  # The workers' clients give up after 5 s.
 RECORDED_MAX = 20_000
 BODY_BYTES_MAX = 8 * 1024 * 1024
 # Headers of one connection (RFC 9110, 7.6.1), or wrong for a changed body.
@@ -40,7 +40,7 @@ class Proxy:
         self.kills: Counter[Moment] = Counter()
         self.calls: Counter[str] = Counter()
         self.faults: Counter[Fault] = Counter()
-        self.sent: list[tuple[str, str]] = []  # queue and body, in the order of sending
+        self.sent: list[tuple[str, str]] = []  # Queue and body, in the order of sending.
         self._plan = plan
         self._target = target
         self._find = find
@@ -48,10 +48,9 @@ class Proxy:
         self._session: aiohttp.ClientSession | None = None
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
-        """Answer one call."""
         service, operation = wire.operation_of(request.headers.get("X-Amz-Target"))
         if request.headers.get("Expect", "").lower() == "100-continue" and request.transport:
-            # S3 clients wait for it, and this kind of server does not send it.
+            # S3 clients wait for it, and an aiohttp server with a raw handler does not send it.
             request.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         body = await request.read()
         self.calls[f"{service}.{operation}"] += 1
@@ -93,7 +92,7 @@ class Proxy:
                     await asyncio.sleep(HOLD_S)
                 if request.transport is not None:
                     request.transport.abort()
-                return web.Response(status=wire.SERVER_ERROR)  # nobody receives it
+                return web.Response(status=wire.SERVER_ERROR)  # No client receives it.
 
     async def _end(self, doom: Doom, request: web.BaseRequest, body: bytes) -> web.Response:
         """Kill the calling worker: before the call is done, after it, or later."""
@@ -102,7 +101,7 @@ class Proxy:
         match doom.moment:
             case Moment.BEFORE:
                 self.kills[doom.moment] += processes.kill(worker)
-                return web.Response(status=wire.SERVER_ERROR)  # nobody receives it
+                return web.Response(status=wire.SERVER_ERROR)  # No client receives it.
             case Moment.AFTER:
                 answer = await self._forward(request, body)
                 self.kills[doom.moment] += processes.kill(worker)

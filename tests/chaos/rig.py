@@ -27,7 +27,7 @@ RULE = "chaos-completed"
 PATTERN = {"source": ["orbweaver"], "detail-type": ["CrawlCompleted"]}
 COUNTS_PREFIX = "n."
 READY_S_MAX = 30.0
-TIMED_OUT = "killing worker"  # in the emulator's log, once per invocation
+TIMED_OUT = "killing worker"  # In the emulator's log, once per invocation.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +38,6 @@ class Books:
     counts: dict[str, int]
 
     def sum(self, *keys: str) -> int:
-        """Sum of counters."""
         return sum(self.counts.get(key, 0) for key in keys)
 
 
@@ -96,12 +95,12 @@ class Rig:
             raise RuntimeError(f"{crawl} could not be started: {done.stdout}{done.stderr}")
 
     def send(self, *bodies: str) -> None:
-        """Send messages to the queue of packs in small batches."""
+        """Send messages to the queue of packs (batches of URLs) in small batches."""
         for first in range(0, len(bodies), 10):
             self.stand.send(*bodies[first : first + 10], queue="PackQueueUrl")
 
     def books(self, crawl: str) -> Books:
-        """State and counters of a crawl."""
+        """Read state and counters of a crawl."""
         state, counts = "unknown", dict[str, int]()
         for item in self._scan("CrawlsTable", "k", crawl):
             if item["k"]["S"] == crawl:
@@ -114,7 +113,6 @@ class Rig:
         return Books(state=state, counts=counts)
 
     def rows(self, crawl: str) -> tuple[Row, ...]:
-        """Page records of a crawl."""
         return tuple(
             Row(
                 url=item["url"]["S"],
@@ -137,7 +135,7 @@ class Rig:
             yield from page["Items"]
 
     def dead(self) -> tuple[Letter, ...]:
-        """Take the dead letters."""
+        """Receive the dead letters."""
         return tuple(
             Letter(
                 body=message["Body"],
@@ -149,11 +147,11 @@ class Rig:
         )
 
     def timeouts(self) -> int:
-        """Number of invocations that timed out."""
+        """Return the number of invocations that timed out."""
         return self.emulator.log.read_text(errors="replace").count(TIMED_OUT)
 
     def queued(self) -> int:
-        """Number of messages on both lanes: waiting, delayed or in flight."""
+        """Count messages on the normal and express queue: waiting, delayed or in flight."""
         return self.stand.queued()
 
     @contextlib.contextmanager
@@ -169,7 +167,7 @@ class Rig:
         yield
 
     def announced(self) -> list[dict[str, Any]]:
-        """Take the details of received events."""
+        """Receive the details of the events."""
         return [json.loads(message["Body"])["detail"] for message in self.stand.take(self._events)]
 
     def wait_ready(self) -> None:

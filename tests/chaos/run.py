@@ -2,12 +2,12 @@
 
 1. The stack and the site are started; the workers use the proxy.
 2. Two crawls are started: of the site, and of a page that kills its worker. An invalid body is sent
-to the queue.
+   to the queue.
 3. The storm: calls fail, workers are killed, old messages are sent again. It ends when a share of
-the site is done, or after a time.
+   the site is done, or after a time.
 4. The calm: the crawl must finish and the queues must drain. Then old messages are sent once more.
-5. The dead letters are taken. The lethal page becomes harmless, and its message is redriven and
-ends.
+5. The dead letters are received. The lethal page becomes harmless, and its message is redriven and
+   ends.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-FOLDER = places.LOCAL / "chaos"  # logs of the functions, a file per seed
+FOLDER = places.LOCAL / "chaos"  # Logs of the functions, a file per seed.
 MAIN, LETHAL = "chaos", "lethal"
 POISON = '{"v":1,"pack":"chaos-poison","crawl":'
 POLL_S = 1.0
@@ -53,8 +53,8 @@ TOLD_EVERY_S = 5.0
 ENDS = ("fetched", "redirected", "skipped", "failed")
 # A death during the seeds delays everything, so the storm begins when many workers have packs.
 CLAIMED_FIRST = 40
-PATIENCE = 1.5  # a storm lasts this much longer if too few workers have died
-IDLE_SIGHTS = 2  # a message between two states is counted nowhere for a moment
+PATIENCE = 1.5  # A storm lasts this much longer if too few workers have died.
+IDLE_SIGHTS = 2  # A message that changes between two states is counted in neither for a moment.
 
 
 def run(seed: int, scale: Scale, say: Say) -> Evidence:
@@ -137,8 +137,6 @@ class _Run:
         self._rig.start(MAIN, start, between.url, *options)
         self._rig.send(POISON)
 
-    # --- the storm ------------------------------------------------------------------------------
-
     async def _storm(self, between: proxy.Proxy) -> float:
         """Run the storm; return its duration in seconds."""
         scale = self._scale
@@ -166,7 +164,7 @@ class _Run:
         return time.monotonic() - began_s
 
     def _find(self, transport: asyncio.BaseTransport) -> Identity | None:
-        """Worker at the other end of a connection."""
+        """Return the worker at the other end of a connection."""
         emulator = self._rig.emulator.process.pid
         workers = processes.workers(processes.table(), emulator, self._rig.function)
         return processes.holder(*processes.ends(transport), workers)
@@ -180,7 +178,7 @@ class _Run:
     async def _replay(self, between: proxy.Proxy, chance: Random, when: str) -> int:
         """Send recorded messages again: half of them recent during a storm, else any.
 
-        Return their number.
+        Returns their number.
         """
         crawl_url = self._rig.stand.outputs["PackQueueUrl"].rpartition("/")[2]
         # Not the lethal page: its copy would be one more lethal page.
@@ -198,8 +196,6 @@ class _Run:
             chosen = [*bodies[-half:], *(chance.choice(bodies) for _ in range(half))]
         await asyncio.to_thread(self._rig.send, *chosen)
         return len(chosen)
-
-    # --- the calm -------------------------------------------------------------------------------
 
     async def _look(self, phase: str, between: proxy.Proxy) -> Books:
         books = await asyncio.to_thread(self._rig.books, MAIN)
@@ -230,8 +226,6 @@ class _Run:
         if bodies:
             await asyncio.to_thread(self._rig.send, *bodies)
             await self._settle("mended", between)
-
-    # --- the evidence ---------------------------------------------------------------------------
 
     def _expected(self) -> Expected:
         layout, urls = self._layout, self._urls

@@ -15,11 +15,10 @@ class Tuning:
     timeout_s: int
     fetch_total_s: float
     apply_reserve_s: float
-    # Workers are killed many times, and an honest message must survive.
+    # Workers are killed many times, and a message that kills no worker must survive.
     receive_max: int = 30
 
     def variables(self) -> dict[str, str]:
-        """Environment variables of the function."""
         values = {
             "fetch_total_s": self.fetch_total_s,
             "apply_reserve_s": self.apply_reserve_s,
@@ -44,7 +43,7 @@ class Scale:
     late_count: int = 60
     kinds: frozenset[Fault] = frozenset(Fault)
     lethal: bool = True
-    total_s_max: float = 900.0  # about 360 on two idle cores
+    total_s_max: float = 900.0  # About 360 on two idle cores.
 
 
 FULL = Scale(pages=3_000, tuning=Tuning(timeout_s=10, fetch_total_s=2.0, apply_reserve_s=5.0))

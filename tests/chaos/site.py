@@ -35,7 +35,7 @@ BUSY = Answer(status=429, headers=(("Retry-After", str(RETRY_AFTER_S)),))
 
 
 def scripts_of(layout: Layout, host: int, hosts: Sequence[str]) -> dict[str, Script]:
-    """Scripts of a host."""
+    """Return the scripted answers of a host."""
     delay_s = DELAYS_MS[host] / 1000
     text = f"User-agent: *\nCrawl-delay: {delay_s:g}\nDisallow: {FORBIDDEN_PREFIX}\n"
     scripts: dict[str, Script] = {"/robots.txt": robots(text)}
@@ -75,12 +75,12 @@ async def serve(layout: Layout) -> None:
 
 @contextlib.contextmanager
 def running(seed: int, pages: int) -> Iterator[tuple[Child, ...]]:
-    """Run the site during a block: a child for each host, all of one process."""
+    """Run the site during a block: one process with all hosts, and a handle for each host."""
     words = [sys.executable, "-m", "tests.chaos.site", "--seed", str(seed), "--pages", str(pages)]
     process = subprocess.Popen(
         words, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
-    with process:  # leaving the block closes the pipes, which stops the child
+    with process:  # Leaving the block closes the pipes, which stops the child.
         try:
             line = process.stdout.readline() if process.stdout else ""
             if not line:
@@ -95,7 +95,6 @@ def running(seed: int, pages: int) -> Iterator[tuple[Child, ...]]:
 
 
 def main() -> None:
-    """Serve the site of the command line."""
     parser = argparse.ArgumentParser(prog="python -m tests.chaos.site")
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--pages", type=int, required=True)

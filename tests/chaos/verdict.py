@@ -189,7 +189,7 @@ def _some(items: Sequence[str] | frozenset[str] | set[str]) -> str:
 
 
 def text(evidence: Evidence, lines: Sequence[Line]) -> str:
-    """Verdict as a table."""
+    """Return the verdict as a table."""
     width = max(len(line.promise) for line in lines)
     rows = [
         f"{'ok  ' if line.holds else 'FAIL'}  {line.promise:<{width}}  {line.found}"
@@ -205,7 +205,7 @@ def text(evidence: Evidence, lines: Sequence[Line]) -> str:
 
 
 def document(evidence: Evidence, lines: Sequence[Line]) -> dict[str, Any]:
-    """Verdict as a JSON object."""
+    """Return the verdict as a JSON object."""
     storm = evidence.storm
     return {
         "seed": evidence.seed,

@@ -40,18 +40,18 @@ class Reply:
 
 
 def operation_of(target: str | None) -> tuple[str, str]:
-    """Service and operation from `X-Amz-Target`; empty for another protocol."""
+    """Return service and operation from `X-Amz-Target`; empty for another protocol."""
     prefix, _, operation = (target or "").partition(".")
     return SERVICES.get(prefix, ""), operation
 
 
 def throttled(service: str, chance: Random) -> Reply:
-    """A throttling error of the service."""
+    """Return a throttling error of the service."""
     return _error(service, chance.choice(THROTTLES[service]), BAD_REQUEST)
 
 
 def failed(service: str) -> Reply:
-    """A server error of the service."""
+    """Return a server error of the service."""
     return _error(service, ERRORS[service], SERVER_ERROR)
 
 
@@ -105,7 +105,7 @@ def _cut(
     operation: str, body: dict[str, Any], holder: dict[str, Any], key: str, chance: Random
 ) -> Part | None:
     entries = holder[key]
-    if len(entries) < 2:  # at least one part is forwarded, and one is not
+    if len(entries) < 2:  # At least one part is forwarded, and one is not.
         return None
     place = chance.randrange(1, len(entries))
     rest = {**holder, key: entries[place:]}
@@ -135,7 +135,7 @@ def _refused(entry: dict[str, Any]) -> dict[str, Any]:
 
 
 def messages(operation: str, request: bytes) -> list[tuple[str, str]]:
-    """Messages that a call sends: queue and body."""
+    """Return the messages that a call sends: queue and body."""
     if operation not in ("SendMessage", "SendMessageBatch"):
         return []
     body: dict[str, Any] = json.loads(request)

@@ -1,4 +1,4 @@
-"""Fuzz targets one after the other, and print a table; exit code 1 with any find."""
+"""Fuzz targets one after the other, and print a table; exit code 1 if an input fails."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HOME = ROOT / ".local" / "fuzz"
 PYTHON = HOME / "python" / "bin" / "python"
 CORPUS = Path(__file__).parent / "corpus"
 SECONDS = 60
-# Long enough to show quadratic time; the fuzzer starts with short inputs.
+# Long enough to show quadratic time. The fuzzer starts with short inputs.
 INPUT_BYTES_MAX = 8_192
 ONE_S_MAX = 10
 MEMORY_MB_MAX = 1_024
@@ -27,7 +27,7 @@ _COVERED = re.compile(r" cov: (\d+) ")
 
 
 def fuzz(name: str, seconds: int) -> bool:
-    """Fuzz a target for a while; return whether it kept its promises."""
+    """Fuzz a target for a while; return False if an input failed."""
     found, grown = HOME / "found" / name, HOME / "grown" / name
     for folder in (found, grown):
         folder.mkdir(parents=True, exist_ok=True)
@@ -63,7 +63,6 @@ def fuzz(name: str, seconds: int) -> bool:
 
 
 def main() -> int:
-    """Run the command line."""
     parser = argparse.ArgumentParser(prog="make fuzz", description="Fuzz what strangers write.")
     parser.add_argument("--seconds", type=int, default=SECONDS, help="for each target")
     parser.add_argument("--only", nargs="+", choices=list(TARGETS), default=list(TARGETS))

@@ -25,7 +25,7 @@ QUARTER_S_MAX = 0.6
 
 
 def cost_s(target: Target, data: bytes) -> float:
-    """CPU time of an input, without garbage collection."""
+    """Return the CPU time of an input, without garbage collection."""
     gc.collect(0)
     gc.disable()
     try:
@@ -38,7 +38,7 @@ def cost_s(target: Target, data: bytes) -> float:
 
 
 def growth(target: Target, fragment: bytes, size: int) -> float:
-    """Factor of time from a quarter of a size to the whole; the smallest of some tries."""
+    """Return how many times longer the whole takes than a quarter; the least of some tries."""
     quarter, whole = (target.repeated(fragment, part) for part in (size // 4, size))
     quarter_s = cost_s(target, quarter)
     if quarter_s > QUARTER_S_MAX:

@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
 URL = "https://example.com/a/b?c=d"
 LISTING = ("pages", "shop")
-# Fixed part of the CPU time of an input, plus a share by bytes: a machine may be busy, and a
-# fuzzer counts every branch.
+# Fixed part of the CPU time of an input, plus a share by bytes. Both are ample, because a machine
+# may be busy, and a fuzzer counts every branch.
 BASE_S, PER_KB_S = 0.5, 0.02
 KB = 1024
 
@@ -66,7 +66,7 @@ class Target:
     fragments: tuple[bytes, ...]
 
     def play(self, data: bytes) -> None:
-        """Run an input; raises undeclared exceptions, and `Slow` for too much time."""
+        """Run an input; raise undeclared exceptions, and `Slow` for too much time."""
         before_s = time.process_time()
         with suppress(*self.raises):
             self.run(data)
@@ -75,7 +75,7 @@ class Target:
             raise Slow(f"{self.name}: {took_s:.2f} s for {len(data)} bytes")
 
     def repeated(self, fragment: bytes, size: int) -> bytes:
-        """An input of about a size."""
+        """Return an input of about this size."""
         return self.start + fragment * (size // len(fragment)) + self.end
 
 
@@ -89,7 +89,7 @@ def _text(data: bytes) -> str:
 
 
 def _parted(data: bytes) -> tuple[str, bytes]:
-    """First line as one argument, the rest as the other."""
+    """Return the first line and the rest, as two arguments."""
     line, _, rest = data.partition(b"\n")
     return _text(line), rest
 
@@ -246,7 +246,7 @@ def _defined(loads: Callable[[str], object], data: bytes) -> None:
     try:
         document = loads(_text(data))
     except (ValueError, RecursionError):
-        return  # as the command line and the API read them
+        return  # As the command line and the API read them.
     definition.parse(document)
 
 

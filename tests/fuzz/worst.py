@@ -63,7 +63,7 @@ class Kind:
         return self.start + turn * (self.size // len(turn))
 
     def changed(self, chance: random.Random) -> Kind:
-        """A slightly changed kind."""
+        """Return a copy with a small random change."""
         fragments = list(self.fragments)
         place = chance.randrange(len(fragments))
         match chance.randrange(5):
@@ -81,7 +81,7 @@ class Kind:
 
 
 def measured(html: bytes, stages: tuple[str, ...] = tuple(STAGES)) -> tuple[float, float]:
-    """CPU seconds and megabytes to read a page in all stages."""
+    """Return CPU seconds and megabytes to read a page in all stages."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
@@ -106,7 +106,7 @@ def measured(html: bytes, stages: tuple[str, ...] = tuple(STAGES)) -> tuple[floa
 
 
 def _resident_kb() -> int:
-    """Current memory of the process; its peak may be from before."""
+    """Return the current memory of the process; its peak may be from before."""
     with open("/proc/self/status", encoding="ascii") as status:  # noqa: PTH123 - no file
         return next(int(line.split()[1]) for line in status if line.startswith("VmRSS"))
 

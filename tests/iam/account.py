@@ -45,7 +45,7 @@ QUEUES = {
     "DeliveryQueueUrl": "delivery",
     "DeliveryDeadLetterQueueUrl": "delivery-letters",
 }
-SHARDS = 1  # each is a unit of an export
+SHARDS = 1  # Each is a unit (part of a day) of an export.
 DENIED = "AccessDenied: "
 TIME_MS = 60_000
 
@@ -60,7 +60,6 @@ class Guard:
         self.refused: list[str] = []
 
     def watch(self, client: Any) -> None:
-        """Check a client's requests from now on."""
         service = client.meta.service_model.service_id.hyphenize()
         events = client.meta.events
         events.register_last(f"provide-client-params.{service}", self._asked)
@@ -72,7 +71,7 @@ class Guard:
             self._check(needed, operation)
 
     def _check(self, needed: permissions.Permission, operation: str) -> None:
-        # Grants name a secret by its full ARN, here by its name.
+        # Grants name a secret by its full ARN, the request by its name.
         resource = needed.resource.removesuffix(permissions.SUFFIX)
         use = f"{self.role} {needed.action} {resource}"
         self.used.add(use)
@@ -145,7 +144,6 @@ class _Function(Container):
         return self._ports
 
     def close(self) -> None:
-        """Close the clients and the loop."""
         self._runner.run(self._stack.aclose())
         self._runner.close()
 
@@ -235,7 +233,7 @@ class Functions:
 
     @property
     def used(self) -> frozenset[str]:
-        """All permissions used so far."""
+        """Return all permissions used so far."""
         return frozenset().union(*(one.guard.used for one in self._all.values()))
 
     @contextmanager
@@ -253,7 +251,7 @@ class Functions:
     def invoke(
         self, role: str, event: dict[str, Any], time_ms: int = TIME_MS
     ) -> tuple[Any, Answer]:
-        """Invoke a function as Lambda does; returns its reply and the refused permissions."""
+        """Invoke a function as Lambda does; return its reply and the refused permissions."""
         guard = self._all[role].guard
         guard.refused.clear()
         reply, failed = None, False
@@ -266,13 +264,12 @@ class Functions:
         return reply, Answer(failed=failed, said=said)
 
     def close(self) -> None:
-        """Close all clients."""
         for function in self._all.values():
             function.close()
 
 
 class Here(Bench):
-    """Runs deeds with the functions in this process."""
+    """Runs deeds (pieces of work, see tests/e2e/deeds.py) with the functions in this process."""
 
     functions: Functions
     shards = SHARDS

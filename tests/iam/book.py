@@ -22,12 +22,12 @@ class Book:
 
     @property
     def denied(self) -> list[str]:
-        """Used permissions that are not granted."""
+        """Return used permissions that are not granted."""
         return sorted(use for use in self.used if not self._grants_of(use))
 
     @property
     def spare(self) -> list[str]:
-        """Granted permissions that are not used."""
+        """Return granted permissions that are not used."""
         used = {grant for use in self.used for grant in self._grants_of(use)}
         return sorted(self.granted - used)
 
@@ -54,7 +54,6 @@ def read_uses(file: Path, word: Callable[[str], str]) -> frozenset[str]:
 
 
 def save(book: Book, file: Path) -> None:
-    """Save a stack's book."""
     kept = {"used": sorted(book.used), "granted": sorted(book.granted)}
     file.write_text(json.dumps(kept, indent=1))
 

@@ -1,4 +1,4 @@
-"""Deeds of the delivery function over two buckets; see tests/e2e/deeds.py."""
+"""Deeds (pieces of work) of the delivery function over two buckets; see tests/e2e/deeds.py."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ROLE = "delivery"
 def _export(bench: Here, *, spoilt: bool = False) -> Manifest:
     """Put an export into the bucket and empty the target.
 
-    `spoilt`: one file differs from the manifest.
+    If `spoilt`, one file differs from the manifest.
     """
     files: dict[str, bytes] = {}
     manifest = exported(files, {"shop": [b"one", b"two"]})
@@ -54,7 +54,6 @@ def _again(bench: Here, prepare: Callable[[], str]) -> Act:
 
 
 def copied(bench: Here) -> Act:
-    """Copy an export to another bucket."""
     return _again(bench, lambda: json.dumps({"day": _export(bench).day, "to": "bucket"}))
 
 

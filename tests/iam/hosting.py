@@ -1,4 +1,4 @@
-"""Deeds of the hosted console: API requests through it, message counts, dead letters."""
+"""Deeds (pieces of work) of the hosted console: API requests, message counts, dead letters."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def event_of(method: str, path: str, query: str = "", **given: Any) -> dict[str,
 
 
 class Hosted(Here):
-    """A bench that sends API requests through the console."""
+    """Tests' access to the functions that sends API requests through the console."""
 
     def _invoke(self, part: str, event: dict[str, Any]) -> tuple[Any, Answer]:
         if part != "Api":
@@ -55,8 +55,6 @@ class Hosted(Here):
 
 
 def _hosted(deed: Callable[[Bench], Act]) -> Callable[[Here], Act]:
-    """Run a deed through the console."""
-
     def done(bench: Here) -> Act:
         other = copy.copy(bench)
         other.__class__ = Hosted

@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from tests.iam.account import Here
 
 ACTION = "sqs:ChangeMessageVisibility"
-# Without these, neither a pack nor a seed can be processed.
+# Without these, neither a pack (batch of URLs) nor a seed can be processed.
 TABLES = ("worker dynamodb:BatchGetItem table/packs", "worker dynamodb:GetItem table/crawls")
 OUTPUTS = {"crawl": "PackQueueUrl", "express": "ExpressQueueUrl", "seeds": "CrawlQueueUrl"}
 
 
 def _failed(queue: str) -> Callable[[Here], Act]:
-    """Build a deed: a queue's message fails because tables refuse."""
+    """Build a piece of work: a queue's message fails because tables refuse."""
 
     def deed(bench: Here) -> Act:
         body = '{"url": "https://example.com/"}' if queue == "seeds" else None

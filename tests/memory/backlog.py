@@ -10,7 +10,7 @@ from tests.memory.world import Gated, write_line
 
 
 class MemoryBacklog(Gated):
-    """Packs that wait for their hosts."""
+    """Packs (batches of URLs) that wait for their hosts."""
 
     async def put(self, crawl: str, host: str, waiting: Sequence[WaitingPack]) -> None:
         for one in waiting:

@@ -1,4 +1,4 @@
-"""Claims in memory."""
+"""Claims in memory: each gives one pack (batch of URLs) the right to request a URL."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.memory.world import Claim, Gated
 
 
 class MemoryFrontier(Gated):
-    """Claims."""
+    """Claims of URLs."""
 
     async def known(
         self, claimer: Claimer, urls: Sequence[str], modified: Mapping[str, int] = NOTHING
@@ -117,7 +117,7 @@ class MemoryFrontier(Gated):
 
 
 def _former(claim: Claim | None, claimer: Claimer) -> Claim | None:
-    """Lapsed claim that a new one replaces; the claimer's own claim is none."""
+    """Return the lapsed claim that a new one replaces; the claimer's own claim is none."""
     if claim is None:
         return None
     if claim.pack == claimer.pack:
@@ -126,7 +126,7 @@ def _former(claim: Claim | None, claimer: Claimer) -> Claim | None:
 
 
 def _seen_by(claimer: Claimer, claim: Claim) -> Claim | None:
-    """Claim as a claimer sees it: claims that another run has abandoned do not exist."""
+    """Return a claim as a claimer sees it: claims that another run has abandoned do not exist."""
     seen: Claim | None = claim
     while seen is not None and seen.unasked and seen.crawl != claimer.crawl:
         seen = seen.was
@@ -134,7 +134,7 @@ def _seen_by(claimer: Claimer, claim: Claim) -> Claim | None:
 
 
 def _holds(claim: Claim, claimer: Claimer, modified_at_ms: int | None) -> bool:
-    """Whether another claim still holds: not expired and not stale, deleted or not."""
+    """True if another claim still holds: not expired and not stale, deleted or not."""
     seen = _seen_by(claimer, claim)
     if seen is None:
         return False

@@ -18,7 +18,6 @@ class MemoryCourier(Gated):
     def __init__(
         self, world: World, shelf: dict[str, bytes], *, clock: Clock, gate: Gate = open_gate
     ) -> None:
-        """Transfer files of the world to a shelf."""
         super().__init__(world, gate)
         self._shelf = shelf
         self._clock = clock

@@ -72,7 +72,7 @@ class MemoryDeadLetters(Gated):
 
 
 class MemoryLane(MemoryDeadLetters):
-    """Messages on both lanes; delayed ones can be taken, too."""
+    """Messages on the normal and express queue; delayed ones can be received, too."""
 
     @property
     def _mails(self) -> list[Mail]:

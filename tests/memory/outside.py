@@ -98,7 +98,7 @@ class MemoryFiles(Gated):
         await self._do("files.put", lambda: self._world.files.__setitem__(key, body))
 
     async def put_file(self, key: str, path: Path, sha256: str) -> None:
-        del sha256  # computed from the stored bytes
+        del sha256  # Computed from the stored bytes.
         body = path.read_bytes()  # noqa: ASYNC240 - a test's own small file
         await self._do("files.put", lambda: self._world.files.__setitem__(key, body))
 
@@ -168,11 +168,11 @@ class MemoryMetrics:
         self.failures[reason] += number
 
     def flush(self) -> None:
-        """The totals stay, for tests."""
+        """Do nothing: the totals stay, for tests."""
 
 
 class ManualClock:
-    """A clock that moves only on command and by its sleepers."""
+    """A clock that moves only by commands and by tasks that sleep."""
 
     def __init__(self, now_ms: int) -> None:
         self.at_ms = now_ms

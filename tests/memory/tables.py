@@ -1,4 +1,4 @@
-"""Packs, crawls and their counters in memory."""
+"""Packs (batches of URLs), crawls and their counters in memory."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.memory.world import Gated, ShardItem
 
 
 class MemoryPacks(Gated):
-    """Journals, ledgers, counters and parked packs."""
+    """Results of packs (journals), their commits (ledgers), counters and parked packs."""
 
     async def recall(self, pack_ids: Sequence[str]) -> Mapping[str, Recalled]:
         def read() -> dict[str, Recalled]:
@@ -193,7 +193,7 @@ class MemoryCrawls(Gated):
                 item.closed = True
                 if number == 0:
                     item.counts = dict(Counter(item.counts) + Counter(dict(rest)))
-            # Like the item of the table: a concurrent edit stays.
+            # As with the item of the table, a concurrent edit stays.
             self._world.crawls[crawl.id] = replace(
                 self._world.crawls[crawl.id],
                 state=finished.state,

@@ -14,7 +14,7 @@ QUIET_MS = 30 * 60_000
 
 
 class MemoryTraces(Gated):
-    """The port over the world."""
+    """The port that reads and erases stored data, over the world."""
 
     def __init__(self, world: World, gate: Gate = open_gate) -> None:
         super().__init__(world, gate)

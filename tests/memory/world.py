@@ -102,9 +102,9 @@ class World:
     # Every effective commit in order: the crawl, its ledger, its counts.
     commits: list[tuple[str, Ledger, Counts]] = field(default_factory=list)
     strikes: dict[str, int] = field(default_factory=dict)
-    # By crawl and part; counted host pages by crawl and host, and their URLs also by pack.
+    # By crawl and part. Counted host pages by crawl and host, and their URLs also by pack.
     budgets: dict[tuple[str, str], BudgetState] = field(default_factory=dict)
-    # Spent by deliveries whose journals did not win; no counter has it.
+    # Spent by deliveries whose journals did not win. No counter has it.
     spent_in_vain: Counter[tuple[str, str]] = field(default_factory=Counter)
     host_pages: dict[tuple[str, str], int] = field(default_factory=dict)
     counted: dict[tuple[str, str, str], frozenset[str]] = field(default_factory=dict)
@@ -126,13 +126,13 @@ class World:
     released: list[str] = field(default_factory=list)
     # Queued orders of exporters.
     ordered: list[Mail] = field(default_factory=list)
-    # Taken letters: receive count, and end of the visibility timeout.
+    # Received letters: receive count, and end of the visibility timeout.
     looks: dict[str, tuple[int, int]] = field(default_factory=dict)
     # Items stored by newer versions, by pack or crawl, with the message of the error.
     newer: dict[str, str] = field(default_factory=dict)
     # Examples of refused references, by crawl and reason.
     samples: dict[str, dict[str, tuple[str, ...]]] = field(default_factory=dict)
-    # Counts of kinds, by crawl.
+    # Counts of URLs per group of similar URLs (kind), by crawl.
     kinds: dict[str, dict[str, int]] = field(default_factory=dict)
     # Crawls of which only the end is stored.
     forgotten: set[str] = field(default_factory=set)
@@ -150,12 +150,12 @@ class World:
             raise StoredNewer(self.newer[key])
 
     def listed(self) -> list[Crawl]:
-        """Crawls that are not erased and not of a newer version."""
+        """List crawls that are not erased and not of a newer version."""
         hidden = self.forgotten | self.newer.keys()
         return [crawl for crawl in self.crawls.values() if crawl.id not in hidden]
 
     def unreadable(self) -> tuple[Unreadable, ...]:
-        """Crawls of newer versions, newest first."""
+        """List crawls of newer versions, newest first."""
         found = [crawl for crawl in self.crawls.values() if crawl.id in self.newer]
         return tuple(
             Unreadable(

@@ -81,7 +81,8 @@ def _try(
 ) -> None:
     """Run the tests of each mutant's own room, then all others for the survivors.
 
-    Most mutants are detected in their room, so other tests need not be measured.
+    A room is a folder of the product with its tests. Most mutants are detected in their room, so
+    other tests need not be measured.
     """
     survived: dict[Mutant, Result] = {}
 
@@ -105,7 +106,7 @@ def _try(
 
 
 def _each(lanes: list[Lane], work: Iterable[_T], do: Callable[[Lane, _T], None]) -> None:
-    """Work in all lanes concurrently; Ctrl-C stops their processes."""
+    """Work in all lanes (copies of the tree) concurrently; Ctrl-C stops their processes."""
     free: queue.SimpleQueue[Lane] = queue.SimpleQueue()
     for lane in lanes:
         free.put(lane)
@@ -129,7 +130,7 @@ def _each(lanes: list[Lane], work: Iterable[_T], do: Callable[[Lane, _T], None])
 
 
 def _known(results: Path, *, again: bool) -> dict[str, Result]:
-    """Results of an earlier run of this seed."""
+    """Read the results of an earlier run of this seed."""
     lines = results.read_text().splitlines() if results.exists() else []
     found = {name: Result(**fields) for name, fields in map(json.loads, lines)}
     return {name: one for name, one in found.items() if one.noticed_by or not again}

@@ -25,7 +25,7 @@ FOLDERS = ("tests/unit", "tests/property", "tests/contract", "tests/integration"
 SEEDS = "tests/simulation/test_simulation.py"
 CASES = {SEEDS: [f"{SEEDS}::test_fixed_seeds[{first}]" for first in range(0, 100, 25)]}
 CHUNK_FILES_MAX = 20
-# Rooms with tests in the folder of another room.
+# Rooms (folders of the product) with tests in the folder of another room.
 ROOMS = {"handlers": "app", "__init__.py": "library"}
 # Folders whose lines are recorded.
 MEASURED = ("functions", "infra")
@@ -42,12 +42,12 @@ class Chunk:
     files: tuple[str, ...]
 
     def data(self, home: Path) -> Path:
-        """Path of its contexts; the times of its tests are in a JSON file beside it."""
+        """Return the path of its contexts; the times of its tests are in a JSON file beside it."""
         return home / f"{self.name}.coverage"
 
 
 def chunks(root: Path) -> Iterator[Chunk]:
-    """Chunks of test files, folder by folder."""
+    """Return chunks of test files, folder by folder."""
     folders: defaultdict[str, list[str]] = defaultdict(list)
     for folder in FOLDERS:
         for path in sorted((root / folder).rglob("test_*.py")):
@@ -63,13 +63,13 @@ def chunks(root: Path) -> Iterator[Chunk]:
 
 
 def mirror(path: str) -> str:
-    """Test folder of a module's room."""
+    """Return the test folder of a module's room."""
     room = path.removeprefix("functions/").removeprefix("orbweaver/").partition("/")[0]
     return "tests/infra" if room == "infra" else f"tests/unit/{ROOMS.get(room, room)}"
 
 
 def sources(root: Path) -> dict[str, str]:
-    """Digest of each measured module."""
+    """Return the digest of each measured module."""
     return {
         path.relative_to(root).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
         for top in MEASURED
@@ -78,7 +78,7 @@ def sources(root: Path) -> dict[str, str]:
 
 
 def cases(files: Iterable[str]) -> list[str]:
-    """Arguments of pytest: files, or some cases of them."""
+    """Return arguments of pytest: files, or some cases of them."""
     return [case for name in dict.fromkeys(files) for case in CASES.get(name, [name])]
 
 
@@ -103,7 +103,7 @@ class Covering:
             self._data.append((data, names))
 
     def _contexts(self, path: str) -> dict[int, set[str]]:
-        """Contexts of each line of a module."""
+        """Return the contexts of each line of a module."""
         if path not in self._files:
             found = self._files[path] = defaultdict(set)
             for data, names in self._data:
@@ -113,7 +113,7 @@ class Covering:
         return self._files[path]
 
     def tests(self, mutant: Mutant, *, near: bool) -> list[str]:
-        """Tests that may detect a mutant, nearest and fastest first: of its room, or of others."""
+        """Return tests of its room, or others, that may detect a mutant; fastest first."""
         lines = self._contexts(mutant.path)
         change = mutant.mutation
         places = {change.statement, *range(change.line, change.line_last + 1)}
@@ -142,7 +142,7 @@ class Covering:
         return sorted(found, key=cost)
 
     def _readers(self, path: str) -> set[str]:
-        """Tests that run a module or an importer of it, or whose file imports it."""
+        """Return tests that run a module or an importer of it, or whose file imports it."""
         module = path.removeprefix("functions/").removesuffix(".py").removesuffix("/__init__")
         package, _, name = module.replace("/", ".").rpartition(".")
         asked = re.compile(rf"from {re.escape(package)}(\.{name} import|\b.* import .*\b{name}\b)")

@@ -37,13 +37,13 @@ class Mutant:
 
 
 def group_of(path: str) -> str | None:
-    """Group of a module by its path in the tree."""
+    """Return the group of a module by its path in the tree."""
     found = (name for name, globs in GROUPS.items() if any(fnmatch(path, one) for one in globs))
     return next(found, None)
 
 
 def modules(root: Path) -> dict[str, dict[str, str]]:
-    """Texts of each group's modules by path."""
+    """Return the texts of each group's modules by path."""
     found: dict[str, dict[str, str]] = {name: {} for name in GROUPS}
     for path in sorted(root.glob("[fi]*/**/*.py")):
         name = path.relative_to(root).as_posix()
@@ -66,7 +66,10 @@ def shares(lines: dict[str, int], count: int) -> dict[str, int]:
 def draw(
     read: dict[str, dict[str, str]], *, count: int, seed: int, only: Collection[str] = ()
 ) -> list[Mutant]:
-    """Draw mutants by lines of group, then kind, then place; `only` has patterns of paths."""
+    """Draw mutants by lines of group, then sort of change, then place.
+
+    `only` contains patterns of paths.
+    """
     wanted = {
         group: {
             path: text

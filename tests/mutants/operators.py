@@ -1,4 +1,4 @@
-"""Mutations: which places of a tree change, and how.
+"""Mutations: places of a module that change, and how.
 
 Places without meaning or for human readers are excluded: docstrings, annotations, decorators,
 `__all__`, `__slots__`, `if TYPE_CHECKING`, logs, asserts, helps, and constants that are sentences.
@@ -59,13 +59,13 @@ class Mutation:
     at_import: bool
 
     def applied(self, text: str) -> str:
-        """The text with this change."""
+        """Return the text with this change."""
         whole = text.encode()
         return (whole[: self.start] + self.after.encode() + whole[self.stop :]).decode()
 
 
 def compiles(text: str) -> bool:
-    """Whether a text is valid Python."""
+    """True if a text is valid Python."""
     try:
         compile(text, "mutated", "exec", dont_inherit=True)
     except SyntaxError:
@@ -74,7 +74,7 @@ def compiles(text: str) -> bool:
 
 
 def mutations(text: str) -> Iterator[Mutation]:
-    """All changes of a module in the order of its text."""
+    """Return all changes of a module in the order of its text."""
     whole = text.encode()
     starts = [0]
     for line in whole.splitlines(keepends=True):
@@ -101,11 +101,11 @@ def mutations(text: str) -> Iterator[Mutation]:
 def _nodes(
     node: ast.AST, *, statement: int, at_import: bool
 ) -> Iterator[tuple[ast.AST, int, bool]]:
-    """Mutable nodes with the line of their statement, and whether an import runs it."""
+    """Return mutable nodes with the line of their statement, and whether an import runs it."""
     statement = node.lineno if isinstance(node, ast.stmt) else statement
     yield node, statement, at_import
     if isinstance(node, ast.JoinedStr):
-        return  # its parts have no position before Python 3.12
+        return  # Its parts have no position before Python 3.12.
     inside = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
     for field, value in ast.iter_fields(node):
         for child in value if isinstance(value, list) else [value]:
@@ -115,7 +115,7 @@ def _nodes(
 
 
 def _aside(node: ast.AST, field: str, child: ast.AST) -> bool:
-    """Whether a part of a node is excluded."""
+    """True if a part of a node is excluded."""
     match child:
         case ast.Assert() | ast.Raise() | ast.Expr(value=ast.Constant()):
             aside = True
@@ -145,7 +145,7 @@ def _with(node: _N, **fields: object) -> _N:
 
 
 def _variants(node: ast.AST) -> Iterator[Change]:
-    """Changes of a node: kind, old text, new text."""
+    """Return the changes of a node: sort, old text, new text."""
     match node:
         case ast.BoolOp(op=op, values=values):
             yield "BOOL", node, _with(node, op=ast.Or() if isinstance(op, ast.And) else ast.And())
@@ -170,7 +170,7 @@ def _variants(node: ast.AST) -> Iterator[Change]:
 
 
 def _reckons(node: ast.AST, operator: ast.operator) -> bool:
-    """Whether operands are numbers as far as visible: texts, lists and paths would only fail."""
+    """True if operands are numbers as far as visible: texts, lists and paths would only fail."""
     parts = [one for one in ast.walk(node) if isinstance(one, ast.Constant | ast.JoinedStr)]
     texts = any(
         isinstance(one, ast.JoinedStr) or isinstance(one.value, str | bytes) for one in parts
@@ -196,7 +196,7 @@ def _conditions(node: ast.AST) -> Iterator[Change]:
             tests = [test]
         case ast.comprehension(ifs=ifs):
             tests = ifs
-    for test in tests:  # `not x` is negated elsewhere
+    for test in tests:  # Another change negates `not x`.
         if not isinstance(test, ast.Constant | ast.UnaryOp):
             yield "NEG", test, ast.UnaryOp(op=ast.Not(), operand=test)
 

@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 # Environment variables: a file with the names of tests, and a file for their times.
 WANTED, TOOK, SECONDS_MAX = "MUTANTS_WANTED", "MUTANTS_TOOK", "MUTANTS_SECONDS_MAX"
-# A change may make a loop endless; no test needs this much.
+# A change may make a loop endless. No test needs this much.
 MEMORY_BYTES_MAX = 3 << 30
 _took: defaultdict[str, float] = defaultdict(float)
 _failed: set[str] = set()
 
 
 def test_of(case: str) -> str:
-    """Test function of a case: the cases of a test run together."""
+    """Return the test function of a case: the cases of a test run together."""
     return case.partition("[")[0]
 
 

@@ -133,7 +133,7 @@ class Lane:
         if code == 0:
             return None
         failed = [line for line in said.splitlines() if line.startswith(("FAILED", "ERROR"))]
-        if code == 1:  # pytest names the failed test, except after a timeout
+        if code == 1:  # pytest names the failed test, except after a timeout.
             return failed[0].split(" - ")[0] if failed else f"a hang of {limit:.0f} s"
         if code == 5 or "unrecognized arguments" in said:
             raise RuntimeError(f"nothing was run of {batch[:3]}: {said[-2_000:]}")
@@ -141,7 +141,7 @@ class Lane:
 
 
 def batches(tests: Sequence[str], seconds: dict[str, float]) -> Iterator[list[str]]:
-    """Batches of tests: the first ones, and the rest within the limit."""
+    """Return batches of tests: the first ones, and the rest within the limit."""
     first: list[str] = []
     rest: list[str] = []
     whole = 0.0

@@ -89,12 +89,12 @@ def story(random: Random, number: int) -> Story:
 
 
 def end_of(crawl: Crawl) -> tuple[int, str]:
-    """Order of a run: its end, then its id."""
+    """Return the sort key of a run: its end, then its id."""
     return crawl.finished_at_ms or 0, crawl.id
 
 
 def told(stories: list[Story]) -> dict[str, dict[str, Row]]:
-    """Expected feeds of all runs in the order of their ends: run to page to row."""
+    """Return the expected feeds of all runs in the order of their ends: run to page to row."""
     known: dict[str, Told] = {}
     feeds = {}
     for mine in sorted(stories, key=lambda one: end_of(one.crawl)):
@@ -105,7 +105,7 @@ def told(stories: list[Story]) -> dict[str, dict[str, Row]]:
 def told_of(
     mine: Story, known: dict[str, Told], stories: list[Story]
 ) -> tuple[dict[str, Row], dict[str, Told]]:
-    """Expected feed of one run, and the state after it."""
+    """Return the expected feed of one run, and the state after it."""
     crawl = mine.crawl
     rows: dict[str, Row] = {}
     after: dict[str, Told] = {}
@@ -134,7 +134,7 @@ def told_of(
 
 
 def row_of(kind: str, made: PageRecord, was: Told | None) -> Row | None:
-    """Expected row of a page for a new record."""
+    """Return the expected row of a page for a new record."""
     page = was if was is not None and was.page else None
     before = (None, None) if page is None else (page.crawl, page.sha256)
     if kind not in ("page", "same"):
@@ -148,7 +148,7 @@ def row_of(kind: str, made: PageRecord, was: Told | None) -> Row | None:
 
 
 def missed(was: Told, crawl: Crawl, stories: list[Story]) -> bool:
-    """Whether a run would have requested an unvisited page, had a link led to it."""
+    """True if a run would have requested an unvisited page, had a link led to it."""
     beside = any(
         one.crawl.started_at_ms < end_of(crawl)[0] and end_of(one.crawl) > end_of(crawl)
         for one in stories
@@ -158,7 +158,7 @@ def missed(was: Told, crawl: Crawl, stories: list[Story]) -> bool:
 
 
 def lost(crawl: Crawl, after: dict[str, Told], due: dict[str, Told]) -> set[str]:
-    """Due pages that are not below an unread page."""
+    """Return due pages that are not below an unread page."""
     places = {url_of(name): name for name in PAGES}
     kept = {name for name, one in after.items() if one.crawl != crawl.id}
     more = kept

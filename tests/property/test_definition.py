@@ -109,7 +109,6 @@ def test_plan_survives_json(plan: CrawlSpec) -> None:
 
 
 def problems_of(document: Any, lines: str | None) -> tuple[DefinitionProblem, ...]:
-    """Problems of a document, if any."""
     try:
         crawl_of(parse(document, lines), 0)
     except DefinitionError as error:

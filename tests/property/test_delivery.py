@@ -1,4 +1,4 @@
-"""Deliveries that are killed anywhere, with consecutive versions.
+"""Deliveries that are killed anywhere, with consecutive versions of an export.
 
 Every manifest at the receiver is always true, and finally only the newest versions remain.
 """
@@ -30,7 +30,7 @@ class Killed(Exception):
 
 
 class Watched(Stage):
-    """A stage whose deliverer dies after a number of effects; its receiver is checked each time."""
+    """A deliverer that dies after a number of effects; its receiver is checked each time."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -47,7 +47,7 @@ FORMS = (
 
 @cache
 def operations(service: str) -> dict[str, Any]:
-    """Operations of a service by client method, cached because they load slowly."""
+    """Return operations of a service by client method, cached because they load slowly."""
     model = botocore.session.Session().get_service_model(service)
     return {xform_name(name): model.operation_model(name) for name in model.operation_names}
 
@@ -106,7 +106,7 @@ class Forged:
 
 
 def forge(shape: Any, secret: str, depth: int = 0) -> Any:
-    """Value of a shape in which every text is the secret."""
+    """Return a value of a shape in which every text is the secret."""
     kind = "string" if shape is None else shape.type_name
     if kind == "structure":
         members = shape.members.items() if depth < DEPTH_MAX else ()

@@ -94,9 +94,6 @@ TICKETS = st.tuples(st.integers(-1, 99), st.text())
 NAMES = st.text("abcdefghijklmnopqrstuvwxyz0123456789._-", min_size=1)
 
 
-# --- pure --------------------------------------------------------------------------------------
-
-
 @given(RECORDS)
 def test_page_as_json_has_all_columns_and_reads_back(record: PageRecord) -> None:
     cells = page_as_json(record)
@@ -190,13 +187,11 @@ def test_path_survives_parsing(table: str, crawl: str, group: int, chunk: int) -
     assert place_of(place.path) == place
 
 
-# --- timing ------------------------------------------------------------------------------------
-
 OPTIONS: dict[str, Any] = {"workspace": SimWorkspace(), "part_rows_max": 3, "cuts_crawls": True}
 
 
 def jitter(seed: int, faults: float = 0.0) -> Gate:
-    """A gate that yields several times and fails now and then."""
+    """Return a gate that yields several times and fails now and then."""
     random = Random(seed)
 
     async def gate(name: str, _moment: Moment) -> None:
@@ -238,9 +233,6 @@ def test_files_do_not_depend_on_interrupted_turns(seed: int, numbers: set[int]) 
         assert world.files == single.files
 
     asyncio.run(run())
-
-
-# --- concurrency -------------------------------------------------------------------------------
 
 
 async def _serve(world: World, seed: int, done: asyncio.Event) -> None:

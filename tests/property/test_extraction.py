@@ -41,7 +41,7 @@ names = st.sampled_from(["a", "b", "c", "price", "d_1"])
 
 
 def fields_of(name: str) -> st.SearchStrategy[Field]:
-    """Any field, also an invalid one."""
+    """Return any field, also an invalid one."""
     css = st.builds(
         Field,
         name=st.just(name),
@@ -135,7 +135,6 @@ PATTERNS = {
 
 
 def fits(value: Any, kind: Type) -> bool:
-    """Whether a value fits a column type."""
     if value is None:
         return True
     match value:
@@ -153,7 +152,6 @@ def fits(value: Any, kind: Type) -> bool:
 
 
 def check(column: Column, value: Any) -> None:
-    """Check that a value fits its column."""
     assert isinstance(value, list) is column.many, (column, value)
     for one in value if column.many else [value]:
         assert fits(one, column.type), (column, value)
@@ -196,7 +194,7 @@ def test_extracted_items_fit_their_columns(body: bytes, chosen: list[ItemRule]) 
 
 
 def says_where(rule: ItemRule) -> bool:
-    """Whether a rule can be written: a CSS field needs a selector or the node itself."""
+    """True if a rule can be written: a CSS field needs a selector or the node itself."""
     return all(one.where or rule.source is ValueSource.CSS for one in rule.fields)
 
 

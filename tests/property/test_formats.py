@@ -86,7 +86,7 @@ ANYTHING = st.recursive(
 
 
 def fields_of(columns: tuple[Column, ...]) -> st.SearchStrategy[dict[str, Any]]:
-    """Values that a rule with these columns may extract."""
+    """Return values that a rule with these columns may extract."""
     each = {}
     for column in columns:
         one = st.none() | OF_TYPE[column.type]
@@ -214,7 +214,6 @@ def test_csv_cell_is_no_formula_and_has_no_controls(first: str, second: str) -> 
 
 
 def record_of(items: tuple[Item, ...]) -> PageRecord:
-    """A record with these items."""
     return PageRecord(
         crawl="c",
         url="https://example.org/",
@@ -227,7 +226,7 @@ def record_of(items: tuple[Item, ...]) -> PageRecord:
 
 
 def _scalar(column: Column, value: Any) -> Any:
-    """Expected value after reading, by type."""
+    """Return the expected value after reading, by type."""
     if isinstance(value, list):
         return [_scalar(column, part) for part in value]
     if column.type is Type.DECIMAL and value is not None:

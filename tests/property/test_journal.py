@@ -1,4 +1,7 @@
-"""Journals and outboxes: no URL is lost, doubled or delayed too long, and packs are bounded."""
+"""Journals (results of packs) and outboxes (their next messages).
+
+No URL is lost, doubled or delayed too long, and packs (batches of URLs) have a bounded size.
+"""
 
 from __future__ import annotations
 
@@ -73,7 +76,7 @@ JSON: st.SearchStrategy[Any] = st.recursive(
 
 
 def unique(items: list[Target]) -> tuple[Target, ...]:
-    """First target of each URL."""
+    """Return the first target of each URL."""
     return tuple({item.url: item for item in items}.values())
 
 
@@ -102,7 +105,7 @@ JOURNALS = st.builds(
 
 @st.composite
 def settled(draw: st.DrawFn) -> tuple[Journal, Ledger]:
-    """A journal, and a ledger that won some of its candidates."""
+    """Return a journal, and a ledger that won some of its candidates."""
     journal = draw(JOURNALS)
     wins = draw(st.lists(st.booleans(), min_size=120, max_size=120))
     places = range(len(journal.candidates))

@@ -1,4 +1,4 @@
-"""Shared memory of pages: a receiver knows the news, and forged news is ignored."""
+"""Memory of seen pages, shared between workers: news reach a receiver, forged news are ignored."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TEXTS = st.lists(st.lists(st.integers(0, 2**32 - 1), max_size=20), max_size=5)
 
 
 def met(seen: list[str], firsts: list[tuple[int, int]], texts: list[list[int]]) -> Met:
-    """A memory of these pages and texts."""
+    """Return a memory of these pages and texts."""
     known = Met()
     for what in seen:
         known.see(what)
@@ -33,7 +33,7 @@ def test_told_news_is_known_to_receiver(
     own_seen: list[str],
     own_firsts: list[tuple[int, int]],
 ) -> None:
-    """Its own firsts stay, and no news is passed on or repeated."""
+    """Its own firsts stay, and it does not send received news on, nor the same news again."""
     one, other = met(seen, firsts, texts), met(own_seen, own_firsts, [])
     before = {part: other.first(part, -1) for part in range(10)}
     other.told()
@@ -76,6 +76,6 @@ def test_memory_and_news_are_bounded() -> None:
     other.take(told)
     assert not other.see(str(NEWS_MAX - 1))
     assert other.see(str(NEWS_MAX))
-    assert known.see("1")  # the memory was cleared
+    assert known.see("1")  # The memory was cleared.
     assert RUNS_NEWS_MAX >= 4_000
     assert text_hash("a") != text_hash("b")

@@ -52,5 +52,5 @@ def test_text_has_no_tags(html: bytes) -> None:
 
 
 def links(html: bytes) -> set[str | None]:
-    """Links of a page; a tree has some elements twice."""
+    """Return links of a page; a tree has some elements twice."""
     return {node.attributes["href"] for node in LexborHTMLParser(html).css("a[href], area[href]")}

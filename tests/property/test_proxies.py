@@ -36,7 +36,7 @@ STEPS = st.lists(
 
 
 def lived(pool: Pool, steps: list[tuple[str, int, str, int, int]]) -> tuple[Pool, int]:
-    """Pool after these events, and its time."""
+    """Return the pool after these events, and its time."""
     now_ms = NOW_MS
     for what, which, host, passed_ms, took_ms in steps:
         now_ms += passed_ms

@@ -72,5 +72,4 @@ def test_elements_of_page_are_kept(inner: str) -> None:
 
 
 def tags(html: bytes) -> list[str | None]:
-    """Elements of a page."""
     return [node.tag for node in LexborHTMLParser(html).css("*")]

@@ -24,7 +24,7 @@ class Reference(NamedTuple):
     number: int
 
     def matches(self, path: str) -> bool:
-        """Whether a path matches: `*` is any run of characters, `$` the end."""
+        """True if a path matches: `*` is any run of characters, `$` the end."""
         to_end = self.pattern.endswith("$") and not self.pattern.endswith("*$")
         head, *rest = self.pattern.removesuffix("$").split("*")
         pieces = tuple(filter(None, rest))
@@ -43,7 +43,7 @@ class Reference(NamedTuple):
 
 
 def expected(lines: Iterable[Line], path: str) -> Reference | None:
-    """Strongest matching rule: the longest, then Allow, then the first."""
+    """Return the strongest matching rule: the longest, then Allow, then the first."""
     rules = (Reference(*line) for line in lines)
     matching = [rule for rule in rules if rule.matches(path)]
     return min(
@@ -94,15 +94,13 @@ def test_undecided_path_is_forbidden(lines: list[Line], path: str, steps: int) -
         assert (rule and (rule.pattern, rule.allow, rule.number)) == expected(lines, path)
 
 
-# --- readings -----------------------------------------------------------------------------------
-
 UNRESERVED = string.ascii_letters + string.digits + "-._~"
 RESERVED = ":/?#[]@!$&'()*+,;="
 WILD, END = "any", "end"
 
 
 def tokens(text: str, free: str, *, rule: bool) -> list[str]:
-    """Characters of a path; an escape of a `free` character becomes that character.
+    """Return the characters of a path; an escape of a `free` character becomes that character.
 
     Other escapes are three characters.
     """
@@ -123,7 +121,7 @@ def tokens(text: str, free: str, *, rule: bool) -> list[str]:
 
 
 def fits(rule: list[str], path: list[str]) -> bool:
-    """Whether a rule matches the start of a path."""
+    """True if a rule matches the start of a path."""
     places = {0}
     for one in rule:
         if one == WILD:
@@ -136,7 +134,7 @@ def fits(rule: list[str], path: list[str]) -> bool:
 
 
 def forbidden(lines: Iterable[Line], path: str, free: str) -> bool:
-    """Whether the longest matching rule of one reading forbids; Allow wins a tie."""
+    """True if the longest matching rule of one reading forbids; Allow wins a tie."""
     best = (-1, True)
     for pattern, allow, _ in lines:
         rule = tokens(pattern, free, rule=True)

@@ -39,7 +39,7 @@ CRAWL = Crawl(id="c", name="c", started_at_ms=0, seeds=(f"{SITE}/",), depth_max=
 
 
 def expected(rules: tuple[UrlRule, ...], url: str, thing: str) -> int | None:
-    """First matching rule that sets an option."""
+    """Return the first matching rule that sets an option."""
     for place, rule in enumerate(rules):
         if re.search(rule.match, url) and getattr(rule, thing) is not None:
             return place

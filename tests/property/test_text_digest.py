@@ -1,4 +1,4 @@
-"""Text digests are close for similar texts; runs are shared by overlapping texts."""
+"""Text digests are close for similar texts, and overlapping texts share runs (word sequences)."""
 
 from __future__ import annotations
 
@@ -24,13 +24,12 @@ SEEDS = st.integers(0, 2**32)
 
 
 def words_of(random: Random, count: int, letters: str = LETTERS) -> list[str]:
-    """Random words."""
     return ["".join(random.choices(letters, k=random.randint(2, 9))) for _ in range(count)]
 
 
 @given(st.text(), st.text())
 def test_any_text_has_stable_digest(text: str, echo: str) -> None:
-    """A text that repeats the echo has digest 0."""
+    """A text that only repeats the page's title or path has digest 0."""
     found = text_digest(text, echo)
     assert 0 <= found < 1 << 64
     assert text_digest(text, echo) == found
@@ -47,7 +46,7 @@ def test_digest_depends_on_words_only(text: str) -> None:
 
 @given(st.text(), st.text())
 def test_any_text_has_stable_runs(text: str, echo: str) -> None:
-    """A text that repeats the echo has none."""
+    """A text that only repeats the page's title or path has none."""
     runs = text_runs(text, echo)
     assert runs == text_runs(text, echo)
     assert len(runs) == len(set(runs))

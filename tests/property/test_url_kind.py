@@ -1,4 +1,4 @@
-"""Kinds of URLs: shapes of any text, their differences, and their maximum number."""
+"""Groups of similar URLs (kinds): shapes of any text, their differences and number."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ PARAMETERS = st.builds(lambda name, value: name + value, NAMES, VALUES)
 
 @st.composite
 def urls(draw: st.DrawFn) -> str:
-    """A URL of relevant pieces."""
+    """Return a URL of relevant pieces."""
     path = "/".join(draw(st.lists(SEGMENTS, min_size=1, max_size=5)))
     between = draw(st.sampled_from("&;"))
     query = draw(st.none() | st.lists(PARAMETERS, max_size=PARAMETERS_MAX + 2).map(between.join))
@@ -73,7 +73,7 @@ def urls(draw: st.DrawFn) -> str:
 
 @dataclass
 class Met:
-    """URLs of a kind."""
+    """URLs of a group."""
 
     urls: list[str] = field(default_factory=list)
 
@@ -90,7 +90,7 @@ def kinds_of(
     kinds_max: int = KINDS_MAX,
     stands: Callable[[Met], bool] | None = None,
 ) -> Kinds[Met]:
-    """Kinds of these URLs in order."""
+    """Return the groups of these URLs in order."""
     kinds = Kinds(Met, kinds_max, stands)
     for url in met:
         kinds.of(url).urls.append(url)
@@ -111,7 +111,6 @@ def test_any_text_has_shape_of_bounded_length(text: str) -> None:
 
 @given(urls(), urls())
 def test_pattern_matches_urls_covered_by_shape(one: str, other: str) -> None:
-    """RE2 accepts it."""
     shape = shape_of(one)
     pattern = pattern_of(shape)
     assert problem_of(pattern) is None or len(pattern) > PATTERN_CHARS_MAX
@@ -318,16 +317,16 @@ def test_kinds_beyond_limit_are_counted_as_rest() -> None:
             "/?p=web.git;a=blob;f=a/x.py;h=3dfa /?p=web.git;a=blob;f=docs/the/guide.md;h=94c0aa",
             "/?p=web.git;a=blob;f=*;h=*",
         ),
-        # shops
+        # Shops.
         (
             "/products/red-shoe-of-wool-17.html /products/1001-nights-of-sleep.html",
             "/products/*.html",
         ),
         ("/shop/list?color=red&page=2 /shop/list?color=red&page=31", "/shop/list?color=red&page=0"),
-        # forums
+        # Forums.
         ("/viewtopic.php?f=2&t=34 /viewtopic.php?f=17&t=9", "/viewtopic.php?f=0&t=0"),
         ("/ucp.php?mode=login&sid=0a1b2c3d4e5f", "/ucp.php?mode=login&sid=*"),
-        # others
+        # Others.
         ("/2024/11/21/ /1999/1/1/", "/0/0/0/"),
         ("/?wsdl", "/?wsdl"),
         ("/x?", "/x?"),

@@ -49,7 +49,6 @@ class Site:
         return self.files.get(path, ResourceAnswer(status=404))
 
     def paths(self) -> list[str]:
-        """List the requested paths."""
         return ["/" + one.url.partition("://")[2].partition("/")[2] for one in self.asked]
 
 
@@ -76,7 +75,6 @@ def links_into(parent: str = "document.body", number: int = LINKS) -> str:
 
 
 def task_of(html: str, url: str = URL, **given: Any) -> RenderTask:
-    """Build the task of rendering a page."""
     document = ResourceAnswer(status=200, headers=HTML, body=html.encode())
     return RenderTask(url=url, document=document, **given)
 
@@ -84,7 +82,7 @@ def task_of(html: str, url: str = URL, **given: Any) -> RenderTask:
 async def rendered(
     renderer: Renderer, html: str, site: Site | None = None, **given: Any
 ) -> Rendered:
-    """Render a page; fails unless it succeeds."""
+    """Render a page; fail unless it succeeds."""
     result = await renderer.render(task_of(html, **given), site or Site())
     assert isinstance(result, Rendered), result
     return result

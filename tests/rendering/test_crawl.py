@@ -25,7 +25,7 @@ PAGES = 12
 
 @pytest.fixture
 def site() -> Iterator[Graph]:
-    """Serve an application of shell pages, and one plain page."""
+    """Serve pages that need scripts, and one plain page."""
     with graph.serve_in_background(application(PAGES)) as served:
         yield served
 
@@ -40,7 +40,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def crawled(site: Graph, capsys: pytest.CaptureFixture[str], *options: str) -> dict[str, Any]:
-    """Run a crawl; returns its result as JSON."""
+    """Run a crawl; return its result as JSON."""
     line = ["crawl", f"{site.url}/page/0", f"{site.url}/plain", "--format", "jsonl", "--json"]
     assert main.main([*line, *options]) == 0
     done: dict[str, Any] = json.loads(capsys.readouterr().out.splitlines()[-1])
@@ -48,7 +48,6 @@ def crawled(site: Graph, capsys: pytest.CaptureFixture[str], *options: str) -> d
 
 
 def records(folder: Path) -> list[dict[str, Any]]:
-    """Read the pages of the export."""
     found: list[dict[str, Any]] = []
     for path in folder.glob("out/*/pages/**/*.jsonl.gz"):
         found += map(json.loads, gzip.decompress(path.read_bytes()).splitlines())

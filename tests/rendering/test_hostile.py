@@ -159,7 +159,7 @@ async def test_hostile_pages_are_read_or_cut(hardened: Renderer) -> None:
     ids=["heap", "elements"],
 )
 async def test_endless_memory_use_is_stopped(hardened: Renderer, script: str) -> None:
-    """Heap by the engine's limit, elements by the watch or the time; the next page is correct."""
+    """The engine's limit stops the heap, the memory watch or the time limit stops elements."""
     result = await hardened.render(task_of(scripted(script)), Site())
     if isinstance(result, NotRendered):
         assert result.reason is not RenderFailure.START
@@ -172,7 +172,7 @@ async def test_endless_memory_use_is_stopped(hardened: Renderer, script: str) ->
 async def test_memory_limit_of_process_refuses_buffers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without the watch; the page continues with its memory."""
+    """Without the memory watch; the page continues with its memory."""
     monkeypatch.setattr(browser, "_WATCH_S", 60.0)
     script = (
         "const all = []; try { for (;;) all.push(new Uint8Array(8e6).fill(7)); } catch (error) {"

@@ -41,13 +41,12 @@ def packed(tmp_path_factory: pytest.TempPathFactory) -> PackedBrowser:
 
 @pytest.fixture(scope="module")
 def program(packed: PackedBrowser) -> BrowserProgram:
-    """Return it unpacked."""
+    """Return the unpacked browser."""
     return packed.unpacked()
 
 
 @pytest.fixture
 async def packed_renderer(packed: PackedBrowser, tmp_path: Path) -> AsyncIterator[Renderer]:
-    """Render with it."""
     limits = RenderLimits(total_s=30, reading_s=20)
     async with Renderer(packed.unpacked, limits, parent=str(tmp_path)) as made:
         yield made

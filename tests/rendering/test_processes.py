@@ -51,7 +51,7 @@ _since_ticks = 0
 
 @pytest.fixture(autouse=True)
 def begun() -> None:
-    """Record which processes can belong to this test."""
+    """Record the processes that can belong to this test."""
     global _since_ticks  # noqa: PLW0603 - read by who lists them
     uptime_s = float(Path("/proc/uptime").read_text().split()[0])
     _since_ticks = int(uptime_s * os.sysconf("SC_CLK_TCK"))

@@ -116,7 +116,7 @@ async def test_refused_requests_are_counted_by_reason(renderer: Renderer) -> Non
 
 
 async def test_loader_exception_is_raised(renderer: Renderer) -> None:
-    """It is our error, not the page's; the browser continues."""
+    """It is an error of the product, not of the page; the browser continues."""
 
     class Troubled(Site):
         waiting = 0
@@ -130,7 +130,7 @@ async def test_loader_exception_is_raised(renderer: Renderer) -> None:
 
 
 async def test_shadow_roots_and_frames_are_in_html(renderer: Renderer) -> None:
-    """As elements for our parser, with links relative to the frame."""
+    """As elements for the product's parser, with links relative to the frame."""
     script = (
         "class Inner extends HTMLElement { connectedCallback() {"
         f" const root = this.attachShadow({{mode: 'open'}}); {links_into('root')} }} }}"

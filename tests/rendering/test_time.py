@@ -1,4 +1,4 @@
-"""Later changes of a page are found without waiting for them."""
+"""Changes that a page makes later are found without waiting for them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The browser has no network: a page's attempts, without single parts of the fence."""
+"""The browser has no network: a page's attempts, with some of the protections switched off."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.rendering.ways_out import HELD_S, Listeners, answer_of, listening
 pytestmark = NEEDS_BROWSER
 
 ATTEMPTS_MIN = 45
-# Loaded too, so that they reach our fetcher.
+# Loaded too, so that they reach the product's fetcher.
 ALL_KINDS = RenderRules(load=frozenset({"image", "font", "media"}))
 
 
@@ -50,7 +50,7 @@ class Fetched:
 async def tried(
     folder: Path, without: str = "", program: BrowserProgram | None = None
 ) -> tuple[Listeners, RenderResult]:
-    """Render the page with all attempts, without some parts of the fence."""
+    """Render the page with all attempts, without some of the protections."""
     given = program or BrowserProgram(path=PROGRAM)
     fence = {name: flags for name, flags in FENCE.items() if name not in without.split()}
     limits = RenderLimits(total_s=30, requests_max=200)
@@ -82,7 +82,7 @@ async def test_attempts_arrive_without_fence(
 
 
 async def test_no_attempt_reaches_network(tmp_path: Path) -> None:
-    """No connection and no datagram; our fetcher gets the permitted requests."""
+    """No connection and no datagram; the product's fetcher gets the permitted requests."""
     listeners, result = await tried(tmp_path)
     assert (listeners.connections, listeners.datagrams) == (0, 0), listeners.paths
     assert isinstance(result, Rendered), result
@@ -93,7 +93,7 @@ async def test_no_attempt_reaches_network(tmp_path: Path) -> None:
 async def test_requests_without_interception_fail(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The fence holds without interception."""
+    """The other protections hold without interception."""
     unpaused(monkeypatch)
     listeners, _ = await tried(tmp_path)
     assert (listeners.connections, listeners.datagrams) == (0, 0), listeners.paths

@@ -1,4 +1,4 @@
-"""Servers that record connections, and a page that tries every way to them."""
+"""Servers that record connections, and a page that tries every API to reach them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HELD_S = 1.5
 
 @dataclass
 class Listeners:
-    """Loopback ports, TCP of both families and UDP: records arrivals by path or kind."""
+    """Loopback ports, TCP of both families and UDP: records arrivals by path or type."""
 
     port: int = 0
     udp_port: int = 0
@@ -62,7 +62,7 @@ class Listeners:
         for one in self._tasks:
             one.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        await asyncio.sleep(0)  # transports close in the loop's next turn
+        await asyncio.sleep(0)  # Transports close in the loop's next turn.
 
     def kinds(self) -> set[str]:
         """Return the attempts that arrived."""
@@ -79,7 +79,6 @@ class _Datagrams(asyncio.DatagramProtocol):
 
 @contextlib.asynccontextmanager
 async def listening() -> AsyncIterator[Listeners]:
-    """Listen on loopback."""
     listeners = Listeners()
     server = await asyncio.start_server(listeners.serve, "127.0.0.1", 0)
     listeners.port = server.sockets[0].getsockname()[1]
@@ -128,7 +127,7 @@ def answer_of(path: str) -> tuple[str, bytes]:
 
 
 def html_of(port: int, udp_port: int) -> str:
-    """Build the page that tries all ways."""
+    """Build the page that makes all attempts."""
     own, other = f"127.0.0.1:{port}", f"localhost:{port}"
     six = f"[::1]:{port}"
     head = f"""
