@@ -42,17 +42,14 @@ class Attack:
 
     @property
     def answer(self) -> Response:
-        """Return a server's answer with the page."""
         return Response(status=200, headers={"content-type": self.kind}, body=self.body())
 
 
 def repeated(piece: bytes, size: int = BYTES_MAX) -> bytes:
-    """Return a body of one repeated piece."""
     return piece * (size // len(piece))
 
 
 def numbered(piece: str, number: int, size: int = BYTES_MAX) -> bytes:
-    """Return a body of numbered pieces."""
     return "".join(piece.format(place) for place in range(number)).encode()[:size]
 
 

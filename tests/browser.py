@@ -57,7 +57,6 @@ class Tab:
                 self.events.append(told)
 
     async def call(self, method: str, **given: Any) -> Any:
-        """Call a method of the protocol."""
         number = next(self._numbers)
         reply = self._waiting[number] = asyncio.get_running_loop().create_future()
         await self._socket.send_json({"id": number, "method": method, "params": given})
@@ -92,11 +91,9 @@ class Tab:
         await self.call("Page.navigate", url=url)
 
     async def see(self, text: str) -> None:
-        """Wait until the page shows a text."""
         await self.until(f"document.body?.innerText.includes({json.dumps(text)})")
 
     async def click(self, text: str, of: str = "button, a, summary") -> None:
-        """Click the element with this text."""
         find = (
             f"[...document.querySelectorAll({json.dumps(of)})]"
             f".find((one) => one.innerText.trim() === {json.dumps(text)} && !one.disabled)"
@@ -105,7 +102,6 @@ class Tab:
         await self.run(f"{find}.click()")
 
     async def fill(self, label: str, text: str) -> None:
-        """Type into the field with this label."""
         find = (
             "[...document.querySelectorAll('label')].find((one) =>"
             f" one.innerText.trim().startsWith({json.dumps(label)}))?.querySelector"
@@ -119,14 +115,12 @@ class Tab:
         )
 
     async def press(self, key: str, code: int = 0) -> None:
-        """Press a key of the keyboard."""
         text = {"Enter": "\r", " ": " "}.get(key, "")
         given = {"key": key, "code": key, "windowsVirtualKeyCode": code, "text": text}
         await self.call("Input.dispatchKeyEvent", type="keyDown", **given)
         await self.call("Input.dispatchKeyEvent", type="keyUp", key=key, code=key)
 
     async def look(self, width: int, height: int, theme: str = "light") -> None:
-        """Set window size and theme."""
         await self.call(
             "Emulation.setDeviceMetricsOverride",
             width=width,
@@ -139,7 +133,6 @@ class Tab:
         await self.call("Emulation.setEmulatedMedia", features=features)
 
     async def picture(self, path: Path, *, whole: bool = True) -> None:
-        """Write a screenshot into a file."""
         told = await self.call("Page.captureScreenshot", captureBeyondViewport=whole)
         path.write_bytes(base64.b64decode(told["data"]))
 
@@ -164,7 +157,6 @@ class Tab:
 
 @asynccontextmanager
 async def opened() -> AsyncIterator[Tab]:
-    """Start a browser with one tab."""
     program = installed()
     assert program is not None
     with tempfile.TemporaryDirectory(prefix="orbweaver-", ignore_cleanup_errors=True) as folder:

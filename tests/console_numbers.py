@@ -55,7 +55,6 @@ def rate(value: float) -> str:
 
 
 def size(value: float) -> str:
-    """Format bytes in decimal units."""
     units = ["B", "kB", "MB", "GB", "TB"]
     while value >= THOUSAND and len(units) > 1:
         value /= THOUSAND
@@ -155,7 +154,6 @@ class Shown:
 
 
 def shown(at: str, *texts: str, each: str = "") -> Shown:
-    """Return the expected texts of a selector."""
     return Shown(at, texts, each)
 
 
@@ -380,7 +378,6 @@ FIND = """
 
 
 async def differences(tab: Tab, screen: str, said: Mapping[str, Any]) -> list[str]:
-    """Return differences between a screen and a command's output, and unexpected digits."""
     lines = SCREENS[screen]
     selectors = json.dumps([line.at for line in lines])
     left_out = json.dumps([*LEFT_OUT[""], *LEFT_OUT.get(screen, {})])
@@ -403,7 +400,6 @@ async def check(tab: Tab, screen: str, said: Mapping[str, Any]) -> None:
 
 
 def written(text: str, row: Mapping[str, Any]) -> str:
-    """Return the regular expression of an expected text."""
     made = ""
     for part in re.split(r"(\{[^}]+\}|\*)", text):
         if part == "*":

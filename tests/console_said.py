@@ -54,7 +54,6 @@ def runs_of(newest: Sequence[Mapping[str, Any]], names: Mapping[str, int]) -> di
 
 
 def report_of(said: Mapping[str, Any]) -> dict[str, Any]:
-    """Add table rows of a report."""
     told = said["requests"]
     kinds = [one for one in told["kinds"] if one["requests"]]
     rows = [
@@ -77,7 +76,6 @@ def report_of(said: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def data_of(pages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return table rows of pages."""
     rows = [
         {
             **page,
@@ -114,7 +112,6 @@ RECORD = (
 
 
 def explained_of(said: Mapping[str, Any]) -> dict[str, Any]:
-    """Add the cells of a record."""
     record = said["record"]
     forms: Mapping[str, Callable[[Any], str]] = {"bytes": size, "latency_ms": FORMS["ms"]}
     cells = [
@@ -147,7 +144,6 @@ def sentence(text: str) -> str:
 
 
 def letters_of(lines: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Add the texts of causes."""
     *causes, told = lines
     rows = []
     for cause in causes:
@@ -162,7 +158,6 @@ def letters_of(lines: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 def days_of(
     status: Mapping[str, Any], runs: Sequence[Mapping[str, Any]], day: str
 ) -> dict[str, Any]:
-    """Return the sums of the runs of one day."""
     pages = sum(one["outcomes"]["fetched"] + one["outcomes"]["unchanged"] for one in runs)
     usd = sum(one["spent_dollars"] or 0.0 for one in runs)
     return {**status, "days": [{"day": day, "runs": len(runs), "pages": pages, "usd": usd}]}

@@ -80,7 +80,6 @@ async def goes_on_without_delay(tab: Tab) -> None:
 
 
 async def check_explained(tab: Tab, said: Mapping[str, Any]) -> None:
-    """Compare the explanation of a URL with `orbweaver explain --json`."""
     await tab.see(sentence(said["verdict"]))
     found = await tab.run(
         "[...document.querySelectorAll('.line li')].map((one) => [one.children[0].innerText,"

@@ -126,7 +126,6 @@ def program() -> str:
 
 
 def demonstrate(shop: child.Child, stood: Stack) -> None:
-    """Crawl the shop, export the day, and check the contents."""
     shutil.rmtree(FOLDER, ignore_errors=True)
     expected = Expected.from_json(shop.control("expected.json"))
     say(f"the shop is open at {shop.url}/: a crawl must find its {len(expected.pages):,} pages")
@@ -145,7 +144,6 @@ def demonstrate(shop: child.Child, stood: Stack) -> None:
 
 
 def crawl(url: str, stood: Stack) -> None:
-    """Crawl by the command line, like a user."""
     port = stood.emulator.port
     # The longest path of the shop is much deeper than the default of 20 links.
     options = f"--name {NAME} --delay 0 --window 0s --max-depth 200 --port {port}"
@@ -297,7 +295,6 @@ def show(status: Status, exports: Sequence[Export], rows: Sequence[Row]) -> None
 
 
 def show_books(books: Sequence[Row]) -> None:
-    """Print a few extracted books."""
     for row in sorted(books, key=lambda row: str(row["url"]))[:SAMPLES]:
         names = ("title", "price", "price_currency", "stock", "rating", "author")
         shown = {name: row[name] for name in names}

@@ -40,7 +40,6 @@ def new_key() -> rsa.RSAPrivateKey:
 
 
 def encoded(raw: bytes) -> str:
-    """Encode bytes as in tokens (base64url)."""
     return base64.urlsafe_b64encode(raw).decode().rstrip("=")
 
 
@@ -76,11 +75,9 @@ class FrontDoor:
 
     @property
     def sign_in(self) -> SignIn:
-        """Return the sign-in settings of the function."""
         return SignIn(issuer=f"{self.pages}/pool", client=CLIENT, pages=self.pages)
 
     def claims(self, name: str, **other: Any) -> dict[str, Any]:
-        """Return the claims of a user's token."""
         now_s = int(time.time())
         return {
             "iss": self.sign_in.issuer,
@@ -193,7 +190,6 @@ class FrontDoor:
         raise web.HTTPFound(request.query["logout_uri"])
 
     def pages_app(self) -> web.Application:
-        """Return the server of the pages."""
         app = web.Application()
         app.router.add_get("/oauth2/authorize", self._authorize)
         app.router.add_post("/oauth2/token", self._token)
@@ -206,7 +202,6 @@ def _listed(claim: Any) -> list[Any]:
 
 
 def _route_of(method: str, path: str) -> str | None:
-    """Return the route of a request, if any."""
     for key in (*OPEN_ROUTES, *SIGNED_IN_ROUTES):
         verb, _, spelled = key.partition(" ")
         pattern = re.escape(spelled).replace(r"\{proxy\+\}", ".+").replace(r"\{file\}", "[^/]+")

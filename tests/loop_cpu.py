@@ -43,7 +43,6 @@ def measured() -> Iterator[LoopCpu]:
 
 
 def _name_of(handle: asyncio.Handle) -> str:
-    """Return the name of a task's coroutine or of another callback's function."""
     callback = getattr(handle, "_callback", None)
     task = getattr(callback, "__self__", None)
     coroutine = task.get_coro() if isinstance(task, asyncio.Task) else None

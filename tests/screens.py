@@ -38,7 +38,6 @@ QUALITIES = (80, 65, 50, 35)
 
 
 def orbweaver(folder: Path, *words: str) -> Any:
-    """Run a command in a folder; return its last line of JSON."""
     done = subprocess.run(
         [PROGRAM, *words, "--json"], cwd=folder, capture_output=True, text=True, check=True
     )
@@ -46,7 +45,6 @@ def orbweaver(folder: Path, *words: str) -> Any:
 
 
 def crawled(folder: Path, shop: str) -> tuple[str, str]:
-    """Crawl the shop twice; return the ids of both runs."""
     definition = DEFINITION.read_text().replace("http://127.0.0.1:8000/", f"{shop}/")
     (folder / "crawl.toml").write_text(
         definition.replace("[politeness]", '[dedup]\nwindow = "0s"\n\n[politeness]')
@@ -57,7 +55,6 @@ def crawled(folder: Path, shop: str) -> tuple[str, str]:
 
 
 def book_of(folder: Path, crawl: str) -> str:
-    """Return the URL of a book's page."""
     words = [str(PROGRAM), "pages", crawl, "--outcome", "fetched", "--json"]
     done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=True)
     urls = [str(json.loads(line)["url"]) for line in done.stdout.splitlines()]

@@ -71,7 +71,6 @@ class Ended:
 
     @property
     def outcomes(self) -> int:
-        """Return the number of ended URLs."""
         return sum(self.counts.get(outcome, 0) for outcome in OUTCOMES)
 
 

@@ -46,7 +46,6 @@ class Rates:
     later_s_max: float = 1.5
 
     def of(self, operation: str) -> Mapping[Fault, float]:
-        """Return the possible faults of an operation."""
         rates = {
             Fault.THROTTLE: self.throttle,
             Fault.ERROR: self.error,
@@ -89,7 +88,6 @@ class Plan:
         self._storms: dict[str, int] = {}
 
     def draw(self, service: str, operation: str) -> Fault | None:
-        """Draw the fault of an operation's next call."""
         if service not in SERVICES:
             return None
         chance = self.chance(operation)
@@ -125,7 +123,6 @@ class Plan:
         return self._dooms.expovariate(1 / self._rates.life_calls)
 
     def chance(self, operation: str) -> Random:
-        """Return the random generator of an operation."""
         if operation not in self._chances:
             self._chances[operation] = Random(f"{self._seed}/{operation}")
         return self._chances[operation]

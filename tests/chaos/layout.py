@@ -71,7 +71,6 @@ class Layout:
 
     @property
     def failures(self) -> int:
-        """Return the number of requests that must fail."""
         return sum(page.kind is not Kind.PLAIN for page in self.pages)
 
 

@@ -41,7 +41,6 @@ class Lethal:
 
 @contextlib.asynccontextmanager
 async def standing(find: Find) -> AsyncIterator[Lethal]:
-    """Run the host during a block."""
     lethal = Lethal(find)
     runner = web.ServerRunner(web.Server(lethal.handle, access_log=None), shutdown_timeout=0.1)
     await runner.setup()

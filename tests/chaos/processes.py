@@ -78,7 +78,6 @@ def socket_of(connections: str, port: int, remote: int) -> str | None:
 
 
 def holder(port: int, remote: int, candidates: Iterable[int], proc: Path = PROC) -> Identity | None:
-    """Return the process with the connection from a local port to a remote one."""
     inode = socket_of((proc / "net" / "tcp").read_text(), port, remote)
     for pid in candidates:
         with contextlib.suppress(OSError):

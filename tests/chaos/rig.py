@@ -79,7 +79,6 @@ class Rig:
             )
 
     def start(self, crawl: str, url: str, endpoint_url: str, *options: str) -> None:
-        """Start a crawl by the command line, through an endpoint."""
         words = [str(PROGRAM), "start", url, "--name", crawl, "--id", crawl, *options]
         done = subprocess.run(
             words,
@@ -95,12 +94,10 @@ class Rig:
             raise RuntimeError(f"{crawl} could not be started: {done.stdout}{done.stderr}")
 
     def send(self, *bodies: str) -> None:
-        """Send messages to the queue of packs (batches of URLs) in small batches."""
         for first in range(0, len(bodies), 10):
             self.stand.send(*bodies[first : first + 10], queue="PackQueueUrl")
 
     def books(self, crawl: str) -> Books:
-        """Read state and counters of a crawl."""
         state, counts = "unknown", dict[str, int]()
         for item in self._scan("CrawlsTable", "k", crawl):
             if item["k"]["S"] == crawl:
@@ -135,7 +132,6 @@ class Rig:
             yield from page["Items"]
 
     def dead(self) -> tuple[Letter, ...]:
-        """Receive the dead letters."""
         return tuple(
             Letter(
                 body=message["Body"],
@@ -147,7 +143,6 @@ class Rig:
         )
 
     def timeouts(self) -> int:
-        """Return the number of invocations that timed out."""
         return self.emulator.log.read_text(errors="replace").count(TIMED_OUT)
 
     def queued(self) -> int:
@@ -167,11 +162,9 @@ class Rig:
         yield
 
     def announced(self) -> list[dict[str, Any]]:
-        """Receive the details of the events."""
         return [json.loads(message["Body"])["detail"] for message in self.stand.take(self._events)]
 
     def wait_ready(self) -> None:
-        """Wait until the function has its new configuration."""
         deadline_s = time.monotonic() + READY_S_MAX
         while time.monotonic() < deadline_s:
             found = self._clients["lambda"].get_function_configuration(FunctionName=self.function)
@@ -183,7 +176,6 @@ class Rig:
 
 @contextlib.contextmanager
 def standing(stack: Stack, folder: Path) -> Iterator[Rig]:
-    """Open a deployed stack for a run."""
     rig = Stand(stack, folder)
     with contextlib.ExitStack() as clients:
         services = ("dynamodb", "events", "lambda", "sqs")

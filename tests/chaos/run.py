@@ -164,7 +164,6 @@ class _Run:
         return time.monotonic() - began_s
 
     def _find(self, transport: asyncio.BaseTransport) -> Identity | None:
-        """Return the worker at the other end of a connection."""
         emulator = self._rig.emulator.process.pid
         workers = processes.workers(processes.table(), emulator, self._rig.function)
         return processes.holder(*processes.ends(transport), workers)

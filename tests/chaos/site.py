@@ -35,7 +35,6 @@ BUSY = Answer(status=429, headers=(("Retry-After", str(RETRY_AFTER_S)),))
 
 
 def scripts_of(layout: Layout, host: int, hosts: Sequence[str]) -> dict[str, Script]:
-    """Return the scripted answers of a host."""
     delay_s = DELAYS_MS[host] / 1000
     text = f"User-agent: *\nCrawl-delay: {delay_s:g}\nDisallow: {FORBIDDEN_PREFIX}\n"
     scripts: dict[str, Script] = {"/robots.txt": robots(text)}

@@ -22,7 +22,6 @@ class Line:
 
 
 def judge(evidence: Evidence) -> tuple[Line, ...]:
-    """Check the promises on a run."""
     return (
         *_records(evidence),
         *_books(evidence),
@@ -189,7 +188,6 @@ def _some(items: Sequence[str] | frozenset[str] | set[str]) -> str:
 
 
 def text(evidence: Evidence, lines: Sequence[Line]) -> str:
-    """Return the verdict as a table."""
     width = max(len(line.promise) for line in lines)
     rows = [
         f"{'ok  ' if line.holds else 'FAIL'}  {line.promise:<{width}}  {line.found}"
@@ -205,7 +203,6 @@ def text(evidence: Evidence, lines: Sequence[Line]) -> str:
 
 
 def document(evidence: Evidence, lines: Sequence[Line]) -> dict[str, Any]:
-    """Return the verdict as a JSON object."""
     storm = evidence.storm
     return {
         "seed": evidence.seed,

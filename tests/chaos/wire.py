@@ -46,12 +46,10 @@ def operation_of(target: str | None) -> tuple[str, str]:
 
 
 def throttled(service: str, chance: Random) -> Reply:
-    """Return a throttling error of the service."""
     return _error(service, chance.choice(THROTTLES[service]), BAD_REQUEST)
 
 
 def failed(service: str) -> Reply:
-    """Return a server error of the service."""
     return _error(service, ERRORS[service], SERVER_ERROR)
 
 

@@ -35,7 +35,6 @@ class Faulty:
 
 
 def refused(code: str, status: int = 400, **members: Any) -> ClientError:
-    """Build the ClientError for an error code."""
     response: Any = {
         "Error": {"Code": code, "Message": "as the test says"},
         "ResponseMetadata": {"HTTPStatusCode": status},
@@ -73,8 +72,6 @@ def always(error: Exception) -> Fault:
 
 
 def answering(answer: Answer) -> Fault:
-    """Return this answer without a request."""
-
     async def fault(_call: Call, _parameters: Answer) -> Answer:
         return answer
 
@@ -103,8 +100,6 @@ async def repeated(call: Call, parameters: Answer) -> Answer:
 
 
 def with_parameters(**more: Any) -> Fault:
-    """Send the request with extra parameters."""
-
     async def fault(call: Call, parameters: Answer) -> Answer:
         return await call(**parameters, **more)
 
@@ -142,12 +137,10 @@ LAGGING = dict.fromkeys(("get_item", "batch_get_item", "query"), lagging)
 
 
 async def nothing_read(_call: Call, parameters: Answer) -> Answer:
-    """Return all keys as unprocessed."""
     return {"Responses": {}, "UnprocessedKeys": parameters["RequestItems"]}
 
 
 async def nothing_written(_call: Call, parameters: Answer) -> Answer:
-    """Return all writes as unprocessed."""
     return {"UnprocessedItems": parameters["RequestItems"]}
 
 
@@ -175,6 +168,5 @@ THROTTLED = refused("ProvisionedThroughputExceededException")
 
 
 def faulty(world: AwsWorld, service: str, **script: Fault) -> tuple[Container, Faulty]:
-    """Start a container with one faulty client."""
     client = Faulty(world.clients[service], **script)
     return world.container(**{service: client}), client

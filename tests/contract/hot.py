@@ -33,7 +33,6 @@ class Hot:
         self._left = times
 
     def faults(self) -> dict[str, Fault]:
-        """Return the client's faults by method."""
         lone = ("get_item", "put_item", "update_item", "delete_item", "query")
         return {
             **dict.fromkeys(lone, self._lone),
@@ -49,7 +48,6 @@ class Hot:
         return refused
 
     def _parted(self, entries: list[Any]) -> tuple[list[Any], list[Any]]:
-        """Split entries into accepted and refused ones."""
         refused = [self._refuses(entry) for entry in entries]
         taken = [entry for entry, no in zip(entries, refused, strict=True) if not no]
         return taken, [entry for entry, no in zip(entries, refused, strict=True) if no]

@@ -66,7 +66,6 @@ async def test_commit_books_units_used_since_last_commit(
 
 
 async def test_late_commit_books_nothing(aws_world: AwsWorld, meter: UsageMeter) -> None:
-    """The usage stays in the meter for the next commit."""
     packs = packs_of(aws_world, meter)
     ledger = samples.ledger(ONE)
     await packs.commit(CRAWL, ledger, COUNTS)

@@ -56,7 +56,6 @@ def item(name: str, size: int) -> Item:
 
 
 def add_one(name: str, **more: Any) -> dict[str, Any]:
-    """Return the parameters of an update that increments a number."""
     return {
         "TableName": TABLE,
         "Key": key(name),
@@ -67,7 +66,6 @@ def add_one(name: str, **more: Any) -> dict[str, Any]:
 
 
 def query(**more: Any) -> dict[str, Any]:
-    """Return the parameters of a query for all items."""
     values = {":all": {"S": "all"}}
     return {
         "TableName": TABLE,
@@ -78,12 +76,10 @@ def query(**more: Any) -> dict[str, Any]:
 
 
 def batch(*names: str, **more: Any) -> dict[str, Any]:
-    """Return the parameters of a read of several items."""
     return {"RequestItems": {TABLE: {"Keys": [key(name) for name in names], **more}}}
 
 
 def one(name: str, **more: Any) -> dict[str, Any]:
-    """Return the parameters of a single-item operation."""
     return {"TableName": TABLE, "Key": key(name), **more}
 
 
@@ -216,13 +212,11 @@ class Bench:
 
 @pytest.fixture
 def around(session: AioSession, monkeypatch: pytest.MonkeyPatch) -> Around:
-    """Return a session, and an environment with endpoints."""
     return session, monkeypatch
 
 
 @asynccontextmanager
 async def opened(endpoint_url: str, around: Around) -> AsyncIterator[Bench]:
-    """Open a table that is deleted afterwards."""
     session, monkeypatch = around
     for variable, value in layout.client_environment(endpoint_url).items():
         monkeypatch.setenv(variable, value)

@@ -21,7 +21,6 @@ HOST = "https://example.com"
 
 
 def counted(world: AwsWorld) -> tuple[Container, Faulty]:
-    """Start a container whose database calls are counted."""
     client = Faulty(world.clients["dynamodb"])
     return world.container(dynamodb=client), client
 
@@ -74,7 +73,6 @@ async def test_stale_host_state_costs_one_failed_write(moto_world: AwsWorld) -> 
 
 
 async def test_host_read_is_cached_for_5_seconds(moto_world: AwsWorld) -> None:
-    """The cache also expires when the clock is set back."""
     container, client = counted(moto_world)
     for step_ms, reads in ((0, 1), (4_999, 1), (1, 2), (-10_000, 3), (0, 3)):
         moto_world.clock.at_ms += step_ms
@@ -102,7 +100,6 @@ async def test_host_cache_is_bounded_by_count_and_bytes(
 async def test_robots_larger_than_item_is_truncated_at_line(
     moto_world: AwsWorld, separator: bytes
 ) -> None:
-    """The file is noise, which compresses badly."""
     random = Random(9)
     body = separator.join(random.randbytes(500).replace(b"\n", b"") for _ in range(1_100))
     entry = RobotsEntry(fetched_at_ms=moto_world.clock.now_ms(), body=body)
@@ -114,7 +111,6 @@ async def test_robots_larger_than_item_is_truncated_at_line(
 
 
 async def test_new_claims_cost_no_read(moto_world: AwsWorld) -> None:
-    """Claims are written 25 at a time; only existing claims are read."""
     container, client = counted(moto_world)
     now_ms = moto_world.clock.now_ms()
     targets = [samples.target(number) for number in range(50)]

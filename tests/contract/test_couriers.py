@@ -37,7 +37,6 @@ class Way:
         self.files = world.container().files
 
     async def export(self, body: bytes) -> File:
-        """Put an export of one file into the bucket; return the file."""
         made: dict[str, bytes] = {}
         (file,) = exported(made, {"c": [body]}).files
         for key, content in made.items():

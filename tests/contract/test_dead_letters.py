@@ -22,7 +22,6 @@ HOLD_S = 300
 
 
 async def all_of(dead_letters: DeadLetters, count_max: int = 40) -> list[DeadLetter]:
-    """Take letters until the queue is empty."""
     taken: list[DeadLetter] = []
     while some := await dead_letters.take(count_max, HOLD_S):
         assert len(some) <= count_max
@@ -40,7 +39,6 @@ async def test_empty_queue_has_no_letters(world: World) -> None:
 
 
 async def test_letter_is_read_with_body_and_reason(world: World) -> None:
-    """Reading counts as a receive."""
     container = world.container()
     await container.queue.bury("{ü", "body is neither a URL nor valid JSON")
     (letter,) = await container.dead_letters.take(10, HOLD_S)
@@ -92,7 +90,6 @@ async def test_delete_removes_only_given_letters(world: World) -> None:
 
 
 async def test_redrive_sends_body_unchanged(world: World) -> None:
-    """An invalid message can be sent too; its reason is dropped."""
     await world.container().dead_letters.resend(["{ü", "x" * 10])
     received = await world.receive("crawl")
     assert sorted(message.body for message in received) == ["x" * 10, "{ü"]
@@ -141,7 +138,6 @@ async def test_letter_without_source_is_read_as_seeds(
 async def test_source_of_letter_moved_by_sqs_is_its_sqs_attribute(
     moto_world: AwsWorld, lane: str, source: MessageSource
 ) -> None:
-    """Attributes set by the sender, also a reason, are ignored."""
     name = f"{moto_world.name}-{lane}"
 
     async def moved(method: Call, parameters: Answer) -> Answer:

@@ -54,7 +54,6 @@ async def test_persistent_refusal_fails_send(moto_world: AwsWorld) -> None:
 
 
 async def test_senders_fault_is_not_sent_again(moto_world: AwsWorld) -> None:
-    """The send fails after the other messages are sent."""
     script = faults.half_sent("InvalidMessageContents", sender_fault=True, times=99)
     container, client = faulty(moto_world, "sqs", send_message_batch=script)
     with pytest.raises(Permanent, match="InvalidMessageContents"):
@@ -64,7 +63,6 @@ async def test_senders_fault_is_not_sent_again(moto_world: AwsWorld) -> None:
 
 
 async def test_failed_batch_does_not_block_others(moto_world: AwsWorld) -> None:
-    """A redelivery then has less to send."""
     script = faults.failing(faults.refused("AccessDeniedException"))
     container, _ = faulty(moto_world, "sqs", send_message_batch=script)
     with pytest.raises(Permanent):
@@ -73,7 +71,6 @@ async def test_failed_batch_does_not_block_others(moto_world: AwsWorld) -> None:
 
 
 async def test_persistent_unprocessed_keys_fail_read(moto_world: AwsWorld) -> None:
-    """The error is Transient."""
     container, client = faulty(moto_world, "dynamodb", batch_get_item=faults.nothing_read)
     with pytest.raises(Transient):
         await container.packs.recall([ONE])
@@ -92,7 +89,6 @@ async def test_unprocessed_items_are_written_again(moto_world: AwsWorld) -> None
 
 
 async def test_persistent_unprocessed_items_fail_write(moto_world: AwsWorld) -> None:
-    """The error is Transient."""
     container, client = faulty(moto_world, "dynamodb", batch_write_item=faults.nothing_written)
     with pytest.raises(Transient):
         await container.pages.store([samples.record(1)])
@@ -123,7 +119,6 @@ async def test_conflicting_commit_is_repeated(moto_world: AwsWorld, error: Excep
 
 
 async def test_persistent_conflict_fails_commit(moto_world: AwsWorld) -> None:
-    """The error is Transient."""
     script = faults.always(CONFLICT)
     container, client = faulty(moto_world, "dynamodb", transact_write_items=script)
     with pytest.raises(Transient):
@@ -140,7 +135,6 @@ async def test_commit_refused_for_good_is_permanent_error(moto_world: AwsWorld) 
 
 
 async def test_existing_ledger_counts_when_refusal_omits_it(moto_world: AwsWorld) -> None:
-    """A refusal that reports only the budget does not hide an existing ledger (stored commit)."""
     crawl = samples.crawl(pages_max=2)
     standing = samples.ledger(ONE)
     await moto_world.container().packs.commit(crawl, standing, {"claimed": 2})
@@ -179,7 +173,6 @@ async def test_decisions_use_consistent_reads(moto_world: AwsWorld) -> None:
 
 
 async def test_commit_with_lost_answer_is_found(moto_world: AwsWorld) -> None:
-    """The next delivery finds the committed ledger."""
     script = faults.unanswered()
     container, _ = faulty(moto_world, "dynamodb", transact_write_items=script)
     ledger = samples.ledger(ONE)
@@ -213,7 +206,6 @@ async def test_writes_repeated_by_client_succeed(moto_world: AwsWorld) -> None:
 
 
 async def test_repeated_reservation_forfeits_slots(moto_world: AwsWorld) -> None:
-    """Two requests never get one slot (a time at which a host may get a request)."""
     container, _ = faulty(moto_world, "dynamodb", update_item=faults.unanswered())
     now_ms = moto_world.clock.now_ms()
     asked: Any = ("https://example.com", 2, 1_000, now_ms, now_ms + 60_000)
@@ -312,10 +304,6 @@ async def test_closed_scan_cancels_pending_reads() -> None:
 
 
 async def test_file_deleted_during_look_is_none(moto_world: AwsWorld) -> None:
-    """The deletion happens at the first or second request.
-
-    A file without read permission is no absent one.
-    """
     await moto_world.container().files.put("file", b"123")
     for method in ("head_object", "get_object"):
         for code, status in (("404", 404), ("NoSuchKey", 404)):

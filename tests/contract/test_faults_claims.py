@@ -95,7 +95,6 @@ async def test_claim_taken_over_during_release_is_kept(moto_world: AwsWorld) -> 
 
 
 async def test_repeatedly_changed_claim_is_transient_error(moto_world: AwsWorld) -> None:
-    """The number of tries is bounded; the claim is neither won nor lost."""
     now_ms = moto_world.clock.now_ms()
     await moto_world.container().frontier.claim(claimer("old", 0), [samples.target(1)])
     script = faults.always(faults.refused("ConditionalCheckFailedException"))
@@ -107,7 +106,6 @@ async def test_repeatedly_changed_claim_is_transient_error(moto_world: AwsWorld)
 
 @pytest.mark.parametrize("method", ["batch_execute_statement", "put_item"])
 async def test_failed_claim_keeps_claims_already_won(moto_world: AwsWorld, method: str) -> None:
-    """The redelivery wins them again."""
     now_ms = moto_world.clock.now_ms()
     targets = [samples.target(number) for number in range(40)]
     if method == "put_item":
@@ -150,7 +148,6 @@ async def test_only_throttled_insertions_are_repeated(moto_world: AwsWorld) -> N
 async def test_persistent_insertion_failure_fails_claim(
     moto_world: AwsWorld, code: str, kind: type[Exception], calls: int
 ) -> None:
-    """Permanent errors fail at once, transient ones after a bounded number of tries."""
     script = faults.answering({"Responses": [{"Error": {"Code": code}}]})
     container, client = faulty(moto_world, "dynamodb", batch_execute_statement=script)
     with pytest.raises(kind):

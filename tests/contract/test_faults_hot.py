@@ -43,7 +43,6 @@ async def test_hot_key_does_not_delay_recall_of_others(moto_world: AwsWorld) -> 
 
 
 async def test_hot_key_does_not_delay_other_claims(moto_world: AwsWorld) -> None:
-    """One of twenty claims is throttled and requested again alone."""
     targets = [samples.target(number) for number in range(20)]
     asks = claimer("a", moto_world.clock.now_ms())
     key = f"{asks.name}#{url_hash(targets[7].url)}"
@@ -53,7 +52,6 @@ async def test_hot_key_does_not_delay_other_claims(moto_world: AwsWorld) -> None
 
 
 async def test_hot_record_is_stored_once(moto_world: AwsWorld) -> None:
-    """One of 25 records is throttled."""
     container, client = faulty(moto_world, "dynamodb", **Hot(samples.record(7).url, 2).faults())
     await container.pages.store([samples.record(number) for number in range(25)])
     pages = moto_world.container().pages

@@ -65,7 +65,6 @@ async def test_link_names_one_file_and_expires(files: Files) -> None:
 
 
 async def test_local_file_is_uploaded_whole(files: Files, tmp_path: Path) -> None:
-    """The result has its size and SHA-256."""
     for number, body in enumerate((b"", b"\x00\xff\r\n", b"x" * 3_000_000)):
         local = tmp_path / "local"
         local.write_bytes(body)
@@ -76,7 +75,6 @@ async def test_local_file_is_uploaded_whole(files: Files, tmp_path: Path) -> Non
 
 
 async def test_file_facts_do_not_depend_on_upload_method(files: Files) -> None:
-    """For an absent file or a folder the result is None."""
     await files.put("some/file", b"123")
     digest = sha256(b"123").hexdigest()
     assert await files.print_of("some/file") == Print(bytes=3, sha256=digest)
@@ -107,7 +105,6 @@ async def test_range_read_returns_whole_range_or_fails(files: Files) -> None:
 
 
 async def test_absent_file_is_none(files: Files) -> None:
-    """For a folder the result is None too."""
     await files.put("pages/one", b"1")
     assert await files.get("nothing") is None
     assert await files.get("pages") is None
@@ -161,7 +158,6 @@ async def test_key_outside_folder_is_refused(tmp_path: Path, key: str) -> None:
 
 
 async def test_unwritable_folder_reports_error_code(tmp_path: Path) -> None:
-    """No partial file remains."""
     (tmp_path / "file").write_bytes(b"in the way")
     files = FolderFiles(tmp_path)
     with pytest.raises(Permanent, match="EEXIST"):

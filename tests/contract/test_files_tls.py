@@ -46,7 +46,6 @@ async def files(front: Front, session: AioSession) -> AsyncIterator[BucketFiles]
 
 
 def body_of(size: int) -> bytes:
-    """Build a body that differs for every size."""
     return Random(size).randbytes(size)
 
 
@@ -54,7 +53,6 @@ def body_of(size: int) -> bytes:
 async def test_body_is_sent_in_chunks_with_trailing_crc32(
     front: Front, files: BucketFiles, size: int
 ) -> None:
-    """Chunks are unsigned and the request has the decoded length."""
     body = body_of(size)
     await files.put("bodies/x", body)
     (sent,) = front.sent

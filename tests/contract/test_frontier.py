@@ -23,7 +23,6 @@ URLS = [f"https://example.com/{number}" for number in range(6)]
 
 
 def claimer(pack: str, at_ms: int, *, name: str = "shop", window_s: int = WINDOW_S) -> Claimer:
-    """Build a claimer at a time, with a claim window."""
     return Claimer(
         name=name,
         crawl=f"{name}-1",
@@ -89,7 +88,6 @@ async def test_crawl_names_have_separate_claims(world: World) -> None:
 
 
 async def test_expired_claim_is_free_before_deletion(world: World) -> None:
-    """A claim ends with its expiry second, although the item still exists."""
     frontier = world.container().frontier
     now_ms = world.clock.now_ms()
     asks = replace(claimer("a", now_ms), expires_s=now_ms // 1000 + 10)
@@ -132,7 +130,6 @@ async def test_claim_older_than_page_change_is_free(world: World) -> None:
 
 
 async def test_lapsed_claim_returns_last_holder(world: World) -> None:
-    """The last claim leads to the URL's page record."""
     frontier = world.container().frontier
     now_ms = world.clock.now_ms()
     await frontier.claim(claimer("a", now_ms), targets(*URLS[:2]))
@@ -239,7 +236,6 @@ async def test_abandoned_claims_of_run_are_free_for_other_runs(world: World) -> 
 
 @pytest.mark.parametrize("first", ["abandoned", "taken over"])
 async def test_run_never_claims_its_abandoned_urls_again(world: World, first: str) -> None:
-    """Holds after another run took the claim over and released it."""
     frontier = world.container().frontier
     now_ms = world.clock.now_ms()
     early = claimer("a", now_ms)
@@ -347,7 +343,6 @@ async def test_last_claim_of_url_is_read(world: World) -> None:
 
 
 async def test_expired_claim_is_read_until_deleted(world: World) -> None:
-    """The reader marks it as lapsed. A released or replaced claim is gone."""
     frontier = world.container().frontier
     old = claimer("a", world.clock.now_ms() - 3 * WINDOW_S * 1000)
     await frontier.claim(old, targets(*URLS[:2]))

@@ -83,7 +83,6 @@ async def test_no_slot_starts_beyond_horizon(world: World) -> None:
 
 
 async def test_waiting_packs_get_increasing_delays(world: World) -> None:
-    """A delay is at most a quarter of an hour."""
     hosts, now_ms = world.container().hosts, world.clock.now_ms()
     until_ms = now_ms + 24 * SPACING_MS
     turns = [
@@ -144,7 +143,6 @@ async def test_concurrent_reservations_keep_horizon(world: World) -> None:
 
 
 async def test_host_without_delay_gives_slots_now(world: World) -> None:
-    """Nothing is written for the host."""
     now_ms = world.clock.now_ms()
     slots = await world.container().hosts.reserve(HOST, 3, 0, now_ms, now_ms + 1_000)
     assert slots.at_ms == (now_ms,) * 3
@@ -165,7 +163,6 @@ async def test_blocked_host_gives_no_slot(world: World, spacing_ms: int) -> None
 
 
 async def test_block_reaches_containers_with_cached_host(world: World) -> None:
-    """A reservation sees the block at once, a mere read within seconds."""
     now_ms = world.clock.now_ms()
     warm = world.container().hosts
     await warm.reserve(HOST, 1, SPACING_MS, now_ms, now_ms + 60_000)

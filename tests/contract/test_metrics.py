@@ -23,7 +23,6 @@ REQUEST = Request(
 
 
 def written(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
-    """Return the one line that was written."""
     (line,) = capsys.readouterr().out.splitlines()
     body: dict[str, Any] = json.loads(line)
     return body
@@ -131,7 +130,6 @@ async def test_answers_count_with_duration_and_failures_by_reason() -> None:
 
 
 def test_unit_is_last_word_of_name() -> None:
-    """Names without a unit are counts."""
     units = {str(metric): unit_of(metric).value for metric in Metric}
     assert (units["FetchMs"], units["bytes"]) == ("Milliseconds", "Bytes")
     assert (units["DeliveredBytes"], units["YieldDropPercent"]) == ("Bytes", "Percent")

@@ -38,7 +38,6 @@ LAYOUTS: dict[str, dict[str, Any]] = {
 
 
 async def put(world: World, table: str, fields: dict[str, Any], said: str = "newer") -> None:
-    """Store an item as a newer version would."""
     if isinstance(world, MemoryWorld):
         world.state.newer[fields["k"]] = said
         return

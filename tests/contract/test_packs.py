@@ -70,7 +70,6 @@ async def test_journal_larger_than_item_is_recalled(world: World) -> None:
 
 @pytest.mark.parametrize(("first_links", "second_links"), [(8_000, 9_000), (8_000, 1), (1, 8_000)])
 async def test_first_large_journal_wins(world: World, first_links: int, second_links: int) -> None:
-    """Parts of two large journals do not mix."""
     first, second = (samples.large_journal(links, links) for links in (first_links, second_links))
     await world.container().packs.write_journal(ONE, first)
     assert await world.container().packs.write_journal(ONE, second) == first

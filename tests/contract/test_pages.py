@@ -219,7 +219,6 @@ async def test_shard_count_stops_at_limit(world: World) -> None:
 
 
 async def test_items_of_page_are_read_as_stored(world: World) -> None:
-    """Up to the page's size limit, compressed or not."""
     items = tuple(
         Item(table="books", place=place, fields={"title": f"{place} " + "ü" * 80, "price": "1.50"})
         for place in range(900)

@@ -39,7 +39,6 @@ async def test_only_paused_crawls_packs_are_parked(world: World, state: State) -
 
 
 async def test_resume_leaves_no_parked_pack(world: World) -> None:
-    """A pack parked during the resume is either listed or sent on."""
     container, crawl = world.container(), samples.crawl(state=State.PAUSED)
     await container.crawls.create(crawl)
     ids = samples.pack_ids(12)

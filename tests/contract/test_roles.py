@@ -60,7 +60,6 @@ ROLES = {
 
 
 def word(resource: str) -> str:
-    """Return the physical name of a resource in the template."""
     for name, called in WORDS.items():
         resource = resource.replace(name, called)
     resource = PSEUDO.sub("", resource)
@@ -68,7 +67,6 @@ def word(resource: str) -> str:
 
 
 def role(name: str) -> str:
-    """Return the name of a role in the template."""
     found = ROLE.fullmatch(name)
     assert found is not None
     return found[found.lastindex or 1].lower()
@@ -100,7 +98,6 @@ def account(moto: str) -> Iterator[Account]:
 
 @pytest.fixture(scope="module")
 def functions(account: Account) -> Iterator[Functions]:
-    """Return the functions in this process, each with its role."""
     with pytest.MonkeyPatch.context() as patch:
         made = Functions(account, GRANTED, patch)
         yield made
@@ -109,7 +106,6 @@ def functions(account: Account) -> Iterator[Functions]:
 
 @pytest.fixture(scope="module")
 def records(account: Account, functions: Functions) -> None:
-    """Create days with page records to export."""
     with graph.serve_in_background({"/": graph.page("One"), "/1": graph.page("Two")}) as site:
         bench = Here(account, site, ExitStack())
         bench.functions = functions
@@ -119,7 +115,6 @@ def records(account: Account, functions: Functions) -> None:
 
 @pytest.fixture
 def bench(account: Account, functions: Functions, records: None) -> Iterator[Here]:
-    """Return the functions with a new site."""
     with ExitStack() as after, graph.serve_in_background({"/": graph.page("Home")}) as site:
         made = Here(account, site, after)
         made.functions = functions

@@ -60,7 +60,6 @@ async def schedules(request: pytest.FixtureRequest, opener: Opener) -> AsyncIter
 
 @asynccontextmanager
 async def grouped(world: object) -> AsyncIterator[Schedules]:
-    """Open the schedules of a backend in a group of their own."""
     if isinstance(world, MemoryWorld):
         yield MemorySchedules(world.state)
         return
@@ -81,7 +80,6 @@ async def test_schedules_are_listed_sorted(schedules: Schedules) -> None:
 
 
 async def test_second_put_replaces_schedule(schedules: Schedules) -> None:
-    """The start time is replaced too."""
     await schedules.put(RATE)
     changed = replace(CRON, name=RATE.name)
     await schedules.put(changed)
@@ -99,7 +97,6 @@ async def test_removed_schedule_is_gone(schedules: Schedules) -> None:
 
 
 async def test_paused_schedule_is_listed_as_paused(schedules: Schedules) -> None:
-    """A further put resumes it."""
     await schedules.put(replace(RATE, paused=True))
     assert await schedules.list() == (replace(RATE, paused=True),)
     await schedules.put(RATE)
@@ -178,7 +175,6 @@ async def test_refused_schedule_is_reported(opener: Opener) -> None:
 
 
 async def test_stack_sees_only_its_own_group(aws_world: AwsWorld) -> None:
-    """The default group is not the stack's own."""
     async with grouped(aws_world) as schedules:
         await schedules.put(RATE)
         client = await aws_world.aws.client("scheduler")

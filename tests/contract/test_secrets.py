@@ -113,7 +113,6 @@ async def test_rotated_secret_is_read(kept: Kept) -> None:
 
 
 async def test_missing_secret_is_permanent_error(kept: Kept) -> None:
-    """The error does not contain the former value."""
     with pytest.raises(Permanent):
         await kept.secrets.read(kept.name)
     await kept.put(TEXT)
@@ -124,7 +123,6 @@ async def test_missing_secret_is_permanent_error(kept: Kept) -> None:
 
 
 async def test_proxy_pool_follows_its_secret(kept: Kept, clock: ManualClock) -> None:
-    """A rotation or deletion takes effect within minutes."""
     proxies = Proxies(secrets=kept.secrets, name=kept.name, clock=clock)
     assert isinstance(await proxies.pick("h.test"), Wait)
     await kept.put(json.dumps(["http://me:one@p.test:3128"]))
@@ -147,7 +145,6 @@ async def test_proxy_pool_follows_its_secret(kept: Kept, clock: ManualClock) -> 
 
 @pytest.mark.parametrize("name", AWS_WORLDS)
 async def test_secret_is_named_by_arn_or_name(opener: Opener, name: str) -> None:
-    """Binary secrets are refused."""
     async with opener(name) as world:
         assert isinstance(world, AwsWorld)
         kept = KeptByAws(world)

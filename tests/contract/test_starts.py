@@ -23,7 +23,6 @@ PLAN = CrawlSpec(seeds=(f"{SITE}/",), name="shop")
 
 
 def control_of(world: World) -> Control:
-    """Return the control of a separate stack."""
     ports = world.container()
     return Control(
         queue=ports.queue,
@@ -42,7 +41,6 @@ async def seeds_sent(world: World) -> list[SeedsMessage]:
 
 
 async def test_concurrent_starts_with_one_key_are_one_crawl(world: World) -> None:
-    """Both callers get the same crawl; copies of its seeds count as copies."""
     world.clock.at_ms = samples.NOW_MS
     begun = await asyncio.gather(
         *(control_of(world).begin(PLAN, "order 1") for _ in range(4)),

@@ -174,7 +174,6 @@ async def test_samples_can_be_replaced(world: World) -> None:
 
 
 async def test_erased_crawl_is_finished_and_unlisted(world: World) -> None:
-    """Its id still reads as a finished crawl."""
     container = world.container()
     finished = replace(
         CRAWL, seeds=(f"{HOST}/a",), state=State.FINISHED, finished_at_ms=samples.NOW_MS
@@ -259,7 +258,6 @@ async def test_lane_messages_are_taken_put_back_or_removed(world: World) -> None
 async def test_orphaned_journals_are_found_and_removed(
     aws_world: AwsWorld, clock: ManualClock
 ) -> None:
-    """The unused one of two journals is found once its writer is gone."""
     container = aws_world.container()
     first, second = (replace(samples.large_journal(seed, 9_000), crawl=CRAWL.id) for seed in (1, 2))
     await container.packs.write_journal("aa", first)
@@ -276,7 +274,6 @@ async def test_orphaned_journals_are_found_and_removed(
 
 
 async def test_crawl_past_retention_is_absent(aws_world: AwsWorld, clock: ManualClock) -> None:
-    """Whether or not it was deleted."""
     crawls = aws_world.container().crawls
     await crawls.create(CRAWL)
     await crawls.create(replace(CRAWL, id="default", continuous=True))

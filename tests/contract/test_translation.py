@@ -61,7 +61,6 @@ ENDPOINT = "https://aws.example"
     ids=repr,
 )
 def test_every_error_is_transient_or_permanent(error: Exception, kind: type[PortError]) -> None:
-    """Code, status and type decide."""
     with pytest.raises(kind, match="an_operation"), clients.translated("an_operation"):
         raise error
 
@@ -145,7 +144,6 @@ def test_unsupported_value_or_attribute_is_error() -> None:
 
 
 def test_crawl_of_other_version_is_read() -> None:
-    """Unknown fields are ignored; missing ones take defaults."""
     raw = crawl_codec.to_fields(samples.crawl(state=State.PAUSED))
     assert crawl_codec.from_fields(raw | {"colour": "red", "k": "x"}) == samples.crawl(
         state=State.PAUSED

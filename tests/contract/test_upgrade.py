@@ -125,7 +125,6 @@ async def test_crawl_survives_upgrade_and_rollback(moto_world: AwsWorld, edited:
 
 
 async def test_crawl_survives_upgrade(moto_world: AwsWorld) -> None:
-    """The successor also continues journals without a commit."""
     deployed = await begun(moto_world)
     await deployed.work(deployed.worker(), batches=3)
     await deployed.work(deployed.worker(commits=False), batches=1)
@@ -138,7 +137,6 @@ async def test_crawl_survives_upgrade(moto_world: AwsWorld) -> None:
 async def test_journals_of_previous_layout_are_completed(
     moto_world: AwsWorld,
 ) -> None:
-    """They are record rows without a version, left uncommitted."""
     deployed = await begun(moto_world)
     await deployed.work(deployed.worker(), batches=2)
     with pytest.MonkeyPatch.context() as before:

@@ -126,11 +126,9 @@ class World(Protocol):
 
     async def delayed(self, lane: str) -> int: ...
 
-    async def announced(self) -> list[str]:
-        """Receive the crawl ids of completion events."""
+    async def announced(self) -> list[str]: ...
 
-    async def exported(self) -> list[str]:
-        """Receive the manifest keys of announced exports."""
+    async def exported(self) -> list[str]: ...
 
 
 Opener: TypeAlias = "Callable[[str], AbstractAsyncContextManager[World]]"
@@ -276,7 +274,6 @@ class AwsWorld:
                 self.urls[lane] = answer["QueueUrl"]
 
     async def _named(self, params: dict[str, Any], model: Any, **_: Any) -> None:
-        """Create the missing resource that a request names."""
         if model.name in ("CreateTable", "CreateBucket"):
             return
         if "Bucket" in params:
@@ -403,7 +400,6 @@ class AwsWorld:
         return int(answer["Attributes"][counter])
 
     async def watch_events(self) -> None:
-        """Route the product's bus events to a queue."""
         events = self.clients["events"]
         pattern = {"source": ["orbweaver"], "detail-type": ["CrawlCompleted", "ExportCompleted"]}
         await events.put_rule(Name=self.name, EventPattern=json.dumps(pattern))

@@ -53,7 +53,6 @@ class Caller:
     def signed(
         self, method: str, url: str, body: bytes | None, headers: Mapping[str, str]
     ) -> dict[str, str]:
-        """Return a request's headers, signature included."""
         request = AWSRequest(method=method, url=url, data=body, headers=dict(headers))
         SigV4Auth(Credentials(*self._keys), "execute-api", self._region).add_auth(request)
         return dict(request.headers)
@@ -78,7 +77,6 @@ class Caller:
     def send(
         self, method: str, target: str, body: bytes | None, headers: Mapping[str, str]
     ) -> Reply:
-        """Send a request unchanged."""
         connection = http.client.HTTPConnection(self._place, timeout=60)
         try:
             connection.request(method, self._base + target, body=body, headers=dict(headers))

@@ -52,7 +52,6 @@ class Answer:
 
 
 def expect_done(answer: Answer) -> None:
-    """Fail with the function's log unless it did its work."""
     assert not answer.failed, answer.said
 
 
@@ -69,7 +68,6 @@ class Bench:
         self._receives: Counter[str] = Counter()
 
     def crawl(self, name: str | None = None, *, ago_ms: int = 0, **fields: Any) -> Crawl:
-        """Store a new crawl with one seed."""
         crawl_id = f"c-{uuid.uuid4().hex}"
         at_ms = time.time_ns() // 1_000_000 - ago_ms
         crawl = Crawl(id=crawl_id, name=name or crawl_id, started_at_ms=at_ms, seeds_planned=1)
@@ -149,13 +147,11 @@ class Bench:
         return answer
 
     def post(self, body: dict[str, str]) -> Answer:
-        """Post seeds to the API function."""
         return self.ask("POST", "/seeds", body, status=202)
 
     def ask(
         self, method: str, path: str, body: object = None, *, status: int = 200, **query: str
     ) -> Answer:
-        """Send a request to the API function as its gateway does."""
         event = {
             "httpMethod": method,
             "path": path,
@@ -197,7 +193,6 @@ def seeds_taken_in(bench: Bench) -> Act:
 
 
 def express_seeds_taken_in(bench: Bench) -> Act:
-    """Claim seeds of a crawl on the express queue."""
     body = bench.seeds(bench.crawl(express=True), "/")
     return lambda: bench.deliver(body)
 
@@ -259,7 +254,6 @@ def bare_url_taken_in(bench: Bench) -> Act:
 
 
 def malformed_message_buried(bench: Bench) -> Act:
-    """Move an invalid message to the dead-letter queue."""
     return lambda: bench.deliver("{")
 
 
@@ -311,7 +305,6 @@ def seeds_posted(bench: Bench) -> Act:
 
 
 def express_seeds_posted(bench: Bench) -> Act:
-    """Post seeds for a crawl on the express queue to the API."""
     body = {"url": bench.site.url, "crawl": bench.crawl(express=True).id}
     return lambda: bench.post(body)
 
@@ -329,7 +322,6 @@ def recurring_crawl_started(bench: Bench) -> Act:
 
 
 def express_recurring_crawl_started(bench: Bench) -> Act:
-    """Fire a schedule of a crawl on the express queue."""
     name = f"r-{uuid.uuid4().hex}"
     return lambda: bench.fire(name, priority="high")
 
@@ -342,7 +334,6 @@ def recurring_crawl_started_twice(bench: Bench) -> Act:
 
 
 def webhook_told(bench: Bench) -> Act:
-    """Notify a webhook that a crawl has ended."""
     receiver = bench.after.enter_context(receiving())
     crawl = bench.crawl(state=State.FINISHED, webhook=receiver.url)
     return lambda: bench.notify(crawl, "delivered")

@@ -52,6 +52,5 @@ def walking() -> Iterator[Mapping[str, Future[frozenset[str]]]]:
 
 
 def pages_of(folder: Path) -> frozenset[str]:
-    """Return the page paths of a folder by a breadth-first walk."""
     walked = asyncio.run(walk.walk_directory(folder, BASE))
     return frozenset(url.removeprefix(BASE) for url in walked.pages)

@@ -78,7 +78,6 @@ class Office:
         return dict((await self._control.status(crawl_id)).counters.total)
 
     async def ended(self, crawl_id: str) -> None:
-        """Wait until a crawl's completion is announced."""
         await until(lambda: self.has_ended(crawl_id), f"{crawl_id} is announced")
 
     def has_ended(self, crawl_id: str) -> bool:

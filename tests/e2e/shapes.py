@@ -96,7 +96,6 @@ class Walked:
 
 
 def walk(shape: Shape, seeds: Sequence[Place]) -> Walked:
-    """Walk a shape's table breadth first."""
     walked = Walked()
     todo: deque[tuple[Place, int]] = deque((seed, 0) for seed in seeds)
     if shape.listed is not None:

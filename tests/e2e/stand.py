@@ -48,7 +48,6 @@ class Ran:
 
     @property
     def result(self) -> dict[str, Any]:
-        """Return the last object of a command run with --json."""
         last: dict[str, Any] = json.loads(self.out.splitlines()[-1])
         return last
 
@@ -82,7 +81,6 @@ class CommandStand:
         self._crawls = 0
 
     def log(self) -> str:
-        """Return the last log lines, to explain a failure."""
         return ""
 
     def orbweaver(self, *words: str, code: int | None = 0, folder: Path | None = None) -> Ran:
@@ -102,7 +100,6 @@ class CommandStand:
         return Ran(code=done.returncode, out=done.stdout, err=done.stderr)
 
     def crawl(self, url: str, *options: str) -> Crawled:
-        """Run `orbweaver crawl` to its end; fail if dead letters remain."""
         self._crawls += 1
         out = self._folder / f"out-{self._crawls}"
         words = ("crawl", url, *options, *self.where, "--out", str(out), "--json")
@@ -232,7 +229,6 @@ class Stand(CommandStand):
         return total
 
     def unsettled(self) -> int:
-        """Count claimed URLs without an outcome."""
         with self.client("dynamodb") as dynamodb:
             pages = dynamodb.get_paginator("scan").paginate(
                 TableName=self.outputs["CrawlsTable"], ConsistentRead=True

@@ -109,7 +109,6 @@ def _nothing() -> bytes:
 
 
 def switch(stand: Stand, *, enabled: bool) -> None:
-    """Enable or disable the worker's event sources."""
     with stand.client("lambda") as functions:
         for name in SOURCES:
             functions.update_event_source_mapping(UUID=stand.outputs[name], Enabled=enabled)

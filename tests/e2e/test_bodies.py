@@ -18,7 +18,6 @@ CHECK = PROGRAM.with_name("warcio")
 
 
 def segments_of(stand: Stand, crawl: str, folder: Path) -> dict[str, Path]:
-    """Copy a crawl's body files; return key to path."""
     found: dict[str, Path] = {}
     bucket = stand.outputs["Bucket"]
     with stand.client("s3") as s3:

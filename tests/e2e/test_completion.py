@@ -60,7 +60,6 @@ class Run:
         return pages_max is not None and len(self.expected.asked) > pages_max
 
     def asked(self) -> list[tuple[int, Place]]:
-        """List its requests: time and URL."""
         agent = agent_of(self.crawl.id)
         return [
             (record.at_ms, (host, record.path))
@@ -78,7 +77,6 @@ def agent_of(crawl_id: str) -> str:
 async def test_every_crawl_ends_once_and_never_early(
     stand: Stand, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """50 random crawls: one `CrawlCompleted` each, with the right reason and counts."""
     with capsys.disabled():
         print(f"\ncompletion seed: {SEED}")
     made = shapes(Random(SEED))

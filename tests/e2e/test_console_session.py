@@ -51,7 +51,6 @@ class Person:
         return self.stand.orbweaver(*words, "--json", folder=self.folder).result
 
     async def says_later(self, *words: str) -> Any:
-        """Run a command while the browser continues."""
         return await asyncio.to_thread(self.says, *words)
 
     async def goes_to(self, screen: str) -> None:
@@ -81,7 +80,6 @@ class Person:
         return str(await self.tab.run("decodeURIComponent(location.hash.split('/')[2])"))
 
     async def checks(self, crawl: str) -> None:
-        """Compare the numbers on a run's screen with the commands'."""
         await check_run(self.tab, lambda: self.says("status", crawl))
 
 
@@ -143,7 +141,6 @@ async def _watched(person: Person, toml: str) -> str:
 
 
 async def _explained(person: Person, crawl: str) -> None:
-    """Explain why one URL was crawled and another was not."""
     for path in ("/1", "/5"):
         asked = f"{person.site.url}{path}"
         await person.goes_to(f"explain?url={quote(asked, safe='')}&crawl={crawl}")
@@ -191,7 +188,6 @@ async def _compared(person: Person, first: str, second: str) -> None:
 
 
 async def _reported(person: Person, crawl: str) -> None:
-    """Show requests by group of similar URLs."""
     said = await person.says_later("report", crawl)
     await person.goes_to(f"report/{crawl}")
     await person.tab.see("Kinds of URL")

@@ -66,7 +66,6 @@ def test_every_page_of_manual_is_fetched_once(done: Done) -> None:
 
 
 def test_repeated_crawl_requests_only_failures(done: Done, anywhere: CommandStand) -> None:
-    """Holds within the crawl's window."""
     before = len(done.site.log())
     failed = {url.removeprefix(done.site.url) for url in done.crawled.urls("failed")}
 

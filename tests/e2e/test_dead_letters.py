@@ -32,7 +32,6 @@ def letters(stand: Stand) -> int:
 
 
 def test_dead_letters_are_redriven_or_purged(stand: Stand) -> None:
-    """A letter of a crawl that is created later is finished by it."""
     links = ["/1", "/2", "/3"]
     scripts = {path: graph.page("Linked") for path in [*links, "/late"]}
     with graph.serve_in_background({**scripts, "/": graph.page("Home", links)}) as site:

@@ -40,7 +40,6 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sshd]:
 
 @pytest.fixture(scope="module")
 def stand(server: Sshd, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stand]:
-    """Deploy a stack that sends to the server and copies to another bucket."""
     context = {
         "sftp_host": sshd.HOST,
         "sftp_port": str(server.port),
@@ -122,7 +121,6 @@ def test_deliver_command_sends_only_missing_files(
 def test_server_with_other_host_key_gets_nothing(
     stand: Stand, server: Sshd, export: Manifest
 ) -> None:
-    """The order becomes a dead letter at once, with the key that the server showed."""
     until(lambda: export.path in pushed(server), "pushed", log=stand.log)
     other = asyncssh.generate_private_key("ssh-ed25519").get_fingerprint("sha256")
     with stand.reconfigured(FUNCTION, {"ORBWEAVER_SFTP_HOST_KEY": other}):

@@ -21,7 +21,6 @@ TABLES = ("UrlsTable", "PagesTable", "HostsTable", "CrawlsTable", "PacksTable")
 
 @pytest.fixture
 def own(tmp_path: Path) -> Iterator[Stand]:
-    """Deploy a stack to an emulator of this test's own."""
     with stack.temporary(context=LOCAL_CONTEXT) as stood:
         yield Stand(stood, tmp_path)
 
@@ -63,7 +62,6 @@ def names(own: Stand) -> dict[str, list[Any]]:
 
 
 def test_destroyed_stack_leaves_nothing(own: Stand) -> None:
-    """With removal=destroy, after a crawl with bodies and exports."""
     crawl(own)
     ran = own.orbweaver("destroy", "--yes")
     assert "objects removed" in ran.err
@@ -73,7 +71,6 @@ def test_destroyed_stack_leaves_nothing(own: Stand) -> None:
 
 @pytest.mark.long
 def test_retained_resources_are_adopted_by_next_deployment(own: Stand) -> None:
-    """With removal=retain the tables and the bucket stay, protected."""
     crawled = crawl(own)
     own.orbweaver("deploy", "-c", "removal=retain")
     with own.client("dynamodb") as dynamodb:

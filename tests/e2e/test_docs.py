@@ -170,7 +170,6 @@ def desk(stand: Stand, site: str, crawled: Crawled, tmp_path: Path) -> Iterator[
 
 
 def somebody(site: str) -> dict[str, str]:
-    """Replace example site names by a local site."""
     host = site.partition("//")[2]
     return {
         r"https://example\.(com|org)": site,
@@ -180,7 +179,6 @@ def somebody(site: str) -> dict[str, str]:
 
 
 def begin(desk: Desk) -> str:
-    """Start a long crawl; return its id."""
     words = "orbweaver start --config crawl.toml --window 0s --delay 5s --concurrency 1"
     return desk.bash(words).split()[0]
 
@@ -270,7 +268,6 @@ OWN = sorted({block.page for block in docs.ALL if block.kind == "starts"})
 @pytest.mark.long
 @pytest.mark.parametrize("page", OWN)
 def test_new_stack_works_as_printed(page: str, alone: Desk) -> None:
-    """The settings that `make up` prints work in a fresh shell."""
     for block in in_order(page, "starts"):
         first, *rest = block.commands
         if first != "make up":

@@ -30,7 +30,6 @@ def empty() -> Iterator[emulator.Emulator]:
 
 
 def test_doctor_full_passes_and_leaves_nothing(empty: emulator.Emulator, tmp_path: Path) -> None:
-    """Every skipped check is declared."""
     environment, report = empty.environment(), tmp_path / "report.json"
     done = subprocess.run(
         [PROGRAM, "doctor", "--full", "--out", str(report)],

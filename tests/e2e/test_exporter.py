@@ -75,14 +75,12 @@ def begin(stand: Stand, day: str) -> None:
 
 
 def invoke(stand: Stand, day: str) -> dict[str, bytes]:
-    """Export a day; return its files by path."""
     begin(stand, day)
     until(lambda: not files(stand, f"{WORK}dt={day}/"), "the export is complete", log=stand.log)
     return exported(stand, day)
 
 
 def files(stand: Stand, prefix: str) -> dict[str, bytes]:
-    """Download the bucket's files below a prefix."""
     with stand.client("s3") as s3:
         bucket = stand.outputs["Bucket"]
         pages = s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix)
@@ -97,7 +95,6 @@ def files(stand: Stand, prefix: str) -> dict[str, bytes]:
 
 
 def exported(stand: Stand, day: str) -> dict[str, bytes]:
-    """Download a day's files from all prefixes."""
     return {
         key.removeprefix("exports/"): body
         for key, body in files(stand, "exports/").items()
@@ -136,7 +133,6 @@ def test_repeated_export_of_day_is_byte_identical(
 
 
 def test_long_day_export_continues_over_invocations(stand: Stand, quiet_day: str) -> None:
-    """Each chunk orders the next units, in more rounds than recursive loop detection allows."""
     whole = invoke(stand, quiet_day)
     expected = rows(whole, quiet_day)
     step = len(expected) // CHUNKS_MIN
@@ -163,7 +159,6 @@ def _csv(found: Mapping[str, bytes]) -> list[str]:
 
 
 def test_killed_exporter_resumes(stand: Stand, quiet_day: str) -> None:
-    """No manifest of a partial day exists, and the orders are redelivered."""
     whole = invoke(stand, quiet_day)
     function = stand.outputs["ExporterFunction"]
     killed = 0
@@ -192,7 +187,6 @@ def test_killed_exporter_resumes(stand: Stand, quiet_day: str) -> None:
 
 @contextmanager
 def seen_again_after(stand: Stand, seconds: int) -> Iterator[None]:
-    """Set the visibility timeout of orders for a block."""
     url, name = stand.outputs["ExportQueueUrl"], "VisibilityTimeout"
     with stand.client("sqs") as sqs:
         found = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=[name])["Attributes"]

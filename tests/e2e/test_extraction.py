@@ -53,7 +53,6 @@ def rows(folder: Path, table: str) -> list[dict[str, Any]]:
 def crawled(
     anywhere: CommandStand, shop: child.Child, config: Path, name: str, out: Path
 ) -> dict[str, Any]:
-    """Crawl the shop by a definition and export it."""
     ran = anywhere.orbweaver(
         "start",
         f"{shop.url}/",
@@ -72,7 +71,6 @@ def crawled(
 def test_broken_template_gives_invalid_items_with_reasons(
     anywhere: CommandStand, tmp_path: Path
 ) -> None:
-    """Exactly 5 % of the books are invalid."""
     with child.start("bookshop", "--books", str(BOOKS), "--broken", "0.05") as shop:
         result = crawled(anywhere, shop, SHOP / "crawl.toml", "broken", tmp_path)
         broken: Mapping[str, str] = shop.control("broken.json")
@@ -93,7 +91,6 @@ def test_broken_template_gives_invalid_items_with_reasons(
 
 
 def test_user_functions_are_deployed_with_worker(tmp_path: Path) -> None:
-    """A missing function gives an invalid item; no page is lost."""
     own = str((SHOP / "extractor.py").relative_to(Path.cwd()))
     context = {"extractor": own, "invalid_items_percent": "10"}
     config = tmp_path / "crawl.toml"

@@ -39,7 +39,6 @@ ACTIONS = ["sqs:SendMessage", "sqs:SendMessageBatch"]
 
 @pytest.fixture(scope="module")
 def stand(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stand]:
-    """Deploy the stack to an emulator that enforces IAM."""
     with strict.standing(tmp_path_factory.mktemp("forged"), {"AUTH": "true"}) as stood:
         Roles(stood)
         yield stood

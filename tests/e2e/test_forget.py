@@ -90,7 +90,6 @@ def files(stand: Stand) -> Iterator[tuple[str, str]]:
 
 
 def places(stand: Stand) -> list[str]:
-    """Return the places that contain the path."""
     everything = (*items(stand), *messages(stand), *files(stand))
     return [place for place, text in everything if PATH in text]
 
@@ -118,7 +117,6 @@ def export(stand: Stand, day: str) -> None:
 
 
 def test_erased_url_is_found_nowhere(stand: Stand) -> None:
-    """Other pages stay."""
     pages = {
         "/": graph.page("/", [PATH, "/about"]),
         PATH: graph.page(PATH, ["/about"]),

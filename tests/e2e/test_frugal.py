@@ -15,7 +15,6 @@ pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(400)]
 
 
 def test_frugal_stack_crawls_urgent_crawls_from_one_queue(tmp_path: Path) -> None:
-    """No metric is sent, and messages are counted once."""
     links = [f"/{n}" for n in range(5)]
     with (
         stack.temporary(context={**LOCAL_CONTEXT, "frugal": "yes"}) as stood,

@@ -37,7 +37,6 @@ def asked(site: Child) -> list[str]:
 
 
 def test_raised_limit_requests_only_missing_pages(anywhere: CommandStand, site: Child) -> None:
-    """A limit of 60, then of 200 pages: exactly 140 further requests, without a repeat."""
     options = ("--name", "raised", "--delay", "0")
     anywhere.crawl(site.url + "/0.html", *options, "--max-pages", "60")
     assert len(asked(site)) == 60
@@ -50,7 +49,6 @@ def test_raised_limit_requests_only_missing_pages(anywhere: CommandStand, site: 
 
 
 def test_cancelled_crawl_is_continued_by_next_run(anywhere: CommandStand, site: Child) -> None:
-    """Only pages in flight or queued are requested."""
     options = ("--name", "stopped", "--delay", "100ms")
     begun = anywhere.orbweaver("start", site.url + "/0.html", *options, "--json").result["crawl"]
     while len(asked(site)) < 5:

@@ -44,7 +44,6 @@ def stand(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stand]:
 
 @contextmanager
 def loops(stand: Stand, wanted: str) -> Iterator[None]:
-    """Allow or terminate the worker's loops for a block."""
     name = stand.outputs["WorkerFunction"]
     with stand.client("lambda") as functions:
         before = functions.get_function_recursion_config(FunctionName=name)["RecursiveLoop"]

@@ -45,8 +45,6 @@ BUTTONS = "[...document.querySelectorAll('main button, main a.button')].map((one
 
 
 def made_of(ports: Ports) -> Any:
-    """Return a factory of the function's answers over a stack's ports."""
-
     def made(sign_in: SignIn) -> Answer:
         console = hosted_console(ports)
         return replace(console, sign_in=sign_in).answer
@@ -71,7 +69,6 @@ async def asked(tab: Tab, method: str, path: str, token: str | None = None) -> i
 
 
 async def test_users_view_and_steer_by_group(stand: Stand) -> None:
-    """Numbers equal the commands'. Sessions expire and users sign out."""
     machine = ThisMachine()
     settings = settings_from(stand.outputs, machine, stand.environment)
     with graph.serve_in_background(SITE) as site, graph.serve_in_background(SITE) as other:

@@ -58,11 +58,9 @@ class Done:
     took_s: float
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return the records of the two crawls that end by themselves."""
         return [*self.polite.rows, *self.bold.rows]
 
     def due(self) -> dict[str, Due]:
-        """Return the expected records."""
         return self.site.due("polite") | self.site.due("bold")
 
 
@@ -96,7 +94,6 @@ def blocks(stand: Stand, site: Hostile) -> dict[str, float]:
 
 @pytest.fixture(scope="module")
 def done(stand: Stand, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Done]:
-    """Crawl the site once for all its tests."""
     folder = tmp_path_factory.mktemp("hostile")
     site = Hostile()
 
@@ -158,7 +155,6 @@ def test_pages_are_stored_under_their_own_urls(done: Done) -> None:
 
 
 def test_retries_stay_within_limit_per_outcome(done: Done) -> None:
-    """Permanent outcomes get one request, transient ones a few, forbidden URLs none."""
     asked = Counter((heard.origin, heard.target) for heard in done.site.log.of())
     wrong = {
         f"{one.place} {one.target}": f"asked {asked[one.place, one.target]}, expected {one.asks}"
@@ -169,7 +165,6 @@ def test_retries_stay_within_limit_per_outcome(done: Done) -> None:
 
 
 def test_no_request_reaches_canary(done: Done) -> None:
-    """No credential is sent to any host."""
     assert done.site.servers["canary"].connections == 0
     assert not [heard for heard in done.site.log.of() if heard.secrets]
     assert not [server.faults for server in done.site.servers.values() if server.faults]
@@ -191,7 +186,6 @@ def test_endless_site_is_requested_up_to_limit(done: Done, name: str) -> None:
 
 @pytest.mark.parametrize("name", ["busy-seconds", "busy-date", "storm-429", "storm-503"])
 def test_host_is_not_requested_during_retry_after(done: Done, name: str) -> None:
-    """For status 429 and 503."""
     heard = done.site.log.of(name)
     rest_s = REST_S if name.startswith("busy") else 1
     busy = [one.at_s for one in heard if one.target == "/busy"]
@@ -200,7 +194,6 @@ def test_host_is_not_requested_during_retry_after(done: Done, name: str) -> None
 
 
 def test_crawl_delay_of_robots_is_kept(done: Done) -> None:
-    """Invalid delays change nothing."""
     for delay, delay_s in DELAYS.items():
         times = [h.at_s for h in done.site.log.of(f"delay-{delay}") if h.target != "/robots.txt"]
         assert len(times) == 3
@@ -208,7 +201,6 @@ def test_crawl_delay_of_robots_is_kept(done: Done) -> None:
 
 
 def test_requested_delays_are_bounded(done: Done) -> None:
-    """Ten years become a day, an invalid time a minute; a Crawl-delay of a day is bounded too."""
     assert BLOCK_S_MAX / 1.2 < done.blocked_s["ten-years"] <= BLOCK_S_MAX
     assert BLOCK_S_MIN / 2 < done.blocked_s["garbage"] <= BLOCK_S_MIN * 1.1
     for name in PATIENCE:
@@ -221,7 +213,6 @@ def test_requested_delays_are_bounded(done: Done) -> None:
 
 
 def test_silent_host_is_blocked_after_five_failures(done: Done) -> None:
-    """No request follows for a minute."""
     asked = [heard.at_s for heard in done.site.log.of("silent") if heard.target[1:].isdigit()]
     assert max(gaps(asked[:FAILURES_MAX])) < BLOCK_S_MIN / 2
     assert min(gaps(asked[FAILURES_MAX - 1 :]), default=BLOCK_S_MIN) >= BLOCK_S_MIN - SLACK_S
@@ -229,7 +220,6 @@ def test_silent_host_is_blocked_after_five_failures(done: Done) -> None:
 
 
 def test_slow_answers_do_not_delay_others(done: Done) -> None:
-    """The slow hosts have tarpits, black holes and endless bodies."""
     assert done.took_s < TOOK_S_MAX
     refused = done.polite.result["refused"]
     assert refused["cut"] >= links.LINKS_TAKEN  # Of a million pages, those before the limit.
@@ -240,6 +230,5 @@ def gaps(times_s: list[float]) -> list[float]:
 
 
 def trapped(site: Hostile, url: str) -> str | None:
-    """Return the trap that contains a URL."""
     port = urlsplit(url).port
     return next((p.name for p in PLACES if p.trap and site.ports[p.name] == port), None)

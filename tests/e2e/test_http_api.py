@@ -33,7 +33,6 @@ def quiet(stand: Stand) -> Iterator[None]:
 
 
 def definition(site: str, **more: Any) -> dict[str, Any]:
-    """Define a crawl of a site without a delay."""
     return {"seeds": [f"{site}/"], "politeness": {"delay": "0s", "concurrency": 4}, **more}
 
 

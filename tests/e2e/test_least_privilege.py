@@ -56,7 +56,6 @@ def roles(stand: Stand) -> Roles:
 
 @pytest.fixture(scope="module")
 def records(stand: Stand, roles: Roles) -> None:
-    """Create days with page records to export."""
     with graph.serve_in_background({"/": graph.page("One"), "/1": graph.page("Two")}) as site:
         bench = Bench(stand, site, ExitStack())
         deeds.expect_done(bench.deliver(bench.pack(bench.crawl(), "/", "/1")))
@@ -65,7 +64,6 @@ def records(stand: Stand, roles: Roles) -> None:
 
 @pytest.fixture
 def bench(stand: Stand, roles: Roles, records: None) -> Iterator[Bench]:
-    """Return the stack with a new site."""
     with ExitStack() as after, graph.serve_in_background({"/": graph.page("Home")}) as site:
         yield Bench(stand, site, after)
 
@@ -78,7 +76,6 @@ def test_every_permission_is_needed_or_listed_as_unchecked(roles: Roles) -> None
 
 @pytest.fixture
 def running(stand: Stand, roles: Roles) -> Iterator[None]:
-    """Enable the worker's event sources for a test."""
     strict.switch(stand, enabled=True)
     yield
     strict.switch(stand, enabled=False)
@@ -152,7 +149,6 @@ def test_unauthorised_requests_are_refused(stand: Stand) -> None:
 
 
 def user_of(stand: Stand, action: str) -> tuple[str, str]:
-    """Create a user with one permission; return the keys."""
     name = action.rpartition(":")[2]
     statement = {"Effect": "Allow", "Action": action, "Resource": "*"}
     policy = json.dumps({"Version": "2012-10-17", "Statement": [statement]})

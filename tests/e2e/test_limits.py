@@ -30,7 +30,6 @@ def tree(text: str = "") -> dict[str, graph.Script]:
 
 @pytest.mark.parametrize("concurrency", [1, 16])
 def test_page_budget_is_exact(anywhere: CommandStand, concurrency: int) -> None:
-    """`--max-pages 100` claims, records and requests exactly 100 URLs."""
     with graph.serve_in_background(tree()) as site:
         crawled = anywhere.crawl(
             f"{site.url}/0",
@@ -68,7 +67,6 @@ def test_depth_of_one_is_page_and_its_links(anywhere: CommandStand) -> None:
 
 
 def test_byte_limit_is_not_exceeded(anywhere: CommandStand) -> None:
-    """`--max-bytes 200KB` receives most of that, and reports the limit."""
     with graph.serve_in_background(tree("x" * 5_000)) as site:
         crawled = anywhere.crawl(
             f"{site.url}/0",
@@ -86,7 +84,6 @@ def test_byte_limit_is_not_exceeded(anywhere: CommandStand) -> None:
 
 
 def test_host_page_limit_is_exact(anywhere: CommandStand) -> None:
-    """`--max-host-pages 30` requests 30 URLs of the host, and the crawl ends by itself."""
     with graph.serve_in_background(tree()) as site:
         crawled = anywhere.crawl(
             f"{site.url}/0",

@@ -29,7 +29,6 @@ SITE = {
 
 @contextlib.contextmanager
 def exposed(stand: Stand) -> Iterator[str]:
-    """Run `orbweaver metrics`; return its URL."""
     with subprocess.Popen(
         [PROGRAM, "metrics", "--listen", "127.0.0.1:0"],
         env=stand.environment,
@@ -79,7 +78,6 @@ def test_prometheus_follows_crawl_to_its_end(stand: Stand, tmp_path: Path) -> No
 
 
 def test_invocation_logs_one_line_of_metrics(stand: Stand) -> None:
-    """The line has outcomes, times and costs; there is no line per page."""
     with graph.serve_in_background(SITE) as site:
         crawled = stand.start(f"{site.url}/", "--name", "lines", "--delay", "0")
     assert crawled.result["outcomes"]["fetched"] == PAGES + 1

@@ -61,5 +61,4 @@ def test_two_crawls_keep_one_hosts_delay(anywhere: CommandStand) -> None:
 
 
 def sent_ms(row: Row) -> int:
-    """Return a page's request time in ms since the epoch."""
     return round(datetime.fromisoformat(row["fetched_at"]).timestamp() * 1000)

@@ -23,7 +23,6 @@ def wait_asked(stand: Stand, site: Graph, *paths: str) -> None:
 
 
 def fetched(stand: Stand, site: Graph) -> list[str]:
-    """Return the paths of a site that the crawl `default` has fetched."""
     ran = stand.orbweaver("pages", "default", "--json", "--outcome", "fetched")
     urls = [json.loads(line)["url"] for line in ran.out.splitlines()]
     return names([url for url in urls if url.startswith(site.url + "/")], site.url)
@@ -51,7 +50,6 @@ def test_bare_url_is_crawled_under_default(stand: Stand) -> None:
 
 
 def test_malformed_message_is_dead_lettered_alone(stand: Stand) -> None:
-    """The other messages of its batch are processed."""
     malformed = '{"urls": 5}'
     scripts = {"/left": graph.page("Left"), "/right": graph.page("Right")}
     with graph.serve_in_background(scripts) as site:

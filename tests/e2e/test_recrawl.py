@@ -16,7 +16,6 @@ pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(300)]
 
 
 def test_unchanged_pages_are_not_downloaded_again(anywhere: CommandStand) -> None:
-    """Pages whose links are not needed return 304 and keep their stored facts."""
     options = ("--name", "recrawl", "--delay", "0", "--max-depth", "1", "--window", "0s")
     with child.start("bookshop", "--books", "60") as shop:
         first = anywhere.start(shop.url + "/", *options)

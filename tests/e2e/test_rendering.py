@@ -27,7 +27,6 @@ PAGES = 12
 
 @pytest.fixture(scope="module")
 def rendering(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stand]:
-    """Deploy a rendering stack whose functions run under their roles."""
     folder = tmp_path_factory.mktemp("rendering")
     with enforced.standing(folder, context={"rendering": "yes"}) as stood:
         yield stood
@@ -46,7 +45,6 @@ def lines_of(stand: Stand, group: str) -> list[str]:
 
 
 def test_script_pages_are_rendered_once(rendering: Stand, site: graph.Graph) -> None:
-    """The worker fetches plain pages; its switch covers both functions."""
     crawled = rendering.start(
         f"{site.url}/page/0", f"{site.url}/plain", "--render", "auto", "--delay", "0"
     )
@@ -71,7 +69,6 @@ def test_script_pages_are_rendered_once(rendering: Stand, site: graph.Graph) -> 
 
 
 def test_crawl_without_rendering_does_not_use_renderer(rendering: Stand, site: graph.Graph) -> None:
-    """Its pages without content are marked, as on any stack."""
     crawled = rendering.start(f"{site.url}/page/0", f"{site.url}/plain", "--delay", "0")
     assert len(crawled.urls("fetched")) == 2
     assert crawled.result["needs_rendering"] == 1

@@ -34,7 +34,6 @@ def ended(stand: Stand, crawl: str) -> dict[str, Any]:
 
 
 def test_crawl_is_repeated_within_and_after_window(stand: Stand) -> None:
-    """Within the window nothing is requested; after it everything is, using earlier records."""
     pages = {"/": graph.page("Home", ["/1", "/2"]), "/1": graph.page("1"), "/2": graph.page("2")}
     options = ("--name", "under-roles", "--delay", "0")
     with graph.serve_in_background(pages) as site:
@@ -51,7 +50,6 @@ def test_crawl_is_repeated_within_and_after_window(stand: Stand) -> None:
 
 
 def test_claims_of_cancelled_crawl_are_free(stand: Stand) -> None:
-    """The next run requests the rest, within the window too."""
     with graph.serve_in_background(tree()) as site:
         options = ("--name", "cancelled-under-roles", "--window", "1h")
         ran = stand.orbweaver(
@@ -91,7 +89,6 @@ def test_dollar_limit_ends_crawl(stand: Stand) -> None:
 
 @pytest.mark.long
 def test_duration_ends_crawl(stand: Stand) -> None:
-    """`--duration 60s` ends while most of the site waits."""
     with graph.serve_in_background(tree()) as site:
         ran = stand.orbweaver(
             *("start", f"{site.url}/0", "--name", "duration", "--delay", "3s"),
@@ -103,7 +100,6 @@ def test_duration_ends_crawl(stand: Stand) -> None:
 
 
 def test_retry_requests_only_failures(stand: Stand) -> None:
-    """`orbweaver retry` is a separate run."""
     pages = {"/": graph.page("Home", ["/gone"]), "/gone": graph.page("No", status=404)}
     with graph.serve_in_background(pages) as site:
         url = f"{site.url}/"

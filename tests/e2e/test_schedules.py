@@ -29,7 +29,6 @@ timezone = "Europe/Berlin"
 
 
 def runs(stand: Stand) -> dict[str, str]:
-    """Read the crawl's runs: id to state."""
     with stand.client("dynamodb") as dynamodb:
         items = dynamodb.scan(TableName=stand.outputs["CrawlsTable"])["Items"]
     return {

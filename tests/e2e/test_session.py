@@ -68,7 +68,6 @@ def told(shown: list[str]) -> re.Pattern[str]:
 
 
 def test_session_of_guide_works_as_printed(stand: Stand, tmp_path: Path) -> None:
-    """Pauses and cancellations keep their promises."""
     with child.start("bookshop", "--books", "60") as shop:
         guide = GUIDE.read_text().replace(SITE, shop.url)
         typed = 0
@@ -88,7 +87,6 @@ def test_session_of_guide_works_as_printed(stand: Stand, tmp_path: Path) -> None
 
 
 def keeps_its_word(command: str, stand: Stand, shop: Child, before: int, started_s: float) -> None:
-    """Measure a command's promise at the site."""
     if command == "start":
         until(lambda: last(shop) > before, "the site is asked", log=stand.log)
     elif command == "pause":
@@ -115,5 +113,4 @@ def last(shop: Child) -> int:
 
 
 def records(stand: Stand) -> int:
-    """Count the records of the newest run."""
     return len(stand.orbweaver("pages", "shop").out.splitlines())

@@ -51,7 +51,6 @@ def _xml(root: str, item: str, base_url: str, paths: list[str]) -> bytes:
 
 
 def test_pages_are_found_by_sitemaps_alone(site: Child, anywhere: CommandStand) -> None:
-    """An index, XML, gzip and text; each URL is requested and counted once."""
     crawled = anywhere.crawl(site.url + "/", "--delay", "0", "--name", "mapped")
 
     pages = [site.url + path for path in ["/", *PLAIN, *ZIPPED, *TEXT]]

@@ -47,7 +47,6 @@ def sources(stand: Stand) -> set[str]:
 
 
 def resources(stand: Stand) -> dict[str, str]:
-    """Return the stack's resources: logical to physical names."""
     with stand.client("cloudformation") as cloudformation:
         found = cloudformation.describe_stack_resources(StackName="Orbweaver")["StackResources"]
     return {each["LogicalResourceId"]: each["PhysicalResourceId"] for each in found}
@@ -59,7 +58,6 @@ def status(stand: Stand, crawl: str) -> dict[str, Any]:
 
 
 def test_switch_survives_deployment_without_loss(stand: Stand) -> None:
-    """The deployment changes one key; afterwards every page is fetched."""
     parts = resources(stand)
     links = [f"/{n}" for n in range(PAGES)]
     with graph.serve_in_background({path: graph.page(path, links) for path in links}) as site:
@@ -108,7 +106,6 @@ def test_worker_enabled_setting_overrides_switch(stand: Stand) -> None:
 
 
 def test_up_commands_keep_deployed_settings(stand: Stand) -> None:
-    """`crawl` and `local up` deploy nothing if only their defaults differ."""
     said: list[str] = []
     stack.bring_up_to_date(stand.emulator, defaults=LOCAL_CONTEXT, say=said.append)
     stack.bring_up_to_date(stand.emulator, {}, say=said.append)

@@ -21,7 +21,6 @@ CLOCK_S_MAX = 60
 
 
 def crawled(stand: Stand, folder: Path, name: str, receiver: Receiver) -> dict[str, Any]:
-    """Crawl a page with a webhook in its definition, to the end; return the command's result."""
     with graph.serve_in_background({"/": graph.page("Home")}) as site:
         document = {"name": name, "seeds": [site.url], "notify": {"webhook": receiver.url}}
         (file := folder / f"{name}.json").write_text(json.dumps(document))
@@ -42,7 +41,6 @@ def verified(stand: Stand, posted: Posted) -> dict[str, Any]:
 
 
 def test_end_of_crawl_is_posted_once_signed(stand: Stand, tmp_path: Path) -> None:
-    """The counts equal the command's."""
     with receiving() as receiver:
         results = [crawled(stand, tmp_path, name, receiver) for name in ("told-1", "told-2")]
         until(lambda: len(receiver.posted) >= len(results), "both are told", log=stand.log)
@@ -80,7 +78,6 @@ def test_crawls_of_other_stack_are_ignored(stand: Stand, tmp_path: Path) -> None
 
 
 def test_permanent_refusal_is_dead_lettered_after_one_request(stand: Stand, tmp_path: Path) -> None:
-    """The message contains the reason."""
     with receiving(410) as receiver:
         result = crawled(stand, tmp_path, "refused", receiver)
         letters = until(

@@ -66,14 +66,12 @@ class Installed:
         return found
 
     def count(self) -> int:
-        """Count the pages in the folder's exports."""
         asked = "SELECT count(*) AS n FROM pages"
         return int(self.orbweaver("query", "--format", "csv", asked).out.split()[-1])
 
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Build the wheel as a user does."""
     folder = tmp_path_factory.mktemp("wheel")
     words = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "-w", str(folder), "."]
     subprocess.run(words, cwd=layout.ROOT, check=True)
@@ -108,7 +106,6 @@ def surroundings(home: Path, path: str) -> dict[str, str]:
 
 @pytest.fixture
 def with_aws(installed: Installed, wheel: Path) -> Iterator[Installed]:
-    """Install the AWS extra too."""
     installed.install(f"{wheel}[aws]")
     try:
         yield installed
@@ -127,7 +124,6 @@ def weight(folder: Path) -> int:
 
 
 def test_wheel_crawls_in_empty_environment(installed: Installed) -> None:
-    """On a store, without AWS, emulator, Node or downloads."""
     packages = installed.packages
     assert weight(packages) < SLIM_BYTES_MAX
     assert not [name for name in (*TOOLS, *OF_AWS) if (packages / name).exists()]
@@ -152,7 +148,6 @@ def test_wheel_crawls_in_empty_environment(installed: Installed) -> None:
 
 
 def test_wheel_runs_stack_on_emulator(with_aws: Installed) -> None:
-    """The first crawl downloads the emulator and reports it; the printed next commands work."""
     assert not [name for name in TOOLS if (with_aws.packages / name).exists()]
     port = ("--port", str(with_aws.port))
     limits = ("--max-pages", str(PAGES), "--delay", "0", "--target", "local", *port)

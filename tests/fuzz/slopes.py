@@ -53,7 +53,6 @@ def growth(target: Target, fragment: bytes, size: int) -> float:
 
 
 def show(names: Iterable[str]) -> bool:
-    """Print growth and cost of fragments; return whether all are within limits."""
     fine = True
     for name in names:
         target = TARGETS[name]

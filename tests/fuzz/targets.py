@@ -75,7 +75,6 @@ class Target:
             raise Slow(f"{self.name}: {took_s:.2f} s for {len(data)} bytes")
 
     def repeated(self, fragment: bytes, size: int) -> bytes:
-        """Return an input of about this size."""
         return self.start + fragment * (size // len(fragment)) + self.end
 
 

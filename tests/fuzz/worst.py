@@ -63,7 +63,6 @@ class Kind:
         return self.start + turn * (self.size // len(turn))
 
     def changed(self, chance: random.Random) -> Kind:
-        """Return a copy with a small random change."""
         fragments = list(self.fragments)
         place = chance.randrange(len(fragments))
         match chance.randrange(5):
@@ -112,7 +111,6 @@ def _resident_kb() -> int:
 
 
 def search(seconds: int, seed: int = 1) -> None:
-    """Search for expensive pages for a while, and print the worst."""
     chance = random.Random(seed)
     end_s = time.monotonic() + seconds
     kinds = [

@@ -29,7 +29,6 @@ def problems(book: Book, *, whole: bool) -> list[str]:
 
 
 def main(words: list[str]) -> int:
-    """Compare and print the result."""
     parser = argparse.ArgumentParser(prog="python -m tests.iam", description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--all", action="store_true", help="all that functions do was done")

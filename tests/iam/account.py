@@ -66,7 +66,6 @@ class Guard:
         events.register_last(f"after-call.{service}", self._answered)
 
     def check(self, service: str, operation: str, params: Mapping[str, Any]) -> None:
-        """Refuse a request without permission."""
         for needed in permissions.needed(service, operation, params):
             self._check(needed, operation)
 
@@ -163,7 +162,6 @@ class Account(Patient):
     """Resources of the stack in moto, with the names that grants use."""
 
     def __init__(self, endpoint_url: str, kept: ExitStack) -> None:
-        """Create tables, queues, the bucket, the database and the secret."""
         self._kept, self._clients = kept, {}
         self.environment = layout.client_environment(endpoint_url)
         self.outputs = {"Bucket": BUCKET, "WebhookSecret": SECRET}
@@ -191,7 +189,6 @@ class Account(Patient):
             secrets.create_secret(Name=SECRET, SecretString="a key of thirty-two letters, or so")
 
     def variables(self, role: str) -> dict[str, str]:
-        """Return a function's environment."""
         urls = {
             "SEED_QUEUE_URL": "CrawlQueueUrl",
             "CRAWL_QUEUE_URL": "PackQueueUrl",
@@ -218,7 +215,6 @@ class Functions:
     def __init__(
         self, account: Account, granted: frozenset[str], patch: pytest.MonkeyPatch
     ) -> None:
-        """Start a container with each function's environment."""
         self.granted = granted
         self._all: dict[str, _Function] = {}
         for name, value in account.environment.items():
@@ -233,7 +229,6 @@ class Functions:
 
     @property
     def used(self) -> frozenset[str]:
-        """Return all permissions used so far."""
         return frozenset().union(*(one.guard.used for one in self._all.values()))
 
     @contextmanager

@@ -22,12 +22,10 @@ class Book:
 
     @property
     def denied(self) -> list[str]:
-        """Return used permissions that are not granted."""
         return sorted(use for use in self.used if not self._grants_of(use))
 
     @property
     def spare(self) -> list[str]:
-        """Return granted permissions that are not used."""
         used = {grant for use in self.used for grant in self._grants_of(use)}
         return sorted(self.granted - used)
 
@@ -36,7 +34,6 @@ class Book:
 
 
 def covers(grant: str, use: str) -> bool:
-    """True if a grant covers a use."""
     *mine, pattern = grant.split(" ", 2)
     *theirs, resource = use.split(" ", 2) if use else ("",)
     return mine == theirs and fnmatchcase(resource, pattern)

@@ -58,12 +58,10 @@ def copied(bench: Here) -> Act:
 
 
 def gone(bench: Here) -> Act:
-    """Ignore a deleted export."""
     return _again(bench, lambda: json.dumps({"day": "2001-01-01", "to": "bucket"}))
 
 
 def cut_short(bench: Here) -> Act:
-    """Order the rest again when time is short."""
     body = json.dumps({"day": _export(bench).day, "to": "bucket"})
     return lambda: _handed(bench, body, time_ms=1)
 
@@ -75,7 +73,6 @@ def spoilt(bench: Here) -> Act:
 
 
 def refused(bench: Here) -> Act:
-    """Dead-letter an invalid order."""
     return lambda: _handed(bench, "{")
 
 

@@ -65,7 +65,6 @@ def _hosted(deed: Callable[[Bench], Act]) -> Callable[[Here], Act]:
 
 
 def messages_counted(bench: Here) -> Act:
-    """View a run with the queues' message counts."""
     event = event_of("GET", f"/console/crawls/{bench.crawl().id}")
 
     def act() -> Answer:

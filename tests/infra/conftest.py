@@ -52,7 +52,6 @@ def synthesize(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Synthe
 
 @pytest.fixture(scope="session")
 def aws(synthesize: Callable[..., Synthesized]) -> Synthesized:
-    """Return the default stack on AWS."""
     return synthesize()
 
 

@@ -46,7 +46,6 @@ class Synthesized:
         return {name: one for name, one in found if one["Handler"].startswith("handlers.")}
 
     def only(self, kind: str) -> dict[str, Any]:
-        """Return the properties of a type's only resource."""
         (found,) = self.properties(kind).values()
         return found
 

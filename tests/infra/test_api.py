@@ -21,7 +21,6 @@ pytestmark = pytest.mark.infra
 
 
 def test_routes_are_signed(aws: Synthesized) -> None:
-    """Every operation is a route for IAM identities, and no other route exists."""
     methods = aws.properties("AWS::ApiGateway::Method")
     parts = {
         f"<{name}>": (text(resource["ParentId"]), resource["PathPart"])
@@ -49,7 +48,6 @@ def test_gateway_has_one_permission_to_invoke(aws: Synthesized) -> None:
 
 
 def test_gateway_validates_requests(aws: Synthesized) -> None:
-    """Bodies must be objects, and all required query parameters present."""
     validator = aws.only("AWS::ApiGateway::RequestValidator")
     assert validator["ValidateRequestBody"] is validator["ValidateRequestParameters"] is True
     assert aws.only("AWS::ApiGateway::Model")["Schema"]["type"] == "object"
@@ -63,7 +61,6 @@ def test_gateway_validates_requests(aws: Synthesized) -> None:
 
 
 def test_gateway_refusals_are_problems(aws: Synthesized) -> None:
-    """They have the form of the function's problems (RFC 9457)."""
     responses = {
         one["ResponseType"]: one
         for one in aws.properties("AWS::ApiGateway::GatewayResponse").values()

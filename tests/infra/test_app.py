@@ -37,7 +37,6 @@ def run(context: dict[str, str], folder: Path) -> subprocess.CompletedProcess[st
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_cdk_ls_without_credentials_or_venv_synthesizes_the_stack(tmp_path: Path) -> None:
-    """With real code assets and without a warning."""
     chosen = node.folder()
     assert chosen is not None
     places = f"{chosen}{os.pathsep}{os.defpath}"
@@ -67,7 +66,6 @@ def test_cdk_ls_without_credentials_or_venv_synthesizes_the_stack(tmp_path: Path
 
 
 def code_of(template: dict[str, Any]) -> set[str]:
-    """Return the archives that a template's functions run."""
     return {
         resource["Properties"]["Code"]["S3Key"]
         for resource in template["Resources"].values()

@@ -94,7 +94,6 @@ def test_bytecode_is_omitted(tmp_path: Path) -> None:
 
 
 def test_command_line_is_omitted() -> None:
-    """The rest of functions/ is deployed."""
     files = {path.as_posix() for path in own_files(ROOT / "functions")}
     assert {"handlers/worker.py", "orbweaver/model/settings.py"} <= files
     assert not {
@@ -187,7 +186,6 @@ def test_models_of_used_services_are_deployed(local: Asset) -> None:
 
 
 def test_documentation_text_is_removed_from_models() -> None:
-    """Members named `documentation` that are no text stay."""
     member = {"shape": "S", "documentation": "<p>of a member</p>"}
     model = {"documentation": "<p>of all</p>", "shapes": [{"documentation": member}, 1, None]}
     assert without_words(model) == {
@@ -199,7 +197,6 @@ def test_documentation_text_is_removed_from_models() -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_models_equal_botocores_without_text(local: Asset) -> None:
-    """Endpoints are those of the used services."""
     ours, theirs = local.folder / "botocore" / "data", Path(botocore.__file__).parent / "data"
     files = [file.relative_to(ours) for file in ours.glob("*/*/*.json.gz")]
     assert len(files) >= 2 * len(SERVICES)
@@ -335,7 +332,6 @@ def test_container_starts_with_asset_alone(handler: str) -> None:
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("name", NAMES)
 def test_every_format_is_written_with_asset_alone(name: str, tmp_path: Path) -> None:
-    """The files equal local ones."""
     built = build(LOCAL, "files")
     words = [sys.executable, "-I", "-S", "-c", WRITE, str(built.folder), name, str(tmp_path)]
     done = subprocess.run(words, capture_output=True, text=True, check=False)

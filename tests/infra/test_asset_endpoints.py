@@ -50,7 +50,6 @@ def asset() -> Path:
 
 
 def requests(region: str, domain: str) -> dict[str, tuple[str, Mapping[str, object], str]]:
-    """Return a request of each used service, and its endpoint."""
     queue = f"https://sqs.{region}.{domain}/123456789012/crawl"
     entry = {"Source": "orbweaver", "DetailType": "x", "Detail": "{}"}
     return {

@@ -132,7 +132,6 @@ def test_failed_installation_leaves_no_asset(
 
 
 def test_user_module_is_packaged(tmp_path: Path, no_libraries: list[Path]) -> None:
-    """Under a name that the worker knows; other content gives another asset."""
     project, store = small_project(tmp_path), tmp_path / "store"
     (project / "own.py").write_text("def books(page, url): ...\n")
     without = build(LOCAL, root=project, store=store)
@@ -156,7 +155,6 @@ def test_user_module_is_packaged(tmp_path: Path, no_libraries: list[Path]) -> No
     ],
 )
 def test_invalid_user_module_stops_deployment(tmp_path: Path, text: str | None, said: str) -> None:
-    """Before the build, with the file and the fix."""
     if text is not None:
         (tmp_path / "own.py").write_text(text)
     with pytest.raises(AssetError) as stopped:

@@ -30,7 +30,6 @@ def archive(files: dict[str, bytes], mode: str = "w") -> bytes:
 
 
 def package(**parts: bytes) -> bytes:
-    """Build a package like npm's."""
     files = {
         "bin/chromium.br": brotli.compress(CHROMIUM, quality=1),
         "bin/al2023.tar.br": brotli.compress(archive({"lib/libnss3.so": b"nss"})),
@@ -57,7 +56,6 @@ def offered(monkeypatch: pytest.MonkeyPatch, content: bytes) -> list[Path]:
 
 
 def test_browser_is_packed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is fetched unless cached; a cached other version is removed."""
     content = package()
     fetched, store = offered(monkeypatch, content), tmp_path / "store"
     pinned = browser.digest_of(content)
@@ -80,7 +78,6 @@ def test_browser_is_packed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 def test_package_with_other_digest_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is neither unpacked nor cached."""
     offered(monkeypatch, package())
     with pytest.raises(AssetError, match=r"not the one pinned in infra/browser\.py"):
         browser.obtain(tmp_path, tmp_path / "store")

@@ -37,7 +37,6 @@ def test_tables_have_export_columns_and_day(request: pytest.FixtureRequest, stac
 
 
 def test_days_are_projected(aws: Synthesized) -> None:
-    """From before the first export until today, each in its folder of the bucket."""
     said = tables(aws)["pages"]["TableInput"]["Parameters"]
     assert text(said["storage.location.template"]) == (
         "s3://<StorageBucket>/exports/pages/parquet/dt=${dt}/"
@@ -47,13 +46,11 @@ def test_days_are_projected(aws: Synthesized) -> None:
 
 
 def test_tables_depend_on_database(aws: Synthesized) -> None:
-    """They name it without a reference."""
     for table in aws.resources("AWS::Glue::Table").values():
         assert any(one.startswith("CatalogueDatabase") for one in table["DependsOn"])
 
 
 def test_workgroup_limits_override_clients(aws: Synthesized) -> None:
-    """Results go to the workgroup's own encrypted place."""
     group = aws.only(GROUP)["WorkGroupConfiguration"]
     assert group["EnforceWorkGroupConfiguration"] is True
     assert group["BytesScannedCutoffPerQuery"] == 10_000_000_000
@@ -63,7 +60,6 @@ def test_workgroup_limits_override_clients(aws: Synthesized) -> None:
 
 
 def test_query_limit_is_setting_in_bytes(synthesize: Callable[..., Synthesized]) -> None:
-    """The user's key encrypts results if there is one."""
     group = synthesize(athena_bytes_max="20000000", kms_key="generate").only(GROUP)
     said = group["WorkGroupConfiguration"]
     assert said["BytesScannedCutoffPerQuery"] == 20_000_000
@@ -87,7 +83,6 @@ def test_emulator_has_no_saved_queries(local: Synthesized) -> None:
 
 
 def test_exporter_registers_only_item_tables(aws: Synthesized) -> None:
-    """Only a deployment changes deployed tables."""
     allowed = aws.allowed("ExporterProgramRole")
     glue = {resource: actions for resource, actions in allowed.items() if ":glue:" in resource}
     actions = {"glue:GetTable", "glue:CreateTable", "glue:UpdateTable"}

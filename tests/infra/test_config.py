@@ -144,7 +144,6 @@ def test_large_batches_need_one_second_window() -> None:
 
 
 def test_local_defaults() -> None:
-    """An emulator is small, uses this machine's architecture, and retains nothing."""
     local = Config.from_context({"target": "local"})
     assert local.runtime == host_runtime()
     assert local.functions_run_on.native
@@ -164,7 +163,6 @@ def test_default_environment_keeps_functions_defaults() -> None:
 
 
 def test_memory_default_is_consistent() -> None:
-    """The default of the function, its own setting, and the estimate."""
     assert Config().worker_memory_mb == Settings().memory_mb == MEMORY_MB
 
 
@@ -192,7 +190,6 @@ def test_custom_user_agent_is_unchanged() -> None:
 
 
 def test_allowed_addresses_reach_emulator_only() -> None:
-    """Private networks, if given."""
     local = Config.from_context({"target": "local", "allow_addresses": "127.0.0.1/32"})
     assert local.environment()["ORBWEAVER_ALLOW_ADDRESSES"] == "127.0.0.1/32"
     assert "ORBWEAVER_ALLOW_ADDRESSES" not in Config().environment()
@@ -205,7 +202,6 @@ def test_every_key_is_described_once() -> None:
 
 
 def test_password_in_proxies_key_is_not_shown() -> None:
-    """For a list given instead of its secret's name."""
     with pytest.raises(ConfigError) as raised:
         Config.from_context({"proxy_secret": '["http://me:word@p.test:3128"]'})
     assert "word" not in str(raised.value)

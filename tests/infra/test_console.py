@@ -43,7 +43,6 @@ def without_order(stack: Synthesized, *names: str) -> dict[str, Any]:
 
 
 def test_console_is_absent_by_default(aws: Synthesized, hosting: Synthesized) -> None:
-    """With the key, the other resources do not change."""
     kinds = {resource["Type"] for resource in aws.template["Resources"].values()}
     assert not {kind for kind in kinds if kind.startswith((GATEWAY, "AWS::Cognito::"))}
     added = hosting.template["Resources"].keys() - aws.template["Resources"].keys()
@@ -55,7 +54,6 @@ def test_console_is_absent_by_default(aws: Synthesized, hosting: Synthesized) ->
 
 
 def test_idle_console_is_free(aws: Synthesized, hosting: Synthesized) -> None:
-    """Only requests and users are billed."""
     added = hosting.template["Resources"].keys() - aws.template["Resources"].keys()
     kinds = {hosting.template["Resources"][name]["Type"] for name in added}
     assert not {kind for kind in kinds if kind.startswith(BILLED_IDLE)}
@@ -65,7 +63,6 @@ def test_idle_console_is_free(aws: Synthesized, hosting: Synthesized) -> None:
 
 
 def test_routes_require_token_except_files(hosting: Synthesized) -> None:
-    """The gateway checks signature, issuer, audience and times."""
     (verified,) = hosting.properties(f"{GATEWAY}Authorizer").items()
     name, authorizer = verified
     assert authorizer["AuthorizerType"] == "JWT"
@@ -88,7 +85,6 @@ def test_routes_require_token_except_files(hosting: Synthesized) -> None:
 
 
 def test_console_paths_equal_local_ones(hosting: Synthesized) -> None:
-    """The stage adds no prefix; each route has a throttle, and no token is logged."""
     stage = hosting.only(f"{GATEWAY}Stage")
     assert stage["StageName"] == "$default"
     limits = stage["DefaultRouteSettings"]
@@ -107,14 +103,12 @@ def test_console_paths_equal_local_ones(hosting: Synthesized) -> None:
 
 
 def test_only_gateway_invokes_console_function(hosting: Synthesized) -> None:
-    """Only the gateway of this stack."""
     permission = hosting.properties("AWS::Lambda::Permission")["ConsoleInvoked"]
     assert permission["Principal"] == "apigateway.amazonaws.com"
     assert text(permission["SourceArn"]).endswith(":<ConsoleGateway>/*")
 
 
 def test_only_admins_create_users_and_browser_keeps_no_secret(hosting: Synthesized) -> None:
-    """A code with a proof is the only way to a token."""
     pool = hosting.only("AWS::Cognito::UserPool")
     assert pool["AdminCreateUserConfig"]["AllowAdminCreateUserOnly"] is True
     assert pool["Policies"]["PasswordPolicy"]["MinimumLength"] == 12
@@ -147,14 +141,12 @@ def test_user_pool_is_kept_and_protected_once_the_stack_exists(
 
 
 def test_console_role_equals_api_plus_counts_and_letters(hosting: Synthesized) -> None:
-    """No other role changes."""
     assert hosting.allowed("ConsoleProgramRole") == HOSTING
     for role, allowed in ALLOWED.items():
         assert hosting.allowed(role) == allowed
 
 
 def test_console_function_has_token_settings(hosting: Synthesized) -> None:
-    """It answers before the gateway's timeout."""
     function = hosting.properties("AWS::Lambda::Function")[FUNCTION]
     assert function["Timeout"] < 30
     variables = function["Environment"]["Variables"]

@@ -41,7 +41,6 @@ def environment(stack: Synthesized) -> dict[str, str]:
 
 @pytest.mark.infra
 def test_stack_without_receiver_has_no_delivery_resources(aws: Synthesized) -> None:
-    """No function, queue, alarm or output."""
     for kind in ("AWS::Lambda::Function", "AWS::SQS::Queue", "AWS::CloudWatch::Alarm"):
         assert not [name for name in aws.resources(kind) if "Deliver" in name]
     assert not [name for name in aws.template["Outputs"] if "Delivery" in name]
@@ -60,7 +59,6 @@ def test_delivery_role_has_needed_permissions_only(
     context: dict[str, str],
     more: dict[str, set[str]],
 ) -> None:
-    """Read the exports, and use the secret or the other bucket."""
     assert synthesize(**context).allowed(ROLE) == DELIVERING | more
 
 
@@ -81,7 +79,6 @@ def test_exports_of_this_bucket_go_to_delivery_queue(
 
 @pytest.mark.infra
 def test_delivery_is_retried_for_about_a_day(synthesize: Callable[..., Synthesized]) -> None:
-    """One message at a time, with as many tries as the delays cover."""
     stack = synthesize(**COPY)
     queue = stack.properties("AWS::SQS::Queue")["DeliveryQueue"]
     assert queue["RedrivePolicy"]["maxReceiveCount"] == TRIES_MAX
@@ -102,7 +99,6 @@ def test_delivery_is_retried_for_about_a_day(synthesize: Callable[..., Synthesiz
 
 @pytest.mark.infra
 def test_failed_delivery_raises_alarm(synthesize: Callable[..., Synthesized]) -> None:
-    """The outputs name both queues."""
     stack = synthesize(**COPY)
     alarm = stack.properties("AWS::CloudWatch::Alarm")["MonitoringDeliveries"]
     (dimension,) = alarm["Dimensions"]
@@ -163,7 +159,6 @@ def test_delivery_queue_accepts_only_its_rule(synthesize: Callable[..., Synthesi
     ],
 )
 def test_invalid_delivery_setting_is_refused(change: dict[str, str], said: str) -> None:
-    """For example a server without a host key; the text names valid values."""
     with pytest.raises(ConfigError, match=said) as raised:
         Config.from_context({**SFTP, **change})
     assert "BEGIN" not in str(raised.value)

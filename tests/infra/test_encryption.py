@@ -28,7 +28,6 @@ def keyed(request: pytest.FixtureRequest, synthesize: Callable[..., Synthesized]
 
 
 def test_all_resources_use_key(keyed: tuple[Synthesized, str]) -> None:
-    """Tables, bucket, queues, log groups and topics."""
     stack, arn = keyed
     for name, table in stack.properties("AWS::DynamoDB::Table").items():
         sse = table["SSESpecification"]
@@ -71,7 +70,6 @@ def uses(stack: Synthesized, arn: str) -> dict[str, set[str]]:
 
 
 def test_roles_have_needed_key_permissions_only(keyed: tuple[Synthesized, str]) -> None:
-    """Readers decrypt; senders and writers generate data keys."""
     stack, arn = keyed
     both = {"kms:Decrypt", "kms:GenerateDataKey"}
     found = uses(stack, arn)
@@ -84,7 +82,6 @@ def test_roles_have_needed_key_permissions_only(keyed: tuple[Synthesized, str]) 
 
 
 def test_services_can_use_stacks_own_key(synthesize: Callable[..., Synthesized]) -> None:
-    """Logs of this account, alarms and rules; it is rotated and retained."""
     stack = synthesize(kms_key="generate")
     ((name, resource),) = stack.resources("AWS::KMS::Key").items()
     assert name == "EncryptionKey"
@@ -126,7 +123,6 @@ def test_rules_reach_encrypted_queues(synthesize: Callable[..., Synthesized]) ->
 
 
 def test_key_is_the_only_one(keyed: tuple[Synthesized, str]) -> None:
-    """The topic has no key of its own, and a foreign key is not created."""
     stack, arn = keyed
     made = [HASH.sub("", name) for name in stack.resources("AWS::KMS::Key")]
     assert made == (["EncryptionKey"] if arn == "<EncryptionKey.Arn>" else [])

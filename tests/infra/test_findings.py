@@ -31,7 +31,6 @@ SFTP = {
 
 
 def found_in(stack: IConstruct) -> set[tuple[str, str]]:
-    """Return both packs' findings in a stack: rule and resource path."""
     from cdk_nag import AwsSolutionsChecks, ServerlessChecks
 
     return {

@@ -46,7 +46,6 @@ def test_five_functions_without_custom_resource(aws: Synthesized) -> None:
 def test_runtime_is_arm64_python_313_or_local(
     aws: Synthesized, local: Synthesized, name: str
 ) -> None:
-    """An emulator uses this machine's."""
     found = {
         f"{function['Architectures'][0]}/{function['Runtime']}"
         for function in (made.properties(KIND)[name] for made in (aws, local))
@@ -110,7 +109,6 @@ def test_kill_switch_disables_event_sources(synthesize: Callable[..., Synthesize
 
 
 def test_exporter_runs_every_night(aws: Synthesized) -> None:
-    """A failing event ends in a queue."""
     schedule = aws.only("AWS::Scheduler::Schedule")
     assert schedule["ScheduleExpression"] == "cron(0 2 * * ? *)"
     assert schedule["ScheduleExpressionTimezone"] == "UTC"
@@ -122,7 +120,6 @@ def test_exporter_runs_every_night(aws: Synthesized) -> None:
 
 
 def test_exporter_limits(aws: Synthesized) -> None:
-    """Five minutes per unit (part of a day), and loops for further orders."""
     exporter = aws.properties(KIND)[EXPORTER]
     assert (exporter["MemorySize"], exporter["Timeout"]) == (1024, 300)
     assert exporter["RecursiveLoop"] == "Allow"
@@ -131,7 +128,6 @@ def test_exporter_limits(aws: Synthesized) -> None:
 def test_exporter_has_room_for_chunk(
     synthesize: Callable[..., Synthesized], aws: Synthesized
 ) -> None:
-    """Its allocators return free memory."""
     exporter = aws.properties(KIND)[EXPORTER]
     assert exporter["EphemeralStorage"] == {"Size": 2048}
     variables = exporter["Environment"]["Variables"]
@@ -143,7 +139,6 @@ def test_exporter_has_room_for_chunk(
 
 
 def test_orders_reach_exporters_one_at_a_time(synthesize: Callable[..., Synthesized]) -> None:
-    """With limited concurrency, and soon again after a crash."""
     made = synthesize(exporter_concurrency_max="7", exporter_timeout_s="200")
     sources = made.properties("AWS::Lambda::EventSourceMapping")
     (source,) = (source for name, source in sources.items() if name.startswith("Exporter"))
@@ -165,7 +160,6 @@ def test_orders_reach_exporters_one_at_a_time(synthesize: Callable[..., Synthesi
     ],
 )
 def test_failed_async_events_go_to_failure_queue(local: Synthesized, part: str, queue: str) -> None:
-    """After two retries by Lambda."""
     retries = local.properties("AWS::Lambda::EventInvokeConfig")[f"{part}Retries"]
     assert text(retries["FunctionName"]) == f"<{part}ProgramFunction>"
     assert retries["MaximumRetryAttempts"] == 2
@@ -174,7 +168,6 @@ def test_failed_async_events_go_to_failure_queue(local: Synthesized, part: str, 
 
 
 def test_crawl_schedules_have_own_group_and_role(aws: Synthesized) -> None:
-    """Only that group can assume the role."""
     assert aws.only("AWS::Scheduler::ScheduleGroup")["Name"] == "Orbweaver"
     role = aws.properties("AWS::IAM::Role")["StarterFiringRole"]
     (trust,) = role["AssumeRolePolicyDocument"]["Statement"]
@@ -185,7 +178,6 @@ def test_crawl_schedules_have_own_group_and_role(aws: Synthesized) -> None:
 
 
 def test_crawls_with_webhook_invoke_notifier(aws: Synthesized, local: Synthesized) -> None:
-    """No other events do. Undeliverable ones become dead letters."""
     rule = local.only("AWS::Events::Rule")
     assert rule["EventPattern"] == {
         "source": ["orbweaver"],
@@ -232,7 +224,6 @@ def test_rounds_are_long_where_waiting_is_billed(aws: Synthesized, local: Synthe
 def test_claim_sharing_can_be_set(
     synthesize: Callable[..., Synthesized], target: str, asked: str
 ) -> None:
-    """Locally too; default values are omitted from the environment."""
     variables = synthesize(target=target, claims_travel=asked).properties(KIND)[WORKER]
     assert variables["Environment"]["Variables"]["ORBWEAVER_CLAIMS_TRAVEL"] == asked
 

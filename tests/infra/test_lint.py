@@ -47,7 +47,6 @@ VARIANTS: dict[str, dict[str, str]] = {
 
 
 def found_in(template: Mapping[str, Any]) -> list[str]:
-    """List findings: rule, path and reason."""
     config = ManualArgs(regions=REGIONS, include_checks=["I"], ignore_checks=[*IGNORED])
     found = lint(json.dumps(template), config=config)
     return [f"{one.rule.id} {one.path}: {one.message}" for one in found]
@@ -62,7 +61,6 @@ def test_template_has_no_lint_findings(
 
 
 def test_lint_finds_schema_violations() -> None:
-    """An unknown property, and one beyond its limit."""
     queue = {"Type": "AWS::SQS::Queue", "Properties": {"VisibilityTimeout": 43_201, "Colour": 1}}
     found = found_in({"Resources": {"Queue": queue}})
     assert {one.partition(" ")[0] for one in found if one.startswith("E")} == {"E3002", "E3034"}

@@ -123,7 +123,6 @@ def texts(made: Synthesized) -> dict[str, str]:
 
 
 def test_alarm_descriptions_name_command(synthesize: Callable[..., Synthesized]) -> None:
-    """The guide's table equals them."""
     guide = (Path(__file__).parents[2] / "docs/operations.md").read_text()
     made = synthesize(alarms="all", invalid_items_percent="5", copy_bucket="their-exports")
     said = texts(made)
@@ -140,7 +139,6 @@ def test_alarm_descriptions_name_command(synthesize: Callable[..., Synthesized])
 
 
 def test_paid_alarms_are_optional(synthesize: Callable[..., Synthesized]) -> None:
-    """$0.90 of metrics; an emulator has none."""
     made = synthesize(
         alarms="all", yield_drop_percent="40", export_missing_h="30", worker_concurrency_max="600"
     )
@@ -351,7 +349,6 @@ def test_named_metrics_are_emitted_by_code(
 def test_frugal_stack_has_one_alarm_and_no_metrics(
     synthesize: Callable[..., Synthesized], aws: Synthesized
 ) -> None:
-    """It also has no dashboard or recovery, and one queue less to poll."""
     made = synthesize(frugal="yes")
     assert [*made.resources("AWS::CloudWatch::Alarm")] == ["MonitoringDeadLetters"]
     assert made.resources("AWS::CloudWatch::Dashboard") == {}

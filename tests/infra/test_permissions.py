@@ -59,7 +59,6 @@ def test_emulator_roles_differ_only_in_batch_actions(local: Synthesized, role: s
 def test_only_worker_reads_proxy_secret(
     synthesize: Callable[..., Synthesized], secret: str, resource: str
 ) -> None:
-    """Its environment has only the secret's name."""
     made = synthesize(proxy_secret=secret)
     reading = {resource: {"secretsmanager:GetSecretValue"}}
     for role, allowed in ALLOWED.items():
@@ -83,7 +82,6 @@ def test_only_worker_reads_proxy_secret(
 def test_only_notifier_reads_webhook_key(
     synthesize: Callable[..., Synthesized], secret: str, resource: str
 ) -> None:
-    """The stack can create the key."""
     made = synthesize(webhook_secret=secret)
     wanted = {**NOTIFYING, resource: {"secretsmanager:GetSecretValue"}}
     if secret != "generate":

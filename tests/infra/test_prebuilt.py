@@ -24,7 +24,6 @@ ARCHIVES = {"runtime": "plain.zip", "files": "files.zip"}
 
 
 def reduced(local: Synthesized) -> dict[str, Any]:
-    """Reduce a template to the wheel's form."""
     return ship.reduced(copy.deepcopy(dict(local.template)), lambda _: "runtime")
 
 
@@ -38,7 +37,6 @@ def without(resource: dict[str, Any], *names: str) -> dict[str, Any]:
 
 
 def test_wheel_template_depends_on_no_machine(local: Synthesized) -> None:
-    """No Python version, architecture, code hash, or CDK bootstrap account."""
     text = json.dumps(reduced(local))
     architecture, python = host_runtime().split("/")
     for word in (architecture, f'"{python}"', "cdk-hnb659fds", "aws:cdk", "/cdk-bootstrap/"):
@@ -58,7 +56,6 @@ def test_completed_wheel_template_equals_synthesis(local: Synthesized) -> None:
 
 
 def test_disabled_workers_stay_disabled(local: Synthesized) -> None:
-    """Only their event sources, as `worker_enabled=no` synthesizes."""
     template = reduced(local)
     prebuilt.fill(template, ARCHIVES, {"worker_enabled": "no"})
     resources = template["Resources"]
@@ -76,7 +73,6 @@ def test_wheel_has_contexts_of_local_stack(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """With and without Parquet; the error for any other context explains how to get CDK."""
     monkeypatch.setattr(ship, "template_of", lambda _: reduced(local))
     monkeypatch.setattr(prebuilt, "TEMPLATES", tmp_path)
     ship.write(tmp_path)

@@ -49,7 +49,6 @@ def test_protection_comes_last(aws: Synthesized) -> None:
 
 
 def test_protection_role_allows_tables_and_log_alone(aws: Synthesized) -> None:
-    """It can read and switch the five tables."""
     allowed = aws.allowed(PROTECTION_ROLE)
     assert allowed.pop("<ProtectionLogs.Arn>") == LOGS
     assert allowed == {
@@ -65,7 +64,6 @@ def test_emulator_stack_has_no_protection(local: Synthesized) -> None:
 
 @pytest.fixture
 def answers() -> Iterator[tuple[str, list[dict[str, Any]]]]:
-    """Serve CloudFormation's callback URL; return the received bodies."""
     found: list[dict[str, Any]] = []
 
     class Waiting(BaseHTTPRequestHandler):
@@ -87,7 +85,6 @@ def answers() -> Iterator[tuple[str, list[dict[str, Any]]]]:
 
 @pytest.fixture
 def dynamodb(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """Create an account with two tables in moto."""
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "test")
     monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
@@ -122,7 +119,6 @@ def event(url: str, kind: str, *tables: str, wanted: str = "true") -> dict[str, 
 def test_protection_function_follows_the_template(
     dynamodb: Any, answers: tuple[str, list[dict[str, Any]]]
 ) -> None:
-    """Create protects, an update can release, and a removal of the resource changes nothing."""
     url, found = answers
     steps = (("Create", "true", True), ("Delete", "true", True), ("Update", "false", False))
     for kind, wanted, expected in steps:
@@ -155,7 +151,6 @@ def test_protection_function_waits_for_a_busy_table(
 def test_protection_function_failed_create_releases_tables(
     dynamodb: Any, answers: tuple[str, list[dict[str, Any]]]
 ) -> None:
-    """CloudFormation gets the failure and can remove the tables."""
     url, found = answers
     protection_function.handler(event(url, "Create", "urls", "pages", "gone"), None)
     assert protected(dynamodb) == [False, False]

@@ -52,7 +52,6 @@ def settings_of(made: Synthesized, function: str) -> Settings:
 
 
 def test_renderer_is_absent_by_default(aws: Synthesized, rendering: Synthesized) -> None:
-    """With the key there is a queue and a function, which cost nothing while idle."""
     before, after = aws.template["Resources"], rendering.template["Resources"]
     assert "ender" not in json.dumps([*before, aws.template["Outputs"]])
     assert f"{PREFIX}RENDER_QUEUE_URL" not in json.dumps(before)
@@ -70,7 +69,6 @@ def test_renderer_is_absent_by_default(aws: Synthesized, rendering: Synthesized)
 
 
 def test_renderer_role_equals_workers_except_queues(rendering: Synthesized) -> None:
-    """No other role receives from its queue."""
     worker = {name: set(actions) for name, actions in ALLOWED["WorkerProgramRole"].items()}
     expected = {**worker, "<FrontierRender.Arn>": RECEIVES | {"sqs:SendMessage"}}
     for lane in ("Crawl", "Express"):
@@ -82,7 +80,6 @@ def test_renderer_role_equals_workers_except_queues(rendering: Synthesized) -> N
 def test_pack_senders_can_send_to_renderer_queue(
     rendering: Synthesized, synthesize: Callable[..., Synthesized]
 ) -> None:
-    """The worker, and the API for a resume; the starter sends only seeds."""
     senders = {
         role: allowed
         for role, allowed in ALLOWED.items()
@@ -102,7 +99,6 @@ def test_pack_senders_can_send_to_renderer_queue(
 
 
 def test_renderer_queue_is_like_others(rendering: Synthesized) -> None:
-    """Encrypted, six timeouts, limited retention."""
     queues = rendering.properties("AWS::SQS::Queue")
     queue, crawl = queues[QUEUE], queues["FrontierCrawl"]
     assert queue["QueueName"] == "Orbweaver-render"
@@ -129,7 +125,6 @@ def test_renderer_queue_is_like_others(rendering: Synthesized) -> None:
 def test_renderer_event_source(
     rendering: Synthesized, synthesize: Callable[..., Synthesized]
 ) -> None:
-    """Small batches and limited concurrency; switched off with the workers."""
     source = rendering.properties("AWS::Lambda::EventSourceMapping")["RendererRender"]
     assert text(source["EventSourceArn"]) == "<FrontierRender.Arn>"
     assert text(source["FunctionName"]) == f"<{RENDERER}>"
@@ -145,7 +140,6 @@ def test_renderer_event_source(
 
 
 def test_renderer_function_has_browsers_platform_and_memory(rendering: Synthesized) -> None:
-    """It ends its last page in time."""
     function = rendering.properties(KIND)[RENDERER]
     assert (function["MemorySize"], function["Timeout"]) == (2048, 240)
     assert function["Architectures"] == ["x86_64"]
@@ -164,7 +158,6 @@ def test_renderer_function_has_browsers_platform_and_memory(rendering: Synthesiz
 def test_renderer_time_has_x86_64_price(
     rendering: Synthesized, here: Synthesized, synthesize: Callable[..., Synthesized]
 ) -> None:
-    """On an emulator the arm64 price."""
     renderer, worker = settings_of(rendering, RENDERER), settings_of(rendering, WORKER)
     assert renderer.memory_mb == 2048
     assert (renderer.architecture, worker.architecture) == ("x86_64", "arm64")
@@ -181,7 +174,6 @@ def test_emulator_uses_this_machines_browser(here: Synthesized) -> None:
 
 
 def test_emulator_without_browser_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The error explains the fix; on AWS the browser is deployed."""
     monkeypatch.setattr(rendering_keys, "find_browser", lambda: None)
     with pytest.raises(ConfigError, match=INSTALL):
         Config.from_context({"target": "local", "rendering": "yes"})
@@ -189,7 +181,6 @@ def test_emulator_without_browser_is_refused(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_frugal_stack_can_render(synthesize: Callable[..., Synthesized]) -> None:
-    """It keeps its one queue for packs (batches of URLs)."""
     made = synthesize(rendering="yes", frugal="yes")
     queues = made.properties("AWS::SQS::Queue")
     assert {QUEUE, "FrontierCrawl"} <= queues.keys()

@@ -42,7 +42,6 @@ NOTHING_KEPT = {("target", "local"), ("removal", "destroy")}
 
 
 def contexts() -> Iterator[Mapping[str, str]]:
-    """Yield a context for each option of each key."""
     covered = {key.strip() for keys in TEXTS for key in keys} | PLAIN
     yield from TEXTS.values()
     for item in fields(Config):
@@ -60,7 +59,6 @@ def contexts() -> Iterator[Mapping[str, str]]:
 def test_retained_resource_is_named_and_adopted(
     synthesize: Callable[..., Synthesized], context: Mapping[str, str]
 ) -> None:
-    """`destroy` has commands for its type; `deploy` imports it, or it belongs to the account."""
     resources = synthesize(**context).template["Resources"]
     kept = {
         name: one

@@ -57,7 +57,6 @@ def test_outputs_name_their_resources(aws: Synthesized) -> None:
 
 
 def test_resource_names_start_with_stack_name(synthesize: Callable[..., Synthesized]) -> None:
-    """Two stacks of one account share none."""
     made = synthesize(stack_name="Second")
     assert made.stack.stack_name == "Second"
     names = {

@@ -81,7 +81,6 @@ def expiring(stack: Synthesized) -> dict[str, tuple[str, int]]:
 
 
 def test_bucket_prefixes_expire(aws: Synthesized) -> None:
-    """Each after its days, unfinished uploads after one; exports stay."""
     assert expiring(aws) == {
         "bodies": ("bodies/", 30),
         "claimed": ("claimed/", 14),

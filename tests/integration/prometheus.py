@@ -39,7 +39,6 @@ class Prometheus:
     log: Path
 
     def ask(self, query: str) -> list[tuple[dict[str, str], float]]:
-        """Query current values of series; empty until Prometheus answers."""
         try:
             found = self._get("query", query=query)["result"]
         except OSError:
@@ -47,7 +46,6 @@ class Prometheus:
         return [(one["metric"], float(one["value"][1])) for one in found]
 
     def value(self, query: str) -> float | None:
-        """Query one number."""
         found = self.ask(query)
         return found[0][1] if found else None
 

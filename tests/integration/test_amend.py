@@ -62,7 +62,6 @@ def running(tmp_path: Path) -> Iterator[Emulator]:
 
 
 def assembly(folder: Path) -> Path:
-    """Write a cloud assembly (CDK's output folder) of the template."""
     stack = {"type": amend.STACK, "properties": {"templateFile": "t.json", "stackName": STACK}}
     artifacts = {"One": stack, "Tree": {"type": "cdk:tree"}}
     (folder / "manifest.json").write_text(json.dumps({"artifacts": artifacts}))
@@ -71,7 +70,6 @@ def assembly(folder: Path) -> Path:
 
 
 def test_ignored_properties_are_set_once(running: Emulator, tmp_path: Path) -> None:
-    """TTL and allowed loops; a second call changes nothing."""
     environment = running.environment()
     calls: list[str] = []
 
@@ -107,7 +105,6 @@ def test_ignored_properties_are_set_once(running: Emulator, tmp_path: Path) -> N
 
 
 def test_missing_stack_is_one_line_error(tmp_path: Path) -> None:
-    """An unreachable emulator gives one line too."""
     nowhere = layout.client_environment("http://127.0.0.1:1")
 
     with pytest.raises(LocalStackError, match="Cannot complete the deployment"):

@@ -56,7 +56,6 @@ STAND_IN = """
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """Create a project with all inputs of a synthesis."""
     root = tmp_path / "project"
     for name in ("infra/stack.py", "functions/handlers/worker.py", "requirements/runtime.txt"):
         (root / name).parent.mkdir(parents=True, exist_ok=True)
@@ -70,7 +69,6 @@ def project(tmp_path: Path) -> Path:
 def calls(
     project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[[], list[str]]:
-    """Replace `cdk` by a substitute; return its calls."""
     script = tmp_path / "cdk.js"
     script.write_text(textwrap.dedent(STAND_IN))
     monkeypatch.setattr(layout, "CDK", script)
@@ -161,7 +159,6 @@ def test_assemblies_are_cached_and_newest_kept(tmp_path: Path) -> None:
 def test_failed_synthesis_leaves_nothing(
     project: Path, calls: Callable[[], list[str]], tmp_path: Path
 ) -> None:
-    """The error has the command's last output."""
     with pytest.raises(LocalStackError, match=r"(?s)cdk synth.*first line.*no such construct"):
         cdk.synthesize(EMULATOR, {"broken": "yes"}, root=project, store=tmp_path / "store")
 
@@ -175,7 +172,6 @@ def test_command_over_time_limit_is_stopped(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The error names the limit."""
     monkeypatch.setattr(cdk, "RUN_S_MAX", 1.0)
 
     with pytest.raises(LocalStackError, match="stopped after 1 s"):
@@ -215,7 +211,6 @@ def test_interrupted_command_ends_with_its_children(tmp_path: Path) -> None:
 def test_deployment_synthesizes_only_changes(
     project: Path, calls: Callable[[], list[str]], tmp_path: Path
 ) -> None:
-    """The outputs are returned flat."""
     said: list[str] = []
     store = tmp_path / "store"
 
@@ -257,7 +252,6 @@ def test_qualifier_has_own_bootstrap(
     *,
     there: bool,
 ) -> None:
-    """A bootstrap stack is found by its parameter, and created under its own name."""
     parameters = Parameters("team") if there else Parameters()
     monkeypatch.setattr(cdk, "client", lambda *_: contextlib.nullcontext(parameters))
 
@@ -315,7 +309,6 @@ def test_full_bucket_is_emptied_and_removal_repeated(
     done: list[str],
     error: str | None,
 ) -> None:
-    """Only once the removal is certain, and only resources that failed."""
     monkeypatch.setattr(cdk, "synthesize", lambda *_, **__: tmp_path)
     monkeypatch.setattr(assembly, "stack_names", lambda _: ["Mine"])
     monkeypatch.setattr(cdk, "_run", account.run)
@@ -373,7 +366,6 @@ def test_client_html_answer_is_reported_in_words(body: bytes) -> None:
 
 @pytest.mark.emulator
 def test_missing_stack_is_none(tmp_path: Path) -> None:
-    """An empty account is no error."""
     running = emulator.start(port=0, keep=False, instances=tmp_path)
     try:
         assert cdk.standing(cdk.TOOLKIT, running.environment()) is None
@@ -382,13 +374,11 @@ def test_missing_stack_is_none(tmp_path: Path) -> None:
 
 
 def test_context_needs_key_and_value(capsys: pytest.CaptureFixture[str]) -> None:
-    """The error shows the right form."""
     assert main(["local", "up", "--port", "0", "-c", "novalue"]) == 2
     assert "novalue" in capsys.readouterr().err
 
 
 def test_long_command_reports_elapsed_time() -> None:
-    """At intervals; the output is complete."""
     reading, writing = os.pipe()
     said: list[str] = []
 

@@ -42,7 +42,6 @@ SIZES = ((1280, 800), (390, 844))
 
 @pytest.fixture
 def site() -> Iterator[Graph]:
-    """Serve pages that link to three others each, and a robots.txt."""
     pages = {
         f"/{number}": graph.page(
             f"Page {number} <b>of</b> the shop",
@@ -64,7 +63,6 @@ def words(*given: str) -> list[str]:
 
 
 def cli(folder: Path, *given: str) -> Any:
-    """Run a command; return the last JSON line of its output."""
     environment = {"PATH": "/usr/bin:/bin", "PYTHONPATH": f"{FUNCTIONS}:{FUNCTIONS.parent}"}
     done = subprocess.run(
         words(*given), cwd=folder, env=environment, capture_output=True, text=True, check=False
@@ -132,7 +130,6 @@ TOML = "document.querySelector('textarea.toml')"
 
 
 async def type_toml(tab: Tab, text: str) -> None:
-    """Type a definition into the field for TOML."""
     await tab.run(
         f"{{const field = {TOML}; field.value = {json.dumps(text)};"
         " field.dispatchEvent(new Event('input', {bubbles: true}))}"
@@ -140,7 +137,6 @@ async def type_toml(tab: Tab, text: str) -> None:
 
 
 async def test_crawl_is_defined_previewed_and_started(site: Graph, tmp_path: Path) -> None:
-    """In the form and in TOML, with errors beside their keys."""
     async with console(tmp_path) as url, browser.opened() as tab:
         await tab.go(url)
         await tab.click("New crawl")
@@ -180,7 +176,6 @@ async def test_crawl_is_defined_previewed_and_started(site: Graph, tmp_path: Pat
 
 
 def cli_rows(folder: Path, *given: str) -> list[Any]:
-    """Run a command; return all JSON lines."""
     environment = {"PATH": "/usr/bin:/bin", "PYTHONPATH": f"{FUNCTIONS}:{FUNCTIONS.parent}"}
     done = subprocess.run(
         words(*given), cwd=folder, env=environment, capture_output=True, check=True
@@ -189,7 +184,6 @@ def cli_rows(folder: Path, *given: str) -> list[Any]:
 
 
 def pages_of(folder: Path, crawl: str) -> list[Any]:
-    """List a run's pages by command."""
     return cli_rows(folder, "pages", crawl, "--json")
 
 
@@ -241,7 +235,6 @@ async def _see_areas(tab: Tab) -> None:
 
 
 async def test_rules_are_tried_on_stored_pages(site: Graph, tmp_path: Path) -> None:
-    """Values, errors, and counts per field appear while the user types."""
     options = ("--name", "shop", "--delay", "0", "--wait", "--json")
     async with console(tmp_path) as url, browser.opened() as tab:
         await asyncio.to_thread(cli, tmp_path, "start", f"{site.url}/0", *options)
@@ -268,7 +261,6 @@ async def test_rules_are_tried_on_stored_pages(site: Graph, tmp_path: Path) -> N
 
 
 async def test_recurring_crawl_is_scheduled_and_removed(site: Graph, tmp_path: Path) -> None:
-    """The screen lists the same schedules as the command."""
     async with console(tmp_path) as url, browser.opened() as tab:
         await tab.go(url)
         await tab.click("New crawl")
@@ -286,7 +278,6 @@ async def test_recurring_crawl_is_scheduled_and_removed(site: Graph, tmp_path: P
 
 
 async def _look_around(tab: Tab, site: Graph, crawl: str, folder: Path) -> None:
-    """Open an explanation, the stored page, the host with its rules, and the rows."""
     host = quote(site.url, safe="")
     explain = ("explain", f"{site.url}/1", "--crawl", crawl, "--json")
     # The slot of the run's last request can be in the future, and is shown until it is over.
@@ -359,7 +350,6 @@ HOSTILE = (
 
 
 async def test_a_thousand_hostile_texts_are_shown_as_text(tmp_path: Path) -> None:
-    """Titles, errors and URLs create no element, request or script."""
     async with opened(tmp_path) as stage, browser.opened() as tab:
         await stage.ports.crawls.create(RUN)
         records = [
@@ -403,7 +393,6 @@ async def test_a_thousand_hostile_texts_are_shown_as_text(tmp_path: Path) -> Non
 
 @pytest.mark.skipif(not AXE.is_file(), reason="`make setup` installs axe-core")
 async def test_screens_have_no_serious_accessibility_fault(site: Graph, tmp_path: Path) -> None:
-    """By axe-core: every screen in both themes, on desktop and phone."""
     async with console(tmp_path) as url, browser.opened() as tab:
         begun = await asyncio.to_thread(
             cli, tmp_path, "start", f"{site.url}/0", "--name", "shop", "--delay", "0", "--json"
@@ -469,7 +458,6 @@ async def test_screens_have_no_serious_accessibility_fault(site: Graph, tmp_path
 
 
 async def _faults(tab: Tab, where: str) -> list[str]:
-    """List serious and critical findings of axe-core."""
     told = await tab.run(
         "axe.run(document, {resultTypes: ['violations']}).then((found) => found.violations"
         ".filter((one) => ['serious', 'critical'].includes(one.impact)).map((one) =>"

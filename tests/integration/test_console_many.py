@@ -39,7 +39,6 @@ TOLD = "document.querySelector('[role=search] [role=status]')?.innerText"
 
 
 async def fill(stage: Stage) -> None:
-    """Store runs of many names, mostly ended, and pages of one."""
     for number in range(RUNS):
         started_ms = NOW_MS - number * HOUR_MS // 40
         ended: dict[str, Any] = {
@@ -62,13 +61,11 @@ class Watch:
         self.taken: dict[str, float] = {}
 
     async def used_s(self) -> float:
-        """Return the main thread's total task time."""
         told = await self.tab.call("Performance.getMetrics")
         found = {one["name"]: one["value"] for one in told["metrics"]}
         return float(found["TaskDuration"])
 
     async def takes(self, name: str, script: str, until: str) -> None:
-        """Act, and wait for the result."""
         before_s = await self.used_s()
         await self.tab.run(f"{{{script}}}")
         await self.tab.until(until)
@@ -78,7 +75,6 @@ class Watch:
 
 @pytest.mark.timeout(240)
 async def test_no_action_with_10000_runs_blocks_main_thread(tmp_path: Path) -> None:
-    """At most 100 ms each: list, filter, unfold, page, and a run's screens."""
     async with opened(tmp_path) as stage, browser.opened() as tab:
         await fill(stage)
         await tab.call("Performance.enable", timeDomain="threadTicks")

@@ -51,7 +51,6 @@ RECURS = '[schedule]\ncron = "0 3 * * ? *"\n'
 
 @pytest.fixture
 def site() -> Iterator[Graph]:
-    """Serve pages with links onward, back, to missing pages, to a file, and to forbidden pages."""
     pages = {
         f"/{number}": graph.page(
             f"Page {number}",
@@ -79,11 +78,9 @@ class Numbers:
         self.wrong: list[str] = []
 
     async def says(self, *words: str) -> Any:
-        """Run a command; return its last line."""
         return await asyncio.to_thread(cli, self.folder, *words, "--json")
 
     async def lists(self, *words: str, form: str = "--json") -> list[Any]:
-        """Run a command; return all its lines."""
         return await asyncio.to_thread(cli_rows, self.folder, *words, *form.split())
 
     async def check(self, screen: str, address: str, text: str, said: Any) -> None:
@@ -93,12 +90,10 @@ class Numbers:
         await self.compare(screen, said)
 
     async def compare(self, screen: str, said: Any) -> None:
-        """Compare the numbers of the current screen."""
         self.wrong += await numbers.differences(self.tab, screen, said)
 
 
 async def test_every_number_equals_a_commands(site: Graph, tmp_path: Path) -> None:
-    """Of ended runs and a paused one, on all screens with numbers."""
     async with console(tmp_path) as url, browser.opened() as tab:
         both = Numbers(tab, tmp_path)
         options = ("--name", "shop", "--delay", "0", "--window", "0s", "--wait")
@@ -118,7 +113,6 @@ async def test_every_number_equals_a_commands(site: Graph, tmp_path: Path) -> No
 
 
 async def _paused(both: Numbers, site: Graph) -> str:
-    """Create a run with limits, paused after some pages."""
     (both.folder / "slow.toml").write_text(SLOW.format(url=site.url))
     slow: str = (await both.says("start", "--config", "slow.toml"))["crawl"]
     for _ in range(LOOKS_MAX):
@@ -133,7 +127,6 @@ async def _paused(both: Numbers, site: Graph) -> str:
 
 
 async def _runs(both: Numbers, second: str, slow: str) -> None:
-    """Check the list of runs, a paused run and an ended one."""
     statuses = [await both.says("status", crawl) for crawl in (slow, second)]
     of_names = Counter({"slow": 1, "shop": 2})
     # The console reads running crawls more often than the list of runs.
@@ -206,7 +199,6 @@ async def _whole(both: Numbers, site: Graph, crawls: list[str]) -> None:
 
 
 async def _asked(both: Numbers, site: Graph, second: str) -> None:
-    """Check an estimate and a query's rows."""
     tab = both.tab
     (both.folder / "new.toml").write_text(NIGHTLY.format(url=site.url))
     await tab.run("location.hash = '#/new'")

@@ -57,7 +57,6 @@ async def weighed(tab: Tab) -> tuple[int, int]:
 
 @pytest.mark.timeout(400)
 async def test_heap_stays_small_after_an_hour_of_watching(tmp_path: Path) -> None:
-    """1,800 polls of a growing run: less than 50 MB, and no additional nodes."""
     async with opened(tmp_path) as stage, browser.opened() as tab:
         await stage.begin("/", "/a", "/b")
         look = stage.actions.runs.watching._look
@@ -93,7 +92,6 @@ async def test_heap_stays_small_after_an_hour_of_watching(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("why", ["the token has expired: sign in again", "no route to host"])
 async def test_unreachable_stack_is_reported_until_it_returns(why: str, tmp_path: Path) -> None:
-    """Old data stays with its age; the message disappears afterwards."""
     async with opened(tmp_path) as stage, browser.opened() as tab:
         await stage.begin("/", "/a")
         await come(tab, stage, f"run/{RUN.id}")
@@ -115,7 +113,6 @@ async def test_unreachable_stack_is_reported_until_it_returns(why: str, tmp_path
 
 
 async def test_restarted_console_reports_its_new_address(tmp_path: Path) -> None:
-    """The server recognises an old token, and the browser does not send it repeatedly."""
     async with opened(tmp_path) as stage, browser.opened() as tab:
         await stage.begin("/")
         await tab.go(f"{stage.url}#token={'a' * len(TOKEN)}")
@@ -127,7 +124,6 @@ async def test_restarted_console_reports_its_new_address(tmp_path: Path) -> None
 
 
 async def test_two_browsers_steer_one_run(tmp_path: Path) -> None:
-    """Edits of two keys both apply, and a repeated action is no error."""
     async with opened(tmp_path) as stage, browser.opened() as one, browser.opened() as other:
         await stage.begin("/")
         for tab in (one, other):
@@ -173,7 +169,6 @@ async def focused(tab: Tab) -> Any:
 
 
 async def test_run_is_steered_by_keyboard_alone(tmp_path: Path) -> None:
-    """Pause, resume, edit, cancel; the focus stays or returns."""
     async with opened(tmp_path) as stage, browser.opened() as tab:
         await stage.begin("/")
         await come(tab, stage, "")

@@ -33,7 +33,6 @@ pytestmark = [
 
 @asynccontextmanager
 async def watched(folder: Path, crawl: Crawl = RUN) -> AsyncIterator[tuple[Stage, Tab]]:
-    """Create a store with a run, and a browser at its console's first screen."""
     async with opened(folder) as stage, browser.opened() as tab:
         await stage.ports.crawls.create(crawl)
         await tab.go(f"{stage.url}#token={TOKEN}")
@@ -43,7 +42,6 @@ async def watched(folder: Path, crawl: Crawl = RUN) -> AsyncIterator[tuple[Stage
 
 
 async def test_legend_names_only_drawn_lines(tmp_path: Path) -> None:
-    """A value unknown before the first poll has no line."""
     names = "[...document.querySelectorAll('.legend li')].map((one) => one.className)"
     async with watched(tmp_path) as (stage, tab):
         await tab.run(f"location.hash = '#/run/{RUN.id}'")
@@ -55,7 +53,6 @@ async def test_legend_names_only_drawn_lines(tmp_path: Path) -> None:
 
 
 async def test_settings_are_shown_in_readable_units(tmp_path: Path) -> None:
-    """Durations in words, thousands separators; fields as users write them."""
     settings = (
         "Object.fromEntries([...document.querySelectorAll('section[aria-labelledby=settings] dt')]"
         ".map((one) => [one.innerText, one.nextElementSibling.innerText]))"
@@ -82,7 +79,6 @@ async def test_settings_are_shown_in_readable_units(tmp_path: Path) -> None:
 
 
 async def test_host_with_past_block_shows_its_time(tmp_path: Path) -> None:
-    """The ended run sends no more requests."""
     ended = replace(RUN, state=State.FINISHED, stop=Stop.FINISHED, finished_at_ms=NOW_MS)
     async with watched(tmp_path, ended) as (stage, tab):
         await stage.ports.hosts.block(SITE, NOW_MS + 1_000, 1, NOW_MS)
@@ -103,7 +99,6 @@ async def test_paused_run_shows_no_current_request(tmp_path: Path) -> None:
 
 
 async def test_time_of_other_day_has_date_and_zone(tmp_path: Path) -> None:
-    """In the browser's time zone; today's times have no date."""
     async with watched(tmp_path) as (stage, tab):
         await tab.run(f"location.hash = '#/run/{RUN.id}'")
         await tab.see("Settings")
@@ -128,7 +123,6 @@ async def test_sentence_with_utc_times_shows_local_times(tmp_path: Path) -> None
 
 
 async def test_duration_has_its_two_largest_units(tmp_path: Path) -> None:
-    """No duration looks like a time of day."""
     told = {0: "0 s", 59.6: "1 min", 257: "4 min 17 s", 7_500: "2 h 5 min", 273_660: "3 d 4 h"}
     async with watched(tmp_path) as (_, tab):
         said = f"import('/lib.js').then((file) => {[*told]}.map(file.duration))"
@@ -137,7 +131,6 @@ async def test_duration_has_its_two_largest_units(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("width", [320, 375, 768, 1280])
 async def test_all_controls_fit_window(tmp_path: Path, width: int) -> None:
-    """Only tables scroll sideways; long definition lines wrap."""
     outside = (
         "[...document.querySelectorAll('header *, button, a.button, input, select, textarea')]"
         ".filter((one) => !one.closest('.scroll, .skip') && (one.getBoundingClientRect().right >"
@@ -164,7 +157,6 @@ async def test_all_controls_fit_window(tmp_path: Path, width: int) -> None:
 
 
 async def test_draft_is_kept_until_started(tmp_path: Path) -> None:
-    """Over screens and reloads, even if it is invalid."""
     field = "document.querySelector('textarea.toml')?.value"
     async with watched(tmp_path) as (_, tab):
         await tab.click("New crawl")
@@ -198,7 +190,6 @@ async def test_mistyped_address_shows_message(tmp_path: Path) -> None:
 
 
 async def test_address_of_restarted_console_opens_same_screen(tmp_path: Path) -> None:
-    """The tab continues with the new token."""
     async with watched(tmp_path) as (stage, tab):
         await tab.click("Schedules")
         await tab.see("No schedules.")
@@ -209,7 +200,6 @@ async def test_address_of_restarted_console_opens_same_screen(tmp_path: Path) ->
 
 
 async def test_number_with_thousands_separator_is_accepted(tmp_path: Path) -> None:
-    """Too small numbers are refused; an empty field changes nothing."""
     async with watched(tmp_path) as (_, tab):
         await tab.run("location.hash = '#/new'")
         await tab.until("document.querySelector('textarea.toml')?.value.includes('seeds = []')")

@@ -39,7 +39,6 @@ SLOW_FUNCTION = """
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Start]:
-    """Start emulators in the test's folder; stop all of them at the end."""
     started: list[emulator.Emulator] = []
 
     def run(**options: object) -> emulator.Emulator:
@@ -83,7 +82,6 @@ def start_function(running: emulator.Emulator) -> None:
 
 
 def test_two_emulators_have_separate_ports_and_state(start: Start) -> None:
-    """They listen on 127.0.0.1 only."""
     first, second = start(keep=False), start(keep=False)
 
     make_queue(first, "only-here")
@@ -109,7 +107,6 @@ def test_kept_state_survives_stop_until_fresh_start(start: Start) -> None:
 
 
 def test_message_in_flight_is_visible_after_stop(start: Start) -> None:
-    """The message does not wait for its visibility timeout."""
     first = start(keep=True)
     with cdk.client("sqs", first.environment()) as sqs:
         url = sqs.create_queue(QueueName="q", Attributes={"VisibilityTimeout": "360"})["QueueUrl"]
@@ -187,7 +184,6 @@ def test_stale_pid_file_is_removed_harmlessly(start: Start, tmp_path: Path) -> N
 
 
 def test_taken_port_is_clear_error(start: Start) -> None:
-    """Whether another program or an emulator of the product listens there."""
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         with pytest.raises(LocalStackError, match=f"Port {port} is taken .*--port"):
@@ -294,7 +290,6 @@ def said(command: subprocess.Popen[str]) -> list[str]:
 
 
 def leave(command: subprocess.Popen[str]) -> None:
-    """End a command normally."""
     assert command.stdin is not None
     command.stdin.write("\n")
     command.stdin.flush()
@@ -304,7 +299,6 @@ def leave(command: subprocess.Popen[str]) -> None:
 
 @pytest.mark.parametrize("killed", [False, True])
 def test_last_of_several_commands_stops_emulator(tmp_path: Path, *, killed: bool) -> None:
-    """If the command that started it ends, even by SIGKILL, the others keep it."""
     with user(0, tmp_path) as first:
         port = int(said(first)[0])
         with user(port, tmp_path) as second:
@@ -342,7 +336,6 @@ def test_temporary_emulator_ends_with_its_starter(start: Start, tmp_path: Path) 
 
 
 def test_emulator_ends_after_all_its_commands_are_killed(tmp_path: Path) -> None:
-    """The guard process waits for the last command and writes the state."""
     with user(0, tmp_path) as first:
         port = int(said(first)[0])
         running = emulator.find(port, instances=tmp_path)
@@ -366,7 +359,6 @@ def test_emulator_ends_after_all_its_commands_are_killed(tmp_path: Path) -> None
 
 
 def test_killed_emulator_reports_lost_state(start: Start, tmp_path: Path) -> None:
-    """At the next start. Files in the bucket are kept."""
     running = start(keep=True)
     make_queue(running, "lost")
     with cdk.client("s3", running.environment()) as s3:
@@ -410,7 +402,6 @@ def test_emulator_and_clients_ignore_machines_aws_account(
 
 
 def test_local_status_and_down_find_emulator(capsys: pytest.CaptureFixture[str]) -> None:
-    """A second `down` reports that none runs."""
     running = emulator.start(port=0, keep=False)
 
     assert main(["local", "status"]) == 0

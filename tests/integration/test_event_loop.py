@@ -41,14 +41,12 @@ def page(links: Iterable[str], more: str = "") -> Answer:
 
 
 def word(*numbers: int) -> str:
-    """Build a word from numbers."""
     return WORDS[
         sum(number * prime for number, prime in zip(numbers, (7, 31), strict=False)) % 2_000
     ]
 
 
 def of_links(link: Callable[[int], str], more: str = "") -> Answer:
-    """Build a page of numbered links."""
     return page(map(link, range(LINKS)), more)
 
 
@@ -71,7 +69,6 @@ PAGES = {
 
 
 def urlset(outer: str, inner: str, *, more: str = "") -> bytes:
-    """Build a sitemap or an index of many entries."""
     entries = "".join(f"<{inner}><loc>{{host}}/p/{n}</loc>{more}</{inner}>" for n in range(ENTRIES))
     space = "http://www.sitemaps.org/schemas/sitemap/0.9"
     return f'<{outer} xmlns="{space}">{entries}</{outer}>'.encode()
@@ -125,13 +122,11 @@ AS_FOUND = pytest.param(None, id="as found", marks=pytest.mark.long)
 async def test_page_of_5_000_links_blocks_loop_briefly(
     kind: str, order: int | None, tmp_path: Path
 ) -> None:
-    """Parsing, filtering, claims, journal and messages, also for groups of similar URLs."""
     options = {"delay": "5s", "max_pages": order or 1_000_000}
     await holds_shortly({"/": PAGES[kind]}, tmp_path, 2, **options)
 
 
 async def test_page_of_known_links_blocks_loop_briefly(tmp_path: Path) -> None:
-    """Already claimed links are looked up."""
     links = [f"/p/{number}" for number in range(LINKS - 1)]
     scripts = {"/": page(["/again", *links]), "/again": page([*links, "/new"])}
     await holds_shortly(scripts, tmp_path, LINKS + 1, delay="100ms", max_pages=1_000_000)
@@ -142,8 +137,6 @@ async def test_page_of_known_links_blocks_loop_briefly(tmp_path: Path) -> None:
 async def test_sitemap_of_20_000_entries_blocks_loop_briefly(
     kind: str, form: str, tmp_path: Path
 ) -> None:
-    """A sitemap is processed in parts, and each part in slices."""
-
     def sitemap(asked: Any) -> Answer:
         body = SITEMAPS[kind].replace(b"{host}", f"http://{asked.host}".encode())
         return Answer(
@@ -161,6 +154,5 @@ async def test_sitemap_of_20_000_entries_blocks_loop_briefly(
 
 
 async def test_robots_txt_of_11_000_sitemaps_blocks_loop_briefly(tmp_path: Path) -> None:
-    """400 KB are parsed, and the first 1,000 sitemaps claimed."""
     scripts = {"/": graph.page("x"), "/robots.txt": graph.robots(ROBOTS)}
     await holds_shortly(scripts, tmp_path, 1_000, delay="1s", max_pages=1_000_000)

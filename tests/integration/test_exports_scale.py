@@ -16,7 +16,6 @@ LIMIT_MB = 256
 
 
 def test_day_export_stays_within_memory_limit(tmp_path: Path) -> None:
-    """20,000 pages and their items are equal in all formats."""
     result = run(tmp_path, rows=20_000, limit_mb=LIMIT_MB, part_rows_max=8_000)
     measured = result["measured"]
     assert measured["rows"] == {"pages": 20_000, ITEMS: 19_000, "invalid_items": 1_000}
@@ -25,7 +24,6 @@ def test_day_export_stays_within_memory_limit(tmp_path: Path) -> None:
 
 
 def test_bodies_and_texts_stay_within_memory_limit(tmp_path: Path) -> None:
-    """Texts are a table, bodies an archive that other tools read."""
     result = run(tmp_path, rows=2_000, limit_mb=LIMIT_MB, part_rows_max=1_500, bodies=True)
     assert result["read"]["warc"] == 2_000
     assert result["measured"]["rows"]["texts"] == 2_000

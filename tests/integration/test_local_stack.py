@@ -67,7 +67,6 @@ def test_failed_deployment_stops_new_emulator(
 def test_up_reuses_running_emulator_unless_fresh(
     deployed: list[Mapping[str, str]], tmp_path: Path
 ) -> None:
-    """`down` stops it."""
     first = stack.up(port=0, context={}, root=tmp_path)
     port = first.emulator.port
     try:

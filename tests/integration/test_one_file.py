@@ -33,7 +33,6 @@ def site() -> Iterator[Graph]:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, site: Graph) -> Path:
-    """Work in an empty folder with a definition that has rules."""
     monkeypatch.chdir(tmp_path)
     rule = '[[items]]\nname = "books"\nmatch = "/books/"\nfields.title = "title"\n'
     text = f'name = "shop"\nseeds = ["{site.url}/"]\n[politeness]\ndelay = "0s"\n{rule}'
@@ -53,7 +52,6 @@ def rows(path: Path) -> list[dict[str, object]]:
 
 @pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])
 def test_out_file_holds_table_by_its_name(suffix: str, folder: Path) -> None:
-    """A rule's items, or pages. An existing file is replaced, and no other is written."""
     words = ["crawl", "--config", "crawl.toml", "--out"]
     assert main.main([*words, f"new/books.{suffix}"]) == 0
     assert {row["title"] for row in rows(folder / "new" / f"books.{suffix}")} == {*BOOKS}
@@ -76,7 +74,6 @@ def test_out_file_holds_table_by_its_name(suffix: str, folder: Path) -> None:
 def test_out_file_of_other_format_exits_2(
     words: str, said: str, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """No crawl starts and no file is written."""
     assert main.main(words.split()) == 2
     assert said in capsys.readouterr().err
     assert not [*folder.glob("a.*")]

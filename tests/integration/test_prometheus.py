@@ -17,7 +17,6 @@ pytestmark = [NEEDED, pytest.mark.slow]
 
 
 async def test_prometheus_scrapes_metrics(tmp_path: Path) -> None:
-    """By OpenMetrics: values and types as served, and updates."""
     stage = stage_with(CRAWL)
     shop = '{crawl="shop-1"}'
     async with serving(stage) as url:

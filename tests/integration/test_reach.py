@@ -77,7 +77,6 @@ class Stand:
         monkeypatch.setattr(wiring, "fetcher_of", lambda _: self.fetcher)
 
     async def start(self, **options: object) -> str:
-        """Start a crawl that follows every link; return its id."""
         plan = {"scope": Scope.ANY, "delay_ms": 0, "bodies": Bodies.OFF, **options}
         return (await control_of(self.ports).start(CrawlSpec(**plan))).id  # type: ignore[arg-type] # names of fields
 
@@ -116,7 +115,6 @@ def test_there_are_more_than_forty_ways() -> None:
 async def test_no_way_reaches_unnamed_server(
     monkeypatch: pytest.MonkeyPatch, *, robots: bool, canonical: bool
 ) -> None:
-    """Over sixty attempts at other ports and addresses of the machine: no connection."""
     stand = Stand(monkeypatch, LOCAL)
     async with ways.listening() as there:
         await stand.start(seeds=there.seeds, obey_robots=robots, canonical_only=canonical)
@@ -151,7 +149,6 @@ async def test_each_way_reaches_server_if_all_ports_are_open(
 
 
 async def test_other_names_of_named_server_are_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only address and port count, in any spelling."""
     stand = Stand(monkeypatch, LOCAL)
     async with ways.listening() as there:
         port = there.canary.port
@@ -174,7 +171,6 @@ async def test_dns_name_opens_no_local_server(monkeypatch: pytest.MonkeyPatch) -
 
 
 async def test_crawl_opens_no_server_for_other_crawl(monkeypatch: pytest.MonkeyPatch) -> None:
-    """This includes connections that are still open."""
     stand = Stand(monkeypatch, LOCAL)
     async with ways.listening() as there:
         port = there.canary.port
@@ -198,7 +194,6 @@ async def test_loose_seeds_open_only_their_own_server(monkeypatch: pytest.Monkey
 
 
 async def test_retry_opens_no_refused_server(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Although the URL is a seed of the retry."""
     stand = Stand(monkeypatch, LOCAL)
     async with ways.listening() as there:
         crawl = await stand.start(seeds=there.seeds, obey_robots=False)
@@ -220,7 +215,6 @@ async def test_seed_at_stacks_own_port_is_error_at_start(
 
 @pytest.mark.parametrize("allow", [LOCAL, EVERYTHING], ids=["local", "everything"])
 async def test_loose_seed_never_reaches_stack(monkeypatch: pytest.MonkeyPatch, allow: str) -> None:
-    """Nor does a sitemap, a link or a queued URL, even with all ports open."""
     async with ways.listening() as there:
         stand = Stand(monkeypatch, allow, closed_ports=str(there.canary.port))
         url = f"http://127.0.0.1:{there.canary.port}/"

@@ -29,7 +29,6 @@ def alone(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_robots_command_reaches_only_typed_server(capsys: pytest.CaptureFixture[str]) -> None:
-    """A redirect to another port is not followed."""
     with graph.serve_in_background({}) as canary, graph.serve_in_background({}) as site:
         site.scripts["/robots.txt"] = graph.redirect(f"{canary.url}/robots.txt")
         assert main.main(["robots", f"{site.url}/x"]) == 0
@@ -42,7 +41,6 @@ def test_robots_command_reaches_only_typed_server(capsys: pytest.CaptureFixture[
 def test_extract_command_reaches_only_typed_server(
     robots: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A redirect to another port is not followed, and its robots.txt is not requested."""
     pages = {"/fine": graph.page("Fine")}
     with graph.serve_in_background({}) as canary, graph.serve_in_background(pages) as site:
         definition = tmp_path / "crawl.toml"
@@ -82,7 +80,6 @@ def test_unreachable_start_is_reported_at_once(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Exit code 1 with any --fail-above, and without an emulator."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(ThisMachine, "local", lambda _: None)
     monkeypatch.setattr(ThisMachine, "standing", None)  # This would start an emulator.

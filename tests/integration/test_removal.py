@@ -83,7 +83,6 @@ def account(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def stack(policy: str) -> list[Resource]:
-    """Build a stack with a table and a bucket of one policy; return its resources."""
     with client("dynamodb") as dynamodb, client("s3") as s3:
         dynamodb.create_table(TableName="urls", **KEYS)
         s3.create_bucket(Bucket="files")
@@ -92,7 +91,6 @@ def stack(policy: str) -> list[Resource]:
 
 
 def deployed(policy: str) -> Stacks:
-    """Return CloudFormation's answer for a stack with a table and a bucket of one policy."""
     summaries = [
         {"LogicalResourceId": logical, "ResourceType": kind, "PhysicalResourceId": name} | status
         for logical, kind, name, status in (
@@ -110,7 +108,6 @@ def deployed(policy: str) -> Stacks:
     ("policy", "kept"), [("Delete", False), ("Retain", True), ("RetainExceptOnCreate", True)]
 )
 def test_stack_lists_retained_resources(policy: str, *, kept: bool) -> None:
-    """Names and policies come from the deployed stack; a missing stack retains nothing."""
     stacks = deployed(policy)
     for template in (stacks.template, json.dumps(stacks.template)):
         stacks.template = template
@@ -123,7 +120,6 @@ def test_stack_lists_retained_resources(policy: str, *, kept: bool) -> None:
 
 
 def test_removed_bucket_is_emptied(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Objects, versions, delete markers and unfinished uploads, page by page, with progress."""
     monkeypatch.setattr(removal, "PAGE", 10)
     monkeypatch.setattr(removal, "PAGES_SAID", 2)
     resources, said = stack("Delete"), list[str]()
@@ -176,7 +172,6 @@ def test_undeletable_object_is_named_in_error() -> None:
 
 @pytest.mark.parametrize(("policy", "kept"), [("Delete", False), ("RetainExceptOnCreate", True)])
 def test_retained_tables_are_protected(policy: str, *, kept: bool) -> None:
-    """After a deployment, until the stack is to remove them."""
     resources = stack(policy)
     (table,) = (resource.name for resource in resources if resource.kind == TABLE)
     with client("dynamodb") as dynamodb:
@@ -188,7 +183,6 @@ def test_retained_tables_are_protected(policy: str, *, kept: bool) -> None:
 
 
 def users() -> list[Resource]:
-    """Return a user pool with a group, and API Gateway's log resources."""
     return [
         Resource(logical="Users", kind=POOL, name="eu_1", kept=True),
         Resource(logical="Look", kind=GROUP, name="look", kept=True, parent="eu_1"),
@@ -198,7 +192,6 @@ def users() -> list[Resource]:
 
 
 def test_retained_resources_are_named_and_adopted(tmp_path: Path) -> None:
-    """The output has removal commands, and the file is used for the import."""
     resources, said = stack("Retain") + users(), list[str]()
     names = {resource.kind: resource.name for resource in resources}
     with client("iam") as iam:
@@ -228,7 +221,6 @@ def test_retained_resources_are_named_and_adopted(tmp_path: Path) -> None:
 
 
 def test_group_in_template_is_identified_with_its_pool() -> None:
-    """The template refers to the pool, and the stack lists it."""
     summaries = [
         {"LogicalResourceId": logical, "ResourceType": kind, "PhysicalResourceId": name}
         | {"ResourceStatus": "CREATE_COMPLETE"}
@@ -261,7 +253,6 @@ def test_adopt_undeclared_resource_keeps_it_for_later(tmp_path: Path) -> None:
 
 
 def test_remember_dropped_resource_keeps_earlier_ones(tmp_path: Path) -> None:
-    """A deployment without the console retains and records the pool, like a removal."""
     file = tmp_path / "left.json"
     before = stack("Retain") + users()[:2]
     left = removal.dropped(before, before[:2])
@@ -272,7 +263,6 @@ def test_remember_dropped_resource_keeps_earlier_ones(tmp_path: Path) -> None:
 
 
 def test_failed_adoption_explains_fresh_start(tmp_path: Path) -> None:
-    """The file stays until an import succeeds, and the error names it."""
     file = adoption.place("Mine", tmp_path, client)
     removal.remember(stack("Retain"), client, file, lambda _: None)
     declared = {"Urls", "Files"}

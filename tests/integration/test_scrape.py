@@ -47,7 +47,6 @@ def site() -> Iterator[Graph]:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Work in an empty folder with a definition that has rules."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "rules.toml").write_text(RULES)
     return tmp_path
@@ -84,7 +83,6 @@ def test_scrape_prints_page_or_reason(
     folder: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """The page goes to the standard output, a reason to the standard error."""
     path, *options = words.split()
     assert main.main(["scrape", f"{site.url}{path}", *options]) == code
     told = capsys.readouterr()
@@ -97,7 +95,6 @@ def test_scrape_prints_page_or_reason(
 def test_scrape_json_has_text_links_and_items(
     site: Graph, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A refused page's object has the reason."""
     assert main.main(["scrape", f"{site.url}/", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert (told["title"], told["status"], told["error"]) == ("Home", 200, None)
@@ -113,7 +110,6 @@ def test_scrape_json_has_text_links_and_items(
 def test_scrape_beside_store_records_no_crawl(
     site: Graph, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The command uses the store's host slots (times at which a host may get a request)."""
     assert main.main(["crawl", f"{site.url}/latin", "--name", "one", "--format", "jsonl"]) == 0
     assert main.main(["scrape", f"{site.url}/"]) == 0
     capsys.readouterr()

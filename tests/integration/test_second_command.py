@@ -72,7 +72,6 @@ LONG = ("delay", "scope", "text", "bodies")
 
 
 def cells() -> Iterator[Any]:
-    """List state, change and cell of the table."""
     head, *rows = (line.split() for line in TABLE.strip().splitlines())
     for state, *row in rows:
         for change, cell in zip(head, row, strict=True):
@@ -98,7 +97,6 @@ class Site:
         return graph.page(path, PAGES[1:] if path == "/" else ())
 
     def scripts(self) -> dict[str, Callable[[Asked], Answer]]:
-        """Return the answer for each path."""
         answers: dict[str, Callable[[Asked], Answer]] = {
             path: partial(self.answer, path) for path in PAGES
         }
@@ -114,7 +112,6 @@ def pages_of(site: Graph) -> list[str]:
 
 
 def crawl(*words: str) -> int:
-    """Run a crawl command; return its exit code."""
     fast = () if "--delay" in words else ("--delay", "0")
     return main.main(["crawl", "--workers", "1", "--format", "jsonl", *fast, *words])
 
@@ -127,8 +124,6 @@ def seed_list(url: str) -> tuple[str, ...]:
 
 
 def ids() -> list[str]:
-    """List the runs of the store, oldest first."""
-
     async def read() -> list[str]:
         async with opened_store(STORE, os.environ) as ports:
             return [run.id for run in reversed(await store_session(ports).control.crawls())]
@@ -153,7 +148,6 @@ def unfinished(url: str, state: str) -> None:
 
 
 def exported(folder: Path) -> list[str]:
-    """List the paths of the pages in a folder's CSV files."""
     (file,) = folder.glob("pages/csv/**/*.csv")
     with file.open(newline="") as rows:
         return sorted(urlsplit(row["url"]).path for row in csv.DictReader(rows))

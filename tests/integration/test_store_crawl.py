@@ -46,7 +46,6 @@ GOES_ON_S = 20
 
 
 def tree(size: int = SIZE, *, slow_s: float = 0.0) -> dict[str, Answer]:
-    """Return pages that link to three others each, and the first also to a missing one."""
     return {
         f"/{number}": graph.page(
             f"Page {number}",
@@ -66,7 +65,6 @@ def site() -> Iterator[Graph]:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Work in an empty folder, without AWS variables."""
     monkeypatch.chdir(tmp_path)
     for name in [name for name in os.environ if name.startswith("AWS_")]:
         monkeypatch.delenv(name)
@@ -74,7 +72,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def asked(site: Graph) -> Counter[str]:
-    """Count the page requests."""
     return Counter(path for path in site.log.paths() if path != "/robots.txt")
 
 
@@ -97,7 +94,6 @@ def started(folder: Path, *words: str) -> Iterator[subprocess.Popen[str]]:
 
 
 def result(process: subprocess.Popen[str]) -> dict[str, Any]:
-    """Wait for a command's end; return its last line as JSON."""
     said, _ = process.communicate(timeout=WAIT_S)
     assert process.returncode == 0, said
     found: dict[str, Any] = json.loads(said.splitlines()[-1])
@@ -105,7 +101,6 @@ def result(process: subprocess.Popen[str]) -> dict[str, Any]:
 
 
 def until(site: Graph, requests: int) -> None:
-    """Wait until a site has received this many requests."""
     limit_s = time.monotonic() + WAIT_S
     while len(asked(site)) < requests:
         assert time.monotonic() < limit_s
@@ -115,7 +110,6 @@ def until(site: Graph, requests: int) -> None:
 def test_crawl_needs_only_its_folder(
     site: Graph, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Two processes fetch each page once and write files; a second crawl finds no change."""
     line = ["crawl", f"{site.url}/0", *FAST, "--workers", "2", "--json"]
     assert main.main(line) == 0
     done = json.loads(capsys.readouterr().out.splitlines()[-1])
@@ -166,7 +160,6 @@ assert main(["status"]) == 0
 
 
 def test_repeatedly_killed_crawl_is_complete(folder: Path) -> None:
-    """No loss or double count. At most the pages in flight are requested again."""
     words = ("crawl", *FAST, "--workers", "2", "--json", "--concurrency", "4")
     # So slow that even on a busy machine, a process is killed before the end.
     with graph.serve_in_background(tree(slow_s=0.08)) as site:
@@ -183,7 +176,6 @@ def test_repeatedly_killed_crawl_is_complete(folder: Path) -> None:
 
 
 def test_interrupted_crawl_is_paused_and_resumed(folder: Path) -> None:
-    """Ctrl-C leaves no process; the same command requests the rest."""
     words = ("crawl", *FAST, "--workers", "2", "--json", "--concurrency", "4")
     with graph.serve_in_background(tree(slow_s=0.02)) as site:
         with started(folder, *words, f"{site.url}/0") as process:
@@ -217,7 +209,6 @@ def test_polite_crawl_resumes_at_once(number: signal.Signals, folder: Path) -> N
 
 
 def test_one_store_is_shared_by_several_processes(folder: Path) -> None:
-    """A server with its API, and two crawls of two sites: each page is requested once."""
     listen = ("serve", "--workers", "1", "--listen", "127.0.0.1:0")
     with (
         graph.serve_in_background(tree()) as one,
@@ -277,14 +268,12 @@ def test_one_store_is_shared_by_several_processes(folder: Path) -> None:
 def test_invalid_commands_explain_fix(
     words: str, said: str, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """They create no store and send no request."""
     assert main.main(words.split()) in (1, 2)
     assert said in capsys.readouterr().err
     assert not (folder / ".orbweaver").exists()
 
 
 def test_program_crawls_and_reads_results(site: Graph, folder: Path) -> None:
-    """Pages, items by its own functions, texts. A hook runs once per page."""
     seen: list[str] = []
     fields = {"title": {"type": "string"}}
     rules = [{"name": "shouts", "match": "/[0-9]+$", "extractor": "shout", "fields": fields}]
@@ -312,7 +301,6 @@ def test_program_crawls_and_reads_results(site: Graph, folder: Path) -> None:
 
 
 async def test_async_program_steers_crawls(site: Graph, folder: Path) -> None:
-    """Start, wait, list, explain, export. The blocking form works within a loop too."""
     async with orbweaver.AsyncClient(store=folder / "store") as client:
         begun = await client.start(f"{site.url}/0", delay="0s", max_pages=30)
         told: list[orbweaver.CrawlStatus] = []
@@ -352,7 +340,6 @@ def test_invalid_programs_explain_fix(
 
 
 def test_schedule_fires_once_per_time(folder: Path) -> None:
-    """Two servers of one store begin one run; a missed time is made up for."""
     from orbweaver.app.store_runner import connect_store, store_settings
     from orbweaver.app.wiring import control_of
     from orbweaver.control.crawl_spec import CrawlSpec
@@ -396,7 +383,6 @@ class _Clock:
 
 
 def test_finished_day_is_exported(folder: Path) -> None:
-    """By a separate process. Its files equal those of `orbweaver export`."""
     from orbweaver.adapters.local.clock import SystemClock
     from orbweaver.app.store_runner import connect_store, store_settings
 

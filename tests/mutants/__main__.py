@@ -26,7 +26,6 @@ HOME = ROOT / ".local" / "mutants"
 
 
 def main() -> int:
-    """Run the command; the exit code is 0 even with survivors."""
     parser = argparse.ArgumentParser(prog="python -m tests.mutants")
     parser.add_argument("--count", type=int, default=50, help="how many mutants")
     parser.add_argument("--seed", type=int, default=1, help="the same seed draws the same mutants")

@@ -63,13 +63,11 @@ def chunks(root: Path) -> Iterator[Chunk]:
 
 
 def mirror(path: str) -> str:
-    """Return the test folder of a module's room."""
     room = path.removeprefix("functions/").removeprefix("orbweaver/").partition("/")[0]
     return "tests/infra" if room == "infra" else f"tests/unit/{ROOMS.get(room, room)}"
 
 
 def sources(root: Path) -> dict[str, str]:
-    """Return the digest of each measured module."""
     return {
         path.relative_to(root).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
         for top in MEASURED
@@ -103,7 +101,6 @@ class Covering:
             self._data.append((data, names))
 
     def _contexts(self, path: str) -> dict[int, set[str]]:
-        """Return the contexts of each line of a module."""
         if path not in self._files:
             found = self._files[path] = defaultdict(set)
             for data, names in self._data:

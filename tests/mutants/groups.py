@@ -37,7 +37,6 @@ class Mutant:
 
 
 def group_of(path: str) -> str | None:
-    """Return the group of a module by its path in the tree."""
     found = (name for name, globs in GROUPS.items() if any(fnmatch(path, one) for one in globs))
     return next(found, None)
 

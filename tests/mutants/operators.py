@@ -59,13 +59,11 @@ class Mutation:
     at_import: bool
 
     def applied(self, text: str) -> str:
-        """Return the text with this change."""
         whole = text.encode()
         return (whole[: self.start] + self.after.encode() + whole[self.stop :]).decode()
 
 
 def compiles(text: str) -> bool:
-    """True if a text is valid Python."""
     try:
         compile(text, "mutated", "exec", dont_inherit=True)
     except SyntaxError:
@@ -74,7 +72,6 @@ def compiles(text: str) -> bool:
 
 
 def mutations(text: str) -> Iterator[Mutation]:
-    """Return all changes of a module in the order of its text."""
     whole = text.encode()
     starts = [0]
     for line in whole.splitlines(keepends=True):
@@ -115,7 +112,6 @@ def _nodes(
 
 
 def _aside(node: ast.AST, field: str, child: ast.AST) -> bool:
-    """True if a part of a node is excluded."""
     match child:
         case ast.Assert() | ast.Raise() | ast.Expr(value=ast.Constant()):
             aside = True

@@ -34,7 +34,6 @@ def pytest_configure() -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep the wanted tests in the given order."""
     if wanted := os.environ.get(WANTED):
         places = {name: at for at, name in enumerate(Path(wanted).read_text().splitlines())}
         kept = [item for item in items if test_of(item.nodeid) in places]
@@ -42,14 +41,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """Record the time and result of a test."""
     _took[test_of(report.nodeid)] += report.duration
     if report.failed:
         _failed.add(test_of(report.nodeid))
 
 
 def pytest_sessionfinish() -> None:
-    """Write the times of passed tests."""
     if took := os.environ.get(TOOK):
         sound = {name: seconds for name, seconds in _took.items() if name not in _failed}
         Path(took).write_text(json.dumps(sound))

@@ -61,7 +61,6 @@ class Lane:
             (home / name).symlink_to(root / name)
 
     def stop(self) -> None:
-        """Kill the running process with its children."""
         if self._running:
             with suppress(ProcessLookupError):
                 os.killpg(self._running.pid, signal.SIGKILL)
@@ -105,7 +104,6 @@ class Lane:
         part.rename(data)
 
     def tried(self, mutant: Mutant, tests: Sequence[str], seconds: dict[str, float]) -> Result:
-        """Run tests on a mutant until one detects it."""
         path = self._folder / mutant.path
         original = self._root / mutant.path
         self._written += 1

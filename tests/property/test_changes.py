@@ -134,7 +134,6 @@ def told_of(
 
 
 def row_of(kind: str, made: PageRecord, was: Told | None) -> Row | None:
-    """Return the expected row of a page for a new record."""
     page = was if was is not None and was.page else None
     before = (None, None) if page is None else (page.crawl, page.sha256)
     if kind not in ("page", "same"):
@@ -169,7 +168,6 @@ def lost(crawl: Crawl, after: dict[str, Told], due: dict[str, Told]) -> set[str]
 
 
 async def fed(stand: Stand, crawl: Crawl) -> dict[str, Row]:
-    """Read a feed in the form of the model."""
     rows = await stand.rows(crawl)
     found = {row["url"].rpartition("/")[2]: row for row in rows}
     assert len(found) == len(rows)
@@ -180,7 +178,6 @@ async def fed(stand: Stand, crawl: Crawl) -> dict[str, Row]:
 
 
 async def stand_of(stories: list[Story], lines_max: int) -> Stand:
-    """Put the runs and their records into a world."""
     stand = Stand(lines_max=lines_max)
     for one in stories:
         await stand.add(one.crawl, *(made for _, made in one.records.values()))
@@ -190,7 +187,6 @@ async def stand_of(stories: list[Story], lines_max: int) -> Stand:
 @settings(max_examples=300, deadline=None)
 @given(st.integers(0, 2**32))
 def test_feeds_equal_model_feeds(seed: int) -> None:
-    """For any runs, in any order of export."""
     random = Random(seed)
     stories = [story(random, number) for number in range(random.randrange(1, 7))]
     expected = told(stories)
@@ -210,7 +206,6 @@ class Killed(BaseException):
 @settings(max_examples=100, deadline=None)
 @given(st.integers(0, 2**32))
 def test_killed_feed_ends_with_same_files(seed: int) -> None:
-    """Kills and faults at any effect, and two writers at once."""
     random = Random(seed)
     stories = [story(random, number) for number in range(3)]
     last = max((one.crawl for one in stories), key=end_of)

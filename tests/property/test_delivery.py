@@ -98,7 +98,6 @@ def test_manifests_are_true_after_every_effect(
 def test_unfinished_version_leaves_no_files(
     story: list[tuple[list[bytes], list[int]]],
 ) -> None:
-    """The deliveries die and are not repeated."""
     stage = Watched()
 
     async def tell() -> None:

@@ -261,8 +261,6 @@ async def _serve(world: World, seed: int, done: asyncio.Event) -> None:
 def test_concurrent_workers_make_one_complete_export(
     seed: int, workers: int, later: list[set[int]]
 ) -> None:
-    """It has the records of the last request, once."""
-
     async def run() -> None:
         world, done = world_of(pages_of(range(0, 40, 3))), asyncio.Event()
         tasks = [asyncio.create_task(_serve(world, seed + n, done)) for n in range(workers)]

@@ -41,7 +41,6 @@ names = st.sampled_from(["a", "b", "c", "price", "d_1"])
 
 
 def fields_of(name: str) -> st.SearchStrategy[Field]:
-    """Return any field, also an invalid one."""
     css = st.builds(
         Field,
         name=st.just(name),
@@ -163,7 +162,6 @@ def check(column: Column, value: Any) -> None:
     st.lists(rules | rules_of_objects, max_size=3, unique_by=lambda rule: rule.name),
 )
 def test_extracted_items_fit_their_columns(body: bytes, chosen: list[ItemRule]) -> None:
-    """Invalid items have reasons."""
     page = parse(body, URL, "text/html")
     found_items = extract(page, URL, tuple(chosen))
     by_name = {rule.name: rule for rule in chosen}
@@ -213,7 +211,6 @@ def test_rules_survive_json_and_storage(chosen: list[ItemRule]) -> None:
 
 @given(st.text(max_size=30) | st.sampled_from(SELECTORS))
 def test_any_selector_is_valid_or_a_problem(text: str) -> None:
-    """Valid ones match only nodes below the given one."""
     rule = ItemRule(name="x", match=".", fields=(Field(name="a", where=text, regex=text or "."),))
     wrong = "items[0].fields.a.css" in dict(problems_of((rule,)))
     assert not (wrong and text in SELECTORS)

@@ -86,7 +86,6 @@ ANYTHING = st.recursive(
 
 
 def fields_of(columns: tuple[Column, ...]) -> st.SearchStrategy[dict[str, Any]]:
-    """Return values that a rule with these columns may extract."""
     each = {}
     for column in columns:
         one = st.none() | OF_TYPE[column.type]
@@ -226,7 +225,6 @@ def record_of(items: tuple[Item, ...]) -> PageRecord:
 
 
 def _scalar(column: Column, value: Any) -> Any:
-    """Return the expected value after reading, by type."""
     if isinstance(value, list):
         return [_scalar(column, part) for part in value]
     if column.type is Type.DECIMAL and value is not None:

@@ -162,7 +162,6 @@ def test_outbox_has_every_target_once(both: tuple[Journal, Ledger]) -> None:
 @pytest.mark.thorough
 @given(settled())
 def test_late_packs_have_every_link_in_its_band(both: tuple[Journal, Ledger]) -> None:
-    """Their ids are the same after reading the journal."""
     journal, ledger = both
     packs = outbox_late("p", "c", journal, ledger)
     assert packs == outbox_late("p", "c", decode(encode(journal)), ledger)
@@ -190,7 +189,6 @@ def test_journal_has_oldest_readable_version() -> None:
 @pytest.mark.thorough
 @given(settled())
 def test_packs_have_bounded_size_and_delay(both: tuple[Journal, Ledger]) -> None:
-    """A URL returns at most 5 s after its time."""
     journal, ledger = both
     due = Counter((item.target, item.delay_s) for item in journal.again)
     for outgoing in outbox("p", "c", journal, ledger):

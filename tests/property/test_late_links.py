@@ -42,7 +42,6 @@ def learner_of(answers: list[tuple[str, bool]]) -> KindLearner:
 def test_late_pack_releases_a_link_or_rises_in_band(
     answers: list[tuple[str, bool]], paths: list[str], taken: int
 ) -> None:
-    """Each link is sent at once or stays late, and its band (rank) never falls."""
     links = [Target(url=HOST + path, depth=1) for path in paths]
     prompt, late = learner_of(answers).sorted_out(links, taken)
     bands = [band for band, _ in late]

@@ -103,7 +103,6 @@ def test_message_with_replaced_field_is_decoded(
 @pytest.mark.thorough
 @given(LATER, st.integers(2, 2**53 - 1))
 def test_body_of_newer_version_is_newer(raw: dict[str, Any], version: int) -> None:
-    """The seed queue refuses it like every message."""
     body = json.dumps({**raw, "v": version})
     assert isinstance(decode(body), Newer)
     assert isinstance(decode(body, MessageSource.SEEDS), Malformed)

@@ -14,7 +14,6 @@ TEXTS = st.lists(st.lists(st.integers(0, 2**32 - 1), max_size=20), max_size=5)
 
 
 def met(seen: list[str], firsts: list[tuple[int, int]], texts: list[list[int]]) -> Met:
-    """Return a memory of these pages and texts."""
     known = Met()
     for what in seen:
         known.see(what)
@@ -33,7 +32,6 @@ def test_told_news_is_known_to_receiver(
     own_seen: list[str],
     own_firsts: list[tuple[int, int]],
 ) -> None:
-    """Its own firsts stay, and it does not send received news on, nor the same news again."""
     one, other = met(seen, firsts, texts), met(own_seen, own_firsts, [])
     before = {part: other.first(part, -1) for part in range(10)}
     other.told()

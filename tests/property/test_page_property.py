@@ -33,7 +33,6 @@ OF_TREES = ("<template", "<select", "<svg", "<plaintext", "<script", "<table")
 
 @given(st.binary() | MARKUP.map(str.encode), st.text() | st.just("https://a/b"), TYPES)
 def test_any_bytes_are_parsed(body: bytes, url: str, content_type: str | None) -> None:
-    """Links are canonical, each once."""
     page = parse(body, url, content_type)
     assert len(set(page.links)) == len(page.links)
     assert all(canonicalize(link) == link for link in page.links)

@@ -44,7 +44,6 @@ WANTED = st.integers(1, 25)
     st.lists(st.tuples(st.integers(-5_000, 60_000), WANTED, st.integers(0, 60_000)), max_size=20),
 )
 def test_slots_never_overlap(delay_ms: int, steps: list[tuple[int, int, int]]) -> None:
-    """Clocks may go backwards. Late use of a slot keeps the delay, too."""
     spacing, now_ms, tat_ms = spacing_ms(delay_ms), NOW_MS, 0
     slots: list[int] = []
     for passed_ms, wanted, ahead_ms in steps:
@@ -79,7 +78,6 @@ def test_slack_is_within_bounds(delay_ms: int) -> None:
 
 @given(MOMENTS, MOMENTS, WANTED, DELAYS)
 def test_turn_is_within_queue_delay(line_ms: int, tat_ms: int, wanted: int, spacing: int) -> None:
-    """It is at most 15 minutes ahead, and the line only grows."""
     return_ms, end_ms = turn(line_ms, tat_ms, wanted, spacing, NOW_MS, NOW_MS + 5_000)
     assert NOW_MS <= return_ms <= end_ms <= NOW_MS + HORIZON_MS
     assert return_ms >= min(tat_ms, NOW_MS + HORIZON_MS)
@@ -97,7 +95,6 @@ def test_turn_is_within_queue_delay(line_ms: int, tat_ms: int, wanted: int, spac
 def test_block_is_bounded_and_never_shortened(
     strikes: int, struck_ms: int, blocked_ms: int, after_s: float | None, seed: int
 ) -> None:
-    """It lasts at most 1.1 days."""
     host = Host(name="h", strikes=strikes, struck_at_ms=struck_ms, blocked_until_ms=blocked_ms)
     until_ms, now_strikes = block_until_ms(host, NOW_MS, after_s, Random(seed), host.struck_at_ms)
     longest_ms = round(BLOCK_S_MAX * 1_000 * (1 + BLOCK_JITTER))
@@ -146,7 +143,6 @@ def test_any_retry_after_is_wait_or_none(value: str) -> None:
 def test_block_of_silent_host_is_bounded(
     steps: list[tuple[int, bool, float]],
 ) -> None:
-    """It lasts at most 1.1 hours and is never shortened."""
     host, now_ms = Host(name="https://example.com"), NOW_MS
     for passed_ms, probe, chance in steps:
         now_ms += passed_ms

@@ -71,7 +71,6 @@ def test_removed_proxy_moves_only_its_own_hosts(
 def test_proxy_in_quarantine_is_not_chosen(
     proxies: tuple[Proxy, ...], steps: list[tuple[str, int, str, int, int]], host: str
 ) -> None:
-    """A wait is bounded."""
     pool, now_ms = lived(Pool(proxies=proxies), steps)
     chosen = pool.pick(host, now_ms)
     assert chosen == pool.pick(host, now_ms)

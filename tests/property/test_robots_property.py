@@ -46,7 +46,6 @@ def test_pattern_matches_like_regular_expression(pattern: str, path: str) -> Non
 
 @given(st.lists(st.tuples(st.booleans(), st.text("ab*$", max_size=4)), max_size=6))
 def test_longest_rule_decides_in_any_order(rules: list[tuple[bool, str]]) -> None:
-    """Allow wins a tie."""
     lines = [f"{'Allow' if allow else 'Disallow'}: /{pattern}" for allow, pattern in rules]
     url = "https://example.com/abab"
     there, back = (

@@ -52,13 +52,11 @@ def expected(lines: Iterable[Line], path: str) -> Reference | None:
 
 
 def check(lines: list[Line], path: str) -> None:
-    """Compare the index with the reference."""
     rule = AgentRules(lines).deciding(path)
     assert (rule and (rule.pattern, rule.allow, rule.number)) == expected(lines, path)
 
 
 def numbered(said: Iterable[tuple[str, bool]]) -> list[Line]:
-    """Number rules by line."""
     return [(pattern, allow, number) for number, (pattern, allow) in enumerate(said, 1)]
 
 
@@ -121,7 +119,6 @@ def tokens(text: str, free: str, *, rule: bool) -> list[str]:
 
 
 def fits(rule: list[str], path: list[str]) -> bool:
-    """True if a rule matches the start of a path."""
     places = {0}
     for one in rule:
         if one == WILD:

@@ -92,7 +92,6 @@ def test_options_of_rule_survive_queue(rules: tuple[UrlRule, ...], url: str) -> 
 
 @given(RULES, st.lists(URLS, max_size=8))
 def test_groups_have_every_target_once(rules: tuple[UrlRule, ...], urls: list[str]) -> None:
-    """Groups are by increasing delay and by window, in stable order."""
     crawl = replace(CRAWL, rules=rules)
     targets = [Target(url=url, depth=0, window_s=said_of(rules, url).window_s) for url in urls]
     walks = by_delay(crawl, targets)

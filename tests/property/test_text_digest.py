@@ -39,7 +39,6 @@ def test_any_text_has_stable_digest(text: str, echo: str) -> None:
 
 @given(st.text(alphabet=st.characters(max_codepoint=127)))
 def test_digest_depends_on_words_only(text: str) -> None:
-    """Case, spaces, signs and tokens with digits are ignored."""
     spaced = "  ".join(text.upper().replace("_", " ").replace(".", "!").split())
     assert text_digest(f"x1a2 {spaced} \u2013 2026-11-23") == text_digest(text)
 
@@ -56,7 +55,6 @@ def test_any_text_has_stable_runs(text: str, echo: str) -> None:
 
 @given(SEEDS)
 def test_part_of_text_shares_its_runs(seed: int) -> None:
-    """Except up to two at its ends."""
     random = Random(seed)
     before, part, behind = (words_of(random, 60) for _ in range(3))
     whole = set(text_runs(" ".join([*before, *part, *behind])))
@@ -67,7 +65,6 @@ def test_part_of_text_shares_its_runs(seed: int) -> None:
 
 @given(SEEDS)
 def test_small_edit_makes_small_distance(seed: int) -> None:
-    """One word of 200 is changed, removed or moved."""
     random = Random(seed)
     words = words_of(random, 200)
     at = random.randrange(200)
@@ -79,7 +76,6 @@ def test_small_edit_makes_small_distance(seed: int) -> None:
 
 @given(SEEDS, st.sampled_from([LETTERS, "абвгдежзиклмн", "漢字仮名交文章語彙例題本文頁"]))
 def test_other_text_is_far_away(seed: int, letters: str) -> None:
-    """Also in scripts without spaces."""
     random = Random(seed)
     one, other = (" ".join(words_of(random, 60, letters)) for _ in range(2))
     between = "" if letters.startswith("漢") else " "

@@ -63,7 +63,6 @@ PARAMETERS = st.builds(lambda name, value: name + value, NAMES, VALUES)
 
 @st.composite
 def urls(draw: st.DrawFn) -> str:
-    """Return a URL of relevant pieces."""
     path = "/".join(draw(st.lists(SEGMENTS, min_size=1, max_size=5)))
     between = draw(st.sampled_from("&;"))
     query = draw(st.none() | st.lists(PARAMETERS, max_size=PARAMETERS_MAX + 2).map(between.join))
@@ -90,7 +89,6 @@ def kinds_of(
     kinds_max: int = KINDS_MAX,
     stands: Callable[[Met], bool] | None = None,
 ) -> Kinds[Met]:
-    """Return the groups of these URLs in order."""
     kinds = Kinds(Met, kinds_max, stands)
     for url in met:
         kinds.of(url).urls.append(url)
@@ -138,7 +136,6 @@ def test_pattern_matches_urls_covered_by_shape(one: str, other: str) -> None:
     ],
 )
 def test_behind_id_opens_first_id_of_path(path: str, open_path: str | None) -> None:
-    """Titles and escapes are no ids."""
     expected = open_path and f"{SITE}/{open_path}"
     assert behind_id(f"{SITE}/{path}") == behind_id(f"{SITE}/{path}?b=1") == expected
 
@@ -152,7 +149,6 @@ def test_behind_id_leaves_no_id_before_open_place(text: str) -> None:
 
 
 def test_rare_words_become_wildcards() -> None:
-    """Only if a place has several rare words."""
     weights = {
         f"{SITE}/tree/docs/a?id=1x": 50,
         f"{SITE}/tree/infra/a?id=1x": 9,
@@ -237,7 +233,6 @@ def test_important_queries_are_kept_beyond_limit() -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_many_words_in_a_place_become_wildcard(seed: int) -> None:
-    """Names, folders, values, parameters and extensions."""
     words = [f"w{chr(97 + at)}" for at in range(SIBLINGS_MAX + 1)]
     met = [
         f"https://{path.replace('…', word)}"
@@ -267,7 +262,6 @@ def test_many_hosts_become_wildcard() -> None:
 
 
 def test_number_of_kinds_is_limited() -> None:
-    """Rare words become wildcards first, and no URL is lost."""
     letters = "abcdefghijklmn"
     tree = [f"{SITE}/{a}/{b}/{c}/x" for a in letters for b in letters for c in letters]
     kinds = kinds_of([*tree, *[f"{SITE}/often"] * 90])

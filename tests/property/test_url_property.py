@@ -31,7 +31,6 @@ BASES = st.none() | st.sampled_from(PAGES.split())
 @example("/.", "http://a/b")
 @example("a/..", "http://a/b/c")
 def test_canonical_url_is_canonical(reference: str, base: str | None) -> None:
-    """Any reference has a canonical URL or raises ValueError."""
     with contextlib.suppress(ValueError):
         url = canonicalize(reference, base)
         assert url.isascii()

@@ -31,7 +31,6 @@ def test_other_key_time_or_body_changes_signature(
 
 @given(st.text(max_size=60) | st.from_regex(r"https?:[/\\]{0,3}[a-z.@:0-9\[\]]{0,20}/?.{0,9}"))
 def test_any_text_is_stable_webhook_or_error(text: str) -> None:
-    """It has no user, password or fragment."""
     try:
         url = webhook_of(text)
     except WebhookError:

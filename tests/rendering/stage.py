@@ -67,7 +67,6 @@ def scripted(script: str) -> str:
 
 
 def links_into(parent: str = "document.body", number: int = LINKS) -> str:
-    """Build statements that add links to an element."""
     return (
         f"for (let i = 0; i < {number}; i += 1) {{ const one = document.createElement('a');"
         f" one.href = '/item/' + i; one.textContent = 'Item ' + i; {parent}.append(one); }};"
@@ -82,7 +81,6 @@ def task_of(html: str, url: str = URL, **given: Any) -> RenderTask:
 async def rendered(
     renderer: Renderer, html: str, site: Site | None = None, **given: Any
 ) -> Rendered:
-    """Render a page; fail unless it succeeds."""
     result = await renderer.render(task_of(html, **given), site or Site())
     assert isinstance(result, Rendered), result
     return result
@@ -95,5 +93,4 @@ def links_of(result: RenderResult) -> int:
 
 
 def text_of(result: Rendered) -> str:
-    """Return a page's HTML without scripts."""
     return re.sub(r"<script.*?</script>", "", result.html.decode(), flags=re.DOTALL)

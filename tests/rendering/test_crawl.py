@@ -25,14 +25,12 @@ PAGES = 12
 
 @pytest.fixture
 def site() -> Iterator[Graph]:
-    """Serve pages that need scripts, and one plain page."""
     with graph.serve_in_background(application(PAGES)) as served:
         yield served
 
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Work in an empty folder, without AWS variables."""
     monkeypatch.chdir(tmp_path)
     for name in [name for name in os.environ if name.startswith("AWS_")]:
         monkeypatch.delenv(name)
@@ -40,7 +38,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def crawled(site: Graph, capsys: pytest.CaptureFixture[str], *options: str) -> dict[str, Any]:
-    """Run a crawl; return its result as JSON."""
     line = ["crawl", f"{site.url}/page/0", f"{site.url}/plain", "--format", "jsonl", "--json"]
     assert main.main([*line, *options]) == 0
     done: dict[str, Any] = json.loads(capsys.readouterr().out.splitlines()[-1])
@@ -57,7 +54,6 @@ def records(folder: Path) -> list[dict[str, Any]]:
 def test_script_pages_are_rendered(
     site: Graph, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """All are found. Scripts are requested once, robots.txt is obeyed, and no POST is sent."""
     asked = ("--render", "auto", "--screenshot")
     done = crawled(site, capsys, *asked, "--delay", "0", "--workers", "1")
     assert done["outcomes"]["fetched"] == PAGES + 1
@@ -84,7 +80,6 @@ def test_script_pages_are_rendered(
 def test_crawl_without_rendering_marks_shells(
     site: Graph, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """It finds no links behind them."""
     done = crawled(site, capsys, "--delay", "0", "--workers", "1")
     assert done["outcomes"]["fetched"] == 2
     assert (done["rendered"], done["needs_rendering"]) == (0, 1)
@@ -94,7 +89,6 @@ def test_crawl_without_rendering_marks_shells(
 def test_host_delay_covers_pages_scripts_and_data(
     site: Graph, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Measured at the server."""
     limits = ("--max-pages", "3", "--delay", "300ms", "--workers", "1")
     done = crawled(site, capsys, "--render", "always", *limits)
     assert done["outcomes"]["fetched"] == 3

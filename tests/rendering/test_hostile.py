@@ -124,7 +124,6 @@ async def hardened(tmp_path: Path) -> AsyncIterator[Renderer]:
 
 
 async def test_hostile_pages_are_read_or_cut(hardened: Renderer) -> None:
-    """Earlier links are found; no dialog was confirmed and no file stored."""
     site = Site(FILES)
     async with asyncio.TaskGroup() as group:
         tasks = {
@@ -172,7 +171,6 @@ async def test_endless_memory_use_is_stopped(hardened: Renderer, script: str) ->
 async def test_memory_limit_of_process_refuses_buffers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without the memory watch; the page continues with its memory."""
     monkeypatch.setattr(browser, "_WATCH_S", 60.0)
     script = (
         "const all = []; try { for (;;) all.push(new Uint8Array(8e6).fill(7)); } catch (error) {"
@@ -186,8 +184,6 @@ async def test_memory_limit_of_process_refuses_buffers(
 
 
 async def test_killed_page_process_fails_page_at_once(hardened: Renderer) -> None:
-    """The next page is correct."""
-
     class Killing(Site):
         waiting = 0
 
@@ -206,7 +202,6 @@ async def test_killed_page_process_fails_page_at_once(hardened: Renderer) -> Non
 
 
 async def test_page_limits_are_enforced_and_counted(tmp_path: Path) -> None:
-    """Requests, bytes and characters."""
     limits = RenderLimits(requests_max=5, bytes_max=3_000, html_chars_max=2_000)
     asks = "".join(f"fetch('/{place}').catch(() => 0);" for place in range(9))
     big = "fetch('/big').catch(() => 0); fetch('/big?2').catch(() => 0)"

@@ -61,7 +61,6 @@ def bytes_of(pid: int | str) -> int:
 
 
 def all_bytes() -> int:
-    """Sum the bytes of this process and its descendants."""
     return bytes_of("self") + sum(map(bytes_of, descendants()))
 
 
@@ -77,7 +76,6 @@ def bytes_below(folder: Path) -> int:
 
 
 async def test_a_thousand_pages_with_thirty_hostile_ones() -> None:
-    """Each has one result, others are complete; memory, files and processes stay limited."""
     hostile = [script for script, _ in HOSTILE.values()] + list(GREEDY.values())
     bad = set(random.Random(3).sample(range(PAGES), BAD))
     scripts = {place: hostile[number % len(hostile)] for number, place in enumerate(sorted(bad))}

@@ -31,7 +31,6 @@ def test_all_pages_of_mixed_site_are_found() -> None:
 
 
 def test_invisible_redesign_is_detected_by_first_sample() -> None:
-    """All pages requested afterwards are rendered."""
     site = Mixed((Section(name="news", items=300, then=FRAME),))
     with background(site):
         found = measure(site, "auto")

@@ -34,14 +34,12 @@ CERTAIN_TEXT = "Grüße, 漢字, العربية, हिन्दी, 🕸 <b>bol
 
 @pytest.fixture(scope="module")
 def packed(tmp_path_factory: pytest.TempPathFactory) -> PackedBrowser:
-    """Return the browser as deployed."""
     parent = tmp_path_factory.mktemp("unpacked")
     return PackedBrowser(folder=browser.obtain(ROOT, STORE), parent=parent)
 
 
 @pytest.fixture(scope="module")
 def program(packed: PackedBrowser) -> BrowserProgram:
-    """Return the unpacked browser."""
     return packed.unpacked()
 
 
@@ -53,7 +51,6 @@ async def packed_renderer(packed: PackedBrowser, tmp_path: Path) -> AsyncIterato
 
 
 async def test_packed_browser_renders_concurrent_pages(packed_renderer: Renderer) -> None:
-    """With timers, fetched data, and text that needs fonts."""
     late = scripted(f"setTimeout(() => {{ {links_into()} }}, 2000)")
     fetched = page(
         "<main></main><script>fetch('/links.js').then((one) => one.text()).then((text) =>"
@@ -74,7 +71,6 @@ async def test_packed_browser_renders_concurrent_pages(packed_renderer: Renderer
 
 
 async def test_packed_browser_timer_pages_end_before_the_limit(packed_renderer: Renderer) -> None:
-    """Each document is observed with its load event and fixed clock."""
     html = scripted(f"setTimeout(() => {{ {links_into()} document.body.append(Date()) }}, 200)")
     results = await asyncio.gather(*(rendered(packed_renderer, html) for _ in range(80)))
     assert Counter(result.cut for result in results) == {None: 80}
@@ -95,14 +91,12 @@ async def test_packed_browser_works_on_one_slow_processor(packed_renderer: Rende
 
 
 async def test_packed_browser_takes_screenshot(packed_renderer: Renderer) -> None:
-    """Without its graphics library, which is omitted."""
     result = await rendered(packed_renderer, page(f"<p>{CERTAIN_TEXT}</p>"), screenshot=True)
     assert result.screenshot is not None
     assert result.screenshot[8:12] == b"WEBP"
 
 
 async def test_packed_browser_reaches_no_network(program: BrowserProgram, tmp_path: Path) -> None:
-    """No connection and no datagram."""
     listeners, result = await tried(tmp_path, program=program)
     assert (listeners.connections, listeners.datagrams) == (0, 0), listeners.paths
     counts = result.counts

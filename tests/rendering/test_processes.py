@@ -77,7 +77,6 @@ def processes_of(folder: Path) -> dict[int, str]:
 
 
 async def test_browser_is_replaced_after_page_limit(tmp_path: Path) -> None:
-    """Pages in progress end in their browser; no process or folder is left."""
     limits = RenderLimits(pages_max=5, tabs=3)
     async with Renderer(PROGRAM, limits, parent=str(tmp_path)) as renderer:
         pages = [rendered(renderer, scripted(SHOW)) for _ in range(16)]
@@ -96,7 +95,6 @@ async def test_browser_is_replaced_after_page_limit(tmp_path: Path) -> None:
 async def test_browser_killed_at_random_gives_one_result_per_page(
     tmp_path: Path, kills: int
 ) -> None:
-    """Each is complete, and some page is rendered between two kills."""
     chance = random.Random(7)
     limits = RenderLimits(tabs=3)
     results: list[RenderResult] = []
@@ -140,7 +138,6 @@ async def test_browser_killed_at_random_gives_one_result_per_page(
 async def test_slowly_dying_process_is_reaped_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Only the renderer's end waits for it."""
     monkeypatch.setattr(process, "_REAP_S", 0.0)
     async with Renderer(PROGRAM, RenderLimits(pages_max=1), parent=str(tmp_path)) as renderer:
         for _ in range(3):
@@ -170,7 +167,6 @@ async def test_cancelled_pages_leave_no_task_or_context(tmp_path: Path) -> None:
 async def test_page_cancelled_during_open_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also a browser's first page, which reports its processes."""
     async with Renderer(PROGRAM, parent=str(tmp_path)) as renderer:
         looked, shared = asyncio.Event(), BrowserProcess.shared
         loop = asyncio.get_running_loop()
@@ -206,7 +202,6 @@ asyncio.run(main())
 
 
 async def test_browser_ends_with_killed_program(tmp_path: Path) -> None:
-    """The next start removes its folder."""
     functions = Path(__file__).parents[2] / "functions"
     child = await asyncio.create_subprocess_exec(
         *(sys.executable, "-c", PROGRAM_THAT_IS_KILLED, PROGRAM, str(tmp_path)),
@@ -228,7 +223,6 @@ async def test_browser_ends_with_killed_program(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("program", ["/bin/false", "/nowhere/chromium"])
 async def test_browser_start_failure_is_returned_as_value(tmp_path: Path, program: str) -> None:
-    """It is not retried forever, and leaves nothing."""
     async with Renderer(program, parent=str(tmp_path)) as renderer:
         for _ in range(5):
             result = await renderer.render(task_of(page("x")), Site())
@@ -239,7 +233,6 @@ async def test_browser_start_failure_is_returned_as_value(tmp_path: Path, progra
 
 
 async def test_page_waits_for_a_place_up_to_limit(tmp_path: Path) -> None:
-    """Then it is not started, and the next page gets its place."""
     slow, limits = Site(delay_s=3.0), RenderLimits(tabs=1)
     held = page("<script src=/held.js></script>")
     async with Renderer(PROGRAM, limits, parent=str(tmp_path)) as renderer:
@@ -258,7 +251,6 @@ async def test_page_waits_for_a_place_up_to_limit(tmp_path: Path) -> None:
 async def test_lost_browser_is_restarted_if_time_allows(
     tmp_path: Path, wait_s: float | None
 ) -> None:
-    """A page is rendered again only if it could still start."""
     async with Renderer(PROGRAM, parent=str(tmp_path)) as renderer:
         await renderer.render(task_of(page("x")), Site())
         site = Site(delay_s=0.5)

@@ -34,7 +34,6 @@ pytestmark = NEEDS_BROWSER
 
 
 async def test_shared_scripts_are_requested_once(renderer: Renderer) -> None:
-    """Four concurrent pages share a template's files, but not their data."""
     files = {
         "/app.js": file(f"fetch('/data').then(() => {{ {links_into()} }})"),
         "/style.css": file("a {color: red}", "text/css"),
@@ -55,7 +54,6 @@ async def test_shared_scripts_are_requested_once(renderer: Renderer) -> None:
 
 
 async def test_requests_follow_rules(renderer: Renderer) -> None:
-    """Pictures load empty; foreign scripts are requested, foreign data is not."""
     html = page(
         "<img src=/a.png onload=\"document.body.append('pixel ')\">"
         "<script src=https://cdn.example.net/lib.js></script>"
@@ -85,7 +83,6 @@ async def test_requests_follow_rules(renderer: Renderer) -> None:
 
 
 async def test_browser_handles_redirects_and_cookies(renderer: Renderer) -> None:
-    """A redirect is checked again; later requests send the cookies."""
     hop = ResourceAnswer(
         status=302, headers=(("Location", "/there"), ("Set-Cookie", "hop=1; HttpOnly"))
     )
@@ -130,7 +127,6 @@ async def test_loader_exception_is_raised(renderer: Renderer) -> None:
 
 
 async def test_shadow_roots_and_frames_are_in_html(renderer: Renderer) -> None:
-    """As elements for the product's parser, with links relative to the frame."""
     script = (
         "class Inner extends HTMLElement { connectedCallback() {"
         f" const root = this.attachShadow({{mode: 'open'}}); {links_into('root')} }} }}"
@@ -152,7 +148,6 @@ async def test_shadow_roots_and_frames_are_in_html(renderer: Renderer) -> None:
 
 
 async def test_page_cannot_change_html_reader(renderer: Renderer) -> None:
-    """The reader runs in an isolated world."""
     script = (
         f"{links_into()} Object.defineProperty(Element.prototype, 'outerHTML', {{get: () => 'x'}});"
         "Element.prototype.querySelectorAll = () => []; document.createElement = () => null;"

@@ -96,7 +96,6 @@ FILES = {
 
 
 async def test_late_changes_of_page_are_found(renderer: Renderer) -> None:
-    """Timers, debounces, frames, animations and lazy loading; twice each, four at once."""
     async with asyncio.TaskGroup() as group:
         tasks = {
             (name, turn): group.create_task(rendered(renderer, html, Site(FILES)))
@@ -119,7 +118,6 @@ async def test_open_request_stops_page_clock(renderer: Renderer) -> None:
 
 
 async def test_repeated_renderings_are_equal(renderer: Renderer) -> None:
-    """Clock and random numbers are fixed, in frames too."""
     look = (
         "const bytes = crypto.getRandomValues(new Uint8Array(8));"
         "const say = (where) => { document.body.append([where, Math.random(), bytes.join(),"
@@ -146,7 +144,6 @@ async def test_repeated_renderings_are_equal(renderer: Renderer) -> None:
 @pytest.mark.long
 @pytest.mark.slow
 async def test_two_hundred_rerendered_pages_are_equal(renderer: Renderer) -> None:
-    """Of a mixed site with varying answer times."""
     shells = tuple(Section(name=f"s{one}", items=12, made=SHELL) for one in "abcdefghij")
     frames = tuple(Section(name=f"f{one}", items=12, made=FRAME) for one in "abcde")
     mixed = Mixed((*shells, *frames, Section(name="t", items=20)))
@@ -182,7 +179,6 @@ async def test_two_hundred_rerendered_pages_are_equal(renderer: Renderer) -> Non
 
 
 def given_by(site: Mixed, url: str) -> ResourceAnswer:
-    """Return the site's answer to a browser's request."""
     target = "/" + url.partition("://")[2].partition("/")[2]
     answer = site.answer(Asked(method="GET", target=target, host="", headers={}))
     return ResourceAnswer(status=answer.status, headers=tuple(answer.headers), body=answer.body)
@@ -199,8 +195,6 @@ async def test_random_uuid_is_defined_on_secure_pages_only(
 
 
 async def test_wait_for_host_slot_is_not_page_time(tmp_path: Path) -> None:
-    """The page is not truncated."""
-
     class Polite(Site):
         async def load(self, request: ResourceRequest) -> ResourceAnswer | ResourceRefused:
             self.waiting += 1

@@ -68,7 +68,6 @@ async def tried(
 
 
 def unpaused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Disable request interception."""
     monkeypatch.setattr(browsers, "_ALL", [{"urlPattern": "none:*"}])
 
 
@@ -82,7 +81,6 @@ async def test_attempts_arrive_without_fence(
 
 
 async def test_no_attempt_reaches_network(tmp_path: Path) -> None:
-    """No connection and no datagram; the product's fetcher gets the permitted requests."""
     listeners, result = await tried(tmp_path)
     assert (listeners.connections, listeners.datagrams) == (0, 0), listeners.paths
     assert isinstance(result, Rendered), result
@@ -93,7 +91,6 @@ async def test_no_attempt_reaches_network(tmp_path: Path) -> None:
 async def test_requests_without_interception_fail(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The other protections hold without interception."""
     unpaused(monkeypatch)
     listeners, _ = await tried(tmp_path)
     assert (listeners.connections, listeners.datagrams) == (0, 0), listeners.paths

@@ -65,7 +65,6 @@ class Listeners:
         await asyncio.sleep(0)  # Transports close in the loop's next turn.
 
     def kinds(self) -> set[str]:
-        """Return the attempts that arrived."""
         return {path.strip("/").partition("?")[0] for path in self.paths} - {"", "hold"}
 
 
@@ -117,7 +116,6 @@ SCRIPTS = {
 
 
 def answer_of(path: str) -> tuple[str, bytes]:
-    """Return a path's content type and body."""
     name = urlsplit(path).path.strip("/")
     if name in SCRIPTS:
         return "text/javascript", SCRIPTS[name].encode()
@@ -127,7 +125,6 @@ def answer_of(path: str) -> tuple[str, bytes]:
 
 
 def html_of(port: int, udp_port: int) -> str:
-    """Build the page that makes all attempts."""
     own, other = f"127.0.0.1:{port}", f"localhost:{port}"
     six = f"[::1]:{port}"
     head = f"""

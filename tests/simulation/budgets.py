@@ -68,7 +68,6 @@ def limited(seed: int, plans: list[CrawlPlan]) -> list[CrawlPlan]:
 
 
 def cut(total: Mapping[str, int]) -> bool:
-    """True if one of these limits stopped a crawl."""
     return any(total.get(key, 0) for key in (*CUT, CUT_HOST))
 
 

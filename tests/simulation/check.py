@@ -52,7 +52,6 @@ def check(
     *,
     idle: bool,
 ) -> list[Violation]:
-    """Check everything that a finished simulation recorded."""
     found = [] if idle else [Violation("I4 end", "the queue never drained")]
     found += _dead_letters(plan, cloud)
     if cloud.trace.counts["loop ended"]:

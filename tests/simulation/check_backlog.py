@@ -117,7 +117,6 @@ def _is_wanted(world: World, crawl_id: str, waiting: WaitingPack) -> bool:
 
 
 def _rank(body: str) -> tuple[bool, int]:
-    """Return the sort key: priority first, then depth of discovery."""
     pack = decoded(body)
     if not isinstance(pack, Pack):
         return False, 0

@@ -30,7 +30,6 @@ ENDED_S = 60.0 + Settings().round_s
 
 
 def check_steering(plan: Scenario, world: World, web: SimWeb, cloud: Cloud) -> Iterator[Violation]:
-    """Check every pause and every cancellation."""
     # A frozen worker, or one whose clock went back, does not notice that its cache is old.
     if plan.faults.frozen or plan.faults.jumps:
         return

@@ -85,12 +85,10 @@ class Cloud:
 
     @property
     def now_s(self) -> float:
-        """Return the true time in seconds."""
         return asyncio.get_running_loop().time()
 
     @property
     def idle(self) -> bool:
-        """True if no message is queued, hidden, delayed or in flight."""
         return not self.sqs.messages and not self._running and not self.exports.busy
 
     @property
@@ -98,11 +96,9 @@ class Cloud:
         return self.sqs.dead_letters
 
     def calm(self) -> None:
-        """Stop all faults."""
         self.faults = self.sqs.faults = self.faults.calmed()
 
     def wake(self) -> None:
-        """Make the mapping poll again."""
         self._changed.set()
 
     def drop(self, body: str, delay_s: float = 0) -> None:
@@ -124,7 +120,6 @@ class Cloud:
                 self.drop(encode(Loose(crawl=crawl.id, references=(url,))))
 
     def redrive(self) -> int:
-        """Redrive the dead letters and return their number."""
         return self.sqs.redrive(self.now_s)
 
     def name(self, kind: str) -> str:
@@ -132,7 +127,6 @@ class Cloud:
         return f"{kind}{self._names}"
 
     def person(self) -> WorkerProcess:
-        """Return a process for a user's commands; it has no faults."""
         return WorkerProcess(self, self.name("person"), calm=True)
 
     async def run(self, until_s: float, *, stop_when_idle: bool) -> bool:

@@ -23,7 +23,6 @@ LONG_S = 86_400.0
 def kinds(
     plan: Scenario, runs: list[tuple[CrawlPlan, str]], world: World, web: SimWeb
 ) -> Counter[str]:
-    """Return the names of the situations that occurred."""
     actions = {action for crawl in plan.crawls for _, action in crawl.actions}
     return Counter(
         {

@@ -51,7 +51,6 @@ class ExportFunction:
 
     @property
     def busy(self) -> bool:
-        """True if an event or order is pending."""
         return self._waiting > 0
 
     def accept(self, event: Mapping[str, Any]) -> None:
@@ -75,7 +74,6 @@ class ExportFunction:
             self._keep(self._deliver(begin, days, 0, tries=TRIES, hidden_s=RETRY_S), days)
 
     def collect(self, hops: int) -> None:
-        """Put the orders that exporters sent on the queue."""
         orders, self._cloud.world.ordered = self._cloud.world.ordered, []
         for mail in orders:
             day = decode_order(mail.body).scope.day

@@ -102,7 +102,6 @@ class Watch:
         self._seen: dict[str, bytes] = {}
 
     def ask(self, day: str) -> None:
-        """Record that the day's current records were requested."""
         span = self._span(day)
         span.asked, span.gives_way = self._records(day), False
 
@@ -183,7 +182,6 @@ class Watch:
         return max((len(wanted.difference(rows)) for rows in found), default=len(wanted))
 
     def look(self) -> None:
-        """Check the visible manifests after a change."""
         for day in sorted({*self._spans, *self._left_mixed}):
             manifest = self._world.files.get(manifest_of(day))
             if manifest is None:
@@ -244,7 +242,6 @@ class Watch:
             self.found.append(f"{day}: the same rows in other bytes")
 
     def settled(self, day: str, first: dict[str, bytes], second: dict[str, bytes]) -> None:
-        """Check the export of a day on which no run is active."""
         manifest = second.get(manifest_of(day))
         if manifest is None or self._broken(day) is not None:
             self.found.append(f"{day}: not exported in the end: {self._broken(day)}")

@@ -80,7 +80,6 @@ class OrderedSqs(Sqs):
         self._groups: dict[str, str] = {}
 
     def receive(self, now_s: float, visibility_s: float, _hops_max: int | None) -> list[Message]:
-        """Return a full batch in order, if there is one."""
         waiting: defaultdict[str, deque[Message]] = defaultdict(deque)
         for message in self.messages:
             if message.visible_s <= now_s:
@@ -117,7 +116,6 @@ class OrderedSqs(Sqs):
 
 
 def took_s(contest: Contest) -> float:
-    """Simulate the crawls; return the small crawl's duration in seconds."""
     took: float = loop.run(_play(contest))
     return took
 
@@ -203,7 +201,6 @@ def _queue_big(contest: Contest, cloud: Cloud) -> None:
 
 
 def _small_sites(contest: Contest) -> list[Site]:
-    """Build trees: three links per page."""
     paths = ["/", *(f"/{n}" for n in range(1, contest.small_pages))]
     pages = {
         path: SimPage(links=tuple(paths[3 * n + 1 : 3 * n + 4])) for n, path in enumerate(paths)
@@ -213,7 +210,6 @@ def _small_sites(contest: Contest) -> list[Site]:
 
 
 def _big_sites(contest: Contest) -> list[Site]:
-    """Build pages without links: only queued URLs exist."""
     if not contest.big_urls:
         return []
     page = SimPage(latency_s=contest.big_latency_s)

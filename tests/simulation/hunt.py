@@ -40,18 +40,15 @@ class Catch:
 
 
 def notes() -> Mapping[str, int]:
-    """Read the recorded seed of each mutant."""
     places: dict[str, int] = json.loads(NOTES.read_text())
     return places
 
 
 def note(caught: Mapping[str, int]) -> None:
-    """Write the seed of each mutant."""
     NOTES.write_text(json.dumps(dict(sorted(caught.items())), indent=2) + "\n")
 
 
 def noted_seeds(mutants: Iterable[Mutant]) -> set[int]:
-    """Return the seeds that revealed these mutants last time."""
     places = notes()
     noted = ((mutant, places[mutant.name]) for mutant in mutants if mutant.name in places)
     return {next(itertools.islice(_plans(mutant), place - 1, None)).seed for mutant, place in noted}

@@ -43,7 +43,6 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._selector: selectors.BaseSelector | _Selector = _Selector(self)
 
     def time(self) -> float:
-        """Return the seconds since the simulation began."""
         return self._now_s
 
     def advance(self, seconds: float) -> None:
@@ -62,11 +61,9 @@ class VirtualLoop(asyncio.BaseEventLoop):
             if at_s < self._now_s + self._clock_resolution:
                 self._now_s = max(self._now_s, at_s)
 
-    def _process_events(self, event_list: list[Any]) -> None:
-        """Do nothing: there are no events."""
+    def _process_events(self, event_list: list[Any]) -> None: ...
 
-    def _write_to_self(self) -> None:
-        """Do nothing: no thread needs to be woken."""
+    def _write_to_self(self) -> None: ...
 
 
 def run(main: Coroutine[Any, Any, Any]) -> Any:

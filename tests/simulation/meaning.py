@@ -22,19 +22,15 @@ class Meaning:
     depth_max: int = 100
 
     def depth(self, url: str) -> int:
-        """Return a URL's maximum depth."""
         return int(self._said(url, "depth_max", self.depth_max))
 
     def high(self, url: str) -> bool:
-        """True if a URL has priority."""
         return bool(self._said(url, "express", False))
 
     def follows(self, url: str) -> bool:
-        """True if a page's links are followed."""
         return bool(self._said(url, "follow", True))
 
     def records(self, url: str) -> bool:
-        """True if a page's record is kept."""
         return bool(self._said(url, "record", True))
 
     def delay_ms(self, url: str, own_ms: int) -> int:
@@ -42,7 +38,6 @@ class Meaning:
         return int(self._said(url, "delay_ms", own_ms))
 
     def window_s(self, url: str, own_s: int) -> int:
-        """Return the window of a URL's claims in seconds."""
         return int(self._said(url, "window_s", own_s))
 
     def _said(self, url: str, thing: str, otherwise: Any) -> Any:
@@ -63,5 +58,4 @@ def meanings(plan: Scenario, crawl: Crawl) -> tuple[Meaning, ...]:
 
 
 def edited(plan: CrawlPlan) -> bool:
-    """True if a crawl's rules change while it runs."""
     return any(action == EDIT for _, action in plan.actions)

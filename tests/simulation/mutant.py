@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 
 def anywhere(_plan: Scenario) -> bool:
-    """Accept any scenario."""
     return True
 
 
@@ -37,7 +36,6 @@ def patient(plan: Scenario) -> bool:
 
 
 def cancelled(plan: Scenario) -> bool:
-    """Accept scenarios with a cancelled crawl."""
     return any(action == "cancel" for crawl in plan.crawls for _, action in crawl.actions)
 
 

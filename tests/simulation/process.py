@@ -88,7 +88,6 @@ class Process:
         self._task: asyncio.Task[Any] | None = None
 
     async def invoke(self, work: Coroutine[Any, Any, Any], timeout_s: float) -> tuple[bool, Any]:
-        """Run an invocation; return whether it ended, and its result."""
         trace = self.cloud.trace
         self.journals = len(self.cloud.world.journals)
         self._task = asyncio.get_running_loop().create_task(work)
@@ -183,8 +182,7 @@ class Process:
         if self.grace_s is not None:
             loop.call_later(self.grace_s, self._kill_told)
 
-    def end(self) -> None:
-        """Send SIGTERM to the running work."""
+    def end(self) -> None: ...
 
     def _kill_told(self) -> None:
         if not self.dead:
@@ -197,7 +195,6 @@ class Process:
         await self._alive()
 
     def kill(self) -> None:
-        """Kill the process between two instructions."""
         self.dead = True
         self.stops_s.append(self.cloud.now_s)
         for edit in self.cloud.edits:
@@ -326,7 +323,6 @@ class WorkerProcess(Process):
         self.cloud.collect(self.hops + 1)
 
     async def fetch(self, request: Request) -> Response | Failure:
-        """Request a page in the name of this process."""
         await self._alive()
         self.cloud.trace.note(f"{self.cloud.now_s:.6f} {self.name} ask {request.url}")
         answer = await self.cloud.web.fetch(request, self)

@@ -94,7 +94,6 @@ def _rule(random: Random) -> UrlRule:
 
 
 def edit(cloud: Cloud, plan: CrawlPlan, crawl_id: str) -> None:
-    """Edit the rules of a running crawl, and edit them back."""
     crawl = cloud.world.crawls[crawl_id]
     if not crawl.live:
         return

@@ -47,12 +47,10 @@ class Result:
 
 
 def simulate(seed: int, *, lines: list[str] | None = None) -> Result:
-    """Run one seed in virtual time."""
     return play(scenario(seed), lines=lines)
 
 
 def play(plan: Scenario, *, lines: list[str] | None = None, steps_max: int = STEPS_MAX) -> Result:
-    """Run one scenario in virtual time."""
     trace = Trace(lines=lines, steps_max=steps_max)
     try:
         result: Result = loop.run(_play(plan, World(), trace))

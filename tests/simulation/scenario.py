@@ -304,7 +304,6 @@ def stopped(seed: int, plans: list[CrawlPlan]) -> list[CrawlPlan]:
 
 
 def _bounded(random: Random, plan: CrawlPlan) -> CrawlPlan:
-    """Bound endless sites by a budget or by depth."""
     return CrawlPlan(
         name=plan.name,
         at_s=plan.at_s,

@@ -23,7 +23,6 @@ LATE, EARLY = "/late/", "/early/"
 
 
 def shifting(path: str) -> bool:
-    """True if a path changes between allowed and forbidden."""
     return path.startswith((LATE, EARLY))
 
 
@@ -65,11 +64,9 @@ class Site:
 
     @property
     def rules(self) -> str | None:
-        """Return the text of robots.txt; None if unavailable."""
         return None if isinstance(self.robots, int | Reason) else self.robots
 
     def robots_at(self, at_s: float) -> str:
-        """Return the text of robots.txt at a time."""
         text = self.rules or ""
         if self.robots_changes_at_s is not None:
             text += f"Disallow: {LATE if at_s >= self.robots_changes_at_s else EARLY}\n"
@@ -78,7 +75,6 @@ class Site:
         return text
 
     def down_at(self, at_s: float) -> bool:
-        """True if the host does not answer at a time."""
         if self.flaps_s is None:
             return False
         up_s, down_s = self.flaps_s
@@ -118,7 +114,6 @@ def build(random: Random, number: int, *, poison: bool) -> Site:
 
 
 def _trouble(random: Random, site: Site) -> None:
-    """Make a host difficult."""
     if random.random() < 0.2:
         site.robots = random.choice((404, 404, 500, Reason.CONNECT))
     elif random.random() < 0.3:

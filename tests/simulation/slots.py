@@ -60,7 +60,6 @@ class Played:
 
     @property
     def took_s(self) -> float:
-        """Return the seconds from the first request to the last one."""
         return self.asks[-1].at_s - self.asks[0].at_s
 
     @property

@@ -89,7 +89,6 @@ class Sqs:
         self._trace.note(f"{now_s:.6f} m{self._ids} in {delay_s}: {body}")
 
     def _aged(self, body: str) -> str:
-        """Encode a body as the previous release did."""
         if not body.startswith('{"v":1'):
             return body
         fields = json.loads(body)
@@ -100,7 +99,6 @@ class Sqs:
         return json.dumps(kept)
 
     def collect(self, now_s: float, hops: int = 0) -> None:
-        """Put the messages that adapters sent on the queue."""
         for mail in self._world.sent:
             self.lanes.append((mail.body, mail.express))
             message = decoded(mail.body)
@@ -144,7 +142,6 @@ class Sqs:
         return taken
 
     def delete(self, messages: Sequence[Message]) -> None:
-        """Acknowledge messages; missing ones are ignored."""
         for message in messages:
             if message in self.messages:
                 self.messages.remove(message)

@@ -34,10 +34,8 @@ class Trace:
 
     @property
     def endless(self) -> bool:
-        """True if too many steps were taken."""
         return self.steps > self.steps_max
 
     @property
     def hash(self) -> str:
-        """Return the hash of all steps so far."""
         return self.digest.hexdigest()  # type: ignore[attr-defined,no-any-return]

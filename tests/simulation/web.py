@@ -305,14 +305,12 @@ def _readable(site: Site, path: str) -> bool:
 
 
 def split(url: str) -> tuple[str, str]:
-    """Split a URL into origin and path."""
     scheme, _, rest = url.partition("://")
     host, _, path = rest.partition("/")
     return f"{scheme}://{host}", f"/{path}"
 
 
 def _unchanged(request: Request, page: SimPage, answer: Response | Failure) -> bool:
-    """True if the requester has this version of the page."""
     if request.condition is None or page.etag is None or isinstance(answer, Failure):
         return False
     return answer.status == 200 and request.condition.etag == page.etag

@@ -33,7 +33,6 @@ class Cutter:
 
 @asynccontextmanager
 async def cutting(target: int) -> AsyncIterator[Cutter]:
-    """Forward to a local port for a block."""
     cutter = Cutter()
     tasks: set[asyncio.Task[None]] = set()
 

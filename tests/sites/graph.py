@@ -48,7 +48,6 @@ class Graph:
 
 @contextlib.asynccontextmanager
 async def serve(scripts: Mapping[str, Script], port: int = 0) -> AsyncIterator[Graph]:
-    """Serve scripts in the running event loop."""
     site = Graph(scripts)
     async with listening(site, port):
         yield site
@@ -56,7 +55,6 @@ async def serve(scripts: Mapping[str, Script], port: int = 0) -> AsyncIterator[G
 
 @contextlib.contextmanager
 def serve_in_background(scripts: Mapping[str, Script], port: int = 0) -> Iterator[Graph]:
-    """Serve scripts from a thread, for blocking tests."""
     site = Graph(scripts)
     with background(site, port):
         yield site
@@ -71,7 +69,6 @@ def page(
     headers: Sequence[tuple[str, str]] = HTML,
     delay_s: float = 0.0,
 ) -> Answer:
-    """Return an HTML page in UTF-8 with a link for each reference."""
     items = "".join(f'<li><a href="{html.escape(r)}">{html.escape(r)}</a>' for r in links)
     name = html.escape(title)
     body = (
@@ -81,7 +78,6 @@ def page(
 
 
 def redirect(location: str, status: int = 302) -> Answer:
-    """Return a redirect without a body."""
     return Answer(status=status, headers=(("Location", location),))
 
 

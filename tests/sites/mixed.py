@@ -99,7 +99,6 @@ class Mixed:
         return Answer(status=404) if section is None else self._item(section, path)
 
     def reset(self) -> None:
-        """Restore the state before the redesign."""
         self.asked_old.clear()
         self.asked_new.clear()
 

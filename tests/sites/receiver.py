@@ -36,14 +36,12 @@ class Receiver:
     waits: threading.Event | None = None
 
     def take(self, posted: Posted) -> int:
-        """Record a request; return its status."""
         self.posted.append(posted)
         return self.statuses.pop(0) if len(self.statuses) > 1 else self.statuses[0]
 
 
 @contextmanager
 def receiving(*statuses: int) -> Iterator[Receiver]:
-    """Listen for a block."""
     server = ThreadingHTTPServer((HOST, 0), _handler_of(receivers := []))
     url = f"http://{HOST}:{server.server_port}/hook"
     receivers.append(Receiver(url=url, statuses=list(statuses) or [NO_CONTENT]))

@@ -98,11 +98,9 @@ class AccessLog:
         )
 
     def records(self, *, after: int = 0) -> tuple[Record, ...]:
-        """Return the records whose `seq` is greater than `after`."""
         return tuple(record for record in list(self._records) if record.seq > after)
 
     def paths(self) -> list[str]:
-        """Return every requested path with its query, in order, with repeats."""
         return [record.path for record in list(self._records)]
 
     def clear(self) -> None:

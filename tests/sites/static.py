@@ -69,8 +69,7 @@ class Static:
         content_type = TYPES.guess_type(file.name)[0] or "application/octet-stream"
         return Answer(headers=(("Content-Type", content_type),), body=file.read_bytes())
 
-    def reset(self) -> None:
-        """Do nothing: files have no state."""
+    def reset(self) -> None: ...
 
     def documents(self) -> Mapping[str, Callable[[], object]]:
         return {}
@@ -78,7 +77,6 @@ class Static:
 
 @contextlib.asynccontextmanager
 async def serve(directory: Path, port: int = 0) -> AsyncIterator[Static]:
-    """Serve a directory in the running event loop."""
     site = Static(directory)
     async with listening(site, port):
         yield site
@@ -86,14 +84,12 @@ async def serve(directory: Path, port: int = 0) -> AsyncIterator[Static]:
 
 @contextlib.contextmanager
 def serve_in_background(directory: Path, port: int = 0) -> Iterator[Static]:
-    """Serve a directory from a thread, for blocking tests."""
     site = Static(directory)
     with background(site, port):
         yield site
 
 
 def main() -> None:
-    """Serve the directory of the command line until a signal."""
     parser = argparse.ArgumentParser(prog="python -m tests.sites.static")
     parser.add_argument("directory", type=Path)
     parser.add_argument("--port", type=int, default=0, help="0 takes a free one")

@@ -201,7 +201,6 @@ class Ways:
 
 @contextlib.asynccontextmanager
 async def listening() -> AsyncIterator[Ways]:
-    """Serve the sites, and the canary at all linked places."""
     ways = Ways(Site(), Site(robots_moved=True), Listener())
     async with contextlib.AsyncExitStack() as stack:
         for one in (ways.site, ways.second, ways.canary):
@@ -221,7 +220,6 @@ async def _serve(stack: contextlib.AsyncExitStack, one: Listener, address: str, 
 
 
 def said(status: str, body: str, kind: str = "text/html", lines: tuple[str, ...] = ()) -> bytes:
-    """Encode an answer."""
     raw = body.encode()
     head = (f"HTTP/1.1 {status}", f"Content-Type: {kind}", f"Content-Length: {len(raw)}", *lines)
     return "\r\n".join((*head, "", "")).encode("latin-1") + raw

@@ -25,7 +25,6 @@ HELLO_BYTES = 16 * 1024
 
 
 async def test_export_is_delivered_whole(way: Way, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Files, delivery ledger and manifest equal the bucket's; no other file exists."""
     # Without this, the test server waits forever for the connection to close.
     monkeypatch.setattr(sftp_connection, "CLOSE_S", None)
     bodies = {"c": [big(2.5), b"", b"small"], "d": [big(1, 2)]}
@@ -43,7 +42,6 @@ async def test_export_is_delivered_whole(way: Way, monkeypatch: pytest.MonkeyPat
 
 
 async def test_delivered_export_is_not_sent_again(way: Way) -> None:
-    """A second order costs a handshake and two reads."""
     exported(way.world.files, {"c": [big(1)]})
     async with cutting(way.sshd.port) as cutter:
         for _ in range(2):
@@ -72,7 +70,6 @@ async def test_broken_transfer_resumes_at_acknowledged_offset(way: Way, windows:
 
 
 async def test_repeatedly_broken_transfer_completes(way: Way) -> None:
-    """Each attempt that transfers a window makes progress."""
     manifest = exported(way.world.files, {"c": [big(6)], "d": [big(3, 2)]})
     chance = random.Random(5)
     tries = 0
@@ -85,7 +82,6 @@ async def test_repeatedly_broken_transfer_completes(way: Way) -> None:
 
 
 async def test_short_invocation_transfers_at_least_one_window(way: Way) -> None:
-    """The invocation then orders another one."""
     body = big(4)
     manifest = exported(way.world.files, {"c": [body]})
     async with cutting(way.sshd.port) as cutter:
@@ -136,7 +132,6 @@ async def test_damaged_part_is_detected_before_rename(way: Way, damage: str) -> 
 
 
 async def test_file_name_never_has_partial_content(way: Way) -> None:
-    """A reader in a loop sees the old or the new content."""
     old, new = big(2, 1), big(2, 2)
     file = one_file(way, old)
     path = way.sshd.folder / file.path
@@ -167,7 +162,6 @@ async def test_concurrent_deliveries_of_one_order_are_harmless(way: Way) -> None
 
 
 async def test_export_unlike_manifest_is_not_delivered(way: Way) -> None:
-    """The file's content changed, or the file is gone."""
     file = one_file(way, b"one")
     way.world.files[PREFIX + file.path] = b"two"
     async with way.courier() as courier:

@@ -33,7 +33,6 @@ def other_key(kind: str = "ssh-ed25519") -> asyncssh.SSHKey:
 
 @pytest.mark.parametrize("kind", ["ssh-ed25519", "ecdsa-sha2-nistp256", "fingerprint"])
 async def test_unknown_host_key_is_refused(way: Way, kind: str) -> None:
-    """The dead letter contains the key that the server showed; no user name is sent."""
     exported(way.world.files, {"c": [b"one"]})
     if kind == "fingerprint":
         text = other_key().get_fingerprint("sha256")
@@ -102,7 +101,6 @@ async def test_non_public_address_is_not_dialled(way: Way) -> None:
 
 
 async def test_unreachable_server_is_retried_later(way: Way) -> None:
-    """Unknown name, closed port, and a server without SSH."""
     quiet = await asyncio.start_server(lambda _, writer: writer.close(), sshd.HOST, 0)
     port = quiet.sockets[0].getsockname()[1]
     cases: list[dict[str, Any]] = [{"host": "nowhere.invalid"}, {"port": 1}, {"port": port}]
@@ -211,7 +209,6 @@ async def test_full_disk_is_named_in_error(
     free: int | None,
     said: str,
 ) -> None:
-    """The server reports its free space; the error includes the progress."""
     exported(way.world.files, {"c": [b"one"]})
 
     async def full(*_: object) -> int:
@@ -242,7 +239,6 @@ async def test_target_folder_is_created(way: Way, tmp_path: Path) -> None:
 
 
 async def test_read_of_missing_or_too_large_file_is_none(way: Way) -> None:
-    """Removing a missing file is no error."""
     async with way.courier() as courier:
         assert await courier.read("a/b", 10) is None
         await courier.write("a/b", b"0123456789")

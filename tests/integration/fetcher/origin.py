@@ -140,7 +140,6 @@ class Names(AbstractResolver):
 
 
 def answer(body: bytes = b"", *lines: str, status: str = "200 OK") -> bytes:
-    """Encode a complete answer with a Content-Length."""
     head = [f"HTTP/1.1 {status}", f"Content-Length: {len(body)}", *lines]
     return "\r\n".join([*head, "", ""]).encode("latin-1") + body
 

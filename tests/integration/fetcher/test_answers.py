@@ -75,7 +75,6 @@ async def test_body_without_type_is_read() -> None:
     ],
 )
 async def test_body_is_read_by_status(status: str, body: bytes | None) -> None:
-    """The fetcher reads bodies of 2xx, and of errors that can explain a block."""
     result = await fetched(answer(PAGE, "Content-Type: text/html", status=status))
     assert (result.status, result.body) == (int(status[:3]), body)
 
@@ -171,7 +170,6 @@ async def test_location_bytes_are_percent_encoded(said: bytes, path: str) -> Non
 
 
 async def test_set_cookie_lines_are_returned_separately() -> None:
-    """They are bytes, and no repr shows them."""
     head = (
         b"HTTP/1.1 302 Found\r\nContent-Length: 0\r\nSet-Cookie: sid=s3cr3t; Path=/\r\n"
         b"SET-COOKIE: a=\xff, b\r\nLocation: /\r\n\r\n"
@@ -194,7 +192,6 @@ async def test_repeated_list_headers_are_joined() -> None:
 
 
 async def test_robots_tag_of_other_agent_keeps_next_line_for_all() -> None:
-    """An agent's name applies to its own line."""
     lines = ("X-Robots-Tag: otherbot: noindex", "X-Robots-Tag: nofollow", "X-Robots-Tag: b: none")
     headers = (await fetched(answer(b"", *lines))).headers
     assert headers["x-robots-tag"] == "otherbot: noindex, robots: nofollow, b: none"
@@ -226,7 +223,6 @@ async def test_retry_after_is_returned(value: str) -> None:
 async def test_body_over_limit_is_truncated(
     steps: tuple[Step, ...], cap: int, truncated: bool
 ) -> None:
-    """A body of exactly the limit is complete."""
     result = await fetched(*steps, cap=cap)
     assert result.body == b"x" * min(cap, 1000)
     assert result.truncated is truncated
@@ -270,7 +266,6 @@ async def test_endless_body_is_truncated(head: bytes) -> None:
 async def test_connection_survives_small_unread_body(
     steps: tuple[Step, ...], connections: int
 ) -> None:
-    """A small unwanted body is read to its end; a large one closes its connection."""
     async with serving(steps) as origin, fetching(Limits(drain_s=0.1)) as fetcher:
         for _ in range(2):
             result = await fetcher.fetch(request(origin.url()))
@@ -320,7 +315,6 @@ async def test_conditional_request_sends_validators_unchanged(
 
 
 async def test_request_for_any_type_accepts_everything() -> None:
-    """robots.txt is requested with any type."""
     async with serving([answer(PAGE)]) as origin, fetching() as fetcher:
         await fetcher.fetch(request(origin.url("/robots.txt"), accept=ANY))
     assert origin.asked[0].header("Accept") == "*/*"
@@ -333,7 +327,6 @@ async def test_environment_proxy_is_ignored(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 async def test_latency_runs_from_request_to_head() -> None:
-    """The latency excludes the fetcher's own queue and the body."""
     steps = (0.1, b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n", 0.15, b"x")
     async with serving(steps) as origin, fetching(Limits(connections_per_host=1)) as fetcher:
         started = time.monotonic()
@@ -384,7 +377,6 @@ async def test_request_for_any_type_is_not_sniffed() -> None:
 
 @pytest.mark.parametrize("status", ["403 Forbidden", "429 Too Many Requests", "503 Unavailable"])
 async def test_start_of_blocking_error_page_is_kept(status: str) -> None:
-    """A truncated error page is no failure."""
     body = gzip.compress(b"<title>Just a moment...</title>", mtime=0)
     lines = ("Content-Type: text/html", "Content-Encoding: gzip")
     head = f"HTTP/1.1 {status}\r\n{lines[0]}\r\nTransfer-Encoding: gzip, chunked\r\n\r\n".encode()
@@ -402,7 +394,6 @@ async def test_start_of_blocking_error_page_is_kept(status: str) -> None:
 
 
 async def test_other_error_bodies_are_not_kept() -> None:
-    """A 404, or an error whose body is not HTML."""
     for said in (
         answer(b"<p>", "Content-Type: text/html", status="404 Not Found"),
         answer(b"{}", "Content-Type: application/json", status="403 Forbidden"),
@@ -430,7 +421,6 @@ async def test_other_error_bodies_are_not_kept() -> None:
 async def test_received_body_bytes_are_reported(
     sent: bytes, received: int, read: bytes | None
 ) -> None:
-    """Bytes on the wire, whether the body is used or not."""
     result = await fetched(sent)
     assert (result.received, result.body) == (received, read)
 

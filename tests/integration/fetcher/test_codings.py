@@ -57,7 +57,6 @@ async def fetched(*steps: Step, cap: int = 5 * MIB) -> Response | Failure:
 
 @pytest.mark.parametrize("coding", PACK)
 async def test_codings_are_decoded(coding: str) -> None:
-    """Every requested coding, alone and nested."""
     result = await fetched(answer(PACK[coding](PAGE), f"Content-Encoding: {coding}"))
     assert isinstance(result, Response)
     assert result.body == PAGE
@@ -65,7 +64,6 @@ async def test_codings_are_decoded(coding: str) -> None:
 
 
 async def test_coding_lines_and_transfer_codings_are_decoded() -> None:
-    """Several header lines form one list. Unrequested transfer codings are decoded too."""
     lines = ["Content-Encoding: gzip", "Content-Encoding: br"]
     packed = brotli.compress(gzip.compress(PAGE, mtime=0))
     result = await fetched(answer(packed, *lines))
@@ -216,7 +214,6 @@ def test_coded_and_decoded_sizes_have_separate_limits() -> None:
 
 @pytest.mark.parametrize("coding", sorted(set(PACK) - {"identity"}))
 def test_paused_decoder_produces_no_more_output(coding: str) -> None:
-    """A small chunk decodes to a thousand times its size; the rest follows on resume."""
     body = bytes(3 * MIB)
     decoding = Decoding(codings_of(coding), 4 * MIB, 100_000)
     assert decoding.feed(PACK[coding](body))
@@ -226,7 +223,6 @@ def test_paused_decoder_produces_no_more_output(coding: str) -> None:
 
 
 def test_junk_after_coded_stream_is_ignored() -> None:
-    """Further gzip members and zstd frames are decoded."""
     for coding in ("gzip", "deflate", "zstd"):
         decoding = Decoding([coding], MIB)
         decoding.feed(PACK[coding](PAGE) + b"\0\0junk")
@@ -240,7 +236,6 @@ def test_junk_after_coded_stream_is_ignored() -> None:
 
 @given(st.binary(max_size=200), st.lists(st.sampled_from(["gzip", "deflate", "br", "zstd"])))
 def test_random_bytes_give_value_or_coding_error(data: bytes, codings: list[str]) -> None:
-    """Output stays within the limit."""
     try:
         decoding = Decoding(codings, 50)
         for start in range(0, len(data), 7):
@@ -261,7 +256,6 @@ def test_random_bytes_give_value_or_coding_error(data: bytes, codings: list[str]
 def test_body_in_random_pieces_decodes_to_itself(
     body: bytes, coding: str, step: int, cap: int, halts_at: int
 ) -> None:
-    """Holds up to the limit, and with a pause."""
     packed = PACK[coding](body)
     decoding, halts = Decoding(codings_of(coding), cap, halts_at), 0
     for start in range(0, len(packed), step):

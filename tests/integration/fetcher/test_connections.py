@@ -28,7 +28,6 @@ from tests.sites.steps import Act, Step
 
 
 def echo(asked: Asked) -> tuple[Step, ...]:
-    """Answer with the requested path."""
     return (answer(asked.target.encode()),)
 
 
@@ -96,7 +95,6 @@ def test_session_of_closed_loop_is_closed_later() -> None:
 
 
 async def test_fetch_after_aclose() -> None:
-    """`aclose` ends the connections, not the fetcher; a second call is no error."""
     async with serving(echo) as origin, fetching() as fetcher:
         await fetcher.aclose()
         assert await body_of(fetcher, origin.url("/a")) == b"/a"
@@ -180,8 +178,6 @@ async def test_connection_closed_while_idle_is_not_used(last: tuple[Step, ...]) 
 
 
 async def test_break_within_head_is_failure() -> None:
-    """The server broke an answer that had started."""
-
     def say(asked: Asked) -> tuple[Step, ...]:
         if asked.target == "/2":
             return (b"HTTP/1.1 200 OK\r\nX: ", Act.CLOSE)
@@ -236,8 +232,6 @@ EVIL = answer(b"an answer to nobody")
 async def test_surplus_answer_after_next_request_is_discarded(
     surplus: bytes,
 ) -> None:
-    """The fetcher repeats the request on a new connection."""
-
     def say(asked: Asked) -> Iterator[Step]:
         if asked.target == "/3" and asked.connection == 1:
             yield surplus
@@ -259,7 +253,6 @@ async def test_surplus_answer_after_next_request_is_discarded(
 )
 @pytest.mark.parametrize("head", ["Content-Length: 1", "Transfer-Encoding: chunked"])
 async def test_surplus_after_body_ends_connection_reuse(head: str, behind: bytes) -> None:
-    """Also if the surplus arrives in the segment that ends the first answer."""
     body = b"x" if head.startswith("C") else b"1\r\nx\r\n0\r\n\r\n"
     whole = f"HTTP/1.1 200 OK\r\n{head}\r\n\r\n".encode() + body
 
@@ -302,7 +295,6 @@ async def test_unsolicited_answer_in_socket_buffer_is_detected() -> None:
 
 
 async def test_connections_per_host_are_limited() -> None:
-    """Waiting for a connection does not count as connect time."""
     limits = Limits(connections_per_host=1, connect_s=0.3)
     async with serving([0.1, answer(b"x")]) as origin, fetching(limits) as fetcher:
         bodies = await asyncio.gather(*(body_of(fetcher, origin.url("/")) for _ in range(5)))

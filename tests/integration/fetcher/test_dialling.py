@@ -45,7 +45,6 @@ def dialled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 async def refused(url: str, book: dict[str, Iterable[str] | Exception] | None = None) -> Failure:
-    """Fetch without an allow-list and expect a refusal."""
     fetcher = HttpFetcher(resolver=lambda: Names(book or {}))
     result = await fetcher.fetch(request(url))
     await fetcher.aclose()
@@ -257,7 +256,6 @@ async def test_resolved_name_is_fetched() -> None:
 
 @pytest.mark.parametrize("host", ["localhost", "foo.localhost"])
 async def test_localhost_is_refused_by_its_address(host: str, dialled: list[str]) -> None:
-    """The default resolver knows `localhost` without DNS."""
     fetcher = HttpFetcher()
     result = await fetcher.fetch(request(f"http://{host}/"))
     await fetcher.aclose()

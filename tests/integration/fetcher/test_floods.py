@@ -76,7 +76,6 @@ async def flooding(head: bytes, unit: bytes) -> AsyncIterator[Flood]:
 
 @pytest.mark.parametrize("name", FLOODS)
 async def test_flood_ends_with_reason(name: str) -> None:
-    """After about 100 KB, with little CPU time."""
     head, unit, reason = FLOODS[name]
     async with flooding(head, unit) as flood, fetching() as fetcher:
         tracemalloc.start()
@@ -97,7 +96,6 @@ async def test_flood_ends_with_reason(name: str) -> None:
 
 
 async def test_framing_bytes_count_as_received() -> None:
-    """An ordinary head does not count."""
     async with flooding(CHUNKED, b"1;" + b"e" * 200 + b"\r\nx\r\n") as flood, fetching() as fetcher:
         result = await fetcher.fetch(request(flood.url))
     assert isinstance(result, Failure)
@@ -129,7 +127,6 @@ async def test_large_body_in_usual_chunks_is_no_flood() -> None:
 
 
 async def test_interim_answers_at_limit_are_accepted() -> None:
-    """One more is a flood."""
     interim = b"HTTP/1.1 103 Hint\r\n\r\n"
     for number, kind in ((INTERIM_MAX, Response), (INTERIM_MAX + 1, Failure)):
         async with serving([interim * number + answer(b"x")]) as origin, fetching() as fetcher:
@@ -137,7 +134,6 @@ async def test_interim_answers_at_limit_are_accepted() -> None:
 
 
 async def test_unsolicited_answers_end_connection() -> None:
-    """Unsolicited answers are not stored, however long they are."""
     page = answer(b"x", "Content-Type: text/html")
     async with flooding(page, answer(b"unasked")) as flood, fetching() as fetcher:
         for _ in range(2):

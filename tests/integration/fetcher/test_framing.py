@@ -78,7 +78,6 @@ def cuts(said: bytes) -> Iterable[tuple[Step, ...]]:
 
 @pytest.mark.parametrize("name", ODD)
 async def test_unusual_framing_does_not_depend_on_segments(name: str) -> None:
-    """Surplus bytes are never returned as the next answer."""
     for steps in cuts(ODD[name]):
         said = asyncio.Event()
 
@@ -119,7 +118,6 @@ async def test_unusual_framing_does_not_depend_on_segments(name: str) -> None:
     ],
 )
 async def test_connection_is_kept_after_unambiguous_framing(name: str, connections: int) -> None:
-    """A repeated equal length is fine. A length with chunks, or surplus, closes it."""
     async with serving([ODD[name]]) as origin, fetching() as fetcher:
         for _ in range(2):
             assert isinstance(await fetcher.fetch(request(origin.url())), Response)
@@ -147,7 +145,6 @@ async def test_conflicting_lengths_are_refused(head: bytes) -> None:
 
 @pytest.mark.parametrize("count", [1, 4])
 async def test_headers_of_18_kilobytes_are_read(count: int) -> None:
-    """One long header or several, such as policies and cookies."""
     lines = [f"X-{number}: {'v' * (18_000 // count)}" for number in range(count)]
     async with serving([answer(b"x", *lines)]) as origin, fetching() as fetcher:
         result = await fetcher.fetch(request(origin.url()))
@@ -167,8 +164,6 @@ def test_held_back_line_is_limited_to_one_kilobyte() -> None:
 
 
 async def test_incomplete_length_line_counts_as_started_head() -> None:
-    """The request is not repeated."""
-
     def say(asked: Asked) -> tuple[Step, ...]:
         if asked.target == "/1":
             return (answer(b"x"),)
@@ -183,7 +178,6 @@ async def test_incomplete_length_line_counts_as_started_head() -> None:
 
 
 async def test_reset_within_body_without_length_is_truncation() -> None:
-    """The received part is kept and marked."""
     steps = (OK + b"\r\nhello", 0.05, Act.RESET)
     async with serving(steps) as origin, fetching() as fetcher:
         result = await fetcher.fetch(request(origin.url()))
@@ -243,7 +237,6 @@ class _Secured:
 async def test_tls_body_without_close_notify_is_truncated(
     tmp_path: Path, said: bytes, *, announces: bool, truncated: bool
 ) -> None:
-    """This concerns bodies that end with the connection (section 8)."""
     store = tmp_path / "trusted.pem"
     store.write_bytes(authority("trusted").pem)
     secured = _Secured(server_context(Leaf(), tmp_path), said, announces=announces)

@@ -91,7 +91,6 @@ async def test_tls_alert_on_plain_port_is_no_answer() -> None:
 
 
 async def test_hsts_of_plain_answer_is_ignored() -> None:
-    """The next request is plain too (hsts-header)."""
     page = answer(b"", "Strict-Transport-Security: max-age=31536000")
     async with serving([page]) as origin, fetching() as fetcher:
         for _ in range(2):

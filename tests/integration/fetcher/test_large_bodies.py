@@ -32,7 +32,6 @@ async def get(
 
 
 async def test_host_with_slow_large_bodies_delays_only_itself() -> None:
-    """Two of its bodies never end. A third waits unread, and is no failure."""
     begun = asyncio.Semaphore(0)
 
     def say(asked: Asked) -> list[Step]:
@@ -65,8 +64,6 @@ async def test_host_with_slow_large_bodies_delays_only_itself() -> None:
 
 
 async def test_paused_body_beyond_idle_limit_is_read() -> None:
-    """The server was not silent: the fetcher did not read."""
-
     def say(asked: Asked) -> list[Step]:
         if asked.target == "/slow":
             return [HEAD, LARGE, *DROP * 40, Act.CLOSE]
@@ -84,7 +81,6 @@ async def test_paused_body_beyond_idle_limit_is_read() -> None:
 
 
 async def test_small_answer_decoding_to_large_body_waits() -> None:
-    """The decoded size counts, and decoding pauses meanwhile."""
     packed = gzip.compress(b"<p>" + bytes(4_000_000), mtime=0)
 
     def say(asked: Asked) -> list[Step]:

@@ -16,7 +16,6 @@ BODY = b'{"a":1}'
 
 
 def posting(receiver: Receiver, **changes: object) -> Request:
-    """Build a request as the notifier does."""
     parts: dict[str, object] = {
         "url": receiver.url,
         "user_agent": "mine/1",

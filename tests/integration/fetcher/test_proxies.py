@@ -30,7 +30,6 @@ pytestmark = pytest.mark.usefixtures("trusted")
 
 
 async def test_plain_request_by_proxy() -> None:
-    """The proxy gets its credentials with every request, the target never."""
     proxy = ForwardProxy(way=Way.AUTHENTICATE, authorization=BASIC, book={"site.test": "127.0.0.1"})
     async with (
         serving([answer(b"<p>hi", HTML), Act.CLOSE]) as origin,
@@ -51,7 +50,6 @@ async def test_plain_request_by_proxy() -> None:
 
 
 async def test_tunnel(tmp_path: Path, dialled: list[tuple[str, int]]) -> None:
-    """CONNECT has credentials and our user agent; only the target gets the content."""
     proxy = ForwardProxy(way=Way.AUTHENTICATE, authorization=BASIC, book={"good.test": "127.0.0.1"})
     async with (
         serving([answer(b"<p>hi", HTML)], tls=server_context(Leaf(), tmp_path)) as origin,
@@ -78,7 +76,6 @@ async def test_tunnel(tmp_path: Path, dialled: list[tuple[str, int]]) -> None:
 
 @pytest.mark.parametrize("secure", [False, True])
 async def test_proxy_over_tls(tmp_path: Path, secure: bool) -> None:
-    """Plain requests and tunnels; the certificate names the proxy's address."""
     folders = [tmp_path / "proxy", tmp_path / "origin"]
     for folder in folders:
         folder.mkdir()
@@ -101,7 +98,6 @@ async def test_proxy_over_tls(tmp_path: Path, secure: bool) -> None:
 
 
 async def test_direct_request_ignores_proxies() -> None:
-    """For a crawl without a proxy, on a stack with proxies."""
     async with (
         serving([answer(b"<p>hi", HTML)]) as origin,
         proxying() as proxy,
@@ -130,7 +126,6 @@ async def test_direct_request_ignores_proxies() -> None:
 async def test_private_target_is_not_sent_to_proxy(
     url: str, dialled: list[tuple[str, int]]
 ) -> None:
-    """The fetcher checks literal addresses and names first."""
     book = {"inner.test": ["10.0.0.1"], "mixed.test": [PUBLIC, "::1"], "public.test": [PUBLIC]}
     async with (
         proxying() as proxy,
@@ -149,7 +144,6 @@ async def test_private_target_is_not_sent_to_proxy(
     ],
 )
 async def test_unresolved_target_is_not_sent_to_proxy(error: OSError, reason: Reason) -> None:
-    """The fetcher cannot check a name without an address."""
     book = {"nowhere.test": error}
     async with proxying() as proxy, fetching(proxy.url(), book=book) as fetcher:
         failure = failed(await fetcher.fetch(request("http://nowhere.test/")))

@@ -30,7 +30,6 @@ pytestmark = pytest.mark.usefixtures("trusted")
 async def test_broken_proxy_is_replaced_by_another(
     secure: bool, way: Way | None, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A refusing or absent proxy gets no request for a while. The next one is used at once."""
     caplog.set_level(logging.INFO)
     book = {"good.test": "127.0.0.1"}
     bad = ForwardProxy(way=way or Way.FORWARD, authorization="Basic other", book=book)
@@ -146,7 +145,6 @@ async def test_bad_target_certificate_is_not_blamed_on_proxy(leaf: Leaf, tmp_pat
     ids=["unknown issuer", "expired", "of another address"],
 )
 async def test_proxy_certificate_is_verified(scheme: str, leaf: Leaf, tmp_path: Path) -> None:
-    """An unverified proxy gets no credentials, and no request for a while."""
     theirs = server_context(leaf, tmp_path)
     proxy = ForwardProxy()
     async with proxying(proxy, tls=theirs), fetching(proxy.url(CREDENTIALS)) as fetcher:
@@ -159,7 +157,6 @@ async def test_proxy_certificate_is_verified(scheme: str, leaf: Leaf, tmp_path: 
 async def test_invalid_proxy_list_stops_proxied_requests(
     text: str, dialled: list[tuple[str, int]], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The error does not contain the secret."""
     async with (
         serving([answer(b"<p>hi", HTML)]) as origin,
         fetching(text=text) as fetcher,

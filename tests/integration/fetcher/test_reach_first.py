@@ -17,7 +17,6 @@ PAGE = (answer(b"<title>A page</title>"),)
 
 
 async def test_reachable_server_gets_no_request() -> None:
-    """One connection is made and closed, by address and by name."""
     async with serving(PAGE) as origin:
         assert await trouble_at(origin.url(), LOOPBACK) is None
         names = Names({"shop.test": ["127.0.0.1"]})
@@ -50,7 +49,6 @@ async def test_closed_port_is_reported_in_system_words() -> None:
     ],
 )
 async def test_name_errors_are_distinguished(found: list[str] | Exception, said: str) -> None:
-    """Unknown names, failing resolvers and private addresses."""
     names = Names({"shop.test": found})
     assert await trouble_at("http://shop.test/", PUBLIC_ONLY, resolver=lambda: names) == said
 

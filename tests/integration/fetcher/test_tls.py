@@ -122,7 +122,6 @@ def context_of(case: Case, folder: Path) -> ssl.SSLContext:
 @pytest.mark.filterwarnings("ignore:ssl.TLSVersion.TLSv1:DeprecationWarning")
 @pytest.mark.parametrize("name", SERVED)
 async def test_certificates_and_handshakes(name: str, tmp_path: Path) -> None:
-    """Every server that a browser would refuse is a TLS failure, and no page is fetched."""
     case = SERVED[name]
     book = {case.host: ["127.0.0.1"]}
     started = time.monotonic()
@@ -164,7 +163,6 @@ def test_every_case_of_corpus_is_tested() -> None:
 
 
 async def test_server_name_is_sent(tmp_path: Path) -> None:
-    """For servers with many certificates (sni-missing-default-cert)."""
     (tmp_path / "right").mkdir()
     right = server_context(Leaf(), tmp_path / "right")
     default = server_context(Leaf(names=("default.test",)), tmp_path)
@@ -235,7 +233,6 @@ def saying_why(context: ssl.SSLContext) -> Iterator[str]:
     ids=["client-cert-required", "tls1.2", "tls1.0-only", "tls1.1-only", "null-cipher"],
 )
 async def test_server_alert_is_reported(case: Case, said: str, tmp_path: Path) -> None:
-    """During the handshake, or right after it as in TLS 1.3."""
     with saying_why(context_of(case, tmp_path)) as url:
         async with fetching(book={"good.test": ["127.0.0.1"]}) as fetcher:
             result = await fetcher.fetch(request(url))

@@ -199,7 +199,6 @@ def _downloads(books: Sequence[Book]) -> Iterator[Resource]:
 
 
 def _pdf() -> bytes:
-    """Return a PDF of one empty page, with a nofollow link."""
     objects = (
         b"<< /Type /Catalog /Pages 2 0 R >>",
         b"<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
@@ -217,8 +216,6 @@ def _pdf() -> bytes:
 
 
 def _png(side: int = 48) -> bytes:
-    """Return a square of one colour."""
-
     def chunk(name: bytes, data: bytes) -> bytes:
         crc = struct.pack(">I", zlib.crc32(name + data))
         return struct.pack(">I", len(data)) + name + data + crc

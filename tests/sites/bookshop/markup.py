@@ -100,7 +100,6 @@ def listing(items: Iterable[str], css: str = "") -> str:
 
 
 def crumbs(items: Iterable[str]) -> str:
-    """Return a breadcrumb trail."""
     return f'<nav class="crumbs" aria-label="Breadcrumb">{" › ".join(items)}</nav>'
 
 

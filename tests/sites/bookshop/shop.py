@@ -59,7 +59,6 @@ class Bookshop:
         slow_s: float = SLOW_S,
         broken: float = 0.0,
     ) -> None:
-        """Take the number of books, and the share of pages with a broken template."""
         self.url = ""
         self.log = AccessLog()
         self._slow_s = slow_s
@@ -74,7 +73,6 @@ class Bookshop:
         return expect(self._resources, corners.RULES, base_url or self.url)
 
     def titles(self, base_url: str | None = None) -> dict[str, str]:
-        """Return every page's title by URL, reachable or not."""
         pages = (page for page in self._resources.values() if isinstance(page, Page))
         return {(base_url or self.url) + page.path: page.title for page in pages}
 

@@ -18,7 +18,6 @@ LAST_MODIFIED = "2026-11-02"
 
 @functools.lru_cache(maxsize=16)
 def files(books: tuple[Book, ...], base_url: str) -> dict[str, tuple[str, bytes]]:
-    """Return content type and body by path."""
     index = _document(
         "sitemapindex", "sitemap", base_url, ["/sitemap-pages.xml", "/sitemap-books.xml.gz"]
     )

@@ -16,7 +16,6 @@ from tests.sites.hostile.site import Hostile
 
 
 def lines(site: Hostile) -> list[str]:
-    """Write the table with the current URLs."""
     written = []
     crawls = ("polite", "bold", "patient")
     due = [one for crawl in crawls for one in site.due(crawl).values()]  # type: ignore[arg-type]

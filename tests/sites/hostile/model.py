@@ -131,7 +131,6 @@ class Trap:
 
 
 def allowing(asked: Asked) -> Iterable[Step]:
-    """Answer a robots.txt that allows everything."""
     yield answer(b"User-agent: *\nAllow: /\n", "Content-Type: text/plain")
 
 
@@ -155,7 +154,6 @@ class Place:
 
     @property
     def secure(self) -> bool:
-        """True if its URLs are https."""
         return self.tls is not None or self.scheme == "https"
 
 
@@ -172,7 +170,6 @@ def transient(reason: str) -> dict[str, object]:
 
 
 def answer(body: bytes = b"", *lines: str, status: str = "200 OK") -> bytes:
-    """Encode a complete answer with a Content-Length."""
     head = [f"HTTP/1.1 {status}", f"Content-Length: {len(body)}", *lines]
     return "\r\n".join([*head, "", ""]).encode("latin-1") + body
 
@@ -206,7 +203,6 @@ def page(
 
 
 def html_of(body: bytes, *lines: str) -> Script:
-    """Return a script that answers with these bytes as HTML."""
     return (answer(body, *(lines or ("Content-Type: text/html; charset=utf-8",))),)
 
 
@@ -215,7 +211,6 @@ def link(path: str) -> bytes:
 
 
 def head(*lines: str, status: str = "200 OK") -> bytes:
-    """Encode an answer's head without a length."""
     return "\r\n".join([f"HTTP/1.1 {status}", *lines, "", ""]).encode("latin-1")
 
 

@@ -200,7 +200,6 @@ def _starts(home: Place) -> list[str]:
 
 
 def _targets(place: Place) -> list[tuple[str, Row | None]]:
-    """List the targets of a place with their rows."""
     rows = rows_of(place.name)
     targets: list[tuple[str, Row | None]] = [(row.path, row) for row in rows]
     targets += [(child, row) for row in rows for child in row.children]
@@ -214,7 +213,6 @@ def _targets(place: Place) -> list[tuple[str, Row | None]]:
 
 
 def _scripts(place: Place) -> dict[str, Script]:
-    """Return the script of each target of a place."""
     scripts: dict[str, Script] = {}
     rows = rows_of(place.name)
     for row in rows:

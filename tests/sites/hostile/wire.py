@@ -45,7 +45,6 @@ class Heard:
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """Return the headers that must not have been sent."""
         return tuple(name for name in SECRETS if self.header(name) is not None)
 
 
@@ -59,11 +58,9 @@ class Log:
         self._heard.append(heard)
 
     def of(self, origin: str | None = None) -> list[Heard]:
-        """Return the requests to one server, or to all of them."""
         return [heard for heard in list(self._heard) if origin in (None, heard.origin)]
 
     def targets(self, origin: str) -> list[str]:
-        """Return the targets requested from one server, with repeats."""
         return [heard.target for heard in self.of(origin)]
 
 
