@@ -3,8 +3,8 @@
     for attack in ATTACKS:
         site.put(f"https://{attack.name}.example/", attack.body())
 
-Each body has the maximum size unless it says otherwise. `small` ones are below 64 KB, where the
-parser may build a tree.
+Unless noted, each body has the maximum size. `small` ones are below 64 KB, where the parser may
+build a tree.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Expected numbers on the console's screens, as values of command output.
 
 `SCREENS` has a line for each place with numbers: a selector and its text. In the text,
-`{path|form}` stands for a value of a command's JSON. A path may be a sum or a difference
-(`claimed-done`) or two values (`done/claimed|share`). `*` stands for omitted text. Cells of a row
-are separated by ` | `. Other text of the page must have no digit, except in the places of
-`LEFT_OUT`, each with its reason.
+`{path|form}` is a value of a command's JSON. A path may be a sum or a difference (`claimed-done`)
+or two values (`done/claimed|share`). `*` matches omitted text. Cells of a row are separated by ` |
+`. Other text of the page must have no digit, except in the places of `LEFT_OUT`, each with its
+reason.
 """
 
 from __future__ import annotations
@@ -323,7 +323,7 @@ SCREENS: Mapping[str, tuple[Shown, ...]] = {
     ),
 }
 
-# Other places with digits, by screen, with the reason. The screen "" stands for all of them.
+# Other places with digits, by screen, with the reason. The screen "" means all screens.
 LEFT_OUT: Mapping[str, Mapping[str, str]] = {
     "": {
         "h1, .crumb, a[href^='#/run/'], .url, code": "names and addresses: runs, hosts, patterns",

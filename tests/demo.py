@@ -2,8 +2,8 @@
 
     python -m tests.demo [--port 4599] [--books 1000]
 
-The shop knows which pages a crawl must find. The export of the day must contain each of them once,
-and no other page; otherwise the exit code is 1. The demo stops its own emulator at its end, and
+The shop defines the pages that a crawl must find. The day's export must contain exactly these
+pages, each once; otherwise the exit code is 1. The demo stops its own emulator at its end, and
 keeps the state until the next demo, so that the console can show the crawl.
 """
 

@@ -1,4 +1,4 @@
-"""A stand-in for the gateway and the sign-in pages in front of the hosted console.
+"""A substitute for the gateway and the sign-in pages in front of the hosted console.
 
 It verifies tokens with its own key (RS256: signature, issuer, times, audience), forwards requests
 in payload format 2.0 by the routes of the stack, and exchanges codes for tokens with PKCE.

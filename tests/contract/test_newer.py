@@ -181,7 +181,7 @@ async def test_unreadable_message_is_held_back(world: World) -> None:
 async def test_unreadable_message_is_sent_byte_for_byte(
     aws_world: AwsWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its group and waiting time stay, but the largest message has no room for the time."""
+    """It keeps group and waiting time, but a message of maximum size has no room for the time."""
     monkeypatch.setattr(sqs, "DELAY_S_MAX", 0)
     bodies = ['{"v": 2,\n "x":"ü\U0001f578"}', "x" * (1024 * 1024 - 10)]
     waiting = [

@@ -1,8 +1,7 @@
 """Pieces of work ("deeds") for single functions, each with known permissions.
 
 A deed is prepared with all permissions. Then it can be repeated any number of times, as a queue
-redelivers a message. Tests invoke the functions directly; event sources are off, so that no other
-work runs.
+redelivers a message. Tests invoke the functions directly; event sources are off.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ from tests.e2e.stand import Stand
 from tests.sites.graph import Graph
 from tests.sites.receiver import receiving
 
-# Time offsets: a crawl that began earlier, and one that begins now.
+# Time offsets of an earlier crawl and of a new one.
 EARLIER_MS = 60_000
 DUE = "2001-02-03T04:05:06Z"
 QUIET = "2001-02-03"
@@ -61,7 +60,7 @@ class Bench:
     shards = 16  # Shards of a day's page records, as in the stack.
 
     def __init__(self, stand: Stand, site: Graph, after: ExitStack) -> None:
-        """Work on `stand` with `site`; `after` restores changes."""
+        """Use a stack with a site; `after` restores changes."""
         self.stand = stand
         self.site = site
         self.after = after

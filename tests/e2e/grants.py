@@ -40,7 +40,8 @@ WORDS = {
     "Bucket": "bucket",
 }
 # AWS authorises these by single actions. MiniStack (1.5.33) uses the call's name, and names no
-# table for a batch of statements. The grants are those of AWS; these entries map them.
+# table for a batch of statements. These entries map AWS's
+# grants to MiniStack's.
 SPELLED = {
     "sqs:SendMessage": ("sqs:SendMessageBatch", None),
     "dynamodb:PartiQLInsert": ("dynamodb:BatchExecuteStatement", "*"),

@@ -1,4 +1,4 @@
-"""Permissions that each deed (piece of work in deeds.py) needs, and those that AWS itself uses."""
+"""Permissions that each deed (piece of work in deeds.py) needs, and permissions that AWS uses."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ NOT_ENFORCED = {
         f"exporter sqs:{action} exports"
         for action in ("ReceiveMessage", "DeleteMessage", "GetQueueAttributes")
     ),
-    # Glue checks the catalogue and the table besides the database.
+    # Glue checks the catalogue, the table and the database.
     # docs.aws.amazon.com/glue/latest/dg/glue-specifying-resource-arns.html
     "tables of items": tuple(
         f"exporter glue:{action} {part}"
@@ -185,9 +185,9 @@ ONLY_IN_CONTRACT = frozenset(
         *(f"worker sqs:ChangeMessageVisibility {queue}" for queue in ("seeds", "crawl", "express")),
     }
 )
-# Grants of a rendering stack that no end-to-end test uses: those that AWS itself needs, and the
-# API's to resume a crawl whose pages wait for a browser (tests/unit/adapters/test_sqs_lanes.py
-# sends such a pack).
+# Grants of a rendering stack that no end-to-end test uses: AWS itself needs some, and the API needs
+# one to resume a crawl whose pages wait for a browser (tests/unit/adapters/test_sqs_lanes.py sends
+# such a pack).
 ONLY_RENDERING = frozenset(
     {
         *(
@@ -201,8 +201,8 @@ ONLY_RENDERING = frozenset(
 )
 
 # Permissions that a function uses but the emulator does not check, with their deeds.
-# tests/contract/test_roles.py removes each of them. For tables of items, besides their database, it
-# only observes their use.
+# tests/contract/test_roles.py removes each of them. For tables of items (not their
+# database) it only observes the use.
 ONLY_GUARDED: dict[Deed, tuple[str, ...]] = {
     deeds.absent_file_named: NOT_ENFORCED["files that are not there"],
 }

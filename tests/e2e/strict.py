@@ -31,7 +31,7 @@ SOURCES = ("SeedEventSource", "CrawlEventSource", "ExpressEventSource", "ExportE
 
 
 class Patient(Stand):
-    """A stand that keeps its clients, because creating one takes longer than most calls."""
+    """A test stack that keeps its clients, because creating one takes longer than most calls."""
 
     def __init__(self, stack: Stack, folder: Path, kept: ExitStack) -> None:
         """Keep clients until `kept` is closed."""

@@ -17,7 +17,7 @@ LOOPING = ("WorkerFunction", "ExporterFunction")
 
 
 def test_tables_expire_and_functions_may_loop(stand: Stand) -> None:
-    """The emulator ignores these in a template."""
+    """The emulator ignores both settings in a template."""
     with stand.client("dynamodb") as dynamodb:
         lives = [
             dynamodb.describe_time_to_live(TableName=stand.outputs[name])["TimeToLiveDescription"]

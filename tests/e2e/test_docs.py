@@ -78,7 +78,7 @@ class Desk:
         return said
 
     def type(self, command: str) -> str:
-        """Run one command; send Ctrl-C to one that does not end."""
+        """Run one command; send Ctrl-C if it does not end."""
         if NO_END.match(command):
             return self.bash(f"timeout --signal=INT {CTRL_C_S} {command}", code=(0, *INTERRUPTED))
         return self.bash(command)

@@ -33,7 +33,7 @@ KILLS = 3
 
 @pytest.fixture(scope="module")
 def crawled(stand: Stand) -> Crawled:
-    """Crawl records to export, with no other work in flight."""
+    """Crawl records to export, while the stack is otherwise idle."""
     links = [f"/{n}" for n in range(PAGES)]
     with graph.serve_in_background({path: graph.page(path, links) for path in links}) as site:
         done = stand.crawl(f"{site.url}/0", "--name", "exported", "--delay", "0")

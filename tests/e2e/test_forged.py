@@ -45,7 +45,7 @@ def stand(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stand]:
 
 
 class Dropper:
-    """A user who may send to the seed queue."""
+    """A user with permission to send to the seed queue."""
 
     def __init__(self, stand: Stand) -> None:
         self._stand = stand

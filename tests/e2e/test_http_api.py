@@ -1,4 +1,4 @@
-"""The HTTP API through the gateway, with signed requests like those of any client."""
+"""The HTTP API through the gateway, with requests signed like a client's."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_crawl_is_paused_edited_and_resumed(stand: Stand, caller: Caller) -> Non
 
 @pytest.mark.usefixtures("quiet")
 def test_concurrent_requests_with_one_key_start_one_crawl(stand: Stand, caller: Caller) -> None:
-    """Both return it (case 80)."""
+    """Both requests return that crawl (case 80)."""
     headers = {**JSON, "Idempotency-Key": "once"}
     body = {"seeds": ["http://127.0.0.1:1/"]}
 
@@ -152,7 +152,7 @@ BAD: dict[str, tuple[object, int]] = {
 
 @pytest.mark.usefixtures("quiet")
 def test_request_accepts_10000_seeds(stand: Stand, caller: Caller) -> None:
-    """The maximum of one request (case 79)."""
+    """One request accepts at most this many (case 79)."""
     urls = [f"http://127.0.0.1:1/{number}" for number in range(URLS_MAX)]
 
     assert caller.ask("POST", "/seeds", {"urls": urls}).body["accepted"] == URLS_MAX
@@ -163,7 +163,7 @@ def test_request_accepts_10000_seeds(stand: Stand, caller: Caller) -> None:
 
 @pytest.mark.usefixtures("quiet")
 def test_invalid_seeds_are_refused_whole(stand: Stand, caller: Caller) -> None:
-    """The answer is a problem (RFC 9457), and nothing is queued (case 79)."""
+    """The answer is a problem (RFC 9457), and no seed is queued (case 79)."""
     before = stand.queued()
     replies = {case: caller.ask("POST", "/seeds", body) for case, (body, _) in BAD.items()}
     replies["no JSON at all"] = caller.ask(
@@ -181,7 +181,7 @@ def test_invalid_seeds_are_refused_whole(stand: Stand, caller: Caller) -> None:
 
 @pytest.mark.usefixtures("quiet")
 def test_gateway_refusals_are_problems(stand: Stand, caller: Caller) -> None:
-    """Unknown route or missing signature: 403, and nothing is queued (case 79)."""
+    """Unknown route or missing signature: 403, and no seed is queued (case 79)."""
     before = stand.queued()
     replies = [
         caller.ask("GET", "/"),

@@ -1,4 +1,4 @@
-"""Limits of a crawl: concurrent workers neither exceed nor miss them."""
+"""Limits of a crawl, which concurrent workers must not exceed or miss."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(300)]
 
-EXAMPLES, DEFINITIONS = 5, 30  # Random examples, beside those per keyword.
+EXAMPLES, DEFINITIONS = 5, 30  # Random examples, in addition to examples per keyword.
 CHECKS = (
     checks.not_a_server_error,
     status_code_conformance,

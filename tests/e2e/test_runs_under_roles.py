@@ -68,9 +68,9 @@ def test_claims_of_cancelled_crawl_are_free(stand: Stand) -> None:
 
 
 def test_dollar_limit_ends_crawl(stand: Stand) -> None:
-    """`--max-dollars` ends it early; remaining claims are skipped and counted.
+    """`--max-dollars` ends the crawl early; remaining claims are skipped and counted.
 
-    A worker that reports the memory of ten thousand spends that much.
+    The worker reports the memory of ten thousand workers, so a small crawl reaches the limit.
     """
     dear = {"ORBWEAVER_MEMORY_MB": 10_000 * 1024}
     with (

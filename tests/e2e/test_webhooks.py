@@ -55,7 +55,7 @@ def test_end_of_crawl_is_posted_once_signed(stand: Stand, tmp_path: Path) -> Non
 
 
 def test_crawls_of_other_stack_are_ignored(stand: Stand, tmp_path: Path) -> None:
-    """Stacks share the bus."""
+    """Several stacks share the event bus."""
     with receiving() as receiver:
         result = crawled(stand, tmp_path, "ours", receiver)
         until(lambda: receiver.posted, "told", log=stand.log)
@@ -92,7 +92,7 @@ def test_permanent_refusal_is_dead_lettered_after_one_request(stand: Stand, tmp_
 
 
 def test_failing_webhook_is_retried_then_dead_lettered(stand: Stand, tmp_path: Path) -> None:
-    """Lambda repeats a raised error twice; then the event goes to the failed calls."""
+    """Lambda repeats a raised error twice; then the event goes to the queue of failed calls."""
     with receiving(204) as receiver:
         result = crawled(stand, tmp_path, "repeated", receiver)
         until(lambda: receiver.posted, "told", log=stand.log)

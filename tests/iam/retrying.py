@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tests.iam.account import Here
 
 ACTION = "sqs:ChangeMessageVisibility"
-# Without these, neither a pack (batch of URLs) nor a seed can be processed.
+# Without these, packs (batches of URLs) and seeds cannot be processed.
 TABLES = ("worker dynamodb:BatchGetItem table/packs", "worker dynamodb:GetItem table/crawls")
 OUTPUTS = {"crawl": "PackQueueUrl", "express": "ExpressQueueUrl", "seeds": "CrawlQueueUrl"}
 

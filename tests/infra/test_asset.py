@@ -342,7 +342,7 @@ def test_every_format_is_written_with_asset_alone(name: str, tmp_path: Path) -> 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_every_module_is_compiled(local: Asset) -> None:
-    """A cold start compiles none."""
+    """Otherwise a cold start would compile modules."""
     sources = {path for path in local.folder.rglob("*.py") if "lib2to3" not in path.parts}
     compiled = {
         path.parent.parent / f"{path.name.split('.')[0]}.py" for path in local.folder.rglob("*.pyc")

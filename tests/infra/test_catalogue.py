@@ -77,7 +77,7 @@ def test_saved_queries_equal_command_lines(aws: Synthesized) -> None:
 
 
 def test_emulator_has_no_saved_queries(local: Synthesized) -> None:
-    """MiniStack refuses the type, and with it the stack."""
+    """MiniStack refuses this resource type, and with it the whole stack."""
     assert not local.properties("AWS::Athena::NamedQuery")
     assert local.only(GROUP)["Name"] == "Orbweaver"
 

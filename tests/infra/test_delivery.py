@@ -66,7 +66,7 @@ def test_delivery_role_has_needed_permissions_only(
 def test_exports_of_this_bucket_go_to_delivery_queue(
     synthesize: Callable[..., Synthesized],
 ) -> None:
-    """Stacks share the bus; undeliverable events become dead letters."""
+    """Several stacks share the bus; undeliverable events become dead letters."""
     rule = synthesize(**COPY).properties("AWS::Events::Rule")["DeliveryRule"]
     pattern = rule["EventPattern"]
     assert pattern["source"] == ["orbweaver"]

@@ -62,7 +62,7 @@ def test_handlers_exist(local: Synthesized, name: str) -> None:
 
 
 def test_worker_limits(aws: Synthesized) -> None:
-    """Memory and time; loops are allowed because it feeds its own queue."""
+    """Memory and time; loops are allowed because the worker feeds its own queue."""
     worker = aws.properties(KIND)[WORKER]
     assert (worker["MemorySize"], worker["Timeout"]) == (375, 120)
     assert worker["RecursiveLoop"] == "Allow"

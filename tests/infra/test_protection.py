@@ -58,7 +58,7 @@ def test_protection_role_allows_tables_and_log_alone(aws: Synthesized) -> None:
 
 
 def test_emulator_stack_has_no_protection(local: Synthesized) -> None:
-    """`orbweaver local up` protects tables there."""
+    """On an emulator, `orbweaver local up` protects the tables."""
     assert not local.resources(KIND)
 
 

@@ -407,7 +407,6 @@ def test_finished_day_is_exported(folder: Path) -> None:
 
 
 def test_failing_webhook_is_retried_then_dead_lettered(folder: Path) -> None:
-    """Three requests in all."""
     from orbweaver.adapters.sqlite.messages import QueueName
     from orbweaver.app.store_runner import connect_store, store_settings
     from orbweaver.app.wiring import control_of

@@ -42,7 +42,7 @@ class Chunk:
     files: tuple[str, ...]
 
     def data(self, home: Path) -> Path:
-        """Return the path of its contexts; the times of its tests are in a JSON file beside it."""
+        """Return the path of its contexts; a JSON file there has the times of its tests."""
         return home / f"{self.name}.coverage"
 
 

@@ -178,7 +178,7 @@ def test_late_packs_have_every_link_in_its_band(both: tuple[Journal, Ledger]) ->
 
 
 def test_journal_has_oldest_readable_version() -> None:
-    """Without late links, the previous release can read it."""
+    """Without late links, the previous release can read the journal."""
     plain = Journal(at_ms=1)
     late = replace(plain, late=((3, Target(url="https://h.example/", depth=1)),))
     surplus = replace(plain, surplus_band=0)

@@ -53,7 +53,7 @@ def test_late_pack_releases_a_link_or_rises_in_band(
 
 @given(ANSWERS, LINKS)
 def test_repeated_late_pack_ends(answers: list[tuple[str, bool]], paths: list[str]) -> None:
-    """Even without answers, it takes at most one turn per link and band."""
+    """A late pack takes at most one turn per link and band, even without answers."""
     learner = learner_of(answers)
     waiting = [(0, Target(url=HOST + path, depth=1)) for path in paths]
     for _ in range(len(paths) + BANDS_MAX):

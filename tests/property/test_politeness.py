@@ -128,7 +128,7 @@ def test_backoff_is_bounded_and_grows(attempt: int, seed: int) -> None:
 
 @given(st.text(max_size=60) | st.text("0123456789 -+:,GMTJanuryMoFeSpctDv", max_size=60))
 def test_any_retry_after_is_wait_or_none(value: str) -> None:
-    """It is never in the past (case 45)."""
+    """The wait is never in the past (case 45)."""
     wait_s = retry_after_s(value, NOW_MS)
     assert wait_s is None or wait_s >= 0
 

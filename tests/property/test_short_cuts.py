@@ -56,7 +56,7 @@ def test_every_soft_404_title_has_a_hint(title: str) -> None:
 @given(st.binary())
 @example(bytes(range(256)))
 def test_binary_bytes_match_sniffing_standard(body: bytes) -> None:
-    """They are the "binary data bytes" of section 3."""
+    """The bytes are the "binary data bytes" of the MIME Sniffing Standard, section 3."""
     strange = re.search(rb"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]", body) is not None
     assert bool(body.translate(None, sniffing._OF_TEXT)) is strange
 

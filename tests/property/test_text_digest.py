@@ -45,7 +45,7 @@ def test_digest_depends_on_words_only(text: str) -> None:
 
 @given(st.text(), st.text())
 def test_any_text_has_stable_runs(text: str, echo: str) -> None:
-    """A text that only repeats the page's title or path has none."""
+    """A text that only repeats the page's title or path has no runs."""
     runs = text_runs(text, echo)
     assert runs == text_runs(text, echo)
     assert len(runs) == len(set(runs))

@@ -158,7 +158,7 @@ async def test_hostile_pages_are_read_or_cut(hardened: Renderer) -> None:
     ids=["heap", "elements"],
 )
 async def test_endless_memory_use_is_stopped(hardened: Renderer, script: str) -> None:
-    """The engine's limit stops the heap, the memory watch or the time limit stops elements."""
+    """The engine's limit stops heap growth; the memory watch or the time limit stops elements."""
     result = await hardened.render(task_of(scripted(script)), Site())
     if isinstance(result, NotRendered):
         assert result.reason is not RenderFailure.START

@@ -17,7 +17,7 @@ AT_ONCE = PASSED_MAX + 2 * 16
 
 
 def test_all_pages_of_mixed_site_are_found() -> None:
-    """Also pages that do not look script-dependent, at the cost of one rendered page in five.
+    """Pages that do not look script-dependent are found too; one page in five is rendered.
 
     In a site this small, the first pages of each group of similar URLs are a larger share than with
     2,000 pages.

@@ -79,7 +79,7 @@ async def test_packed_browser_timer_pages_end_before_the_limit(packed_renderer: 
 
 
 async def test_packed_browser_works_on_one_slow_processor(packed_renderer: Renderer) -> None:
-    """As on Lambda: shared processes survive the first pages."""
+    """Shared processes survive the first pages, as they must on Lambda."""
     before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {min(before)})
     try:

@@ -113,7 +113,7 @@ async def test_refused_requests_are_counted_by_reason(renderer: Renderer) -> Non
 
 
 async def test_loader_exception_is_raised(renderer: Renderer) -> None:
-    """It is an error of the product, not of the page; the browser continues."""
+    """The error is the product's, not the page's; the browser continues."""
 
     class Troubled(Site):
         waiting = 0

@@ -38,7 +38,7 @@ COPIES_MAX = 40
 
 
 def days_wanted(event: Mapping[str, Any], span: str) -> tuple[str, ...]:
-    """Return an event's days: those it names, or those that follow from the schedule's time."""
+    """Return an event's days: its own list, or days derived from the schedule's time."""
     if "day" in event:
         return (str(event["day"]),)
     moment = datetime.fromisoformat(event["time"]).astimezone(UTC)
@@ -202,7 +202,7 @@ class Watch:
                 self._read(day, manifest, span)
 
     def _broken(self, day: str) -> str | None:
-        """List what is wrong with a visible manifest."""
+        """List the errors of a visible manifest."""
         body = self._world.files.get(manifest_of(day))
         if body is None:
             return None

@@ -106,7 +106,7 @@ class Scenario:
     before_midnight_s: float = 6 * HOUR_S
     # Maximum wait of a worker for slots.
     wait_s_max: float = Settings().wait_s_max
-    # True if workers share what they know of a host's claims.
+    # True if workers share their knowledge of a host's claims.
     claims_travel: bool = False
 
 

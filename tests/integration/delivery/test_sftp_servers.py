@@ -74,7 +74,7 @@ async def test_refused_user_key_dead_letters_order_at_once(way: Way) -> None:
 
 
 async def test_user_key_with_passphrase_is_accepted(way: Way) -> None:
-    """The secret holds both. The error does not contain the passphrase."""
+    """The secret holds key and passphrase; no error contains the passphrase."""
     key = asyncssh.import_private_key(way.sshd.key)
     locked = key.export_private_key(
         passphrase="open sesame", rounds=1, ignore_few_rounds=True

@@ -100,7 +100,7 @@ async def test_answers_without_body(head: bytes, body: bytes | None) -> None:
     "location", ["/b", "", "//host/b", "file:///etc/passwd", "javascript:alert(1)", "/bücher", "?"]
 )
 async def test_redirect_is_returned_with_location(status: int, location: str) -> None:
-    """The fetcher does not follow it (cases 41 and 42)."""
+    """The fetcher does not follow the redirect (cases 41 and 42)."""
     line = f"Location: {location}".encode()
     head = b"HTTP/1.1 %d Moved\r\nContent-Length: 0\r\n%s\r\n\r\n" % (status, line)
     async with serving([head]) as origin, fetching() as fetcher:
@@ -162,7 +162,7 @@ LOCATIONS = [
 
 @pytest.mark.parametrize(("said", "path"), LOCATIONS)
 async def test_location_bytes_are_percent_encoded(said: bytes, path: str) -> None:
-    """The URL Standard (4.4) does the same."""
+    """As the URL Standard does (section 4.4)."""
     head = b"HTTP/1.1 302 Found\r\nContent-Length: 0\r\nLocation: %s\r\n\r\n" % said
     location = location_of(await fetched(head))
     assert location is not None
@@ -206,7 +206,7 @@ async def test_number_of_headers_is_limited() -> None:
 
 @pytest.mark.parametrize("value", ["120", "Fri, 31 Dec 1999 23:59:59 GMT", "-1", "soon"])
 async def test_retry_after_is_returned(value: str) -> None:
-    """Any value, with a 429 (case 45)."""
+    """Any value of Retry-After, with a 429 (case 45)."""
     result = await fetched(answer(b"", f"Retry-After: {value}", status="429 Slow Down"))
     assert (result.status, result.headers["retry-after"]) == (429, value)
 
@@ -236,7 +236,7 @@ async def test_body_over_limit_is_truncated(
     ],
 )
 async def test_endless_body_is_truncated(head: bytes) -> None:
-    """Its connection is closed (case 35)."""
+    """The fetcher closes the connection (case 35)."""
     chunk = b"x" * 65_536
     steps = [head] + [b"%x\r\n%s\r\n" % (len(chunk), chunk)] * 1_000 + [Act.HANG]
     async with serving(steps) as origin, fetching() as fetcher:

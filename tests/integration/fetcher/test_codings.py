@@ -129,7 +129,7 @@ async def test_known_coding_beside_unknown_is_decoded() -> None:
 
 @pytest.mark.parametrize("coding", ["gzip", "deflate", "br", "zstd", "gzip, gzip"])
 async def test_truncated_coded_body_is_kept_and_marked(coding: str) -> None:
-    """Only if the server declares it complete, otherwise the connection broke (case 49)."""
+    """If the server does not declare it complete, the connection broke (case 49)."""
     packed = PACK[coding](PAGE)[:-2000]
     line = f"Content-Encoding: {coding}"
     for steps in ((answer(packed, line),), (chunked(packed, lines=[line]), b"0\r\n\r\n")):
@@ -171,7 +171,7 @@ def bomb(coding: str) -> bytes:
     "coding", ["gzip", "deflate", "br", "zstd", "gzip, gzip", "gzip, gzip, gzip"]
 )
 async def test_bombs_are_truncated(coding: str) -> None:
-    """Soon, and within 32 MiB of memory (case 48)."""
+    """Decoding stops soon, within 32 MiB of memory (case 48)."""
     steps = (answer(bomb(coding), f"Content-Encoding: {coding}"),)
     async with serving(steps) as origin, fetching() as fetcher:
         tracemalloc.start()

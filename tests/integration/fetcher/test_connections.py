@@ -136,7 +136,7 @@ async def test_dead_pooled_connection_costs_one_silent_retry(act: Act) -> None:
 
 @pytest.mark.parametrize("act", [Act.CLOSE, Act.RESET])
 async def test_all_pooled_connections_are_dead(act: Act) -> None:
-    """This occurs after a freeze; no request fails (case 30)."""
+    """The container was frozen meanwhile; no request fails (case 30)."""
     limits = Limits(connections_per_host=4)
     async with serving(dies_when_asked_again(act)) as origin, fetching(limits) as fetcher:
         for round_of in range(3):
@@ -165,7 +165,7 @@ async def test_url_breaking_connections_is_requested_twice(act: Act) -> None:
 
 @pytest.mark.parametrize("last", [(Act.CLOSE,), (0.02, Act.RESET)])
 async def test_connection_closed_while_idle_is_not_used(last: tuple[Step, ...]) -> None:
-    """The server closed it between two requests (case 30)."""
+    """The server closed the connection between two requests (case 30)."""
     async with (
         serving(lambda asked: (answer(asked.target.encode()), *last)) as origin,
         fetching() as fetcher,
@@ -266,7 +266,7 @@ async def test_surplus_after_body_ends_connection_reuse(head: str, behind: bytes
 
 
 async def test_unsolicited_answer_in_socket_buffer_is_detected() -> None:
-    """It arrived while the container was frozen (case 52)."""
+    """The answer arrived while the container was frozen (case 52)."""
     sent, over = threading.Event(), threading.Event()
 
     def say(asked: Asked) -> Iterator[Step]:

@@ -207,7 +207,7 @@ async def test_slow_server_meets_total_limit(steps: tuple[Step, ...]) -> None:
     ],
 )
 async def test_too_slow_body_is_left_early(steps: tuple[Step, ...]) -> None:
-    """One byte now and then (case 34)."""
+    """The server sends one byte now and then (case 34)."""
     rate = Rate(bytes_min=10_000, after_s=0.1)
     started = time.monotonic()
     failure = await failed(*steps, limits=Limits(rate=rate))

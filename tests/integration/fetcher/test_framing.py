@@ -135,7 +135,7 @@ async def test_connection_is_kept_after_unambiguous_framing(name: str, connectio
     ],
 )
 async def test_conflicting_lengths_are_refused(head: bytes) -> None:
-    """RFC 9112 section 6.3."""
+    """RFC 9112, section 6.3."""
     for steps in cuts(OK + head):
         async with serving([*steps, Act.CLOSE]) as origin, fetching() as fetcher:
             result = await fetcher.fetch(request(origin.url()))

@@ -57,7 +57,7 @@ async def test_broken_proxy_is_replaced_by_another(
 async def test_request_without_usable_proxy_is_deferred(
     secure: bool, way: Way | None, dialled: list[tuple[str, int]]
 ) -> None:
-    """This is no attempt, and the request is never sent directly."""
+    """A deferral is no attempt, and the request is never sent directly."""
     async with (
         serving([answer(b"<p>hi", HTML)]) as origin,
         proxying(ForwardProxy(way=way or Way.FORWARD, authorization="Basic other")) as proxy,
