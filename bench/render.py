@@ -74,8 +74,10 @@ def _opening(benchmarks: Sequence[Mapping[str, Any]]) -> str:
     at_once = benchmarks[0]["at_once"]
     return f"""# Benchmarks
 
-One job for every client: begin at one URL, follow all links of its host, read each page's title;
-{at_once} requests at once, no delay, robots.txt obeyed. The server runs on the same machine.
+This page compares the speed of Orbweaver with Scrapy, with Crawlee and with a bare loop. Each
+client has the same job: start at one URL, follow all links of its host, and read each page's title.
+It sends {at_once} requests at once without a delay, and obeys robots.txt. The web server runs on the
+same machine.
 
 ![How many times as fast as Scrapy, by site and client]({PLOT})"""
 
@@ -98,10 +100,12 @@ def _ratios(benchmarks: Sequence[Mapping[str, Any]]) -> str:
         for client in contest.OURS
         if (site, client) in keys
     ]
-    said = f"""Pages a second of a client over those of another **in the same benchmark**: the
-median of {len(benchmarks)}, and in brackets the least and the most. Two machines of one kind
-differed by 2.6 in the floor's CPU a page, and two builds of one Python differ, too; ratios differ
-less. So compare clients of one benchmark only, never a figure of yours with one of this page."""
+    said = f"""The table shows the speed of a client divided by the speed of another **in the same benchmark**, in
+pages a second: the median of {len(benchmarks)} benchmarks, with minimum and maximum in brackets.
+The *floor* is a bare loop that fetches and parses pages, as a bound for any crawler. Its CPU time
+per page differed by a factor of 2.6 between two machines of one kind, and also between two builds
+of one Python. Ratios differ less. So compare clients within one benchmark only, never a figure of
+your own with a figure of this page."""
     return "\n".join(["## How many times as fast", "", said, "", *_grid(heads, body, left=2)])
 
 
@@ -120,9 +124,10 @@ def _repeat(benchmarks: Sequence[Mapping[str, Any]]) -> str:
         for machine in [results["machine"]]
     ]
     said = (
-        'Repeat it: `make bench ARGS="--save"` measures all that is here, keeps the result in\n'
-        "[benchmarks](benchmarks) and writes this page anew from all that are there; another\n"
-        "interpreter: `make PYTHON=/usr/bin/python3 …` in a clone of its own. On a quiet machine:"
+        'To repeat the benchmark, run `make bench ARGS="--save"`. It saves the result in\n'
+        "[benchmarks](benchmarks), and writes this page from all saved results. For another\n"
+        "interpreter, use `make PYTHON=/usr/bin/python3 …` in a separate clone. These benchmarks ran\n"
+        "on a quiet machine:"
     )
     return "\n".join(["## The benchmarks", "", said, "", *_grid(heads, body, left=3)])
 
@@ -150,17 +155,17 @@ def _yardstick(benchmarks: Sequence[Mapping[str, Any]]) -> str:
         )
         for site, title in sites.items()
     ]
-    said = """The floor's CPU a page in each of them, in ms: what machine and interpreter take for a
-page, with any crawler."""
+    said = """The next table shows the floor's CPU time per page in each benchmark, in ms. Differences come from
+the machine and the interpreter."""
     return "\n".join([said, "", *_grid(heads, body)])
 
 
 def _absolute(results: Mapping[str, Any]) -> str:
     machine = results["machine"]
-    return f"""## In small print: absolute figures
+    return f"""## Absolute figures
 
-Of one benchmark, {results["at"][:10]}, with Python {machine["python"]}; medians of its rounds
-({results["rounds"]}). Their yardstick is the floor in the first line of each table."""
+Of one benchmark, {results["at"][:10]}, with Python {machine["python"]}: medians of its
+{results["rounds"]} rounds. Compare each figure with the floor, in the first line of each table."""
 
 
 def _section(site: Mapping[str, Any], rows: Sequence[Row], titles: Mapping[str, str]) -> str:
@@ -174,9 +179,9 @@ def _section(site: Mapping[str, Any], rows: Sequence[Row], titles: Mapping[str, 
         rate, cpu_us = server["requests_per_s"], server["cpu_us"]
         lines += [
             "",
-            f"The server alone gives {rate:,.0f} of these pages a second, {cpu_us:,.0f} µs",
+            f"The server alone gives {rate:,.0f} of these pages a second, with {cpu_us:,.0f} µs",
         ]
-        lines[-1] += " of CPU each, which no figure above has."
+        lines[-1] += " of CPU each. The figures above do not include this CPU time."
     return "\n".join(lines)
 
 
@@ -198,9 +203,10 @@ def _units(results: Mapping[str, Any], rows: Sequence[Row]) -> str:
         for row in priced
     ]
     said = (
-        "By the crawls' own counters, at AWS's list prices; time is paid for as it passed here.\n"
-        "All of these are crawls **without a delay**. One that waits a second between requests to\n"
-        "a host costs more, the fewer hosts it has: [cost](cost.md#before-a-crawl)."
+        "Units come from the crawls' own counters, prices from AWS's list. The time of functions is\n"
+        "the time that they took on this machine. All of these crawls run **without a delay**. A\n"
+        "crawl that waits a second between requests to a host costs more, in particular with few\n"
+        "hosts: see [cost](cost.md#before-a-crawl)."
     )
     return "\n".join(["## What it would cost on AWS", "", said, "", *_grid(heads, body, left=2)])
 
@@ -218,24 +224,26 @@ def _method(results: Mapping[str, Any]) -> str:
         versions |= run["versions"]
     listed = ", ".join(f"{name} {version}" for name, version in sorted(versions.items()))
     often = "".join(
-        f", {turns} times {results['clients'][name]}"
+        f"\n  {results['clients'][name]} runs {turns} times."
         for name, turns in results.get("turns", {}).items()
     )
     return f"""## How it is measured
 
-- Pages, bytes and times are the server's: from the first request to the last. It has every answer
-  in memory, runs as a process of its own, and is measured alone first.
-- A round in which a client failed, or in which not all got the same pages, is void and in no
-  figure.
-- *Floor*: a loop over aiohttp, lexbor and ada with a set in memory; not a crawler but a bound.
-- *Worker alone*: the deployed worker's code and its real fetcher over tables and queues in memory.
-- *Whole stack*: `orbweaver crawl`, with queues, tables and functions emulated and all their CPU
-  counted; *emulated* has the stack standing before, *from nothing* starts and deploys it.
-- CPU is that of a client and all its processes from the first request on, memory the most that
-  was resident at once; *in all* is from its start to its end, ± % the span of the turns.
-- Clients take turns, in an order that changes: in each round once{often}.
-- Over HTTPS all verify the server's certificate.
-- All are compiled to bytecode before, ours too: pip does that with what it installs.
+- The web server counts pages, bytes and time, from the first request to the last. It keeps all
+  responses in memory and runs in a separate process. Its own speed is measured first.
+- A round is void if a client failed, or if clients got different pages. No figure includes it.
+- *Floor* (the bare loop) is a loop over aiohttp, lexbor and ada with a set of URLs in memory. It is
+  not a full crawler, but a bound.
+- *Worker alone* runs the code of the deployed worker and its real fetcher, with tables and queues in
+  memory.
+- *Whole stack* is `orbweaver crawl` with emulated queues, tables and functions, whose CPU time is
+  included. *Emulated* uses a running stack, *from nothing* also starts and deploys it.
+- *CPU* is the CPU time of all processes of a client after its first request. *Peak MB* is their
+  largest resident memory at one time. *In all* is the time from the client's start to its end. *± %*
+  is the range over the rounds.
+- In each round, clients run once each, in a changing order.{often}
+- Over HTTPS all clients verify the server's certificate.
+- All Python code is compiled to bytecode before the measurement.
 - Versions: {listed}."""
 
 
