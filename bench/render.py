@@ -75,9 +75,9 @@ def _opening(benchmarks: Sequence[Mapping[str, Any]]) -> str:
     return f"""# Benchmarks
 
 This page compares the speed of Orbweaver with Scrapy, with Crawlee and with a bare loop. Each
-client has the same job: start at one URL, follow all links of its host, and read each page's title.
-It sends {at_once} requests at once without a delay, and obeys robots.txt. The web server runs on the
-same machine.
+client has the same job: start at one URL, follow all links of its host, and read each page's
+title. It sends {at_once} requests at once without a delay, and obeys robots.txt. The web server
+runs on the same machine.
 
 ![How many times as fast as Scrapy, by site and client]({PLOT})"""
 
@@ -100,12 +100,12 @@ def _ratios(benchmarks: Sequence[Mapping[str, Any]]) -> str:
         for client in contest.OURS
         if (site, client) in keys
     ]
-    said = f"""The table shows the speed of a client divided by the speed of another **in the same benchmark**, in
-pages a second: the median of {len(benchmarks)} benchmarks, with minimum and maximum in brackets.
-The *floor* is a bare loop that fetches and parses pages, as a bound for any crawler. Its CPU time
-per page differed by a factor of 2.6 between two machines of one kind, and also between two builds
-of one Python. Ratios differ less. So compare clients within one benchmark only, never a figure of
-your own with a figure of this page."""
+    said = f"""The table divides the pages a second of a client by those of another client
+**in the same benchmark**. It shows the median of {len(benchmarks)} benchmarks, with minimum and
+maximum in brackets. The *floor* is a bare loop that fetches and parses pages, as a bound for any
+crawler. Its CPU time per page differed by a factor of 2.6 between two machines of one kind, and
+also differed between two builds of one Python. Ratios differ less. So compare clients within one
+benchmark only, never a figure of your own with a figure of this page."""
     return "\n".join(["## How many times as fast", "", said, "", *_grid(heads, body, left=2)])
 
 
@@ -126,8 +126,8 @@ def _repeat(benchmarks: Sequence[Mapping[str, Any]]) -> str:
     said = (
         'To repeat the benchmark, run `make bench ARGS="--save"`. It saves the result in\n'
         "[benchmarks](benchmarks), and writes this page from all saved results. For another\n"
-        "interpreter, use `make PYTHON=/usr/bin/python3 …` in a separate clone. These benchmarks ran\n"
-        "on a quiet machine:"
+        "interpreter, use `make PYTHON=/usr/bin/python3 …` in a separate clone. Use a machine\n"
+        "without other work. These benchmarks exist:"
     )
     return "\n".join(["## The benchmarks", "", said, "", *_grid(heads, body, left=3)])
 
@@ -155,8 +155,8 @@ def _yardstick(benchmarks: Sequence[Mapping[str, Any]]) -> str:
         )
         for site, title in sites.items()
     ]
-    said = """The next table shows the floor's CPU time per page in each benchmark, in ms. Differences come from
-the machine and the interpreter."""
+    said = """The next table shows the floor's CPU time per page in each benchmark, in ms.
+Differences come from the machine and the interpreter."""
     return "\n".join([said, "", *_grid(heads, body)])
 
 
@@ -203,8 +203,8 @@ def _units(results: Mapping[str, Any], rows: Sequence[Row]) -> str:
         for row in priced
     ]
     said = (
-        "Units come from the crawls' own counters, prices from AWS's list. The time of functions is\n"
-        "the time that they took on this machine. All of these crawls run **without a delay**. A\n"
+        "Units come from the crawls' own counters, prices from AWS's list. The time of functions\n"
+        "is the time that they took on this machine. All of these crawls run **without a delay**. A\n"
         "crawl that waits a second between requests to a host costs more, in particular with few\n"
         "hosts: see [cost](cost.md#before-a-crawl)."
     )
@@ -224,7 +224,7 @@ def _method(results: Mapping[str, Any]) -> str:
         versions |= run["versions"]
     listed = ", ".join(f"{name} {version}" for name, version in sorted(versions.items()))
     often = "".join(
-        f"\n  {results['clients'][name]} runs {turns} times."
+        f", {turns} times {results['clients'][name]}"
         for name, turns in results.get("turns", {}).items()
     )
     return f"""## How it is measured
@@ -232,16 +232,16 @@ def _method(results: Mapping[str, Any]) -> str:
 - The web server counts pages, bytes and time, from the first request to the last. It keeps all
   responses in memory and runs in a separate process. Its own speed is measured first.
 - A round is void if a client failed, or if clients got different pages. No figure includes it.
-- *Floor* (the bare loop) is a loop over aiohttp, lexbor and ada with a set of URLs in memory. It is
-  not a full crawler, but a bound.
-- *Worker alone* runs the code of the deployed worker and its real fetcher, with tables and queues in
-  memory.
-- *Whole stack* is `orbweaver crawl` with emulated queues, tables and functions, whose CPU time is
-  included. *Emulated* uses a running stack, *from nothing* also starts and deploys it.
+- *Floor* (the bare loop) is a loop over aiohttp, lexbor and ada with a set of URLs in memory.
+  It is not a full crawler, but a bound.
+- *Worker alone* runs the code of the deployed worker and its real fetcher, with tables and
+  queues in memory.
+- *Whole stack* is `orbweaver crawl` with emulated queues, tables and functions, whose CPU time
+  is included. *Emulated* uses a running stack, *from nothing* also starts and deploys it.
 - *CPU* is the CPU time of all processes of a client after its first request. *Peak MB* is their
-  largest resident memory at one time. *In all* is the time from the client's start to its end. *± %*
-  is the range over the rounds.
-- In each round, clients run once each, in a changing order.{often}
+  largest resident memory at one time. *In all* is the time from the client's start to its end.
+  *± %* is the range over the rounds.
+- In each round, clients run in a changing order, once if not stated here{often}.
 - Over HTTPS all clients verify the server's certificate.
 - All Python code is compiled to bytecode before the measurement.
 - Versions: {listed}."""
