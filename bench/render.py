@@ -203,10 +203,10 @@ def _units(results: Mapping[str, Any], rows: Sequence[Row]) -> str:
         for row in priced
     ]
     said = (
-        "Units come from the crawls' own counters, prices from AWS's list. The time of functions\n"
-        "is the time that they took on this machine. All of these crawls run **without a delay**. A\n"
-        "crawl that waits a second between requests to a host costs more, in particular with few\n"
-        "hosts: see [cost](cost.md#before-a-crawl)."
+        "Units are from the crawls' own counters, prices from AWS's list. The time of functions\n"
+        "is the time that they took on this machine. All of these crawls run **without a delay**.\n"
+        "A crawl that waits a second between requests to a host costs more, in particular with\n"
+        "few hosts: see [cost](cost.md#before-a-crawl)."
     )
     return "\n".join(["## What it would cost on AWS", "", said, "", *_grid(heads, body, left=2)])
 
@@ -224,7 +224,7 @@ def _method(results: Mapping[str, Any]) -> str:
         versions |= run["versions"]
     listed = ", ".join(f"{name} {version}" for name, version in sorted(versions.items()))
     often = "".join(
-        f", {turns} times {results['clients'][name]}"
+        f"; {results['clients'][name]} runs {turns} times"
         for name, turns in results.get("turns", {}).items()
     )
     return f"""## How it is measured
@@ -241,7 +241,7 @@ def _method(results: Mapping[str, Any]) -> str:
 - *CPU* is the CPU time of all processes of a client after its first request. *Peak MB* is their
   largest resident memory at one time. *In all* is the time from the client's start to its end.
   *± %* is the range over the rounds.
-- In each round, clients run in a changing order, once if not stated here{often}.
+- In each round, clients run in a changing order, once each if not stated otherwise{often}.
 - Over HTTPS all clients verify the server's certificate.
 - All Python code is compiled to bytecode before the measurement.
 - Versions: {listed}."""
