@@ -173,7 +173,12 @@ def test_adrs_are_numbered_and_have_all_parts() -> None:
         text = path.read_text()
         assert path.name.startswith(f"{number:04}-")
         assert text.startswith(f"# {number}. ")
-        for part in ("**Decided.**", "**Rejected", "**What it costs.**", "**To reverse this decision**"):
+        for part in (
+            "**Decided.**",
+            "**Rejected",
+            "**What it costs.**",
+            "**To reverse this decision**",
+        ):
             assert part in text, f"{path.name}: {part}"
 
 
