@@ -1,8 +1,9 @@
 """Two releases of one stack: the current one and a successor whose layouts are one version newer.
 
 A `Deployment` uses the product's code and tables; messages are in memory, where hours pass
-instantly. The successor writes journals (results of a pack), ledgers (their commits), crawls and
-messages in its own layouts. It reads the current ones. Only the envelope is the same.
+instantly. The successor writes journals (results of a pack, a batch of URLs), ledgers (their
+commits), crawls and messages in its own layouts. It reads the current ones. Only the envelope is
+the same.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Sample crawls, page records, journals and packs for port tests."""
+"""Sample crawls, page records, packs (batches of URLs) and journals (their results)."""
 
 from __future__ import annotations
 

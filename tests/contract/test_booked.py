@@ -29,7 +29,7 @@ def meter() -> UsageMeter:
 
 
 def packs_of(world: AwsWorld, meter: UsageMeter) -> DynamoPacks:
-    """Return packs whose commits add the meter's usage to the counters."""
+    """Return a store of packs (batches of URLs) whose commits add the meter's usage."""
     return DynamoPacks(
         Dynamo(world.clients["dynamodb"], clock=world.clock, random=Random(1)),
         clock=world.clock,
@@ -52,7 +52,7 @@ async def booked(world: AwsWorld) -> dict[Term, int]:
     return units_of(counters.total).by_term
 
 
-async def test_commit_books_units_used_since_last_commit(
+async def test_commit_adds_units_used_since_last_commit(
     aws_world: AwsWorld, meter: UsageMeter
 ) -> None:
     packs = packs_of(aws_world, meter)
@@ -65,7 +65,7 @@ async def test_commit_books_units_used_since_last_commit(
     assert await booked(aws_world) == {Term.WRITE: 7, Term.SQS: 2}
 
 
-async def test_late_commit_books_nothing(aws_world: AwsWorld, meter: UsageMeter) -> None:
+async def test_duplicate_commit_adds_no_units(aws_world: AwsWorld, meter: UsageMeter) -> None:
     packs = packs_of(aws_world, meter)
     ledger = samples.ledger(ONE)
     await packs.commit(CRAWL, ledger, COUNTS)

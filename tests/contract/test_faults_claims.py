@@ -46,7 +46,7 @@ async def test_stale_read_wins_no_claim(moto_world: AwsWorld) -> None:
 async def test_claim_replaced_during_release_is_released(
     moto_world: AwsWorld, *, kept: bool
 ) -> None:
-    """The pack's claim must not reappear when its replacement is released."""
+    """The first pack's claim must not reappear when the claim that replaced it is released."""
     now_ms = moto_world.clock.now_ms()
     url = samples.target(1).url
     before, early, forced = (

@@ -151,7 +151,7 @@ async def test_edit_raises_version_of_crawl_older_code_cannot_end(
         await world.container().crawls.get(crawl.id)
 
 
-async def test_newer_record_is_no_prior(aws_world: AwsWorld) -> None:
+async def test_newer_record_is_not_used_as_prior(aws_world: AwsWorld) -> None:
     """The URL is fetched in full, even if the day before has an older record."""
     from orbweaver.model.page_record import page_key, to_fields
     from orbweaver.model.target import Prior

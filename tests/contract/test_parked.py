@@ -1,4 +1,4 @@
-"""Contract of parked packs: packs of a paused crawl are stored, and queued again on resume."""
+"""Contract of parked packs (batches of URLs of a paused crawl): resume queues them again."""
 
 from __future__ import annotations
 

@@ -108,7 +108,7 @@ async def test_delayed_packs_are_held_back(world: World) -> None:
 
 
 async def test_large_packs_are_sent_in_separate_batches(world: World) -> None:
-    """All packs arrive (case 13)."""
+    """All packs (batches of URLs) arrive (case 13)."""
     targets = tuple(
         Target(url=f"https://example.com/{'ü' * 2_000}{number}", depth=1) for number in range(25)
     )

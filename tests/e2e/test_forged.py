@@ -1,7 +1,7 @@
 """`sqs:SendMessage` on the seed queue permits nothing but seeds.
 
 The emulator enforces IAM. A user with that one permission sends 1,000 forged bodies in batches of
-ten and cannot send to the pack queues. The tables show the result.
+ten and cannot send to the queues of packs (batches of URLs). The tables show the result.
 """
 
 from __future__ import annotations

@@ -105,14 +105,14 @@ class Stand:
         return list(self.world.pages.values())
 
 
-def test_there_are_more_than_forty_ways() -> None:
+def test_there_are_more_than_fifty_attempts() -> None:
     assert len(WAYS) == len(set(WAYS))
     assert len(set(WAYS) - NOWHERE) > 50
 
 
 @pytest.mark.parametrize("robots", [True, False], ids=["polite", "bold"])
 @pytest.mark.parametrize("canonical", [True, False], ids=["canonical", "all"])
-async def test_no_way_reaches_unnamed_server(
+async def test_no_attempt_reaches_unnamed_server(
     monkeypatch: pytest.MonkeyPatch, *, robots: bool, canonical: bool
 ) -> None:
     stand = Stand(monkeypatch, LOCAL)
@@ -130,7 +130,7 @@ async def test_no_way_reaches_unnamed_server(
     assert any("give http://" in str(page.error) for page in strangers)
 
 
-async def test_each_way_reaches_server_if_all_ports_are_open(
+async def test_each_attempt_reaches_server_if_all_ports_are_open(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     reached: set[str] = set()

@@ -1,4 +1,7 @@
-"""The state that AWS would have, and the gate before and after every effect."""
+"""The state that AWS would have, and the gate before and after every effect.
+
+A pack is a batch of URLs, a ledger its commit. A gate is a callback that tests may replace.
+"""
 
 from __future__ import annotations
 
@@ -174,7 +177,7 @@ class World:
 
 
 def write_line(world: World, beginning: Beginning) -> None:
-    """Store the pack in flight, and record the choice."""
+    """Store the pack (batch of URLs) in flight, and record the choice."""
     key = (beginning.crawl, beginning.host)
     standing = world.backlog[key]
     looked = world.looked.get((*key, beginning.edits), ())

@@ -1,4 +1,4 @@
-"""Late packs (links sent after the commit of their pack): no link waits without end."""
+"""Late packs (batches of links sent after their page's commit): no link waits without end."""
 
 from __future__ import annotations
 

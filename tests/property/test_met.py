@@ -25,7 +25,7 @@ def met(seen: list[str], firsts: list[tuple[int, int]], texts: list[list[int]]) 
 
 
 @given(WHATS, FIRSTS, TEXTS, WHATS, FIRSTS)
-def test_told_news_is_known_to_receiver(
+def test_shared_news_is_known_to_receiver(
     seen: list[str],
     firsts: list[tuple[int, int]],
     texts: list[list[int]],

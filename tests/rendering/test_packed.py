@@ -103,7 +103,7 @@ async def test_packed_browser_reaches_no_network(program: BrowserProgram, tmp_pa
     assert counts.asked + counts.emptied + sum(counts.refused.values()) >= ATTEMPTS_MIN, counts
 
 
-async def test_fence_holds_without_request_interception(
+async def test_protections_hold_without_request_interception(
     program: BrowserProgram, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     unpaused(monkeypatch)
@@ -114,7 +114,7 @@ async def test_fence_holds_without_request_interception(
 
 
 @pytest.mark.parametrize("without", ["proxy", "bypass", "resolver", "features"])
-async def test_any_one_part_of_fence_can_be_missing(
+async def test_any_one_network_protection_can_be_missing(
     program: BrowserProgram, tmp_path: Path, without: str
 ) -> None:
     listeners, _ = await tried(tmp_path, without, program)
@@ -122,7 +122,7 @@ async def test_any_one_part_of_fence_can_be_missing(
 
 
 @pytest.mark.parametrize("without", ["proxy resolver", "bypass resolver", "webrtc"])
-async def test_missing_pair_of_fence_parts_is_detected(
+async def test_missing_pair_of_protections_is_detected(
     program: BrowserProgram, tmp_path: Path, without: str
 ) -> None:
     listeners, _ = await tried(tmp_path, without, program)

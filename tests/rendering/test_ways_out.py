@@ -71,7 +71,7 @@ def unpaused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(browsers, "_ALL", [{"urlPattern": "none:*"}])
 
 
-async def test_attempts_arrive_without_fence(
+async def test_attempts_arrive_without_network_protections(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     unpaused(monkeypatch)
@@ -97,13 +97,13 @@ async def test_requests_without_interception_fail(
 
 
 @pytest.mark.parametrize("without", ["proxy", "bypass", "resolver", "features"])
-async def test_any_one_part_of_fence_can_be_missing(tmp_path: Path, without: str) -> None:
+async def test_any_one_network_protection_can_be_missing(tmp_path: Path, without: str) -> None:
     listeners, _ = await tried(tmp_path, without)
     assert (listeners.connections, listeners.datagrams) == (0, 0), listeners.paths
 
 
 @pytest.mark.parametrize("without", ["proxy resolver", "bypass resolver"])
-async def test_missing_pair_of_fence_parts_is_detected(tmp_path: Path, without: str) -> None:
+async def test_missing_pair_of_protections_is_detected(tmp_path: Path, without: str) -> None:
     """Interception alone leaks: sockets and preloads are never intercepted."""
     listeners, _ = await tried(tmp_path, without)
     assert "speculation-prefetch" in listeners.kinds(), listeners.paths

@@ -1,4 +1,8 @@
-"""Invariants over the recorded commits, requests and records."""
+"""Invariants over the recorded commits, requests and records.
+
+A pack is a batch of URLs. A journal stores its results, a ledger its commit. The package describes
+the labels I1 to I9.
+"""
 
 from __future__ import annotations
 

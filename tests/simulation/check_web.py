@@ -108,7 +108,7 @@ def _unblocked(plan: Scenario, web: SimWeb) -> Iterator[Violation]:
 
 
 def _admitted(plan: Scenario, web: SimWeb) -> Iterator[Violation]:
-    """I5 of the fault list: requests obey robots.txt and go only to known hosts."""
+    """Check that requests obey robots.txt and go only to known hosts."""
     for ask in web.asks:
         site = web.sites.get(ask.origin)
         if site is None or ask.path == ROBOTS:

@@ -1,5 +1,7 @@
 """Lambda's event source mapping under faults: delivers queue messages to workers.
 
+A pack is the message for a batch of URLs.
+
 Acknowledgements get lost. An invocation can be killed before or after any effect, reach its time
 limit, freeze and resume after its timeout, or run twice at once. Containers are warm or new, and
 their clocks differ.

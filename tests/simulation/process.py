@@ -204,7 +204,7 @@ class Process:
 
 
 class _Worker(Worker):
-    """A worker that reports packs that it takes before their queue messages arrive."""
+    """A worker that reports packs (batches of URLs) that it takes before their messages."""
 
     def __init__(self, cloud: Cloud, **parts: Any) -> None:
         super().__init__(**parts)

@@ -1,4 +1,7 @@
-"""SQS under faults: messages arrive repeatedly, in any order and late."""
+"""SQS under faults: messages arrive repeatedly, in any order and late.
+
+A pack is the message for a batch of URLs.
+"""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ class Ask:
     """One request in true time.
 
     `ahead_s` bounds the clock error of its process during the invocation. `journals` is the number
-    of journals (stored results of packs) at its start.
+    of journals (stored results of a batch of URLs) at its start.
     """
 
     at_s: float
