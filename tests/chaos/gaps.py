@@ -81,7 +81,7 @@ def measure(
 
 
 def _held_up(arrivals: Sequence[Arrival], sent: Mapping[str, int]) -> dict[int, int]:
-    """Return travel times of requests by index: of each path, the recorded one."""
+    """Return the delay on the way by index of arrival, for each path's recorded request."""
     held: dict[int, int] = {}
     found: set[str] = set()
     for place, arrival in enumerate(arrivals):

@@ -1,4 +1,7 @@
-"""Scenario of a seed: sites, crawls, faults and user actions."""
+"""Scenario of a seed: sites, crawls, faults and user actions.
+
+Later options use separate random generators, so that they do not change the rest of a seed.
+"""
 
 from __future__ import annotations
 
