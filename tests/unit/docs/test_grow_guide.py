@@ -20,7 +20,7 @@ STORE, STACK = store_settings({}), Settings()
 ROWS = {
     "workers": (store_runner.BATCHES,),
     "a worker that dies: its messages come back": (store_runner.TEND_S,),
-    "single URLs that were in work when workers died are given up after": (
+    "a single URL whose workers die goes to the dead letters after": (
         STORE.strikes_max,
         STACK.strikes_max,
     ),
@@ -31,7 +31,10 @@ ROWS = {
         RETRY_S[1],
         RETRY_S[2] / 60,
     ),
-    "bodies of one batch wait for each other": (STORE.segment_wait_s, STACK.segment_wait_s),
+    "longest wait to store the bodies of one batch in one file": (
+        STORE.segment_wait_s,
+        STACK.segment_wait_s,
+    ),
     "schedules": (store_service.LATE_MS / 60_000,),
     "webhooks": store_service.WEBHOOK_WAITS_S,
 }
