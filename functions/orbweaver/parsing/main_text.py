@@ -9,6 +9,7 @@ docs/adr/0012-main-text.md.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import islice
@@ -30,8 +31,6 @@ from orbweaver.parsing.text_markup import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from html_to_markdown import ConversionOptions
     from selectolax.lexbor import LexborHTMLParser, LexborNode
 
@@ -125,7 +124,8 @@ def main_text(html: bytes, base: str | None = None) -> MainText:
     text, markdown, omitted = laid_out
     if words := _clean(text_of(_with_exponents(rest))):
         text, markdown = f"{text}\n\n{words}", f"{markdown}\n\n{words}"
-    return _truncated(text, markdown, text=unread, layout=len(words), **around, **omitted)
+    omitted += Counter(around)
+    return _truncated(text, markdown, text=unread, layout=len(words), **omitted)
 
 
 def plain_words(html: bytes) -> str:
@@ -142,7 +142,7 @@ def _main_words(part: bytes) -> str:
     return root.text().strip() if root else ""
 
 
-def _convert_main_part(part: bytes, base: str | None) -> tuple[str, str, Mapping[str, int]] | None:
+def _convert_main_part(part: bytes, base: str | None) -> tuple[str, str, Counter[str]] | None:
     """Return text, Markdown and the counts of omitted characters by reason.
 
     Returns None if the page has no text, must not be parsed, or would cost too much.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from orbweaver.parsing.main_text import main_text, plain_words
+from orbweaver.parsing.main_text import TAGS_MAX, main_text, plain_words
 
 PROSE = "<p>A paragraph with words enough to be the text that a reader came for.</p>"
 LINKS = "<ul><li><a href=/1>GONE one</a></li><li><a href=/2>GONE two</a></li></ul>"
@@ -73,6 +73,11 @@ def test_main_text_counts_omitted_content_by_reason(around: str, reason: str) ->
 def test_main_text_counts_text_outside_main_element() -> None:
     found = main_text(f"<p>be fore</p><main>{PROSE}</main><footer>end</footer>".encode())
     assert found.cut == (("omitted_around", len("beforeend")),)
+
+
+def test_main_text_large_page_with_main_role_counts_omitted_content() -> None:
+    html = f"<p>before</p><div role=main>{PROSE}</div>".encode() + b"<br>" * (TAGS_MAX + 1)
+    assert main_text(html).cut == (("omitted_around", len("before")),)
 
 
 def test_main_text_of_nested_candidates_takes_linear_time() -> None:
