@@ -41,7 +41,6 @@ class Document:
 
     @cached_property
     def tree(self) -> LexborHTMLParser:
-        """The whole tree. Raises UnsafePageError."""
         return self.page.tree
 
     @cached_property

@@ -33,7 +33,6 @@ from orbweaver.model.item_rules import (
 )
 from orbweaver.model.url import TRACKING_PARAMETERS
 from orbweaver.model.url_patterns import places
-from orbweaver.parsing.parse_guard import UnsafePageError
 
 if TYPE_CHECKING:
     from orbweaver.parsing.page import Page
@@ -112,7 +111,7 @@ def _items_within_size(
             if size > bytes_left:
                 document.items_cut += 1
                 many = f"more than {EXTRACTED_BYTES_MAX:,} bytes of items are on this page"
-                yield _invalid(rule, place, f"{many}: the rest is left out")
+                yield invalid(rule, place, f"{many}: the rest is left out")
                 return
             bytes_left -= size
             yield item
@@ -142,20 +141,20 @@ def _items(document: Document, rule: ItemRule, custom: Mapping[str, Extractor]) 
             if place == ITEMS_MAX:
                 document.items_cut += len(spots) - place
                 text = f"more than {ITEMS_MAX:,} items are on this page: the rest is left out"
-                yield _invalid(rule, place, text)
+                yield invalid(rule, place, text)
                 return
             yield _item(document, rule, spot, place)
             place += 1
         if place < rule.least:
             where = _rule_place(rule)
             text = f"{place} of at least {rule.least} found ({where})"
-            yield _invalid(rule, place, text, *_data_problems(document, rule))
+            yield invalid(rule, place, text, *_data_problems(document, rule))
     except TooMuchError as error:
         document.items_cut += max(1, len(spots) - place)
         left = f": {len(spots) - place:,} of {len(spots):,} items are left out" if spots else ""
-        yield _invalid(rule, place, f"{error}{left}")
-    except (UnsafePageError, UnfitValue) as error:
-        yield _invalid(rule, place, str(error))
+        yield invalid(rule, place, f"{error}{left}")
+    except UnfitValue as error:
+        yield invalid(rule, place, str(error))
 
 
 def _rule_place(rule: ItemRule) -> str:
@@ -164,7 +163,8 @@ def _rule_place(rule: ItemRule) -> str:
     return f"css {rule.each!a}" if rule.each is not None else f"{rule.source}:{rule.of}"
 
 
-def _invalid(rule: ItemRule, place: int, *problems: str) -> Item:
+def invalid(rule: ItemRule, place: int, *problems: str) -> Item:
+    """Return an item without values."""
     columns = columns_of(rule)
     fields: dict[str, Value] = {one.name: [] if one.many else None for one in columns}
     return Item(table=rule.name, place=place, fields=fields, problems=problems)

@@ -1,24 +1,30 @@
 """Read URLs, robots.txt and pages with the functions of a crawl.
 
 Arguments of a wrong type raise TypeError, invalid values ValueError. Both messages name the fix.
-The content of a page or robots.txt never raises, as in a crawl.
+The content of a page or robots.txt never raises, as in a crawl. Pages within small limits are read
+in this process, others in a child process with the limits of a crawl.
 """
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from orbweaver.model.errors import is_fault, type_and_place
 from orbweaver.model.item import Item
 from orbweaver.model.item_rules import ItemRule
 from orbweaver.model.url import TRACKING_PARAMETERS, is_base, redacted
 from orbweaver.model.url import canonicalize as canonical
-from orbweaver.parsing.page import Page, without_content
+from orbweaver.parsing.page import Page, as_utf8, without_content
 from orbweaver.parsing.page import parse as parsed_page
+from orbweaver.parsing.robots_tag import PRODUCT
 from orbweaver.politeness import robots_txt
+
+if TYPE_CHECKING:
+    from orbweaver.worker.page_reading import PageReading, ReadingJob
 
 _log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -83,10 +89,8 @@ def parse_page(body: bytes, url: str, content_type: str | None = None) -> Page:
 
     `content_type` is the header of the response, which may contain the charset.
     """
-    if content_type is not None:
-        _check_text("content_type", content_type)
-    given, canonical_url = _bytes(body), _canonical(url)
-    page = _unless_fault(lambda: parsed_page(given, canonical_url, content_type), canonical_url)
+    job = _job(body, url, content_type)
+    page = _unless_fault(lambda: _parsed(job, content_type), job.url)
     return without_content() if page is None else page
 
 
@@ -98,20 +102,78 @@ def extract(
     A rule applies if its `match` is found in the URL. An invalid item has its mistakes in
     `problems`. Raises ValueError with all mistakes of the rules.
     """
-    from orbweaver.extraction.extract import extract as extracted
+    from orbweaver.extraction.extract import rules_for
+    from orbweaver.library.page_budget import read_within_budget
+    from orbweaver.worker.page_reading import items_of
 
-    read = _rules(rules)
-    page, page_url = parse_page(body, url, content_type), _canonical(url)
-    return _unless_fault(lambda: extracted(page, page_url, read), page_url) or ()
+    job = _job(body, url, content_type)
+    job = replace(job, items=rules_for(_rules(rules), job.url))
+    if not job.items:
+        return ()
+    return _unless_fault(lambda: items_of(job, read_within_budget(job)), job.url) or ()
 
 
 def to_markdown(body: bytes, url: str, content_type: str | None = None) -> str:
     """Return the main text of a page as Markdown with absolute links, or an empty string."""
-    from orbweaver.parsing.main_text import main_text
+    job = _job(body, url, content_type)
+    job = replace(job, keeping=replace(job.keeping, texts=True))
+    return _unless_fault(lambda: _markdown(job, content_type), job.url) or ""
 
-    page = parse_page(body, url, content_type)
-    found = _unless_fault(lambda: main_text(page.html, page.base), _canonical(url))
-    return "" if found is None else found.markdown
+
+def _job(body: bytes, url: str, content_type: str | None) -> ReadingJob:
+    from orbweaver.frontier.stored_content import Keeping
+    from orbweaver.model.crawl_settings import Bodies
+    from orbweaver.model.http_exchange import Response
+    from orbweaver.worker.page_reading import ReadingJob
+
+    if content_type is not None:
+        _check_text("content_type", content_type)
+    headers = {} if content_type is None else {"content-type": content_type}
+    return ReadingJob(
+        url=_canonical(url),
+        at_ms=0,
+        answer=Response(status=200, headers=headers, body=_bytes(body)),
+        agent=PRODUCT,
+        keeping=Keeping(bodies=Bodies.OFF),
+        follows=False,
+    )
+
+
+def _parsed(job: ReadingJob, content_type: str | None) -> Page | None:
+    from orbweaver.worker.page_reading import is_light
+
+    if is_light(job):
+        return parsed_page(job.body, job.url, content_type)
+    page = _read_apart(job).page
+    # The child keeps the HTML.
+    return None if page is None else replace(page, html=as_utf8(job.body, content_type)[1])
+
+
+def _markdown(job: ReadingJob, content_type: str | None) -> str:
+    from orbweaver.frontier import warc
+    from orbweaver.parsing.main_text import main_text
+    from orbweaver.worker.page_reading import is_light
+
+    if is_light(job):
+        page = parsed_page(job.body, job.url, content_type)
+        if page.whole is not None:
+            return main_text(page.html, page.base).markdown
+    kept = _read_apart(job).kept
+    if kept is None or kept.conversion is None:
+        return ""
+    markdown: str = json.loads(warc.read(kept.conversion).payload)["markdown"]
+    return markdown
+
+
+def _read_apart(job: ReadingJob) -> PageReading:
+    """Read a page in the child, and log what its limits left out."""
+    from orbweaver.library.page_budget import read_within_budget
+    from orbweaver.worker.page_reading import PageReading
+
+    found = read_within_budget(job)
+    if why := getattr(found, "why", None):
+        _log.warning("page.costly", extra={"url": redacted(job.url), "error": why})
+    return found if isinstance(found, PageReading) else PageReading()
 
 
 def _unless_fault(reads: Callable[[], T], url: str) -> T | None:

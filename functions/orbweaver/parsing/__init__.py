@@ -8,9 +8,6 @@ limited.
     charset        detects the charset and converts text to UTF-8
     markup         rewrites XHTML and shadow roots as HTML
     html_scan      reads the outline and text of HTML by tokens, without a tree
-    open_elements  the elements of HTML that are open
-    tree_construction  the elements that a tag opens and closes
-    parse_guard    decides which HTML may be parsed into a tree
     client_rendering  detects pages that are empty until their scripts run
     page           extracts title, links and directives of a page
     links          canonicalizes the links of a page

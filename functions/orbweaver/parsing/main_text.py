@@ -19,7 +19,6 @@ from orbweaver.model.cuts import Cuts, counted
 from orbweaver.parsing.html_scan import INLINE, attributes_of, text_of
 from orbweaver.parsing.main_part import AROUND, main_part
 from orbweaver.parsing.page_controls import without_controls
-from orbweaver.parsing.parse_guard import SMALL_BYTES_MAX, SMALL_TAGS_MAX, why_unsafe
 from orbweaver.parsing.text_markup import (
     DEFINED,
     MARK_BYTES,
@@ -42,8 +41,9 @@ CONVERTED_BYTES_MAX = 1024 * 1024
 # Converted part of a larger page. The rest becomes one line of words.
 HEAD_BYTES_MAX = 512 * 1024
 TAGS_MAX = 60_000
-# Range in which `plain_words` looks for the main part.
-BEGINNING_BYTES_MAX = 4 * SMALL_BYTES_MAX
+# Part that `plain_words` parses, and range in which it looks for the main part.
+PLAIN_BYTES_MAX, PLAIN_TAGS_MAX = 64 * 1024, 2_000
+BEGINNING_BYTES_MAX = 4 * PLAIN_BYTES_MAX
 # Limit for lines of words: 0.3 s of CPU.
 WORDS_TAGS_MAX = 200_000
 # Pages beyond these limits are not converted, because the library would take too long. They limit
@@ -130,9 +130,8 @@ def main_text(html: bytes, base: str | None = None) -> MainText:
 
 def plain_words(html: bytes) -> str:
     """Return the first words of the main text. Takes a seventh of the time of `main_text`."""
-    # Reads as much as is safe for a tree in any case (parsing/parse_guard.py).
     main = _main_element(html[:BEGINNING_BYTES_MAX])
-    begins = _truncated_in_tags(main[:SMALL_BYTES_MAX], SMALL_TAGS_MAX)
+    begins = _truncated_in_tags(main[:PLAIN_BYTES_MAX], PLAIN_TAGS_MAX)
     part = without_controls(begins)
     return _main_words(part) or text_of(part)
 
@@ -145,10 +144,8 @@ def _main_words(part: bytes) -> str:
 def _convert_main_part(part: bytes, base: str | None) -> tuple[str, str, Counter[str]] | None:
     """Return text, Markdown and the counts of omitted characters by reason.
 
-    Returns None if the page has no text, must not be parsed, or would cost too much.
+    Returns None if the page has no text, or would cost the library too much.
     """
-    if why_unsafe(part) is not None:
-        return None
     low = part.lower()
     for choosing in (True, False):
         tree = _tree(part)

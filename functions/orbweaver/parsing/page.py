@@ -17,7 +17,6 @@ from orbweaver.parsing.html_scan import is_small, outline_of, text_of
 from orbweaver.parsing.link_header import links_of
 from orbweaver.parsing.links import Links
 from orbweaver.parsing.markup import as_html
-from orbweaver.parsing.parse_guard import UnsafePageError, why_unsafe
 from orbweaver.parsing.refresh import Refresh, refresh_of
 from orbweaver.parsing.robots_tag import EVERYBODY, PRODUCT, SEPARATORS, wishes_of
 
@@ -84,12 +83,8 @@ class Page:
 
     @property
     def tree(self) -> LexborHTMLParser:
-        """The whole tree, built on first access. Raises UnsafePageError."""
-        if self.whole is not None:
-            return self.whole
-        if (why := why_unsafe(self.html)) is not None:
-            raise UnsafePageError(why)
-        return _tree(self.html)
+        """The whole tree. A page can make its time and memory quadratic (parsing/html_scan.py)."""
+        return _tree(self.html) if self.whole is None else self.whole
 
     @property
     def text(self) -> str:
@@ -148,9 +143,14 @@ def without_content() -> Page:
     )
 
 
-def prepare(body: bytes, content_type: str | None) -> Prepared:
+def as_utf8(body: bytes, content_type: str | None) -> tuple[str, bytes]:
+    """Return the charset of a page, and the page as HTML in UTF-8."""
     charset, html = charsets.decode(body, content_type)
-    html = as_html(html, content_type)
+    return charset, as_html(html, content_type)
+
+
+def prepare(body: bytes, content_type: str | None) -> Prepared:
+    charset, html = as_utf8(body, content_type)
     if is_small(html):
         return Prepared(charset=charset, html=html, outline=None)
     kept, tags_cut = outline_of(html)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
+from orbweaver.extraction.work import HeavyError
 from orbweaver.frontier.body_file import Kept, kept_of
 from orbweaver.frontier.kind_learner import echo_of
 from orbweaver.frontier.stored_content import Keeping, harvest, redacted_item
@@ -19,11 +20,10 @@ from orbweaver.model.crawl_settings import Bodies
 from orbweaver.model.cuts import Cuts, joined
 from orbweaver.model.item import Item
 from orbweaver.model.url import TRACKING_PARAMETERS
-from orbweaver.parsing.html_scan import TAG_BYTES_MIN
+from orbweaver.parsing.html_scan import TAG_BYTES_MIN, TREE_BYTES_MAX, TREE_TAGS_MAX
 from orbweaver.parsing.main_text import plain_words
 from orbweaver.parsing.markup import is_rewritten
-from orbweaver.parsing.page import LINKS_MAX, Page, Prepared, parsing, prepare
-from orbweaver.parsing.parse_guard import is_orderly
+from orbweaver.parsing.page import LINKS_MAX, Page, Prepared, as_utf8, parsing, prepare
 from orbweaver.parsing.soft_404 import is_missing
 from orbweaver.parsing.text_digest import text_runs
 
@@ -62,6 +62,8 @@ class ReadingJob:
     keeping: Keeping = field(default_factory=Keeping)
     noindex_skipped: bool = False
     obey_nofollow: bool = True
+    # False if items and text are wanted although the page redirects elsewhere.
+    follows: bool = True
     # True if its text must be compared with other texts (frontier/kind_learner.py).
     digested: bool = False
     # True if a separate process must read it, because it may have killed a worker.
@@ -173,7 +175,7 @@ def stages(
     page = yield from _parsed(job, prepared)
     found = PageReading(page=page, missing=is_missing(page), cut=page.cut)
     # Items and text of a page that leads to another URL would be dropped.
-    if page.refresh is not None or (job.noindex_skipped and page.noindex):
+    if (job.follows and page.refresh is not None) or (job.noindex_skipped and page.noindex):
         yield found
         return
     if job.items:
@@ -190,6 +192,42 @@ def stages(
         # Digest the original page: stored text may be redacted or absent.
         found = replace(found, digest=_digest(job.url, page))
     yield found
+
+
+def light_stages(job: ReadingJob) -> Iterator[PageReading | None]:
+    """Read a light page in place, as `stages` does. Raises HeavyError if it is not light."""
+    prepared: Prepared | None = None
+    if job.html:
+        prepared = prepared_of(job)
+        # In UTF-8, a page may be longer than its body.
+        if needs_tree(job) and prepared.outline is not None:
+            raise HeavyError
+    if is_long(job):
+        yield None
+        if prepared is not None and not is_done_in_place(prepared.outline):
+            raise HeavyError
+    yield from stages(job, prepared=prepared, units_max=LIGHT_UNITS)
+
+
+def with_items(
+    job: ReadingJob, found: PageReading, extractors: Mapping[str, Extractor]
+) -> PageReading:
+    """Return a reading with items by user-defined functions. The page may come from a child."""
+    if found.page is None:
+        return found
+    html = found.page.html or as_utf8(job.body, job.answer.headers.get("content-type"))[1]
+    items, unread = _items(job, replace(found.page, html=html), extractors, None)
+    return replace(found, items=items, cut=joined(found.cut, unread))
+
+
+def items_of(job: ReadingJob, found: Read) -> tuple[Item, ...]:
+    """Return the items of a reading. If it has none, each rule has an invalid item."""
+    if isinstance(found, PageReading) and found.items is not None:
+        return found.items
+    from orbweaver.extraction.extract import invalid
+
+    why = (None if isinstance(found, ReaderBusy) else found.why) or "the page was not read"
+    return tuple(invalid(rule, 0, why) for rule in job.items)
 
 
 def bare(reading: PageReading) -> PageReading:
@@ -235,10 +273,6 @@ def _items(
     return items, cut
 
 
-def _is_small(html: bytes) -> bool:
-    return len(html) <= SMALL_BYTES_MAX and html.count(b"<") <= SMALL_TAGS_MAX
-
-
 # Length of the beginning of a page's text that is digested.
 DIGESTED_CHARS_MAX = 16 * 1024
 
@@ -273,8 +307,8 @@ TAGS_MAX = 100_000
 # A longer page is read in two turns: its outline takes at most 70 ms, and the rest 40 ms if the
 # outline has at most this number of tags.
 TURN_BYTES, KEPT_TAGS = 60_000, 40_000
-# Main text and redaction are ten times slower, so they have lower limits. So have items, which need
-# a tree: it must exist for the links, or the page must be orderly (`parsing/parse_guard.py`).
+# Redaction is ten times slower, so it has lower limits. Items and main text need a tree: in place,
+# only a page that becomes a tree for its links has them.
 SMALL_BYTES_MAX = 64 * 1024
 SMALL_TAGS_MAX = 2_000
 # Limit of item work in place: about 20 ms, at worst 100 ms. Rules may compare each part of a page
@@ -294,7 +328,9 @@ def is_light(job: ReadingJob) -> bool:
         return False
     # The limits are counts, because counting costs a hundredth of reading.
     rewritten = is_rewritten(body, job.answer.headers.get("content-type"))
-    if job.items or keeping.texts or keeping.redacted or rewritten:
+    if needs_tree(job):
+        bytes_max, tags_max = TREE_BYTES_MAX, TREE_TAGS_MAX
+    elif keeping.redacted or rewritten:
         bytes_max, tags_max = SMALL_BYTES_MAX, SMALL_TAGS_MAX
     else:
         bytes_max, tags_max = BYTES_MAX, TAGS_MAX
@@ -303,11 +339,8 @@ def is_light(job: ReadingJob) -> bool:
     return len(body) <= tags_max * TAG_BYTES_MIN or body.count(b"<") <= tags_max
 
 
-def has_light_tree(prepared: Prepared) -> bool:
-    if prepared.outline is None:
-        return True
-    html = prepared.html
-    return _is_small(html) and is_orderly(html)
+def needs_tree(job: ReadingJob) -> bool:
+    return bool(job.items) or job.keeping.texts
 
 
 def is_long(job: ReadingJob) -> bool:

@@ -148,6 +148,14 @@ def test_definition_without_items_is_refused(stage: Stage) -> None:
     assert "crawl.toml has no item rules: add [[items]]" in stage.noted
 
 
+def test_page_over_budget_has_invalid_item_with_reason(stage: Stage) -> None:
+    """The command reads a page with the limits of a crawl."""
+    formats = "".join(f"<p><font x={at}>" for at in range(1_000))
+    (stage.folder / "page.html").write_text(formats)
+    assert stage.run("extract page.html --url https://example.com/books/1/") == 1
+    assert stage.said.count(" reading its items: more than 160 MB\n") == 2
+
+
 CUSTOM = """
 seeds = ["https://example.com/"]
 [[items]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
 import subprocess
 import sys
@@ -20,6 +21,8 @@ from orbweaver.frontier.stored_content import Keeping, harvest
 from orbweaver.model.crawl_settings import Bodies
 from orbweaver.model.http_exchange import Response
 from orbweaver.model.url import canonicalize
+from orbweaver.parsing.main_text import main_text
+from orbweaver.parsing.page import parse
 from orbweaver.politeness.robots_txt import parse as parse_robots
 from orbweaver.worker.page_reading import ReadingJob, read
 
@@ -145,7 +148,7 @@ def test_error_of_wrong_argument_names_fix(call: Any, error: type[Exception], wo
     assert words in str(raised.value)
 
 
-@pytest.mark.parametrize("function", ["as_html", "outline_of", "needs_rendering", "resolved"])
+@pytest.mark.parametrize("function", ["as_html", "needs_rendering", "resolved"])
 def test_page_reader_with_fault_returns_empty_page(
     function: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -153,13 +156,49 @@ def test_page_reader_with_fault_returns_empty_page(
         raise KeyError("href")
 
     monkeypatch.setattr(f"orbweaver.parsing.page.{function}", fault)
-    html = b"<link rel=canonical href=/c><p>Some text.</p>" + b"<p></p>" * 1_000
+    html = b"<link rel=canonical href=/c><p>Some text.</p>"
     page = orbweaver.parse_page(html, URL)
     assert (page.links, page.text, page.cut) == ((), "", (("unread", 1),))
     assert orbweaver.to_markdown(html, URL) == ""
     assert len(orbweaver.extract(RULES, html, URL)) <= 1
     (logged,) = {record.message for record in caplog.records}
     assert logged == "page.unreadable"
+
+
+LARGE = HTML + b"<p>x</p>" * 1_000
+# 1,000 tags make a tree of 500,000 elements.
+HOSTILE = b"<a href=/c>" + b"".join(b"<p><font x=%d>" % at for at in range(1_000))
+
+
+def test_large_page_read_in_child_equals_page_read_in_place() -> None:
+    page = parse(LARGE, canonicalize(URL), TYPE)
+    assert orbweaver.extract(RULES, LARGE, URL, TYPE) == orbweaver.extract(RULES, HTML, URL, TYPE)
+    assert orbweaver.to_markdown(LARGE, URL, TYPE) == main_text(page.html, page.base).markdown
+    longest = LARGE + b"<i></i>" * 50_000
+    page = parse(longest, canonicalize(URL), TYPE)
+    found = orbweaver.parse_page(longest, URL, TYPE)
+    assert found == page
+    assert found.text == page.text
+
+
+def test_page_over_budget_is_left_out_with_reason(caplog: pytest.LogCaptureFixture) -> None:
+    (item,) = orbweaver.extract(RULES, HOSTILE, URL)
+    assert item.problems == ("reading its items: more than 160 MB",)
+    assert orbweaver.to_markdown(HOSTILE, URL) == ""
+    assert caplog.messages == ["page.costly"]
+    assert orbweaver.parse_page(HOSTILE, URL).links == ("https://example.com/c",)
+
+
+async def test_program_with_event_loop_reads_large_page() -> None:
+    assert orbweaver.extract(RULES, LARGE, URL, TYPE)[0].fields["title"] == "Der Zauberberg"
+
+
+def test_forked_process_reads_large_page_in_child_of_its_own() -> None:
+    orbweaver.to_markdown(LARGE, URL, TYPE)
+    forking = multiprocessing.get_context("fork")
+    with forking.Pool(1) as pool:
+        forked = pool.apply(orbweaver.to_markdown, (LARGE, URL, TYPE))
+    assert forked == orbweaver.to_markdown(LARGE, URL, TYPE) != ""
 
 
 def test_all_problems_of_rules_are_raised_at_once() -> None:

@@ -7,8 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser
 
-from orbweaver.parsing.main_text import BEGINNING_BYTES_MAX, plain_words
-from orbweaver.parsing.parse_guard import SMALL_BYTES_MAX, SMALL_TAGS_MAX
+from orbweaver.parsing.main_text import (
+    BEGINNING_BYTES_MAX,
+    PLAIN_BYTES_MAX,
+    PLAIN_TAGS_MAX,
+    plain_words,
+)
 
 BODY = "<h1>Great frobs</h1><p>Run <code>frob</code>, <b>all</b> &amp; more.</p><p>Twice.</p>"
 AROUND = (
@@ -45,15 +49,15 @@ def test_plain_words_of_page_without_main_text_are_its_controls() -> None:
 
 
 def test_plain_words_reads_bounded_beginning_of_page() -> None:
-    long = b"word " * SMALL_BYTES_MAX
-    assert len(plain_words(b"<p>" + long)) < SMALL_BYTES_MAX
-    assert len(plain_words(b"<i>a</i>" * SMALL_TAGS_MAX).split()) <= SMALL_TAGS_MAX / 2 + 1
-    assert plain_words(b"<p>" * SMALL_TAGS_MAX + b"<p>behind").split() == []
+    long = b"word " * PLAIN_BYTES_MAX
+    assert len(plain_words(b"<p>" + long)) < PLAIN_BYTES_MAX
+    assert len(plain_words(b"<i>a</i>" * PLAIN_TAGS_MAX).split()) <= PLAIN_TAGS_MAX / 2 + 1
+    assert plain_words(b"<p>" * PLAIN_TAGS_MAX + b"<p>behind").split() == []
 
 
 def test_plain_words_finds_main_part_behind_long_menus() -> None:
     menu = b"<nav>" + b"<a href=x>Menu</a> " * 4_000 + b"</nav>"
-    assert SMALL_BYTES_MAX < len(menu) < BEGINNING_BYTES_MAX
+    assert PLAIN_BYTES_MAX < len(menu) < BEGINNING_BYTES_MAX
     main = b"<main><p>" + b" ".join(word.encode() for word in WORDS) + b"</main>"
     assert plain_words(menu + main).split() == WORDS
     assert plain_words(menu * 4 + main).split() != WORDS

@@ -31,11 +31,10 @@ from orbweaver.adapters.local.reader_wire import (
 from orbweaver.adapters.local.turns import Turns
 from orbweaver.extraction.work import HeavyError
 from orbweaver.model.errors import Transient
+from orbweaver.model.item_rules import Field, ItemRule
 from orbweaver.model.ports import Clock
-from orbweaver.parsing.page import Prepared
 from orbweaver.worker.page_reading import (
     CPU_S,
-    LIGHT_UNITS,
     MEMORY_BYTES,
     Costly,
     PageReading,
@@ -43,13 +42,10 @@ from orbweaver.worker.page_reading import (
     ReaderBusy,
     ReadingJob,
     ReadingStage,
-    has_light_tree,
-    is_done_in_place,
     is_light,
-    is_long,
-    prepared_of,
+    light_stages,
     read,
-    stages,
+    with_items,
 )
 
 if TYPE_CHECKING:
@@ -74,6 +70,9 @@ _CRASHES = frozenset(
     {signal.SIGABRT, signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE, signal.SIGPROF}
 )
 
+# A rule for which a reader parses any page into a tree.
+_NEEDS_TREE = ItemRule(name="tree", match="", fields=(Field(name="title", where="title"),))
+
 
 class ReaderError(RuntimeError):
     """A bug of Orbweaver in the child. The text is the child's traceback."""
@@ -95,7 +94,11 @@ class InPlaceReader:
 
 
 class FunctionReader:
-    """Reads pages with extractor functions of the running program, one at a time in a thread."""
+    """Reads pages with extractor functions of the running program, one at a time in a thread.
+
+    Another reader reads everything else first, so that this process parses no page into a tree that
+    exceeds the limits of a page.
+    """
 
     def __init__(self, others: BudgetReader, functions: Mapping[str, Extractor]) -> None:
         """`others` reads pages that need no function. `functions` are keyed by name."""
@@ -106,8 +109,11 @@ class FunctionReader:
     async def read(self, job: ReadingJob, host: str, until_ms: int) -> Read:
         if not any(rule.extractor is not None for rule in job.items):
             return await self._others.read(job, host, until_ms)
+        found = await self._others.read(replace(job, items=(_NEEDS_TREE,)), host, until_ms)
+        if not isinstance(found, PageReading) or found.items is None:
+            return found
         async with self._turn:
-            return await asyncio.to_thread(read, job, self._functions)
+            return await asyncio.to_thread(with_items, job, found, self._functions)
 
 
 class BudgetReader:
@@ -199,18 +205,9 @@ class BudgetReader:
 
 async def _read_in_steps(job: ReadingJob) -> PageReading | None:
     """Read a light page in steps that let other tasks run. Return None if it is not light."""
-    prepared: Prepared | None = None
-    if job.html:
-        prepared = prepared_of(job)
-        if job.items and not has_light_tree(prepared):
-            return None
-    if is_long(job):
-        await asyncio.sleep(0)
-        if prepared is not None and not is_done_in_place(prepared.outline):
-            return None
     found: PageReading | None = None
     try:
-        for reading in stages(job, prepared=prepared, units_max=LIGHT_UNITS):
+        for reading in light_stages(job):
             if reading is None or reading.left is not None:
                 await asyncio.sleep(0)
             found = reading or found

@@ -45,6 +45,13 @@ def functions(
     return found
 
 
+def module_of(file: Path | None, around: Surroundings, rules: Sequence[ItemRule]) -> str:
+    """Return the path of the module with custom functions, if rules name any; raises UsageError."""
+    if not functions(file, around, rules):
+        return ""
+    return str((around.folder / (file or _deployed(around) or "")).resolve())
+
+
 def check_known(file: Path | None, around: Surroundings, rules: Sequence[ItemRule]) -> None:
     """Raise UsageError if rules name functions but no module is known."""
     if not functions(file, around, rules):

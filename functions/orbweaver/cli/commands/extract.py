@@ -10,12 +10,13 @@ from __future__ import annotations
 import json
 from argparse import Namespace
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import asdict, dataclass
 
 from orbweaver.cli import text
 from orbweaver.cli.command import answer, command, json_option, option
 from orbweaver.cli.commands.crawl import checked
-from orbweaver.cli.commands.custom import EXTRACTOR_HELP, functions
+from orbweaver.cli.commands.custom import EXTRACTOR_HELP, module_of
 from orbweaver.cli.commands.init_check import plan_in
 from orbweaver.cli.commands.robots_url import canonical
 from orbweaver.cli.crawl_options import DEFINITION
@@ -23,21 +24,23 @@ from orbweaver.cli.exit_codes import FAILED, OK, UsageError
 from orbweaver.cli.ruling import ruling_of
 from orbweaver.cli.session import Surroundings
 from orbweaver.extraction.extract import ItemRule, rules_for
-from orbweaver.extraction.extract import extract as extracted
 from orbweaver.fetching.response_verdict import Lead, Read, judge
+from orbweaver.frontier.stored_content import Keeping
 from orbweaver.model.crawl import Crawl
+from orbweaver.model.crawl_settings import Bodies
 from orbweaver.model.http_exchange import Request, Response
 from orbweaver.model.item import Item
 from orbweaver.model.ports import Fetcher
 from orbweaver.model.settings import Settings
 from orbweaver.model.url import canonicalize, host_of, redacted
 from orbweaver.model.user_agent import identity_of
-from orbweaver.parsing.page import parse
 from orbweaver.parsing.sniffing import HTML_TYPES
 from orbweaver.politeness.robots_cache import RobotsUnreachable
 from orbweaver.politeness.robots_txt import Robots
+from orbweaver.worker.page_reading import ReadingJob, items_of
 
 REDIRECTS_MAX = 5
+WAIT_MS = 60_000
 SHOWN_CHARS_MAX = 200
 ITEMS_SHOWN_MAX = 20
 
@@ -61,15 +64,37 @@ async def extract(arguments: Namespace, around: Surroundings) -> int:
     if not crawl.items:
         fix = "add [[items]] (docs/extraction.md)"
         raise UsageError(f"{arguments.config} has no item rules: {fix}")
-    custom = functions(arguments.extractor, around, crawl.items)
+    module = module_of(arguments.extractor, around, crawl.items)
     got = await _got(arguments, around, crawl)
-    page = parse(got.body, got.url, got.content_type, tracking=crawl.stripped)
-    items = extracted(page, got.url, crawl.items, tracking=crawl.stripped, custom=custom)
     rules = rules_for(crawl.items, got.url)
+    items = await _items(got, rules, crawl, module)
     rows = (asdict(item) for item in items)
     bodies = ({"url": got.url, "rule": row.pop("table"), **row} for row in rows)
     answer(arguments, around, bodies, *_lines(got.url, crawl.items, rules, items))
     return OK if rules and all(item.valid for item in items) else FAILED
+
+
+async def _items(
+    got: Got, rules: tuple[ItemRule, ...], crawl: Crawl, module: str
+) -> tuple[Item, ...]:
+    """Read a page as a worker does, with the same limits of CPU and memory."""
+    from orbweaver.adapters.local.clock import SystemClock
+    from orbweaver.adapters.local.reader import BudgetReader
+
+    headers = {} if got.content_type is None else {"content-type": got.content_type}
+    job = ReadingJob(
+        url=got.url,
+        at_ms=0,
+        answer=Response(status=200, headers=headers, body=got.body),
+        tracking=crawl.stripped,
+        items=rules,
+        keeping=Keeping(bodies=Bodies.OFF),
+        follows=False,
+    )
+    clock = SystemClock()
+    with closing(BudgetReader(clock=clock, extractor=module)) as reader:
+        found = await reader.read(job, host_of(got.url), clock.now_ms() + WAIT_MS)
+    return items_of(job, found)
 
 
 async def _got(arguments: Namespace, around: Surroundings, crawl: Crawl) -> Got:

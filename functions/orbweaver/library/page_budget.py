@@ -1,0 +1,56 @@
+"""Read pages within the limits of a crawl's workers: costly ones in a child of this program."""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+
+from orbweaver.adapters.local.clock import SystemClock
+from orbweaver.adapters.local.reader import BudgetReader
+from orbweaver.extraction.work import HeavyError
+from orbweaver.worker.page_reading import Read, ReadingJob, is_light, light_stages
+
+WAIT_MS = 60_000
+
+
+def read_within_budget(job: ReadingJob) -> Read:
+    """Read a page. Raises Transient if no process can be started."""
+    if is_light(job):
+        try:
+            *_, found = (reading for reading in light_stages(job) if reading is not None)
+        except HeavyError:
+            pass
+        else:
+            return found
+    return _child_of(os.getpid()).read(job)
+
+
+class _ReaderChild:
+    """A child process that reads one page at a time for all threads of a program."""
+
+    def __init__(self) -> None:
+        self._clock = SystemClock()
+        self._reader = BudgetReader(clock=self._clock, in_place=lambda _: False)
+        self._lock = threading.Lock()
+        self._owner = os.getpid()
+        atexit.register(self._close)
+
+    def read(self, job: ReadingJob) -> Read:
+        reading = self._reader.read(job, "", self._clock.now_ms() + WAIT_MS)
+        # The caller may run an event loop, so this one runs in another thread.
+        with self._lock, ThreadPoolExecutor(1) as thread:
+            return thread.submit(asyncio.run, reading).result()
+
+    def _close(self) -> None:
+        if os.getpid() == self._owner:
+            self._reader.close()
+
+
+@cache
+def _child_of(_pid: int) -> _ReaderChild:
+    """Return the reader of a process: a fork must not use the child of its parent."""
+    return _ReaderChild()
