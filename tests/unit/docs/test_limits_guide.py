@@ -42,6 +42,7 @@ OTHERS = {
     "parsing.main_text": {
         "COLUMNS_MAX": "how wide a table is thought to be",
         "BEGINNING_BYTES_MAX": "where words that are compared are looked for",
+        "PLAIN_TAGS_MAX": "from how many tags words are compared",
     },
     "parsing.page": {"LINKS_MAX": "the default of links_per_page_max"},
     "extraction.extract": {
