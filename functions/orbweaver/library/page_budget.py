@@ -36,18 +36,31 @@ class _ReaderChild:
         self._clock = SystemClock()
         self._reader = BudgetReader(clock=self._clock, in_place=lambda _: False)
         self._lock = threading.Lock()
+        self._loop = asyncio.new_event_loop()
         self._owner = os.getpid()
         atexit.register(self._close)
 
     def read(self, job: ReadingJob) -> Read:
         reading = self._reader.read(job, "", self._clock.now_ms() + WAIT_MS)
-        # The caller may run an event loop, so this one runs in another thread.
-        with self._lock, ThreadPoolExecutor(1) as thread:
-            return thread.submit(asyncio.run, reading).result()
+        with self._lock:
+            if not _runs_loop():
+                return self._loop.run_until_complete(reading)
+            with ThreadPoolExecutor(1) as thread:
+                return thread.submit(self._loop.run_until_complete, reading).result()
 
     def _close(self) -> None:
         if os.getpid() == self._owner:
             self._reader.close()
+            self._loop.close()
+
+
+def _runs_loop() -> bool:
+    """Return True if the calling thread runs an event loop, which cannot run another one."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
 @cache

@@ -18,6 +18,7 @@ from orbweaver.model.item import Item
 from orbweaver.model.item_rules import ItemRule
 from orbweaver.model.url import TRACKING_PARAMETERS, is_base, redacted
 from orbweaver.model.url import canonicalize as canonical
+from orbweaver.parsing.html_scan import is_small
 from orbweaver.parsing.page import Page, as_utf8, without_content
 from orbweaver.parsing.page import parse as parsed_page
 from orbweaver.parsing.robots_tag import PRODUCT
@@ -142,7 +143,7 @@ def _job(body: bytes, url: str, content_type: str | None) -> ReadingJob:
 def _parsed(job: ReadingJob, content_type: str | None) -> Page | None:
     from orbweaver.worker.page_reading import is_light
 
-    if is_light(job):
+    if is_small(job.body) or is_light(job):  # `is_small` is faster
         return parsed_page(job.body, job.url, content_type)
     page = _read_apart(job).page
     # The child keeps the HTML.
