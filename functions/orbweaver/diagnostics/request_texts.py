@@ -11,7 +11,7 @@ from orbweaver.frontier.retrying import all_of
 from orbweaver.model.errors import Permanent, Transient
 from orbweaver.model.ports import Files
 from orbweaver.parsing.charset import decode
-from orbweaver.parsing.main_text import main_text
+from orbweaver.parsing.main_text import plain_words
 from orbweaver.parsing.text_digest import text_digest
 
 READ_AT_ONCE = 16
@@ -39,6 +39,7 @@ def _text(place: StoredText, member: bytes) -> str | None:
     if warc.is_tombstone(stored):
         return None
     if place.body:
-        return main_text(decode(stored.body(), place.content_type)[1], None).text
+        # Bounded: this process has no limits of a page.
+        return plain_words(decode(stored.body(), place.content_type)[1])
     found = json.loads(stored.payload)["text"]
     return found if isinstance(found, str) else None

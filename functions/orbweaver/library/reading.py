@@ -90,8 +90,14 @@ def parse_page(body: bytes, url: str, content_type: str | None = None) -> Page:
 
     `content_type` is the header of the response, which may contain the charset.
     """
-    job = _job(body, url, content_type)
-    page = _unless_fault(lambda: _parsed(job, content_type), job.url)
+    if content_type is not None:
+        _check_text("content_type", content_type)
+    given, page_url = _bytes(body), _canonical(url)
+    if is_small(given):  # a job would take 13 us
+        page = _unless_fault(lambda: parsed_page(given, page_url, content_type), page_url)
+    else:
+        job = _job(given, page_url, content_type)
+        page = _unless_fault(lambda: _parsed(job, content_type), page_url)
     return without_content() if page is None else page
 
 
@@ -143,7 +149,7 @@ def _job(body: bytes, url: str, content_type: str | None) -> ReadingJob:
 def _parsed(job: ReadingJob, content_type: str | None) -> Page | None:
     from orbweaver.worker.page_reading import is_light
 
-    if is_small(job.body) or is_light(job):  # `is_small` is faster
+    if is_light(job):
         return parsed_page(job.body, job.url, content_type)
     page = _read_apart(job).page
     # The child keeps the HTML.
