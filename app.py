@@ -16,7 +16,7 @@ from infra.asset import ROOT, STORE, Asset, Libraries, build
 from infra.browser import obtain
 from infra.config import Config
 from infra.custom import source_of
-from infra.kept import given_in, metadata
+from infra.deploy_context import context_to_store, metadata
 from infra.keys import ConfigError
 from infra.node import use_wheel_node
 from infra.wheels import AssetError
@@ -73,7 +73,7 @@ def main() -> int:
 
 def _plan(context: Mapping[str, Any], file: Mapping[str, Any]) -> synthesis.Planned:
     """Return the context to synthesize with: what was given is replaced by what was planned."""
-    given = given_in(context, file)
+    given = context_to_store(context, file)
     planned = synthesis.plan(
         given, context, os.environ, say=lambda line: sys.stderr.write(f"{line}\n"), root=ROOT
     )

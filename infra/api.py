@@ -20,7 +20,7 @@ from infra.findings import NOT_TRACED, accept
 from infra.program import Needs, Program, Site, allow, sending
 from orbweaver.api.requests import SEEDS_FOLDER
 from orbweaver.api.routes import OPERATIONS
-from orbweaver.control.json_schema import required
+from orbweaver.control.json_schema import required_fields
 from orbweaver.exporting.manifest import PREFIX as EXPORTS
 from orbweaver.frontier.body_file import PREFIX as BODIES
 
@@ -48,7 +48,7 @@ class Api(Construct):
             memory_mb=MEMORY_MB,
             timeout_s=TIMEOUT_S,
             uses=SETTINGS,
-            permissions=answering(site),
+            permissions=api_permissions(site),
         )
         program = Program(self, site, needs)
         accept_reading(program.role, site)
@@ -79,7 +79,7 @@ class Api(Construct):
             ),
         )
         for operation in OPERATIONS:
-            has_body = "body" in operation.takes and operation.body_needed
+            has_body = "body" in operation.parameters and operation.body_needed
             self.rest.root.resource_for_path(operation.path).add_method(
                 operation.method,
                 integration,
@@ -111,8 +111,8 @@ class Api(Construct):
 
 
 def _needed(operation: Operation) -> dict[str, bool]:
-    query = operation.takes.get("query")
-    names = required(query) if query is not None else ()
+    query = operation.parameters.get("query")
+    names = required_fields(query) if query is not None else ()
     return {f"method.request.querystring.{name}": True for name in sorted(names)}
 
 
@@ -126,7 +126,7 @@ def accept_reading(role: iam.Role, site: Site) -> None:
         )
 
 
-def answering(site: Site) -> list[iam.PolicyStatement]:
+def api_permissions(site: Site) -> list[iam.PolicyStatement]:
     """Return the permissions of a function that handles API operations."""
     frontier, storage = site.frontier, site.storage
     return [

@@ -112,7 +112,7 @@ class Catalogue(Construct):
             made.add_resource_dependency(self.database)
 
 
-def registering(config: Config) -> iam.PolicyStatement:
+def table_permissions(config: Config) -> iam.PolicyStatement:
     """Allow a function to register and update item tables, and no other tables."""
     name = database_name(config.stack_name)
     parts = ("catalog", f"database/{name}", f"table/{name}/{ITEMS}*")
@@ -121,7 +121,7 @@ def registering(config: Config) -> iam.PolicyStatement:
 
 
 def accept_registering(role: iam.Role, config: Config) -> None:
-    """Accept the finding about the wildcard in `registering`."""
+    """Accept the finding about the wildcard in `table_permissions`."""
     name = database_name(config.stack_name)
     part = f"table/{name}/{ITEMS}*"
     accept(

@@ -283,7 +283,7 @@ class Config(RenderingKeys):
 
     @property
     def functions_run_on(self) -> Runtime:
-        return Runtime.of(self.runtime, native=self.local)
+        return Runtime.parse(self.runtime, native=self.local)
 
     @property
     def renderer_runs_on(self) -> Runtime:
@@ -309,7 +309,7 @@ class Config(RenderingKeys):
         if self.webhook_secret:
             # Starting a crawl checks whether its webhook can be signed.
             values["webhook_secret"] = self.webhook_secret
-        if self.thrifty:
+        if self.is_frugal:
             values["custom_metrics"] = "no"
         for key in ("allow_addresses", "closed_ports"):
             if getattr(self, key):

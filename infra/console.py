@@ -18,7 +18,7 @@ from aws_cdk import aws_apigatewayv2 as apigateway
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
-from infra.api import SETTINGS, accept_reading, answering
+from infra.api import SETTINGS, accept_reading, api_permissions
 from infra.findings import accept
 from infra.program import Needs, Program, Site, allow, log_group
 from infra.sign_in import SignInPages
@@ -66,7 +66,7 @@ class HostedConsole(Construct):
             # The API's permissions, plus counting messages and reading dead letters. Only IAM
             # identities may invoke the API's function, so the console has its own.
             permissions=[
-                *answering(site),
+                *api_permissions(site),
                 allow(["sqs:GetQueueAttributes"], *counted),
                 # Dead letters are read, and made visible again.
                 allow(

@@ -19,7 +19,7 @@ from infra.watch import (
     durations,
     failed_share,
     invalid_share,
-    ours,
+    our_metric,
     visible,
 )
 from orbweaver.model.metrics import Metric, Service, field_of
@@ -97,7 +97,7 @@ def _line(at: float) -> cloudwatch.HorizontalAnnotation:
 def _sum(
     parts: Parts, metric: Metric, label: str, of: Service = Service.WORKER
 ) -> cloudwatch.Metric:
-    return ours(parts.stack, metric, of=of, period=MINUTE, label=label)
+    return our_metric(parts.stack, metric, of=of, period=MINUTE, label=label)
 
 
 def _math(
@@ -163,7 +163,7 @@ def _render_metrics(
 
 def _latency(parts: Parts) -> cloudwatch.GraphWidget:
     answers = [
-        ours(parts.stack, Metric.FETCH_MS, statistic, period=MINUTE, label=statistic)
+        our_metric(parts.stack, Metric.FETCH_MS, statistic, period=MINUTE, label=statistic)
         for statistic in ("p50", "p90", "p99")
     ]
     return _graph("Response time of sites", *answers, unit="ms")
@@ -290,7 +290,7 @@ def _items(parts: Parts) -> cloudwatch.GraphWidget:
         _sum(parts, Metric.ITEMS_INVALID, "invalid items"),
         right=[
             invalid_share(parts.stack),
-            ours(
+            our_metric(
                 parts.stack,
                 Metric.YIELD_DROP_PERCENT,
                 "Maximum",

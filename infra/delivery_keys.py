@@ -52,7 +52,7 @@ class DeliveryKeys:
     )
 
     @property
-    def delivers(self) -> bool:
+    def has_receiver(self) -> bool:
         return bool(self.sftp_host or self.copy_bucket)
 
     def check_delivery(self) -> None:

@@ -17,7 +17,7 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_scheduler as scheduler
 from constructs import Construct
 
-from infra.catalogue import accept_registering, registering
+from infra.catalogue import accept_registering, table_permissions
 from infra.failures import EVENT_S_MAX, RETRIES, Keeping, failures_queue, retry, work_queue
 from infra.findings import accept, accept_files
 from infra.program import Batches, Needs, Program, Site, allow, event_bus_arn, feed, sending
@@ -107,7 +107,7 @@ class Exporter(Construct):
             allow(sending(config), self.queue.queue_arn),
             allow(["sqs:SendMessage"], self.failures.queue_arn),
             allow(["events:PutEvents"], event_bus_arn(self)),
-            registering(config),
+            table_permissions(config),
         ]
 
     def _schedule(self, config: Config) -> None:

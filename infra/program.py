@@ -57,7 +57,7 @@ class Code:
     files: Code | None = None
     renderer: Code | None = None
 
-    def of(self, needs: Needs) -> Code:
+    def for_needs(self, needs: Needs) -> Code:
         found = self.renderer if needs.renders else None
         return found or (self.files if needs.libraries == "files" and self.files else self)
 
@@ -72,7 +72,7 @@ class Site:
     storage: Storage
     failed_calls: FailedCalls
 
-    def named(self, settings: Sequence[str]) -> dict[str, str]:
+    def resource_settings(self, settings: Sequence[str]) -> dict[str, str]:
         """Return the function settings that contain names of the stack's resources."""
         queues, tables = self.frontier, self.storage
         names = {
@@ -166,7 +166,7 @@ class Program(Construct):
 
     def __init__(self, scope: Construct, site: Site, needs: Needs) -> None:
         super().__init__(scope, "Program")
-        config, settings = site.config, {**site.named(needs.uses), **needs.settings}
+        config, settings = site.config, {**site.resource_settings(needs.uses), **needs.settings}
         # Names by CloudFormation could not occur in the function's own role and environment.
         name = f"{config.stack_name}-{needs.handler}"
         self.logs = log_group(self, "Logs", f"/aws/lambda/{name}", config)
@@ -180,7 +180,7 @@ class Program(Construct):
             inline_policies={"Needs": iam.PolicyDocument(statements=statements)},
         )
         runtime = config.renderer_runs_on if needs.renders else config.functions_run_on
-        own, room_mb = site.code.of(needs), needs.storage_mb
+        own, room_mb = site.code.for_needs(needs), needs.storage_mb
         self.function = lambda_.Function(
             self,
             "Function",

@@ -84,7 +84,7 @@ class Protection(Construct):
             },
         )
 
-    def come_last(self) -> None:
+    def order_last(self) -> None:
         """Make this depend on all other parts of the stack."""
         for other in Stack.of(self).node.children:
             if other is not self:

@@ -27,7 +27,7 @@ class Runtime:
     native: bool = False
 
     @classmethod
-    def of(cls, name: str, *, native: bool) -> Runtime:
+    def parse(cls, name: str, *, native: bool) -> Runtime:
         architecture, python = name.split("/python")
         return cls(architecture=architecture, python=python, native=native)
 

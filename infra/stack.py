@@ -79,7 +79,7 @@ class OrbweaverStack(Stack):
             failed_calls=self.failed_calls,
         )
         self.monitoring = Monitoring(self, "Monitoring", config=config, parts=parts)
-        self.delivery = self._delivery(site) if config.delivers else None
+        self.delivery = self._delivery(site) if config.has_receiver else None
         self.monitoring.show()
         self.catalogue = Catalogue(self, "Catalogue", config=config, storage=self.storage)
         protection = (
@@ -90,7 +90,7 @@ class OrbweaverStack(Stack):
         # After all other constructs, because it encrypts the resources that exist.
         Encryption(self, "Encryption", config=config).apply()
         if protection is not None:
-            protection.come_last()
+            protection.order_last()
         self._add_outputs(config)
 
     def _delivery(self, site: Site) -> Delivery:

@@ -31,7 +31,7 @@ class Storage(Construct):
 
     def __init__(self, scope: Construct, construct_id: str, *, config: Config) -> None:
         super().__init__(scope, construct_id)
-        self._kept, self._thrifty = config.kept, config.thrifty
+        self._kept, self._thrifty = config.kept, config.is_frugal
         self._removal = removal_of(config)
         self.urls = self._table("Urls", "k")
         self.pages = self._table("Pages", "day", "k")

@@ -67,7 +67,7 @@ class Watch:
     command: str
 
 
-def ours(
+def our_metric(
     stack: str,
     metric: Metric,
     statistic: str = "Sum",
@@ -134,7 +134,9 @@ def _share(
     whole = f"({whole})" if len(of) > 1 else whole
     return cloudwatch.MathExpression(
         expression=f"IF({whole} >= {SHARED_MIN}, 100 * FILL({part}, 0) / {whole}, 0)",
-        using_metrics={name: ours(stack, metric, period=period) for name, metric in named.items()},
+        using_metrics={
+            name: our_metric(stack, metric, period=period) for name, metric in named.items()
+        },
         period=period,
         label=f"{part} (%)",
     )
@@ -250,7 +252,7 @@ def watches_paid(config: Config) -> list[Watch]:
         ),
         Watch(
             name="ExportMissing",
-            metric=ours(
+            metric=our_metric(
                 config.stack_name,
                 Metric.EXPORTS_SEALED,
                 of=Service.EXPORTER,
@@ -263,7 +265,7 @@ def watches_paid(config: Config) -> list[Watch]:
         ),
         Watch(
             name="YieldDrop",
-            metric=ours(config.stack_name, Metric.YIELD_DROP_PERCENT, "Maximum"),
+            metric=our_metric(config.stack_name, Metric.YIELD_DROP_PERCENT, "Maximum"),
             above=config.yield_drop_percent,
             meaning="A run fetched fewer pages than the previous run of its name; the event"
             " crawl.fell_short in the worker's log names it",
@@ -310,7 +312,7 @@ def watches_of_renderer(config: Config, parts: Parts) -> list[Watch]:
         ),
         Watch(
             name="RenderStarts",
-            metric=ours(config.stack_name, Metric.RENDER_STARTS_FAILED),
+            metric=our_metric(config.stack_name, Metric.RENDER_STARTS_FAILED),
             above=0,
             meaning="The browser does not start, and pages are stored without rendering;"
             " page.not_rendered in the renderer's log has the cause",

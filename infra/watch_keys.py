@@ -37,14 +37,14 @@ class WatchKeys(ItemKeys):
     )
 
     @property
-    def thrifty(self) -> bool:
+    def is_frugal(self) -> bool:
         """True if the stack omits resources that cost money while idle."""
         return self.frugal == "yes"
 
     def check_watching(self) -> None:
         """Raise ConfigError for alarms on metrics that the stack does not send."""
         fix = "omit it or frugal=yes, which sends no metrics of its own"
-        if self.thrifty and self.alarms == "all":
+        if self.is_frugal and self.alarms == "all":
             raise unfit("alarms", self.alarms, fix)
-        if self.thrifty and self.invalid_items_percent:
+        if self.is_frugal and self.invalid_items_percent:
             raise unfit("invalid_items_percent", self.invalid_items_percent, fix)

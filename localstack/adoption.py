@@ -22,7 +22,7 @@ from botocore.exceptions import ClientError
 
 from localstack import layout
 from localstack.errors import LocalStackError
-from localstack.retained import is_there
+from localstack.retained import resource_exists
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -53,7 +53,7 @@ def adoptable(
     for logical, identifier in _left(file).items():
         if logical not in declared or logical in deployed:
             continue
-        if is_there(identifier, lend):
+        if resource_exists(identifier, lend):
             found[logical] = identifier
         else:
             say(f"{next(iter(identifier.values()))} is not there any more, and begins anew")

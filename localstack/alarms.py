@@ -33,7 +33,7 @@ class Alarm:
     meaning: str
 
 
-def of(stack: str, environment: Mapping[str, str]) -> tuple[Alarm, ...] | None:
+def read_alarms(stack: str, environment: Mapping[str, str]) -> tuple[Alarm, ...] | None:
     """Return a stack's alarms, raised ones first. Returns None without permission to read them."""
     try:
         with cdk.client("cloudwatch", environment) as client:

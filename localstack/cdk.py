@@ -87,7 +87,7 @@ def _open(service: str, environment: Mapping[str, str]) -> Any:
     return session.client(service)
 
 
-def standing(name: str, environment: Mapping[str, str]) -> dict[str, str] | None:
+def stack_outputs(name: str, environment: Mapping[str, str]) -> dict[str, str] | None:
     """Return a stack's outputs, or None if the stack does not exist or is incomplete."""
     try:
         with client("cloudformation", environment) as cloudformation:
@@ -143,7 +143,7 @@ def bootstrap(
     if qualifier:
         if adoption.bootstrapped(qualifier, _lender(environment)):
             return
-    elif standing(TOOLKIT, environment) is not None:
+    elif stack_outputs(TOOLKIT, environment) is not None:
         return
     say("preparing the account for CDK")
     words = ["bootstrap"]
@@ -211,7 +211,7 @@ def _adopt_left(
     name: str, folder: Path, environment: Mapping[str, str], *, say: Say, root: Path
 ) -> list[removal.Resource]:
     """Import an earlier stack's resources. Return the resources that the stack already had."""
-    lend, there = _lender(environment), standing(name, environment) is not None
+    lend, there = _lender(environment), stack_outputs(name, environment) is not None
 
     def adopt(mapping: Path) -> None:
         words = ["import", name, "--app", str(folder), "--resource-mapping", str(mapping)]
@@ -266,7 +266,7 @@ def destroy(
             raise
         _run([*words, "--force"], environment, root=root, attached=attached)
     for name, found in held.items():
-        if standing(name, environment) is not None:
+        if stack_outputs(name, environment) is not None:
             raise LocalStackError(f"the stack {name} still stands: it was not to be removed")
         removal.finish(found, lend, adoption.place(name, root, lend), say)
 

@@ -24,7 +24,7 @@ ROOM_MIN, ROOM_MAX = 3, 50
 QUOTA = "Service Quotas, AWS Lambda, Concurrent executions"
 
 
-def usual(*, renders: bool) -> dict[str, int]:
+def default_limits(*, renders: bool) -> dict[str, int]:
     """Return the default limits by context key."""
     from infra.config import Config
 
@@ -36,7 +36,7 @@ def usual(*, renders: bool) -> dict[str, int]:
     }
 
 
-def look(
+def choose_from_account(
     environment: Mapping[str, str], given: Mapping[str, str]
 ) -> tuple[dict[str, str], list[str]]:
     """Read the account's concurrency. Return the chosen limits, and messages for the user."""
@@ -46,7 +46,7 @@ def look(
     except (BotoCoreError, ClientError) as error:
         return {}, [f"Lambda's quota cannot be read ({error}): the usual limits stay"]
     quota = int(found["UnreservedConcurrentExecutions"])
-    limits = usual(renders=given.get(RENDERING) == "yes")
+    limits = default_limits(renders=given.get(RENDERING) == "yes")
     return choose(quota, limits, {key: value for key, value in given.items() if key in limits})
 
 

@@ -21,7 +21,7 @@ from localstack.errors import LocalStackError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-# The same as in infra/config.py and infra/kept.py, without importing them.
+# The same as in infra/config.py and infra/deploy_context.py, without importing them.
 STACK = "Orbweaver"
 DESCRIPTION = "Orbweaver, a serverless web crawler"
 METADATA = "Orbweaver"
@@ -57,19 +57,19 @@ class Described:
     outputs: Mapping[str, str]
 
     @property
-    def there(self) -> bool:
+    def exists(self) -> bool:
         """True if the stack's resources can be used."""
         return self.status.startswith(_THERE)
 
     @property
-    def settled(self) -> bool:
+    def is_settled(self) -> bool:
         """True if no change is running, and the last one was completed or rolled back."""
         return self.status in _SETTLED
 
     @property
-    def told(self) -> str:
+    def status_text(self) -> str:
         """The status in words, with a remedy."""
-        words = _NOT_THERE if not self.there else _PASSING
+        words = _NOT_THERE if not self.exists else _PASSING
         meaning = words.get(self.status, _MAY_BE_OLD)
         return f"the stack {self.name!r} is {self.status}: {meaning}"
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from localstack.cdk import Say
 
-# From infra/kept.py.
+# From infra/deploy_context.py.
 KEY = "orbweaver:context"
 NEVER = ("stack_name", "target", "worker_enabled", "keep_settings")
 # Tells the app that a deployment was planned, and whether its stack exists.
@@ -34,7 +34,7 @@ TRIES, PAUSE_S = 30, 1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """CDK's context, and messages to show before the deployment. `off`: the workers stay off."""
+    """CDK's context, and messages to show before the deployment. `is_off`: the workers stay off."""
 
     name: str
     context: Mapping[str, str]
@@ -53,7 +53,9 @@ def plan(
     """Plan a deployment of the stack that `given` names, or of the default stack."""
     name = given.get("stack_name") or usual_name(root)
     described = deployed.describe(name, environment)
-    kept = {} if described is None or not described.there else _kept(name, environment, reset=reset)
+    kept = (
+        {} if described is None or not described.exists else _kept(name, environment, reset=reset)
+    )
     wanted = _merged({} if reset else kept, given)
     named = {key: given[key] for key in NEVER if given.get(key)}
     if named.get(ENABLED) == "yes" and ENABLED not in _file(root):
@@ -61,19 +63,19 @@ def plan(
     context = {**(defaults or {}), **wanted, **named}
     told = differences(kept, wanted)
     off = False
-    if described is not None and described.there and ENABLED not in given:
+    if described is not None and described.exists and ENABLED not in given:
         off = switched_off(described.outputs.get(WORKER), environment)
     if off:
         context[ENABLED] = "no"
         told.append("the workers are switched off and stay off: `orbweaver workers on`")
     if not cdk.is_emulator(environment):
-        chosen, said = concurrency.look(environment, {**_file(root), **wanted})
+        chosen, said = concurrency.choose_from_account(environment, {**_file(root), **wanted})
         context |= chosen
         told += said
     if {key: value for key, value in context.items() if key not in NEVER} != wanted:
         context[KEY] = json.dumps(wanted, sort_keys=True)
     if not cdk.is_emulator(environment):
-        context[MARK] = EXISTS if described is not None and described.there else NEW
+        context[MARK] = EXISTS if described is not None and described.exists else NEW
     return Plan(name=name, context=context, told=tuple(told), off=off)
 
 
@@ -114,8 +116,8 @@ def differences(kept: Mapping[str, str], wanted: Mapping[str, str]) -> list[str]
 
 
 def switched_off(function: str | None, environment: Mapping[str, str]) -> bool:
-    found = sources.of(function, environment) if function else ()
-    return bool(found) and all(source.off for source in found)
+    found = sources.read_sources(function, environment) if function else ()
+    return bool(found) and all(source.is_off for source in found)
 
 
 def _kept(name: str, environment: Mapping[str, str], *, reset: bool) -> dict[str, str]:
@@ -150,9 +152,9 @@ def _file(root: Path) -> dict[str, str]:
 
 
 def _switch(function: str, environment: Mapping[str, str], *, on: bool) -> None:
-    for source in sources.of(function, environment):
+    for source in sources.read_sources(function, environment):
         for _ in range(TRIES):
-            if source.off != on or sources.switch(source, environment, on=on):
+            if source.is_off != on or sources.switch(source, environment, on=on):
                 break
             time.sleep(PAUSE_S)
         else:

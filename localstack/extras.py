@@ -23,20 +23,20 @@ class ExtraMissing(ModuleNotFoundError):
     """A needed extra is not installed. The message contains the command that installs it."""
 
 
-def has(module: str) -> bool:
+def is_installed(module: str) -> bool:
     """Return whether a module is installed, without importing it."""
     return importlib.util.find_spec(module) is not None
 
 
 def has_cdk() -> bool:
-    return has("aws_cdk")
+    return is_installed("aws_cdk")
 
 
 def install_words(extra: str) -> str:
     return f"pip install '{DISTRIBUTION}[{extra}]'"
 
 
-def told(error: ModuleNotFoundError) -> str | None:
+def missing_extra_text(error: ModuleNotFoundError) -> str | None:
     """Describe the extra that a failed import needs, or return None for other modules."""
     if isinstance(error, ExtraMissing):
         return str(error)

@@ -77,7 +77,7 @@ def ensure_emulator(say: Say) -> None:
         if _is_current(folder, stamp):
             return
         what = f"first start: fetching the emulator of AWS (some 50 MB, once) into {folder}"
-        with told(what, say), _draft(folder) as draft:
+        with report_step(what, say), _draft(folder) as draft:
             _run([sys.executable, "-m", "venv", "--without-pip", str(draft)])
             _install(draft / "bin" / "python", requirements)
             (draft / STAMP).write_text(stamp)
@@ -95,13 +95,16 @@ def ensure_cdk(say: Say) -> None:
     folder = layout.node_directory()
     if layout.CDK.exists():
         return
-    with _alone(), told(f"first use: fetching the CDK command line (once) into {layout.ROOT}", say):
+    with (
+        _alone(),
+        report_step(f"first use: fetching the CDK command line (once) into {layout.ROOT}", say),
+    ):
         path = f"{folder}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
         _run([*node.npm(folder), "ci", "--ignore-scripts", "--loglevel=error"], PATH=path)
 
 
 @contextlib.contextmanager
-def told(what: str, say: Say) -> Iterator[None]:
+def report_step(what: str, say: Say) -> Iterator[None]:
     """Report a step, the elapsed time every few seconds, and the total at the end."""
     begun_s, over = time.monotonic(), threading.Event()
 
@@ -169,7 +172,7 @@ def _draft(folder: Path) -> Iterator[Path]:
 
 def _install(python: Path, requirements: Path) -> None:
     common = ["--quiet", "--require-hashes", "-r", str(requirements)]
-    if extras.has("pip"):
+    if extras.is_installed("pip"):
         pip = [sys.executable, "-m", "pip", "--python", str(python), "install"]
         _run([*pip, "--disable-pip-version-check", *common])
         return

@@ -39,7 +39,7 @@ def lend(
                 found = emulator.start(port=port, keep=True, instances=instances)
                 found.lend()
                 if found.missing is not None:
-                    say(found.missing.told(found.port))
+                    say(found.missing.describe(found.port))
             users = use.enter_context((found.directory / guard.USERS).open("a"))
             fcntl.flock(users, fcntl.LOCK_SH)
         try:

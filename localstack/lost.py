@@ -19,7 +19,7 @@ class Lost:
 
     since_s: float
 
-    def told(self, port: int) -> str:
+    def describe(self, port: int) -> str:
         """Describe the loss, and how to avoid it next time."""
         since = datetime.fromtimestamp(self.since_s, tz=UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
         return (

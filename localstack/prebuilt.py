@@ -33,7 +33,7 @@ TEMPLATE = f"{STACK}.template.json"
 BUCKET = "orbweaver-local-assets"
 FUNCTION, SOURCE = "AWS::Lambda::Function", "AWS::Lambda::EventSourceMapping"
 WORKER = "handlers.worker.handler"
-# Context keys. The last is from infra/kept.py, and empty if no context was given.
+# Context keys. The last is from infra/deploy_context.py, and empty if no context was given.
 ENABLED, FORMATS, KEY = "worker_enabled", "export_formats", "orbweaver:context"
 LIBRARIES = ("runtime", "files")
 WAIT = {"Delay": 1, "MaxAttempts": 300}
@@ -57,7 +57,7 @@ def synthesize(context: Mapping[str, str], *, say: Say, root: Path, store: Path)
 
     def make(folder: Path) -> None:
         template = _template(context)
-        with installed.told("building the functions' code (once for this version)", say):
+        with installed.report_step("building the functions' code (once for this version)", say):
             archives = _archives(context, root)
         fill(template, {name: path.name for name, path in archives.items()}, context)
         for path in set(archives.values()):
@@ -167,7 +167,7 @@ def _archives(context: Mapping[str, str], root: Path) -> dict[str, Path]:
     from infra.runtime import Runtime, host_runtime
     from infra.wheels import AssetError
 
-    runtime, store = Runtime.of(host_runtime(), native=True), layout.LOCAL / "asset"
+    runtime, store = Runtime.parse(host_runtime(), native=True), layout.LOCAL / "asset"
     try:
         plain = build(runtime, "runtime", root=root, store=store).archive
         if context.get(FORMATS) == "jsonl":

@@ -126,7 +126,7 @@ class Named:
 PARTS: Mapping[str, Named] = {GROUP: Named(name="GroupName", parent="UserPoolId")}
 
 
-def is_there(identifier: Mapping[str, str], lend: Lend) -> bool:
+def resource_exists(identifier: Mapping[str, str], lend: Lend) -> bool:
     """Return whether a resource with these identifiers exists and can be imported."""
     kind = next(one for one in KINDS.values() if {*one.identifiers} == {*identifier})
     values = [identifier[name] for name in kind.identifiers]

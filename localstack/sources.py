@@ -30,12 +30,12 @@ class Source:
     state: str
 
     @property
-    def off(self) -> bool:
+    def is_off(self) -> bool:
         """True if it is disabled or being disabled."""
         return self.state in (OFF, "Disabling")
 
 
-def of(function: str, environment: Mapping[str, str]) -> tuple[Source, ...]:
+def read_sources(function: str, environment: Mapping[str, str]) -> tuple[Source, ...]:
     try:
         with cdk.client("lambda", environment) as client:
             pages = client.get_paginator("list_event_source_mappings").paginate(

@@ -149,7 +149,7 @@ def _outputs(environment: Mapping[str, str], key: str) -> dict[str, str] | None:
     kept = layout.ASSEMBLIES / key
     if not (kept / "manifest.json").exists():
         return None
-    stacks = [cdk.standing(name, environment) for name in assembly.stack_names(kept)]
+    stacks = [cdk.stack_outputs(name, environment) for name in assembly.stack_names(kept)]
     if None in stacks:
         return None
     return {name: value for stack in stacks if stack for name, value in stack.items()}
@@ -168,7 +168,7 @@ def _started(
     say("starting the emulator")
     started = emulator.start(port=port, keep=keep, fresh=fresh, settings=settings)
     if started.missing is not None:
-        say(started.missing.told(started.port))
+        say(started.missing.describe(started.port))
     try:
         yield started
     except BaseException:

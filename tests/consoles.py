@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tests import browser
 from tests.console_numbers import differences
-from tests.console_said import run_of, sentence, statements_of
+from tests.console_output import run_of, sentence, statements_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping, Sequence

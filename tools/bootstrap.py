@@ -134,7 +134,7 @@ def ensure_venv() -> None:
     interpreter = fingerprint(sys.version, sys.base_prefix, str(VENV))
     stamp = fingerprint(interpreter, requirements, packaging)
     without_node = fingerprint(stamp, "the machine's Node")
-    if is_current(VENV, stamp) or (is_current(VENV, without_node) and node.of_machine()):
+    if is_current(VENV, stamp) or (is_current(VENV, without_node) and node.machine_node()):
         return
     interpreter_stamp = VENV / ".orbweaver-python"
     if not interpreter_stamp.is_file() or interpreter_stamp.read_text() != interpreter:
@@ -149,7 +149,7 @@ def ensure_venv() -> None:
         with contextlib.suppress(SetupError):  # without uv, install() uses pip
             pip: Words = [VENV_PYTHON, "-m", "pip", "install", "--quiet"]
             run([*pip, "--disable-pip-version-check", "--require-hashes", "-r", uv_only.name])
-    found = node.of_machine()
+    found = node.machine_node()
     if found is None:
         install(VENV_PYTHON, requirements)
     else:
@@ -215,7 +215,7 @@ def _ensure_modules(project: Path, modules: Path, what: str) -> None:
     say(f"installing {what}")
     find = "from infra import node; print(node.of_wheel() or '')"
     wheel = run([VENV_PYTHON, "-c", find]).strip()
-    folder = Path(wheel) if wheel else node.of_machine()
+    folder = Path(wheel) if wheel else node.machine_node()
     if folder is None:
         raise SetupError(f"There is no Node {node.VERSION_MIN} or newer: `make setup` installs it.")
     path = f"{folder}{os.pathsep}{os.environ.get('PATH', os.defpath)}"

@@ -54,7 +54,7 @@ async def export(
     from orbweaver.adapters.dynamodb.table import Dynamo
     from orbweaver.adapters.local.clock import SystemClock
     from orbweaver.adapters.local.folder import FolderFiles
-    from orbweaver.exporting.exporter import Alone, Assembly, WaitingExport
+    from orbweaver.exporting.exporter import ExporterParts, InProcessExporter, WaitingExport
     from orbweaver.exporting.workspace import FolderWorkspace
     from tests.memory import MemoryCrawls, World
 
@@ -64,7 +64,7 @@ async def export(
         dynamo = Dynamo(await aws.client("dynamodb"), clock=clock, random=random)
         scratch = folder.with_name("scratch")
         scratch.mkdir(parents=True, exist_ok=True)
-        exporter = Assembly(
+        exporter = ExporterParts(
             pages=DynamoPages(
                 dynamo, clock=clock, pages_table="pages", retention_s=1, shards=SHARDS
             ),
@@ -82,7 +82,7 @@ async def export(
         ).exporter()
         idle = peak(os.getpid()) / MIB
         began, worked = time.monotonic(), time.process_time()
-        manifest = await Alone(exporter=exporter, waiting=waiting).export(DAY)
+        manifest = await InProcessExporter(exporter=exporter, waiting=waiting).export(DAY)
         seconds, cpu_seconds = time.monotonic() - began, time.process_time() - worked
     finally:
         await aws.close()

@@ -143,7 +143,7 @@ def _cloud(world: World, scenario: Scenario, model: Model) -> Cloud:
             pack = decode(mail.body)
             assert isinstance(pack, Pack)
             outgoing_packs.append(OutgoingPack(pack=pack, delay_s=mail.delay_s))
-            model.books.count("put off", pack.put_offs > 0)
+            model.books.count("put off", pack.requeues > 0)
         world.sent.clear()
         model.queue.send(outgoing_packs)
 

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 
 from orbweaver.adapters.dynamodb.backlog import PLACES_READ
 from orbweaver.budget.billing_units import Stage, read_halves
-from orbweaver.frontier.backlog import Line
+from orbweaver.frontier.backlog import BacklogState
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from bench.scale.books import Books, Sizes
-    from orbweaver.frontier.backlog import Beginning, WaitingPack
+    from orbweaver.frontier.backlog import LeaseRequest, WaitingPack
 
 # Attributes of the item `!`: place, holder, number, expiry.
 MARKS_BYTES = 250
@@ -62,7 +62,7 @@ class Backlog:
                 insort(found.places, one.place)
                 found.packs[one.place], found.sizes[one.place] = one, size
 
-    async def look(self, crawl: str, host: str, own: str = "") -> Line:
+    async def read(self, crawl: str, host: str, own: str = "") -> BacklogState:
         del crawl
         found = self._hosts.setdefault(host, _Host())
         self._look(found)
@@ -70,14 +70,14 @@ class Backlog:
         first = next(waits, None)
         waiting = None if first is None else found.packs[first]
         out = found.out if found.out in found.packs else ""
-        return Line(edits=found.edits, out=out, by=found.by, first=waiting)
+        return BacklogState(edits=found.edits, in_flight=out, holder=found.by, first=waiting)
 
-    async def begin(self, beginning: Beginning) -> bool:
+    async def begin(self, beginning: LeaseRequest) -> bool:
         """See the port. Always succeeds, because packs begin one after the other here."""
         # The pack in flight and a check of its condition, in one transaction.
         self._write(4)
         found = self._hosts[beginning.host]
-        found.out, found.by, found.edits = beginning.place, beginning.by, beginning.edits + 1
+        found.out, found.by, found.edits = beginning.place, beginning.holder, beginning.edits + 1
         return True
 
     async def get(self, crawl: str, host: str, place: str) -> WaitingPack | None:
@@ -103,7 +103,7 @@ class Backlog:
         if found.packs.pop(place, None) is not None:
             del found.places[bisect_left(found.places, place)], found.sizes[place]
 
-    async def standing(self, crawl: str, host: str, count_max: int) -> tuple[WaitingPack, ...]:
+    async def first_places(self, crawl: str, host: str, count_max: int) -> tuple[WaitingPack, ...]:
         """Not called, because no crawl of the model is cancelled."""
         raise NotImplementedError
 

@@ -121,7 +121,7 @@ def sizes() -> Sizes:
         journal=empty + 90,
         record=each(Journal(at_ms=0, records=records)),
         candidate=each(Journal(at_ms=0, candidates=targets)),
-        again=each(Journal(at_ms=0, again=again)),
+        again=each(Journal(at_ms=0, returning=again)),
         waiting=tuple(map(_waiting, range(PACK_TARGETS_MAX + 1))),
     )
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from orbweaver.budget.billing_units import Stage, Term
 from orbweaver.frontier.known_claims import DIGEST_BYTES, DIGESTS_MAX
-from orbweaver.worker.host_claims import BYTES_MAX, ENTRY_BYTES, IN_USE_MS, worth_saving
+from orbweaver.worker.host_claims import BYTES_MAX, ENTRY_BYTES, IN_USE_MS, is_worth_saving
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,7 +46,7 @@ class HostClaims:
     def __init__(self, model: Model, container: Container) -> None:
         self._model = model
         self._container = container
-        self._used = model.settings.hands_on
+        self._used = model.settings.shares_claims
         self._entries: dict[str, _Entry] = {}
         self._held = 0.0
 
@@ -69,13 +69,13 @@ class HostClaims:
                 entry.loaded_until_ms = until_ms
                 kernel.ready(self._load(host, entry))
             left_ms = until_ms - kernel.time_ms
-            if worth_saving(int(entry.new), left_ms) and not entry.saving:
+            if is_worth_saving(int(entry.new), left_ms) and not entry.saving:
                 entry.saving = True
                 kernel.ready(self._save(host, entry))
 
         return asking
 
-    def of(self, host: Host) -> float:
+    def known(self, host: Host) -> float:
         """Return the number of a host's URLs that are known to be claimed."""
         entry = self._entries.get(host.name)
         return 0.0 if entry is None else min(host.found, entry.known)

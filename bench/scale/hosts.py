@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING
 
 from orbweaver.adapters.dynamodb.host_items import later
 from orbweaver.budget.billing_units import Stage
-from orbweaver.politeness.host_schedule import Host, Slots, after_failure, grant, is_doubtful, turn
+from orbweaver.politeness.host_schedule import (
+    Host,
+    Slots,
+    after_failure,
+    grant_slots,
+    is_doubtful,
+    join_queue,
+)
 
 if TYPE_CHECKING:
     from bench.scale.books import Books
@@ -81,7 +88,7 @@ class View:
                 break
             if spacing_ms == 0:
                 return Slots(at_ms=(now_ms,) * wanted, return_at_ms=now_ms)
-            first_ms, count = grant(state.tat_ms, wanted, spacing_ms, now_ms, until_ms)
+            first_ms, count = grant_slots(state.tat_ms, wanted, spacing_ms, now_ms, until_ms)
             if not count:
                 break
             table.written(host)
@@ -96,7 +103,7 @@ class View:
             item = replace(item, tat_ms=tat_ms)
             if count < wanted:
                 rest = wanted - count
-                return_at_ms, line_ms = turn(
+                return_at_ms, line_ms = join_queue(
                     state.line_ms, tat_ms, rest, spacing_ms, now_ms, until_ms
                 )
                 item = replace(item, line_ms=line_ms)
@@ -110,7 +117,9 @@ class View:
         self, state: Host, wanted: int, spacing_ms: int, now_ms: int, until_ms: int
     ) -> Slots:
         busy_ms = max(state.tat_ms, state.blocked_until_ms)
-        return_at_ms, line_ms = turn(state.line_ms, busy_ms, wanted, spacing_ms, now_ms, until_ms)
+        return_at_ms, line_ms = join_queue(
+            state.line_ms, busy_ms, wanted, spacing_ms, now_ms, until_ms
+        )
         self._keep(replace(state, line_ms=line_ms))
         return Slots(at_ms=(), return_at_ms=return_at_ms)
 

@@ -29,7 +29,7 @@ from orbweaver.model.crawl import Crawl
 from orbweaver.model.page_record import shard_of
 from orbweaver.model.target import Target
 from orbweaver.worker.crawl_cache import CRAWL_FRESH_MS
-from orbweaver.worker.succession import NOWHERE, Succession, standing_of
+from orbweaver.worker.succession import NOWHERE, Succession, place_of_message
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -272,7 +272,7 @@ class Model:
     def _claims(self, candidates: int, claimed: float, novelty: Novelty | None = None) -> None:
         """Bill look-ups of links, if they pay, and claims (records of URLs) of new links."""
         books, old = self.books, round(claimed)
-        if novelty is None or novelty.look(CRAWL):
+        if novelty is None or novelty.needs_lookup(CRAWL):
             books.read("urls", Stage.LOOKUP, candidates + old)
             if novelty is not None:
                 novelty.note(CRAWL, candidates + old, old)
@@ -323,7 +323,7 @@ class Model:
 
     async def copied(self, pack: Pack) -> bool:
         """Process a message of a committed pack. Return whether the pack has no following pack."""
-        await self.succession.tend(self.crawl, pack.id, standing_of(pack))
+        await self.succession.start_next(self.crawl, pack.id, place_of_message(pack))
         return self.committed[pack.id]
 
     def _journal(self, visit: Visit) -> Journal:
@@ -331,7 +331,7 @@ class Model:
         journal = visit.result.journal(visit.pack.targets, self.kernel.time_ms)
         new = len(journal.candidates)
         units = self.sizes.journal_units(
-            records=visit.recorded, candidates=new, again=len(journal.again)
+            records=visit.recorded, candidates=new, again=len(journal.returning)
         )
         books.write("packs", Stage.JOURNAL, units)
         self._claims(new, visit.links_read, visit.container.novelty)

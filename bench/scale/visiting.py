@@ -25,7 +25,7 @@ from orbweaver.politeness.host_schedule import RobotsEntry, delay_of, is_down
 from orbweaver.politeness.pacer import LAPSES_MAX, Pacer
 from orbweaver.politeness.robots_cache import FRESH_MS, UNREACHABLE_FRESH_MS
 from orbweaver.worker.host_visits import WaitingVisits
-from orbweaver.worker.succession import standing_of
+from orbweaver.worker.succession import place_of_message
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -131,7 +131,7 @@ class Visit:
 
     @property
     def standing(self) -> PackPlace:
-        return standing_of(self.pack)
+        return place_of_message(self.pack)
 
     async def go(self) -> None:
         """Request or defer every URL, at all hosts concurrently."""
@@ -182,7 +182,7 @@ class Visit:
             fresh_ms = UNREACHABLE_FRESH_MS if entry.verdict == "unreachable" else FRESH_MS
             if kernel.time_ms - entry.fetched_at_ms < fresh_ms:
                 return entry
-        return_at_ms = await self._pacer(host, self.model.scenario.delay_ms).take(1)
+        return_at_ms = await self._pacer(host, self.model.scenario.delay_ms).wait_for_slot(1)
         if return_at_ms is not None:
             return return_at_ms
         answer = await self._request(host, self.model.scenario.delay_ms)
@@ -230,7 +230,7 @@ class Visit:
                 await container.everywhere.enter()
             waits_ms["for the request before"] += kernel.time_ms - began_ms
             began_ms = kernel.time_ms
-            return_at_ms = await pacer.take(len(queue))
+            return_at_ms = await pacer.wait_for_slot(len(queue))
             waits_ms["for slots"] += kernel.time_ms - began_ms
             if return_at_ms is not None:
                 if changes.room_before_slot:
@@ -247,7 +247,7 @@ class Visit:
         container, kernel, host = self.container, self.model.kernel, walk.host
         if not self.model.scenario.changes.room_before_slot:
             await container.everywhere.enter()
-        if not walk.pacer.asks(turn):
+        if not walk.pacer.start_request(turn):
             container.everywhere.leave()
             self.model.books.count("slots forfeited for room")
             walk.queue.append(target)
@@ -275,12 +275,12 @@ class Visit:
         await self.container.think(model.scenario.fleet.page_cpu_ms)
         well = isinstance(answer, Response) and answer.status < answers.CLIENT_ERROR_MIN
         silent = isinstance(answer, Failure)
-        health.heard(host.name, answer.latency_ms, well=well, silent=silent)
+        health.note_latency(host.name, answer.latency_ms, well=well, silent=silent)
         if isinstance(answer, Failure):
             if answer.reason.silence:
-                await health.suffered(host.name, probe=turn.probe)
+                await health.note_failure(host.name, probe=turn.probe)
         else:
-            await health.answered(host.name, troubled=turn.troubled)
+            await health.note_answer(host.name, troubled=turn.troubled)
         verdict: Any = answers.judge(answer, attempt=target.attempt, now_ms=model.kernel.time_ms)
         if target.attempt == 1:
             health.tried(host.name, failed=isinstance(verdict, answers.Retry))
@@ -289,7 +289,7 @@ class Visit:
             return
         if isinstance(verdict, answers.Retry):
             if verdict.block:
-                await health.rebuffed(host.name, verdict.retry_after_s, at_ms)
+                await health.back_off(host.name, verdict.retry_after_s, at_ms)
             ended = answers.exhausted(verdict, target.attempt)
             if ended is None:
                 base_s = model.settings.retry_base_s
@@ -312,7 +312,7 @@ class Visit:
             self.result.link(Target(url=url, depth=target.depth + 1, referrer=target.url))
         # A container knows the old links that it has seen itself or read from a file.
         seen = self.container.seen.of(host)
-        known = max(seen, self.container.host_claims.of(host))
+        known = max(seen, self.container.host_claims.known(host))
         old = max(0, min(host.found, web.plan.links) - len(new))
         if not known:
             self.links_read += min(host.pages, web.plan.links_everywhere)

@@ -14,9 +14,9 @@ from bench.scale.visiting import Visit
 from orbweaver.budget.billing_units import Stage, Term
 from orbweaver.frontier.journal import OutgoingPack
 from orbweaver.worker import rounds
-from orbweaver.worker.ending import Ending
 from orbweaver.worker.group_commit import TOGETHER_MAX
 from orbweaver.worker.pack import REQUEUES_MAX
+from orbweaver.worker.shutdown import ShutdownSignal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -37,12 +37,12 @@ class Round(rounds.Round):
             clock=cast("Clock", model.kernel),
             settings=model.settings,
             deadline_ms=end_ms,
-            ending=Ending(),
+            ending=ShutdownSignal(),
         )
         self._begin_pack = begin
 
     @property
-    def open(self) -> bool:
+    def is_open(self) -> bool:
         """Always True, because the model stops no worker."""
         return True
 
@@ -110,12 +110,12 @@ class Batch:
         self._visiting += 1
         await visit.go()
         if not visit.result.deferrals:
-            await self._model.succession.ahead(self._model.crawl, pack, self._round)
+            await self._model.succession.take_on_next(self._model.crawl, pack, self._round)
         self._visiting -= 1
         delay_s = visit.result.requeue_delay_s(pack.targets)
-        if delay_s is not None and pack.put_offs < REQUEUES_MAX:
+        if delay_s is not None and pack.requeues < REQUEUES_MAX:
             self._flush()
-            return OutgoingPack(pack=replace(pack, put_offs=pack.put_offs + 1), delay_s=delay_s)
+            return OutgoingPack(pack=replace(pack, requeues=pack.requeues + 1), delay_s=delay_s)
         if visit.body_bytes:
             self._waiting.append(visit)
             if self._opened_ms is None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from orbweaver.app.container import container, prepare
-from orbweaver.delivery.deliverer import Taken
+from orbweaver.delivery.deliverer import ReceivedOrder
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     """Carry out an order and return failed messages."""
     (record,) = event["Records"]
-    taken = Taken(
+    taken = ReceivedOrder(
         id=record["messageId"],
         body=record["body"],
         handle=record["receiptHandle"],

@@ -74,7 +74,8 @@ def quota(ground: Ground) -> Finding:
     limits = ground.client("lambda").get_account_settings()["AccountLimit"]
     free = number(limits["UnreservedConcurrentExecutions"])
     wanted = {
-        key: getattr(ground.config, key) for key in concurrency.usual(renders=ground.config.renders)
+        key: getattr(ground.config, key)
+        for key in concurrency.default_limits(renders=ground.config.renders)
     }
     given = {key: str(value) for key, value in wanted.items() if key in ground.given}
     # Each deployment chooses the limits that are not given.

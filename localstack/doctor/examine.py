@@ -133,7 +133,7 @@ def _look(ground: Ground) -> None:
     """Read the outputs, resources and settings of the stack, if it exists."""
     try:
         found = deployed.describe(ground.stack, ground.environment)
-        if found is None or not found.there:
+        if found is None or not found.exists:
             return
         ground.outputs = found.outputs
         ground.resources = tuple(removal.resources_of(ground.stack, ground.lend))

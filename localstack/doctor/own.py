@@ -69,7 +69,7 @@ class Own:
         quiet = switch(ground, on=False)
         limits: dict[str, Seen] = {
             key: getattr(ground.config, key)
-            for key in concurrency.usual(renders=ground.config.renders)
+            for key in concurrency.default_limits(renders=ground.config.renders)
         }
         seen: dict[str, Seen] = {"resources": len(ground.resources), **limits}
         return expect(quiet, "its workers cannot be switched off", **seen)
@@ -118,7 +118,7 @@ def leftovers(ground: Ground, held: list[removal.Resource]) -> list[tuple[str, s
         ("table", name) for name in tables if _exists(dynamodb.describe_table, TableName=name)
     ]
     found += [("bucket", name) for name in buckets if _exists(s3.head_bucket, Bucket=name)]
-    standing = cdk.standing(STACK, ground.environment) is not None
+    standing = cdk.stack_outputs(STACK, ground.environment) is not None
     return found + ([("stack", STACK)] if standing else [])
 
 

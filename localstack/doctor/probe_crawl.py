@@ -55,9 +55,9 @@ def switch(ground: Ground, *, on: bool) -> bool:
     wanted = sources.ON if on else sources.OFF
 
     def switched() -> bool:
-        found = sources.of(worker, ground.environment)
+        found = sources.read_sources(worker, ground.environment)
         for one in found:
-            if one.off == on:
+            if one.is_off == on:
                 sources.switch(one, ground.environment, on=on)
         return bool(found) and all(one.state == wanted for one in found)
 

@@ -77,7 +77,7 @@ def size(ground: Ground) -> Finding:
 def sources(ground: Ground) -> Finding:
     """Check that batches, windows, limits and states of event sources are as configured."""
     limits = {"CrawlEventSource": "worker_concurrency_max"}
-    if not ground.config.thrifty:
+    if not ground.config.is_frugal:
         limits["ExpressEventSource"] = "express_concurrency_max"
     if ground.config.renders:
         limits["RenderEventSource"] = "renderer_concurrency_max"

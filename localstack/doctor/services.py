@@ -134,7 +134,7 @@ def logs(ground: Ground) -> Finding:
 
 def metrics(ground: Ground) -> Finding:
     """Check that metrics exist. They come from log lines (EMF), not from PutMetricData."""
-    if ground.config.thrifty:
+    if ground.config.is_frugal:
         return skipped("a frugal stack sends no metrics")
     found = ground.client("cloudwatch").list_metrics(Namespace=NAMESPACE)["Metrics"]
     ours = [

@@ -26,7 +26,7 @@ def state(ground: Ground) -> Finding:
     if found is None:
         return failed("there is no such stack")
     outputs, resources = len(found.outputs), len(ground.resources)
-    problems = [] if found.settled else ["its last change is not complete"]
+    problems = [] if found.is_settled else ["its last change is not complete"]
     problems += ["it has too many resources"] if resources > RESOURCES_MAX else []
     problems += ["it has too many outputs"] if outputs > OUTPUTS_MAX else []
     seen = {"resources": resources, "outputs": outputs}

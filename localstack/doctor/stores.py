@@ -46,7 +46,7 @@ def expiry(ground: Ground) -> Finding:
 
 def restore(ground: Ground) -> Finding:
     """Check that tables that outlive the stack can be restored, unless the stack is frugal."""
-    wanted = ground.config.kept and not ground.config.thrifty
+    wanted = ground.config.kept and not ground.config.is_frugal
     client = ground.client("dynamodb")
     found = {}
     for key, name in ground.named(*TABLES).items():

@@ -9,7 +9,7 @@ import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from orbweaver.frontier.backlog import Beginning, Line, WaitingPack
+from orbweaver.frontier.backlog import BacklogState, LeaseRequest, WaitingPack
 from orbweaver.frontier.claims import Committed
 from orbweaver.frontier.journal import Ledger
 from tests.contract import samples
@@ -26,10 +26,10 @@ def waits(place: str, due_ms: int = 0) -> WaitingPack:
     return WaitingPack(place=place, body=f'{{"of": "{place} \U0001f578 \u00fc"}}', due_ms=due_ms)
 
 
-def begins(line: Line, place: str, by: str = ONE, **more: str) -> Beginning:
+def begins(line: BacklogState, place: str, by: str = ONE, **more: str) -> LeaseRequest:
     """Request to mark a place as in flight, unless the backlog has changed since `line`."""
     where = {"crawl": "shop-1", "host": HOST} | more
-    return Beginning(edits=line.edits, place=place, by=by, **where)
+    return LeaseRequest(edits=line.edits, place=place, holder=by, **where)
 
 
 FIRST, SECOND, THIRD = waits("0.000003.b"), waits("1.000001.c", due_ms=7_000), waits("1.000002.a")
@@ -37,18 +37,18 @@ FIRST, SECOND, THIRD = waits("0.000003.b"), waits("1.000001.c", due_ms=7_000), w
 
 async def test_look_returns_first_waiting_pack(world: World) -> None:
     backlog = world.container().backlog
-    assert await backlog.look("shop-1", HOST) == Line(edits=0)
+    assert await backlog.read("shop-1", HOST) == BacklogState(edits=0)
     await backlog.put("shop-1", HOST, [THIRD, SECOND])
     await backlog.put("shop-1", HOST, [FIRST])
     await backlog.put("shop-1", HOST, [])
     other = world.container().backlog
-    assert await other.standing("shop-1", HOST, 9) == (FIRST, SECOND, THIRD)
-    assert (await other.look("shop-1", HOST)).first == FIRST
-    assert (await other.look("shop-1", HOST, FIRST.place)).first == SECOND
+    assert await other.first_places("shop-1", HOST, 9) == (FIRST, SECOND, THIRD)
+    assert (await other.read("shop-1", HOST)).first == FIRST
+    assert (await other.read("shop-1", HOST, FIRST.place)).first == SECOND
     assert await other.get("shop-1", HOST, SECOND.place) == SECOND
     for _ in range(2):
         await backlog.leave("shop-1", HOST, FIRST.place)
-    assert (await other.look("shop-1", HOST)).first == SECOND
+    assert (await other.read("shop-1", HOST)).first == SECOND
     assert await other.get("shop-1", HOST, FIRST.place) is None
 
 
@@ -57,83 +57,83 @@ async def test_backlogs_are_separate_per_crawl_and_host(world: World) -> None:
     await backlog.put("shop-1", HOST, [FIRST])
     await backlog.put("shop-1", f"{HOST}:81", [SECOND])
     await backlog.put("shop-12", HOST, [THIRD])
-    line = await backlog.look("shop-1", HOST)
+    line = await backlog.read("shop-1", HOST)
     assert await backlog.begin(begins(line, FIRST.place))
-    assert await backlog.look("shop-1", f"{HOST}:81") == Line(edits=0, first=SECOND)
-    assert await backlog.look("shop-12", HOST) == Line(edits=0, first=THIRD)
-    assert await backlog.look("other-1", HOST) == Line(edits=0)
+    assert await backlog.read("shop-1", f"{HOST}:81") == BacklogState(edits=0, first=SECOND)
+    assert await backlog.read("shop-12", HOST) == BacklogState(edits=0, first=THIRD)
+    assert await backlog.read("other-1", HOST) == BacklogState(edits=0)
 
 
 async def test_repeated_put_changes_nothing(world: World) -> None:
     backlog = world.container().backlog
     other = WaitingPack(place=FIRST.place, body="other", due_ms=9)
     await backlog.put("shop-1", HOST, [FIRST, other])
-    line = await backlog.look("shop-1", HOST)
+    line = await backlog.read("shop-1", HOST)
     assert await backlog.begin(begins(line, FIRST.place))
     await world.container().backlog.put("shop-1", HOST, [other, SECOND])
-    expected = Line(edits=1, out=FIRST.place, by=ONE, first=SECOND)
-    assert await backlog.look("shop-1", HOST) == expected
-    assert await backlog.standing("shop-1", HOST, 9) == (FIRST, SECOND)
+    expected = BacklogState(edits=1, in_flight=FIRST.place, holder=ONE, first=SECOND)
+    assert await backlog.read("shop-1", HOST) == expected
+    assert await backlog.first_places("shop-1", HOST, 9) == (FIRST, SECOND)
 
 
 async def test_left_place_is_not_in_flight(world: World) -> None:
     backlog = world.container().backlog
     await backlog.put("shop-1", HOST, [FIRST, SECOND])
-    line = await backlog.look("shop-1", HOST)
+    line = await backlog.read("shop-1", HOST)
     assert await backlog.begin(begins(line, FIRST.place))
-    expected = Line(edits=1, out=FIRST.place, by=ONE, first=SECOND)
-    assert await backlog.look("shop-1", HOST, FIRST.place) == expected
+    expected = BacklogState(edits=1, in_flight=FIRST.place, holder=ONE, first=SECOND)
+    assert await backlog.read("shop-1", HOST, FIRST.place) == expected
     await backlog.leave("shop-1", HOST, FIRST.place, TWO)
-    assert await backlog.look("shop-1", HOST) == Line(edits=2, by=TWO, first=SECOND)
+    assert await backlog.read("shop-1", HOST) == BacklogState(edits=2, holder=TWO, first=SECOND)
     await backlog.put("shop-1", HOST, [FIRST])
-    assert await backlog.look("shop-1", HOST) == Line(edits=2, by=TWO, first=FIRST)
+    assert await backlog.read("shop-1", HOST) == BacklogState(edits=2, holder=TWO, first=FIRST)
 
 
 async def test_forget_keeps_places_in_flight(world: World) -> None:
     backlog = world.container().backlog
     await backlog.put("shop-1", HOST, [FIRST, SECOND, THIRD])
-    line = await backlog.look("shop-1", HOST)
+    line = await backlog.read("shop-1", HOST)
     assert await backlog.begin(begins(line, SECOND.place))
     for _ in range(2):
         await backlog.forget("shop-1", HOST, FIRST.place)
-    expected = Line(edits=1, out=SECOND.place, by=ONE, first=THIRD)
-    assert await backlog.look("shop-1", HOST) == expected
+    expected = BacklogState(edits=1, in_flight=SECOND.place, holder=ONE, first=THIRD)
+    assert await backlog.read("shop-1", HOST) == expected
     await backlog.forget("shop-1", HOST, SECOND.place)
-    expected = Line(edits=1, left=SECOND.place, by=ONE, first=THIRD)
-    assert await backlog.look("shop-1", HOST) == expected
+    expected = BacklogState(edits=1, released=SECOND.place, holder=ONE, first=THIRD)
+    assert await backlog.read("shop-1", HOST) == expected
 
 
 async def test_begin_of_left_pack_reports_it_as_left(world: World) -> None:
     backlog = world.container().backlog
     await backlog.put("shop-1", HOST, [FIRST, SECOND])
-    line = await backlog.look("shop-1", HOST)
+    line = await backlog.read("shop-1", HOST)
     await backlog.leave("shop-1", HOST, FIRST.place, TWO)
     assert await backlog.begin(begins(line, FIRST.place))
-    expected = Line(edits=1, left=FIRST.place, by=ONE, first=SECOND)
-    assert await backlog.look("shop-1", HOST) == expected
+    expected = BacklogState(edits=1, released=FIRST.place, holder=ONE, first=SECOND)
+    assert await backlog.read("shop-1", HOST) == expected
 
 
 async def test_begin_without_place_leaves_no_pack_in_flight(world: World) -> None:
     backlog = world.container().backlog
     await backlog.put("shop-1", HOST, [FIRST])
-    assert await backlog.begin(begins(await backlog.look("shop-1", HOST), FIRST.place))
-    assert await backlog.begin(begins(await backlog.look("shop-1", HOST), "", ""))
-    assert await backlog.look("shop-1", HOST) == Line(edits=2, first=FIRST)
+    assert await backlog.begin(begins(await backlog.read("shop-1", HOST), FIRST.place))
+    assert await backlog.begin(begins(await backlog.read("shop-1", HOST), "", ""))
+    assert await backlog.read("shop-1", HOST) == BacklogState(edits=2, first=FIRST)
 
 
 async def test_pack_in_flight_stays_visible_behind_later_ones(world: World) -> None:
     backlog = world.container().backlog
     await backlog.put("shop-1", HOST, [THIRD, waits("2")])
-    line = await backlog.look("shop-1", HOST)
+    line = await backlog.read("shop-1", HOST)
     assert await backlog.begin(begins(line, THIRD.place))
     await backlog.put("shop-1", HOST, [waits(f"0.{place:02}") for place in range(30)])
-    expected = Line(edits=1, out=THIRD.place, by=ONE, first=waits("0.00"))
-    assert await world.container().backlog.look("shop-1", HOST) == expected
+    expected = BacklogState(edits=1, in_flight=THIRD.place, holder=ONE, first=waits("0.00"))
+    assert await world.container().backlog.read("shop-1", HOST) == expected
 
 
 async def test_concurrent_containers_begin_one_pack(world: World) -> None:
     await world.container().backlog.put("shop-1", HOST, [FIRST, SECOND])
-    line = await world.container().backlog.look("shop-1", HOST)
+    line = await world.container().backlog.read("shop-1", HOST)
     begun = await asyncio.gather(
         *(
             world.container().backlog.begin(begins(line, FIRST.place, pack))
@@ -141,14 +141,14 @@ async def test_concurrent_containers_begin_one_pack(world: World) -> None:
         )
     )
     assert sum(begun) == 1
-    assert (await world.container().backlog.look("shop-1", HOST)).edits == 1
+    assert (await world.container().backlog.read("shop-1", HOST)).edits == 1
 
 
 async def test_late_delivery_of_sent_pack_is_refused(world: World) -> None:
     container, crawl = world.container(), samples.crawl()
     await container.crawls.create(crawl)
     await container.backlog.put(crawl.id, HOST, [FIRST])
-    line = await container.backlog.look(crawl.id, HOST)
+    line = await container.backlog.read(crawl.id, HOST)
     ledger = Ledger(pack=ONE, children=())
     assert await container.packs.commit(crawl, ledger, {}) == Committed()
     asked = begins(line, FIRST.place, crawl=crawl.id, unsent=ONE)
@@ -161,34 +161,34 @@ async def test_backlog_takes_longest_names_and_many_places(world: World) -> None
     backlog = world.container().backlog
     waiting = [waits(f"{place:02}{'x' * 98}") for place in range(40)]
     await backlog.put("c" * 128, LONG_HOST, waiting[::-1])
-    assert (await backlog.look("c" * 128, LONG_HOST)).first == waiting[0]
-    assert await backlog.standing("c" * 128, LONG_HOST, 33) == tuple(waiting[:33])
-    assert await backlog.standing("c" * 128, LONG_HOST, 99) == tuple(waiting)
+    assert (await backlog.read("c" * 128, LONG_HOST)).first == waiting[0]
+    assert await backlog.first_places("c" * 128, LONG_HOST, 33) == tuple(waiting[:33])
+    assert await backlog.first_places("c" * 128, LONG_HOST, 99) == tuple(waiting)
 
 
 async def test_concurrent_send_is_noted_once(world: World) -> None:
     one, other = world.container().backlog, world.container().backlog
     await one.put("shop-1", "late", [FIRST, SECOND])
-    read, _ = await other.standing("shop-1", "late", 2)
+    read, _ = await other.first_places("shop-1", "late", 2)
     assert read == FIRST
     assert await one.note_sent("shop-1", "late", read, 5_000)
     assert not await other.note_sent("shop-1", "late", read, 6_000)
     noted = replace(FIRST, sent_at_ms=5_000)
-    assert await other.standing("shop-1", "late", 9) == (noted, SECOND)
+    assert await other.first_places("shop-1", "late", 9) == (noted, SECOND)
     assert await other.get("shop-1", "late", FIRST.place) == noted
     assert await other.note_sent("shop-1", "late", noted, 9_000)
     assert not await one.note_sent("shop-1", "late", noted, 9_500)
-    assert (await one.standing("shop-1", "late", 1))[0].sent_at_ms == 9_000
+    assert (await one.first_places("shop-1", "late", 1))[0].sent_at_ms == 9_000
 
 
 async def test_left_pack_is_not_noted_as_sent(world: World) -> None:
     backlog = world.container().backlog
     await backlog.put("shop-1", "late", [FIRST, SECOND])
     assert await backlog.note_sent("shop-1", "late", FIRST, 5_000)
-    (noted, _) = await backlog.standing("shop-1", "late", 2)
+    (noted, _) = await backlog.first_places("shop-1", "late", 2)
     await backlog.forget("shop-1", "late", FIRST.place)
     for read in (FIRST, noted):
         assert not await backlog.note_sent("shop-1", "late", read, 9_000)
-    assert await backlog.standing("shop-1", "late", 9) == (SECOND,)
+    assert await backlog.first_places("shop-1", "late", 9) == (SECOND,)
     await backlog.put("shop-1", "late", [FIRST])
-    assert await backlog.standing("shop-1", "late", 9) == (FIRST, SECOND)
+    assert await backlog.first_places("shop-1", "late", 9) == (FIRST, SECOND)

@@ -41,7 +41,7 @@ def packs_of(world: AwsWorld, meter: UsageMeter) -> DynamoPacks:
 
 
 def use(meter: UsageMeter, number: int) -> None:
-    with meter.of(CRAWL.id):
+    with meter.for_crawl(CRAWL.id):
         meter.use(Term.WRITE, Stage.CLAIM, number)
         meter.use(Term.SQS, Stage.SEND, 1)
 
@@ -81,7 +81,7 @@ async def test_unit_counters_take_less_than_200_bytes(
     aws_world: AwsWorld, meter: UsageMeter
 ) -> None:
     """DynamoDB bills each commit for every KB of the crawl's counter item."""
-    with meter.of(CRAWL.id):
+    with meter.for_crawl(CRAWL.id):
         for stage in Stage:
             meter.use(Term.WRITE, stage, 99_999)
     await packs_of(aws_world, meter).commit(CRAWL, samples.ledger(ONE), COUNTS)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from orbweaver.budget.budget_rules import BudgetState, Taking
+from orbweaver.budget.budget_rules import BudgetState, ReservationRequest
 from orbweaver.frontier.claims import AlreadyCommitted, Committed
 from orbweaver.model.limits import LimitPart, Settlement
 from tests.contract import samples
@@ -23,8 +23,10 @@ HOST, OTHER = "https://example.com", "https://other.example"
 URLS = [f"{HOST}/{place}" for place in range(5)]
 
 
-def taking(crawl: Crawl, amount: int, *, limit: int = 100, at_ms: int = 7, **more: int) -> Taking:
-    return Taking(
+def taking(
+    crawl: Crawl, amount: int, *, limit: int = 100, at_ms: int = 7, **more: int
+) -> ReservationRequest:
+    return ReservationRequest(
         crawl=crawl,
         part=LimitPart.BYTES,
         amount=amount,
@@ -40,12 +42,12 @@ async def look(budgets: Budgets, crawl: Crawl) -> BudgetState | None:
 
 async def test_second_begin_of_budget_changes_nothing(world: World) -> None:
     budgets, crawl = world.container().budgets, samples.crawl()
-    assert await budgets.take(taking(crawl, 1)) == BudgetState(begun=False)
+    assert await budgets.take(taking(crawl, 1)) == BudgetState(is_started=False)
     await budgets.begin(crawl, LimitPart.BYTES, 40)
     await world.container().budgets.begin(crawl, LimitPart.BYTES, 90)
     assert await look(budgets, crawl) == BudgetState(used=40)
     assert await budgets.take(replace(taking(crawl, 1), part=LimitPart.NANODOLLARS)) == BudgetState(
-        begun=False
+        is_started=False
     )
 
 

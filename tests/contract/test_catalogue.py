@@ -12,7 +12,7 @@ import pytest
 
 from orbweaver.adapters.aws.glue import GlueCatalogue
 from orbweaver.exporting.glue_schema import OWNER, glue_columns, second_name
-from orbweaver.frontier.retrying import Patience
+from orbweaver.frontier.retrying import RetryPolicy
 from orbweaver.model.columns import PAGES, Column, Type, item_table
 from orbweaver.model.errors import Permanent
 from tests.contract.faults import refused
@@ -155,8 +155,8 @@ async def test_glue_conflict_is_retried(kind: str, operation: str, opener: Opene
             await shelf.catalogue.register(item_table("books.example-1", "books", ()))
         clients = Contended(world.aws, operation, refusals=2)
         catalogue = GlueCatalogue(cast("Aws", clients), database=f"db_{world.name}", root=ROOT)
-        patience = Patience(clock=ManualClock(0), random=Random(1))
-        await patience.tried(lambda: catalogue.register(BOOKS))
+        patience = RetryPolicy(clock=ManualClock(0), random=Random(1))
+        await patience.call(lambda: catalogue.register(BOOKS))
         assert clients.refusals == 0
         assert await shelf.seen() == {NAME: (BOOKS.name, glue_columns(BOOKS.columns))}
 

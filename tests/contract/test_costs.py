@@ -39,7 +39,7 @@ async def test_full_horizon_costs_no_write(moto_world: AwsWorld) -> None:
 async def test_blocked_host_costs_no_write(moto_world: AwsWorld) -> None:
     container, client = counted(moto_world)
     now_ms = moto_world.clock.now_ms()
-    await container.hosts.look(HOST)
+    await container.hosts.read_host(HOST)
     await container.hosts.block(HOST, now_ms + 60_000, 1, now_ms)
     before = client.calls.copy()
     await container.hosts.reserve(HOST, 25, 1_000, now_ms, now_ms + 5_000)
@@ -65,7 +65,7 @@ async def test_many_slots_cost_one_write(moto_world: AwsWorld) -> None:
 async def test_stale_host_state_costs_one_failed_write(moto_world: AwsWorld) -> None:
     container, client = counted(moto_world)
     now_ms = moto_world.clock.now_ms()
-    await container.hosts.look(HOST)
+    await container.hosts.read_host(HOST)
     await moto_world.container().hosts.reserve(HOST, 10, 1_000, now_ms, now_ms + 60_000)
     slots = await container.hosts.reserve(HOST, 2, 1_000, now_ms, now_ms + 60_000)
     assert slots.at_ms == (now_ms + 10_000, now_ms + 11_000)
@@ -76,7 +76,7 @@ async def test_host_read_is_cached_for_5_seconds(moto_world: AwsWorld) -> None:
     container, client = counted(moto_world)
     for step_ms, reads in ((0, 1), (4_999, 1), (1, 2), (-10_000, 3), (0, 3)):
         moto_world.clock.at_ms += step_ms
-        await container.hosts.look(HOST)
+        await container.hosts.read_host(HOST)
         assert client.calls["batch_get_item"] == reads
 
 
@@ -89,10 +89,10 @@ async def test_host_cache_is_bounded_by_count_and_bytes(
     for host in hosts:
         entry = RobotsEntry(fetched_at_ms=moto_world.clock.now_ms(), body=b"x" * 1_000)
         await container.hosts.keep_robots(host, entry)
-        await container.hosts.look(host)
+        await container.hosts.read_host(host)
     for host, reads in ((hosts[-1], 0), (hosts[-3], 0), (hosts[0], 1)):
         before = client.calls["batch_get_item"]
-        await container.hosts.look(host)
+        await container.hosts.read_host(host)
         assert client.calls["batch_get_item"] == before + reads
 
 
@@ -104,7 +104,7 @@ async def test_robots_larger_than_item_is_truncated_at_line(
     body = separator.join(random.randbytes(500).replace(b"\n", b"") for _ in range(1_100))
     entry = RobotsEntry(fetched_at_ms=moto_world.clock.now_ms(), body=body)
     await moto_world.container().hosts.keep_robots(HOST, entry)
-    robots = (await moto_world.container().hosts.look(HOST)).robots
+    robots = (await moto_world.container().hosts.read_host(HOST)).robots
     assert robots is not None
     assert robots.body is not None
     assert body.startswith(robots.body + separator)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from orbweaver.adapters.aws.s3_copy import BucketCourier
-from orbweaver.delivery.plan import Remains
+from orbweaver.delivery.plan import FileRemoval
 from orbweaver.exporting.manifest import PREFIX
 from orbweaver.model.errors import Permanent, TooLarge, Transient
 from tests.contract.samples import NOW_MS
@@ -63,14 +63,14 @@ async def way(request: pytest.FixtureRequest, opener: Opener) -> AsyncIterator[W
 async def test_file_is_delivered_whole_and_again(way: Way, body: bytes) -> None:
     file = await way.export(body)
     for _ in range(2):
-        assert await way.courier.bring(file, LATER_MS)
+        assert await way.courier.transfer(file, LATER_MS)
         assert await way.courier.read(file.path, 1_000_000) == body
     assert await way.courier.sizes([file.path, "other"]) == {file.path: len(body)}
 
 
 async def test_delivery_after_deadline_does_not_start(way: Way) -> None:
     file = await way.export(b"one")
-    assert not await way.courier.bring(file, NOW_MS)
+    assert not await way.courier.transfer(file, NOW_MS)
     assert await way.courier.sizes([file.path]) == {}
 
 
@@ -84,7 +84,7 @@ async def test_file_unlike_manifest_is_not_delivered(way: Way, case: str) -> Non
         body = b"two" if case == "another content" else b"three"
         await way.files.put(PREFIX + file.path, body)
     with pytest.raises(Transient, match=r"its manifest says|made anew"):
-        await way.courier.bring(file, LATER_MS)
+        await way.courier.transfer(file, LATER_MS)
     assert await way.courier.sizes([file.path]) == {}
 
 
@@ -100,7 +100,7 @@ async def test_read_of_missing_or_too_large_file_is_none(way: Way) -> None:
 async def test_remove_ignores_missing_files(way: Way) -> None:
     await way.courier.write("a", b"1")
     await way.courier.write("b", b"2")
-    await way.courier.remove([Remains(path="a"), Remains(path="c", sha256="0" * 64)])
+    await way.courier.remove([FileRemoval(path="a"), FileRemoval(path="c", sha256="0" * 64)])
     await way.courier.remove([])
     assert await way.courier.sizes(["a", "b", "c"]) == {"b": 1}
 
@@ -115,6 +115,6 @@ async def test_missing_bucket_is_permanent_error(opener: Opener, name: str) -> N
         )
         file = await Way(world, courier).export(b"one")
         with pytest.raises(Permanent, match="NoSuchBucket"):
-            await courier.bring(replace(file), LATER_MS)
+            await courier.transfer(replace(file), LATER_MS)
         with pytest.raises(Permanent, match="NoSuchBucket"):
             await courier.write("a", b"1")

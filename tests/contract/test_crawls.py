@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from orbweaver.frontier.claims import Closed, Committed
-from orbweaver.model.crawl import CounterShard, State, Stop, default_crawl, moved
+from orbweaver.model.crawl import CounterShard, State, Stop, default_crawl, with_state
 from orbweaver.model.crawl_settings import RenderMode, Scope
 from orbweaver.model.url_rules import UrlRule
 from tests.contract import samples
@@ -152,10 +152,10 @@ async def test_move_writes_only_state_and_stop_reason(world: World) -> None:
 async def test_move_records_pause_start_and_total(world: World) -> None:
     crawls, crawl = world.container().crawls, samples.crawl()
     await crawls.create(crawl)
-    paused = moved(crawl, State.PAUSED, None, crawl.started_at_ms + 5_000)
+    paused = with_state(crawl, State.PAUSED, None, crawl.started_at_ms + 5_000)
     await crawls.move(paused, [State.RUNNING])
     assert await crawls.get(crawl.id) == paused
-    resumed = moved(paused, State.RUNNING, None, crawl.started_at_ms + 65_000)
+    resumed = with_state(paused, State.RUNNING, None, crawl.started_at_ms + 65_000)
     await crawls.move(resumed, [State.PAUSED])
     assert await crawls.get(crawl.id) == resumed
     assert resumed.paused_ms == 60_000

@@ -40,7 +40,7 @@ async def test_empty_queue_has_no_letters(world: World) -> None:
 
 async def test_letter_is_read_with_body_and_reason(world: World) -> None:
     container = world.container()
-    await container.queue.bury("{ü", "body is neither a URL nor valid JSON")
+    await container.queue.dead_letter("{ü", "body is neither a URL nor valid JSON")
     (letter,) = await container.dead_letters.take(10, HOLD_S)
     assert (letter.body, letter.reason) == ("{ü", "body is neither a URL nor valid JSON")
     assert letter.receives == 1
@@ -50,7 +50,7 @@ async def test_letter_is_read_with_body_and_reason(world: World) -> None:
 
 async def test_held_letter_is_hidden_until_put_back(world: World) -> None:
     holder, other = world.container(), world.container()
-    await holder.queue.bury("x", "why")
+    await holder.queue.dead_letter("x", "why")
     (letter,) = await holder.dead_letters.take(10, HOLD_S)
     assert await other.dead_letters.take(10, HOLD_S) == ()
     await holder.dead_letters.put_back([letter])
@@ -61,7 +61,7 @@ async def test_held_letter_is_hidden_until_put_back(world: World) -> None:
 
 async def test_hold_expires(world: World) -> None:
     container = world.container()
-    await container.queue.bury("x", "why")
+    await container.queue.dead_letter("x", "why")
     (letter,) = await container.dead_letters.take(10, 0)
     (again,) = await container.dead_letters.take(10, HOLD_S)
     assert again.id == letter.id
@@ -70,7 +70,7 @@ async def test_hold_expires(world: World) -> None:
 async def test_take_returns_every_letter_once(world: World) -> None:
     container = world.container()
     bodies = [f"{{{number}" for number in range(57)]
-    await asyncio.gather(*(container.queue.bury(body, "why") for body in bodies))
+    await asyncio.gather(*(container.queue.dead_letter(body, "why") for body in bodies))
     taken = await all_of(container.dead_letters, 25)
     assert sorted(letter.body for letter in taken) == sorted(bodies)
     assert len({letter.id for letter in taken}) == 57
@@ -81,7 +81,7 @@ async def test_take_returns_every_letter_once(world: World) -> None:
 async def test_delete_removes_only_given_letters(world: World) -> None:
     container = world.container()
     for number in range(13):
-        await container.queue.bury(f"{{{number}", "why")
+        await container.queue.dead_letter(f"{{{number}", "why")
     taken = await all_of(container.dead_letters)
     gone = [letter for letter in taken if letter.body != "{7"]
     await container.dead_letters.delete(gone)
@@ -105,7 +105,7 @@ async def test_redrive_returns_body_to_its_own_queue(world: World) -> None:
 @pytest.mark.parametrize("source", MessageSource)
 async def test_letter_reports_its_source_queue(world: World, source: MessageSource) -> None:
     container = world.container()
-    await container.queue.bury("x", "why", source)
+    await container.queue.dead_letter("x", "why", source)
     (letter,) = await container.dead_letters.take(10, HOLD_S)
     assert letter.source is source
 
@@ -187,7 +187,7 @@ async def test_empty_receive_is_not_end_of_queue(moto_world: AwsWorld) -> None:
 
     faulty: Any = Faulty(moto_world.clients["sqs"], receive_message=sometimes)
     container = moto_world.container(sqs=faulty)
-    await container.queue.bury("x", "why")
+    await container.queue.dead_letter("x", "why")
     assert len(await container.dead_letters.take(10, HOLD_S)) == 1
     assert faulty.calls["receive_message"] == 3
 
@@ -201,7 +201,7 @@ async def test_partly_failed_delete_is_reported(moto_world: AwsWorld) -> None:
     faults = {"delete_message_batch": failed, "change_message_visibility_batch": failed}
     faulty: Any = Faulty(moto_world.clients["sqs"], **faults)
     container = moto_world.container(sqs=faulty)
-    await container.queue.bury("x", "why")
+    await container.queue.dead_letter("x", "why")
     taken = await container.dead_letters.take(10, HOLD_S)
     await container.dead_letters.put_back(taken)
     with pytest.raises(Transient, match="1 messages were not deleted"):

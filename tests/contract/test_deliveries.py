@@ -34,7 +34,7 @@ async def test_orders_are_sent_deferred_and_dead_lettered(opener: Opener, name: 
         (message,) = answer["Messages"]
         await deliveries.postpone(message["ReceiptHandle"], 3_600)
         assert await world.receive("crawl") == []
-        await deliveries.bury(BODY, "no\x00 answer" + "!" * 500)
+        await deliveries.dead_letter(BODY, "no\x00 answer" + "!" * 500)
         (dead,) = await world.receive("dead")
         assert dead.body == BODY
         assert dead.reason is not None

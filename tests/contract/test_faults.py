@@ -167,9 +167,9 @@ async def test_decisions_use_consistent_reads(moto_world: AwsWorld) -> None:
     assert await container.hosts.cookies(crawl.id, "example.com") == "jar"
     for _ in range(2):
         assert await container.frontier.claim(asks, [samples.target(1)]) == {urls[1]}
-    assert await container.frontier.standing(asks.name, urls[1]) is not None
+    assert await container.frontier.last_claim(asks.name, urls[1]) is not None
     await container.frontier.release(asks, urls)
-    assert await container.frontier.standing(asks.name, urls[1]) is None
+    assert await container.frontier.last_claim(asks.name, urls[1]) is None
 
 
 async def test_commit_with_lost_answer_is_found(moto_world: AwsWorld) -> None:

@@ -65,7 +65,7 @@ async def test_claim_replaced_during_release_is_released(
     container, _ = faulty(moto_world, "dynamodb", **meanwhile)
     await container.frontier.release(early, [url])
     await others.release(forced, [url])
-    assert await others.standing("shop", url) is None
+    assert await others.last_claim("shop", url) is None
 
 
 async def test_claim_taken_over_during_release_is_kept(moto_world: AwsWorld) -> None:
@@ -88,7 +88,7 @@ async def test_claim_taken_over_during_release_is_kept(moto_world: AwsWorld) -> 
     await container.frontier.release(early, [url])
     assert client.calls["update_item"] == 1
     for pack in ("c", "b"):
-        standing = await others.standing("shop", url)
+        standing = await others.last_claim("shop", url)
         assert standing is not None
         assert standing.pack == pack
         await others.release(third, [url])

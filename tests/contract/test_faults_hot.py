@@ -94,7 +94,7 @@ async def _read(container: Container) -> bool:
 
 
 async def _struck(container: Container) -> bool:
-    return await container.packs.strike(ONE) == 1
+    return await container.packs.add_strike(ONE) == 1
 
 
 async def _abandoned(container: Container) -> bool:

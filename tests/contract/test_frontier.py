@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from orbweaver.frontier.claims import Claimer, Known, StandingClaim
+from orbweaver.frontier.claims import Claimer, ClaimStates, StoredClaim
 from orbweaver.model.target import Prior, Target
 from tests.contract import samples
 from tests.memory import MemoryFrontier
@@ -136,8 +136,8 @@ async def test_lapsed_claim_returns_last_holder(world: World) -> None:
     later = replace(claimer("b", now_ms + 5_000), stale_before_ms=now_ms + 1)
     known = await frontier.known(later, URLS)
     prior = Prior(crawl="shop-1", at_ms=now_ms)
-    assert known == Known(lapsed={URLS[0]: prior, URLS[1]: prior})
-    assert await frontier.known(claimer("a", now_ms), URLS) == Known()
+    assert known == ClaimStates(lapsed={URLS[0]: prior, URLS[1]: prior})
+    assert await frontier.known(claimer("a", now_ms), URLS) == ClaimStates()
 
 
 async def test_taken_over_claim_holds_against_old_pack(world: World) -> None:
@@ -188,7 +188,7 @@ async def test_released_forced_claim_restores_earlier_claim(world: World) -> Non
         assert await frontier.claim(forced, targets(*URLS[:2])) == set(URLS[:2])
     await frontier.release(forced, [URLS[0]])
     await frontier.release(forced, [URLS[0]])
-    assert await frontier.standing("shop", URLS[0]) == StandingClaim(
+    assert await frontier.last_claim("shop", URLS[0]) == StoredClaim(
         crawl="shop-1", pack="a", at_ms=now_ms, expires_s=early.expires_s, depth=3
     )
     asks = replace(early, pack="c", at_ms=now_ms + 9_000)
@@ -211,7 +211,7 @@ async def test_released_takeover_leaves_no_claim(world: World, how: str) -> None
                 assert await frontier.claim(early, targets(URLS[0])) == frozenset()
     assert (await frontier.known(early, URLS)).held == {URLS[0]}
     await frontier.release(forced, [URLS[0]])
-    assert await frontier.standing("shop", URLS[0]) is None
+    assert await frontier.last_claim("shop", URLS[0]) is None
 
 
 async def test_abandoned_claims_of_run_are_free_for_other_runs(world: World) -> None:
@@ -228,7 +228,7 @@ async def test_abandoned_claims_of_run_are_free_for_other_runs(world: World) -> 
     assert known.held == set(URLS[:4])
     assert known.own == set(URLS[:3])
     assert await frontier.claim(same, targets(*URLS[:4])) == frozenset()
-    assert await frontier.known(other, URLS) == Known(held=frozenset({URLS[0], URLS[3]}))
+    assert await frontier.known(other, URLS) == ClaimStates(held=frozenset({URLS[0], URLS[3]}))
     assert await frontier.claim(other, targets(*URLS[:4])) == set(URLS[1:3])
     await frontier.release(other, [URLS[1]])
     assert await frontier.claim(third, targets(*URLS[1:3])) == {URLS[1]}
@@ -252,7 +252,7 @@ async def test_run_never_claims_its_abandoned_urls_again(world: World, first: st
     assert (await frontier.known(asks, URLS)).held == {URLS[0]}
     assert await frontier.claim(asks, targets(URLS[0])) == frozenset()
     third = replace(claimer("d", now_ms + 9_000), crawl="shop-3")
-    assert await frontier.known(third, URLS) == Known(held=frozenset())
+    assert await frontier.known(third, URLS) == ClaimStates(held=frozenset())
     assert await frontier.claim(third, targets(URLS[0])) == {URLS[0]}
 
 
@@ -334,24 +334,24 @@ async def test_last_claim_of_url_is_read(world: World) -> None:
     frontier = world.container().frontier
     asks = claimer("a", world.clock.now_ms())
     await frontier.claim(asks, [Target(url=URLS[0], depth=3)])
-    read = await world.container().frontier.standing("shop", URLS[0])
-    assert read == StandingClaim(
+    read = await world.container().frontier.last_claim("shop", URLS[0])
+    assert read == StoredClaim(
         crawl="shop-1", pack="a", at_ms=asks.at_ms, expires_s=asks.expires_s, depth=3
     )
-    assert await frontier.standing("shop", URLS[1]) is None
-    assert await frontier.standing("news", URLS[0]) is None
+    assert await frontier.last_claim("shop", URLS[1]) is None
+    assert await frontier.last_claim("news", URLS[0]) is None
 
 
 async def test_expired_claim_is_read_until_deleted(world: World) -> None:
     frontier = world.container().frontier
     old = claimer("a", world.clock.now_ms() - 3 * WINDOW_S * 1000)
     await frontier.claim(old, targets(*URLS[:2]))
-    read = await frontier.standing("shop", URLS[0])
+    read = await frontier.last_claim("shop", URLS[0])
     assert read is not None
     assert read.expires_s < world.clock.now_ms() // 1000
     await frontier.release(old, [URLS[1]])
-    assert await frontier.standing("shop", URLS[1]) is None
+    assert await frontier.last_claim("shop", URLS[1]) is None
     await frontier.claim(claimer("b", world.clock.now_ms()), targets(URLS[0]))
-    read = await frontier.standing("shop", URLS[0])
+    read = await frontier.last_claim("shop", URLS[0])
     assert read is not None
     assert read.pack == "b"

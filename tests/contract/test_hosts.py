@@ -24,7 +24,7 @@ STALE_MS = 5_000
 
 
 async def test_unknown_host_has_no_history(world: World) -> None:
-    assert await world.container().hosts.look(HOST) == Host(name=HOST)
+    assert await world.container().hosts.read_host(HOST) == Host(name=HOST)
 
 
 async def test_slots_are_one_spacing_apart(world: World) -> None:
@@ -146,7 +146,7 @@ async def test_host_without_delay_gives_slots_now(world: World) -> None:
     now_ms = world.clock.now_ms()
     slots = await world.container().hosts.reserve(HOST, 3, 0, now_ms, now_ms + 1_000)
     assert slots.at_ms == (now_ms,) * 3
-    assert await world.container().hosts.look(HOST) == Host(name=HOST)
+    assert await world.container().hosts.read_host(HOST) == Host(name=HOST)
 
 
 @pytest.mark.parametrize("spacing_ms", [0, SPACING_MS])
@@ -170,17 +170,17 @@ async def test_block_reaches_containers_with_cached_host(world: World) -> None:
     slots = await warm.reserve(HOST, 1, SPACING_MS, now_ms + 1, now_ms + 60_000)
     assert slots.at_ms == ()
     other = world.container().hosts
-    await other.look(HOST)
+    await other.read_host(HOST)
     await warm.block(HOST, now_ms + 90_000, 2, now_ms)
     world.clock.at_ms += STALE_MS
-    assert (await other.look(HOST)).blocked_until_ms == now_ms + 90_000
+    assert (await other.read_host(HOST)).blocked_until_ms == now_ms + 90_000
 
 
 async def test_block_is_visible_at_once_to_its_container(world: World) -> None:
     now_ms = world.clock.now_ms()
     for hosts in (world.container().hosts, world.container().hosts):
         await hosts.block(HOST, now_ms + 30_000, 2, now_ms)
-        state = await hosts.look(HOST)
+        state = await hosts.read_host(HOST)
         assert (state.blocked_until_ms, state.strikes, state.struck_at_ms) == (
             now_ms + 30_000,
             2,
@@ -191,11 +191,11 @@ async def test_block_is_visible_at_once_to_its_container(world: World) -> None:
 async def test_block_is_never_shortened(world: World) -> None:
     now_ms = world.clock.now_ms()
     hosts = world.container().hosts
-    await hosts.look(HOST)
+    await hosts.read_host(HOST)
     await world.container().hosts.block(HOST, now_ms + 90_000, 3, now_ms)
     await hosts.block(HOST, now_ms + 60_000, 1, now_ms + 1)
     for container in (hosts, world.container().hosts):
-        state = await container.look(HOST)
+        state = await container.read_host(HOST)
         assert state.blocked_until_ms == now_ms + 90_000
         assert state.strikes == 3
 
@@ -206,7 +206,7 @@ async def test_concurrent_blocks_keep_longest(world: World) -> None:
     await asyncio.gather(
         *(world.container().hosts.block(HOST, until_ms, 1, now_ms) for until_ms in untils)
     )
-    assert (await world.container().hosts.look(HOST)).blocked_until_ms == now_ms + 50_000
+    assert (await world.container().hosts.read_host(HOST)).blocked_until_ms == now_ms + 50_000
 
 
 async def test_block_keeps_slots_and_robots(world: World) -> None:
@@ -216,7 +216,7 @@ async def test_block_keeps_slots_and_robots(world: World) -> None:
     await hosts.reserve(HOST, 5, SPACING_MS, now_ms, now_ms + 60_000)
     await hosts.keep_robots(HOST, entry)
     await hosts.block(HOST, now_ms + 1_000, 1, now_ms)
-    state = await world.container().hosts.look(HOST)
+    state = await world.container().hosts.read_host(HOST)
     assert state.tat_ms == now_ms + 5 * SPACING_MS
     assert state.robots == entry
 
@@ -240,11 +240,11 @@ async def test_block_keeps_slots_and_robots(world: World) -> None:
 )
 async def test_robots_are_read_as_stored(world: World, entry: RobotsEntry) -> None:
     hosts = world.container().hosts
-    await hosts.look(HOST)
+    await hosts.read_host(HOST)
     await hosts.keep_robots(HOST, entry)
-    assert (await hosts.look(HOST)).robots == entry
-    assert (await world.container().hosts.look(HOST)).robots == entry
-    assert (await hosts.look("https://other.example")).robots is None
+    assert (await hosts.read_host(HOST)).robots == entry
+    assert (await world.container().hosts.read_host(HOST)).robots == entry
+    assert (await hosts.read_host("https://other.example")).robots is None
 
 
 async def test_host_item_expires_after_last_slot(moto_world: AwsWorld) -> None:
@@ -260,11 +260,11 @@ async def test_newer_robots_replace_older_ones(world: World) -> None:
     now_ms = world.clock.now_ms()
     hosts = world.container().hosts
     await hosts.keep_robots(HOST, RobotsEntry(fetched_at_ms=now_ms, verdict="allow"))
-    await hosts.look(HOST)
+    await hosts.read_host(HOST)
     newer = RobotsEntry(fetched_at_ms=now_ms + 1, body=b"User-agent: *\nDisallow: /\n")
     await world.container().hosts.keep_robots(HOST, newer)
     world.clock.at_ms += STALE_MS
-    assert (await hosts.look(HOST)).robots == newer
+    assert (await hosts.read_host(HOST)).robots == newer
 
 
 async def test_random_host_history_matches_memory_adapter(world: World) -> None:
@@ -280,7 +280,7 @@ async def test_random_host_history_matches_memory_adapter(world: World) -> None:
         until_ms = now_ms + random.choice((0, 10_000, 60_000))
         expected = await model.reserve(*asked, until_ms)
         assert (await hosts.reserve(*asked, until_ms)).at_ms == expected.at_ms
-    assert (await hosts.look(HOST)).tat_ms == (await model.look(HOST)).tat_ms
+    assert (await hosts.read_host(HOST)).tat_ms == (await model.read_host(HOST)).tat_ms
 
 
 async def fail(world: World, times: int) -> Host:
@@ -299,7 +299,7 @@ async def test_failures_add_up_over_containers(world: World) -> None:
     assert state.failures == FAILURES_MAX
     assert state.blocked_until_ms == world.clock.now_ms() + 60_000
     assert await fail(world, 3) == state
-    found = await world.container().hosts.look(HOST)
+    found = await world.container().hosts.read_host(HOST)
     assert (found.failures, found.failed_at_ms) == (FAILURES_MAX, world.clock.now_ms())
 
 
@@ -307,9 +307,9 @@ async def test_concurrent_failures_are_each_counted_once(world: World) -> None:
     now_ms = world.clock.now_ms()
     hosts = [world.container().hosts for _ in range(4)]
     await asyncio.gather(*(each.fail(HOST, now_ms, 0.0, probe=False) for each in hosts))
-    assert (await world.container().hosts.look(HOST)).failures == 4
+    assert (await world.container().hosts.read_host(HOST)).failures == 4
     await asyncio.gather(*(each.fail(HOST, now_ms, 0.0, probe=False) for each in hosts))
-    found = await world.container().hosts.look(HOST)
+    found = await world.container().hosts.read_host(HOST)
     assert (found.failures, found.blocked_until_ms) == (FAILURES_MAX, now_ms + 60_000)
 
 
@@ -318,9 +318,11 @@ async def test_one_container_probes_silent_host(world: World) -> None:
     await fail(world, FAILURES_MAX)
     hosts = [world.container().hosts for _ in range(4)]
     now_ms = world.clock.now_ms()
-    assert not await hosts[0].probe(HOST, now_ms + 30_000, now_ms)  # Still blocked.
+    assert not await hosts[0].take_probe(HOST, now_ms + 30_000, now_ms)  # Still blocked.
     world.clock.at_ms = now_ms = now_ms + 60_000
-    tries = await asyncio.gather(*(each.probe(HOST, now_ms + 30_000, now_ms) for each in hosts))
+    tries = await asyncio.gather(
+        *(each.take_probe(HOST, now_ms + 30_000, now_ms) for each in hosts)
+    )
     assert sorted(tries) == [False, False, False, True]
     slots = await world.container().hosts.reserve(HOST, 1, SPACING_MS, now_ms, now_ms + 5_000)
     assert (slots.at_ms, slots.return_at_ms) == ((), now_ms + 30_000)
@@ -332,16 +334,16 @@ async def test_answer_resets_failure_count_and_keeps_block(world: World) -> None
     state = await fail(world, FAILURES_MAX)
     await world.container().hosts.recover(HOST)
     await world.container().hosts.recover(HOST)
-    found = await world.container().hosts.look(HOST)
+    found = await world.container().hosts.read_host(HOST)
     assert (found.failures, found.blocked_until_ms) == (0, state.blocked_until_ms)
     now_ms = state.blocked_until_ms
-    assert not await world.container().hosts.probe(HOST, now_ms + 30_000, now_ms)
+    assert not await world.container().hosts.take_probe(HOST, now_ms + 30_000, now_ms)
 
 
 async def test_recovery_of_unknown_host_writes_nothing(world: World) -> None:
     hosts = world.container().hosts
     await hosts.recover(HOST)
-    assert await hosts.look(HOST) == Host(name=HOST)
+    assert await hosts.read_host(HOST) == Host(name=HOST)
 
 
 async def test_cookies_are_kept_per_crawl_and_site(world: World) -> None:
@@ -354,4 +356,4 @@ async def test_cookies_are_kept_per_crawl_and_site(world: World) -> None:
         assert await hosts.cookies("c-1", "example.com") == '[["a","2"]]'
         assert await hosts.cookies("c-2", "example.com") == "[]"
         assert await hosts.cookies("c-1", "example.org") is None
-    assert await one.look("https://example.com") == Host(name="https://example.com")
+    assert await one.read_host("https://example.com") == Host(name="https://example.com")

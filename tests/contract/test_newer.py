@@ -10,7 +10,7 @@ import pytest
 
 from orbweaver.adapters.aws import sqs
 from orbweaver.adapters.dynamodb.table import to_item
-from orbweaver.frontier.claims import Recalled, Unreadable
+from orbweaver.frontier.claims import Recalled, UnreadableCrawl
 from orbweaver.frontier.envelope import WaitingMessage
 from orbweaver.model import crawl_codec
 from orbweaver.model.errors import StoredNewer
@@ -68,7 +68,7 @@ def insert(world: SqliteWorld, table: str, fields: dict[str, Any]) -> None:
 async def test_unreadable_pack_does_not_fail_batch(world: World, layout: str) -> None:
     packs = world.container().packs
     await packs.write_journal(TWO, samples.journal())
-    await packs.strike(THREE)
+    await packs.add_strike(THREE)
     await put(world, "packs", LAYOUTS[layout], "stored by a newer version: memory")
     recalled = await world.container().packs.recall([ONE, TWO, THREE])
     assert recalled.keys() == {ONE, TWO, THREE}
@@ -128,7 +128,7 @@ async def test_newer_crawl_is_named_but_not_read(world: World) -> None:
     assert str(caught.value) == said
     assert [crawl.id for crawl in await crawls.list()] == ["old-1"]
     assert await crawls.newer() == (
-        Unreadable(id="new-1", name="new", started_at_ms=samples.NOW_MS, said=said),
+        UnreadableCrawl(id="new-1", name="new", started_at_ms=samples.NOW_MS, said=said),
     )
 
 
@@ -166,7 +166,7 @@ async def test_newer_record_is_not_used_as_prior(aws_world: AwsWorld) -> None:
         await put(aws_world, "pages", fields)
     prior = Prior(crawl="shop-1", at_ms=samples.NOW_MS)
     urls = [record.url for record in (known, newer, strange)]
-    assert await pages.before(dict.fromkeys(urls, prior)) == {known.url: known}
+    assert await pages.earlier_records(dict.fromkeys(urls, prior)) == {known.url: known}
 
 
 async def test_unreadable_message_is_held_back(world: World) -> None:

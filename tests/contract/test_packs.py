@@ -205,7 +205,7 @@ async def test_returned_budget_can_be_claimed_again(world: World) -> None:
     full = await container.packs.commit(crawl, samples.ledger(THREE), {"claimed": 1})
     assert full == OverBudget(left=0)
     counters = await container.crawls.counters(crawl)
-    assert (counters.claimed, counters.left(crawl)) == (7, 0)
+    assert (counters.claimed, counters.urls_left(crawl)) == (7, 0)
 
 
 async def test_first_commit_over_budget_is_refused(world: World) -> None:
@@ -273,16 +273,16 @@ async def test_random_commit_history_matches_memory_adapter(world: World) -> Non
 
 async def test_strikes_are_counted_until_cleared(world: World) -> None:
     packs = world.container().packs
-    assert [await packs.strike(ONE) for _ in range(3)] == [1, 2, 3]
-    assert await world.container().packs.strike(TWO) == 1
+    assert [await packs.add_strike(ONE) for _ in range(3)] == [1, 2, 3]
+    assert await world.container().packs.add_strike(TWO) == 1
     recalled = await world.container().packs.recall([ONE, TWO, THREE])
     assert recalled == {ONE: Recalled(strikes=3), TWO: Recalled(strikes=1)}
-    await packs.absolve(ONE, 1)
-    await packs.absolve(TWO, 0)
+    await packs.set_strikes(ONE, 1)
+    await packs.set_strikes(TWO, 0)
     recalled = await world.container().packs.recall([ONE, TWO])
     assert recalled == {ONE: Recalled(strikes=1), TWO: Recalled()}
-    assert await packs.strike(ONE) == 2
-    await packs.absolve(THREE, 2)
+    assert await packs.add_strike(ONE) == 2
+    await packs.set_strikes(THREE, 2)
     assert await packs.recall([THREE]) == {THREE: Recalled(strikes=2)}
 
 
@@ -300,7 +300,7 @@ async def test_sent_outbox_is_noted_in_ledger(world: World) -> None:
 async def test_recall_returns_journal_ledger_and_strikes(world: World) -> None:
     packs = world.container().packs
     journal, ledger = samples.journal(), samples.ledger(ONE)
-    await packs.strike(ONE)
+    await packs.add_strike(ONE)
     await packs.write_journal(ONE, journal)
     await packs.commit(samples.crawl(), ledger, {"claimed": 2})
     recalled = await packs.recall([TWO, ONE])

@@ -79,9 +79,9 @@ async def test_prior_record_is_found_by_claim(world: World) -> None:
     await world.container().pages.store(stored)
     prior = Prior(crawl="shop-1", at_ms=samples.NOW_MS)
     asked = {f"https://example.com/{number}": prior for number in range(1, 7)}
-    found = await world.container().pages.before(asked)
+    found = await world.container().pages.earlier_records(asked)
     assert found == {record.url: record for record in (stored[0], stored[1], stored[3])}
-    assert await world.container().pages.before({}) == {}
+    assert await world.container().pages.earlier_records({}) == {}
 
 
 @pytest.mark.parametrize("record", [samples.record(1), FULL], ids=["plain", "full"])

@@ -139,7 +139,7 @@ async def test_large_packs_are_sent_in_separate_batches(world: World) -> None:
 async def test_dead_letter_has_reason_and_original_body(
     world: World, body: str, reason: str, stored: str
 ) -> None:
-    await world.container().queue.bury(body, reason)
+    await world.container().queue.dead_letter(body, reason)
     (received,) = await world.receive("dead")
     assert received.body == body
     assert received.reason in {stored, reason}
@@ -149,7 +149,7 @@ async def test_dead_letter_has_reason_and_original_body(
 async def test_message_of_maximum_size_is_dead_lettered(world: World) -> None:
     """SQS leaves no room for a reason."""
     body = "x" * BATCH_BYTES_MAX
-    await world.container().queue.bury(body, "too large to be a pack")
+    await world.container().queue.dead_letter(body, "too large to be a pack")
     (received,) = await world.receive("dead")
     assert received.body == body
     assert received.reason is None or not isinstance(world, AwsWorld)

@@ -31,14 +31,14 @@ RATE = Scheduled(
     expression="rate(6 hours)",
     timezone="UTC",
     first_ms=samples.NOW_MS + 21_600_000,
-    told='{"due":"<aws.scheduler.scheduled-time>","definition":{"name":"\\u00e9"}}',
+    input='{"due":"<aws.scheduler.scheduled-time>","definition":{"name":"\\u00e9"}}',
 )
 CRON = Scheduled(
     name="a-1",
     expression="cron(0 3 * * ? *)",
     timezone="Europe/Berlin",
     first_ms=None,
-    told="{}",
+    input="{}",
 )
 
 

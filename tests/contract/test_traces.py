@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from orbweaver.frontier.backlog import Beginning, WaitingPack
+from orbweaver.frontier.backlog import LeaseRequest, WaitingPack
 from orbweaver.frontier.claims import Claimer
 from orbweaver.frontier.journal import Ledger
 from orbweaver.frontier.messages import SeedsMessage, encode
@@ -133,10 +133,10 @@ async def test_waiting_packs_are_read_until_left(world: World) -> None:
             WaitingPack(place=f"1.{name}", body=f"{name} of {crawl_id} \U0001f578") for name in "ab"
         ]
         await container.backlog.put(crawl_id, host, waiting)
-    out = Beginning(crawl="one-1", host=other, edits=0, place="1.a", by="p")
+    out = LeaseRequest(crawl="one-1", host=other, edits=0, place="1.a", holder="p")
     assert await container.backlog.begin(out)
     found = await listed(world.container().traces.backlog())
-    assert sorted((one.crawl, one.host, one.place, one.out, one.body) for one in found) == [
+    assert sorted((one.crawl, one.host, one.place, one.in_flight, one.body) for one in found) == [
         (crawl, host, f"1.{name}", (host, name) == (other, "a"), f"{name} of {crawl} \U0001f578")
         for crawl, host in (("one-1", HOST), ("one-1", other), ("two-2", HOST))
         for name in "ab"
@@ -183,7 +183,7 @@ async def test_erased_crawl_is_finished_and_unlisted(world: World) -> None:
     await container.crawls.keep_samples(finished, {"scope": ("a",)})
     await container.packs.commit(finished, Ledger(pack="aa", children=()), {"claimed": 0, "a": 1})
     for _ in range(2):
-        await container.traces.bury_crawl(finished)
+        await container.traces.tombstone_crawl(finished)
         left = await world.container().crawls.get(CRAWL.id)
         assert left is not None
         assert (left.state, left.seeds, left.name) == (State.FINISHED, (), CRAWL.id)
@@ -201,11 +201,11 @@ async def test_host_with_future_slots_loses_only_robots(world: World) -> None:
     hosts = await listed(container.traces.hosts())
     assert sorted(hosts) == sorted({HOST, "https://other.example"})
     assert not await container.traces.remove_host(HOST, samples.NOW_MS)
-    kept = await world.container().hosts.look(HOST)
+    kept = await world.container().hosts.read_host(HOST)
     assert (kept.tat_ms, kept.robots) == (samples.NOW_MS + 60_000, None)
     for _ in range(2):
         assert await container.traces.remove_host(HOST, samples.NOW_MS + 3_600_000)
-    gone = await world.container().hosts.look(HOST)
+    gone = await world.container().hosts.read_host(HOST)
     assert (gone.tat_ms, gone.robots) == (0, None)
     assert await listed(container.traces.hosts()) == ["https://other.example"]
 
@@ -216,7 +216,7 @@ async def test_host_with_strikes_stays_for_half_an_hour(world: World, quiet_ms: 
     await container.hosts.block(HOST, samples.NOW_MS + 1, 1, samples.NOW_MS)
     gone = await container.traces.remove_host(HOST, samples.NOW_MS + quiet_ms)
     assert gone is (quiet_ms == 1_800_000)
-    assert (await world.container().hosts.look(HOST)).strikes == (0 if gone else 1)
+    assert (await world.container().hosts.read_host(HOST)).strikes == (0 if gone else 1)
     await container.hosts.reserve(HOST, 1, 60_000, samples.NOW_MS + 2, samples.NOW_MS + 600_000)
     past_ms = samples.NOW_MS + 2 + 60_000
     assert not await container.traces.remove_host(HOST, past_ms - 1)
@@ -262,13 +262,13 @@ async def test_orphaned_journals_are_found_and_removed(
     first, second = (replace(samples.large_journal(seed, 9_000), crawl=CRAWL.id) for seed in (1, 2))
     await container.packs.write_journal("aa", first)
     assert await container.packs.write_journal("aa", second) == first
-    assert [trace.stray for trace in await listed(container.traces.journals())] == [False]
+    assert [trace.is_orphan for trace in await listed(container.traces.journals())] == [False]
     clock.at_ms += 3_600_000
-    found = {trace.stray: trace for trace in await listed(container.traces.journals())}
+    found = {trace.is_orphan: trace for trace in await listed(container.traces.journals())}
     assert (found[False].journal, found[True].journal) == (first, second)
     await container.traces.remove_journals([found[True]])
     (left,) = await listed(aws_world.container().traces.journals())
-    assert (left.stray, left.journal) == (False, first)
+    assert (left.is_orphan, left.journal) == (False, first)
     await container.traces.remove_journals([left])
     assert await container.traces._journal_items("aa") == []  # type: ignore[attr-defined]
 

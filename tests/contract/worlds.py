@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from orbweaver.adapters.aws.clients import Aws
-    from orbweaver.adapters.sqlite.messages import TakenMessage
+    from orbweaver.adapters.sqlite.messages import ReceivedMessage
     from orbweaver.budget.ports import Budgets
     from orbweaver.erasure.ports import Lane, Traces
     from orbweaver.frontier.backlog import Backlog
@@ -225,9 +225,9 @@ class SqliteWorld:
         taken = await self.take(QueueName.DEAD_LETTERS if lane == "dead" else QueueName(lane))
         return [Received(body=one.body, group=one.group, reason=one.reason) for one in taken]
 
-    async def take(self, queue: QueueName) -> list[TakenMessage]:
+    async def take(self, queue: QueueName) -> list[ReceivedMessage]:
         inbox = self.ports.inbox(queue)
-        got: list[TakenMessage] = []
+        got: list[ReceivedMessage] = []
         while some := await inbox.receive(10, 30):
             await inbox.delete(some)
             got += some

@@ -21,7 +21,7 @@ from typing import Any, TypeAlias
 from orbweaver.adapters.dynamodb.table import to_item
 from orbweaver.extraction.extract import Field, ItemRule, ValueKind
 from orbweaver.frontier import warc
-from orbweaver.frontier.backlog import placed
+from orbweaver.frontier.backlog import with_place
 from orbweaver.frontier.messages import Pack, SeedsMessage, encode
 from orbweaver.model import crawl_codec
 from orbweaver.model.crawl import DEFAULT_CRAWL, Crawl, State
@@ -120,7 +120,7 @@ class Bench:
         """
         targets = tuple(Target(url=self.site.url + path, depth=0, prior=prior) for path in paths)
         pack = Pack(id=uuid.uuid4().hex, crawl=crawl.id, at_ms=crawl.started_at_ms, targets=targets)
-        return encode(placed(pack) if waited else pack)
+        return encode(with_place(pack) if waited else pack)
 
     def deliver(self, body: str) -> Answer:
         """Deliver a message to the worker, with a receive count one higher than before."""

@@ -132,7 +132,7 @@ async def _session(settings: Settings, clock: SystemClock) -> AsyncIterator[sess
             ports.clock = clock
             yield ports
 
-    around = session.Surroundings(
+    around = session.CliContext(
         out=io.StringIO(),
         err=io.StringIO(),
         environment={},

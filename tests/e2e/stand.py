@@ -234,7 +234,9 @@ class Stand(CommandStand):
                 TableName=self.outputs["CrawlsTable"], ConsistentRead=True
             )
             items = [item for page in pages for item in page["Items"]]
-        counters = Counters.of(tuple(shard(item) for item in items if "#count#" in item["k"]["S"]))
+        counters = Counters.build(
+            tuple(shard(item) for item in items if "#count#" in item["k"]["S"])
+        )
         return counters.claimed - counters.done
 
     def wait_idle(self) -> None:

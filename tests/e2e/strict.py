@@ -68,7 +68,7 @@ def _deploy(running: emulator.Emulator) -> dict[str, str]:
         waiter = cloudformation.get_waiter("stack_create_complete")
         waiter.wait(StackName=NAME, WaiterConfig=WAIT)
     amend.apply(assembly, lambda service: cdk.client(service, environment))
-    outputs = cdk.standing(NAME, environment)
+    outputs = cdk.stack_outputs(NAME, environment)
     assert outputs is not None
     return outputs
 

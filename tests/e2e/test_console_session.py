@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 import pytest
 
-from tests import browser, console_numbers, console_said
+from tests import browser, console_numbers, console_output
 from tests.consoles import BEGUN, STATE, check_explained, check_run, goes_on_without_delay, served
 from tests.e2e.stand import PROGRAM
 from tests.sites import graph
@@ -179,7 +179,7 @@ async def _compared(person: Person, first: str, second: str) -> None:
     await person.goes_to(f"changes?before={first}&after={second}")
     await tab.see("the content is the same")
     assert changed == {f"{person.site.url}/1"}
-    said = console_said.differences_of([*before.values()], [*after.values()])
+    said = console_output.differences_of([*before.values()], [*after.values()])
     await console_numbers.check(tab, "changes", said)
     await tab.click("Compare")
     await tab.until("Boolean(document.querySelector('.diff ins'))")
@@ -191,7 +191,7 @@ async def _reported(person: Person, crawl: str) -> None:
     said = await person.says_later("report", crawl)
     await person.goes_to(f"report/{crawl}")
     await person.tab.see("Kinds of URL")
-    await console_numbers.check(person.tab, "report", console_said.report_of(said))
+    await console_numbers.check(person.tab, "report", console_output.report_of(said))
 
 
 async def _queried(person: Person, crawl: str) -> None:

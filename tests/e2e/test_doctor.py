@@ -52,6 +52,6 @@ def test_doctor_full_passes_and_leaves_nothing(empty: emulator.Emulator, tmp_pat
     assert skips.keys() == OPTIONAL | {name for name, one in CHECKS.items() if one.not_on_emulator}
     assert results["crawl.site"]["seen"]["pages"] == 5
     assert found["left"] == 0
-    assert cdk.standing(own.STACK, environment) is None
+    assert cdk.stack_outputs(own.STACK, environment) is None
     with cdk.client("sqs", environment) as sqs:
         assert not sqs.list_queues().get("QueueUrls")

@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from orbweaver.adapters.web.headers import answered
+from orbweaver.adapters.web.headers import response_headers
 from orbweaver.control import cursor, definition
 from orbweaver.control.definition_items import items
 from orbweaver.extraction import css, json_ld
@@ -133,7 +133,7 @@ def _sitemap(data: bytes) -> None:
 
 def _json_ld(data: bytes) -> None:
     objects = json_ld.json_ld([_text(data)])
-    for one in objects.of("Product")[:100]:
+    for one in objects.with_type("Product")[:100]:
         objects.values("offers.price", one)
         objects.values("image", one, url=True)
 
@@ -198,7 +198,7 @@ def _cursor(data: bytes) -> None:
 
 def _headers(data: bytes) -> None:
     pairs = [(name, value) for name, _, value in (b.partition(b":") for b in data.split(b"\n"))]
-    headers, cut = answered(pairs)
+    headers, cut = response_headers(pairs)
     _promise(len(headers) + cut <= len(pairs), "a header is counted twice")
     _promise(all("\n" not in value for value in headers.values()), "a header has two lines")
     kind_of(headers, data[:1_445])

@@ -54,7 +54,7 @@ def test_gateway_validates_requests(aws: Synthesized) -> None:
     methods = aws.properties("AWS::ApiGateway::Method").values()
     assert {text(method["RequestValidatorId"]) for method in methods} == {"<ApiChecked>"}
     modelled = [method for method in methods if method.get("RequestModels")]
-    assert len(modelled) == sum("body" in one.takes and one.body_needed for one in OPERATIONS)
+    assert len(modelled) == sum("body" in one.parameters and one.body_needed for one in OPERATIONS)
     needed = [method.get("RequestParameters") for method in methods]
     asked = sorted(name for one in needed for name in one or ())
     assert asked == ["method.request.querystring.host", "method.request.querystring.url"]

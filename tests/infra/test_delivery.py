@@ -166,6 +166,6 @@ def test_invalid_delivery_setting_is_refused(change: dict[str, str], said: str) 
 
 def test_valid_delivery_settings_are_accepted() -> None:
     for context in (SFTP, COPY, {**SFTP, **COPY}):
-        assert Config.from_context(context).delivers
-    assert not Config.from_context({}).delivers
+        assert Config.from_context(context).has_receiver
+    assert not Config.from_context({}).has_receiver
     assert issubclass(Config, DeliveryKeys)

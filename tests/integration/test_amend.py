@@ -88,7 +88,7 @@ def test_ignored_properties_are_set_once(running: Emulator, tmp_path: Path) -> N
     changes = ("UpdateTimeToLive", "PutFunctionRecursionConfig")
     assert [call for call in first if call in changes] == list(changes)
     assert not set(calls) & set(changes)
-    outputs = cdk.standing(STACK, environment) or {}
+    outputs = cdk.stack_outputs(STACK, environment) or {}
     with cdk.client("dynamodb", environment) as dynamodb:
         found = {
             name: dynamodb.describe_time_to_live(TableName=outputs[name])["TimeToLiveDescription"]

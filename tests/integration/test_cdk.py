@@ -72,7 +72,7 @@ def calls(
     script = tmp_path / "cdk.js"
     script.write_text(textwrap.dedent(STAND_IN))
     monkeypatch.setattr(layout, "CDK", script)
-    monkeypatch.setattr(cdk, "standing", lambda *_: {})
+    monkeypatch.setattr(cdk, "stack_outputs", lambda *_: {})
 
     def asked() -> list[str]:
         file = project / "calls.txt"
@@ -312,7 +312,7 @@ def test_full_bucket_is_emptied_and_removal_repeated(
     monkeypatch.setattr(cdk, "synthesize", lambda *_, **__: tmp_path)
     monkeypatch.setattr(assembly, "stack_names", lambda _: ["Mine"])
     monkeypatch.setattr(cdk, "_run", account.run)
-    monkeypatch.setattr(cdk, "standing", lambda *_: {} if account.stands else None)
+    monkeypatch.setattr(cdk, "stack_outputs", lambda *_: {} if account.stands else None)
     monkeypatch.setattr(removal, "resources_of", account.resources)
     monkeypatch.setattr(removal, "empty", account.empty)
     monkeypatch.setattr(removal, "finish", lambda *_: None)
@@ -337,7 +337,7 @@ def test_stacks_of_assembly_are_named(tmp_path: Path) -> None:
 
 def test_unreachable_endpoint_is_named() -> None:
     with pytest.raises(LocalStackError, match=r"Cannot reach http://127\.0\.0\.1:1"):
-        cdk.standing("Orbweaver", EMULATOR)
+        cdk.stack_outputs("Orbweaver", EMULATOR)
 
 
 @pytest.mark.parametrize("body", [b"<!DOCTYPE html><p>Bad gateway<br>", b"<html></html>"])
@@ -359,7 +359,7 @@ def test_client_html_answer_is_reported_in_words(body: bytes) -> None:
         Thread(target=server.serve_forever, daemon=True).start()
         endpoint = f"http://127.0.0.1:{server.server_port}"
         with pytest.raises(LocalStackError) as raised:
-            cdk.standing("Orbweaver", {**EMULATOR, "AWS_ENDPOINT_URL": endpoint})
+            cdk.stack_outputs("Orbweaver", {**EMULATOR, "AWS_ENDPOINT_URL": endpoint})
         server.shutdown()
     assert len(str(raised.value).splitlines()) == 1
 
@@ -368,7 +368,7 @@ def test_client_html_answer_is_reported_in_words(body: bytes) -> None:
 def test_missing_stack_is_none(tmp_path: Path) -> None:
     running = emulator.start(port=0, keep=False, instances=tmp_path)
     try:
-        assert cdk.standing(cdk.TOOLKIT, running.environment()) is None
+        assert cdk.stack_outputs(cdk.TOOLKIT, running.environment()) is None
     finally:
         running.stop()
 

@@ -17,7 +17,7 @@ import pytest
 
 from orbweaver.app.store_ports import StorePorts
 from orbweaver.model.settings import Settings
-from tests import browser, console_said
+from tests import browser, console_output
 from tests import console_numbers as numbers
 from tests.integration.test_console import cli, cli_rows, console, type_toml
 from tests.sites import graph
@@ -131,7 +131,7 @@ async def _runs(both: Numbers, second: str, slow: str) -> None:
     of_names = Counter({"slow": 1, "shop": 2})
     # The console reads running crawls more often than the list of runs.
     await both.tab.see(statuses[0]["left_text"])
-    await both.check("runs", "", "shop", console_said.runs_of(statuses, of_names))
+    await both.check("runs", "", "shop", console_output.runs_of(statuses, of_names))
     for status in statuses:
         assert status["budgets"] or status["name"] == "shop"
         await both.tab.run(f"location.hash = '#/run/{status['crawl']}'")
@@ -140,34 +140,34 @@ async def _runs(both: Numbers, second: str, slow: str) -> None:
         await both.tab.click("Show table")
         await both.tab.until("Boolean(document.querySelector('figure tbody tr'))")
         again = await both.says("status", status["crawl"])
-        await both.compare("run", console_said.run_of(again))
+        await both.compare("run", console_output.run_of(again))
 
 
 async def _spared(both: Numbers, site: Graph) -> None:
     """Check the links that a run at its limit did not request."""
     short = await both.says("start", f"{site.url}/0", *SHORT)
-    report = console_said.report_of(await both.says("report", short["crawl"]))
+    report = console_output.report_of(await both.says("report", short["crawl"]))
     assert report["spared"]
     await both.check("report", f"report/{short['crawl']}", "Links not requested", report)
 
 
 async def _tables(both: Numbers, site: Graph, first: str, second: str) -> None:
     """Check a run's lists: requests, pages, sections, changes, explanation."""
-    report = console_said.report_of(await both.says("report", second))
+    report = console_output.report_of(await both.says("report", second))
     await both.check("report", f"report/{second}", "Kinds of URL", report)
     pages = [await both.lists("pages", crawl) for crawl in (first, second)]
-    await both.check("data", f"data/{second}", "Page 1", console_said.data_of(pages[1]))
+    await both.check("data", f"data/{second}", "Page 1", console_output.data_of(pages[1]))
     await both.tab.run(f"location.hash = '#/map/{second}'")
     await both.tab.see("Section")
     drawn = await both.tab.run("document.querySelectorAll('.areas li').length")
     assert drawn > 1
-    await both.compare("map", console_said.sections_of(pages[1], site.url, drawn))
-    changed = console_said.differences_of(*pages)
+    await both.compare("map", console_output.sections_of(pages[1], site.url, drawn))
+    changed = console_output.differences_of(*pages)
     await both.check(
         "changes", f"changes?before={first}&after={second}", "the content is the same", changed
     )
     asked = f"{site.url}/1"
-    said = console_said.explained_of(await both.says("explain", asked, "--crawl", second))
+    said = console_output.explained_of(await both.says("explain", asked, "--crawl", second))
     address = f"explain?url={quote(asked, safe='')}&crawl={second}"
     await both.check("explain", address, "Timeline", said)
 
@@ -180,9 +180,9 @@ async def _whole(both: Numbers, site: Graph, crawls: list[str]) -> None:
     await both.check("host", f"host?host={quote(site.url, safe='')}", "No answer", host)
     ports = StorePorts(Settings(), both.folder / ".orbweaver")
     for reason in ("failed 5 times", "failed 5 times", "odd"):
-        await ports.queue.bury(json.dumps({"url": f"{site.url}/{reason[0]}"}), reason)
+        await ports.queue.dead_letter(json.dumps({"url": f"{site.url}/{reason[0]}"}), reason)
     await ports.aclose()
-    letters = console_said.letters_of(await both.lists("dlq", "list"))
+    letters = console_output.letters_of(await both.lists("dlq", "list"))
     await both.check("letters", "letters", "odd", letters)
     (both.folder / "nightly.toml").write_text(NIGHTLY.format(url=site.url) + RECURS)
     await both.says("schedule", "put", "--config", "nightly.toml")
@@ -194,7 +194,7 @@ async def _whole(both: Numbers, site: Graph, crawls: list[str]) -> None:
     statuses = [await both.says("status", crawl) for crawl in crawls]
     day = datetime.fromtimestamp(time.time(), tz=UTC).date().isoformat()
     await both.check(
-        "stack", "stack", "Dollars by day", console_said.days_of(statuses[-1], statuses, day)
+        "stack", "stack", "Dollars by day", console_output.days_of(statuses[-1], statuses, day)
     )
 
 

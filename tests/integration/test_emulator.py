@@ -371,7 +371,7 @@ def test_killed_emulator_reports_lost_state(start: Start, tmp_path: Path) -> Non
     assert emulator.find(running.port, instances=tmp_path) is None
     told = lost.of_all(tmp_path)
     assert told == {running.port: lost.Lost(since_s=running.since_s)}
-    assert "is lost" in told[running.port].told(running.port)
+    assert "is lost" in told[running.port].describe(running.port)
 
     again = start(port=running.port, keep=True)
     assert again.missing == told[running.port]

@@ -82,7 +82,7 @@ def test_unreachable_start_is_reported_at_once(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(ThisMachine, "local", lambda _: None)
-    monkeypatch.setattr(ThisMachine, "standing", None)  # This would start an emulator.
+    monkeypatch.setattr(ThisMachine, "running_stack", None)  # This would start an emulator.
     assert main.main(["crawl", url, "--fail-above", "100%"]) == 1
     said = capsys.readouterr()
     assert said.err.startswith(f"{url} cannot be reached: {why}")

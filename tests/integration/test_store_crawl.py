@@ -359,14 +359,14 @@ def test_schedule_fires_once_per_time(folder: Path) -> None:
             for minutes in (0, 30, 31, 1, 125):
                 clock.ms += minutes * 60_000
                 for one in clocks:
-                    await one.look()
+                    await one.poll()
             # Times missed during a pause are not made up for.
             await timetable.pause("example.com")
             for paused in (True, False, False):
                 await timetable.pause("example.com", paused=paused)
                 clock.ms += paused * 90 * 60_000
                 for one in clocks:
-                    await one.look()
+                    await one.poll()
             return [crawl.id for crawl in await control_of(ports).crawls()]
 
     assert len(asyncio.run(go())) == 2
@@ -424,7 +424,7 @@ def test_failing_webhook_is_retried_then_dead_lettered(folder: Path) -> None:
             poster = WebhookPoster(ports)
             for seconds in (0, 61, 301, 601):
                 clock.ms += seconds * 1000
-                await poster.look()
+                await poster.poll()
             return ports.inbox(QueueName.DEAD_LETTERS).depth().waiting
 
     with graph.serve_in_background({"/hook": Answer(status=503)}) as receiver:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from orbweaver.frontier.backlog import Beginning, Line, WaitingPack
+from orbweaver.frontier.backlog import BacklogState, LeaseRequest, WaitingPack
 from tests.memory.world import Gated, write_line
 
 
@@ -19,10 +19,10 @@ class MemoryBacklog(Gated):
                 lambda one=one: self._world.backlog[crawl, host].setdefault(one.place, one),  # type: ignore[misc]
             )
 
-    async def look(self, crawl: str, host: str, own: str = "") -> Line:
+    async def read(self, crawl: str, host: str, own: str = "") -> BacklogState:
         return await self._do("backlog.look", lambda: self._look(crawl, host, own))
 
-    async def begin(self, beginning: Beginning) -> bool:
+    async def begin(self, beginning: LeaseRequest) -> bool:
         def transact() -> bool:
             world, key = self._world, (beginning.crawl, beginning.host)
             ledger = world.ledgers.get(beginning.unsent)
@@ -42,13 +42,13 @@ class MemoryBacklog(Gated):
     async def leave(self, crawl: str, host: str, place: str, by: str = "") -> None:
         def clear() -> None:
             line = self._world.out[crawl, host]
-            if line.out == place:
-                self._world.out[crawl, host] = Line(edits=line.edits + 1, by=by)
+            if line.in_flight == place:
+                self._world.out[crawl, host] = BacklogState(edits=line.edits + 1, holder=by)
 
         await self._do("backlog.clear", clear)
         await self.forget(crawl, host, place)
 
-    async def standing(self, crawl: str, host: str, count_max: int) -> tuple[WaitingPack, ...]:
+    async def first_places(self, crawl: str, host: str, count_max: int) -> tuple[WaitingPack, ...]:
         places = self._world.backlog[crawl, host]
         read = await self._do("backlog.look", lambda: [places[one] for one in sorted(places)])
         return tuple(read[:count_max])
@@ -64,12 +64,12 @@ class MemoryBacklog(Gated):
 
         return await self._do("backlog.note_sent", note)
 
-    def _look(self, crawl: str, host: str, own: str) -> Line:
+    def _look(self, crawl: str, host: str, own: str) -> BacklogState:
         places, line = self._world.backlog[crawl, host], self._world.out[crawl, host]
-        waits = sorted(places.keys() - {line.out, own})
+        waits = sorted(places.keys() - {line.in_flight, own})
         seen = tuple(places[place] for place in waits)
         self._world.looked.setdefault((crawl, host, line.edits), seen)
         first = seen[0] if seen else None
-        if line.out not in places:
-            line = replace(line, out="", left=line.out)
+        if line.in_flight not in places:
+            line = replace(line, in_flight="", released=line.in_flight)
         return replace(line, first=first)

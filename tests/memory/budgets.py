@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from orbweaver.budget.budget_rules import BudgetState, Taking
+from orbweaver.budget.budget_rules import BudgetState, ReservationRequest
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.limits import LimitPart, Settlement
 from tests.memory.world import Gated, World
@@ -14,13 +14,13 @@ from tests.memory.world import Gated, World
 class MemoryBudgets(Gated):
     """Used parts of crawls' limits."""
 
-    async def take(self, taking: Taking) -> BudgetState | None:
+    async def take(self, taking: ReservationRequest) -> BudgetState | None:
         budgets, key = self._world.budgets, (taking.crawl.id, taking.part)
 
         def reserve() -> BudgetState | None:
             standing = budgets.get(key)
             if standing is None:
-                return BudgetState(begun=False)
+                return BudgetState(is_started=False)
             if taking.instead not in (None, standing):
                 return standing
             if standing.used + taking.amount > taking.limit:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from orbweaver.frontier.claims import Claimer, Known, StandingClaim
+from orbweaver.frontier.claims import Claimer, ClaimStates, StoredClaim
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.errors import NOTHING
 from orbweaver.model.target import Prior, Target
@@ -18,8 +18,8 @@ class MemoryFrontier(Gated):
 
     async def known(
         self, claimer: Claimer, urls: Sequence[str], modified: Mapping[str, int] = NOTHING
-    ) -> Known:
-        def read() -> Known:
+    ) -> ClaimStates:
+        def read() -> ClaimStates:
             claims = [
                 claim
                 for url in urls
@@ -37,7 +37,7 @@ class MemoryFrontier(Gated):
             own = frozenset(
                 claim.url for claim in claims if claim.url in held and claim.crawl == claimer.crawl
             )
-            return Known(held=held, own=own, lapsed=lapsed)
+            return ClaimStates(held=held, own=own, lapsed=lapsed)
 
         return await self._do("frontier.known", read)
 
@@ -73,12 +73,12 @@ class MemoryFrontier(Gated):
         for url in urls:
             await self._do("frontier.abandon", lambda url=url: mark(url))  # type: ignore[misc]
 
-    async def standing(self, name: str, url: str) -> StandingClaim | None:
-        def read() -> StandingClaim | None:
+    async def last_claim(self, name: str, url: str) -> StoredClaim | None:
+        def read() -> StoredClaim | None:
             claim = self._world.claims.get((name, url))
             if claim is None:
                 return None
-            return StandingClaim(
+            return StoredClaim(
                 crawl=claim.crawl,
                 pack=claim.pack,
                 at_ms=claim.at_ms,

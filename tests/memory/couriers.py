@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
 
-from orbweaver.delivery.plan import Remains
+from orbweaver.delivery.plan import FileRemoval
 from orbweaver.exporting.manifest import PREFIX, File
 from orbweaver.model.errors import Transient, check_size
 from orbweaver.model.ports import Clock
@@ -34,7 +34,7 @@ class MemoryCourier(Gated):
     async def write(self, path: str, body: bytes) -> None:
         await self._do("courier.write", lambda: self._shelf.__setitem__(path, body))
 
-    async def bring(self, file: File, deadline_ms: int) -> bool:
+    async def transfer(self, file: File, deadline_ms: int) -> bool:
         if self._clock.now_ms() >= deadline_ms:
             return False
         body = self._world.files.get(PREFIX + file.path)
@@ -43,7 +43,7 @@ class MemoryCourier(Gated):
         await self._do("courier.bring", lambda: self._shelf.__setitem__(file.path, body))
         return True
 
-    async def remove(self, remains: Sequence[Remains]) -> None:
+    async def remove(self, remains: Sequence[FileRemoval]) -> None:
         for one in remains:
             await self._do("courier.remove", lambda one=one: self._shelf.pop(one.path, None))  # type: ignore[misc]
 
@@ -59,6 +59,6 @@ class MemoryDeliveries(Gated):
         mail = Mail(body=handle, delay_s=seconds)
         await self._do("deliveries.postpone", lambda: self._world.sent.append(mail))
 
-    async def bury(self, body: str, reason: str) -> None:
+    async def dead_letter(self, body: str, reason: str) -> None:
         mail = Mail(body=body, reason=reason)
         await self._do("deliveries.bury", lambda: self._world.buried.append(mail))

@@ -18,7 +18,7 @@ from tests.memory.world import Gated
 class MemoryHosts(Gated):
     """Hosts with their politeness state."""
 
-    async def look(self, host: str) -> Host:
+    async def read_host(self, host: str) -> Host:
         return await self._do("hosts.look", lambda: self._host(host))
 
     async def reserve(
@@ -65,7 +65,7 @@ class MemoryHosts(Gated):
 
         await self._do("hosts.recover", put)
 
-    async def probe(self, host: str, until_ms: int, now_ms: int) -> bool:
+    async def take_probe(self, host: str, until_ms: int, now_ms: int) -> bool:
         def put() -> bool:
             state = self._host(host)
             if not is_doubtful(state, now_ms):

@@ -65,7 +65,7 @@ class MemoryQueue(Gated):
     async def retry_soon(self, receipts: Sequence[Receipt], delay_s: int) -> None:
         self._world.retried += [(one.handle, delay_s) for one in receipts]
 
-    async def bury(
+    async def dead_letter(
         self, body: str, reason: str, source: MessageSource = MessageSource.PACKS
     ) -> None:
         mail = Mail(body=body, reason=reason, source=source)

@@ -25,7 +25,7 @@ class MemoryPages(Gated):
             key = page_key(record, self._shards)
             await self._do("pages.store", lambda key=key, record=record: self._put(key, record))  # type: ignore[misc]
 
-    async def before(self, priors: Mapping[str, Prior]) -> Mapping[str, PageRecord]:
+    async def earlier_records(self, priors: Mapping[str, Prior]) -> Mapping[str, PageRecord]:
         def find() -> dict[str, PageRecord]:
             found = {}
             for url, prior in priors.items():

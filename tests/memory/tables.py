@@ -13,7 +13,7 @@ from orbweaver.frontier.claims import (
     Committed,
     OverBudget,
     Recalled,
-    Unreadable,
+    UnreadableCrawl,
 )
 from orbweaver.frontier.journal import Journal, Ledger
 from orbweaver.model import crawl_codec
@@ -96,14 +96,14 @@ class MemoryPacks(Gated):
 
         return await self._do("packs.commit", transact)
 
-    async def strike(self, pack_id: str) -> int:
+    async def add_strike(self, pack_id: str) -> int:
         def add() -> int:
             self._world.strikes[pack_id] = self._world.strikes.get(pack_id, 0) + 1
             return self._world.strikes[pack_id]
 
         return await self._do("packs.strike", add)
 
-    async def absolve(self, pack_id: str, strikes: int) -> None:
+    async def set_strikes(self, pack_id: str, strikes: int) -> None:
         await self._do("packs.absolve", lambda: self._world.strikes.update({pack_id: strikes}))
 
     async def sent(self, pack_id: str) -> None:
@@ -166,7 +166,7 @@ class MemoryCrawls(Gated):
             ),
         )
 
-    async def newer(self) -> tuple[Unreadable, ...]:
+    async def newer(self) -> tuple[UnreadableCrawl, ...]:
         return await self._do("crawls.list", self._world.unreadable)
 
     async def counters(self, crawl: Crawl) -> Counters:
@@ -174,7 +174,7 @@ class MemoryCrawls(Gated):
             await self._do("crawls.shard", lambda number=number: self._shard(crawl.id, number))  # type: ignore[misc]
             for number in range(crawl.shards)
         ]
-        return Counters.of(tuple(shards))
+        return Counters.build(tuple(shards))
 
     async def seal(
         self, crawl: Crawl, counters: Counters, finished: Crawl, rest: Counts = NOTHING

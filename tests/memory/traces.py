@@ -77,8 +77,10 @@ class MemoryTraces(Gated):
     async def backlog(self) -> AsyncIterator[BacklogTrace]:
         for (crawl, host), places in list(self._world.backlog.items()):
             for one in list(places.values()):
-                out = one.place in self._world.out[crawl, host].out
-                yield BacklogTrace(crawl=crawl, host=host, place=one.place, body=one.body, out=out)
+                out = one.place in self._world.out[crawl, host].in_flight
+                yield BacklogTrace(
+                    crawl=crawl, host=host, place=one.place, body=one.body, in_flight=out
+                )
 
     async def redefine(self, crawl: Crawl, was: Crawl) -> bool:
         def put() -> bool:
@@ -93,7 +95,7 @@ class MemoryTraces(Gated):
         kept = {reason: tuple(urls) for reason, urls in samples.items()}
         await self._do("traces.samples", lambda: self._world.samples.update({crawl_id: kept}))
 
-    async def bury_crawl(self, crawl: Crawl) -> None:
+    async def tombstone_crawl(self, crawl: Crawl) -> None:
         world = self._world
         stone = Crawl(
             id=crawl.id,
@@ -104,7 +106,7 @@ class MemoryTraces(Gated):
             announced=True,
         )
 
-        def bury() -> None:
+        def dead_letter() -> None:
             world.samples.pop(crawl.id, None)
             world.kinds.pop(crawl.id, None)
             shelves: list[Any] = [world.shards, world.budgets, world.host_pages]
@@ -114,7 +116,7 @@ class MemoryTraces(Gated):
             world.crawls[crawl.id] = stone
             world.forgotten.add(crawl.id)
 
-        await self._do("traces.bury", bury)
+        await self._do("traces.bury", dead_letter)
 
     async def hosts(self) -> AsyncIterator[str]:
         for host in list(self._world.hosts):

@@ -16,8 +16,8 @@ from typing import TypeAlias, TypeVar
 from orbweaver.budget.budget_rules import BudgetState
 from orbweaver.control.schedule import Scheduled
 from orbweaver.exporting.manifest import Manifest
-from orbweaver.frontier.backlog import Beginning, Line, WaitingPack
-from orbweaver.frontier.claims import Unreadable
+from orbweaver.frontier.backlog import BacklogState, LeaseRequest, WaitingPack
+from orbweaver.frontier.claims import UnreadableCrawl
 from orbweaver.frontier.journal import Journal, Ledger
 from orbweaver.frontier.messages import MessageSource
 from orbweaver.model.columns import Table
@@ -119,8 +119,8 @@ class World:
     # Waiting packs at the first read of an edit number, and the pack chosen then.
     looked: dict[tuple[str, str, int], tuple[WaitingPack, ...]] = field(default_factory=dict)
     taken: list[tuple[WaitingPack, tuple[WaitingPack, ...]]] = field(default_factory=list)
-    out: dict[tuple[str, str], Line] = field(
-        default_factory=lambda: defaultdict(lambda: Line(edits=0))
+    out: dict[tuple[str, str], BacklogState] = field(
+        default_factory=lambda: defaultdict(lambda: BacklogState(edits=0))
     )
     sent: list[Mail] = field(default_factory=list)
     buried: list[Mail] = field(default_factory=list)
@@ -157,11 +157,11 @@ class World:
         hidden = self.forgotten | self.newer.keys()
         return [crawl for crawl in self.crawls.values() if crawl.id not in hidden]
 
-    def unreadable(self) -> tuple[Unreadable, ...]:
+    def unreadable(self) -> tuple[UnreadableCrawl, ...]:
         """List crawls of newer versions, newest first."""
         found = [crawl for crawl in self.crawls.values() if crawl.id in self.newer]
         return tuple(
-            Unreadable(
+            UnreadableCrawl(
                 id=crawl.id,
                 name=crawl.name,
                 started_at_ms=crawl.started_at_ms,
@@ -176,7 +176,7 @@ class World:
             del self.claims[key]
 
 
-def write_line(world: World, beginning: Beginning) -> None:
+def write_line(world: World, beginning: LeaseRequest) -> None:
     """Store the pack (batch of URLs) in flight, and record the choice."""
     key = (beginning.crawl, beginning.host)
     standing = world.backlog[key]
@@ -188,7 +188,9 @@ def write_line(world: World, beginning: Beginning) -> None:
         if one.place in standing and json.loads(one.body).get("pack") not in world.ledgers
     ]
     world.taken += [(one, tuple(waited)) for one in looked if one.place == beginning.place]
-    world.out[key] = Line(edits=beginning.edits + 1, out=beginning.place, by=beginning.by)
+    world.out[key] = BacklogState(
+        edits=beginning.edits + 1, in_flight=beginning.place, holder=beginning.holder
+    )
 
 
 class Gated:

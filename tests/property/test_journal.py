@@ -29,7 +29,7 @@ from orbweaver.frontier.journal import (
     surplus_of,
 )
 from orbweaver.frontier.journal_codec import VERSION, decode, encode, version_of
-from orbweaver.frontier.late import BANDS_MAX, NOTHING_NEW, band_at
+from orbweaver.frontier.late_links import BANDS_MAX, NOTHING_NEW, band_at
 from orbweaver.frontier.messages import PLACE_CHARS_MAX
 from orbweaver.frontier.pack_result import PackResult
 from orbweaver.model.compression import compress
@@ -156,7 +156,7 @@ def test_outbox_has_every_target_once(both: tuple[Journal, Ledger]) -> None:
         target for outgoing in outbox("p", "c", journal, ledger) for target in outgoing.pack.targets
     )
     children = Counter(journal.candidates[place] for place in ledger.children)
-    assert sent == children + Counter(item.target for item in journal.again)
+    assert sent == children + Counter(item.target for item in journal.returning)
 
 
 @pytest.mark.thorough
@@ -190,7 +190,7 @@ def test_journal_has_oldest_readable_version() -> None:
 @given(settled())
 def test_packs_have_bounded_size_and_delay(both: tuple[Journal, Ledger]) -> None:
     journal, ledger = both
-    due = Counter((item.target, item.delay_s) for item in journal.again)
+    due = Counter((item.target, item.delay_s) for item in journal.returning)
     for outgoing in outbox("p", "c", journal, ledger):
         targets = outgoing.pack.targets
         assert {target.express for target in targets} == {outgoing.express}
@@ -264,6 +264,6 @@ def test_result_keeps_every_url_in_journal(steps: list[tuple[str, str, float]]) 
     order = [Target(url=url, depth=0) for url in told["end"] | told["again"]]
     journal = result.journal(order, 0)
     assert {record.url for record in journal.records} == told["end"]
-    assert {item.target.url for item in journal.again} == told["again"]
+    assert {item.target.url for item in journal.returning} == told["again"]
     assert {target.url for target in journal.candidates} == told["link"]
-    assert all(1 <= item.delay_s <= DELAY_S_MAX for item in journal.again)
+    assert all(1 <= item.delay_s <= DELAY_S_MAX for item in journal.returning)

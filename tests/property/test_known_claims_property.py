@@ -22,7 +22,7 @@ def test_added_urls_are_known_after_encoding(added: set[str], others: set[str]) 
     read = KnownClaims()
     read.merge(decode(claims.encode()))
     for found in (claims, read):
-        assert {url for url in added | others if found.has(url)} == added
+        assert {url for url in added | others if found.is_known(url)} == added
     assert (claims.new, read.new) == (len(added), 0)
 
 

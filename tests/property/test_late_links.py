@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orbweaver.frontier.kind_learner import KindLearner
-from orbweaver.frontier.late import BANDS_MAX
+from orbweaver.frontier.late_links import BANDS_MAX
 from orbweaver.model.outcome import Reason
 from orbweaver.model.target import PACK_TARGETS_MAX, Target
 from tests.unit.frontier.kind_pages import HOST, learned, page

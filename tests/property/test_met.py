@@ -5,7 +5,14 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orbweaver.frontier.met import MET_MAX, NEWS_BYTES_MAX, NEWS_MAX, RUNS_NEWS_MAX, Met, text_hash
+from orbweaver.frontier.seen_content import (
+    MET_MAX,
+    NEWS_BYTES_MAX,
+    NEWS_MAX,
+    RUNS_NEWS_MAX,
+    SeenContent,
+    text_hash,
+)
 
 HOST = "https://example.com"
 WHATS = st.lists(st.text(max_size=3), max_size=30)
@@ -13,14 +20,14 @@ FIRSTS = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=30)
 TEXTS = st.lists(st.lists(st.integers(0, 2**32 - 1), max_size=20), max_size=5)
 
 
-def met(seen: list[str], firsts: list[tuple[int, int]], texts: list[list[int]]) -> Met:
-    known = Met()
+def met(seen: list[str], firsts: list[tuple[int, int]], texts: list[list[int]]) -> SeenContent:
+    known = SeenContent()
     for what in seen:
-        known.see(what)
+        known.add(what)
     for part, url in firsts:
         known.note_first(part, url)
     for runs in texts:
-        known.take_text(runs, HOST)
+        known.add_runs(runs, HOST)
     return known
 
 
@@ -33,47 +40,47 @@ def test_shared_news_is_known_to_receiver(
     own_firsts: list[tuple[int, int]],
 ) -> None:
     one, other = met(seen, firsts, texts), met(own_seen, own_firsts, [])
-    before = {part: other.first(part, -1) for part in range(10)}
-    other.told()
-    told = one.told()
+    before = {part: other.first_url(part, -1) for part in range(10)}
+    other.encode_news()
+    told = one.encode_news()
     assert len(told) <= NEWS_BYTES_MAX
     assert not one.has_news
-    other.take(told)
+    other.add_news(told)
     assert not other.has_news
-    assert all(not other.see(what) for what in (*seen, *own_seen))
+    assert all(not other.add(what) for what in (*seen, *own_seen))
     for part, url in before.items():
-        assert other.first(part, -1) == (one.first(part, -1) if url == -1 else url)
-    assert not any(other.take_text(runs, HOST) for runs in texts)
+        assert other.first_url(part, -1) == (one.first_url(part, -1) if url == -1 else url)
+    assert not any(other.add_runs(runs, HOST) for runs in texts)
 
 
 @given(st.binary(max_size=100), st.booleans())
 def test_invalid_news_is_ignored(told: bytes, cut: bool) -> None:
     known = met(["a"], [(1, 2)], [[1, 2, 3, 4]])
     if cut:
-        whole = met(["b"], [(3, 4)], [[5, 6]]).told()
+        whole = met(["b"], [(3, 4)], [[5, 6]]).encode_news()
         told = whole[: max(0, len(whole) - 1 - len(told))] if told else b"\x02" + whole[1:]
-    fresh = Met()
-    fresh.take(told)
-    known.take(told)
-    assert not known.see("a")
-    assert known.first(1, 0) == 2
+    fresh = SeenContent()
+    fresh.add_news(told)
+    known.add_news(told)
+    assert not known.add("a")
+    assert known.first_url(1, 0) == 2
     if cut:
-        assert fresh.see("b")
-        assert fresh.first(3, 0) == 0
+        assert fresh.add("b")
+        assert fresh.first_url(3, 0) == 0
 
 
 def test_memory_and_news_are_bounded() -> None:
-    known, other = Met(), Met()
+    known, other = SeenContent(), SeenContent()
     for number in range(MET_MAX + 10):
-        known.see(str(number))
+        known.add(str(number))
         known.note_first(number, number)
     for number in range(100):
-        known.take_text(range(number << 20, (number << 20) + 4_000, 4), HOST)
-    told = known.told()
+        known.add_runs(range(number << 20, (number << 20) + 4_000, 4), HOST)
+    told = known.encode_news()
     assert NEWS_MAX * 15 < len(told) <= NEWS_BYTES_MAX
-    other.take(told)
-    assert not other.see(str(NEWS_MAX - 1))
-    assert other.see(str(NEWS_MAX))
-    assert known.see("1")  # The memory was cleared.
+    other.add_news(told)
+    assert not other.add(str(NEWS_MAX - 1))
+    assert other.add(str(NEWS_MAX))
+    assert known.add("1")  # The memory was cleared.
     assert RUNS_NEWS_MAX >= 4_000
     assert text_hash("a") != text_hash("b")

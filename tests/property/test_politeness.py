@@ -21,15 +21,15 @@ from orbweaver.politeness.host_schedule import (
     Host,
     after_failure,
     block_until_ms,
-    grant,
+    grant_slots,
     is_doubtful,
     is_down,
+    join_queue,
     pace_after_silence,
     pace_of,
     reserved,
     slack_ms,
     spacing_ms,
-    turn,
 )
 
 NOW_MS = 1_795_251_600_000
@@ -48,7 +48,7 @@ def test_slots_never_overlap(delay_ms: int, steps: list[tuple[int, int, int]]) -
     slots: list[int] = []
     for passed_ms, wanted, ahead_ms in steps:
         now_ms += passed_ms
-        first_ms, count = grant(tat_ms, wanted, spacing, now_ms, now_ms + ahead_ms)
+        first_ms, count = grant_slots(tat_ms, wanted, spacing, now_ms, now_ms + ahead_ms)
         assert first_ms >= max(tat_ms, now_ms)
         assert 0 <= count <= wanted
         got = [first_ms + place * spacing for place in range(count)]
@@ -66,7 +66,7 @@ def test_grant_is_as_large_as_possible(
     delay_ms: int, tat_ms: int, wanted: int, ahead_ms: int
 ) -> None:
     spacing = spacing_ms(delay_ms)
-    first_ms, count = grant(tat_ms, wanted, spacing, NOW_MS, NOW_MS + ahead_ms)
+    first_ms, count = grant_slots(tat_ms, wanted, spacing, NOW_MS, NOW_MS + ahead_ms)
     assert count == wanted or first_ms + count * spacing > NOW_MS + ahead_ms
 
 
@@ -78,10 +78,10 @@ def test_slack_is_within_bounds(delay_ms: int) -> None:
 
 @given(MOMENTS, MOMENTS, WANTED, DELAYS)
 def test_turn_is_within_queue_delay(line_ms: int, tat_ms: int, wanted: int, spacing: int) -> None:
-    return_ms, end_ms = turn(line_ms, tat_ms, wanted, spacing, NOW_MS, NOW_MS + 5_000)
+    return_ms, end_ms = join_queue(line_ms, tat_ms, wanted, spacing, NOW_MS, NOW_MS + 5_000)
     assert NOW_MS <= return_ms <= end_ms <= NOW_MS + HORIZON_MS
     assert return_ms >= min(tat_ms, NOW_MS + HORIZON_MS)
-    again_ms, _ = turn(end_ms, tat_ms, wanted, spacing, NOW_MS, NOW_MS + 5_000)
+    again_ms, _ = join_queue(end_ms, tat_ms, wanted, spacing, NOW_MS, NOW_MS + 5_000)
     assert again_ms >= return_ms
 
 

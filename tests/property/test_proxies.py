@@ -43,11 +43,11 @@ def lived(pool: Pool, steps: list[tuple[str, int, str, int, int]]) -> tuple[Pool
         proxy = pool.proxies[which % len(pool.proxies)]
         match what:
             case "worked":
-                pool = pool.worked(proxy, host, now_ms - took_ms)
+                pool = pool.note_success(proxy, host, now_ms - took_ms)
             case "broken":
                 pool = pool.broken(proxy, now_ms - took_ms, now_ms)
             case _:
-                pool = pool.unreached(proxy, host, now_ms - took_ms, now_ms)
+                pool = pool.note_unreached(proxy, host, now_ms - took_ms, now_ms)
     return pool, now_ms
 
 
@@ -78,7 +78,7 @@ def test_proxy_in_quarantine_is_not_chosen(
         assert 0 < chosen.until_ms - now_ms <= QUARANTINE_MAX_MS
         assert isinstance(pool.pick(host, chosen.until_ms), Proxy)
     else:
-        assert pool.of(chosen).usable(now_ms)
+        assert pool.build(chosen).usable(now_ms)
     assert isinstance(pool.pick(host, now_ms + QUARANTINE_MAX_MS), Proxy)
 
 
@@ -89,7 +89,7 @@ def test_answer_resets_strikes_of_proxy(
     pool, now_ms = lived(Pool(proxies=proxies), steps)
     later_ms = now_ms + QUARANTINE_MAX_MS
     for proxy in proxies:
-        assert pool.worked(proxy, "h", later_ms).of(proxy).strikes == 0
+        assert pool.note_success(proxy, "h", later_ms).build(proxy).strikes == 0
 
 
 @given(st.one_of(st.text(), st.binary().map(lambda raw: raw.decode("latin-1"))))

@@ -16,7 +16,14 @@ from orbweaver.model.crawl_codec import from_fields, to_fields
 from orbweaver.model.crawl_rules import by_delay, depth_limits
 from orbweaver.model.outcome import Refusal
 from orbweaver.model.target import Target
-from orbweaver.model.url_rules import THINGS, UrlRule, by_window, deciding, problems_of, said_of
+from orbweaver.model.url_rules import (
+    RULE_SETTINGS,
+    UrlRule,
+    by_window,
+    combined_rule,
+    deciding,
+    problems_of,
+)
 
 SITE = "https://example.com"
 # Expressions with the same meaning in RE2 and Python.
@@ -48,8 +55,8 @@ def expected(rules: tuple[UrlRule, ...], url: str, thing: str) -> int | None:
 
 @given(RULES, URLS)
 def test_first_matching_rule_sets_each_option(rules: tuple[UrlRule, ...], url: str) -> None:
-    decided, said = deciding(rules, url), said_of(rules, url)
-    for thing in THINGS:
+    decided, said = deciding(rules, url), combined_rule(rules, url)
+    for thing in RULE_SETTINGS:
         place = expected(rules, url, thing)
         assert decided.get(thing) == place
         assert getattr(said, thing) == (None if place is None else getattr(rules[place], thing))
@@ -70,7 +77,7 @@ def test_link_is_admitted_up_to_depth_of_its_rule(
 ) -> None:
     crawl = replace(CRAWL, rules=rules)
     admitted = admit_link(crawl, url, Target(url=f"{SITE}/", depth=depth))
-    own = said_of(rules, url).depth_max
+    own = combined_rule(rules, url).depth_max
     limit = CRAWL.depth_max if own is None else own
     least, most = depth_limits(crawl)
     assert least <= limit <= most
@@ -84,7 +91,7 @@ def test_link_is_admitted_up_to_depth_of_its_rule(
 def test_options_of_rule_survive_queue(rules: tuple[UrlRule, ...], url: str) -> None:
     admitted = admit_link(replace(CRAWL, rules=rules), url, Target(url=f"{SITE}/", depth=0))
     if isinstance(admitted, Target):
-        said = said_of(rules, url)
+        said = combined_rule(rules, url)
         assert (admitted.express, admitted.window_s) == (bool(said.express), said.window_s)
         pack = Pack(id="p", crawl="c", at_ms=0, targets=(admitted,))
         assert decode(encode(pack)) == pack
@@ -93,7 +100,9 @@ def test_options_of_rule_survive_queue(rules: tuple[UrlRule, ...], url: str) -> 
 @given(RULES, st.lists(URLS, max_size=8))
 def test_groups_have_every_target_once(rules: tuple[UrlRule, ...], urls: list[str]) -> None:
     crawl = replace(CRAWL, rules=rules)
-    targets = [Target(url=url, depth=0, window_s=said_of(rules, url).window_s) for url in urls]
+    targets = [
+        Target(url=url, depth=0, window_s=combined_rule(rules, url).window_s) for url in urls
+    ]
     walks = by_delay(crawl, targets)
     delays = [delay_ms for delay_ms, _ in walks]
     assert delays == sorted(set(delays)) or not rules

@@ -21,13 +21,13 @@ from orbweaver.model.url_kind import (
     SIBLINGS_MAX,
     WORD_CHARS_MAX,
     Kinds,
-    anywhere,
-    behind_id,
     covers,
     folded,
+    in_any_folder,
     kind_text,
     pattern_of,
     shape_of,
+    with_open_id,
 )
 from orbweaver.model.url_patterns import PATTERN_CHARS_MAX, matches, problem_of
 
@@ -91,7 +91,7 @@ def kinds_of(
 ) -> Kinds[Met]:
     kinds = Kinds(Met, kinds_max, stands)
     for url in met:
-        kinds.of(url).urls.append(url)
+        kinds.data_of(url).urls.append(url)
     return kinds
 
 
@@ -116,7 +116,7 @@ def test_pattern_matches_urls_covered_by_shape(one: str, other: str) -> None:
     assert covers(shape, shape)
     assert bool(re.search(pattern, other)) == covers(shape, shape_of(other))
     for kept in range(3):
-        wider = anywhere(shape, kept)
+        wider = in_any_folder(shape, kept)
         assert covers(wider, shape)
         assert bool(re.search(pattern_of(wider), other)) == covers(wider, shape_of(other))
 
@@ -137,12 +137,12 @@ def test_pattern_matches_urls_covered_by_shape(one: str, other: str) -> None:
 )
 def test_behind_id_opens_first_id_of_path(path: str, open_path: str | None) -> None:
     expected = open_path and f"{SITE}/{open_path}"
-    assert behind_id(f"{SITE}/{path}") == behind_id(f"{SITE}/{path}?b=1") == expected
+    assert with_open_id(f"{SITE}/{path}") == with_open_id(f"{SITE}/{path}?b=1") == expected
 
 
 @given(st.text(max_size=60) | urls())
 def test_behind_id_leaves_no_id_before_open_place(text: str) -> None:
-    found = behind_id(text)
+    found = with_open_id(text)
     if found is not None:
         assert found.split("/")[:3] == text.partition("?")[0].split("/")[:3]
         assert "/*/" in found
@@ -176,8 +176,8 @@ def test_folded_shape_covers_original(met: list[tuple[str, int]], least: int) ->
 @given(st.lists(urls(), max_size=150), st.integers())
 def test_kinds_do_not_depend_on_order(met: list[str], seed: int) -> None:
     shuffled = Random(seed).sample(met, len(met))
-    found = {shape: sorted(of.urls) for shape, of in kinds_of(met).all().items()}
-    assert found == {shape: sorted(of.urls) for shape, of in kinds_of(shuffled).all().items()}
+    found = {shape: sorted(of.urls) for shape, of in kinds_of(met).heaviest().items()}
+    assert found == {shape: sorted(of.urls) for shape, of in kinds_of(shuffled).heaviest().items()}
     assert sorted(url for of in found.values() for url in of) == sorted(met)
     for shape, of in found.items():
         assert all(re.search(pattern_of(shape), url) for url in of)
@@ -196,8 +196,10 @@ CROWDED = st.builds(
 def test_kinds_with_nested_open_places_ignore_order(met: list[str], seed: int) -> None:
     with patch.object(url_kind, "SIBLINGS_MAX", 2):
         shuffled = Random(seed).sample(met, len(met))
-        found = {shape: sorted(of.urls) for shape, of in kinds_of(met).all().items()}
-        assert found == {shape: sorted(of.urls) for shape, of in kinds_of(shuffled).all().items()}
+        found = {shape: sorted(of.urls) for shape, of in kinds_of(met).heaviest().items()}
+        assert found == {
+            shape: sorted(of.urls) for shape, of in kinds_of(shuffled).heaviest().items()
+        }
     assert sorted(url for of in found.values() for url in of) == sorted(met)
 
 
@@ -205,7 +207,7 @@ def test_kinds_with_nested_open_places_ignore_order(met: list[str], seed: int) -
 def test_kept_queries_lose_no_url(met: list[str], least: int) -> None:
     """No URL counts twice when a folder becomes a wildcard later."""
     with patch.object(url_kind, "SIBLINGS_MAX", 1):
-        found = kinds_of(met, stands=lambda known: known.weight >= least).all()
+        found = kinds_of(met, stands=lambda known: known.weight >= least).heaviest()
     assert sorted(url for of in found.values() for url in of.urls) == sorted(met)
     for shape, of in found.items():
         assert all(re.search(pattern_of(shape), url) for url in of.urls)
@@ -219,10 +221,12 @@ def test_important_queries_are_kept_beyond_limit() -> None:
         stands=lambda known: known.weight >= 2,
     )
     for word in words:
-        kinds.of(f"{SITE}/{word}/y.php?z=1").urls.append("")
+        kinds.data_of(f"{SITE}/{word}/y.php?z=1").urls.append("")
     for query in ("board=3", "wa=7", "never=1"):
-        kinds.of(f"{SITE}/pub/x.php?{query}").urls.append("")
-    found = {kind_text(shape).removeprefix(SITE): of.weight for shape, of in kinds.all().items()}
+        kinds.data_of(f"{SITE}/pub/x.php?{query}").urls.append("")
+    found = {
+        kind_text(shape).removeprefix(SITE): of.weight for shape, of in kinds.heaviest().items()
+    }
     assert found == {
         "/*/x.php?board=0": 3,
         "/*/y.php?board=0": 2,
@@ -243,7 +247,7 @@ def test_many_words_in_a_place_become_wildcard(seed: int) -> None:
             "a.example/index.php?title=…&action=history",
         )
     ]
-    found = kinds_of(Random(seed).sample(met, len(met))).all()
+    found = kinds_of(Random(seed).sample(met, len(met))).heaviest()
     assert {kind_text(shape): of.weight for shape, of in found.items()} == {
         f"https://{kind}": len(words)
         for kind in (
@@ -256,7 +260,7 @@ def test_many_words_in_a_place_become_wildcard(seed: int) -> None:
 
 def test_many_hosts_become_wildcard() -> None:
     met = [f"https://{chr(97 + at)}.example/feed/" for at in range(SIBLINGS_MAX + 1)]
-    (shape,) = kinds_of(met).all()
+    (shape,) = kinds_of(met).heaviest()
     assert kind_text(shape) == "*/feed/"
     assert all(matches((pattern_of(shape),), url) for url in met)
 
@@ -265,7 +269,7 @@ def test_number_of_kinds_is_limited() -> None:
     letters = "abcdefghijklmn"
     tree = [f"{SITE}/{a}/{b}/{c}/x" for a in letters for b in letters for c in letters]
     kinds = kinds_of([*tree, *[f"{SITE}/often"] * 90])
-    found = kinds.all()
+    found = kinds.heaviest()
     assert KINDS_MAX // 50 < len(found) <= KINDS_MAX
     assert next(iter(found.values())).weight >= 90
     assert sum(of.weight for of in found.values()) == len(tree) + 90
@@ -277,7 +281,7 @@ def test_kinds_beyond_limit_are_counted_as_rest() -> None:
         "/".join(("7", "c%C3%A9")[number >> bit & 1] for bit in range(4)) for number in range(16)
     ]
     kinds = kinds_of([*[f"{SITE}/7/7/7/"] * 9, *(f"{SITE}/{path}" for path in paths)], 5)
-    found = kinds.all()
+    found = kinds.heaviest()
     assert len(found) == 5
     assert next(iter(found.values())).weight == 9
     assert kinds.rest.weight == 9 + 16 - sum(of.weight for of in found.values()) > 0

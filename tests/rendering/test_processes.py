@@ -109,7 +109,7 @@ async def test_browser_killed_at_random_gives_one_result_per_page(
         for _ in range(kills):
             await whole.wait()
             whole.clear()
-            while (browser := renderer.browser) is None or browser.worn:
+            while (browser := renderer.browser) is None or browser.is_worn:
                 await asyncio.sleep(0.01)
             await asyncio.sleep(chance.uniform(0, 0.4))
             processes = [one.pid for one in browser.memory()]
@@ -182,7 +182,7 @@ async def test_page_cancelled_during_open_leaves_nothing(
         with pytest.raises(asyncio.CancelledError):
             await task
         assert renderer.browser is not None
-        assert not renderer.browser.worn
+        assert not renderer.browser.is_worn
         contexts = await renderer.browser.connection.call("Target.getBrowserContexts")
         assert not contexts["browserContextIds"]
 

@@ -129,7 +129,7 @@ def _hosts(
 def _unknown(world: World, pack: str, url: str) -> bool:
     """True if a pack's journal calls a URL uncounted although a copy of the pack counted it."""
     journal = world.journals.get(pack)
-    again = () if journal is None else journal.again
+    again = () if journal is None else journal.returning
     return any(item.target.url == url and not item.target.counted for item in again)
 
 
@@ -153,7 +153,7 @@ def _budget_state(
         ended = total.get(CUT[0], 0)
     else:
         a_second = prices.second(memory_mb=Settings().memory_mb)
-        least = prices.visit_most(urls=PACK_TARGETS_MAX, seconds=VISIT_S, a_second=a_second)
+        least = prices.visit_cost_max(urls=PACK_TARGETS_MAX, seconds=VISIT_S, a_second=a_second)
         ended = total.get(CUT[1], 0)
     # A frozen worker can return a reservation that was already written off. A wrong clock writes it
     # off early.

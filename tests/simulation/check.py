@@ -10,7 +10,7 @@ import itertools
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
-from orbweaver.frontier.late import LANE, NOTHING_NEW, band_at
+from orbweaver.frontier.late_links import LANE, NOTHING_NEW, band_at
 from orbweaver.frontier.messages import Loose, Malformed, Pack
 from orbweaver.model.crawl import DEFAULT_CRAWL, UNSPENT, State, Stop
 from orbweaver.model.outcome import Outcome, Reason

@@ -6,7 +6,7 @@ from collections import Counter
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from orbweaver.frontier.late import LANE
+from orbweaver.frontier.late_links import LANE
 from orbweaver.frontier.messages import Pack
 from orbweaver.model.crawl import State, Stop
 from orbweaver.worker.apply_journal import UNDER_WAY_WAITS_S

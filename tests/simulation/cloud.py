@@ -226,7 +226,7 @@ class Cloud:
         self, process: WorkerProcess, faults: Faults, failed: Sequence[str]
     ) -> None:
         """Check that a worker that ended after SIGTERM left no message invisible."""
-        if process.ending.told:
+        if process.ending.is_announced:
             self.trace.counts["ended as told"] += 1
             if failed and not (faults.throttled or faults.unknown):
                 self.raised.append(f"told to end, it left {len(failed)} messages to wait")

@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from orbweaver.frontier.known_claims import PREFIX
-from orbweaver.frontier.late import LANE
+from orbweaver.frontier.late_links import LANE
 from orbweaver.model.crawl import State, Stop
 from orbweaver.model.outcome import Reason, Refusal
 from tests.simulation.exports import day_asked

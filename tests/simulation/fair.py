@@ -13,7 +13,7 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from bench.fairness.neighbours import Neighbours
-from orbweaver.frontier.backlog import Line, placed, waiting_of
+from orbweaver.frontier.backlog import BacklogState, waiting_of, with_place
 from orbweaver.frontier.journal import OutgoingPack
 from orbweaver.frontier.messages import Pack, SeedsMessage, decode, encode, seeds_of
 from orbweaver.model.crawl import Crawl, State, run_id
@@ -195,8 +195,8 @@ def _queue_big(contest: Contest, cloud: Cloud) -> None:
             cloud.world.backlog[key][waiting.place] = waiting
             if place:
                 continue
-            pack = placed(pack)
-            cloud.world.out[key] = Line(edits=1, out=pack.place, by="seeds")
+            pack = with_place(pack)
+            cloud.world.out[key] = BacklogState(edits=1, in_flight=pack.place, holder="seeds")
         cloud.drop(encode(pack))
 
 

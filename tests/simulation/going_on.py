@@ -8,10 +8,10 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from orbweaver.frontier.messages import Past, SeedsMessage, past_of
-from orbweaver.frontier.resumption import requested_again, resumed, within
+from orbweaver.frontier.resumption import requested_again, resumed, runs_to_continue
 from orbweaver.model.crawl import UNSPENT, Counters, CounterShard, Crawl
 from orbweaver.model.settings import Settings
-from orbweaver.model.url_rules import said_of
+from orbweaver.model.url_rules import combined_rule
 from tests.simulation.budgets import cut
 from tests.simulation.check_web import Violation
 from tests.simulation.meaning import EDIT, Meaning
@@ -64,7 +64,7 @@ def with_sequels(seed: int, plans: list[CrawlPlan]) -> list[CrawlPlan]:
 
 def going_on(world: World, crawl: Crawl) -> tuple[Crawl, list[SeedsMessage]]:
     """Continue a run as `Control` does; return the messages to send."""
-    runs = within(crawl, world.crawls.values(), Settings().ledger_retention_s)
+    runs = runs_to_continue(crawl, world.crawls.values(), Settings().ledger_retention_s)
     crawl = resumed(crawl, runs, {run.id: _total(world, run.id) for run in runs})
     at_ms = crawl.started_at_ms
     pasts = [past_of(crawl.id, crawl.id, Past(run=run), run, at_ms) for run in crawl.resumes]
@@ -77,7 +77,7 @@ def _total(world: World, crawl_id: str) -> Mapping[str, int]:
         for (owner, _), shard in world.shards.items()
         if owner == crawl_id
     ]
-    return Counters.of(tuple(shards)).total
+    return Counters.build(tuple(shards)).total
 
 
 def check_sequels(
@@ -100,7 +100,9 @@ def check_sequels(
         asked = set().union(*(_asked(world, run, crawl) for run in crawl.resumes))
         claimed = _claimed(world, run_id)
         # A rule with its own window requests its URLs again.
-        lapsed = {url for url in asked & claimed if said_of(sequel.rules, url).window_s is not None}
+        lapsed = {
+            url for url in asked & claimed if combined_rule(sequel.rules, url).window_s is not None
+        }
         if again := (asked & claimed) - lapsed:
             yield Violation("I3 asked again by a sequel", f"{run_id}: {sorted(again)[:3]}")
         counted = len(asked) + len(claimed)

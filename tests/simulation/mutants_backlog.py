@@ -38,7 +38,7 @@ async def _last_lost(self: Any, crawl: str, host: str, waiting: Any) -> None:
 async def _nothing_out(self: Any, crawl: str, host: str, own: str = "") -> Any:
     """Read a backlog with no pack in flight."""
     line = await _WHOLE_LOOK(self, crawl, host, own)
-    return replace(line, out="", by="")
+    return replace(line, in_flight="", holder="")
 
 
 async def _put_before(
@@ -56,7 +56,7 @@ async def _last_first(self: Any, crawl: str, host: str, own: str = "") -> Any:
     """Read a backlog from its end."""
     line = await _WHOLE_LOOK(self, crawl, host, own)
     places = self._world.backlog[crawl, host]
-    waits = sorted(places.keys() - {line.out, own})
+    waits = sorted(places.keys() - {line.in_flight, own})
     return replace(line, first=places[waits[-1]] if waits else None)
 
 
@@ -89,7 +89,7 @@ async def _without_a_message(
     self: Any, crawl: Any, found: Any, round_: Any, least_s: int = 0, *, again: bool = False
 ) -> None:
     """Take a pack whose message was not sent."""
-    if round_ is not None and round_.goes_on(crawl.id):
+    if round_ is not None and round_.accepts_more(crawl.id):
         round_.take_on(self._outgoing(found).pack)
     else:
         await _WHOLE_SEND(self, crawl, found, round_, least_s, again=again)
@@ -97,8 +97,8 @@ async def _without_a_message(
 
 async def _not_sent_again(self: Any, crawl: Any, host: str, beginner: Any) -> None:
     """Do not resend an earlier delivery's first packs."""
-    line = await self._backlog.look(crawl.id, host)
-    if line.by not in beginner.names:
+    line = await self._backlog.read(crawl.id, host)
+    if line.holder not in beginner.names:
         await _WHOLE_BEGINNING(self, crawl, host, beginner)
 
 
@@ -109,7 +109,7 @@ async def _unrecalled(self: Any, pack: Any, round_: Any) -> Any:
 
 
 _WHOLE_PUT = MemoryBacklog.__dict__["put"]
-_WHOLE_LOOK = MemoryBacklog.__dict__["look"]
+_WHOLE_LOOK = MemoryBacklog.__dict__["read"]
 _WHOLE_BEGIN = MemoryBacklog.__dict__["begin"]
 _WHOLE_COMMIT = apply_journal.JournalApplier.__dict__["_commit"]
 _WHOLE_BEGINNING = SUCCESSION.__dict__["_begin"]
@@ -120,17 +120,17 @@ APPLIER = apply_journal.JournalApplier
 MUTANTS = (
     mutants(
         ("a waiting pack lost", MemoryBacklog, "put", _last_lost),
-        ("a waiting pack taken twice", MemoryBacklog, "look", _nothing_out),
+        ("a waiting pack taken twice", MemoryBacklog, "read", _nothing_out),
         ("packs wait before the commit", APPLIER, "_commit", _put_before),
-        ("the last is taken first", MemoryBacklog, "look", _last_first),
-        ("depth left out of the order", values, "placed", _by_age),
-        ("priority lost in the backlog", values, "placed", _without_priority),
+        ("the last is taken first", MemoryBacklog, "read", _last_first),
+        ("depth left out of the order", values, "with_place", _by_age),
+        ("priority lost in the backlog", values, "with_place", _without_priority),
         ("a place never left", MemoryBacklog, "leave", _nothing),
         ("what was begun not sent again", SUCCESSION, "_begin", _not_sent_again),
         ("what is out not read", MemoryBacklog, "get", _nothing),
         ("taken on without a message", SUCCESSION, "_send", _without_a_message),
         ("taken on though it is committed", batch.Worker, "take_on", _unrecalled),
-        ("a copy leaves its place to others", SUCCESSION, "tend", _nothing),
+        ("a copy leaves its place to others", SUCCESSION, "start_next", _nothing),
         where=polite,
     )
     + mutants(

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from orbweaver.budget import reservation
-from orbweaver.budget.budget_rules import Later, Spent, next_step, settlements
+from orbweaver.budget.budget_rules import BudgetSpent, TryLater, next_step, settlements
 from orbweaver.worker import apply_journal
 from tests.memory import budgets, tables
 from tests.memory.budgets import settle
@@ -74,7 +74,7 @@ def _back_twice(world: Any, crawl: Any, settled: Any) -> None:
 
 async def _settled_by_all(self: Any, own: Any, _standing: Any) -> None:
     """Settle even if the journal is another delivery's."""
-    await _WHOLE_SETTLE(self, own, replace(own, by=own.by + 1))
+    await _WHOLE_SETTLE(self, own, replace(own, delivery=own.delivery + 1))
 
 
 _WHOLE_SETTLE = reservation.Reservations.__dict__["settle"]
@@ -98,7 +98,7 @@ _WHOLE_TAKE = budgets.MemoryBudgets.__dict__["take"]
 def _never_later(standing: Any, wanted: Any, **more: Any) -> Any:
     """End URLs that others' reservations leave no room for."""
     step = _WHOLE_STEP(standing, wanted, **more)
-    return Spent() if isinstance(step, Later) else step
+    return BudgetSpent() if isinstance(step, TryLater) else step
 
 
 _WHOLE_STEP = next_step
@@ -108,7 +108,7 @@ _WHOLE_STEP = next_step
 async def _received_nothing(self: Any, *asked: Any) -> AsyncIterator[Any]:
     async with _WHOLE_ROOM(self, *asked) as room:
         yield room
-        if isinstance(room, reservation.Room):
+        if isinstance(room, reservation.AllowedSize):
             room.received = 0
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from orbweaver.frontier import journal as values
 from orbweaver.frontier.kind_learner import KindLearner
-from orbweaver.frontier.late import grouped
+from orbweaver.frontier.late_links import group_by_band
 from orbweaver.frontier.pack_result import PackResult
 from orbweaver.model.crawl import UNSPENT, Counters
 from orbweaver.worker import pack_context, succession
@@ -81,7 +81,7 @@ def _promising(_self: Any) -> int:
 
 def _without_surplus(journal: Any, _ledger: Any) -> Any:
     """Drop links over the page limit."""
-    return grouped(journal.late)
+    return group_by_band(journal.late)
 
 
 def _twice(self: Any, target: Any, record: Any, counts: Any = values.NOTHING) -> Any:
@@ -91,7 +91,7 @@ def _twice(self: Any, target: Any, record: Any, counts: Any = values.NOTHING) ->
     return type(found)(end=found.end, found=found.found, counts=more)
 
 
-_WHOLE_SORTING = KindLearner.__dict__["sorting_out"]
+_WHOLE_SORTING = KindLearner.__dict__["sort_links"]
 _WHOLE_PUT = Succession.__dict__["put_late"]
 _WHOLE_NOTING = MemoryBacklog.__dict__["note_sent"]
 _WHOLE_GOING_ON = JournalApplier.__dict__["_go_on_late"]
@@ -99,7 +99,7 @@ _WHOLE_FORBIDDING = pack_context.PackContext.__dict__["forbidden"]
 
 MUTANTS = (
     mutants(
-        ("barren kinds are refused", KindLearner, "sorting_out", _refused),
+        ("barren kinds are refused", KindLearner, "sort_links", _refused),
         ("a late pack lost", Succession, "put_late", _last_lost),
         ("late packs are never sent", Succession, "send_late", _nothing),
         ("a late pack not counted as taken", PackResult, "take_late", _uncounted),

@@ -57,11 +57,12 @@ _WHOLE_SENDING = render_lane.__dict__["_sent"]
 MUTANTS = (
     mutants(
         ("a page sent on loses its mark", render_lane, "_sent", _unmarked),
-        ("a page is kept without its scripts", RenderLane, "after", _kept),
+        ("a page is kept without its scripts", RenderLane, "route_after_fetch", _kept),
         where=rendering,
     )
     + mutants(
-        ("pages for others are passed over", RenderLane, "before", _passed_over), where=at_once
+        ("pages for others are passed over", RenderLane, "route_before_fetch", _passed_over),
+        where=at_once,
     )
     + mutants(("scripts ask at once", PageLoader, "_waited", _at_once), where=polite)
 )

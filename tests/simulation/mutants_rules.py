@@ -38,7 +38,7 @@ def _depth_of_the_crawl(crawl: Any, _said: Any) -> int:
 
 
 def _nothing_said(_rules: Any, _url: str) -> Any:
-    return url_rules.NOTHING
+    return url_rules.NO_RULE
 
 
 def _all_recorded(self: Any, *asked: Any, **more: Any) -> Any:
@@ -70,7 +70,7 @@ def _mixed(pack_id: str, crawl: str, came_to: Any, ledger: Any) -> Any:
     """Mix URLs of both lanes in one pack."""
     children = [came_to.candidates[place] for place in ledger.children]
     groups = [(group, 0) for group in journal._by_host(children)]
-    groups += journal._by_due(came_to.again, 1 if came_to.alone else target.PACK_TARGETS_MAX)
+    groups += journal._by_due(came_to.returning, 1 if came_to.alone else target.PACK_TARGETS_MAX)
     return tuple(
         journal.OutgoingPack(
             pack=messages.Pack(
@@ -91,12 +91,12 @@ async def _asked_again(
     """Apply current rules to URLs claimed under earlier ones."""
 
     def of_now(sent: Any) -> Any:
-        return replace(sent, express=bool(url_rules.said_of(crawl.rules, sent.url).express))
+        return replace(sent, express=bool(url_rules.combined_rule(crawl.rules, sent.url).express))
 
     now = replace(
         came_to,
         candidates=tuple(map(of_now, came_to.candidates)),
-        again=tuple(replace(item, target=of_now(item.target)) for item in came_to.again),
+        returning=tuple(replace(item, target=of_now(item.target)) for item in came_to.returning),
     )
     await _WHOLE_SEND(self, crawl, pack_id, now, ledger, *rest)
 
@@ -107,7 +107,7 @@ _WHOLE_SEND = apply_journal.JournalApplier.__dict__["_send"]
 MUTANTS = (
     *mutants(
         ("a rule's depth ignored", admission, "depth_limit", _depth_of_the_crawl),
-        ("links followed against a rule", response_handling, "said_of", _nothing_said),
+        ("links followed against a rule", response_handling, "combined_rule", _nothing_said),
         ("recorded against a rule", pack_context.PackContext, "ended", _all_recorded),
         ("priority lost on the way", target, "extras_of", _without_lane),
         ("lanes mixed in a pack", apply_journal, "outbox", _mixed),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from orbweaver.frontier.resumption import resumed
 from orbweaver.model import crawl as crawls
-from orbweaver.worker import apply_journal, retracing
+from orbweaver.worker import apply_journal, earlier_runs
 from tests.simulation import going_on
 from tests.simulation.mutant import mutants
 
@@ -30,7 +30,7 @@ async def _none_waited(*_: Any) -> list[str]:
     return []
 
 
-_WHOLE_LEFT_OUT = retracing._left_out
+_WHOLE_LEFT_OUT = earlier_runs._left_out
 
 
 async def _roots_alone(*_: Any) -> list[str]:
@@ -54,10 +54,10 @@ def _nothing_more(_pack: str, _crawl: str, _journal: Journal) -> tuple[()]:
     return ()
 
 
-RETRACER = retracing.Retracer
+RETRACER = earlier_runs.EarlierRunReader
 MUTANTS = mutants(
     ("a sequel finds no links beyond the limit", RETRACER, "_late", _none_waited),
-    ("a sequel finds no links left out", retracing, "_left_out", _surplus_alone),
+    ("a sequel finds no links left out", earlier_runs, "_left_out", _surplus_alone),
     ("a sequel looks at the beginning alone", RETRACER, "_children", _roots_alone),
     ("a sequel has the limit for itself", going_on, "resumed", _nothing_carried),
     (

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from orbweaver.frontier.claims import (
     AlreadyCommitted,
+    ClaimStates,
     Closed,
     Committed,
-    Known,
     OverBudget,
     Recalled,
 )
@@ -54,10 +54,10 @@ def _claiming(holds: Callable[[Claim, Any], bool], *, own: bool = True) -> Calla
 async def _known_by_presence(self: Any, claimer: Any, urls: Any, *_: Any) -> Any:
     """Treat every existing claim as valid."""
 
-    def read() -> Known:
+    def read() -> ClaimStates:
         claims = (self._world.claims.get((claimer.name, url)) for url in urls)
         held = (claim.url for claim in claims if claim and claim.pack != claimer.pack)
-        return Known(held=frozenset(held))
+        return ClaimStates(held=frozenset(held))
 
     return await self._do("frontier.known", read)
 

@@ -63,7 +63,7 @@ async def _seen_too_early(
     return int(looked_up)
 
 
-_WHOLE_DROP = link_dedup.Sifter.__dict__["_drop_claimed"]
+_WHOLE_DROP = link_dedup.LinkDeduplicator.__dict__["_drop_claimed"]
 
 PACKS = tables.MemoryPacks
 MUTANTS = mutants(
@@ -71,5 +71,10 @@ MUTANTS = mutants(
     ("together: budget not checked", PACKS, "commit_together", _together(budget=False)),
     ("together: one pack counted for all", PACKS, "commit_together", _together(every=False)),
     ("together: a refusal taken for done", group_commit.Commits, "_write", _taken_for_done),
-    ("links seen before they are journaled", link_dedup.Sifter, "_drop_claimed", _seen_too_early),
+    (
+        "links seen before they are journaled",
+        link_dedup.LinkDeduplicator,
+        "_drop_claimed",
+        _seen_too_early,
+    ),
 )

@@ -46,7 +46,7 @@ async def _retries_without_slot(self: Any, visit: Any, targets: Any, delay: int)
             await _WHOLE_WALK(self, visit, [target], 0)
 
 
-_WHOLE_WALK = fetch_pack.PackFetcher.__dict__["_walk"]
+_WHOLE_WALK = fetch_pack.PackFetcher.__dict__["_request_targets"]
 
 
 def _always_fresh(_entry: Any, _now_ms: int) -> bool:
@@ -62,13 +62,18 @@ async def _deaf(_self: Any, _host: str, *, troubled: bool) -> None:
 
 
 MUTANTS = mutants(
-    ("no slot reserved", pacer.Pacer, "take", _free_slots),
-    ("no slot reserved on retry", fetch_pack.PackFetcher, "_walk", _retries_without_slot),
-    ("slots that overlap", host_schedule, "grant", _grant_from_now),
-    ("late slots used", pacer.Pacer, "asks", _late_is_fine),
-    ("the delay not kept within a block", pacer.Pacer, "asks", _soon_again),
+    ("no slot reserved", pacer.Pacer, "wait_for_slot", _free_slots),
+    (
+        "no slot reserved on retry",
+        fetch_pack.PackFetcher,
+        "_request_targets",
+        _retries_without_slot,
+    ),
+    ("slots that overlap", host_schedule, "grant_slots", _grant_from_now),
+    ("late slots used", pacer.Pacer, "start_request", _late_is_fine),
+    ("the delay not kept within a block", pacer.Pacer, "start_request", _soon_again),
     ("blocks forgotten", hosts.MemoryHosts, "block", _block_ignored),
-    ("answers of a silent host not noted", host_health.HostHealth, "answered", _deaf),
+    ("answers of a silent host not noted", host_health.HostHealth, "note_answer", _deaf),
     ("robots.txt never refreshed", robots_cache, "_fresh", _always_fresh),
 ) + mutants(
     ("asked on after a pause", fetch_pack.PackFetcher, "_goes_on", _whatever_happened),

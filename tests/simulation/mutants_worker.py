@@ -11,7 +11,7 @@ from orbweaver.frontier import envelope, messages
 from orbweaver.frontier import journal as journals
 from orbweaver.frontier.journal import Ledger
 from orbweaver.model import crawl as crawls
-from orbweaver.worker import apply_journal, batch, ending
+from orbweaver.worker import apply_journal, batch, shutdown
 from orbweaver.worker import pack as worker_pack
 from tests.simulation import cloud
 from tests.simulation.mutant import mutants, poisoned
@@ -89,7 +89,7 @@ def _never_apart(pack: Any, at_ms: int) -> Any:
     return replace(_WHOLE_APART(pack, at_ms), alone=False)
 
 
-_WHOLE_APART = journals.apart
+_WHOLE_APART = journals.isolate_urls
 
 
 def _random_child(_parent: str, _place: object) -> str:
@@ -128,8 +128,8 @@ async def _failed(self: Any, work: Any) -> bool:
     return False
 
 
-ENDING = ending.Ending
-_WHOLE_CUT = ENDING.__dict__["cut_short"]
+ENDING = shutdown.ShutdownSignal
+_WHOLE_CUT = ENDING.__dict__["run_until_end"]
 
 
 def _told(plan: Scenario) -> bool:
@@ -151,16 +151,18 @@ MUTANTS = mutants(
     ("finished before all seeds are in", crawls.Counters, "balance", _balance_without_seeds),
     ("a finish seen is a finish told", APPLIER, "_announced_soon", _taken_for_announced),
     ("acknowledged on failure", batch.Worker, "run", _ack_everything),
-    ("crashed packs stay together", worker_pack, "apart", _never_apart),
+    ("crashed packs stay together", worker_pack, "isolate_urls", _never_apart),
     ("child ids drawn at random", journals, "child_id", _random_child),
     ("messages of any version taken", messages, "_decode_object", _any_version),
     ("messages of the release before refused", messages, "_decode_pack", _only_this_release),
     ("sixteen hops, and no more (RecursiveLoop=Terminate)", cloud, "HOPS_MAX", 16),
 )
-MUTANTS += mutants(("suspects among the crowd", batch, "suspect", _never_suspect), where=poisoned)
 MUTANTS += mutants(
-    ("told to end, URLs are forgotten", ENDING, "cut_short", _forgotten), where=_told
+    ("suspects among the crowd", batch, "is_suspect", _never_suspect), where=poisoned
 )
 MUTANTS += mutants(
-    ("told to end, messages are left to wait", ENDING, "cut_short", _failed), where=_told_alone
+    ("told to end, URLs are forgotten", ENDING, "run_until_end", _forgotten), where=_told
+)
+MUTANTS += mutants(
+    ("told to end, messages are left to wait", ENDING, "run_until_end", _failed), where=_told_alone
 )

@@ -12,19 +12,19 @@ from typing import TYPE_CHECKING, Any
 
 from orbweaver.adapters.local.reader import InPlaceReader
 from orbweaver.budget.reservation import BudgetKeeper
-from orbweaver.exporting.exporter import Assembly
+from orbweaver.exporting.exporter import ExporterParts
 from orbweaver.model.errors import Transient
 from orbweaver.model.settings import Settings
 from orbweaver.worker.apply_journal import JournalApplier
 from orbweaver.worker.batch import Worker
 from orbweaver.worker.body_writer import BodyWriter
 from orbweaver.worker.crawl_cache import RecentCrawls
-from orbweaver.worker.ending import Ending
 from orbweaver.worker.fetch_pack import PackFetcher
 from orbweaver.worker.host_claims import HostClaims
 from orbweaver.worker.kind_learning import KindLearning
 from orbweaver.worker.pack import PackProcessor
 from orbweaver.worker.seeding import Seeder
+from orbweaver.worker.shutdown import ShutdownSignal
 from tests.memory import (
     MemoryBacklog,
     MemoryBudgets,
@@ -254,7 +254,7 @@ class WorkerProcess(Process):
             clock=self.clock,
         )
         recent = RecentCrawls(crawls=crawls, clock=self.clock)
-        ending = self.ending = Ending()
+        ending = self.ending = ShutdownSignal()
         pack_fetcher = PackFetcher(
             fetcher=self,
             reader=InPlaceReader(),
@@ -338,7 +338,7 @@ class ExporterProcess(Process):
         world = cloud.world
         self.chances = cloud.exports.chances
         self.slow_s = plan.slow_s
-        self.exporter = Assembly(
+        self.exporter = ExporterParts(
             pages=SimPages(world, self.gate),
             crawls=MemoryCrawls(world, self.gate),
             files=SimFiles(world, self.gate, cloud.exports.watch.look),

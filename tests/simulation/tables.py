@@ -8,7 +8,7 @@ from hashlib import sha256
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
 
-from orbweaver.exporting.formats.hashed_file import Made
+from orbweaver.exporting.formats.hashed_file import FinishedFile
 from orbweaver.model.errors import Transient
 from orbweaver.politeness.host_schedule import FAILURES_MAX, ROUNDS_MAX
 from tests.memory import MemoryFiles, MemoryHosts, MemoryOrders, MemoryPages
@@ -54,9 +54,9 @@ class SimHosts(MemoryHosts):
         super().__init__(world, gate)
         self._web = web
 
-    async def look(self, host: str) -> Host:
+    async def read_host(self, host: str) -> Host:
         with self._refused(host):
-            return await super().look(host)
+            return await super().read_host(host)
 
     async def fail(self, host: str, now_ms: int, chance: float, *, probe: bool) -> Host:
         state = await super().fail(host, now_ms, chance, probe=probe)
@@ -194,15 +194,15 @@ class SimWriter:
         self._lines.append(line_of(row))
         self.size += len(self._lines[-1])
 
-    def close(self) -> Made:
+    def close(self) -> FinishedFile:
         return made(f".{self._name}", len(self._lines), b"".join(self._lines))
 
     def discard(self) -> None:
         pass
 
 
-def made(suffix: str, rows: int, body: bytes) -> Made:
+def made(suffix: str, rows: int, body: bytes) -> FinishedFile:
     """Describe a file; its path leads to its bytes."""
     path = cast("Path", SimpleNamespace(read_bytes=lambda: body))
     digest = sha256(body).hexdigest()
-    return Made(path=path, suffix=suffix, rows=rows, bytes=len(body), sha256=digest)
+    return FinishedFile(path=path, suffix=suffix, rows=rows, bytes=len(body), sha256=digest)

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
-from orbweaver.delivery.deliverer import Deliverer, Receiver, Taken
+from orbweaver.delivery.deliverer import Deliverer, ReceivedOrder, Receiver
 from orbweaver.delivery.plan import LEDGERS
 from orbweaver.delivery.ports import Courier
 from orbweaver.exporting.formats import FORMATS
@@ -72,9 +72,9 @@ def order(**fields: Any) -> str:
     return json.dumps({"day": DAY, **fields})
 
 
-def taken(body: str | None = None, *, receives: int = 1) -> Taken:
+def taken(body: str | None = None, *, receives: int = 1) -> ReceivedOrder:
     said = order() if body is None else body
-    return Taken(id="m1", body=said, handle="h1", receives=receives)
+    return ReceivedOrder(id="m1", body=said, handle="h1", receives=receives)
 
 
 def lies(shelf: Mapping[str, bytes], manifest: Manifest, files: Mapping[str, bytes]) -> None:

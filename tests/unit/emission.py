@@ -199,4 +199,4 @@ def _crawl(function: Function, container: app_container.Container, crawl: Crawl)
 
 def _work(function: Function, container: app_container.Container, body: str) -> None:
     delivery = Delivery(id="m", body=body, receives=1)
-    function.invoke(lambda: container.work([delivery], 60_000))
+    function.invoke(lambda: container.process_batch([delivery], 60_000))

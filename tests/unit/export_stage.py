@@ -8,7 +8,7 @@ from hashlib import sha256
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from orbweaver.exporting.exporter import Assembly
+from orbweaver.exporting.exporter import ExporterParts
 from orbweaver.exporting.manifest import Manifest, decode_manifest
 from orbweaver.exporting.run_state import ExportScope
 from orbweaver.model.errors import Transient
@@ -82,7 +82,7 @@ def exporter_of(world: World, *, gate: Gate = open_gate, seed: int = 1, **option
         "part_bytes_max": 1_000_000,
         "cuts_crawls": False,
     }
-    return Assembly(**{**given, **options}).exporter()
+    return ExporterParts(**{**given, **options}).exporter()
 
 
 async def drained(

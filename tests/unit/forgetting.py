@@ -19,8 +19,8 @@ from orbweaver.exporting.formats import writer
 from orbweaver.exporting.manifest import PREFIX, File, Manifest, Sums, encode_manifest, path_of
 from orbweaver.exporting.snapshot import SnapshotEntry, bundled, entry_line
 from orbweaver.frontier import warc
-from orbweaver.frontier.backlog import Line, WaitingPack
-from orbweaver.frontier.body_file import Kept, Segment, located
+from orbweaver.frontier.backlog import BacklogState, WaitingPack
+from orbweaver.frontier.body_file import Kept, Segment, with_body_place
 from orbweaver.frontier.journal import Journal, Ledger
 from orbweaver.frontier.messages import Pack, SeedsMessage, encode
 from orbweaver.model.columns import PAGES, TEXTS
@@ -48,7 +48,7 @@ from tests.unit.stage import CRAWL, NOW_MS, SITE, Stage
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from orbweaver.exporting.formats.hashed_file import Made
+    from orbweaver.exporting.formats.hashed_file import FinishedFile
 
 PATH = "/people/jane-roe-1971"
 URL = f"{SITE}{PATH}"
@@ -102,7 +102,7 @@ def fill(world: World, folder: Path) -> None:
     records = []
     for url in URLS:
         kept = kept_of(url)
-        records.append(located(record_of(url), segment.add(kept)))
+        records.append(with_body_place(record_of(url), segment.add(kept)))
     # One page leads to another, and an item names the other one.
     link = Item(table="people", place=0, fields={"name": "J", "page": URL})
     records[1] = replace(records[1], canonical=URL, extracted=(link,))
@@ -126,7 +126,7 @@ def fill(world: World, folder: Path) -> None:
     for place in ("1.p3", "1.p4"):
         body = encode(replace(pack, id=place.partition(".")[2], place=place))
         world.backlog[ENDED.id, SITE][place] = WaitingPack(place=place, body=body)
-    world.out[ENDED.id, SITE] = Line(edits=1, out="1.p3", by="p0")
+    world.out[ENDED.id, SITE] = BacklogState(edits=1, in_flight="1.p3", holder="p0")
     world.sent += [Mail(body=encode(pack)), Mail(body=encode(seeds)), Mail(body=URL)]
     world.buried += [Mail(body=encode(pack), reason="crashed"), Mail(body=encode(seeds))]
     export(world, folder, records)
@@ -158,7 +158,7 @@ def export(world: World, folder: Path, records: list[PageRecord]) -> None:
         world.files[PREFIX + manifest.path] = encode_manifest(manifest)
 
 
-def _put(world: World, made: Made, table: str, name: str) -> File:
+def _put(world: World, made: FinishedFile, table: str, name: str) -> File:
     path = path_of(table, name, DAY, ENDED.id, 0, 0, made.suffix)
     world.files[PREFIX + path] = made.path.read_bytes()
     made.path.unlink()

@@ -16,7 +16,7 @@ from orbweaver.adapters.local.reader import InPlaceReader
 from orbweaver.budget.budget_rules import COUNTED
 from orbweaver.budget.reservation import BudgetKeeper
 from orbweaver.control.crawl_control import Control
-from orbweaver.control.dead_letter_admin import Undertaker
+from orbweaver.control.dead_letter_admin import DeadLetterAdmin
 from orbweaver.diagnostics.explainer import Explainer
 from orbweaver.frontier.messages import Pack, SeedsMessage, child_id, decode, encode
 from orbweaver.model.crawl import Counts, Crawl
@@ -29,13 +29,13 @@ from orbweaver.worker.apply_journal import JournalApplier
 from orbweaver.worker.batch import Worker
 from orbweaver.worker.body_writer import BodyWriter
 from orbweaver.worker.crawl_cache import RecentCrawls
-from orbweaver.worker.ending import Ending
 from orbweaver.worker.fetch_pack import PackFetcher
 from orbweaver.worker.host_claims import HostClaims
 from orbweaver.worker.kind_learning import KindLearning
 from orbweaver.worker.pack import Delivery, PackProcessor
 from orbweaver.worker.page_reading import PageReader
 from orbweaver.worker.seeding import Seeder
+from orbweaver.worker.shutdown import ShutdownSignal
 from tests.memory import (
     ManualClock,
     MemoryBacklog,
@@ -225,7 +225,7 @@ class Stage:
             clock=self.clock,
         )
         recent = RecentCrawls(crawls=self.crawls, clock=self.clock)
-        ending = Ending()
+        ending = ShutdownSignal()
         self.pack_fetcher = PackFetcher(
             fetcher=self.web,
             reader=self.reader,
@@ -370,7 +370,7 @@ def explainer_of(stage: Stage) -> Explainer:
         hosts=stage.hosts,
         clock=stage.clock,
         settings=stage.settings,
-        letters=Undertaker(
+        letters=DeadLetterAdmin(
             dead_letters=MemoryDeadLetters(stage.world, stage.gate, clock=stage.clock),
             queue=stage.queue,
             crawls=stage.crawls,

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from aws_lambda_powertools.event_handler import APIGatewayRestResolver, Response
 
-from orbweaver.api.context import Means, Reply
+from orbweaver.api.context import HandlerContext, Reply
 from orbweaver.api.decoding import JSON, read_all
 from orbweaver.api.openapi import document
 from orbweaver.api.problems import CONTENT_TYPE, PROBLEMS, Refused, headers_of, problem_of
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 class Api:
     """The HTTP API. A request takes full effect, or none with a reason."""
 
-    def __init__(self, means: Means, *, signed: bool = True) -> None:
+    def __init__(self, means: HandlerContext, *, signed: bool = True) -> None:
         self._means = means
         self._signed = signed
         self._app = APIGatewayRestResolver()

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Means:
+class HandlerContext:
     """Components and ports of handlers. `allowed` are private addresses open to crawls."""
 
     control: Control

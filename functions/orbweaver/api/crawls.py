@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from datetime import tzinfo
 from typing import Any
 
-from orbweaver.api.context import Means, Reply
+from orbweaver.api.context import HandlerContext, Reply
 from orbweaver.api.problems import FLAWS_MAX, Part, Refused
 from orbweaver.api.requests import (
     Again,
@@ -45,7 +45,7 @@ from orbweaver.control import cursor
 from orbweaver.control.crawl_control import Status
 from orbweaver.control.definition import DefinitionError, parse, read
 from orbweaver.control.definition import check as definition_problems
-from orbweaver.control.edits import amended, differences
+from orbweaver.control.edits import apply_document, differences
 from orbweaver.control.schedule import recurrence_in, window_warning
 from orbweaver.control.spec_checks import crawl_of
 from orbweaver.control.time_zone import day_in, zone_or_utc
@@ -61,7 +61,7 @@ ROBOTS_BYTES_SHOWN = 100_000
 RECORDS_MAX = 20_000
 
 
-async def start(means: Means, *, headers: Keyed, body: Definition) -> Reply:
+async def start(means: HandlerContext, *, headers: Keyed, body: Definition) -> Reply:
     """Start a crawl, or return the crawl that this key started."""
     plan = await asyncio.to_thread(parse, body)
     if recurrence_in(plan) is not None:
@@ -73,10 +73,10 @@ async def start(means: Means, *, headers: Keyed, body: Definition) -> Reply:
         raise Refused(400, str(flaws[0]), flaws)
     crawl, created = await means.control.begin(plan, headers.idempotency_key)
     place = {"Location": f"crawls/{crawl.id}"}
-    return Reply(status=201 if created else 200, body=Run.of(crawl), headers=place)
+    return Reply(status=201 if created else 200, body=Run.build(crawl), headers=place)
 
 
-async def listed(means: Means, *, query: Listing) -> Reply:
+async def listed(means: HandlerContext, *, query: Listing) -> Reply:
     """List crawls, newest first."""
     listing = ("crawls", query.state or "")
     crawls = [crawl for crawl in await means.crawls.list() if query.state in (None, crawl.state)]
@@ -87,10 +87,10 @@ async def listed(means: Means, *, query: Listing) -> Reply:
     following = None
     if len(crawls) > len(shown):
         following = cursor.encode(listing, (-shown[-1].started_at_ms, shown[-1].id))
-    return Reply(status=200, body=Runs(crawls=tuple(map(Run.of, shown)), next=following))
+    return Reply(status=200, body=Runs(crawls=tuple(map(Run.build, shown)), next=following))
 
 
-async def overview(means: Means, *, query: Overviewed) -> Reply:
+async def overview(means: HandlerContext, *, query: Overviewed) -> Reply:
     """List the newest run of each name, or all runs of one name, with their progress."""
     filters = (query.name, query.begins, query.state, query.day, query.zone)
     listing = ("overview", *(one or "" for one in filters))
@@ -116,7 +116,7 @@ async def overview(means: Means, *, query: Overviewed) -> Reply:
     at_ms = means.clock.now_ms()
     rows = []
     for crawl, counters in zip(shown, found, strict=True):
-        progress = Progress.of(Status(crawl=crawl, counters=counters, at_ms=at_ms))
+        progress = Progress.build(Status(crawl=crawl, counters=counters, at_ms=at_ms))
         ended = crawl.state is State.FINISHED
         less = drop_percent(crawl, counters.total) if ended else None
         rows.append(OverviewRow(progress=progress, runs=runs[crawl.name], less_percent=less))
@@ -140,12 +140,12 @@ def _place(crawl: Crawl) -> tuple[int, int, str]:
     return int(crawl.state is State.FINISHED), -crawl.started_at_ms, crawl.id
 
 
-async def check(means: Means, *, body: DefinitionTried) -> Reply:
+async def check(means: HandlerContext, *, body: DefinitionTried) -> Reply:
     """List the mistakes of a definition, without starting it."""
     return await asyncio.to_thread(_checked, means, body)
 
 
-def _checked(means: Means, body: Mapping[str, Any]) -> Reply:
+def _checked(means: HandlerContext, body: Mapping[str, Any]) -> Reply:
     plan, problems = read(body)
     if any(not problem.path for problem in problems):  # not a definition
         raise DefinitionError(problems)
@@ -175,42 +175,42 @@ def _expected(crawl: Crawl, pages_max: int | None) -> Estimated:
     # Imported here so that other requests do not load it.
     from orbweaver.budget.estimate import estimate
     from orbweaver.budget.prices import dollars
-    from orbweaver.budget.rounds import PAGES_ASSUMED, Assumed
+    from orbweaver.budget.rounds import PAGES_ASSUMED, Assumptions
 
     hosts = max(1, len(hosts_of(crawl)))
-    assumed = Assumed(pages=pages_max or PAGES_ASSUMED, hosts=hosts)
+    assumed = Assumptions(pages=pages_max or PAGES_ASSUMED, hosts=hosts)
     found = estimate(crawl, assumed)
     usd, least_s = dollars(found.units.by_term), found.least_s
     return Estimated(pages=assumed.pages, hosts=hosts, usd=usd, least_s=least_s)
 
 
-async def preview(means: Means, *, path: OfCrawl, body: Definition) -> Reply:
+async def preview(means: HandlerContext, *, path: OfCrawl, body: Definition) -> Reply:
     """Show how an edit would change a crawl, without changing it."""
     crawl = await means.crawl(path.id)
     if not crawl.live:
         raise Refused(409, f"crawl {crawl.id} is {crawl.state}: it cannot be edited")
     changes = tuple(
         Difference(key=key, was=was, becomes=becomes)
-        for key, was, becomes in differences(crawl, amended(crawl, body))
+        for key, was, becomes in differences(crawl, apply_document(crawl, body))
     )
-    return Reply(status=200, body=Differences(crawl=Run.of(crawl), changes=changes))
+    return Reply(status=200, body=Differences(crawl=Run.build(crawl), changes=changes))
 
 
-async def show(means: Means, *, path: OfCrawl) -> Reply:
+async def show(means: HandlerContext, *, path: OfCrawl) -> Reply:
     """Show a crawl's progress."""
     crawl = await means.crawl(path.id)
     status = await means.control.status(crawl.id)
-    return Reply(status=200, body=Progress.of(status))
+    return Reply(status=200, body=Progress.build(status))
 
 
-async def hosts(means: Means, *, path: OfCrawl, query: HostsShown) -> Reply:
+async def hosts(means: HandlerContext, *, path: OfCrawl, query: HostsShown) -> Reply:
     """Show a crawl's hosts: delay, blocks with reasons, queued and failed URLs."""
     crawl = await means.crawl(path.id)
     found = await means.control.hosts(crawl.id, () if query.host is None else (query.host,))
-    return Reply(status=200, body=HostList(crawl=Run.of(crawl), hosts=found))
+    return Reply(status=200, body=HostList(crawl=Run.build(crawl), hosts=found))
 
 
-async def host(means: Means, *, query: HostAsked) -> Reply:
+async def host(means: HandlerContext, *, query: HostAsked) -> Reply:
     """Show a host for all crawls: delay, blocks, robots.txt, and the line that decides on a URL."""
     seen = await means.control.host(query.host, query.url)
     host, entry, decided = seen.host, seen.host.robots, seen.decided
@@ -233,14 +233,14 @@ async def host(means: Means, *, query: HostAsked) -> Reply:
         allowed=None if decided is None else decided.allowed,
         says=None if decided is None else decided.why or "no rule matches",
         crawls=tuple(
-            HostOfCrawl(crawl=Run.of(crawl), standing=view) for crawl, view in seen.crawls
+            HostOfCrawl(crawl=Run.build(crawl), standing=view) for crawl, view in seen.crawls
         ),
         more=seen.more,
     )
     return Reply(status=200, body=shown)
 
 
-async def report(means: Means, *, path: OfCrawl) -> Reply:
+async def report(means: HandlerContext, *, path: OfCrawl) -> Reply:
     """Report skipped links with reasons and examples, and the distribution of requests."""
     crawl = await means.crawl(path.id)
     told = await means.control.report(
@@ -251,41 +251,44 @@ async def report(means: Means, *, path: OfCrawl) -> Reply:
         records_max=RECORDS_MAX,
     )
     shown = LeftOut(
-        crawl=Run.of(told.crawl), skipped=told.skipped, spared=told.spared, requests=told.requests
+        crawl=Run.build(told.crawl),
+        skipped=told.skipped,
+        spared=told.spared,
+        requests=told.requests,
     )
     return Reply(status=200, body=shown)
 
 
-async def edit(means: Means, *, path: OfCrawl, body: Definition) -> Reply:
+async def edit(means: HandlerContext, *, path: OfCrawl, body: Definition) -> Reply:
     """Change limits, delay, patterns and rules of a running crawl."""
     crawl = await means.crawl(path.id)
     return _done(await means.control.edit(crawl.id, body))
 
 
-async def pause(means: Means, *, path: OfCrawl) -> Reply:
+async def pause(means: HandlerContext, *, path: OfCrawl) -> Reply:
     """Pause a crawl. Its queued URLs wait."""
     crawl = await means.crawl(path.id)
     return _done(await means.control.pause(crawl.id))
 
 
-async def resume(means: Means, *, path: OfCrawl) -> Reply:
+async def resume(means: HandlerContext, *, path: OfCrawl) -> Reply:
     """Resume a paused crawl."""
     crawl = await means.crawl(path.id)
     return _done(await means.control.resume(crawl.id))
 
 
-async def cancel(means: Means, *, path: OfCrawl) -> Reply:
+async def cancel(means: HandlerContext, *, path: OfCrawl) -> Reply:
     """Cancel a crawl. Its records stay."""
     crawl = await means.crawl(path.id)
     return _done(await means.control.cancel(crawl.id))
 
 
-async def retry(means: Means, *, path: OfCrawl, body: Again) -> Reply:
+async def retry(means: HandlerContext, *, path: OfCrawl, body: Again) -> Reply:
     """Start new runs with only the URLs of a crawl that failed, if any."""
     crawl = await means.crawl(path.id)
     runs = await means.control.retry(crawl.id, reasons=body.reasons, host=body.host)
-    return Reply(status=201 if runs else 200, body=Runs(crawls=tuple(map(Run.of, runs))))
+    return Reply(status=201 if runs else 200, body=Runs(crawls=tuple(map(Run.build, runs))))
 
 
 def _done(crawl: Crawl) -> Reply:
-    return Reply(status=200, body=Run.of(crawl))
+    return Reply(status=200, body=Run.build(crawl))

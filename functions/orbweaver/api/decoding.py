@@ -34,7 +34,7 @@ def read_all(
     operation: Operation, event: Mapping[str, Any], path: Mapping[str, str]
 ) -> dict[str, Any]:
     """Decode all parameters of an operation. Raises Refused and DefinitionError."""
-    takes = operation.takes
+    takes = operation.parameters
     found: dict[str, Any] = {}
     if "path" in takes:
         try:
@@ -71,11 +71,11 @@ def _body(operation: Operation, event: Mapping[str, Any]) -> Any:
     if len(text) > BODY_BYTES_MAX or len(text.encode(errors="replace")) > BODY_BYTES_MAX:
         fix = "send it in parts, more seeds by POST /seeds or `orbweaver start --seeds FILE`"
         raise Refused(413, f"the body is over {BODY_BYTES_MAX:,} bytes: {fix}")
-    if "body" not in operation.takes:
+    if "body" not in operation.parameters:
         if text:
             raise Refused(400, "this operation takes no body: leave it out")
         return None
-    kind = operation.takes["body"]
+    kind = operation.parameters["body"]
     if not text and not operation.body_needed:
         return kind()
     _check_type(event)

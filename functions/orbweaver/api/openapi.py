@@ -9,7 +9,7 @@ from typing import Any
 import orbweaver
 from orbweaver.api.problems import CONTENT_TYPE, FENCED, TITLES, Problem
 from orbweaver.api.routes import OPERATIONS, Operation
-from orbweaver.control.json_schema import hints_of, required, says, schema_of
+from orbweaver.control.json_schema import description_of, hints_of, required_fields, schema_of
 
 SUCCESSES = {200: "Done", 201: "Begun", 202: "On the queue"}
 ABOUT = """\
@@ -73,13 +73,13 @@ def _operation(operation: Operation, parts: dict[str, Any]) -> dict[str, Any]:
     parameters = [
         parameter
         for part, where in (("path", "path"), ("query", "query"), ("headers", "header"))
-        if part in operation.takes
-        for parameter in _parameters(operation.takes[part], where, parts)
+        if part in operation.parameters
+        for parameter in _parameters(operation.parameters[part], where, parts)
     ]
     if parameters:
         described["parameters"] = parameters
-    if "body" in operation.takes:
-        schema = schema_of(operation.takes["body"], parts, answer=False)
+    if "body" in operation.parameters:
+        schema = schema_of(operation.parameters["body"], parts, answer=False)
         content = {"application/json": {"schema": schema}}
         described["requestBody"] = {"required": operation.body_needed, "content": content}
     described["responses"] = {
@@ -94,8 +94,8 @@ def _parameters(kind: Any, where: str, parts: dict[str, Any]) -> list[dict[str, 
         {
             "name": header_name(name) if where == "header" else name,
             "in": where,
-            "required": name in required(kind),
-            "description": says(hint),
+            "required": name in required_fields(kind),
+            "description": description_of(hint),
             "schema": _without_null(schema_of(hint, parts, answer=False)) | _default(kind, name),
         }
         for name, hint in hints_of(kind).items()

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any, Protocol, TypeAlias, TypeVar
 
-from orbweaver.api.context import Means, Reply
+from orbweaver.api.context import HandlerContext, Reply
 from orbweaver.api.requests import Asking, OfCrawl, Records
 from orbweaver.api.responses import Explained, Rows, row_of
 from orbweaver.control import cursor
@@ -38,7 +38,7 @@ class Paged(Protocol):
     def cursor(self) -> str | None: ...
 
 
-async def pages(means: Means, *, path: OfCrawl, query: Records) -> Reply:
+async def pages(means: HandlerContext, *, path: OfCrawl, query: Records) -> Reply:
     """List the page records of a crawl."""
     crawl = await means.crawl(path.id)
     listing = ("pages", crawl.id, query.outcome or "")
@@ -52,7 +52,7 @@ async def pages(means: Means, *, path: OfCrawl, query: Records) -> Reply:
 
 
 async def walk(
-    means: Means,
+    means: HandlerContext,
     crawl: Crawl,
     listing: tuple[str, ...],
     query: Paged,
@@ -86,8 +86,8 @@ async def walk(
     return found, None if left is None else cursor.encode(listing, (*left, ""))
 
 
-async def explain(means: Means, *, query: Asking) -> Reply:
+async def explain(means: HandlerContext, *, query: Asking) -> Reply:
     """Explain the outcome of a URL."""
     crawl = None if query.crawl is None else await means.crawl(query.crawl)
     found = await means.explainer.explain(query.url, None if crawl is None else crawl.id)
-    return Reply(status=200, body=Explained.of(*found))
+    return Reply(status=200, body=Explained.build(*found))

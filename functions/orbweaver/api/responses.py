@@ -42,7 +42,7 @@ class Run:
     finished_at: Moment | None
 
     @classmethod
-    def of(cls, crawl: "Crawl") -> Self:
+    def build(cls, crawl: "Crawl") -> Self:
         ended_ms = crawl.finished_at_ms
         return cls(
             id=crawl.id,
@@ -85,11 +85,11 @@ class Progress:
     pages_per_s: Annotated[float, Fits(says="pages fetched per second, over the whole run")]
 
     @classmethod
-    def of(cls, status: "Status") -> Self:
+    def build(cls, status: "Status") -> Self:
         total = status.counters.total
         units = units_of(total).by_term
         return cls(
-            crawl=Run.of(status.crawl),
+            crawl=Run.build(status.crawl),
             claimed=status.counters.claimed,
             done=status.counters.done,
             outcomes={outcome: total.get(outcome, 0) for outcome in Outcome},
@@ -243,7 +243,7 @@ class FoundItem:
     problems: tuple[str, ...]
 
     @classmethod
-    def of(cls, record: PageRecord, item: Item) -> Self:
+    def build(cls, record: PageRecord, item: Item) -> Self:
         return cls(
             url=record.url,
             fetched_at=iso(record.fetched_at),
@@ -275,7 +275,7 @@ class FoundText:
     left_out: str | None
 
     @classmethod
-    def of(cls, record: PageRecord, document: Mapping[str, Any], left_out: str | None) -> Self:
+    def build(cls, record: PageRecord, document: Mapping[str, Any], left_out: str | None) -> Self:
         return cls(
             url=record.url,
             fetched_at=iso(record.fetched_at),
@@ -346,7 +346,7 @@ class Explained:
     record: Row | None
 
     @classmethod
-    def of(cls, facts: "Facts", told: "Explanation") -> Self:
+    def build(cls, facts: "Facts", told: "Explanation") -> Self:
         statements = tuple(Said(about=one.about, words=one.words) for one in told.statements)
         return cls(
             url=next((one.words for one in statements if one.about == "url"), None),

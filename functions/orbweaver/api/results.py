@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from orbweaver.api.context import Means, Reply
+from orbweaver.api.context import HandlerContext, Reply
 from orbweaver.api.pages import ANSWER_BYTES_MAX, Place, walk
 from orbweaver.api.requests import Exported, Items, OfCrawl, Texts, YesNo
 from orbweaver.api.responses import (
@@ -38,7 +38,7 @@ LINK_S = 900
 # --- items --------------------------------------------------------------------------------------
 
 
-async def items(means: Means, *, path: OfCrawl, query: Items) -> Reply:
+async def items(means: HandlerContext, *, path: OfCrawl, query: Items) -> Reply:
     """List the items of a crawl."""
     crawl = await means.crawl(path.id)
     listing = ("items", crawl.id, query.rule or "", query.valid or "")
@@ -48,7 +48,7 @@ async def items(means: Means, *, path: OfCrawl, query: Items) -> Reply:
         for item in record.extracted:
             valid = YesNo.YES if item.valid else YesNo.NO
             if query.rule in (None, item.table) and query.valid in (None, valid):
-                yield FoundItem.of(record, item)
+                yield FoundItem.build(record, item)
 
     found, following = await walk(means, crawl, listing, query, pick, _size_of)
     return Reply(status=200, body=FoundItems(items=tuple(found), next=following))
@@ -61,7 +61,7 @@ def _size_of(found: FoundItem) -> int:
 # --- texts --------------------------------------------------------------------------------------
 
 
-async def texts(means: Means, *, path: OfCrawl, query: Texts) -> Reply:
+async def texts(means: HandlerContext, *, path: OfCrawl, query: Texts) -> Reply:
     """List the main texts of a crawl."""
     crawl = await means.crawl(path.id)
     listing = ("texts", crawl.id)
@@ -86,23 +86,23 @@ async def texts(means: Means, *, path: OfCrawl, query: Texts) -> Reply:
     return Reply(status=200, body=FoundTexts(texts=tuple(found), next=following))
 
 
-async def _text(means: Means, record: PageRecord) -> FoundText:
+async def _text(means: HandlerContext, record: PageRecord) -> FoundText:
     if (record.text_length or 0) > ANSWER_BYTES_MAX:  # compressed size
-        return FoundText.of(record, {}, TOO_LARGE)
+        return FoundText.build(record, {}, TOO_LARGE)
     stored = await read_stored(means.files, record, PagePart.TEXT)
     if isinstance(stored, Missing):
-        return FoundText.of(record, {}, f"it {stored}")
+        return FoundText.build(record, {}, f"it {stored}")
     document = json.loads(stored.payload)
     if len(json.dumps([document.get("text"), document.get("markdown")])) > ANSWER_BYTES_MAX:
         told = {key: document.get(key) for key in ("title", "language")}
-        return FoundText.of(record, told, TOO_LARGE)
-    return FoundText.of(record, document, None)
+        return FoundText.build(record, told, TOO_LARGE)
+    return FoundText.build(record, document, None)
 
 
 # --- exports ------------------------------------------------------------------------------------
 
 
-async def exports(means: Means, *, path: OfCrawl, query: Exported) -> Reply:
+async def exports(means: HandlerContext, *, path: OfCrawl, query: Exported) -> Reply:
     """List the exported files of a crawl, each with a link that is valid for 15 minutes."""
     crawl = await means.crawl(path.id)
     listing = ("exports", crawl.id)
@@ -123,7 +123,7 @@ async def exports(means: Means, *, path: OfCrawl, query: Exported) -> Reply:
     return Reply(status=200, body=ExportedFiles(files=tuple(found), next=following))
 
 
-async def _files(means: Means, day: str, crawl: Crawl) -> list[File]:
+async def _files(means: HandlerContext, day: str, crawl: Crawl) -> list[File]:
     """Merge a crawl's own manifest of a day with the manifest of that day's regular export."""
     found: dict[str, File] = {}
     for path in (manifest_path(day, crawl.id), manifest_path(day)):
@@ -134,7 +134,7 @@ async def _files(means: Means, day: str, crawl: Crawl) -> list[File]:
     return [found[path] for path in sorted(found)]
 
 
-async def _exported(means: Means, day: str, file: File) -> ExportedFile:
+async def _exported(means: HandlerContext, day: str, file: File) -> ExportedFile:
     return ExportedFile(
         day=day,
         path=file.path,

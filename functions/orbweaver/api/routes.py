@@ -12,13 +12,13 @@ from functools import cached_property
 from typing import Any, TypeAlias, get_type_hints
 
 from orbweaver.api import crawls, pages, requests, responses, results, seeds
-from orbweaver.api.context import Means, Reply
+from orbweaver.api.context import HandlerContext, Reply
 from orbweaver.api.problems import ALWAYS
 
 Act: TypeAlias = Callable[..., Awaitable[Reply]]
 PARTS = ("path", "query", "headers", "body")
 # Handler modules import these names for type checkers only, but `get_type_hints` needs them.
-NAMES = {**vars(requests), "Means": Means, "Reply": Reply}
+NAMES = {**vars(requests), "HandlerContext": HandlerContext, "Reply": Reply}
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Operation:
     body_needed: bool = True
 
     @cached_property
-    def takes(self) -> Mapping[str, Any]:
+    def parameters(self) -> Mapping[str, Any]:
         """Types of the parameters by location: path, query, headers, body."""
         if self.act is None:
             return {}
@@ -47,7 +47,7 @@ class Operation:
 
     @property
     def statuses(self) -> tuple[int, ...]:
-        more = (415,) if "body" in self.takes else ()
+        more = (415,) if "body" in self.parameters else ()
         return tuple(sorted({*ALWAYS, *self.refusals, *more}))
 
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from orbweaver.api.context import Means, Reply
+from orbweaver.api.context import HandlerContext, Reply
 from orbweaver.api.problems import FLAWS_MAX, Refused
 from orbweaver.api.requests import SEEDS_FOLDER, Keyed, Seeds
 from orbweaver.api.responses import Accepted
 from orbweaver.control.definition import DefinitionProblem, lines_of
-from orbweaver.diagnostics.rule_texts import never_asked
+from orbweaver.diagnostics.rule_texts import never_requested_reason
 from orbweaver.frontier.messages import REFERENCE_CHARS_MAX, seeds_of
 from orbweaver.model.errors import TooLarge, UnknownCrawl
 from orbweaver.model.url import canonicalize, host_of, redacted
@@ -26,7 +26,7 @@ LINES_MAX = 100_000
 FILE_BYTES_MAX = 10_000_000
 
 
-async def take(means: Means, *, headers: Keyed, body: Seeds, request_id: str) -> Reply:
+async def take(means: HandlerContext, *, headers: Keyed, body: Seeds, request_id: str) -> Reply:
     """Queue URLs for a crawl."""
     references, name = await _references(means, body)
     flaws = closed(references, name, means)
@@ -46,7 +46,7 @@ async def take(means: Means, *, headers: Keyed, body: Seeds, request_id: str) ->
     return Reply(status=202, body=Accepted(crawl=crawl.id, accepted=len(references)))
 
 
-async def _references(means: Means, body: Seeds) -> tuple[Sequence[str], str]:
+async def _references(means: HandlerContext, body: Seeds) -> tuple[Sequence[str], str]:
     """Return the URLs, and the name of the parameter that contains them."""
     given = [name for name in ("url", "urls", "s3") if getattr(body, name) is not None]
     if len(given) != 1:
@@ -59,7 +59,7 @@ async def _references(means: Means, body: Seeds) -> tuple[Sequence[str], str]:
     return references, "urls" if body.url is None else "url"
 
 
-async def _lines(means: Means, key: str) -> Sequence[str]:
+async def _lines(means: HandlerContext, key: str) -> Sequence[str]:
     if ".." in key.split("/"):
         raise Refused(400, f"s3: give a name below {SEEDS_FOLDER}")
     try:
@@ -79,7 +79,9 @@ async def _lines(means: Means, key: str) -> Sequence[str]:
     return lines
 
 
-def closed(references: Iterable[str], name: str, means: Means) -> tuple[DefinitionProblem, ...]:
+def closed(
+    references: Iterable[str], name: str, means: HandlerContext
+) -> tuple[DefinitionProblem, ...]:
     """Return the problems of URLs that cannot be crawled, up to the number that is shown."""
     found: list[DefinitionProblem] = []
     for place, reference in enumerate(references):
@@ -93,11 +95,11 @@ def closed(references: Iterable[str], name: str, means: Means) -> tuple[Definiti
     return tuple(found)
 
 
-def _problem(reference: str, means: Means) -> str | None:
+def _problem(reference: str, means: HandlerContext) -> str | None:
     if len(reference) > REFERENCE_CHARS_MAX:
         return f"it is longer than {REFERENCE_CHARS_MAX:,} characters"
     try:
         url = canonicalize(reference)
     except ValueError as error:
         return str(error)
-    return never_asked(url, means.allowed, frozenset({host_of(url)}))
+    return never_requested_reason(url, means.allowed, frozenset({host_of(url)}))

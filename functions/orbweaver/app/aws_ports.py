@@ -282,7 +282,7 @@ class Ports:
 
     def of_crawl(self, crawl: str) -> AbstractContextManager[None]:
         """Attribute the AWS usage within the context to a crawl."""
-        return self.meter.of(crawl)
+        return self.meter.for_crawl(crawl)
 
     async def bucket_courier(self) -> BucketCourier:
         """Return a courier that copies exports into `settings.copy_bucket`."""

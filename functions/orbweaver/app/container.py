@@ -26,7 +26,7 @@ from orbweaver.app.wiring import api_of, keep_made, notifying, starting, worker_
 from orbweaver.model.settings import Settings, function_name, in_lambda
 
 if TYPE_CHECKING:
-    from orbweaver.delivery.deliverer import Taken
+    from orbweaver.delivery.deliverer import ReceivedOrder
     from orbweaver.exporting.exporter import Exporter
     from orbweaver.worker.batch import Worker
     from orbweaver.worker.pack import Delivery
@@ -122,10 +122,10 @@ class Container:
             raise SystemExit(0)
         self._runner.get_loop().call_soon_threadsafe(self._worker.end)
 
-    def begun(self, seconds: float) -> None:
-        self._meter.begun(seconds)
+    def record_init(self, seconds: float) -> None:
+        self._meter.record_init(seconds)
 
-    def work(self, deliveries: Sequence[Delivery], remaining_ms: int) -> tuple[str, ...]:
+    def process_batch(self, deliveries: Sequence[Delivery], remaining_ms: int) -> tuple[str, ...]:
         async def run(ports: Ports) -> tuple[str, ...]:
             worker = self._working(ports)
             try:
@@ -179,7 +179,7 @@ class Container:
 
         return self._run(run)
 
-    def deliver(self, taken: Taken, remaining_ms: int) -> tuple[str, ...]:
+    def deliver(self, taken: ReceivedOrder, remaining_ms: int) -> tuple[str, ...]:
         """Deliver an export and return the message's id if it failed."""
         from orbweaver.app.wiring_delivery import delivering
 
@@ -233,7 +233,7 @@ def prepare(job: Job, answering: Answering = api_of) -> None:
             signal.signal(signal.SIGTERM, container().told_to_end)
         keep_made()
         # Lambda bills the init phase, which begins with this process (`Init Duration` in its log).
-        container().begun(process_age_s())
+        container().record_init(process_age_s())
     gc.enable()
 
 

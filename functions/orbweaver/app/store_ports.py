@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from orbweaver.adapters.sqlite.schedules import SqliteSchedules
     from orbweaver.delivery.ports import Courier
     from orbweaver.extraction.extract import Extractor
-    from orbweaver.frontier.pack_result import Underway
+    from orbweaver.frontier.pack_result import UncommittedResults
     from orbweaver.model.metrics import Service
     from orbweaver.model.ports import Clock, Fetcher, Metrics
     from orbweaver.rendering.renderer import Renderer
@@ -90,7 +90,7 @@ class StorePorts:
         # May contain secrets.
         self._environment = dict(environment or {})
         self.store = SqliteStore.open(folder / FILE, durable=durable, writes=writes)
-        self.keep_time(StoreProcesses(folder).alive)
+        self.keep_time(StoreProcesses(folder).count_alive)
         self._fetchers: list[Fetcher] = []
         self._unanswered: list[Mapping[str, int]] = []
         self._renderer: Renderer | None = None
@@ -173,11 +173,11 @@ class StorePorts:
     # --- tables -----------------------------------------------------------------------------
 
     @cached_property
-    def underway(self) -> Underway:
+    def underway(self) -> UncommittedResults:
         """Results that workers of this process have not committed yet."""
-        from orbweaver.frontier.pack_result import Underway
+        from orbweaver.frontier.pack_result import UncommittedResults
 
-        return Underway()
+        return UncommittedResults()
 
     @cached_property
     def packs(self) -> SqlitePacks:

@@ -98,14 +98,14 @@ class StoreRunner:
     async def run(self) -> None:
         """Process the queue until `end` is called."""
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._tend())
+            group.create_task(self._maintain())
             for _ in range(BATCHES):
                 group.create_task(self._work())
 
-    def rest(self) -> None:
+    def drain(self) -> None:
         """Take no new batch, and start no further request of current batches."""
         self._ended.set()
-        self._worker.rest()
+        self._worker.drain()
 
     def end(self) -> None:
         """Abort current requests and requeue them."""
@@ -115,10 +115,10 @@ class StoreRunner:
     def _alive(self) -> int:
         """Count the processes that share the queue, including starting ones."""
         try:
-            begun = self._processes.alive()
+            begun = self._processes.count_alive()
         except OSError:  # too many open files: assume no other process
             return 1
-        return begun if self._further is None else max(begun, 1 + self._further.alive())
+        return begun if self._further is None else max(begun, 1 + self._further.count_alive())
 
     async def _work(self) -> None:
         polls = 0
@@ -149,7 +149,7 @@ class StoreRunner:
             return True
         return False
 
-    async def _tend(self) -> None:
+    async def _maintain(self) -> None:
         """Take back messages of killed processes, and delete expired rows from time to time."""
         looks = 0
         while not self._ended.is_set():
@@ -166,7 +166,7 @@ class StoreRunner:
 
     def _keep_time(self) -> None:
         """Take the machine's time again unless a batch is in work."""
-        if not self._batches and self._ports.keep_time(lambda: self._processes.alive() - 1):
+        if not self._batches and self._ports.keep_time(lambda: self._processes.count_alive() - 1):
             # Caches of the worker hold times from before the move.
             self._worker = worker_of(self._ports, self._ports.underway)
 
@@ -205,7 +205,7 @@ async def running(
         task = asyncio.create_task(runner.run())
         try:
             yield runner
-            runner.rest()
+            runner.drain()
             await asyncio.wait({task}, timeout=END_S)
         finally:
             runner.end()
@@ -235,7 +235,7 @@ class FurtherProcesses:
                 process.stdin.write(b"\n")
                 process.stdin.flush()
 
-    def alive(self) -> int:
+    def count_alive(self) -> int:
         """Count running processes."""
         return sum(process.poll() is None for process in self.processes)
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from aiohttp import web
 
-    from orbweaver.adapters.sqlite.messages import TakenMessage
+    from orbweaver.adapters.sqlite.messages import ReceivedMessage
     from orbweaver.api.app import Api
     from orbweaver.app.store_ports import StorePorts
 
@@ -56,7 +56,7 @@ class ScheduleClock:
     def __init__(self, ports: StorePorts) -> None:
         self._ports = ports
 
-    async def look(self) -> None:
+    async def poll(self) -> None:
         ports = self._ports
         now_ms = ports.clock.now_ms()
         for scheduled in await ports.schedules.list():
@@ -75,7 +75,7 @@ class ScheduleClock:
                     await starter.fire(_firing(scheduled, due_ms))
             except (ScheduleError, ValueError) as error:
                 _log.exception("schedule.failed", extra={"schedule": scheduled.name})
-                await ports.queue.bury(scheduled.told, str(error))
+                await ports.queue.dead_letter(scheduled.input, str(error))
             ports.schedules.fired(scheduled.name, due_ms)
 
 
@@ -83,7 +83,7 @@ def _last_due(scheduled: Scheduled, since_ms: int, now_ms: int) -> int | None:
     recurrence = recurrence_of(scheduled)
     due_ms = None
     while recurrence is not None:
-        coming = recurrence.after(since_ms, scheduled.first_ms, 1)
+        coming = recurrence.firings_after(since_ms, scheduled.first_ms, 1)
         if not coming or coming[0] > now_ms:
             break
         due_ms = since_ms = coming[0]
@@ -92,7 +92,7 @@ def _last_due(scheduled: Scheduled, since_ms: int, now_ms: int) -> int | None:
 
 def _firing(scheduled: Scheduled, due_ms: int) -> dict[str, Any]:
     due = datetime.fromtimestamp(due_ms / 1000, UTC).isoformat()
-    told: dict[str, Any] = json.loads(scheduled.told)
+    told: dict[str, Any] = json.loads(scheduled.input)
     return {**told, "due": due}
 
 
@@ -103,7 +103,7 @@ class WebhookPoster:
         self._ports = ports
         self._inbox = ports.inbox(QueueName.EVENTS)
 
-    async def look(self) -> None:
+    async def poll(self) -> None:
         for message in await self._inbox.receive(EVENTS_AT_ONCE, HIDDEN_S):
             event = json.loads(message.body)
             wait_s: int | None = None
@@ -114,7 +114,7 @@ class WebhookPoster:
             else:
                 await self._inbox.show([message], wait_s)
 
-    async def _post(self, event: dict[str, Any], message: TakenMessage) -> int | None:
+    async def _post(self, event: dict[str, Any], message: ReceivedMessage) -> int | None:
         """Post an event. Return the seconds until the next attempt, or None if there is none."""
         try:
             async with notifying(self._ports) as notifier:
@@ -122,12 +122,12 @@ class WebhookPoster:
         except NotDelivered as error:
             if message.receives <= len(WEBHOOK_WAITS_S):
                 return WEBHOOK_WAITS_S[message.receives - 1]
-            await self._ports.queue.bury(message.body, str(error))
+            await self._ports.queue.dead_letter(message.body, str(error))
         return None
 
 
 @asynccontextmanager
-async def looking(*looks: Callable[[], Awaitable[None]]) -> AsyncIterator[None]:
+async def polling(*looks: Callable[[], Awaitable[None]]) -> AsyncIterator[None]:
     """Call each function every second while the block runs."""
 
     async def go_on(look: Callable[[], Awaitable[None]]) -> None:
@@ -149,7 +149,7 @@ async def looking(*looks: Callable[[], Awaitable[None]]) -> AsyncIterator[None]:
                 await task
 
 
-def kept_token(folder: Path) -> str:
+def read_or_create_token(folder: Path) -> str:
     """Return the API token in the store's file, and create it on first use."""
     # Only the store's user can read the file. The token is valid as long as the file exists.
     path = folder / TOKEN_FILE
@@ -201,7 +201,7 @@ def http_api(ports: StorePorts, fence: LoopbackFence) -> web.Application:
 
     async def answer(request: web.Request) -> web.Response:
         try:
-            return await answered(api, request, request.path)
+            return await answer_request(api, request, request.path)
         except web.HTTPRequestEntityTooLarge:
             return refused(413, f"the body is larger than {BODY_BYTES_MAX:,} bytes")
 
@@ -210,7 +210,7 @@ def http_api(ports: StorePorts, fence: LoopbackFence) -> web.Application:
     return app
 
 
-async def answered(api: Api, request: web.Request, path: str) -> web.Response:
+async def answer_request(api: Api, request: web.Request, path: str) -> web.Response:
     from aiohttp import web
 
     given = await api.answer(await _event_of(request, path))

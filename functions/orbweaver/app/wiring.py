@@ -14,19 +14,19 @@ if TYPE_CHECKING:
     from orbweaver.api.app import Api
     from orbweaver.app.ports import PortSet
     from orbweaver.control.crawl_control import Control
-    from orbweaver.control.dead_letter_admin import Undertaker
+    from orbweaver.control.dead_letter_admin import DeadLetterAdmin
     from orbweaver.control.scheduler import Starter
     from orbweaver.control.seed_preview import SeedPreviewer
     from orbweaver.control.webhook_sender import Notifier
     from orbweaver.diagnostics.explainer import Explainer
     from orbweaver.erasure.messages import Stores
-    from orbweaver.frontier.pack_result import Underway
+    from orbweaver.frontier.pack_result import UncommittedResults
     from orbweaver.model.ports import Fetcher, Metrics
     from orbweaver.worker.apply_journal import JournalApplier
     from orbweaver.worker.batch import Worker
     from orbweaver.worker.crawl_cache import RecentCrawls
-    from orbweaver.worker.ending import Ending
     from orbweaver.worker.fetch_pack import PackFetcher
+    from orbweaver.worker.shutdown import ShutdownSignal
 
 
 # By default, Python collects every 700 objects: a tenth of a worker's CPU. Pages leave no cyclic
@@ -40,22 +40,22 @@ def keep_made() -> None:
     gc.set_threshold(GARBAGE_OBJECTS)
 
 
-def worker_of(ports: PortSet, underway: Underway | None = None) -> Worker:
+def worker_of(ports: PortSet, underway: UncommittedResults | None = None) -> Worker:
     """Build a worker. `underway` collects its results that are not committed yet."""
     from orbweaver.budget.reservation import BudgetKeeper
     from orbweaver.model.metrics import Service
     from orbweaver.worker.batch import Worker
     from orbweaver.worker.body_writer import BodyWriter
     from orbweaver.worker.crawl_cache import RecentCrawls
-    from orbweaver.worker.ending import Ending
     from orbweaver.worker.host_claims import HostClaims
     from orbweaver.worker.pack import PackProcessor
     from orbweaver.worker.seeding import Seeder
+    from orbweaver.worker.shutdown import ShutdownSignal
 
     applier = applier_of(ports)
     metrics = ports.metrics(Service.WORKER)
     recent = RecentCrawls(crawls=ports.crawls, clock=ports.clock)
-    ending = Ending()
+    ending = ShutdownSignal()
     processor = PackProcessor(
         packs=ports.packs,
         crawls=recent,
@@ -95,7 +95,7 @@ def worker_of(ports: PortSet, underway: Underway | None = None) -> Worker:
 
 
 def pack_fetcher_of(
-    ports: PortSet, recent: RecentCrawls, metrics: Metrics, ending: Ending | None = None
+    ports: PortSet, recent: RecentCrawls, metrics: Metrics, ending: ShutdownSignal | None = None
 ) -> PackFetcher:
     from orbweaver.worker.fetch_pack import PackFetcher
     from orbweaver.worker.kind_learning import KindLearning
@@ -139,7 +139,7 @@ def fetcher_of(ports: PortSet) -> Fetcher:
     )
 
 
-def control_of(ports: PortSet, underway: Underway | None = None) -> Control:
+def control_of(ports: PortSet, underway: UncommittedResults | None = None) -> Control:
     """Build the control of crawls. Counts include `underway` results of this process."""
     from orbweaver.control.crawl_control import Control
 
@@ -208,10 +208,10 @@ def applier_of(ports: PortSet) -> JournalApplier:
     )
 
 
-def undertaker_of(ports: PortSet) -> Undertaker:
-    from orbweaver.control.dead_letter_admin import Undertaker
+def undertaker_of(ports: PortSet) -> DeadLetterAdmin:
+    from orbweaver.control.dead_letter_admin import DeadLetterAdmin
 
-    return Undertaker(
+    return DeadLetterAdmin(
         dead_letters=ports.dead_letters,
         queue=ports.queue,
         crawls=ports.crawls,
@@ -223,10 +223,10 @@ def undertaker_of(ports: PortSet) -> Undertaker:
 def api_of(ports: PortSet, *, signed: bool = True) -> Api:
     """Build the HTTP API, for signed requests or for this machine."""
     from orbweaver.api.app import Api
-    from orbweaver.api.context import Means
+    from orbweaver.api.context import HandlerContext
 
     control = control_of(ports)
-    means = Means(
+    means = HandlerContext(
         control=control,
         # The role of a stack's API has no permission to read dead letters.
         explainer=explainer_of(ports, control, letters=not signed),

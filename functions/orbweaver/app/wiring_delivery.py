@@ -67,7 +67,7 @@ def _uploading(ports: PortSet) -> Receiver:
             keys=host_keys_of(settings.sftp_host_key),
         )
         # Read each time, so that a changed key takes effect at once.
-        identity = SftpIdentity.of(await ports.secrets.read(settings.sftp_secret))
+        identity = SftpIdentity.parse(await ports.secrets.read(settings.sftp_secret))
         async with connected(server, identity, settings.allowed) as sftp:
             yield SftpCourier(
                 sftp,

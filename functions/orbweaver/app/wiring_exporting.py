@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from orbweaver.app.ports import PortSet
     from orbweaver.exporting.change_feed import ChangeFeed
-    from orbweaver.exporting.exporter import Alone, Exporter
+    from orbweaver.exporting.exporter import Exporter, InProcessExporter
     from orbweaver.exporting.run_state import UnitProgress
     from orbweaver.frontier.ports import Pages
     from orbweaver.model.ports import Metrics
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 def exporter_of(ports: PortSet) -> Exporter:
     """Build an exporter that shares its work through a queue."""
-    from orbweaver.exporting.exporter import Assembly
+    from orbweaver.exporting.exporter import ExporterParts
 
     settings, clock, random = ports.settings, ports.clock, ports.random
-    return Assembly(
+    return ExporterParts(
         pages=ports.pages,
         crawls=ports.crawls,
         files=ports.files,
@@ -91,14 +91,14 @@ def alone_of(
     formats: tuple[str, ...],
     tell: Callable[[UnitProgress], None] | None = None,
     pages: Pages | None = None,
-) -> Alone:
+) -> InProcessExporter:
     """Build an exporter that writes a folder alone; given `pages`, without the change feed."""
     from orbweaver.adapters.local.folder import FolderFiles
-    from orbweaver.exporting.exporter import Alone, Assembly, WaitingExport
+    from orbweaver.exporting.exporter import ExporterParts, InProcessExporter, WaitingExport
 
     settings, clock, random = ports.settings, ports.clock, ports.random
     files, waiting = FolderFiles(folder), WaitingExport()
-    assembly = Assembly(
+    assembly = ExporterParts(
         pages=pages or ports.pages,
         crawls=ports.crawls,
         files=files,
@@ -114,4 +114,4 @@ def alone_of(
         cuts_crawls=False,
         tell=tell,
     )
-    return Alone(exporter=assembly.exporter(), waiting=waiting)
+    return InProcessExporter(exporter=assembly.exporter(), waiting=waiting)

@@ -35,18 +35,18 @@ REASONS: Mapping[LimitPart, Reason] = MappingProxyType(
 class BudgetState:
     """State of a budget: used amount, reserved part of it, and time of the last reservation.
 
-    If it has not `begun`, it must be created from the crawl's counters, because the limit may be
-    younger than the crawl.
+    If it has not `is_started`, it must be created from the crawl's counters, because the limit may
+    be younger than the crawl.
     """
 
-    begun: bool = True
+    is_started: bool = True
     used: int = 0
     reserved: int = 0
     taken_at_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Taking:
+class ReservationRequest:
     """Request to reserve `amount`, if `limit` is not exceeded.
 
     If `instead` is given, all reservations in that state except `mine` count as spent. The request
@@ -72,7 +72,7 @@ class BudgetWanted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BudgetTake:
+class ReserveAmount:
     """Reserve `amount`. `dead`: other reservations are of killed workers and count as spent."""
 
     amount: int
@@ -80,19 +80,19 @@ class BudgetTake:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Later:
+class TryLater:
     """Too little is left now. Others may return enough later."""
 
     wait_s: int = WAIT_S
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spent:
+class BudgetSpent:
     """The limit is used up and will not be renewed."""
 
 
-Refused: TypeAlias = Later | Spent
-Step: TypeAlias = BudgetTake | Refused
+Refused: TypeAlias = TryLater | BudgetSpent
+Step: TypeAlias = ReserveAmount | Refused
 
 
 def next_step(
@@ -101,7 +101,7 @@ def next_step(
     """Decide what to do after a reservation was refused. `mine` is the caller's reserved amount."""
     left = limit - standing.used
     if left >= wanted.whole:
-        return BudgetTake(amount=wanted.plenty if left >= wanted.plenty else wanted.whole)
+        return ReserveAmount(amount=wanted.plenty if left >= wanted.plenty else wanted.whole)
     # If all others have settled, the last requests get the rest, but no less than `least`, which
     # would fetch only a scrap of a page.
     others = standing.reserved > mine
@@ -110,8 +110,8 @@ def next_step(
     if others and age_ms < DEAD_MS:
         # The wait doubles each time, because waiting costs messages.
         wait_ms = min(max(age_ms, WAIT_S * 1000), DEAD_MS - age_ms, DEAD_MS // 4)
-        return Later(wait_s=max(WAIT_S, wait_ms // 1000))
-    return BudgetTake(amount=left, dead=others) if left >= wanted.least else Spent()
+        return TryLater(wait_s=max(WAIT_S, wait_ms // 1000))
+    return ReserveAmount(amount=left, dead=others) if left >= wanted.least else BudgetSpent()
 
 
 def limit_of(crawl: Crawl, part: LimitPart) -> int | None:

@@ -12,7 +12,7 @@ from math import ceil, exp, log1p, sqrt
 from typing import TYPE_CHECKING
 
 from orbweaver.budget.billing_units import Stage, Term, Units
-from orbweaver.budget.rounds import OWN_LINKS, ROUND_S, Assumed, rounds_of
+from orbweaver.budget.rounds import OWN_LINKS, ROUND_S, Assumptions, rounds_of
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.crawl_settings import Bodies
 from orbweaver.politeness.host_schedule import spacing_ms
@@ -50,7 +50,7 @@ class Estimate:
     least_s: float
 
 
-def estimate(crawl: Crawl, assumed: Assumed) -> Estimate:
+def estimate(crawl: Crawl, assumed: Assumptions) -> Estimate:
     rounds = rounds_of(crawl, assumed)
     at_once = _at_once(crawl, assumed, rounds)
     units = Units()
@@ -80,7 +80,7 @@ def estimate(crawl: Crawl, assumed: Assumed) -> Estimate:
     return Estimate(units=units, least_s=least_s)
 
 
-def _at_once(crawl: Crawl, assumed: Assumed, rounds: Rounds) -> int:
+def _at_once(crawl: Crawl, assumed: Assumptions, rounds: Rounds) -> int:
     if crawl.delay_ms:
         wanted = PEAK * rounds.at_once + PEAK_LEAST
     else:
@@ -97,7 +97,7 @@ def _travels(crawl: Crawl) -> bool:
     return bool(crawl.delay_ms) and not crawl.continuous
 
 
-def _knowing(crawl: Crawl, assumed: Assumed, rounds: Rounds, at_once: int) -> float:
+def _knowing(crawl: Crawl, assumed: Assumptions, rounds: Rounds, at_once: int) -> float:
     """Return the expected number of containers that process a host."""
     if not crawl.delay_ms:
         return float(at_once)
@@ -111,7 +111,7 @@ def _containers(at_once: int, busy_s: float) -> int:
 
 
 def _per_page(
-    crawl: Crawl, assumed: Assumed, containers: float
+    crawl: Crawl, assumed: Assumptions, containers: float
 ) -> Mapping[tuple[Term, Stage], float]:
     acks = ceil(assumed.body_bytes / ACKED_BYTES)
     # A container remembers the URLs that it has seen. So each container looks up each URL once that
@@ -129,7 +129,9 @@ def _per_page(
     }
 
 
-def _per_pack(crawl: Crawl, assumed: Assumed, rounds: Rounds) -> Mapping[tuple[Term, Stage], float]:
+def _per_pack(
+    crawl: Crawl, assumed: Assumptions, rounds: Rounds
+) -> Mapping[tuple[Term, Stage], float]:
     """List the usage of all packs (messages with up to 25 URLs)."""
     visits, taken_on = rounds.visits, rounds.taken_on
     journal_bytes = JOURNAL_BYTES * visits + URL_BYTES * assumed.pages

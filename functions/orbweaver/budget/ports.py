@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from orbweaver.budget.budget_rules import BudgetState, Taking
+from orbweaver.budget.budget_rules import BudgetState, ReservationRequest
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.limits import LimitPart, Settlement
 
@@ -16,7 +16,7 @@ class Budgets(Protocol):
     `Packs.commit` settles the reservations of stored journals.
     """
 
-    async def take(self, taking: Taking) -> BudgetState | None:
+    async def take(self, taking: ReservationRequest) -> BudgetState | None:
         """Reserve and return None, or return the budget's state if the limit would be exceeded."""
 
     async def begin(self, crawl: Crawl, part: LimitPart, used: int) -> None:

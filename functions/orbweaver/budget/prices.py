@@ -28,7 +28,7 @@ class Price:
     per: int = 1
     words: str
 
-    def of(self, number: float) -> float:
+    def cost_of(self, number: float) -> float:
         return self.nanodollars * number / self.per
 
 
@@ -52,13 +52,13 @@ PRICES: Mapping[Term, Price] = MappingProxyType(
 )
 
 
-def each(term: Term, number: int = 1) -> int:
+def unit_cost(term: Term, number: int = 1) -> int:
     """Return the cost of units in whole nanodollars, rounded up."""
-    return ceil(PRICES[term].of(number))
+    return ceil(PRICES[term].cost_of(number))
 
 
 def dollars(units: Mapping[Term, float]) -> float:
-    return in_dollars(sum(PRICES[term].of(number) for term, number in units.items()))
+    return in_dollars(sum(PRICES[term].cost_of(number) for term, number in units.items()))
 
 
 def metered(total: Mapping[str, int]) -> float | None:
@@ -84,13 +84,13 @@ def spent(total: Mapping[str, int]) -> float | None:
 # costs. It does not include deliveries that died, packs requeued unread, transfer, and storage.
 
 # Cost of an SQS request of up to 64 KB.
-SQS_REQUEST = each(Term.SQS)
+SQS_REQUEST = unit_cost(Term.SQS)
 # Costs of a KB written (twice that in transactions), and of 4 KB read (half of that if stale).
-WRITE, WRITE_TRANSACTED = each(Term.WRITE), each(Term.WRITE, 2)
-READ, READ_STALE = each(Term.READ_HALVES, 2), each(Term.READ_HALVES)
-GB_SECOND, INVOCATION = each(Term.MB_MS, 1024 * 1000), each(Term.INVOCATIONS)
+WRITE, WRITE_TRANSACTED = unit_cost(Term.WRITE), unit_cost(Term.WRITE, 2)
+READ, READ_STALE = unit_cost(Term.READ_HALVES, 2), unit_cost(Term.READ_HALVES)
+GB_SECOND, INVOCATION = unit_cost(Term.MB_MS, 1024 * 1000), unit_cost(Term.INVOCATIONS)
 # Costs of a KB of logs, of a record's rows in exports, and of a file of bodies.
-LOG_KB, EXPORTED_ROW, FILE = each(Term.LOG_BYTES, 1024), 20, each(Term.S3_PUT)
+LOG_KB, EXPORTED_ROW, FILE = unit_cost(Term.LOG_BYTES, 1024), 20, unit_cost(Term.S3_PUT)
 
 # A message is sent, received and deleted. Batches would cost less, but cannot be relied on.
 _MESSAGE = 3 * SQS_REQUEST + INVOCATION
@@ -119,7 +119,7 @@ def time_term(architecture: str) -> Term:
 
 def second(*, memory_mb: int, architecture: str = ARM) -> float:
     """Return the cost of a second of a function, in nanodollars."""
-    return each(time_term(architecture), 1024 * 1000) * memory_mb / 1024
+    return unit_cost(time_term(architecture), 1024 * 1000) * memory_mb / 1024
 
 
 def visit(*, urls: int, again: int, files: int, seconds: float, a_second: float) -> int:
@@ -128,7 +128,7 @@ def visit(*, urls: int, again: int, files: int, seconds: float, a_second: float)
     return VISIT + ASKED * urls + AGAIN * again + FILE * files + memory
 
 
-def visit_most(*, urls: int, seconds: float, a_second: float) -> int:
+def visit_cost_max(*, urls: int, seconds: float, a_second: float) -> int:
     """Return the maximum cost of a visit in nanodollars, without the links that it finds."""
     return visit(urls=urls, again=urls, files=1, seconds=seconds, a_second=a_second)
 

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING
 from orbweaver.budget import prices
 from orbweaver.budget.budget_rules import (
     COUNTED,
+    BudgetSpent,
     BudgetState,
-    BudgetTake,
     BudgetWanted,
-    Later,
     Refused,
-    Spent,
-    Taking,
+    ReservationRequest,
+    ReserveAmount,
+    TryLater,
     limit_of,
     next_step,
     settlements,
@@ -67,7 +67,7 @@ SIZES_KEPT = 1_000
 
 
 @dataclass(slots=True, kw_only=True)
-class Room:
+class AllowedSize:
     """Size that a body may have now and at `most`, and the received bytes.
 
     `cut` means that the limit had no room for the rest. `received` is None while it is unknown,
@@ -120,13 +120,13 @@ class Reservation:
                         least=max(1, scrap - self._left),
                     )
                 )
-                if isinstance(refused, Later):
+                if isinstance(refused, TryLater):
                     return refused
                 if refused and self._out:
-                    return Later()
+                    return TryLater()
                 if self._left < least:
                     self._budget_keeper.spent.add(self._key)
-                    return Spent()
+                    return BudgetSpent()
             taken = min(whole, self._left)
             self._left -= taken
             self._out += 1
@@ -145,7 +145,7 @@ class Reservation:
                 ahead = min(plenty, max(amount, self.limit // AHEAD_PART)) - self._left
                 wanted = BudgetWanted(plenty=max(missing, ahead), whole=missing, least=1)
                 refused = await self._reserve(wanted)
-                waits = isinstance(refused, Later) or (refused is not None and self._out > 1)
+                waits = isinstance(refused, TryLater) or (refused is not None and self._out > 1)
                 if not waits or not tries_left:
                     break
                 await self._budget_keeper.clock.sleep(REACH_WAIT_S)
@@ -158,21 +158,21 @@ class Reservation:
         self._left += amount
         self._out -= 1
 
-    async def reach(self, amount: int, least: int) -> int:
+    async def reserve_up_to(self, amount: int, least: int) -> int:
         """Reserve up to `amount` in all, in steps of `least`, and return the reserved amount."""
         for tries_left in reversed(range(REACH_TRIES)):
             missing = amount - self.reserved
             if missing <= 0:
                 break
             wanted = BudgetWanted(plenty=missing, whole=missing, least=min(missing, least))
-            if not isinstance(await self._reserve(wanted), Later) or not tries_left:
+            if not isinstance(await self._reserve(wanted), TryLater) or not tries_left:
                 break
             await self._budget_keeper.clock.sleep(REACH_WAIT_S)
         return self.reserved
 
     async def _reserve(self, wanted: BudgetWanted) -> Refused | None:
         if self._key in self._budget_keeper.spent:
-            return Spent()
+            return BudgetSpent()
         amount, instead = wanted.plenty, None
         for _ in range(TAKE_TRIES):
             standing = await self._try(amount, instead)
@@ -180,7 +180,7 @@ class Reservation:
                 self.reserved += amount
                 self._left += amount
                 return None
-            if not standing.begun:
+            if not standing.is_started:
                 await self._begin()
                 continue
             step = next_step(
@@ -190,14 +190,14 @@ class Reservation:
                 mine=self.reserved,
                 now_ms=self._budget_keeper.clock.now_ms(),
             )
-            if not isinstance(step, BudgetTake):
+            if not isinstance(step, ReserveAmount):
                 return step
             amount, instead = step.amount, standing if step.dead else None
-        return Later()
+        return TryLater()
 
     async def _try(self, amount: int, instead: BudgetState | None) -> BudgetState | None:
         return await self._budget_keeper.budgets.take(
-            Taking(
+            ReservationRequest(
                 crawl=self._crawl,
                 part=self.part,
                 amount=amount,
@@ -288,14 +288,14 @@ class Reservations:
         return {each.part: each.reserved for each in both if each and each.reserved}
 
     @property
-    def by(self) -> int:
+    def delivery_number(self) -> int:
         """Random number of this delivery, or 0 without reservations."""
         if self.reserved and not self._by:
             self._by = self._budget_keeper.random.randint(1, BY_MAX)
         return self._by
 
     @asynccontextmanager
-    async def room(self, target: Target) -> AsyncIterator[Room | Refused]:
+    async def room(self, target: Target) -> AsyncIterator[AllowedSize | Refused]:
         """Reserve bytes for a URL's body. Bytes that were not received always return at the end."""
         most = self._most(target)
         taken: int | Refused = most
@@ -304,7 +304,7 @@ class Reservations:
         if not isinstance(taken, int):
             yield taken
             return
-        room = Room(bytes_max=taken, most=most, reservation=self.bytes)
+        room = AllowedSize(bytes_max=taken, most=most, reservation=self.bytes)
         try:
             yield room
         finally:
@@ -364,7 +364,7 @@ class Reservations:
         if self.dollars is None:
             return None
         settings = self._budget_keeper.settings
-        least = prices.visit_most(urls=len(targets), seconds=seconds, a_second=self._a_second)
+        least = prices.visit_cost_max(urls=len(targets), seconds=seconds, a_second=self._a_second)
         links = sum(
             settings.links_per_page_max
             if target.kind is TargetKind.SITEMAP
@@ -389,7 +389,7 @@ class Reservations:
             )
         if self.dollars is not None:
             due = spent + prices.CLAIM * len(result.candidates)
-            there = await self.dollars.reach(due, least=prices.CLAIM)
+            there = await self.dollars.reserve_up_to(due, least=prices.CLAIM)
             # A frozen function pays at most for its reserved time.
             spent = min(spent, there)
             links = result.links[(there - spent) // prices.CLAIM :]
@@ -404,7 +404,7 @@ class Reservations:
     async def settle(self, own: Journal, standing: Journal) -> None:
         """Settle these reservations if another delivery's journal was stored."""
         settled = settlements(own.reserved, own.counts)
-        if settled and own.by != standing.by:
+        if settled and own.delivery != standing.delivery:
             # If this fails, they stay reserved until they count as a killed worker's.
             with suppress(Transient):
                 await self._budget_keeper.budgets.settle(self._crawl, settled)

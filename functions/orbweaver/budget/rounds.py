@@ -51,7 +51,7 @@ STEPS = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Assumed:
+class Assumptions:
     """Assumptions about the site, its pages as transferred, and the stack."""
 
     pages: int
@@ -111,7 +111,7 @@ class _Phase:
         )  # fmt: skip
 
 
-def rounds_of(crawl: Crawl, assumed: Assumed) -> Rounds:
+def rounds_of(crawl: Crawl, assumed: Assumptions) -> Rounds:
     """Simulate a crawl by phases. Each phase ends when its fastest hosts are done."""
     host_pages = assumed.pages / assumed.hosts
     left = [(hosts, gap_s, host_pages) for hosts, gap_s in _speeds(crawl, assumed)]
@@ -144,7 +144,7 @@ def rounds_of(crawl: Crawl, assumed: Assumed) -> Rounds:
     )
 
 
-def _speeds(crawl: Crawl, assumed: Assumed) -> list[tuple[float, float]]:
+def _speeds(crawl: Crawl, assumed: Assumptions) -> list[tuple[float, float]]:
     """List groups of hosts by the distance of their slots: (number of hosts, seconds)."""
     # Hosts respond at different speeds. At the end only slow hosts remain, and functions wait for
     # them.
@@ -160,7 +160,7 @@ def _speeds(crawl: Crawl, assumed: Assumed) -> list[tuple[float, float]]:
     return found
 
 
-def _polite(crawl: Crawl, assumed: Assumed, hosts: float, gap_s: float) -> _Phase:
+def _polite(crawl: Crawl, assumed: Assumptions, hosts: float, gap_s: float) -> _Phase:
     """Return the usage per page while `hosts` hosts have pages left, with slots `gap_s` apart."""
     # One pack of a host is in flight, and a function processes the host's packs one after the other
     # until its round ends. A function serves all hosts whose packs arrive at the start of a round,
@@ -209,7 +209,7 @@ def _polite(crawl: Crawl, assumed: Assumed, hosts: float, gap_s: float) -> _Phas
     )
 
 
-def _free(crawl: Crawl, assumed: Assumed, hosts: float, gap_s: float) -> _Phase:
+def _free(crawl: Crawl, assumed: Assumptions, hosts: float, gap_s: float) -> _Phase:
     """Return the usage per page without a delay, where functions request packs at once."""
     host_pages = assumed.pages / assumed.hosts
     batch = min(float(assumed.batch), max(1.0, hosts * host_pages / PACK_TARGETS_MAX))
@@ -242,7 +242,7 @@ def _free(crawl: Crawl, assumed: Assumed, hosts: float, gap_s: float) -> _Phase:
     )
 
 
-def _cpu_s(crawl: Crawl, assumed: Assumed, packs: float) -> float:
+def _cpu_s(crawl: Crawl, assumed: Assumptions, packs: float) -> float:
     """Return the CPU time of a page and its share of packs, on the function's part of a CPU."""
     whole_ms = assumed.cpu_ms(texts=crawl.texts) + PACK_CPU_MS * packs
     return whole_ms / 1000 / min(1.0, assumed.memory_mb / CPU_MB)

@@ -16,13 +16,13 @@ from typing import Any, TypeAlias
 
 from orbweaver.cli import option_types
 from orbweaver.cli.exit_codes import UsageError
-from orbweaver.cli.session import Surroundings
+from orbweaver.cli.session import CliContext
 from orbweaver.cli.stack import PORT
 from orbweaver.cli.text import clean
 from orbweaver.exporting.formats import FORMATS
 from orbweaver.model.settings import ALONE_PAGES_MAX, STACK
 
-Run: TypeAlias = Callable[[Namespace, Surroundings], int | Coroutine[Any, Any, int]]
+Run: TypeAlias = Callable[[Namespace, CliContext], int | Coroutine[Any, Any, int]]
 # Adds options to a parser or to a group of a parser.
 Add: TypeAlias = Callable[[Any], object]
 Shared: TypeAlias = Callable[[], ArgumentParser]
@@ -74,7 +74,7 @@ def repeated(named: str, text: str | None = None, **given: Any) -> Add:
     return option(named, text, action="append", default=[], **given)
 
 
-def together(*options: Add) -> Add:
+def combined_options(*options: Add) -> Add:
     """Combine several options into one declaration."""
 
     def add(parser: Any) -> None:
@@ -86,12 +86,14 @@ def together(*options: Add) -> Add:
 
 def group(title: str, *options: Add) -> Add:
     """Declare options that the help shows under a title."""
-    return lambda parser: together(*options)(parser.add_argument_group(title))
+    return lambda parser: combined_options(*options)(parser.add_argument_group(title))
 
 
-def either(*options: Add, required: bool = False) -> Add:
+def exclusive_options(*options: Add, required: bool = False) -> Add:
     """Declare options that exclude each other."""
-    return lambda parser: together(*options)(parser.add_mutually_exclusive_group(required=required))
+    return lambda parser: combined_options(*options)(
+        parser.add_mutually_exclusive_group(required=required)
+    )
 
 
 def actions(parents: tuple[Shared, ...], **each: tuple[str, Add]) -> Add:
@@ -108,7 +110,7 @@ def shared(*options: Add) -> Shared:
     @cache
     def parser() -> ArgumentParser:
         made = ArgumentParser(add_help=False)
-        together(*options)(made)
+        combined_options(*options)(made)
         return made
 
     return parser
@@ -149,7 +151,9 @@ def command(
     name: str, text: str, run: Run, *options: Add, parents: tuple[Shared, ...] = STACK_JSON
 ) -> Command:
     """Declare a command. By default it has the options of a stack and --json."""
-    return Command(name=name, help=text, run=run, options=together(*options), parents=parents)
+    return Command(
+        name=name, help=text, run=run, options=combined_options(*options), parents=parents
+    )
 
 
 add_formats = option(
@@ -165,17 +169,17 @@ def file(text: str, default: Path) -> Add:
     return option("file FILE", text, nargs="?", default=default)
 
 
-def which(text: str = "id or name of a crawl", **given: Any) -> Add:
+def crawl_argument(text: str = "id or name of a crawl", **given: Any) -> Add:
     return option("which ID", text, **given)
 
 
 def newest() -> Add:
     """Declare the argument that names a crawl. The default is the newest crawl."""
-    return which("id or name of a crawl (default: the newest)", nargs="?")
+    return crawl_argument("id or name of a crawl (default: the newest)", nargs="?")
 
 
 def answer(
-    arguments: Namespace, around: Surroundings, body: Body | Iterable[Body], *lines: str
+    arguments: Namespace, around: CliContext, body: Body | Iterable[Body], *lines: str
 ) -> None:
     """Write a result: JSON objects with --json, otherwise lines without control characters."""
     bodies = (body,) if isinstance(body, Mapping) else body
@@ -183,7 +187,7 @@ def answer(
 
 
 def confirmed(
-    around: Surroundings, name: str, question: str, *notes: str, fix: str = "--yes"
+    around: CliContext, name: str, question: str, *notes: str, fix: str = "--yes"
 ) -> bool:
     """Ask for confirmation at the terminal. Raises UsageError if there is no terminal."""
     if not around.stdin.isatty():

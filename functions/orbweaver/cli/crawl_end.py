@@ -9,13 +9,13 @@ from typing import Any
 
 from orbweaver.cli import crawl_summary, text
 from orbweaver.cli.exit_codes import FAILED, INTERRUPTED, OK
-from orbweaver.cli.export_files import Written
+from orbweaver.cli.export_files import ExportResult
 from orbweaver.cli.live.display import Display, JsonDisplay
 from orbweaver.cli.option_types import Threshold
-from orbweaver.cli.session import Session, Stalled, Surroundings
+from orbweaver.cli.session import CliContext, Session, Stalled
 from orbweaver.control.progress import status
 from orbweaver.control.progress.status import View
-from orbweaver.frontier.resumption import unasked
+from orbweaver.frontier.resumption import count_not_requested
 from orbweaver.frontier.retrying import closing
 from orbweaver.model.crawl import Crawl, State
 from orbweaver.model.errors import PortError
@@ -28,7 +28,7 @@ PAUSE_S = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ended:
+class EndedCrawl:
     """An ended crawl and its files.
 
     `why` explains why it has no page or its seeds failed; it is None if the crawl has pages.
@@ -36,16 +36,16 @@ class Ended:
     """
 
     view: View
-    written: Written | None = None
+    written: ExportResult | None = None
     why: Sequence[str] | None = None
     before: str = ""
 
 
 def conclude(
-    ended: Ended, fail_above: Threshold | None, around: Surroundings, display: Display
+    ended: EndedCrawl, fail_above: Threshold | None, around: CliContext, display: Display
 ) -> int:
     view, written, why = ended.view, ended.written, ended.why
-    failed = view.of(Outcome.FAILED)
+    failed = view.count(Outcome.FAILED)
     too_many = fail_above is not None and fail_above.exceeded(
         failed, view.reading.status.counters.done
     )
@@ -62,9 +62,9 @@ def conclude(
     return code
 
 
-async def without_pages(session: Session, view: View) -> list[str] | None:
+async def why_no_pages(session: Session, view: View) -> list[str] | None:
     """Return why a crawl has no page, one line per URL, or None if it has pages."""
-    if not status.empty(view):
+    if not status.ended_without_pages(view):
         return None
     # Pages of the runs that it continues count, unless a seed failed again.
     if view.crawl.resumes and await _has_pages(session, view.crawl):
@@ -73,7 +73,7 @@ async def without_pages(session: Session, view: View) -> list[str] | None:
     records = session.control.pages(view.crawl, limit=EXAMPLES)
     async with closing(records):
         shown = [_ending(record) async for record in records]
-    number = view.reading.status.counters.claimed - unasked(view.total)
+    number = view.reading.status.counters.claimed - count_not_requested(view.total)
     return _examples(shown, number, view.crawl)
 
 
@@ -141,9 +141,9 @@ async def left_behind(session: Session, crawl: Crawl) -> str | None:
 
 def give_up(
     view: View,
-    around: Surroundings,
+    around: CliContext,
     display: Display,
-    written: Written | None = None,
+    written: ExportResult | None = None,
     option: str = "",
 ) -> int:
     """Report a stalled crawl, its files and the fix. Return the exit code."""
@@ -170,7 +170,7 @@ def give_up(
 def timed(
     work: Coroutine[Any, Any, int],
     watched: Callable[[], str | None],
-    around: Surroundings,
+    around: CliContext,
     display: Display,
     left: Callable[[], str | None] = lambda: None,
 ) -> int:

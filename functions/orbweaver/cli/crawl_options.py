@@ -54,7 +54,7 @@ class _Option:
     words: Mapping[str, Any]
 
     @classmethod
-    def of(cls, setting: Setting) -> _Option:
+    def build(cls, setting: Setting) -> _Option:
         words = setting.words
         if setting.kind == "pii_kinds":
             words = {kind: kind for kind in KINDS}
@@ -92,7 +92,7 @@ class _Option:
 
 
 _BY_NAME = {
-    one.name: _Option.of(one)
+    one.name: _Option.build(one)
     for one in sorted(
         (one for one in SETTINGS if one.option),
         key=lambda one: _ORDER.index(one.name) if one.name in _ORDER else len(_ORDER),

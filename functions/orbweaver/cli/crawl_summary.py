@@ -6,7 +6,7 @@ import shlex
 from typing import Any
 
 from orbweaver.cli import text
-from orbweaver.cli.export_files import Written
+from orbweaver.cli.export_files import ExportResult
 from orbweaver.cli.live.lines import STOPS, cost, counted, items, left_out, reasons
 from orbweaver.control.progress import status as progress
 from orbweaver.control.progress.status import View
@@ -22,11 +22,11 @@ from orbweaver.rendering.launch import INSTALL, find_browser
 QUERY = "SELECT url, status, title FROM pages LIMIT 10"
 
 
-def lines(view: View, written: Written | None = None, before: str = "") -> list[str]:
+def lines(view: View, written: ExportResult | None = None, before: str = "") -> list[str]:
     """Return the summary as lines. `before` is a command that must run before other ones."""
     status = view.reading.status
     crawl = status.crawl
-    if progress.nothing_new(view):
+    if progress.found_nothing_new(view):
         found = [nothing_new(crawl, before)]
         return found if written is None else [*found, "", *map(text.clean, files(written))]
     why = "" if crawl.stop is None else STOPS.get(crawl.stop, f"{crawl.stop} is used up")
@@ -34,9 +34,9 @@ def lines(view: View, written: Written | None = None, before: str = "") -> list[
     ended = f"{crawl.id} finished in {took}" + (f" ({why}): " if why else ": ")
     if crawl.stop is Stop.CANCELLED:
         ended = f"{crawl.id} was cancelled after {took}: "
-    fetched = text.plural(view.of(Outcome.FETCHED), "page")
+    fetched = text.plural(view.count(Outcome.FETCHED), "page")
     per_s = text.rate(view.reading.status.pages_per_s)
-    fetched += f", {per_s} a second, {text.size(view.of('bytes'))}"
+    fetched += f", {per_s} a second, {text.size(view.count('bytes'))}"
     blocks = [[ended + fetched], outcomes(view), hosts(view)]
     said = {
         "again": requested_again(view),
@@ -63,7 +63,7 @@ def outcomes(view: View) -> list[str]:
     rows += [
         (str(outcome), f"{number:,}", reasons(view, outcome))
         for outcome in Outcome
-        if (number := view.of(outcome))
+        if (number := view.count(outcome))
     ]
     if refused := view.reasons("refused"):
         rows.append(("(refused)", f"{sum(refused.values()):,}", f"links: {left_out(view)}"))
@@ -72,7 +72,7 @@ def outcomes(view: View) -> list[str]:
 
 def requested_again(view: View) -> str:
     """Count the URLs of earlier runs that failed or were disallowed, and were requested again."""
-    number = view.of(REQUESTED_AGAIN)
+    number = view.count(REQUESTED_AGAIN)
     if not number:
         return ""
     what = "that failed or were disallowed by robots.txt"
@@ -85,7 +85,7 @@ def limited(view: View) -> str:
         return ""
     used = spent(view.total)
     free = view.reading.status.counters.claimed - used
-    ended = {outcome: view.of(outcome) for outcome in Outcome}
+    ended = {outcome: view.count(outcome) for outcome in Outcome}
     ended[Outcome.SKIPPED] = max(0, ended[Outcome.SKIPPED] - free)
     counts = " · ".join(f"{outcome} {number:,}" for outcome, number in ended.items() if number)
     said = f"{text.plural(used, 'URL')} requested: {counts}"
@@ -107,9 +107,9 @@ def left_over(view: View) -> str:
         Stop.NOTHING_NEW: "that bring next to nothing new: the same command without"
         " --stop-when-nothing-new requests them",
     }
-    waiting, exact = progress.late_links(view)
+    waiting, exact = progress.count_late_links(view)
     # If the crawl has no order or too many links, this counts each occurrence of a link.
-    beyond = view.of(f"refused.{Refusal.BUDGET}")
+    beyond = view.count(f"refused.{Refusal.BUDGET}")
     if crawl.stop not in goes_on or not waiting + beyond:
         return ""
     most = "" if exact and not beyond else "at most "
@@ -128,20 +128,20 @@ def incomplete(view: View) -> str:
 
 def rendered(view: View) -> str:
     """Count pages that were rendered and pages that could not be; empty if there are none."""
-    number, failed = view.of(RENDERED), sum(view.reasons("render.failed").values())
+    number, failed = view.count(RENDERED), sum(view.reasons("render.failed").values())
     if not number and not failed:
         return ""
-    asked = view.of("render.asked")
+    asked = view.count("render.asked")
     said = f"{text.plural(number, 'page')}, which requested {text.plural(asked, 'file')} more"
     return f"{said}; {text.plural(failed, 'page')} could not be rendered" if failed else said
 
 
 def unrendered(view: View) -> str:
     """Count pages that are empty until their scripts run; empty if there are none."""
-    number = view.of(NEEDS_RENDERING)
+    number = view.count(NEEDS_RENDERING)
     if not number:
         return ""
-    pages = view.of(Outcome.FETCHED) + view.of(Outcome.UNCHANGED)
+    pages = view.count(Outcome.FETCHED) + view.count(Outcome.UNCHANGED)
     what = f"{number:,} of {text.plural(pages, 'page')} need scripts to show anything"
     said = f"{what} (column `{NEEDS_RENDERING}`; orbweaver report {view.crawl.id})"
     if view.crawl.render is RenderMode.NEVER:
@@ -151,7 +151,7 @@ def unrendered(view: View) -> str:
 
 def withdrawn(view: View) -> str:
     """Count links that nofollow of a seed excluded."""
-    number = view.of(f"refused.{Refusal.SEED_NOFOLLOW}")
+    number = view.count(f"refused.{Refusal.SEED_NOFOLLOW}")
     if not number:
         return ""
     left = f"{text.plural(number, 'link')} left out, because a seed has nofollow"
@@ -168,7 +168,7 @@ def hosts(view: View) -> list[str]:
     return text.table(rows, right=(1, 2)) if len(rows) > 1 < len(view.hosts) else []
 
 
-def files(written: Written) -> list[str]:
+def files(written: ExportResult) -> list[str]:
     if not written.parts:
         return [f"no records, so no files in {written.folder}", *_contents(written)]
     table = text.table(
@@ -181,7 +181,7 @@ def files(written: Written) -> list[str]:
     return [*table, *_contents(written)]
 
 
-def _contents(written: Written) -> list[str]:
+def _contents(written: ExportResult) -> list[str]:
     """Name the runs whose rows the files have, the rows of other runs, and a replaced file."""
     if written.file is None and not written.absent:
         return []
@@ -198,7 +198,7 @@ def _contents(written: Written) -> list[str]:
     return found
 
 
-def query(written: Written) -> str:
+def query(written: ExportResult) -> str:
     """Return a command that queries the files; empty if it could not read any."""
     if written.file is not None:  # a query reads folders with manifests
         return ""
@@ -228,10 +228,10 @@ def nothing_new(crawl: Crawl, before: str = "") -> str:
     )
 
 
-def result(view: View, written: Written | None, exit_code: int) -> dict[str, Any]:
+def result(view: View, written: ExportResult | None, exit_code: int) -> dict[str, Any]:
     """Return the summary for JSON."""
     body: dict[str, Any] = {"type": "result", **progress.as_json(view)}
-    body["nothing_new"] = progress.nothing_new(view)
+    body["nothing_new"] = progress.found_nothing_new(view)
     body["exit_code"] = exit_code
     if written is not None:
         body["out"] = str(written.folder if written.file is None else written.file.path)

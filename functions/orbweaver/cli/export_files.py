@@ -24,7 +24,7 @@ from orbweaver.model.crawl import Crawl
 from orbweaver.model.outcome import SUCCESSES, Outcome
 
 if TYPE_CHECKING:
-    from orbweaver.exporting.exporter import Alone
+    from orbweaver.exporting.exporter import InProcessExporter
     from orbweaver.exporting.run_state import UnitProgress
     from orbweaver.frontier.ports import Pages
 
@@ -39,12 +39,12 @@ RUN_SUFFIX_CHARS = len("-20261121-235959")
 PROBE_BYTES = 64 * 1024
 
 
-class Unwritten(Exception):
+class WriteError(Exception):
     """Files could not be written. The text contains place and reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FilesWanted:
+class ExportPlan:
     """Folder and formats of an export, and the progress callback."""
 
     folder: Path
@@ -64,7 +64,7 @@ class WrittenFile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Written:
+class ExportResult:
     """Result of an export: the manifests of the days and their folder, or one `file`.
 
     `runs` are the runs whose rows one file has, newest first. `absent` counts the pages of earlier
@@ -144,18 +144,18 @@ def _writing(folder: Path) -> Iterator[None]:
         cause = error if isinstance(error, OSError) else error.__cause__
         number = cause.errno if isinstance(cause, OSError) else None
         why = os.strerror(number) if number else str(error)
-        raise Unwritten(f"cannot write the files to {folder}: {why}") from error
+        raise WriteError(f"cannot write the files to {folder}: {why}") from error
 
 
 async def export_crawl(
-    session: Session, crawl: Crawl, wanted: FilesWanted, pages: Pages | None = None
-) -> Written:
+    session: Session, crawl: Crawl, wanted: ExportPlan, pages: Pages | None = None
+) -> ExportResult:
     """Write the records of a run. `pages` replaces the session's and omits changes."""
     last_ms = crawl.finished_at_ms or session.ports.clock.now_ms()
     alone = _alone(session, wanted, pages)
     with _writing(wanted.folder):
         manifests = await alone.export_between(crawl.started_at_ms, last_ms, crawl=crawl.id)
-    return Written(folder=wanted.folder, manifests=manifests)
+    return ExportResult(folder=wanted.folder, manifests=manifests)
 
 
 async def stored_run(session: Session, crawl: Crawl, say: Callable[[str], None]) -> Crawl | None:
@@ -164,7 +164,7 @@ async def stored_run(session: Session, crawl: Crawl, say: Callable[[str], None])
         if await _count(session, run, SUCCESSES):
             return run
     say("no file is written: no earlier run with these seeds has a page")
-    other, _ = await session.control.telling(crawl.name)
+    other, _ = await session.control.newest_fetching(crawl.name)
     if other.id != crawl.id:
         say(f"{other.id}, with other seeds, has: orbweaver export --crawl {other.id}")
     return None
@@ -189,15 +189,15 @@ def _has_files(folder: Path, run: Crawl) -> bool:
 
 
 async def export_day(
-    session: Session, day: str, crawl: Crawl | None, wanted: FilesWanted
-) -> Written:
+    session: Session, day: str, crawl: Crawl | None, wanted: ExportPlan
+) -> ExportResult:
     """Write the records of a day, of one crawl or of all."""
     with _writing(wanted.folder):
         manifest = await _alone(session, wanted).export(day, crawl=crawl.id if crawl else None)
-    return Written(folder=wanted.folder, manifests=(manifest,))
+    return ExportResult(folder=wanted.folder, manifests=(manifest,))
 
 
-def _alone(session: Session, wanted: FilesWanted, pages: Pages | None = None) -> Alone:
+def _alone(session: Session, wanted: ExportPlan, pages: Pages | None = None) -> InProcessExporter:
     say = wanted.say
 
     def tell(progress: UnitProgress) -> None:

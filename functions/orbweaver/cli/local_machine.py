@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 from orbweaver.cli.stack import (
     ENDPOINT,
     LOCAL_CONTEXT,
+    EmulatedStack,
     StackUnreachable,
-    StandingStack,
-    up_again,
+    start_hint,
 )
 from orbweaver.frontier.queues import Depths
 from orbweaver.model.settings import Settings
@@ -88,14 +88,14 @@ class ThisMachine:
     ) -> Mapping[str, str] | None:
         from localstack import deployed
 
-        with _reaching(f"{up_again(self)} starts a stack on this machine"):
+        with _reaching(f"{start_hint(self)} starts a stack on this machine"):
             found = deployed.describe(stack, environment)
         if found is None:
             return None
-        if not found.there:
-            raise StackUnreachable(found.told)
-        if not found.settled:
-            say(found.told)
+        if not found.exists:
+            raise StackUnreachable(found.status_text)
+        if not found.is_settled:
+            say(found.status_text)
         return found.outputs
 
     def usual_stack(self) -> str:
@@ -113,13 +113,13 @@ class ThisMachine:
         from localstack import sources
 
         with _reaching():
-            return sources.of(function, environment)
+            return sources.read_sources(function, environment)
 
     def alarms(self, stack: str, environment: Mapping[str, str]) -> tuple[Alarm, ...] | None:
         from localstack import alarms
 
         with _reaching():
-            return alarms.of(stack, environment)
+            return alarms.read_alarms(stack, environment)
 
     def switch(self, source: Source, environment: Mapping[str, str], *, on: bool) -> bool:
         from localstack import sources
@@ -168,9 +168,9 @@ class ThisMachine:
         return depths_of(lanes, dead)
 
     @contextlib.contextmanager
-    def standing(
+    def running_stack(
         self, port: int, say: Say, context: Mapping[str, str] | None = None
-    ) -> Iterator[StandingStack]:
+    ) -> Iterator[EmulatedStack]:
         from localstack import lending, stack
 
         with contextlib.ExitStack() as use:
@@ -180,14 +180,14 @@ class ThisMachine:
                 outputs = stack.bring_up_to_date(
                     found, given, defaults=LOCAL_CONTEXT, working=True, say=say
                 )
-            yield StandingStack(
+            yield EmulatedStack(
                 environment=found.environment(),
                 outputs=outputs,
                 started=started,
                 log=str(found.log),
             )
 
-    def up(
+    def start_stack(
         self, port: int, context: Mapping[str, str], *, fresh: bool, say: Say
     ) -> Mapping[str, str]:
         from localstack import stack
@@ -226,11 +226,11 @@ class ThisMachine:
                 lines += [f"  stack {name}, API {url}" for name, url in apis if url]
         return lines
 
-    def lost(self) -> list[str]:
+    def lost_data(self) -> list[str]:
         from localstack import emulator, layout, lost
 
         emulator.find_all()  # marks killed emulators
-        return [found.told(port) for port, found in lost.of_all(layout.INSTANCES).items()]
+        return [found.describe(port) for port, found in lost.of_all(layout.INSTANCES).items()]
 
     def deploy(
         self,

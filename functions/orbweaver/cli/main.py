@@ -17,8 +17,8 @@ from orbweaver.cli import exit_codes, local_machine
 from orbweaver.cli.arguments import parse
 from orbweaver.cli.commands import load
 from orbweaver.cli.exit_codes import UsageError
-from orbweaver.cli.export_files import Unwritten
-from orbweaver.cli.session import Surroundings
+from orbweaver.cli.export_files import WriteError
+from orbweaver.cli.session import CliContext
 from orbweaver.cli.stack import StackUnreachable
 from orbweaver.control.crawl_control import ControlError
 from orbweaver.model.address_policy import THIS_MACHINE, Allowed, parse_allowed
@@ -45,7 +45,7 @@ def main(words: Sequence[str] | None = None) -> int:
         _heed_interrupts()
     try:
         with contextlib.closing(local_machine.ThisMachine()) as this:
-            code = run(sys.argv[1:] if words is None else words, _surroundings(this))
+            code = run(sys.argv[1:] if words is None else words, _cli_context(this))
         sys.stdout.flush()
     except BrokenPipeError:  # the reader has ended, as in `orbweaver pages ID | head`
         for stream in (sys.stdout, sys.stderr):
@@ -70,7 +70,7 @@ def _drain(stream: TextIO) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
-def run(words: Sequence[str], around: Surroundings) -> int:
+def run(words: Sequence[str], around: CliContext) -> int:
     """Run one command and return its exit code. `around` replaces the real terminal and machine."""
     try:
         arguments = parse(words)
@@ -84,7 +84,7 @@ def run(words: Sequence[str], around: Surroundings) -> int:
         code, said = UNREACHABLE, str(error)
     except ModuleNotFoundError as error:
         code, said = USAGE, _lacking(error)
-    except Unwritten as error:
+    except WriteError as error:
         code, said = (
             exit_codes.FAILED,
             f"{error}: free disk space or give another --out, and run it again",
@@ -99,7 +99,7 @@ def run(words: Sequence[str], around: Surroundings) -> int:
         code, said = exit_codes.INTERRUPTED, "interrupted"
     around.note(said)
     if code == UNREACHABLE:
-        around.note(*around.machine.lost())
+        around.note(*around.machine.lost_data())
     return code
 
 
@@ -107,16 +107,16 @@ def _lacking(error: ModuleNotFoundError) -> str:
     """Return which extra is missing. Raises the error again if no extra contains the module."""
     from localstack import extras
 
-    said = extras.told(error)
+    said = extras.missing_extra_text(error)
     if said is None:
         raise error
     return said
 
 
-def _surroundings(this: local_machine.ThisMachine) -> Surroundings:
+def _cli_context(this: local_machine.ThisMachine) -> CliContext:
     from orbweaver.adapters.local.clock import SteadyClock
 
-    return Surroundings(
+    return CliContext(
         out=sys.stdout,
         err=sys.stderr,
         environment=os.environ,

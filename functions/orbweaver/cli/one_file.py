@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING
 from orbweaver.cli.exit_codes import UsageError
 from orbweaver.cli.export_files import (
     SUFFIXES,
-    FilesWanted,
-    Unwritten,
-    Written,
+    ExportPlan,
+    ExportResult,
+    WriteError,
     WrittenFile,
     export_crawl,
 )
@@ -62,7 +62,7 @@ def one_file(out: Path | None, place: Path, formats: tuple[str, ...] | None) -> 
     return OneFile(path=place, format=name)
 
 
-async def write_one(session: Session, runs: Sequence[Crawl], wanted: OneFile) -> Written:
+async def write_one(session: Session, runs: Sequence[Crawl], wanted: OneFile) -> ExportResult:
     """Write a table of a crawl's runs, given newest first."""
     table = table_of(runs[0], wanted.path.stem)
     pages = None
@@ -75,7 +75,7 @@ async def write_one(session: Session, runs: Sequence[Crawl], wanted: OneFile) ->
         found: list[tuple[str, Path, int]] = []
         for place, run in enumerate(runs):
             folder = Path(temporary, str(place))
-            parts = FilesWanted(folder=folder, formats=(wanted.format,))
+            parts = ExportPlan(folder=folder, formats=(wanted.format,))
             written = await export_crawl(session, run, parts, pages)
             manifests += written.manifests
             found += [
@@ -92,10 +92,10 @@ async def write_one(session: Session, runs: Sequence[Crawl], wanted: OneFile) ->
             part.replace(wanted.path)
         except OSError as error:
             part.unlink(missing_ok=True)
-            raise Unwritten(f"cannot write {wanted.path}: {error.strerror}") from error
+            raise WriteError(f"cannot write {wanted.path}: {error.strerror}") from error
     size = wanted.path.stat().st_size
     rows = sum(number for _, _, number in found)
-    return Written(
+    return ExportResult(
         folder=wanted.path.parent,
         manifests=tuple(manifests),
         file=WrittenFile(path=wanted.path, rows=rows, bytes=size, replaced_bytes=replaced),
@@ -103,7 +103,7 @@ async def write_one(session: Session, runs: Sequence[Crawl], wanted: OneFile) ->
     )
 
 
-def shown_as(written: Written, out: Path) -> Written:
+def shown_as(written: ExportResult, out: Path) -> ExportResult:
     """Replace the path by the typed one."""
     if written.file is None:
         return written
@@ -146,7 +146,7 @@ def _join_parquet(parts: list[Path], target: Path) -> None:
         shutil.copyfile(parts[0], target)
         return
     if not parts:
-        raise Unwritten(f"cannot write {target}: Parquet needs a row, and the table has none")
+        raise WriteError(f"cannot write {target}: Parquet needs a row, and the table has none")
     import duckdb
 
     quoted = ", ".join(map(_text, map(str, parts)))

@@ -7,7 +7,7 @@ from dataclasses import replace
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.ports import Clock, Fetcher
 from orbweaver.model.settings import Settings
-from orbweaver.politeness.host_schedule import Host, RobotsEntry, Slots, grant
+from orbweaver.politeness.host_schedule import Host, RobotsEntry, Slots, grant_slots
 from orbweaver.politeness.robots_cache import RobotsKeeper, Ruling
 
 # Time limit for fetching a robots.txt with its redirects.
@@ -20,7 +20,7 @@ class HostsOfOneCommand:
     def __init__(self) -> None:
         self._hosts: dict[str, Host] = {}
 
-    async def look(self, host: str) -> Host:
+    async def read_host(self, host: str) -> Host:
         return self._hosts.get(host) or Host(name=host)
 
     async def reserve(
@@ -28,8 +28,8 @@ class HostsOfOneCommand:
     ) -> Slots:
         if not spacing_ms:
             return Slots(at_ms=(now_ms,) * wanted, return_at_ms=now_ms)
-        state = await self.look(host)
-        first_ms, count = grant(state.tat_ms, wanted, spacing_ms, now_ms, until_ms)
+        state = await self.read_host(host)
+        first_ms, count = grant_slots(state.tat_ms, wanted, spacing_ms, now_ms, until_ms)
         next_ms = first_ms + count * spacing_ms
         self._hosts[host] = replace(state, tat_ms=next_ms)
         at_ms = tuple(first_ms + place * spacing_ms for place in range(count))
@@ -38,11 +38,11 @@ class HostsOfOneCommand:
     async def release(self, host: str, from_ms: int, to_ms: int) -> None:
         """Do nothing: the command is the only reader of its hosts."""
 
-    async def probe(self, _host: str, _until_ms: int, _now_ms: int) -> bool:
+    async def take_probe(self, _host: str, _until_ms: int, _now_ms: int) -> bool:
         return True
 
     async def keep_robots(self, host: str, entry: RobotsEntry) -> None:
-        self._hosts[host] = replace(await self.look(host), robots=entry)
+        self._hosts[host] = replace(await self.read_host(host), robots=entry)
 
 
 async def ruling_of(
@@ -57,5 +57,5 @@ async def ruling_of(
     hosts = HostsOfOneCommand()
     keeper = RobotsKeeper(fetcher=fetcher, hosts=hosts, clock=clock, settings=settings)
     until_ms = clock.now_ms() + ROBOTS_MS_MAX
-    ruling = await keeper.of(host, crawl, until_ms, named=named or frozenset({host}))
-    return ruling, (await hosts.look(host)).robots
+    ruling = await keeper.rules_for(host, crawl, until_ms, named=named or frozenset({host}))
+    return ruling, (await hosts.read_host(host)).robots

@@ -23,7 +23,7 @@ from orbweaver.control import seed_list
 from orbweaver.control.crawl_spec import CrawlSpec
 
 if TYPE_CHECKING:
-    from orbweaver.cli.session import Surroundings
+    from orbweaver.cli.session import CliContext
 
 STANDARD_INPUT = "-"
 TABLES = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
@@ -44,7 +44,7 @@ class SeedListError(UsageError):
 
 
 def seeds_in(
-    given: str, folder: Path, around: Surroundings, column: str | None = None
+    given: str, folder: Path, around: CliContext, column: str | None = None
 ) -> tuple[str, ...]:
     """Read the URLs of a list, `-` for the standard input. Raises UsageError."""
     if given == STANDARD_INPUT:
@@ -74,7 +74,7 @@ def _seeds(name: str, stream: TextIO, column: str | None) -> tuple[str, ...]:
     except csv.Error as error:
         raise UsageError(f"{name}, line {lines.number}: {error}") from error
     seeds = tuple(seed for _, seed in found)
-    if seed_list.usable(CrawlSpec(seeds=seeds), None) is None:
+    if seed_list.valid_seeds(CrawlSpec(seeds=seeds), None) is None:
         raise SeedListError(name, list(_problems(found)))
     return seeds
 

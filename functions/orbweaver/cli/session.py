@@ -22,10 +22,10 @@ from orbweaver.cli.stack import (
     workers_of,
 )
 from orbweaver.cli.store import StorePlace, opened_store, store_of, worker_pids
-from orbweaver.cli.text import clean_lines, visible
+from orbweaver.cli.text import clean_lines, escape_controls
 from orbweaver.control.crawl_control import Control
 from orbweaver.control.progress.reader import StatusReader
-from orbweaver.control.progress.status import ProgressMeter, StatusReading, View, stalled
+from orbweaver.control.progress.status import ProgressMeter, StatusReading, View, is_stalled
 from orbweaver.frontier.queues import Depths
 from orbweaver.model.crawl import Crawl, State
 from orbweaver.model.errors import NOTHING, Transient
@@ -66,7 +66,7 @@ class Stalled(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
+class CliContext:
     """Everything outside a command. Tests replace it. Relative paths start at `folder`."""
 
     out: TextIO
@@ -98,7 +98,7 @@ class Surroundings:
         for line in lines:
             print(shown(line, self.out), file=self.out, flush=True)
 
-    def pour(self, body: bytes) -> None:
+    def write_bytes(self, body: bytes) -> None:
         """Write bytes unchanged to the standard output. On a terminal they become clean text."""
         buffer = getattr(self.out, "buffer", None)
         if buffer is None or self.out.isatty():
@@ -116,10 +116,10 @@ class Surroundings:
 
 def shown(line: str, out: TextIO) -> str:
     """Escape control characters for a terminal, but not for a file."""
-    return visible(line) if out.isatty() else line
+    return escape_controls(line) if out.isatty() else line
 
 
-def note_older(around: Surroundings, crawl: Crawl, newest: Crawl) -> None:
+def note_older(around: CliContext, crawl: Crawl, newest: Crawl) -> None:
     """Report that an answer is about an older run, because the newest one fetched nothing."""
     if crawl.id != newest.id:
         around.note(f"{newest.id} fetched nothing: this is about {crawl.id}, an earlier run")
@@ -212,7 +212,7 @@ class StackPlace:
             )
         except StackUnreachable:
             return None
-        if not found or not all(source.off for source in found):
+        if not found or not all(source.is_off for source in found):
             return None
         return "All workers are off. Switch them on with `orbweaver workers on`."
 
@@ -240,7 +240,7 @@ class Session:
         tick_s = min(TICK_S, self.place.poll_s)
         while True:
             try:
-                view = meter.see(await self._read_meanwhile(crawl_id, view, display))
+                view = meter.add(await self._read_meanwhile(crawl_id, view, display))
             except Transient:
                 failures += 1
                 if view is None and failures == POLL_FAILURES_MAX:
@@ -251,7 +251,7 @@ class Session:
                 display.show(view)
                 if view.ended:
                     return view
-                if stalled(view):
+                if is_stalled(view):
                     raise Stalled(view)
             for _ in range(round(self.place.poll_s / tick_s)):
                 await self.ports.clock.sleep(tick_s)
@@ -305,7 +305,7 @@ class Session:
 
 @asynccontextmanager
 async def opened(
-    around: Surroundings,
+    around: CliContext,
     settings: Settings,
     environment: Mapping[str, str],
     workers: tuple[str, ...] = (),
@@ -338,7 +338,7 @@ def store_session(
     )
 
 
-def environment_in(arguments: argparse.Namespace, around: Surroundings) -> Mapping[str, str]:
+def environment_in(arguments: argparse.Namespace, around: CliContext) -> Mapping[str, str]:
     return environment_of(
         arguments.target,
         around.machine,
@@ -351,7 +351,7 @@ def environment_in(arguments: argparse.Namespace, around: Surroundings) -> Mappi
 
 @asynccontextmanager
 async def chosen(
-    arguments: argparse.Namespace, around: Surroundings, *, writes: bool = False, works: int = 0
+    arguments: argparse.Namespace, around: CliContext, *, writes: bool = False, works: int = 0
 ) -> AsyncIterator[Session]:
     """Open the store or stack that the options and the environment name.
 

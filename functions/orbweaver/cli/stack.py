@@ -8,7 +8,7 @@
 - The stack's outputs contain the names of its resources. The environment of its worker contains its
   limits, so that commands read records where that worker writes them.
 - A stack on this machine can crawl servers of this machine, without a new deployment: only those
-  that the seeds name (model/redacted_names.py), never the emulator.
+  that the seeds name (model/named_origins.py), never the emulator.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class StackUnreachable(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StandingStack:
+class EmulatedStack:
     """A stack on this machine. `started` is True if this command started its emulator."""
 
     environment: Mapping[str, str]
@@ -119,12 +119,12 @@ class Machine(Protocol):
     def depths(self, settings: Settings, environment: Mapping[str, str]) -> Depths | None:
         """Count queued messages. Returns None without permission."""
 
-    def standing(
+    def running_stack(
         self, port: int, say: Say, context: Mapping[str, str] | None = None
-    ) -> AbstractContextManager[StandingStack]:
+    ) -> AbstractContextManager[EmulatedStack]:
         """Provide a stack with additional `context`. Stop it if this call started it."""
 
-    def up(
+    def start_stack(
         self, port: int, context: Mapping[str, str], *, fresh: bool, say: Say
     ) -> Mapping[str, str]:
         """Start a stack on this machine. Return its outputs and the endpoint."""
@@ -135,7 +135,7 @@ class Machine(Protocol):
     def running(self) -> list[str]:
         """Describe the running emulators, one per line, followed by the addresses of their APIs."""
 
-    def lost(self) -> list[str]:
+    def lost_data(self) -> list[str]:
         """Describe the data that killed emulators have lost, one per line."""
 
     def deploy(
@@ -176,7 +176,7 @@ def environment_of(
         if local:
             return next(iter(local.values()))
         if target == "local":
-            raise StackUnreachable(f"no stack runs on this machine: run {up_again(machine)}")
+            raise StackUnreachable(f"no stack runs on this machine: run {start_hint(machine)}")
     return _in_region(region, machine, environment)
 
 
@@ -196,7 +196,7 @@ def port_option(port: int) -> str:
     return "" if port == PORT else f" --port {port}"
 
 
-def up_again(machine: Machine) -> str:
+def start_hint(machine: Machine) -> str:
     """Return the command that starts the last used stack of this machine, or a new one."""
     stopped = machine.stopped()
     return f"`orbweaver local up{port_option(stopped[0]) if stopped else ''}`"
@@ -225,7 +225,7 @@ def _in_region(
         raise StackUnreachable(
             "no AWS region is named: give --region, set AWS_REGION or AWS_DEFAULT_REGION, or put"
             f" a region into the profile {profile!r}; for a stack on this machine run"
-            f" {up_again(machine)}; `orbweaver crawl URL` needs neither and makes a store in this"
+            f" {start_hint(machine)}; `orbweaver crawl URL` needs neither and makes a store in this"
             " folder, --store DIR names another one"
         )
     return {**environment, **dict.fromkeys(REGIONS, region)}
@@ -240,7 +240,7 @@ def outputs_of(
         where = environment.get(ENDPOINT) or "this AWS account and region"
         raise StackUnreachable(
             f"there is no stack {stack!r} at {where}: run `orbweaver deploy`, or"
-            f" {up_again(machine)} for one on this machine"
+            f" {start_hint(machine)} for one on this machine"
         )
     return outputs
 

@@ -58,7 +58,7 @@ def store_of(
         raise UsageError(f"--store: {given} holds no store: `orbweaver crawl` makes one there")
     from localstack import extras
 
-    if not extras.has("boto3"):
+    if not extras.is_installed("boto3"):
         stack = f"a stack needs {extras.install_words(extras.AWS)}"
         raise UsageError(
             f"there is no store in this folder ({STORE}): `orbweaver crawl` and `orbweaver serve`"
@@ -98,9 +98,9 @@ class StorePlace:
         dead = self.ports.inbox(QueueName.DEAD_LETTERS).depth()
         return Depths(
             waiting=sum(depth.waiting for depth in found),
-            in_work=sum(depth.held for depth in found),
+            in_work=sum(depth.in_flight for depth in found),
             delayed=sum(depth.delayed for depth in found),
-            dead=dead.waiting + dead.held,
+            dead=dead.waiting + dead.in_flight,
             copies=sum(depth.copies for depth in found),
         )
 
@@ -131,7 +131,7 @@ class StorePlace:
         processes = StoreProcesses(self.ports.folder)
         for ended in processes.ended():
             self.ports.take_back(ended)
-        return not self.works and not processes.alive()
+        return not self.works and not processes.count_alive()
 
 
 def worker_pids(folder: Path) -> tuple[int, ...]:

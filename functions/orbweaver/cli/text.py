@@ -1,7 +1,8 @@
 """Texts and numbers for people. Text from web pages cannot control the terminal.
 
 `clean` removes control characters (C0, C1, DEL), direction marks and lone surrogates from text of
-the web, and turns line breaks into spaces. `visible` escapes them in all other terminal output.
+the web, and turns line breaks into spaces. `escape_controls` escapes them in all other terminal
+output.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ __all__ = [
     "clean_lines",
     "clock",
     "cut",
+    "escape_controls",
     "labelled",
     "pace",
     "plural",
@@ -33,7 +35,6 @@ __all__ = [
     "size",
     "span",
     "table",
-    "visible",
 ]
 
 
@@ -46,7 +47,7 @@ def clean_lines(text: str) -> str:
     return "\n".join(map(clean, text.splitlines()))
 
 
-def visible(text: str) -> str:
+def escape_controls(text: str) -> str:
     """Escape control characters as Python does. Tabs and line breaks stay."""
     return UNSAFE.sub(_written_out, text)
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from orbweaver.api.problems import Refused
 from orbweaver.app.wiring import undertaker_of
+from orbweaver.console.dead_letters import letters_by_cause
 from orbweaver.console.definitions import forms_of, off_loop, preview_of, trial_of
 from orbweaver.console.downloads import TableFile
-from orbweaver.console.letters import letters_by_cause
 from orbweaver.console.stored import StoredPage, stored_page
 from orbweaver.console.tickets import Tickets
 from orbweaver.frontier.dead_letters import DeadLetterSelection
@@ -24,9 +24,9 @@ from orbweaver.model.url import redacted
 
 if TYPE_CHECKING:
     from orbweaver.app.ports import PortSet
-    from orbweaver.console.runs import WatchedRuns, Where
+    from orbweaver.console.runs import ConsolePlace, WatchedRuns
     from orbweaver.control.crawl_control import Control
-    from orbweaver.control.dead_letter_admin import Undertaker
+    from orbweaver.control.dead_letter_admin import DeadLetterAdmin
 
 LETTERS_MAX, LETTERS_A_SECOND = 10_000, 50
 QUEUED = ("waiting", "in_work", "delayed")
@@ -59,7 +59,7 @@ class Actions:
     ports: PortSet
     control: Control
     runs: WatchedRuns
-    where: Where
+    where: ConsolePlace
     tables: Tables
     tickets: Tickets
 
@@ -124,7 +124,7 @@ class Actions:
         return {"purged": purged, "cut": cut}
 
     @property
-    def _undertaker(self) -> Undertaker:
+    def _undertaker(self) -> DeadLetterAdmin:
         return undertaker_of(self.ports)
 
     # --- tickets for downloads and frames -------------------------------------------------------
@@ -148,14 +148,14 @@ class Actions:
         page = await stored_page(self.ports.files, records[0], part)
         if not isinstance(page, StoredPage):
             return {"ticket": None, "why": page}
-        return {"ticket": self.tickets.give(page), "why": None}
+        return {"ticket": self.tickets.create(page), "why": None}
 
     async def table(self, crawl: str, rule: str | None = None, form: str = "csv") -> dict[str, Any]:
         """Create a ticket for a file with a crawl's pages, or with the items of a rule."""
         wanted = TableFile(crawl=await self.control.find(crawl), rule=rule, form=form)
         _ = wanted.table  # raises Refused before the browser leaves the page
-        return {"ticket": self.tickets.give(wanted)}
+        return {"ticket": self.tickets.create(wanted)}
 
     async def query_file(self, sql: str) -> dict[str, Any]:
         """Create a ticket for a CSV file with all rows of a query."""
-        return {"ticket": self.tickets.give(Question(sql))}
+        return {"ticket": self.tickets.create(Question(sql))}

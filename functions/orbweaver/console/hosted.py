@@ -36,17 +36,17 @@ from orbweaver.console.bodies import (
     is_source,
     query_of,
 )
+from orbweaver.console.crawl_watcher import CrawlWatcher, MeteredReadings
 from orbweaver.console.files import static_files
+from orbweaver.console.global_status import GlobalStatus
 from orbweaver.console.runs import WatchedRuns
-from orbweaver.console.standing import Standing
 from orbweaver.console.users import ConsoleUser, SignIn, user_of
-from orbweaver.console.watching import MeteredReadings, Watching
 from orbweaver.control.progress.reader import StatusReader
 
 if TYPE_CHECKING:
     from orbweaver.api.app import Api
     from orbweaver.app.ports import PortSet
-    from orbweaver.console.comparing import Comparing
+    from orbweaver.console.run_comparer import RunComparer
     from orbweaver.frontier.queues import Depths
     from orbweaver.model.ports import Clock
 
@@ -120,14 +120,14 @@ def hosted_console(ports: CountedPorts) -> HostedConsole:
     reader = StatusReader(control=control, hosts=ports.hosts, depths=depths, billed=place.billed)
 
     @cache
-    def comparing() -> Comparing:
+    def comparing() -> RunComparer:
         # Imported on first use, so other requests do not wait for it.
-        from orbweaver.console.comparing import Comparing
+        from orbweaver.console.run_comparer import RunComparer
 
-        return Comparing(ports=ports, control=control, urls_max=URLS_READ_MAX)
+        return RunComparer(ports=ports, control=control, urls_max=URLS_READ_MAX)
 
     async def letters() -> dict[str, Any]:
-        from orbweaver.console.letters import letters_by_cause
+        from orbweaver.console.dead_letters import letters_by_cause
 
         return await letters_by_cause(undertaker_of(ports), limit=LETTERS_MAX, bodies=False)
 
@@ -137,11 +137,11 @@ def hosted_console(ports: CountedPorts) -> HostedConsole:
         api=api_of(ports),
         runs=WatchedRuns(
             control=control,
-            watching=Watching(MeteredReadings(reader.read).look, clock.now_ms, POLL_MS),
+            watching=CrawlWatcher(MeteredReadings(reader.read).read, clock.now_ms, POLL_MS),
             where=place,
             clock=clock,
         ),
-        standing=Standing(ports=ports, control=control, where=place),
+        standing=GlobalStatus(ports=ports, control=control, where=place),
         sign_in=SignIn(
             issuer=settings.console_issuer,
             client=settings.console_client,
@@ -156,10 +156,10 @@ class HostedConsole:
     """Answers events of the gateway."""
 
     api: Api
-    comparing: Callable[[], Comparing]
+    comparing: Callable[[], RunComparer]
     letters: Callable[[], Awaitable[dict[str, Any]]]
     runs: WatchedRuns
-    standing: Standing
+    standing: GlobalStatus
     sign_in: SignIn
     clock: Clock
 
@@ -199,7 +199,7 @@ class HostedConsole:
 
     async def _asked(self, event: Mapping[str, Any], method: str, path: str) -> Answer:
         reply = await self.api.answer(_as_rest(event, path))
-        self.runs.asked(method, path)
+        self.runs.discard_reading(method, path)
         several = reply.get("multiValueHeaders") or {}
         headers = {**(reply.get("headers") or {})}
         headers |= {name: ", ".join(values) for name, values in several.items()}
@@ -231,7 +231,7 @@ class HostedConsole:
                 query = parse_qsl(event.get("rawQueryString", ""))
                 found = await self.runs.live([value for name, value in query if name == "id"])
             case ["crawls", crawl]:
-                found = await self.runs.pulse(crawl)
+                found = await self.runs.progress(crawl)
             case ["stack"]:
                 found = await self.standing.read(**_query(event, ZONE))
             case ["dead-letters"]:

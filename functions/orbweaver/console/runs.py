@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from orbweaver.api.problems import Refused
-from orbweaver.console.watching import CrawlRead, Sample, Watching, past_of
+from orbweaver.console.crawl_watcher import CrawlRead, CrawlWatcher, Sample, past_of
 from orbweaver.control.definition_keys import BY_PATH
 from orbweaver.control.edits import EDITABLE
 from orbweaver.control.progress.figures import span
@@ -34,7 +34,7 @@ LATEST = ("url", "outcome", "reason", "status", "latency_ms", "fetched_at", "err
 STEERING = (["pause"], ["resume"], ["cancel"])
 
 
-class Where(Protocol):
+class ConsolePlace(Protocol):
     """The store or stack that the console shows."""
 
     @property
@@ -65,15 +65,15 @@ class WatchedRuns:
     """Returns JSON objects about runs."""
 
     control: Control
-    watching: Watching
-    where: Where
+    watching: CrawlWatcher
+    where: ConsolePlace
     clock: Clock
     # Reads the latest records of a crawl. A stack cannot read them in this order.
     newest: Callable[[str, int], list[PageRecord]] | None = None
     # By crawl id: when the runs of the crawl's name were listed, and their ids.
     _listed: dict[str, tuple[int, list[str]]] = field(default_factory=dict)
 
-    def asked(self, method: str, path: str) -> None:
+    def discard_reading(self, method: str, path: str) -> None:
         """Discard the cached reading of a run if this API request may have changed it."""
         match path.split("/"):
             case ["", "crawls", crawl, *rest] if method == "PATCH" or rest in STEERING:
@@ -83,13 +83,13 @@ class WatchedRuns:
         """Return the progress of several crawls in the form of `orbweaver status --json`."""
         if not 0 < len(crawls) <= LIVE_MAX:
             raise Refused(400, f"give 1 to {LIVE_MAX} crawls")
-        found = await asyncio.gather(*map(self.watching.look, crawls))
+        found = await asyncio.gather(*map(self.watching.read, crawls))
         shown = {crawl: one.last.shown for crawl, one in zip(crawls, found, strict=True)}
         return {"billed": self.where.billed, "crawls": shown}
 
-    async def pulse(self, crawl_id: str) -> dict[str, Any]:
+    async def progress(self, crawl_id: str) -> dict[str, Any]:
         """Return a crawl's progress, history, settings and latest pages."""
-        watched = await self.watching.look(crawl_id)
+        watched = await self.watching.read(crawl_id)
         crawl = watched.last.crawl
         if watched.past is None:
             watched.past = []  # only one of several tabs reads it

@@ -18,7 +18,7 @@ from aiohttp import web
 
 from orbweaver.api.fence import LOOPBACK, LoopbackFence
 from orbweaver.api.problems import CONTENT_TYPE, PROBLEMS, Problem, Refused, headers_of, problem_of
-from orbweaver.app.store_service import answered
+from orbweaver.app.store_service import answer_request
 from orbweaver.app.wiring import api_of
 from orbweaver.console import fence
 from orbweaver.console.actions import Actions, Question
@@ -35,10 +35,10 @@ from orbweaver.console.bodies import (
     is_source,
     query_of,
 )
-from orbweaver.console.comparing import Comparing
 from orbweaver.console.downloads import TYPES, TableFile, pieces_of
 from orbweaver.console.files import static_files
-from orbweaver.console.standing import Standing
+from orbweaver.console.global_status import GlobalStatus
+from orbweaver.console.run_comparer import RunComparer
 from orbweaver.console.stored import stored_app
 from orbweaver.frontier.retrying import closing
 from orbweaver.model.errors import PortError
@@ -99,8 +99,10 @@ class ConsoleServer:
     def __init__(self, api: Api, actions: Actions, guard: LoopbackFence, stored_port: int) -> None:
         self._api = api
         self._actions = actions
-        self._comparing = Comparing(ports=actions.ports, control=actions.control)
-        self._standing = Standing(ports=actions.ports, control=actions.control, where=actions.where)
+        self._comparing = RunComparer(ports=actions.ports, control=actions.control)
+        self._standing = GlobalStatus(
+            ports=actions.ports, control=actions.control, where=actions.where
+        )
         self._fence = guard
         self._stored_port = stored_port
         self._files = static_files()
@@ -203,12 +205,12 @@ class ConsoleServer:
 
     async def _asked(self, request: web.Request) -> web.Response:
         path = request.path.removeprefix(API)
-        reply = await answered(self._api, request, path)
-        self._actions.runs.asked(request.method, path)
+        reply = await answer_request(self._api, request, path)
+        self._actions.runs.discard_reading(request.method, path)
         return reply
 
     async def _download(self, request: web.Request) -> web.StreamResponse:
-        wanted = self._actions.tickets.take(request.match_info["ticket"])
+        wanted = self._actions.tickets.redeem(request.match_info["ticket"])
         match wanted:
             case TableFile():
                 name, kind = wanted.name, TYPES[wanted.form]
@@ -253,7 +255,7 @@ class ConsoleServer:
         return _json(await self._actions.runs.live(request.query.getall("id", [])))
 
     async def _pulse(self, request: web.Request) -> web.Response:
-        return _json(await self._actions.runs.pulse(request.match_info["id"]))
+        return _json(await self._actions.runs.progress(request.match_info["id"]))
 
 
 async def _signing_in(_request: web.Request) -> web.Response:

@@ -77,7 +77,7 @@ def stored_app(tickets: Tickets, port: int, console_port: int) -> web.Applicatio
     async def answer(request: web.Request) -> web.Response:
         if request.headers.get("Host", "") not in hosts:
             return web.Response(status=421, text="not by this name\n", headers=headers)
-        page = tickets.take(request.match_info["ticket"])
+        page = tickets.redeem(request.match_info["ticket"])
         if not isinstance(page, StoredPage):
             return web.Response(status=404, text="this address is used up\n", headers=headers)
         typed: Mapping[str, str] = {**headers, "Content-Type": page.content_type}

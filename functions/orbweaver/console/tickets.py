@@ -20,7 +20,7 @@ class Tickets:
         self._now_ms = now_ms
         self._given: dict[str, tuple[int, Any]] = {}
 
-    def give(self, what: Any) -> str:
+    def create(self, what: Any) -> str:
         """Create a ticket for a value. If there are too many, the oldest become invalid."""
         now_ms = self._now_ms()
         self._given = {
@@ -32,7 +32,7 @@ class Tickets:
         self._given[ticket] = (now_ms, what)
         return ticket
 
-    def take(self, ticket: str) -> Any | None:
+    def redeem(self, ticket: str) -> Any | None:
         """Return a ticket's value, or None if it is invalid, used or expired."""
         at_ms, what = self._given.pop(ticket, (0, None))
         return what if self._now_ms() - at_ms < GOOD_MS else None

@@ -11,10 +11,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from orbweaver.control.continuation import Continue, Decision, Refuse, Replace, Start, decide
-from orbweaver.control.crawl_queries import Lookout, Status
+from orbweaver.control.crawl_queries import CrawlQueries, Status
 from orbweaver.control.crawl_spec import CrawlSpec
 from orbweaver.control.definition_keys import BY_PATH
-from orbweaver.control.edits import amended, shared_out
+from orbweaver.control.edits import apply_document, distribute_budget
 from orbweaver.control.retry_failures import Retrier
 from orbweaver.control.spec_checks import crawl_of, keyed
 from orbweaver.control.webhook import refusal_of
@@ -22,12 +22,12 @@ from orbweaver.frontier import refetch
 from orbweaver.frontier.envelope import Newer, WaitingMessage
 from orbweaver.frontier.journal import OutgoingPack
 from orbweaver.frontier.messages import Close, Pack, Past, SeedsMessage, decode, past_of, seeds_of
-from orbweaver.frontier.resumption import resumed, within
+from orbweaver.frontier.resumption import resumed, runs_to_continue
 from orbweaver.frontier.retrying import all_of
-from orbweaver.frontier.yield_drop import before, pages_of
-from orbweaver.model.crawl import Counts, Crawl, State, Stop, moved, run_id
+from orbweaver.frontier.yield_drop import pages_of, run_to_compare
+from orbweaver.model.crawl import Counts, Crawl, State, Stop, run_id, with_state
 from orbweaver.model.errors import Conflict, ControlError, UnknownCrawl
-from orbweaver.model.redacted_names import closed_by
+from orbweaver.model.named_origins import problem_with_own_port
 from orbweaver.model.settings import Settings
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ COUNTERS_AT_ONCE = 4
 EDIT_TRIES = 10
 
 
-class Control(Lookout):
+class Control(CrawlQueries):
     """Starts, changes and shows crawls."""
 
     def __init__(
@@ -101,7 +101,7 @@ class Control(Lookout):
         self.check(crawl)
         others = await self._crawls.list()
         if plan.id is None:
-            crawl = renamed(crawl, others)
+            crawl = with_unused_id(crawl, others)
         crawl = await self._compared(crawl, others)
         if goes_on:
             crawl = await self._resumed(crawl, others)
@@ -122,7 +122,7 @@ class Control(Lookout):
     def check(self, crawl: Crawl) -> None:
         """Raise ControlError if a crawl starts at the stack itself, or has an unusable webhook."""
         allowed = self._settings.allowed
-        problem = closed_by(crawl.references, allowed) if allowed.networks else None
+        problem = problem_with_own_port(crawl.references, allowed) if allowed.networks else None
         if problem is not None:
             raise ControlError(f"seeds: {problem}")
         if crawl.webhook is not None:
@@ -133,13 +133,13 @@ class Control(Lookout):
 
     async def _compared(self, crawl: Crawl, others: Sequence[Crawl]) -> Crawl:
         """Store the page count of the previous run, which may have expired when this run ends."""
-        run = before(crawl, others)
+        run = run_to_compare(crawl, others)
         if run is None:
             return crawl
         return replace(crawl, pages_before=pages_of((await self._crawls.counters(run)).total))
 
     async def _resumed(self, crawl: Crawl, others: Sequence[Crawl]) -> Crawl:
-        runs = within(crawl, others, self._settings.ledger_retention_s)
+        runs = runs_to_continue(crawl, others, self._settings.ledger_retention_s)
         return resumed(crawl, runs, await self._totals(runs))
 
     async def _totals(self, runs: Sequence[Crawl]) -> dict[str, Counts]:
@@ -151,7 +151,7 @@ class Control(Lookout):
         wanted = crawl_of(plan, self._clock.now_ms())
         return decide(wanted, await self._crawls.list(), busy=busy)
 
-    async def take_up(self, plan: CrawlSpec, decision: Decision) -> Crawl:
+    async def execute(self, plan: CrawlSpec, decision: Decision) -> Crawl:
         """Execute a decision and return the run that crawls. Raises PlanError and Conflict.
 
         Ending a replaced run needs a worker.
@@ -214,7 +214,7 @@ class Control(Lookout):
         retrier = Retrier(
             lookout=self, crawls=self._crawls, clock=self._clock, send=self._send_missing_seeds
         )
-        return await retrier.retry(await self.requesting(which), reasons, host)
+        return await retrier.retry(await self.newest_requesting(which), reasons, host)
 
     async def refetch(self, plan: CrawlSpec) -> tuple[Crawl, ...]:
         """Start runs for pages that earlier runs stored without a wanted text or body."""
@@ -226,10 +226,10 @@ class Control(Lookout):
         )
         return await retrier.refetch(crawl, runs)
 
-    async def lacking(self, crawl: Crawl) -> int:
+    async def count_missing_content(self, crawl: Crawl) -> int:
         """Estimate the pages of earlier runs without a text or body that a crawl stores."""
         runs = refetch.runs_of(crawl, await self._crawls.list(), self._settings.ledger_retention_s)
-        if not any(refetch.wants_more(crawl, run) for run in runs):
+        if not any(refetch.stores_more(crawl, run) for run in runs):
             return 0
         return refetch.count_of(crawl, runs, await self._totals(runs))
 
@@ -244,7 +244,7 @@ class Control(Lookout):
         `seeds_file`. Raises DefinitionError and Conflict.
         """
         return await self._amend(
-            await self.find(which), lambda crawl: amended(crawl, changes, lines)
+            await self.find(which), lambda crawl: apply_document(crawl, changes, lines)
         )
 
     async def _amend(self, crawl: Crawl, change: Callable[[Crawl], Crawl]) -> Crawl:
@@ -253,7 +253,7 @@ class Control(Lookout):
                 raise Conflict(f"the crawl {crawl.id!r} is {crawl.state}: {_FIX[crawl.state]}")
             wanted = change(crawl)
             if wanted.pages_max != crawl.pages_max:
-                wanted = shared_out(wanted, crawl, await self._crawls.counters(crawl))
+                wanted = distribute_budget(wanted, crawl, await self._crawls.counters(crawl))
             if wanted == crawl:
                 return crawl
             if await self._crawls.edit(wanted, crawl):
@@ -298,7 +298,7 @@ class Control(Lookout):
     async def _move(
         self, crawl: Crawl, state: State, *, allowed: Sequence[State], stop: Stop | None = None
     ) -> Crawl:
-        wanted = moved(crawl, state, stop, self._clock.now_ms())
+        wanted = with_state(crawl, state, stop, self._clock.now_ms())
         if not await self._crawls.move(wanted, allowed):
             standing = await self._crawls.get(crawl.id) or crawl
             raise Conflict(f"the crawl {crawl.id!r} is {standing.state}: {_FIX[standing.state]}")
@@ -340,7 +340,7 @@ _FIX = {
 }
 
 
-def renamed(crawl: Crawl, others: Sequence[Crawl]) -> Crawl:
+def with_unused_id(crawl: Crawl, others: Sequence[Crawl]) -> Crawl:
     """Give a crawl the next id if its id belongs to another crawl or to an ended crawl."""
     taken = {other.id: other for other in others}
     at_ms = crawl.started_at_ms

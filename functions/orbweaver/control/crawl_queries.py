@@ -66,7 +66,7 @@ class HostReport:
     more: int
 
 
-class Lookout:
+class CrawlQueries:
     """Finds and describes crawls. `underway` returns uncommitted counts of this process."""
 
     def __init__(
@@ -87,8 +87,8 @@ class Lookout:
         self._underway = underway
 
     async def find(self, which: str | None = None) -> Crawl:
-        """Find a crawl by its id, or the first run that `telling` finds."""
-        return (await self.telling(which))[0]
+        """Find a crawl by its id, or the first run that `newest_fetching` finds."""
+        return (await self.newest_fetching(which))[0]
 
     async def _newest(self, which: str | None) -> Crawl:
         """Find a crawl by its id, the newest one of a name, or the newest of all."""
@@ -135,7 +135,7 @@ class Lookout:
         runs = (crawl, *same_crawl(anchor, others))
         return tuple(sorted(runs, key=lambda run: run.started_at_ms, reverse=True))
 
-    async def telling(self, which: str | None = None) -> tuple[Crawl, Crawl]:
+    async def newest_fetching(self, which: str | None = None) -> tuple[Crawl, Crawl]:
         """Find the newest run of a name that fetched pages or is live, and the newest of all.
 
         If no run fetched pages, the first is the newest run that requested any. An id means that
@@ -145,7 +145,7 @@ class Lookout:
         found = await self._first(runs, SUCCESSES) or await self._first(runs, ("claimed",))
         return found or runs[0], runs[0]
 
-    async def requesting(self, which: str | None = None) -> Crawl:
+    async def newest_requesting(self, which: str | None = None) -> Crawl:
         """Find the newest run of a name that requested URLs or is live."""
         runs = await self.runs(which)
         return await self._first(runs, ("claimed",)) or runs[0]
@@ -174,7 +174,7 @@ class Lookout:
         crawl = await self.find(which)
         counters = await self._crawls.counters(crawl)
         if self._underway is not None and crawl.state is not State.FINISHED:
-            counters = counters.plus(self._underway(crawl.id))
+            counters = counters.with_uncommitted(self._underway(crawl.id))
         return Status(crawl=crawl, counters=counters, at_ms=self._clock.now_ms())
 
     async def hosts(
@@ -188,7 +188,7 @@ class Lookout:
         except ValueError as error:
             raise ControlError(str(error)) from error
         names = dict.fromkeys((*hosts_of(crawl), *named_too))
-        found = await asyncio.gather(*(self._hosts.look(name) for name in names))
+        found = await asyncio.gather(*(self._hosts.read_host(name) for name in names))
         agent = self._settings.user_agent
         total = status.counters.total
         return tuple(host_view(crawl, total, host, status.at_ms, agent) for host in found)
@@ -199,7 +199,7 @@ class Lookout:
             known, wanted = named(name), None if url is None else canonicalize(url)
         except ValueError as error:
             raise ControlError(str(error)) from error
-        host, crawls = await asyncio.gather(self._hosts.look(known), self._crawls.list())
+        host, crawls = await asyncio.gather(self._hosts.read_host(known), self._crawls.list())
         begun = [crawl for crawl in crawls if known in hosts_of(crawl)]
         shown = begun[:CRAWLS_OF_HOST_MAX]
         counters = await all_of(map(self._crawls.counters, shown), LOOKUPS_AT_ONCE)
@@ -237,15 +237,15 @@ class Lookout:
         status = await self.status(which)
         total = status.counters.total
         refused = await self._crawls.samples(status.crawl.id)
-        examples, counts, unread = Examples.of(total), RequestCounts(), False
+        examples, counts, unread = Examples.for_crawl(total), RequestCounts(), False
         async with closing(self.pages(status.crawl)) as records:
             async for record in records:
                 unread = counts.records == records_max
                 if unread:
                     break
-                counts.see(record)
-                if not examples.enough:
-                    examples.see(record)
+                counts.add(record)
+                if not examples.is_complete:
+                    examples.add(record)
         digests = await digests_of(counts.samples(), files)
         seeds = status.crawl.seeds
         requests = counts.requests(total, digests, seeds=seeds, unread=unread)
@@ -295,7 +295,7 @@ class Lookout:
 
     async def _look_up(self, url: str, day: str, crawls: Sequence[Crawl]) -> list[PageRecord]:
         async def one(crawl: Crawl) -> PageRecord | None:
-            wanted = resolved(url, tracking=crawl.stripped)
+            wanted = resolved(url, tracking=crawl.removed_parameters)
             if wanted is None:  # too long with all its parameters
                 return None
             digest = url_hash(wanted)

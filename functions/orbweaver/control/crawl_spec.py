@@ -38,23 +38,23 @@ class CrawlSpec(CrawlSettings):
     """
 
     id: str | None = None
-    strip_parameters: tuple[str, ...] = Setting((), "dedup.strip_parameters").said(
+    strip_parameters: tuple[str, ...] = Setting((), "dedup.strip_parameters").as_field(
         "Parameters removed from URLs, in addition to the usual ones (utm_*, gclid, phpsessid and"
         " others).",
         "--strip-parameter NAME  also remove this parameter from URLs (my_*: all with"
         " this prefix); may be repeated",
         example='["ref", "my_*"]',
     )
-    keep_parameters: bool = Setting(False, "dedup.keep_parameters").said(
+    keep_parameters: bool = Setting(False, "dedup.keep_parameters").as_field(
         "Whether to keep the usual parameters.",
         "--keep-parameters  keep the parameters that are removed by default (utm_*, gclid,"
         " phpsessid, …)",
     )
     # Schedule (control/schedule.py), which has no effect on a single start.
-    every: str | None = Setting(None, "schedule.every").said(example='"6h"')
-    cron: str | None = Setting(None, "schedule.cron").said(example='"0 3 * * ? *"')
-    timezone: str | None = Setting(None, "schedule.timezone").said(example='"Europe/Berlin"')
-    overlap: Overlap = Setting(Overlap.SKIP, "schedule.overlap").said(
+    every: str | None = Setting(None, "schedule.every").as_field(example='"6h"')
+    cron: str | None = Setting(None, "schedule.cron").as_field(example='"0 3 * * ? *"')
+    timezone: str | None = Setting(None, "schedule.timezone").as_field(example='"Europe/Berlin"')
+    overlap: Overlap = Setting(Overlap.SKIP, "schedule.overlap").as_field(
         'Firing while an earlier run has not ended: "skip" it, or "allow" a second run.'
     )
 

@@ -54,7 +54,7 @@ class Cron:
         pairs = zip(moments, [*moments[1:], moments[0] + DAY_MINUTES], strict=True)
         return min(later - earlier for earlier, later in pairs)
 
-    def comes(self) -> bool:
+    def can_match(self) -> bool:
         return any(
             self.admits(date(year, month, day))
             for year in sorted(self.years)
@@ -62,12 +62,12 @@ class Cron:
             for day in range(1, monthrange(year, month)[1] + 1)
         )
 
-    def passed(self, at_ms: int) -> bool:
+    def has_passed(self, at_ms: int) -> bool:
         """Whether the last year of the expression is over in all time zones."""
         year = datetime.fromtimestamp(at_ms / 1000, tz=UTC) - timedelta(days=1)
         return max(self.years) < year.year
 
-    def after(self, at_ms: int, zone: ZoneInfo | None) -> Iterator[int]:
+    def firings_after(self, at_ms: int, zone: ZoneInfo | None) -> Iterator[int]:
         """Yield the times after `at_ms`, in ms since the epoch. Without a zone the clock is UTC."""
         clock = zone or UTC
         at = datetime.fromtimestamp(at_ms / 1000, tz=UTC)

@@ -20,8 +20,8 @@ from orbweaver.frontier.dead_letters import (
     NEWER_VERSION,
     UNKNOWN_CRAWL,
     Case,
+    message_to_resend,
     read,
-    revived,
 )
 from orbweaver.frontier.envelope import Newer
 from orbweaver.frontier.journal import OutgoingPack
@@ -63,7 +63,7 @@ class Redriven:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Undertaker:
+class DeadLetterAdmin:
     """Administers dead letters."""
 
     dead_letters: DeadLetters
@@ -75,7 +75,7 @@ class Undertaker:
     async def find(self, selection: DeadLetterSelection, *, limit: int) -> Found:
         async with _held(self.dead_letters) as held:
             rounds = [some async for some in held.rounds(limit)]
-            cases = tuple(case for some in rounds for case in some if selection.takes(case))
+            cases = tuple(case for some in rounds for case in some if selection.matches(case))
             return Found(cases=cases, cut=held.cut)
 
     async def purge(
@@ -91,7 +91,7 @@ class Undertaker:
                 chosen = [
                     case
                     for case in some
-                    if selection.takes(case) and (only is None or case.letter.id in only)
+                    if selection.matches(case) and (only is None or case.letter.id in only)
                 ]
                 await held.delete(chosen)
                 purged += len(chosen)
@@ -119,7 +119,7 @@ class Undertaker:
             async for some in rounds:
                 going: list[Case] = []
                 obstacle: str | None
-                for case in filter(selection.takes, some):
+                for case in filter(selection.matches, some):
                     obstacle = NEW
                     if case.letter.sent_at_ms <= started_ms:
                         obstacle = await self._obstacle(case, crawls, malformed=malformed)
@@ -142,7 +142,7 @@ class Undertaker:
         self, case: Case, crawls: dict[str, Crawl | None], *, malformed: bool
     ) -> str | None:
         """Return why a dead letter would fail again. None: it may succeed."""
-        if case.hopeless:
+        if case.is_hopeless:
             return None if malformed else HOPELESS
         if isinstance(case.message, Newer):
             return None if malformed else NEWER_VERSION
@@ -160,7 +160,7 @@ class Undertaker:
         as_they_are: dict[MessageSource, list[str]] = {}
         lanes: dict[bool, list[Revived]] = {}
         for case in cases:
-            message = revived(case, self.clock.now_ms())
+            message = message_to_resend(case, self.clock.now_ms())
             crawl = crawls.get(case.crawl or "")
             if message is None or crawl is None:
                 as_they_are.setdefault(case.letter.source, []).append(case.letter.body)
@@ -191,7 +191,7 @@ class Undertaker:
             return
         for pack_id, known in (await self.packs.recall(single)).items():
             if known.strikes >= STRIKES_MAX:
-                await self.packs.absolve(pack_id, STRIKES_MAX - 1)
+                await self.packs.set_strikes(pack_id, STRIKES_MAX - 1)
 
 
 class _Held:

@@ -26,7 +26,7 @@ _SEEDS = ("seeds", "sitemap_urls")
 _PARAMETERS = ("strip_parameters", "keep_parameters")
 
 
-def amended(crawl: Crawl, changes: object, lines: str | None = None) -> Crawl:
+def apply_document(crawl: Crawl, changes: object, lines: str | None = None) -> Crawl:
     """Apply a definition document to a crawl. Raises DefinitionError with all problems.
 
     `lines` is the content of `seeds_file`. A new page limit is not distributed to counter shards
@@ -65,7 +65,7 @@ def _written(crawl: Crawl, path: str) -> Any:
     return None if value is None else BY_PATH[path].codec.write(value)
 
 
-def shared_out(crawl: Crawl, was: Crawl, counters: Counters) -> Crawl:
+def distribute_budget(crawl: Crawl, was: Crawl, counters: Counters) -> Crawl:
     """Distribute a changed page limit among the counter shards.
 
     If it grows, every shard gets a part of the difference, so no commit under the old or the new
@@ -106,7 +106,7 @@ def _is_so(crawl: Crawl, plan: CrawlSpec, part: str) -> bool:
     try:
         if part in _SEEDS:
             # A retry has its own seeds, so the seeds of the definition are ignored.
-            urls = {canonicalize(url, tracking=crawl.stripped) for url in given}
+            urls = {canonicalize(url, tracking=crawl.removed_parameters) for url in given}
             return crawl.retry_of is not None or urls == set(getattr(crawl, part))
         if part == "host_headers":
             return origins_of(given, crawl.seeds) == crawl.host_headers

@@ -17,7 +17,14 @@ from typing import Any, TypeVar, cast, get_args, get_origin
 
 from orbweaver.control.definition import DefinitionError, DefinitionProblem
 from orbweaver.control.definition_values import Problems
-from orbweaver.control.json_schema import BOUNDS, Fits, bare, hints_of, required, without_none
+from orbweaver.control.json_schema import (
+    BOUNDS,
+    Fits,
+    hints_of,
+    required_fields,
+    split_annotation,
+    without_none,
+)
 from orbweaver.model.url import redacted
 
 T = TypeVar("T")
@@ -88,7 +95,7 @@ def _refusal(*problems: tuple[str, str]) -> DefinitionError:
 
 
 def _read(kind: Any, value: object, path: str, problems: Problems) -> Any:
-    kind, fits = bare(kind)
+    kind, fits = split_annotation(kind)
     if fits.schema is not None or (value is None and without_none(kind) is not kind):
         return value
     kind = without_none(kind)
@@ -132,7 +139,7 @@ def _read_fields(kind: Any, value: object, path: str, problems: Problems) -> Any
             near = difflib.get_close_matches(key[:SHOWN_CHARS_MAX], hints, n=1)
             hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(hints) or 'none'}"
             problems.append((inside, f"there is no such field: {hint}"))
-    for key in sorted(required(kind) - value.keys()):
+    for key in sorted(required_fields(kind) - value.keys()):
         inside = f"{path}.{key}" if path else key
         problems.append((inside, "it is missing"))
     return kind(**found) if len(problems) == before else None
@@ -158,7 +165,7 @@ def _bound(kind: type, fits: Fits, value: Any, path: str, problems: Problems) ->
 
 
 def _spelled(hint: Any, text: str) -> object:
-    kind = without_none(bare(hint)[0])
+    kind = without_none(split_annotation(hint)[0])
     if kind is int and re.fullmatch(r"-?[0-9]{1,15}", text):
         return int(text)
     if kind is bool and text in ("true", "false"):

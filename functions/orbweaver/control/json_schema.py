@@ -45,7 +45,7 @@ class Fits:
 
 def schema_of(kind: Any, parts: dict[str, Any], *, answer: bool) -> dict[str, Any]:
     """Return the schema of a type. Schemas of dataclasses go to `parts` and are referenced."""
-    kind, fits = bare(kind)
+    kind, fits = split_annotation(kind)
     if fits.schema is not None:
         schema = dict(fits.schema)
         return schema if without_none(kind) is kind else _nullable(schema)
@@ -110,7 +110,7 @@ def _fields(kind: Any, parts: dict[str, Any], *, answer: bool) -> dict[str, Any]
     schema["properties"] = {
         key: schema_of(hint, parts, answer=answer) for key, hint in hints.items()
     }
-    needed = [key for key in hints if answer or key in required(kind)]
+    needed = [key for key in hints if answer or key in required_fields(kind)]
     if needed:
         schema["required"] = needed
     return schema if answer else {**schema, "additionalProperties": False}
@@ -127,7 +127,7 @@ def hints_of(kind: Any) -> dict[str, Any]:
 
 
 @cache
-def required(kind: Any) -> frozenset[str]:
+def required_fields(kind: Any) -> frozenset[str]:
     return frozenset(
         one.name
         for one in fields(kind)
@@ -135,17 +135,17 @@ def required(kind: Any) -> frozenset[str]:
     )
 
 
-def says(hint: Any) -> str:
-    return bare(hint)[1].says
+def description_of(hint: Any) -> str:
+    return split_annotation(hint)[1].says
 
 
-def bare(kind: Any) -> tuple[Any, Fits]:
+def split_annotation(kind: Any) -> tuple[Any, Fits]:
     if get_origin(kind) is Annotated:
         inner, *notes = get_args(kind)
         return inner, next((note for note in notes if isinstance(note, Fits)), Fits())
     inner = without_none(kind)
     if inner is not kind and get_origin(inner) is Annotated:
-        inner, fits = bare(inner)
+        inner, fits = split_annotation(inner)
         return inner | None, fits
     return kind, Fits()
 

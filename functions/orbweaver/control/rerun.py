@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from orbweaver.frontier.admission import prefixes, root_of
 from orbweaver.frontier.envelope import CRAWL_ID_CHARS_MAX
 from orbweaver.frontier.messages import SEEDS_REFERENCES_MAX
-from orbweaver.frontier.refetch import Lacking
+from orbweaver.frontier.refetch import MissingContent
 from orbweaver.model.crawl import Crawl, State, first_hosts
 from orbweaver.model.crawl_codec import digest_of
 from orbweaver.model.crawl_settings import Scope
@@ -49,7 +49,7 @@ class RetrySelection:
     host: str | None = None
 
     @classmethod
-    def of(cls, reasons: Iterable[str] = (), host: str | None = None) -> RetrySelection:
+    def parse(cls, reasons: Iterable[str] = (), host: str | None = None) -> RetrySelection:
         """Make a selection. Raises RerunError for an unknown reason."""
         for word in reasons:
             if word not in RETRIED:
@@ -61,7 +61,7 @@ class RetrySelection:
             host=None if host is None else host.lower().rstrip("/"),
         )
 
-    def takes(self, record: PageRecord) -> bool:
+    def matches(self, record: PageRecord) -> bool:
         if record.outcome is not Outcome.FAILED and record.reason not in self.reasons & {*NAMED}:
             return False
         if self.reasons and record.reason not in self.reasons:
@@ -79,20 +79,20 @@ class Failures:
     """Collects the failures of a run from its records, read in order of days."""
 
     crawl: Crawl
-    selection: RetrySelection | Lacking
+    selection: RetrySelection | MissingContent
     depths: dict[str, int] = field(default_factory=dict)
     # Records of depth 0: possible sitemaps and their redirects, and redirects of seeds out of
     # scope.
     _begun: dict[str, PageRecord] = field(default_factory=dict)
     _roots: dict[str, None] = field(default_factory=dict)
 
-    def see(self, record: PageRecord) -> None:
+    def add(self, record: PageRecord) -> None:
         """Add a record. Raises RerunError if there are too many failures."""
         if record.depth == 0:
             self._begun[record.url] = record
         if record.reason is Reason.WIDENED:
             self._note_root(record)
-        if not self.selection.takes(record):
+        if not self.selection.matches(record):
             self.depths.pop(record.url, None)
             return
         self.depths[record.url] = record.depth
@@ -192,8 +192,8 @@ def _anchors(crawl: Crawl) -> tuple[str, ...]:
     if crawl.anchors:
         return crawl.anchors
     if crawl.scope is Scope.PREFIX:
-        return prefixes(crawl.anchored)
-    return tuple(dict.fromkeys(f"{host_of(url)}/" for url in crawl.anchored))
+        return prefixes(crawl.scope_urls)
+    return tuple(dict.fromkeys(f"{host_of(url)}/" for url in crawl.scope_urls))
 
 
 def _some(depths: Mapping[str, int], anchors: Iterable[str]) -> Iterator[str]:

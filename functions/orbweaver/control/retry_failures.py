@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from orbweaver.control.crawl_queries import Lookout
+from orbweaver.control.crawl_queries import CrawlQueries
 from orbweaver.control.rerun import (
     Failures,
     RerunError,
@@ -21,7 +21,7 @@ from orbweaver.control.rerun import (
     next_number,
     rerun_of,
 )
-from orbweaver.frontier.refetch import Lacking, alone, like, wants_more
+from orbweaver.frontier.refetch import MissingContent, refetch_crawl, stores_more, without_links
 from orbweaver.frontier.retrying import closing
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.errors import ControlError
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 class Retrier:
     """Starts runs that retry failures."""
 
-    lookout: Lookout
+    lookout: CrawlQueries
     crawls: Crawls
     clock: Clock
     send: Callable[[Crawl], Awaitable[None]]
@@ -45,28 +45,28 @@ class Retrier:
     ) -> tuple[Crawl, ...]:
         """Start runs that retry failures. Returns no runs if nothing failed."""
         try:
-            failures = Failures(crawl=crawl, selection=RetrySelection.of(reasons, host))
+            failures = Failures(crawl=crawl, selection=RetrySelection.parse(reasons, host))
             async with closing(self.lookout.pages(crawl)) as records:
                 async for record in records:
-                    failures.see(record)
+                    failures.add(record)
         except RerunError as error:
             raise ControlError(str(error)) from error
         return await self._begin(crawl, failures, lambda run: run)
 
     async def refetch(self, crawl: Crawl, runs: Sequence[Crawl]) -> tuple[Crawl, ...]:
         """Start runs for pages of earlier runs (oldest first) that lack a wanted text or body."""
-        if not any(wants_more(crawl, run) for run in runs):
+        if not any(stores_more(crawl, run) for run in runs):
             return ()
         first = next(run for run in runs if run.retry_of is None)
-        failures = Failures(crawl=first, selection=Lacking(crawl=crawl, run=first))
+        failures = Failures(crawl=first, selection=MissingContent(crawl=crawl, run=first))
         try:
             for run in runs:
-                failures.selection = Lacking(crawl=crawl, run=run)
+                failures.selection = MissingContent(crawl=crawl, run=run)
                 async for record in self.lookout.pages(run):
-                    failures.see(record)
+                    failures.add(record)
         except RerunError as error:
             raise ControlError(str(error)) from error
-        return await self._begin(like(crawl, first), failures, alone)
+        return await self._begin(refetch_crawl(crawl, first), failures, without_links)
 
     async def _begin(
         self, crawl: Crawl, failures: Failures, finish: Callable[[Crawl], Crawl]

@@ -14,7 +14,7 @@ from orbweaver.model.item_rules import ItemRule, columns_of
 from orbweaver.model.outcome import Outcome
 
 if TYPE_CHECKING:
-    from orbweaver.control.crawl_queries import Lookout
+    from orbweaver.control.crawl_queries import CrawlQueries
     from orbweaver.control.stored_reading import StoredReader
     from orbweaver.model.crawl import Crawl
     from orbweaver.model.page_record import PageRecord
@@ -58,7 +58,7 @@ class Coverage:
 class RuleTrial:
     """Tries rules on a run's stored pages. It sends no request and changes no record."""
 
-    def __init__(self, *, lookout: Lookout, reader: StoredReader) -> None:
+    def __init__(self, *, lookout: CrawlQueries, reader: StoredReader) -> None:
         self._lookout = lookout
         self._reader = reader
 

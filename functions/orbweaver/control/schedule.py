@@ -65,14 +65,14 @@ class Recurrence:
 
     def interval_ms(self, at_ms: int) -> int | None:
         """Return the shortest time between two of the next firings in ms, or None."""
-        times = self.after(at_ms, self.first_ms(at_ms), INTERVALS_LOOKED_AT)
+        times = self.firings_after(at_ms, self.first_ms(at_ms), INTERVALS_LOOKED_AT)
         return min((later - early for early, later in pairwise(times)), default=None)
 
-    def after(self, at_ms: int, first_ms: int | None, most: int) -> tuple[int, ...]:
+    def firings_after(self, at_ms: int, first_ms: int | None, most: int) -> tuple[int, ...]:
         """Return at most `most` times after a moment. `first_ms` is the first time of a rate."""
         if self.cron is not None:
             zone = zone_of(self.timezone) if self.timezone else None
-            return tuple(islice(parse(self.cron).after(at_ms, zone), most))
+            return tuple(islice(parse(self.cron).firings_after(at_ms, zone), most))
         if self.every_minutes is None or first_ms is None:
             return ()
         step_ms = self.every_minutes * MINUTE_MS
@@ -82,13 +82,13 @@ class Recurrence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scheduled:
-    """A stored schedule. `told` is the content of each event, without its due time."""
+    """A stored schedule. `input` is the content of each event, without its due time."""
 
     name: str
     expression: str
     timezone: str | None
     first_ms: int | None
-    told: str
+    input: str
     paused: bool = False
 
 
@@ -159,9 +159,9 @@ def _of_cron(cron: str, now_ms: int | None) -> Iterator[str]:
     except CronError as error:
         yield f"{cron[:60]!r} does not fit: {error}"
         return
-    if not read.comes():
+    if not read.can_match():
         yield f"{cron[:60]!r} never comes: no day of the calendar is like that"
-    elif now_ms is not None and read.passed(now_ms):
+    elif now_ms is not None and read.has_passed(now_ms):
         yield f"{cron[:60]!r} never comes: its last year is {max(read.years)}, which is over"
     gap = read.gap_minutes()
     if gap < EVERY_MINUTES_MIN:
@@ -219,7 +219,7 @@ def when_typed(definition: Mapping[str, Any]) -> str | None:
 # --- firings ------------------------------------------------------------------------------------
 
 
-def told_of(definition: Mapping[str, Any]) -> str:
+def firing_input(definition: Mapping[str, Any]) -> str:
     """Return the content of a schedule's events. Raises ScheduleError if it is too large."""
     # Escaped, so that AWS replaces only the placeholder of the time.
     text = json.dumps(definition, separators=(",", ":")).replace("<", "\\u003c")

@@ -20,10 +20,10 @@ from orbweaver.control.schedule import (
     NAME_CHARS_MAX,
     Scheduled,
     ScheduleError,
+    firing_input,
     firing_of,
     recurrence_in,
     recurrence_of,
-    told_of,
     when_typed,
     window_warning,
 )
@@ -76,7 +76,7 @@ class Timetable:
             raise ControlError(f"the name {crawl.name!r} is too long for a schedule: {fix}")
         document = definition.document_of(replace(plan, name=crawl.name))
         try:
-            told = told_of(document)
+            told = firing_input(document)
         except ScheduleError as error:
             raise ControlError(str(error)) from error
         scheduled = Scheduled(
@@ -84,7 +84,7 @@ class Timetable:
             expression=recurrence.expression,
             timezone=recurrence.timezone,
             first_ms=recurrence.first_ms(now_ms),
-            told=told,
+            input=told,
         )
         coming = self._coming(scheduled, now_ms)
         if not coming.next_ms:
@@ -117,7 +117,7 @@ class Timetable:
 
     def _coming(self, scheduled: Scheduled, now_ms: int) -> Coming:
         recurrence = None if scheduled.paused else recurrence_of(scheduled)
-        times = recurrence.after(now_ms, scheduled.first_ms, NEXT_MAX) if recurrence else ()
+        times = recurrence.firings_after(now_ms, scheduled.first_ms, NEXT_MAX) if recurrence else ()
         plan, when = _stored(scheduled)
         warning = None if plan is None else window_warning(plan, now_ms)
         return Coming(scheduled=scheduled, next_ms=times, when=when, warning=warning)
@@ -125,7 +125,7 @@ class Timetable:
 
 def _stored(scheduled: Scheduled) -> tuple[CrawlSpec | None, str]:
     try:
-        document = json.loads(scheduled.told)["definition"]
+        document = json.loads(scheduled.input)["definition"]
         plan, when = definition.parse(document), when_typed(document)
     except (ValueError, KeyError, TypeError):  # written by another version or by hand
         return None, scheduled.expression

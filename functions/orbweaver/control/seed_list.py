@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from orbweaver.control.crawl_spec import CrawlSpec
-from orbweaver.diagnostics.url_changes import suggested
+from orbweaver.diagnostics.url_changes import suggest_url
 from orbweaver.model.crawl import DEFAULT_CRAWL
 from orbweaver.model.crawl_settings import Bodies
 from orbweaver.model.url import TRACKING_PARAMETERS, canonicalize, host_of, redacted
@@ -98,7 +98,7 @@ def _of_references(plan: CrawlSpec, tracking: tuple[str, ...] | None) -> Iterato
         yield "seeds", "there is no seed: give at least one URL"
     elif count > SEEDS_MAX:
         yield "seeds", f"{count:,} seeds are too many, at most {SEEDS_MAX:,} a crawl: {SPLIT}"
-    elif (references := usable(plan, tracking)) is not None:
+    elif (references := valid_seeds(plan, tracking)) is not None:
         yield from _of_size(references)
     else:
         problems = [
@@ -112,7 +112,7 @@ def _of_references(plan: CrawlSpec, tracking: tuple[str, ...] | None) -> Iterato
             yield "seeds", f"{len(problems) - PROBLEMS_MAX:,} more cannot be crawled"
 
 
-def usable(plan: CrawlSpec, tracking: tuple[str, ...] | None) -> tuple[str, ...] | None:
+def valid_seeds(plan: CrawlSpec, tracking: tuple[str, ...] | None) -> tuple[str, ...] | None:
     """Return the seeds and sitemaps of a plan. None: one of them has a problem."""
     if any(map(_USER.match, (*plan.seeds, *plan.sitemap_urls))):
         return None
@@ -138,7 +138,7 @@ def problem_of(reference: str, tracking: tuple[str, ...] | None = None) -> str |
             fix = "leave it out, and give --header 'Authorization: …' or identity.headers instead"
             return f"{redacted(reference)!r} names a user, who is not sent: {fix}"
     except ValueError as error:
-        suggestion = suggested(reference)
+        suggestion = suggest_url(reference)
         hint = f"; did you mean {suggestion}?" if suggestion else ""
         return f"{redacted(reference)!r} cannot be crawled: {error}{hint}"
     return None

@@ -14,19 +14,24 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from orbweaver.diagnostics.host_status import why_blocked
-from orbweaver.diagnostics.rule_texts import never_asked, rules_words, scope_rule, trap_rule
+from orbweaver.diagnostics.rule_texts import (
+    never_requested_reason,
+    rules_words,
+    scope_rule,
+    trap_rule,
+)
 from orbweaver.fetching import response_verdict as answers
 from orbweaver.frontier.admission import admit_link, admit_redirect, admit_seed
-from orbweaver.frontier.belonging import admit_name
+from orbweaver.frontier.crawl_scope import admit_name
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.crawl_rules import depth_limit
 from orbweaver.model.http_exchange import Request, Response
+from orbweaver.model.named_origins import origins_of
 from orbweaver.model.outcome import Reason, Refusal
-from orbweaver.model.redacted_names import origins_of
 from orbweaver.model.target import Target
 from orbweaver.model.url import canonicalize, host_of
 from orbweaver.model.url_patterns import first_match
-from orbweaver.model.url_rules import deciding, said_of
+from orbweaver.model.url_rules import combined_rule, deciding
 from orbweaver.model.user_agent import identity_of
 from orbweaver.parsing.sniffing import HTML_TYPES
 from orbweaver.politeness.host_schedule import delay_of
@@ -158,7 +163,7 @@ class SeedPreviewer:
 
     def _led(self, crawl: Crawl, target: Target, location: str) -> Target | Refusal:
         try:
-            url = canonicalize(location, target.url, tracking=crawl.stripped)
+            url = canonicalize(location, target.url, tracking=crawl.removed_parameters)
         except ValueError:
             return Refusal.INVALID
         return admit_redirect(crawl, url, target, self._settings.bounds)
@@ -172,7 +177,7 @@ class SeedPreviewer:
         robots: Robots | None = None
         said, crawl_delay_s = "it is not asked (politeness.robots = false)", None
         if crawl.obey_robots:
-            match await self._robots.of(host, crawl, until_ms, named=named):
+            match await self._robots.rules_for(host, crawl, until_ms, named=named):
                 case Deferred() as deferred:
                     return await self._later(host, deferred.return_at_ms)
                 case RobotsUnreachable() as unreachable:
@@ -192,7 +197,7 @@ class SeedPreviewer:
             delay_ms=delay_of(crawl.delay_ms, crawl_delay_s, 0),
             until_ms=until_ms,
         )
-        if (return_at_ms := await pacer.take(1)) is not None:
+        if (return_at_ms := await pacer.wait_for_slot(1)) is not None:
             return await self._later(host, return_at_ms)
         at_ms = self._clock.now_ms()
         answer = await self._fetcher.fetch(
@@ -209,13 +214,13 @@ class SeedPreviewer:
         )
         verdict = answers.judge(answer, attempt=1, now_ms=self._clock.now_ms())
         if isinstance(verdict, answers.Retry) and verdict.block:
-            await self._health.rebuffed(host, verdict.retry_after_s, at_ms)
+            await self._health.back_off(host, verdict.retry_after_s, at_ms)
         if not isinstance(answer, Response):
             return f"{answer.reason.short or answer.reason}: {answer.detail}"
         return _Asked(answer=answer, robots=robots, said=said)
 
     async def _later(self, name: str, return_at_ms: int) -> str:
-        host, now_ms = await self._hosts.look(name), self._clock.now_ms()
+        host, now_ms = await self._hosts.read_host(name), self._clock.now_ms()
         wait_s = max(0, return_at_ms - now_ms) // 1000
         why = "crawls have reserved these slots, also crawls that are paused now"
         if host.blocked_until_ms > now_ms:
@@ -227,7 +232,7 @@ class SeedPreviewer:
     ) -> PageReading | _Onward | str:
         verdict = answers.judge(answer, attempt=1, now_ms=self._clock.now_ms())
         match verdict:
-            case answers.Lead(location=location):
+            case answers.Redirect(location=location):
                 return _Onward(location=location)
             case answers.Retry(error=error):
                 return error
@@ -255,7 +260,7 @@ class SeedPreviewer:
             return "too many pages are being read just now: try again"
         if not isinstance(read, PageReading) or read.page is None:
             return f"it takes too much to be read: {read.why}"
-        kept_out = answers.unless_kept_out(verdict, answer, len(read.page.links))
+        kept_out = answers.page_or_block(verdict, answer, len(read.page.links))
         if isinstance(kept_out, answers.End):
             return f"it keeps crawlers out: {kept_out.error}"
         refresh = read.page.refresh
@@ -292,7 +297,7 @@ class SeedPreviewer:
 
     def _judge(self, crawl: Crawl, url: str, page: Target, robots: Robots | None) -> JudgedLink:
         admitted: Target | Refusal = Refusal.UNFOLLOWED
-        if said_of(crawl.rules, page.url).follow is not False:
+        if combined_rule(crawl.rules, page.url).follow is not False:
             admitted = admit_link(crawl, url, page, self._settings.bounds)
         if isinstance(admitted, Refusal):
             rule = refusal_rule(crawl, url, page, admitted, self._settings)
@@ -306,7 +311,7 @@ class SeedPreviewer:
             if not decided.allowed:
                 rule = f"robots.txt, {decided.why}"
                 return JudgedLink(url=url, refused=Reason.ROBOTS, rule=rule)
-        closed = never_asked(url, self._settings.allowed, origins_of(crawl))
+        closed = never_requested_reason(url, self._settings.allowed, origins_of(crawl))
         if closed is not None:
             return JudgedLink(url=url, refused=Reason.ADDRESS, rule=closed)
         rules = (f"rules[{place}]: {words}" for place, words in rules_words(crawl.rules, url))
@@ -323,7 +328,7 @@ def refusal_rule(crawl: Crawl, url: str, page: Target, refusal: Refusal, setting
         case Refusal.INCLUDE:
             return "scope.include: none of its patterns is found in it"
         case Refusal.DEPTH:
-            said = said_of(crawl.rules, url)
+            said = combined_rule(crawl.rules, url)
             if said.depth_max is None:
                 return f"limits.depth = {depth_limit(crawl, said)}"
             return f"rules[{deciding(crawl.rules, url)['depth_max']}]: depth {said.depth_max}"

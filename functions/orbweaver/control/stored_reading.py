@@ -58,7 +58,7 @@ class StoredReader:
             url=record.url,
             at_ms=record.fetched_at,
             answer=answer,
-            tracking=crawl.stripped,
+            tracking=crawl.removed_parameters,
             items=items,
             keeping=Keeping(bodies=Bodies.OFF, texts=texts, redacted=crawl.redacted),
             obey_nofollow=crawl.obey_nofollow,

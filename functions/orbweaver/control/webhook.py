@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, TypeAlias
 from orbweaver.model.address_policy import PORTS, Allowed, verdict
 from orbweaver.model.crawl import Counts, Crawl
 from orbweaver.model.http_exchange import Failure, Headers, Response
+from orbweaver.model.named_origins import HTTP_PORT, non_public_names, non_public_origin_of, port_of
 from orbweaver.model.outcome import Outcome, Reason, Refusal
-from orbweaver.model.redacted_names import HTTP_PORT, local_of, named_by, port_of
 from orbweaver.model.url import canonicalize, host_of, hostname_of
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def webhook_of(text: str) -> str:
         raise WebhookError(fix)
     if url.startswith("http://") and not _inner(url):
         raise WebhookError("it is http: give an https URL")
-    if not _inner(url) and local_of(url) is None and port_of(url) not in PORTS:
+    if not _inner(url) and non_public_origin_of(url) is None and port_of(url) not in PORTS:
         ports = ", ".join(map(str, sorted(PORTS)))
         raise WebhookError(f"no stack dials its port, {port_of(url)}: give one of {ports}")
     return url
@@ -102,7 +102,7 @@ def refusal_of(url: str, *, signing: bool, allowed: Allowed) -> str | None:
             " -c webhook_secret=generate, or with the name of a secret of your own"
         )
     host = hostname_of(url).strip("[]")
-    named = named_by([host_of(url)])
+    named = non_public_names([host_of(url)])
     why = verdict(host, port_of(url), allowed, named) if _is_address(host) else None
     return None if why is None else f"the webhook must not be dialled: {why}"
 

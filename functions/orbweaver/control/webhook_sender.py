@@ -72,7 +72,7 @@ class Notifier:
             case WebhookRefused():
                 _log.error("webhook.refused", extra={**told, "error": delivery.why})
                 self.metrics.add(Metric.WEBHOOKS_REFUSED, 1)
-                await self.queue.bury(json.dumps(event), delivery.why)
+                await self.queue.dead_letter(json.dumps(event), delivery.why)
                 return {"webhook": "refused"}
             case Undelivered():
                 _log.warning("webhook.failed", extra={**told, "error": delivery.why})

@@ -44,7 +44,7 @@ class Receiver:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Taken:
+class ReceivedOrder:
     """A message taken from the delivery queue. `handle` is only valid for this receive."""
 
     id: str
@@ -63,7 +63,7 @@ class Deliverer:
     clock: Clock
     metrics: Metrics
 
-    async def run(self, taken: Taken, deadline_ms: int) -> tuple[str, ...]:
+    async def run(self, taken: ReceivedOrder, deadline_ms: int) -> tuple[str, ...]:
         """Carry out the order in a message. Return its id if the queue must send it again."""
         try:
             order = order_of(taken.body)
@@ -82,7 +82,7 @@ class Deliverer:
         return ()
 
     async def _carry_out(
-        self, taken: Taken, order: DeliveryOrder, name: str, deadline_ms: int
+        self, taken: ReceivedOrder, order: DeliveryOrder, name: str, deadline_ms: int
     ) -> tuple[str, ...]:
         told = {"receiver": name, "manifest": order.path, "receives": taken.receives}
         try:
@@ -109,9 +109,9 @@ class Deliverer:
             self.metrics.add(Metric.DELIVERIES, 1)
         return ()
 
-    async def _dead_letter(self, taken: Taken, reason: str) -> tuple[str, ...]:
+    async def _dead_letter(self, taken: ReceivedOrder, reason: str) -> tuple[str, ...]:
         self.metrics.add(Metric.DELIVERIES_REFUSED, 1)
-        await self.queue.bury(taken.body, reason)
+        await self.queue.dead_letter(taken.body, reason)
         return ()
 
     async def _deliver(

@@ -103,7 +103,7 @@ def shipped(manifest: Manifest, formats: Collection[str]) -> Manifest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Remains:
+class FileRemoval:
     """A file to remove at the receiver. `sha256` is the ledger's entry for it."""
 
     path: str
@@ -150,11 +150,11 @@ class Steps:
     manifests: tuple[str, ...]
     # A changed file is removed before the ledger is written. If the worker dies in between, the
     # file is missing, and never has a wrong content.
-    remains: tuple[Remains, ...]
+    remains: tuple[FileRemoval, ...]
     ledger: Mapping[str, str]
 
     @property
-    def nothing(self) -> bool:
+    def is_empty(self) -> bool:
         """True if the files can be sent at once."""
         return not self.remains
 
@@ -179,7 +179,7 @@ def steps_of(manifest: Manifest, ledger: Mapping[str, str], formats: Collection[
     kept = {path: sha256 for path, sha256 in ledger.items() if path not in surplus}
     return Steps(
         manifests=tuple(sorted(named)) if gone else (),
-        remains=tuple(Remains(path=path, sha256=ledger.get(path)) for path in gone),
+        remains=tuple(FileRemoval(path=path, sha256=ledger.get(path)) for path in gone),
         ledger=kept | wanted,
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from orbweaver.delivery.plan import Remains
+from orbweaver.delivery.plan import FileRemoval
 from orbweaver.exporting.manifest import File
 
 
@@ -21,10 +21,10 @@ class Courier(Protocol):
     async def write(self, path: str, body: bytes) -> None:
         """Write a small file. Readers see the whole new file, the old one, or none."""
 
-    async def bring(self, file: File, deadline_ms: int) -> bool:
+    async def transfer(self, file: File, deadline_ms: int) -> bool:
         """Send a file, as atomically as `write`, or resume it. Return False if time ran out."""
 
-    async def remove(self, remains: Sequence[Remains]) -> None:
+    async def remove(self, remains: Sequence[FileRemoval]) -> None:
         """Remove files and their partial uploads. Missing files are ignored."""
 
 
@@ -36,5 +36,5 @@ class Deliveries(Protocol):
     async def postpone(self, handle: str, seconds: int) -> None:
         """Hide a received message for `seconds`, before it is received again."""
 
-    async def bury(self, body: str, reason: str) -> None:
+    async def dead_letter(self, body: str, reason: str) -> None:
         """Send a message that can never succeed to the dead-letter queue."""

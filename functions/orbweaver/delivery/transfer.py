@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from orbweaver.delivery.plan import (
-    Remains,
+    FileRemoval,
     Steps,
     decode_ledger,
     encode_ledger,
@@ -54,7 +54,7 @@ class TransferSource:
     key: str
     body: bytes
 
-    async def stands(self) -> bool:
+    async def is_unchanged(self) -> bool:
         """Whether the manifest is unchanged."""
         return await self.files.get(self.key) == self.body
 
@@ -91,7 +91,7 @@ class Shipment:
         if standing == said and not again:
             return Delivered(how=STOOD)
         steps = steps_of(self._manifest, await self._ledger(), self._formats)
-        if not steps.nothing:
+        if not steps.is_empty:
             await self._remove_outdated(steps)
         sizes = await self._courier.sizes([file.path for file in self._manifest.files])
         missing = [file for file in self._manifest.files if sizes.get(file.path) != file.bytes]
@@ -106,7 +106,7 @@ class Shipment:
         return self._brought
 
     async def _remove_outdated(self, steps: Steps) -> None:
-        await self._courier.remove([Remains(path=path) for path in steps.manifests])
+        await self._courier.remove([FileRemoval(path=path) for path in steps.manifests])
         await self._courier.remove(steps.remains)
         await self._write_ledger(steps.ledger)
 
@@ -125,7 +125,7 @@ class Shipment:
         for file in rest:
             if self._clock.now_ms() - self._looked_ms >= LOOK_MS:
                 await self._look()
-            if not await self._courier.bring(file, self._deadline_ms):
+            if not await self._courier.transfer(file, self._deadline_ms):
                 return False
             done = self._brought
             self._brought = replace(done, files=done.files + 1, bytes=done.bytes + file.bytes)
@@ -136,7 +136,7 @@ class Shipment:
     async def _look(self) -> None:
         """Raise `_Changed` if the export was rewritten. The new version has its own order."""
         self._looked_ms = self._clock.now_ms()
-        if not await self._source.stands():
+        if not await self._source.is_unchanged():
             raise _Changed
 
     async def _confirm_ledger(self, steps: Steps) -> None:
@@ -148,7 +148,7 @@ class Shipment:
         ours = {file.path: file.sha256 for file in self._manifest.files}
         if any(ledger.get(path, sha256) != sha256 for path, sha256 in ours.items()):
             # It is unknown which version of the file the receiver has.
-            await self._courier.remove([Remains(path=self._manifest.path)])
+            await self._courier.remove([FileRemoval(path=self._manifest.path)])
             raise Transient("another version of the export was delivered meanwhile")
         if ledger.keys() >= ours.keys():
             return

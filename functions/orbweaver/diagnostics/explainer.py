@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Protocol
 
 from orbweaver.diagnostics.explanation import Explanation, explain
 from orbweaver.diagnostics.url_status import Facts, Journey, UrlStatus, choose
-from orbweaver.frontier.claims import StandingClaim
+from orbweaver.frontier.claims import StoredClaim
 from orbweaver.frontier.dead_letters import EVERYTHING, Case, DeadLetterSelection
 from orbweaver.frontier.journal import outbox
-from orbweaver.frontier.kind_scores import is_ordered, told_of
-from orbweaver.frontier.late import LANE
+from orbweaver.frontier.kind_scores import is_ordered, shared_counts_of
+from orbweaver.frontier.late_links import LANE
 from orbweaver.frontier.messages import Pack, decode
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.errors import PortError, UnknownCrawl
@@ -140,7 +140,7 @@ class Explainer:
             bounds=settings.bounds,
             allowed=settings.allowed,
         )
-        url = resolved(reference, tracking=crawl.stripped)
+        url = resolved(reference, tracking=crawl.removed_parameters)
         if url is None:
             return facts, explain(facts)
         facts = await self._collect(facts, url)
@@ -171,14 +171,14 @@ class Explainer:
                 return crawl, "the newest that has claimed it"
         return chosen or (crawls[0], "the newest; it lies in the scope of none")
 
-    async def _claim_in(self, crawl: Crawl, reference: str) -> StandingClaim | None:
-        url = resolved(reference, tracking=crawl.stripped)
-        return None if url is None else await self.frontier.standing(crawl.name, url)
+    async def _claim_in(self, crawl: Crawl, reference: str) -> StoredClaim | None:
+        url = resolved(reference, tracking=crawl.removed_parameters)
+        return None if url is None else await self.frontier.last_claim(crawl.name, url)
 
     async def _collect(self, facts: Facts, url: str) -> Facts:
         crawl = facts.crawl
         claim, host = await asyncio.gather(
-            self.frontier.standing(crawl.name, url), self.hosts.look(host_of(url))
+            self.frontier.last_claim(crawl.name, url), self.hosts.read_host(host_of(url))
         )
         facts = replace(facts, claim=claim, host=host, robots=host.robots)
         passed = None
@@ -222,7 +222,10 @@ class Explainer:
             if case.crawl in runs
             and (
                 (isinstance(case.message, Pack) and case.message.id == pack)
-                or any(resolved(one, tracking=crawl.stripped) == url for one in case.references)
+                or any(
+                    resolved(one, tracking=crawl.removed_parameters) == url
+                    for one in case.references
+                )
             )
         ]
         if cases:
@@ -237,13 +240,13 @@ class Explainer:
         if not is_ordered(crawl):
             return facts
         standing, counts = await asyncio.gather(
-            self.backlog.standing(crawl.id, LANE, LATE_MAX), self.crawls.learned(crawl.id)
+            self.backlog.first_places(crawl.id, LANE, LATE_MAX), self.crawls.learned(crawl.id)
         )
         packs = [decode(one.body) for one in standing]
         waits = any(
             target.url == url for pack in packs if isinstance(pack, Pack) for target in pack.targets
         )
-        return replace(facts, late=waits, kind=told_of(url, counts))
+        return replace(facts, late=waits, kind=shared_counts_of(url, counts))
 
     async def _withdrawing(self, crawl: Crawl) -> tuple[str, ...]:
         """Return the first seeds whose pages contain no link that a crawl may follow."""
@@ -256,7 +259,7 @@ class Explainer:
         claim, run = facts.claim, facts.run
         if claim is None or not run.live or not run.delay_ms:
             return False
-        standing = await self.backlog.standing(claim.crawl, host_of(url), BACKLOG_MAX)
+        standing = await self.backlog.first_places(claim.crawl, host_of(url), BACKLOG_MAX)
         packs = [decode(one.body) for one in standing[1:]]
         return any(
             target.url == url for pack in packs if isinstance(pack, Pack) for target in pack.targets
@@ -271,14 +274,14 @@ class Explainer:
                 return found[0]
         if claim is not None:
             prior = Prior(crawl=claim.crawl, at_ms=claim.at_ms)
-            record = (await self.history.before({url: prior})).get(url)
+            record = (await self.history.earlier_records({url: prior})).get(url)
             if record is not None:
                 return record
         # For claims that waited longer than a day, or were deleted.
         found = await self.finder.page(url, facts.run)
         return found[0] if found else None
 
-    async def _follow(self, claim: StandingClaim, url: str) -> tuple[Journey, PageRecord | None]:
+    async def _follow(self, claim: StoredClaim, url: str) -> tuple[Journey, PageRecord | None]:
         """Follow a URL from the pack that claimed it to its current pack."""
         journey = Journey(pack=claim.pack)
         for _ in range(PACKS_MAX):

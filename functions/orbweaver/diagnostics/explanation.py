@@ -23,13 +23,13 @@ from orbweaver.diagnostics.rule_texts import (
 from orbweaver.diagnostics.url_changes import changes
 from orbweaver.diagnostics.url_status import Facts, UrlStatus, refusal_of, robots_of, url_status_of
 from orbweaver.frontier.admission import in_scope
-from orbweaver.frontier.claims import StandingClaim
-from orbweaver.frontier.crawler_traps import trap
+from orbweaver.frontier.claims import StoredClaim
+from orbweaver.frontier.crawler_traps import trap_reason
 from orbweaver.frontier.resumption import requested_again
 from orbweaver.model.backoff import ATTEMPTS_MAX
 from orbweaver.model.crawl import DAY_S, Crawl, State, Stop
 from orbweaver.model.crawl_rules import depth_limit
-from orbweaver.model.cuts import told
+from orbweaver.model.cuts import describe_cuts
 from orbweaver.model.outcome import Outcome, Reason, Refusal
 from orbweaver.model.page_record import PageRecord
 from orbweaver.model.render_rules import MEANS, OF_KIND, RenderWhy, learned_kind
@@ -37,7 +37,7 @@ from orbweaver.model.render_rules import deciding as deciding_rendering
 from orbweaver.model.target import TargetKind
 from orbweaver.model.url import canonicalize, host_of
 from orbweaver.model.url_kind import kind_text
-from orbweaver.model.url_rules import deciding, said_of
+from orbweaver.model.url_rules import combined_rule, deciding
 from orbweaver.model.user_agent import identity_of
 from orbweaver.politeness.host_schedule import Host
 
@@ -69,7 +69,7 @@ class Explanation:
 
 def explain(facts: Facts) -> Explanation:
     try:
-        url = canonicalize(facts.reference, tracking=facts.crawl.stripped)
+        url = canonicalize(facts.reference, tracking=facts.crawl.removed_parameters)
     except ValueError as error:
         verdict = f"it would be refused as {Refusal.INVALID}: {error}"
         said = (Statement(about="crawl", words=_crawl(facts)),)
@@ -191,7 +191,7 @@ def _unasked(facts: Facts, url: str) -> str:
         return f"{told}, which leaves no record"
     if facts.claim is not None and facts.now_ms - facts.claim.at_ms > facts.retention_s * 1000:
         return f"or its record is gone, which is kept for {span(facts.retention_s)}"
-    if said_of(run.rules, url).record is False:
+    if combined_rule(run.rules, url).record is False:
         return f"or its journal is gone, for {_not_recorded(facts, url)}"
     return f"{run.id} is {run.state}, and has no record of it"
 
@@ -202,13 +202,13 @@ def _unasked(facts: Facts, url: str) -> str:
 def _statements(facts: Facts, url: str, url_status: UrlStatus) -> Iterator[tuple[str, str]]:
     yield from _dead_letter(facts)
     yield "url", url
-    for change in changes(facts.reference, tracking=facts.crawl.stripped):
+    for change in changes(facts.reference, tracking=facts.crawl.removed_parameters):
         yield "changed", change
     yield "crawl", _crawl(facts)
     yield "scope", _scope(facts, url, url_status)
     for place, words in rules_words(facts.crawl.rules, url) if _is_page(facts, url) else ():
         yield "rule", f"rules[{place}], where {facts.crawl.rules[place].match} is found: {words}"
-    trapped = trap(url, facts.bounds)
+    trapped = trap_reason(url, facts.bounds)
     looks = f"looks like one: {trap_rule(trapped, facts.bounds)}" if trapped else "none"
     yield "trap", f"{looks} (a seed may)" if trapped and url in facts.crawl.references else looks
     yield "robots", robots_of(facts, url)[1]
@@ -290,7 +290,7 @@ def _origin(facts: Facts, url: str) -> Iterator[tuple[str, str]]:
         depth = target.depth
     else:
         depth = claim.depth if claim is not None else 0
-    yield "depth", f"{depth} of {depth_limit(facts.run, said_of(facts.run.rules, url))}"
+    yield "depth", f"{depth} of {depth_limit(facts.run, combined_rule(facts.run.rules, url))}"
 
 
 def _links(facts: Facts) -> Iterator[tuple[str, str]]:
@@ -311,11 +311,11 @@ def _is_page(facts: Facts, url: str) -> bool:
 
 
 def _window_s(run: Crawl, url: str) -> int:
-    window_s = said_of(run.rules, url).window_s
+    window_s = combined_rule(run.rules, url).window_s
     return run.window_s if window_s is None else window_s
 
 
-def _claim(facts: Facts, url: str, claim: StandingClaim) -> Iterator[tuple[str, str]]:
+def _claim(facts: Facts, url: str, claim: StoredClaim) -> Iterator[tuple[str, str]]:
     yield "claim", f"by pack {claim.pack} of {claim.crawl}, {moment(claim.at_ms)}"
     crawl, record = facts.crawl, facts.record
     if claim.crawl == crawl.id or crawl.continuous:
@@ -331,7 +331,7 @@ def _claim(facts: Facts, url: str, claim: StandingClaim) -> Iterator[tuple[str, 
         yield "claim", f"by another run than {crawl.id}"
 
 
-def _again(facts: Facts, url: str, claim: StandingClaim, url_status: UrlStatus) -> str:
+def _again(facts: Facts, url: str, claim: StoredClaim, url_status: UrlStatus) -> str:
     """Describe when a new run, or a continuous crawl, requests the URL again."""
     run, expires_ms, window_s = facts.run, claim.expires_s * 1000, _window_s(facts.run, url)
     at_ms = min(claim.at_ms + window_s * 1000, expires_ms)
@@ -415,7 +415,7 @@ def _record(record: PageRecord) -> Iterator[tuple[str, str]]:
         leads = record.outcome is Outcome.REDIRECTED or record.reason is Reason.CANONICAL
         yield ("leads to" if leads else "error"), record.error
     if record.cut is not None:
-        yield "cut", told(record.cut)
+        yield "cut", describe_cuts(record.cut)
     if record.rendered:
         yield "rendered", "body, text and links are those that its scripts made, in a browser"
     if record.needs_rendering:

@@ -149,7 +149,7 @@ class Examples:
     looked_at: int = 0
 
     @classmethod
-    def of(cls, total: Counts) -> Examples:
+    def for_crawl(cls, total: Counts) -> Examples:
         return cls(
             wanted={
                 (kind, reason): min(count, SAMPLES_MAX)
@@ -159,11 +159,11 @@ class Examples:
         )
 
     @property
-    def enough(self) -> bool:
+    def is_complete(self) -> bool:
         """True if the search is complete, or has reached its limit."""
         return not self.wanted or self.looked_at >= RECORDS_MAX
 
-    def see(self, record: PageRecord) -> None:
+    def add(self, record: PageRecord) -> None:
         """Keep a record's URL as an example if its reason still needs one."""
         self.looked_at += 1
         keys = [(str(record.outcome), str(record.reason))]

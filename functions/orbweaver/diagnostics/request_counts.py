@@ -25,10 +25,10 @@ from orbweaver.model.url_kind import (
     FOLDED_SHARE,
     Kinds,
     Shape,
-    anywhere,
     covers,
     example_of,
     folded,
+    in_any_folder,
     kind_text,
     pattern_of,
     shape_of,
@@ -139,7 +139,7 @@ class KindCounts:
         examples = [one for one in (self.example, other.example) if one is not None]
         self.example = min(examples, default=None)
 
-    def see(self, record: PageRecord) -> None:
+    def add(self, record: PageRecord) -> None:
         self.urls += 1
         # A record without a request has no latency.
         self.requests += record.attempt if record.latency_ms is not None else 0
@@ -168,13 +168,13 @@ class RequestCounts:
         self.records = 0
         self._kinds = Kinds(KindCounts)
 
-    def see(self, record: PageRecord) -> None:
+    def add(self, record: PageRecord) -> None:
         self.records += 1
-        self._kinds.of(record.url).see(record)
+        self._kinds.data_of(record.url).add(record)
         if record.referrer is not None and _may_be_indexed(record):
-            here, there = (anywhere(shape_of(url)) for url in (record.url, record.referrer))
+            here, there = (in_any_folder(shape_of(url)) for url in (record.url, record.referrer))
             if here != there:
-                self._kinds.of(record.referrer).led_to += 1
+                self._kinds.data_of(record.referrer).led_to += 1
 
     def samples(self) -> list[StoredText]:
         """Return the locations of the texts to read, a sample."""
@@ -189,7 +189,7 @@ class RequestCounts:
 
     def _folded(self) -> dict[Shape, KindCounts]:
         """Merge kinds that have few requests and differ in one word."""
-        found = {shape: one for shape, one in self._kinds.all().items() if one.urls}
+        found = {shape: one for shape, one in self._kinds.heaviest().items() if one.urls}
         least = FOLDED_SHARE * sum(one.requests for one in found.values())
         places = folded({shape: one.requests for shape, one in found.items()}, least)
         return _merged((places[shape], one) for shape, one in found.items())
@@ -203,9 +203,9 @@ class RequestCounts:
         unread: bool = False,
     ) -> Requests:
         """Return the requests by kind, with patterns that match no seed. `digests` are by URL."""
-        judged = _Judged.of(self._folded(), digests)
+        judged = _Judged.build(self._folded(), digests)
         for kept in range(FOLDERS_KEPT):
-            judged = _Judged.of(_merge_folders(judged, kept), digests)
+            judged = _Judged.build(_merge_folders(judged, kept), digests)
         found, rest = judged.found, self._kinds.rest
         asked = sum(one.requests for one in found.values()) + rest.requests
         urls = max(self.records, total.get("claimed", 0))
@@ -257,7 +257,7 @@ class _Judged:
     spare: Mapping[Shape, None]
 
     @classmethod
-    def of(cls, found: Mapping[Shape, KindCounts], digests: Mapping[str, int]) -> Self:
+    def build(cls, found: Mapping[Shape, KindCounts], digests: Mapping[str, int]) -> Self:
         texts = {shape: _texts(one, digests) for shape, one in found.items()}
         titles, pages = (
             sum(one.titles.count for one in found.values()),
@@ -286,7 +286,7 @@ def _merge_folders(judged: _Judged, kept: int) -> dict[Shape, KindCounts]:
     """Merge kinds that brought little and differ only in folders, also with a few others."""
     groups: defaultdict[Shape, list[Shape]] = defaultdict(list)
     for shape in judged.little:
-        groups[anywhere(shape, kept)].append(shape)
+        groups[in_any_folder(shape, kept)].append(shape)
     places: dict[Shape, Shape] = {}
     for wider, shapes in groups.items():
         within = judged.covered(wider)

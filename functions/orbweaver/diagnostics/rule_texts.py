@@ -13,12 +13,18 @@ from orbweaver.frontier.admission import prefixes
 from orbweaver.model.address_policy import PUBLIC_ONLY, Allowed, verdict
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.crawl_settings import Bodies, Scope
+from orbweaver.model.named_origins import (
+    LOOPBACK,
+    NO_ORIGINS,
+    non_public_names,
+    non_public_origin_of,
+    port_of,
+)
 from orbweaver.model.outcome import Refusal
-from orbweaver.model.redacted_names import LOOPBACK, NO_ORIGINS, local_of, named_by, port_of
 from orbweaver.model.registrable_domain import site_of
 from orbweaver.model.url import host_of, hostname_of
 from orbweaver.model.url_limits import DEFAULT_BOUNDS, Bounds
-from orbweaver.model.url_rules import THINGS, UrlRule, deciding
+from orbweaver.model.url_rules import RULE_SETTINGS, UrlRule, deciding
 
 PUBLIC = "1.1.1.1"  # represents the addresses that a name may have
 MINUTE_S, HOUR_S, DAY_S = 60, 3_600, 86_400
@@ -55,7 +61,7 @@ def scope_rule(crawl: Crawl, url: str, page: str) -> str:
         case Scope.DOMAIN:
             one, other = site_of(hostname_of(url)), site_of(hostname_of(page))
         case Scope.PREFIX:
-            folders = prefixes(crawl.anchored)
+            folders = prefixes(crawl.scope_urls)
             near = next((folder for folder in folders if url.startswith(folder)), None)
             where = f"below {near}" if near else f"not below {' or '.join(folders[:3])}"
             return f"scope prefix: {where}"
@@ -74,7 +80,7 @@ def rules_words(rules: tuple[UrlRule, ...], url: str) -> list[tuple[int, str]]:
     return [(place, rule_words(rules[place], things[place])) for place in sorted(things)]
 
 
-def rule_words(rule: UrlRule, things: Iterable[str] = THINGS) -> str:
+def rule_words(rule: UrlRule, things: Iterable[str] = RULE_SETTINGS) -> str:
     words = {
         "depth_max": f"depth {rule.depth_max}",
         "express": f"priority {'high' if rule.express else 'normal'}",
@@ -86,7 +92,7 @@ def rule_words(rule: UrlRule, things: Iterable[str] = THINGS) -> str:
     return ", ".join(words[thing] for thing in things if getattr(rule, thing) is not None)
 
 
-def kept_words(crawl: Crawl) -> Iterator[str]:
+def stored_parts_text(crawl: Crawl) -> Iterator[str]:
     """Describe what a crawl stores of pages in addition to their records."""
     if crawl.bodies is not Bodies.OFF:
         whose = "HTML pages" if crawl.bodies is Bodies.HTML else "whatever is fetched, HTML or not"
@@ -98,7 +104,7 @@ def kept_words(crawl: Crawl) -> Iterator[str]:
         yield f"no {' and no '.join(names[kind] for kind in crawl.redacted)}, except in URLs"
 
 
-def never_asked(
+def never_requested_reason(
     url: str, allowed: Allowed = PUBLIC_ONLY, origins: AbstractSet[str] = NO_ORIGINS
 ) -> str | None:
     """Explain why no connection to a URL's host would be made, or return None.
@@ -108,9 +114,9 @@ def never_asked(
     """
     name, port = hostname_of(url), port_of(url)
     if name.startswith("[") or name.rpartition(".")[2].isdigit():
-        return verdict(name.strip("[]"), port, allowed, named_by(origins))
-    if local_of(url) is not None and allowed.networks:
-        return verdict(str(LOOPBACK[0]), port, allowed, named_by(origins))
+        return verdict(name.strip("[]"), port, allowed, non_public_names(origins))
+    if non_public_origin_of(url) is not None and allowed.networks:
+        return verdict(str(LOOPBACK[0]), port, allowed, non_public_names(origins))
     return verdict(PUBLIC, port, allowed)
 
 

@@ -1,6 +1,7 @@
 """Late links of a crawl (requested last, or spared: never requested): how many, of which kinds.
 
-The crawl only counts entries in packs of late links (frontier/late.py), so the packs are read here.
+The crawl only counts entries in packs of late links (frontier/late_links.py), so the packs are read
+here.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from orbweaver.diagnostics.refusal_report import KINDS_NAMED, Spared, SparedKind
 from orbweaver.frontier.backlog import Backlog, WaitingPack
 from orbweaver.frontier.claims import Claimer
 from orbweaver.frontier.kind_scores import is_ordered
-from orbweaver.frontier.late import LANE
+from orbweaver.frontier.late_links import LANE
 from orbweaver.frontier.messages import Pack, decode
 from orbweaver.frontier.retrying import all_of
 from orbweaver.model.crawl import Counters, Crawl
@@ -33,7 +34,7 @@ class _Links:
     weight: int = 0
     example: str = ""
 
-    def see(self, url: str) -> None:
+    def add(self, url: str) -> None:
         self.weight += 1
         self.example = min(filter(None, (self.example, example_of(url))))
 
@@ -53,14 +54,14 @@ async def spared_links(
     # queued URLs). So the first packs are read, the best first, and each URL counts once, unless
     # this run or an earlier one had claimed it. Beyond these packs, and once claims may have been
     # deleted, the result is an upper bound.
-    packs = await backlog.standing(crawl.id, LANE, PACKS_READ)
+    packs = await backlog.first_places(crawl.id, LANE, PACKS_READ)
     listed = _urls(packs)
     urls = await _unasked(crawl, tuple(dict.fromkeys(listed)), frontier)
     beyond = max(0, counters.late_links - len(listed)) if len(packs) == PACKS_READ else 0
     found, read = Kinds(_Links), len(urls)
     for url in urls:
-        found.of(url).see(url)
-    shapes = {shape: one for shape, one in found.all().items() if one.weight}
+        found.data_of(url).add(url)
+    shapes = {shape: one for shape, one in found.heaviest().items() if one.weight}
     places = folded({shape: one.weight for shape, one in shapes.items()}, FOLDED_SHARE * read)
     kinds: defaultdict[Shape, _Links] = defaultdict(_Links)
     for shape, links in shapes.items():
@@ -99,7 +100,7 @@ async def _unasked(crawl: Crawl, urls: Sequence[str], frontier: Frontier) -> lis
     known = await frontier.known(as_it_began, urls)
     # Claims of later runs do not matter to this run.
     others = [url for url in urls if url in known.held - known.own]
-    claims = await all_of((frontier.standing(crawl.name, url) for url in others), LOOKUPS_AT_ONCE)
+    claims = await all_of((frontier.last_claim(crawl.name, url) for url in others), LOOKUPS_AT_ONCE)
     before = {
         url
         for url, claim in zip(others, claims, strict=True)

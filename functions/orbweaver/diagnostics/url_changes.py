@@ -98,7 +98,7 @@ def _tracked(whole: str, tracking: frozenset[str]) -> dict[str, None]:
     return dict.fromkeys(name for name in names if name and is_tracking(name, tracking))
 
 
-def suggested(reference: str) -> str | None:
+def suggest_url(reference: str) -> str | None:
     """Guess the URL of a seed that has no scheme or a mistyped one."""
     reference = reference.strip()
     scheme, sign, rest = reference.partition("://")

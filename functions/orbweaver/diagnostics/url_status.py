@@ -11,25 +11,25 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from orbweaver.diagnostics.rule_texts import moment, never_asked, scope_rule, trap_rule
+from orbweaver.diagnostics.rule_texts import moment, never_requested_reason, scope_rule, trap_rule
 from orbweaver.frontier.admission import admit_pattern, in_scope
-from orbweaver.frontier.belonging import admit_name
-from orbweaver.frontier.claims import StandingClaim
-from orbweaver.frontier.crawler_traps import reorders, trap
+from orbweaver.frontier.claims import StoredClaim
+from orbweaver.frontier.crawl_scope import admit_name
+from orbweaver.frontier.crawler_traps import is_reordered_index, trap_reason
 from orbweaver.frontier.dead_letters import Case
 from orbweaver.frontier.journal import Unrecorded
 from orbweaver.model.address_policy import PUBLIC_ONLY, Allowed
 from orbweaver.model.crawl import Crawl, State
 from orbweaver.model.crawl_rules import depth_limit
 from orbweaver.model.crawl_settings import Scope
+from orbweaver.model.named_origins import origins_of
 from orbweaver.model.outcome import Reason, Refusal
 from orbweaver.model.page_record import PageRecord
-from orbweaver.model.redacted_names import origins_of
 from orbweaver.model.target import Target
 from orbweaver.model.url import host_of, resolved
 from orbweaver.model.url_limits import DEFAULT_BOUNDS, Bounds
 from orbweaver.model.url_patterns import first_match
-from orbweaver.model.url_rules import deciding, said_of
+from orbweaver.model.url_rules import combined_rule, deciding
 from orbweaver.model.user_agent import identity_of
 from orbweaver.politeness.host_schedule import Host, RobotsEntry
 from orbweaver.politeness.robots_txt import parse
@@ -82,7 +82,7 @@ class Facts:
     retention_s: int
     bounds: Bounds = DEFAULT_BOUNDS
     allowed: Allowed = PUBLIC_ONLY
-    claim: StandingClaim | None = None
+    claim: StoredClaim | None = None
     owner: Crawl | None = None
     journey: Journey | None = None
     record: PageRecord | None = None
@@ -118,7 +118,7 @@ def choose(crawls: Sequence[Crawl], reference: str) -> tuple[Crawl, str] | None:
     """Return the newest crawl whose scope contains the URL, or else accepts all hosts, and why."""
     for crawl in crawls:
         seeds = crawl.anchors or crawl.references
-        url = resolved(reference, tracking=crawl.stripped)
+        url = resolved(reference, tracking=crawl.removed_parameters)
         if url is not None and crawl.scope is not Scope.ANY and belongs(crawl, url, seeds):
             return crawl, "the newest run with this URL in scope"
     anywhere = (crawl for crawl in crawls if crawl.scope is Scope.ANY)
@@ -163,7 +163,7 @@ def refusal_of(facts: Facts, url: str) -> tuple[str, str] | None:
     journey = facts.journey
     local = journey.target.local if journey is not None and journey.target is not None else None
     named = origins_of(facts.crawl) | ({local} if local is not None else set())
-    closed = never_asked(url, facts.allowed, named)
+    closed = never_requested_reason(url, facts.allowed, named)
     return None if closed is None else (Reason.ADDRESS, closed)
 
 
@@ -171,7 +171,7 @@ def _left_out(facts: Facts, url: str) -> tuple[Refusal, str] | None:
     """Return the first rule that prevents a URL from being queued, as a seed or a seed's link."""
     crawl = facts.crawl
     seed = url in crawl.references
-    said = said_of(crawl.rules, url)
+    said = combined_rule(crawl.rules, url)
     if not seed and depth_limit(crawl, said) < 1:
         if said.depth_max is None:
             return Refusal.DEPTH, f"{crawl.id} follows no links (--max-depth 0)"
@@ -184,7 +184,9 @@ def _left_out(facts: Facts, url: str) -> tuple[Refusal, str] | None:
     if left_out is Refusal.EXCLUDE:
         return left_out, f"--exclude {first_match(crawl.exclude, url)} is found in it"
     if left_out is None and not seed:
-        left_out = trap(url, facts.bounds) or (Refusal.INDEX_ORDER if reorders(url, url) else None)
+        left_out = trap_reason(url, facts.bounds) or (
+            Refusal.INDEX_ORDER if is_reordered_index(url, url) else None
+        )
     if left_out is None:
         return None
     return left_out, trap_rule(left_out, facts.bounds) or left_out.means

@@ -12,10 +12,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from orbweaver.control.crawl_control import CLOSE_S, Conflict
-from orbweaver.erasure.files import FileEraser, OnlyRead, Say
+from orbweaver.erasure.files import FileEraser, ReadOnlyFiles, Say
 from orbweaver.erasure.messages import MessageEraser, Stores
 from orbweaver.erasure.ports import ClaimTrace, RecordTrace
-from orbweaver.erasure.preview import Look, exported, is_claimed, preview
+from orbweaver.erasure.preview import ErasurePreview, exported, is_claimed, preview
 from orbweaver.erasure.rules import definition_left, record_left, samples_left
 from orbweaver.erasure.scope import ErasureScope
 from orbweaver.fetching.cookies import jar_of
@@ -50,16 +50,16 @@ class Forgetter:
         self._clock = stores.clock
         self._say = say
 
-    async def count(self, scope: ErasureScope, look: Look) -> Forgotten:
+    async def count(self, scope: ErasureScope, look: ErasurePreview) -> Forgotten:
         """Count the data in scope, except messages on queues, without changes."""
-        files = OnlyRead(self._stores.files)
+        files = ReadOnlyFiles(self._stores.files)
         file_eraser = FileEraser(files=files, clock=self._clock, scope=scope, say=self._say)
         await file_eraser.count()
         done = Counter(look.found)
         done.update(file_eraser.done)
         return Forgotten(done=+done, left=tuple(file_eraser.left))
 
-    async def forget(self, scope: ErasureScope, look: Look | None = None) -> Forgotten:
+    async def forget(self, scope: ErasureScope, look: ErasurePreview | None = None) -> Forgotten:
         """Erase all data in scope. Raises Conflict while a running crawl has such data."""
         if look is None:
             self._say("looking through the tables")
@@ -93,7 +93,7 @@ class Forgetter:
         # remaining item has the same effect.
         for crawl in look.crawls:
             if scope.run(crawl.id):
-                await self._traces.bury_crawl(crawl)
+                await self._traces.tombstone_crawl(crawl)
                 done["crawls"] += 1
         # The erased URLs may have been the last of a paused crawl.
         for crawl in await self._crawls.list():
@@ -101,7 +101,7 @@ class Forgetter:
                 await self._stores.applier.finish(crawl.id)
         return Forgotten(done=+done, left=(*left, *file_eraser.left))
 
-    async def _wait_for_workers(self, look: Look) -> None:
+    async def _wait_for_workers(self, look: ErasurePreview) -> None:
         """Wait for workers that read the crawl before it was paused or ended."""
         if self._idle:
             return  # later workers read the crawl's current state
@@ -114,7 +114,7 @@ class Forgetter:
             self._say(f"waiting {wait_ms / 1000:.0f} s for workers to be done")
             await self._clock.sleep(wait_ms / 1000)
 
-    async def _erase_messages(self, message_eraser: MessageEraser, look: Look) -> None:
+    async def _erase_messages(self, message_eraser: MessageEraser, look: ErasurePreview) -> None:
         self._say("looking through queues and journals")
         paused = any(crawl.live for crawl in look.crawls)
         until_ms = self._clock.now_ms() + HIDDEN_WAIT_S * 1000
@@ -200,7 +200,7 @@ class Forgetter:
                 await self._traces.remove_cookies(crawl_id, site)
                 done["cookies"] += 1
 
-    async def _names(self, scope: ErasureScope, look: Look) -> set[str]:
+    async def _names(self, scope: ErasureScope, look: ErasurePreview) -> set[str]:
         """Return the names of crawls whose runs are erased as a whole."""
         known = await exported(self._stores.files) if scope.runs else {}
         known |= {crawl.id: crawl.name for crawl in look.crawls}
@@ -237,7 +237,7 @@ def _site_of(host: str) -> str:
     return jar_of(f"{host if '://' in host else f'https://{host}'}/")
 
 
-def refuse(look: Look, scope: ErasureScope) -> None:
+def refuse(look: ErasurePreview, scope: ErasureScope) -> None:
     """Raise Conflict if a running crawl has data in scope."""
     unfinished = [crawl for crawl in look.crawls if scope.run(crawl.id)]
     unfinished = [crawl for crawl in unfinished if crawl.state is not State.FINISHED]

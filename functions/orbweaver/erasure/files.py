@@ -58,7 +58,7 @@ class FileEraser:
     def __init__(
         self,
         *,
-        files: Files | OnlyRead,
+        files: Files | ReadOnlyFiles,
         clock: Clock,
         scope: ErasureScope,
         say: Say,
@@ -93,7 +93,7 @@ class FileEraser:
 
     # --- one file ---------------------------------------------------------------------------
 
-    async def look(self, key: str) -> Erased:
+    async def erase_in(self, key: str) -> Erased:
         """Erase in a file. An unreadable file stays unchanged and is reported."""
         body = await self._files.get(key)
         if body is None:
@@ -132,7 +132,7 @@ class FileEraser:
         await self._all(self._segment(key) for key in keys)
 
     async def _segment(self, key: str) -> None:
-        found = await self.look(key)
+        found = await self.erase_in(key)
         self.done["mentions"] += found.mentions
         if found.body is not None:
             # Filler bytes keep the length, so the offsets in other pages' records stay valid.
@@ -206,7 +206,7 @@ class FileEraser:
     async def _holds(self, place: FilePlace) -> bool:
         if self._scope.run(place.crawl):
             return True
-        return (await self.look(f"{PREFIX}{place.path}")).body is not None
+        return (await self.erase_in(f"{PREFIX}{place.path}")).body is not None
 
     def _concerns(self, manifest: Manifest, affected: Mapping[str, FilePlace]) -> bool:
         if self._scope.run(manifest.crawl) or any(map(self._scope.run, manifest.crawls)):
@@ -218,7 +218,7 @@ class FileEraser:
         if self._scope.run(place.crawl):
             await self.remove([key], "export_files")
             return
-        found = await self.look(key)
+        found = await self.erase_in(key)
         if found.body is None:
             return
         self.done["export_files"] += 1
@@ -308,7 +308,7 @@ class FileEraser:
         return name in self._scope.names or self._scope.run(rest.partition("/")[0])
 
     async def _snapshot(self, key: str) -> None:
-        found = await self.look(key)
+        found = await self.erase_in(key)
         if found.body is not None:
             await self._files.put(key, found.body)
             self.done["snapshots"] += 1
@@ -331,7 +331,7 @@ def _rows(files: list[File], before: Mapping[str, int]) -> Mapping[str, int]:
     return {table: max(formats.values()) for table, formats in sorted(counted.items())}
 
 
-class OnlyRead:
+class ReadOnlyFiles:
     """Read-only access to files. Writes have no effect."""
 
     def __init__(self, files: Files) -> None:

@@ -37,7 +37,7 @@ from orbweaver.model.ports import Clock, Files
 from orbweaver.model.version import REMEDY
 from orbweaver.worker.apply_journal import JournalApplier
 from orbweaver.worker.seeding import result_of
-from orbweaver.worker.succession import standing_of
+from orbweaver.worker.succession import place_of_message
 
 # Seconds for which received messages are hidden: longer than processing them takes.
 HOLD_S = 900
@@ -94,12 +94,12 @@ class MessageEraser:
             for letter in held:
                 reason = letter.reason or "received too often"
 
-                async def bury(
+                async def dead_letter(
                     message: Message, reason: str = reason, source: MessageSource = letter.source
                 ) -> None:
-                    await self._queue.bury(_body(message), reason, source)
+                    await self._queue.dead_letter(_body(message), reason, source)
 
-                if await self._settle(decode(letter.body, letter.source), letter.body, bury):
+                if await self._settle(decode(letter.body, letter.source), letter.body, dead_letter):
                     await self._dead_letters.delete([letter])
                     taken.remove(letter)
                     self.done["dead_letters"] += 1
@@ -178,7 +178,7 @@ class MessageEraser:
     async def _end(self, crawl: Crawl, message: Pack | SeedsMessage, left: Message | None) -> None:
         """Process a message of a paused crawl to its end, as a worker would."""
         known = (await self._packs.recall([message.id])).get(message.id)
-        standing = standing_of(message)
+        standing = place_of_message(message)
         # With a commit record (ledger), only the next messages are sent. A journal is carried out.
         # Without both, a new journal ends the URLs in scope and sends the others in new packs.
         if known is not None and known.ledger is not None:
@@ -186,7 +186,7 @@ class MessageEraser:
             if journal is not None:
                 await self._applier.resend(crawl, message.id, journal, ledger, standing)
             else:
-                await self._applier.succession.tend(crawl, message.id, standing, last=True)
+                await self._applier.succession.start_next(crawl, message.id, standing, last=True)
             return
         journal = known.journal if known is not None else None
         if journal is None:
@@ -221,7 +221,9 @@ class MessageEraser:
             if message_left(message, trace.body, self._scope) is message:
                 continue
             # The message of a pack in flight may not have been sent, or is handled on its queue.
-            if await self._settle(message, trace.body, _do_nothing if trace.out else self._send):
+            if await self._settle(
+                message, trace.body, _do_nothing if trace.in_flight else self._send
+            ):
                 await self._backlog.leave(trace.crawl, trace.host, trace.place)
                 self.done["waiting"] += 1
 
@@ -239,7 +241,7 @@ class MessageEraser:
         Return False if it must stay because a worker uses it.
         """
         journal = trace.journal
-        if journal is None or trace.stray:
+        if journal is None or trace.is_orphan:
             return True
         owner = journal.crawl or next((record.crawl for record in journal.records), "")
         if not owner:

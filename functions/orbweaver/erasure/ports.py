@@ -35,7 +35,7 @@ class RecordTrace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JournalTrace:
-    """A journal (redo log of a pack). `stray`: another delivery's journal was stored instead.
+    """A journal (redo log of a pack). `is_orphan`: another delivery's journal was stored instead.
 
     `journal` is None if a stray journal was not written completely.
     """
@@ -43,7 +43,7 @@ class JournalTrace:
     key: Any
     pack: str
     journal: Journal | None
-    stray: bool = False
+    is_orphan: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,13 +57,13 @@ class ParkedTrace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BacklogTrace:
-    """A pack in its host's backlog. `out` means that it is in flight."""
+    """A pack in its host's backlog. `in_flight` means that it is in flight."""
 
     crawl: str
     host: str
     place: str
     body: str
-    out: bool
+    in_flight: bool
 
 
 class Traces(Protocol):
@@ -100,7 +100,7 @@ class Traces(Protocol):
 
     async def put_samples(self, crawl_id: str, samples: dict[str, Sequence[str]]) -> None: ...
 
-    async def bury_crawl(self, crawl: Crawl) -> None:
+    async def tombstone_crawl(self, crawl: Crawl) -> None:
         """Reduce a finished crawl to the fact that it is finished.
 
         This fact is kept while copies of its messages may arrive, so that they have no effect.

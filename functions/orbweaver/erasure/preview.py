@@ -21,7 +21,7 @@ from orbweaver.model.ports import Files
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
+class ErasurePreview:
     """Numbers of claims, records, messages and definitions in scope, and crawls that own them."""
 
     found: Mapping[str, int]
@@ -43,7 +43,7 @@ async def exported(files: Files) -> dict[str, str]:
     return known
 
 
-async def preview(stores: Stores, scope: ErasureScope) -> Look:
+async def preview(stores: Stores, scope: ErasureScope) -> ErasurePreview:
     """Count the data in scope, and list the crawls that own it.
 
     Raises StoredNewer if a newer version stored a crawl, because it may contain such data.
@@ -60,7 +60,7 @@ async def preview(stores: Stores, scope: ErasureScope) -> Look:
         if not scope.runs and definition_left(crawl, scope) != crawl:
             found["definitions"] += 1
             owners.add(crawl.id)
-    return Look(found=found, crawls=tuple(one for one in crawls if one.id in owners))
+    return ErasurePreview(found=found, crawls=tuple(one for one in crawls if one.id in owners))
 
 
 async def _holding(stores: Stores, scope: ErasureScope) -> AsyncIterator[tuple[str, set[str]]]:

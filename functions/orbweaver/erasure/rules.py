@@ -14,7 +14,7 @@ from typing import Any
 from orbweaver.erasure.scope import ErasureScope
 from orbweaver.frontier.envelope import Newer
 from orbweaver.frontier.journal import Journal
-from orbweaver.frontier.late import band_at
+from orbweaver.frontier.late_links import band_at
 from orbweaver.frontier.messages import Close, Loose, Malformed, Message, Pack, SeedsMessage
 from orbweaver.frontier.pack_result import PackResult
 from orbweaver.model.crawl import Crawl
@@ -60,7 +60,7 @@ def in_journal(journal: Journal, scope: ErasureScope) -> bool:
         return not scope.runs.isdisjoint(owners)
     late = (target for _, target in journal.late)
     targets = (
-        *(again.target for again in journal.again),
+        *(again.target for again in journal.returning),
         *(*journal.candidates, *journal.left, *late),
     )
     return (

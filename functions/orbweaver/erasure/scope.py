@@ -144,7 +144,7 @@ def scope_of_url(
     """
     urls = {canonicalize(reference)}
     # Each crawl strips its own parameters.
-    for tracking in (frozenset[str](), *(crawl.stripped for crawl in crawls)):
+    for tracking in (frozenset[str](), *(crawl.removed_parameters for crawl in crawls)):
         try:
             urls.add(canonicalize(reference, tracking=tracking))
         except ValueError:  # too long with all its parameters

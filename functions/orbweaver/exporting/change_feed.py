@@ -165,7 +165,7 @@ class ChangeFeed:
             gone = self.snapshots.sink(place, BundleKind.GONE, number)
             async for line in self.snapshots.lines(place, BundleKind.DUE, number, shard.bundles):
                 entry = entry_of(line)
-                if orphans is None or orphans.stands(entry):
+                if orphans is None or orphans.is_kept(entry):
                     await kept.add(entry_line(entry))
                 elif (row := orphans.row(entry)) is not None:
                     await gone.add(line_of(row))
@@ -181,7 +181,7 @@ class ChangeFeed:
     ) -> Orphans | None:
         """Find the referrers of due pages. Returns None if there are too many to hold."""
         async for entry in self.snapshots.all_of(place, BundleKind.DUE, shards):
-            orphans.see(entry)
+            orphans.add(entry)
             if len(orphans.referrers) > self.referrers_max:
                 return None
         async for entry in self.snapshots.all_of(place, BundleKind.DUE, shards):

@@ -18,7 +18,7 @@ from orbweaver.model.crawl import Crawl, State, Stop
 from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.page_record import PageRecord
 from orbweaver.model.url import host_of
-from orbweaver.model.url_rules import said_of
+from orbweaver.model.url_rules import combined_rule
 
 ROBOTS = "/robots.txt"
 NAMES = tuple(column.name for column in CHANGES.columns)
@@ -199,7 +199,7 @@ def is_due(run: EndedRun, entry: SnapshotEntry) -> bool:
     crawl = run.crawl
     if not run.whole:
         return False
-    said = said_of(crawl.rules, entry.url)
+    said = combined_rule(crawl.rules, entry.url)
     if said.record is False:  # it may have been requested
         return False
     window_s = said.window_s if entry.page else None
@@ -223,8 +223,8 @@ class Orphans:
     unreadable, it may still lead to the page. If it was not requested either, its own decision
     applies to the page. A circle without another referrer is gone.
 
-    Call `see` for all due entries, then `link` for each of them and `pass_by` for all other
-    entries, then `stands` for each due entry. Memory grows with the number of distinct referrers,
+    Call `add` for all due entries, then `link` for each of them and `pass_by` for all other
+    entries, then `is_kept` for each due entry. Memory grows with the number of distinct referrers,
     which are far fewer than pages.
     """
 
@@ -239,7 +239,7 @@ class Orphans:
     _answered: set[str] = field(default_factory=set)
     _known: dict[str, bool] = field(default_factory=dict)
 
-    def see(self, entry: SnapshotEntry) -> None:
+    def add(self, entry: SnapshotEntry) -> None:
         """Record a due entry and its referrer."""
         if entry.referrer is None:
             return
@@ -262,7 +262,7 @@ class Orphans:
             if site in self._sites:
                 self._answered.add(site)
 
-    def stands(self, entry: SnapshotEntry) -> bool:
+    def is_kept(self, entry: SnapshotEntry) -> bool:
         """Whether a due entry is kept because its referrer was unreadable."""
         path: dict[str, None] = {}
         url, answer = entry.referrer, False
@@ -280,7 +280,7 @@ class Orphans:
             return True
         if url.endswith(ROBOTS):  # never recorded; it was read if a page of the site was
             return host_of(url) not in self._answered
-        return said_of(self.run.crawl.rules, url).record is False
+        return combined_rule(self.run.crawl.rules, url).record is False
 
     def row(self, entry: SnapshotEntry) -> list[Any] | None:
         return deleted(self.run, entry, self.run.crawl.finished_at_ms or 0)

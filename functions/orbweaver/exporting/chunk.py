@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from orbweaver.exporting.formats import ARCHIVE, WARC, Writer
-from orbweaver.exporting.formats.hashed_file import Made
+from orbweaver.exporting.formats.hashed_file import FinishedFile
 from orbweaver.exporting.formats.warc import WarcWriter
 from orbweaver.exporting.manifest import File, path_of
-from orbweaver.exporting.run_state import Cut, Unit, UnitProgress
+from orbweaver.exporting.run_state import ExportLimits, Unit, UnitProgress
 from orbweaver.exporting.workspace import ChunkWorkspace
 from orbweaver.extraction.extract import columns_of
 from orbweaver.model.columns import (
@@ -61,7 +61,7 @@ class ChunkTables:
         """Return the table of a rule's items. None: the crawl has no such rule any more."""
         return self._items.get(rule)
 
-    def untyped(self, rule: str) -> Table:
+    def table_without_type(self, rule: str) -> Table:
         if rule not in self._untyped:
             self._untyped[rule] = item_table(self.name, rule, UNTYPED)
         return self._untyped[rule]
@@ -94,7 +94,7 @@ class Chunk:
         self._outcomes: Counter[str] = Counter()
         self._last: Row | None = None
 
-    def add(self, row: Row, cut: Cut) -> None:
+    def add(self, row: Row, cut: ExportLimits) -> None:
         record = row.record
         self._put(PAGES, page_row(record), cut)
         for item in sorted(record.extracted, key=lambda item: not item.valid):
@@ -103,7 +103,7 @@ class Chunk:
                 self._put(INVALID_ITEMS, invalid_row(record, item), cut)
             elif table is None:
                 untyped = _untyped(item_row(record, item))
-                self._put(self._tables.untyped(item.table), untyped, cut)
+                self._put(self._tables.table_without_type(item.table), untyped, cut)
             else:
                 self._put(table, item_row(record, item), cut)
         if row.text is not None:
@@ -117,10 +117,10 @@ class Chunk:
         self._outcomes[str(record.outcome)] += 1
         self._last = row
 
-    def add_change(self, cells: Mapping[str, Any], cut: Cut) -> None:
+    def add_change(self, cells: Mapping[str, Any], cut: ExportLimits) -> None:
         self._put(CHANGES, cells, cut)
 
-    def full(self, cut: Cut) -> bool:
+    def full(self, cut: ExportLimits) -> bool:
         """Whether the next row belongs to the next chunk. Only the rows of the chunk decide."""
         if max(self._rows[PAGES.name], self._rows[CHANGES.name]) >= cut.part_rows_max:
             return True
@@ -164,7 +164,7 @@ class Chunk:
         if self._archive is not None:
             self._archive.discard()
 
-    def _put(self, table: Table, cells: Mapping[str, Any], cut: Cut) -> None:
+    def _put(self, table: Table, cells: Mapping[str, Any], cut: ExportLimits) -> None:
         for name in cut.formats:
             if name == WARC:
                 continue
@@ -180,7 +180,7 @@ class Chunk:
         unit = self._unit
         return path_of(table, name, self._day, unit.crawl, unit.group, self._number, suffix)
 
-    def _file(self, table: str, name: str, part: Made) -> File:
+    def _file(self, table: str, name: str, part: FinishedFile) -> File:
         return File(
             path=self._path(table, name, part.suffix),
             table=table,

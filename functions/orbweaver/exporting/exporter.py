@@ -23,7 +23,7 @@ from orbweaver.exporting.requests import RUN_MS_MAX, identity_of, jobs_of
 from orbweaver.exporting.row_reader import READ_AHEAD_ROWS, RowReader
 from orbweaver.exporting.run_state import (
     FIRST,
-    Cut,
+    ExportLimits,
     ExportScope,
     OrderKind,
     RunPlan,
@@ -58,7 +58,7 @@ class Planner:
     store: Store
     runs: ExportRuns
     feed: ChangeFeed | None
-    cut: Cut
+    cut: ExportLimits
     unit_rows_max: int | None
 
     async def begin(self, scope: ExportScope, token: str, *, gives_way: bool = False) -> str | None:
@@ -70,7 +70,7 @@ class Planner:
             return None
         plan = await self.runs.plan(scope, run)
         if plan is None:
-            plan = RunPlan(cut=self.cut, units=await self._units(scope))
+            plan = RunPlan(limits=self.cut, units=await self._units(scope))
             await self.runs.keep_plan(scope, run, plan)
             left = [(unit, FIRST) for unit in plan.units]
         else:
@@ -91,7 +91,7 @@ class Planner:
 
     async def _units(self, scope: ExportScope) -> tuple[Unit, ...]:
         if scope.crawl is None:
-            crawls = await self.store.tried(lambda: self.pages.crawls_of(scope.day))
+            crawls = await self.store.call(lambda: self.pages.crawls_of(scope.day))
         else:
             crawls = (scope.crawl,)
         counts = await self._group_counts(scope, crawls)
@@ -179,7 +179,7 @@ def token_of(identity: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Assembly:
+class ExporterParts:
     """Parts of an exporter. `cuts_crawls`: divide large crawls between workers.
 
     `reserve_ms` is the time for a chunk of rows, or for the end of a day.
@@ -211,7 +211,7 @@ class Assembly:
         store = Store(files=self.files, clock=self.clock, random=self.random, prefix=self.prefix)
         runs = ExportRuns(store=store, orders=self.orders)
         repairer = Repairer(store=store, runs=runs)
-        cut = Cut(
+        cut = ExportLimits(
             shards=self.pages.shards,
             formats=self.formats,
             part_rows_max=self.part_rows_max,
@@ -268,7 +268,7 @@ class WaitingExport:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Alone:
+class InProcessExporter:
     """An exporter with an in-memory queue, for one process."""
 
     exporter: Exporter

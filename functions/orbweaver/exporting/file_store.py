@@ -9,7 +9,7 @@ from random import Random
 from typing import TypeVar
 
 from orbweaver.exporting.manifest import PREFIX, File, Manifest, decode_manifest
-from orbweaver.frontier.retrying import Patience, all_of
+from orbweaver.frontier.retrying import RetryPolicy, all_of
 from orbweaver.model.ports import Clock, Files, Print
 
 T = TypeVar("T")
@@ -30,33 +30,33 @@ class Store:
         return f"{self.prefix}{path}"
 
     @property
-    def patience(self) -> Patience:
-        return Patience(clock=self.clock, random=self.random)
+    def patience(self) -> RetryPolicy:
+        return RetryPolicy(clock=self.clock, random=self.random)
 
-    async def tried(self, call: Callable[[], Awaitable[T]]) -> T:
-        return await self.patience.tried(call)
+    async def call(self, call: Callable[[], Awaitable[T]]) -> T:
+        return await self.patience.call(call)
 
     async def each(self, calls: Iterable[Callable[[], Awaitable[T]]]) -> list[T]:
         """Call a port many times, some concurrently. Returns the results in order."""
-        return await all_of(map(self.tried, calls), AT_ONCE)
+        return await all_of(map(self.call, calls), AT_ONCE)
 
     async def get(self, path: str) -> bytes | None:
-        return await self.tried(lambda: self.files.get(self.key(path)))
+        return await self.call(lambda: self.files.get(self.key(path)))
 
     async def put(self, path: str, body: bytes) -> None:
-        await self.tried(lambda: self.files.put(self.key(path), body))
+        await self.call(lambda: self.files.put(self.key(path), body))
 
     async def put_file(self, path: str, local: Path, sha256: str) -> None:
-        await self.tried(lambda: self.files.put_file(self.key(path), local, sha256))
+        await self.call(lambda: self.files.put_file(self.key(path), local, sha256))
 
     async def delete(self, paths: Sequence[str]) -> None:
         if paths:
             keys = [self.key(path) for path in paths]
-            await self.tried(lambda: self.files.delete(keys))
+            await self.call(lambda: self.files.delete(keys))
 
     async def folders(self, prefix: str) -> tuple[str, ...]:
         key = self.key(prefix)
-        found = await self.tried(lambda: self.files.folders(key))
+        found = await self.call(lambda: self.files.folders(key))
         return tuple(prefix + name[len(key) :] for name in found)
 
     async def damaged(self, files: Sequence[File]) -> list[File]:
@@ -75,5 +75,5 @@ class Store:
 
     async def list(self, prefix: str) -> tuple[str, ...]:
         key = self.key(prefix)
-        found = await self.tried(lambda: self.files.list(key))
+        found = await self.call(lambda: self.files.list(key))
         return tuple(prefix + name[len(key) :] for name in found)

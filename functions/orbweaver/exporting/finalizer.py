@@ -68,10 +68,10 @@ class Finalizer:
     async def _announce(self, manifest: Manifest) -> None:
         catalogue, events = self.catalogue, self.events
         if catalogue is not None:
-            await register_items(manifest, catalogue, self.store.tried)
+            await register_items(manifest, catalogue, self.store.call)
         if events is not None:
             key = self.store.key(manifest.path)
-            await self.store.tried(lambda: events.exported(manifest, key))
+            await self.store.call(lambda: events.exported(manifest, key))
 
     async def _publish(
         self, order: ExportOrder, states: Sequence[tuple[Unit, UnitProgress]], manifest: Manifest
@@ -120,7 +120,7 @@ class Finalizer:
             if (unit.crawl, unit.group if unit.groups else None) in hit
         ]
         for unit, ticket in again:
-            await self.runs.again(scope, run, unit, ticket)
+            await self.runs.reset_unit(scope, run, unit, ticket)
         await self.runs.order_units(scope, run, again)
 
 
@@ -135,7 +135,7 @@ async def register_items(
     catalogue: Catalogue,
     tried: Callable[[Callable[[], Awaitable[None]]], Awaitable[None]],
 ) -> None:
-    """Register the item tables of an export. `tried` calls ports with retries.
+    """Register the item tables of an export. `call` calls ports with retries.
 
     Other tables are part of a deployment. A refused table is logged and registered with a later
     export. The export is announced in any case.

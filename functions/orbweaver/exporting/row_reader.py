@@ -16,7 +16,7 @@ from typing import Any
 from orbweaver.exporting.chunk import Row
 from orbweaver.exporting.file_store import Store
 from orbweaver.exporting.formats import WARC
-from orbweaver.exporting.run_state import Cut, ExportScope, Unit, UnitProgress
+from orbweaver.exporting.run_state import ExportLimits, ExportScope, Unit, UnitProgress
 from orbweaver.frontier import warc
 from orbweaver.frontier.ports import Pages
 from orbweaver.model.page_record import PageRecord
@@ -39,7 +39,7 @@ class RowReader:
     read_ahead_rows: int = READ_AHEAD_ROWS
 
     async def rows(
-        self, scope: ExportScope, unit: Unit, progress: UnitProgress, cut: Cut
+        self, scope: ExportScope, unit: Unit, progress: UnitProgress, cut: ExportLimits
     ) -> AsyncGenerator[Row, None]:
         """Yield the rows of a unit in order, from the saved position on."""
         asked: deque[asyncio.Task[Row]] = deque()
@@ -61,7 +61,7 @@ class RowReader:
 
     # --- stored content of a page -----------------------------------------------------------
 
-    async def _row(self, shard: int, key: str, record: PageRecord, cut: Cut) -> Row:
+    async def _row(self, shard: int, key: str, record: PageRecord, cut: ExportLimits) -> Row:
         text = answer = None
         if cut.formats != (WARC,):
             text = await self._part(record, record.text_offset, record.text_length)
@@ -77,12 +77,12 @@ class RowReader:
             return None
         # A missing part (expired or erased) is omitted, as if it had never been stored.
         key = record.body_key
-        return await self.store.tried(lambda: self.bodies.cut(key, offset, length))
+        return await self.store.call(lambda: self.bodies.cut(key, offset, length))
 
     # --- records ----------------------------------------------------------------------------
 
     async def _records(
-        self, scope: ExportScope, unit: Unit, progress: UnitProgress, cut: Cut
+        self, scope: ExportScope, unit: Unit, progress: UnitProgress, cut: ExportLimits
     ) -> AsyncGenerator[tuple[int, str, PageRecord], None]:
         shards = [shard for shard in unit.shards(cut.shards) if shard >= progress.shard]
         inboxes: dict[int, _Inbox] = {}
@@ -117,7 +117,7 @@ class RowReader:
             inbox.end()
 
 
-def _has_content(record: PageRecord, cut: Cut) -> bool:
+def _has_content(record: PageRecord, cut: ExportLimits) -> bool:
     return record.body_key is not None and (record.text_offset is not None or WARC in cut.formats)
 
 

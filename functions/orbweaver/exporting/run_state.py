@@ -50,7 +50,7 @@ class ExportScope:
         return manifest_path(self.day, self.crawl)
 
     @property
-    def work(self) -> str:
+    def state_folder(self) -> str:
         """Folder of the state of its runs."""
         whose = "all/" if self.crawl is None else f"crawl={self.crawl}/"
         return f"{WORK}dt={self.day}/{whose}"
@@ -58,7 +58,7 @@ class ExportScope:
     @property
     def runs(self) -> str:
         """Prefix of the names of its runs."""
-        return f"{self.work}runs/"
+        return f"{self.state_folder}runs/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ def begun_ms(run: str) -> int:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cut:
+class ExportLimits:
     """Limits and formats of files, the same for all units of a run."""
 
     shards: int
@@ -129,13 +129,13 @@ class Cut:
 class RunPlan:
     """Units of a run, and its limits."""
 
-    cut: Cut
+    limits: ExportLimits
     units: tuple[Unit, ...] = ()
 
 
 def encode_plan(plan: RunPlan) -> bytes:
     units = [*map(astuple, plan.units)]
-    return json.dumps({"v": VERSION, "cut": asdict(plan.cut), "units": units}).encode()
+    return json.dumps({"v": VERSION, "cut": asdict(plan.limits), "units": units}).encode()
 
 
 def decode_plan(body: bytes) -> RunPlan:
@@ -144,7 +144,7 @@ def decode_plan(body: bytes) -> RunPlan:
         if raw["v"] != VERSION:
             raise ValueError(f"a plan of version {raw['v']}")
         return RunPlan(
-            cut=Cut(**raw["cut"] | {"formats": tuple(raw["cut"]["formats"])}),
+            limits=ExportLimits(**raw["cut"] | {"formats": tuple(raw["cut"]["formats"])}),
             units=tuple(Unit(crawl, group, groups) for crawl, group, groups in raw["units"]),
         )
     except (KeyError, TypeError) as error:
@@ -174,7 +174,7 @@ class UnitProgress:
     columns: Mapping[str, tuple[Column, ...]] = field(default_factory=dict)
     groups: int | None = None
 
-    def past(self, chunk: UnitProgress) -> UnitProgress:
+    def after_key(self, chunk: UnitProgress) -> UnitProgress:
         return replace(
             self,
             name=chunk.name,

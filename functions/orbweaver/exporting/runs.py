@@ -50,11 +50,11 @@ class ExportRuns:
         names = await self.names(scope)
         return names[-1] if names else None
 
-    async def stands(self, scope: ExportScope, run: str) -> bool:
+    async def is_current(self, scope: ExportScope, run: str) -> bool:
         """Whether a run is current and not being removed. Removal deletes its plan first."""
         return (
             await self.current(scope) == run
-            and await self.store.get(f"{scope.work}{run}/plan.json") is not None
+            and await self.store.get(f"{scope.state_folder}{run}/plan.json") is not None
         )
 
     async def begin(self, scope: ExportScope, token: str, at_ms: int) -> str | None:
@@ -66,28 +66,29 @@ class ExportRuns:
 
     async def remove(self, scope: ExportScope, run: str) -> None:
         # The plan goes first, so that no worker continues the run. Its name goes last.
-        await self.store.delete([f"{scope.work}{run}/plan.json"])
+        await self.store.delete([f"{scope.state_folder}{run}/plan.json"])
         older = [name for name in await self.names(scope) if name <= run]
         left = [
             path
-            for path in await self.store.list(scope.work)
-            if (owner := path[len(scope.work) :].partition("/")[0]) != "runs" and owner <= run
+            for path in await self.store.list(scope.state_folder)
+            if (owner := path[len(scope.state_folder) :].partition("/")[0]) != "runs"
+            and owner <= run
         ]
         await self.store.delete(left)
         await self.store.delete([f"{scope.runs}{name}" for name in sorted([*older, run])])
 
     async def clean_up(self, scope: ExportScope, run: str) -> None:
-        await self.store.delete(await self.store.list(f"{scope.work}{run}/"))
+        await self.store.delete(await self.store.list(f"{scope.state_folder}{run}/"))
 
     # --- plan and units ---------------------------------------------------------------------
 
     async def plan(self, scope: ExportScope, run: str) -> RunPlan | None:
         """Read a run's plan. Returns None if it does not exist yet or any more."""
-        body = await self.store.get(f"{scope.work}{run}/plan.json")
+        body = await self.store.get(f"{scope.state_folder}{run}/plan.json")
         return None if body is None else decode_plan(body)
 
     async def keep_plan(self, scope: ExportScope, run: str, plan: RunPlan) -> None:
-        await self.store.put(f"{scope.work}{run}/plan.json", encode_plan(plan))
+        await self.store.put(f"{scope.state_folder}{run}/plan.json", encode_plan(plan))
 
     async def progress(self, scope: ExportScope, run: str, unit: Unit) -> UnitProgress:
         return decode_progress(await self.store.get(_state(scope, run, unit)), unit)
@@ -104,15 +105,15 @@ class ExportRuns:
         await self.store.put(_state(scope, run, unit), encode_progress(progress, unit))
 
     async def finish(self, scope: ExportScope, run: str, unit: Unit) -> None:
-        await self.store.put(f"{scope.work}{run}/done/{unit.name}", b"")
+        await self.store.put(f"{scope.state_folder}{run}/done/{unit.name}", b"")
 
-    async def again(self, scope: ExportScope, run: str, unit: Unit, ticket: Ticket) -> None:
+    async def reset_unit(self, scope: ExportScope, run: str, unit: Unit, ticket: Ticket) -> None:
         """Reset a unit, with a new ticket for its worker."""
         await self.keep(scope, run, unit, UnitProgress(ticket=ticket))
-        await self.store.delete([f"{scope.work}{run}/done/{unit.name}"])
+        await self.store.delete([f"{scope.state_folder}{run}/done/{unit.name}"])
 
     async def unfinished(self, scope: ExportScope, run: str, plan: RunPlan) -> list[Unit]:
-        folder = f"{scope.work}{run}/done/"
+        folder = f"{scope.state_folder}{run}/done/"
         done = {path[len(folder) :] for path in await self.store.list(folder)}
         return [unit for unit in plan.units if unit.name not in done]
 
@@ -142,8 +143,8 @@ class ExportRuns:
             for order in orders
         ]
         if bodies:
-            await self.store.tried(lambda: self.orders.send(bodies))
+            await self.store.call(lambda: self.orders.send(bodies))
 
 
 def _state(scope: ExportScope, run: str, unit: Unit) -> str:
-    return f"{scope.work}{run}/units/{unit.name}"
+    return f"{scope.state_folder}{run}/units/{unit.name}"

@@ -15,7 +15,14 @@ from orbweaver.exporting.file_store import Store
 from orbweaver.exporting.manifest import File
 from orbweaver.exporting.repair import Repairer
 from orbweaver.exporting.row_reader import RowReader
-from orbweaver.exporting.run_state import Cut, ExportOrder, OrderKind, RunPlan, Unit, UnitProgress
+from orbweaver.exporting.run_state import (
+    ExportLimits,
+    ExportOrder,
+    OrderKind,
+    RunPlan,
+    Unit,
+    UnitProgress,
+)
 from orbweaver.exporting.runs import ExportRuns
 from orbweaver.exporting.workspace import Workspace
 from orbweaver.frontier.ports import Crawls
@@ -63,7 +70,7 @@ class UnitWorker:
         if progress.ticket != order.ticket:
             progress = replace(progress, ticket=order.ticket)
             await self.runs.keep(scope, run, unit, progress)
-        whole = await self._run_turn(order, unit, plan.cut, progress, deadline_ms)
+        whole = await self._run_turn(order, unit, plan.limits, progress, deadline_ms)
         if whole is not None:
             await self.runs.keep(scope, run, unit, replace(whole, done=True))
             await self._finish(order, unit, plan)
@@ -72,7 +79,7 @@ class UnitWorker:
         await self.runs.finish(order.scope, order.run, unit)
         if not await self.runs.unfinished(order.scope, order.run, plan):
             await self.runs.order(OrderKind.SEAL, order.scope, order.run)
-        elif not await self.runs.stands(order.scope, order.run):
+        elif not await self.runs.is_current(order.scope, order.run):
             await self._clean_up(order, unit)
 
     async def _clean_up(self, order: ExportOrder, unit: Unit) -> None:
@@ -85,12 +92,12 @@ class UnitWorker:
         self,
         order: ExportOrder,
         unit: Unit,
-        cut: Cut,
+        cut: ExportLimits,
         progress: UnitProgress,
         deadline_ms: int | None,
     ) -> UnitProgress | None:
         """Export rows until time is short. Returns the progress if the unit is done, else None."""
-        crawl = await self.store.tried(lambda: self.crawls.get(unit.crawl))
+        crawl = await self.store.call(lambda: self.crawls.get(unit.crawl))
         if not unit.groups and not await self._make_changes(crawl, deadline_ms):
             await self._go_on(order, unit, progress)
             return None
@@ -126,7 +133,7 @@ class UnitWorker:
         self,
         order: ExportOrder,
         unit: Unit,
-        cut: Cut,
+        cut: ExportLimits,
         progress: UnitProgress,
         rows: AsyncGenerator[Row | Mapping[str, Any], None],
         tables: ChunkTables,
@@ -152,7 +159,7 @@ class UnitWorker:
                 hold = await self._check_hold(order, unit)
         if hold is Hold.STALE:
             await self._clean_up(order, unit)
-        return ended, progress.past(made) if hold is Hold.MINE else None
+        return ended, progress.after_key(made) if hold is Hold.MINE else None
 
     async def _put_files(
         self, order: ExportOrder, files: Sequence[File], paths: Mapping[str, Path]
@@ -183,7 +190,12 @@ class UnitWorker:
         return await self.feed.make(crawl, until_ms)
 
     async def _rows(
-        self, order: ExportOrder, unit: Unit, cut: Cut, progress: UnitProgress, crawl: Crawl | None
+        self,
+        order: ExportOrder,
+        unit: Unit,
+        cut: ExportLimits,
+        progress: UnitProgress,
+        crawl: Crawl | None,
     ) -> AsyncGenerator[Row | Mapping[str, Any], None]:
         if unit.groups:
             async with aclosing(self.reader.rows(order.scope, unit, progress, cut)) as pages:
@@ -199,7 +211,7 @@ class UnitWorker:
 
 
 async def _fill(
-    chunk: Chunk, rows: AsyncGenerator[Row | Mapping[str, Any], None], cut: Cut
+    chunk: Chunk, rows: AsyncGenerator[Row | Mapping[str, Any], None], cut: ExportLimits
 ) -> bool:
     """Fill a chunk. Returns whether no more rows exist."""
     async for row in rows:

@@ -149,7 +149,7 @@ def _price(field: Field, raw: Scalar, beside: str | None) -> ConvertedValue:
         number = numbers.the_number(text)
         numbers.check_price(text, number.end())
         try:
-            found = currencies.beside(text, number.start(), number.end())
+            found = currencies.currency_near(text, number.start(), number.end())
         except currencies.TwoCurrenciesError as error:
             raise UnfitValue(f"not a price: {shown(raw)} (two currencies: {error})") from error
         code = found.code or known or field.currency

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from selectolax.lexbor import LexborHTMLParser, SelectolaxError
 
-from orbweaver.extraction.work import BYTES_A_UNIT, FOUND_UNITS, STEPS_A_UNIT
+from orbweaver.extraction.work_budget import BYTES_A_UNIT, FOUND_UNITS, STEPS_A_UNIT
 
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborNode

@@ -71,7 +71,7 @@ class Currency:
     guess: str | None = None
 
 
-def beside(text: str, start: int, end: int) -> Currency:
+def currency_near(text: str, start: int, end: int) -> Currency:
     """Find the currency next to a number at a position of a text."""
     before = _BEFORE.search(text[max(0, start - _NEAR_CHARS) : start])
     behind = _BEHIND.match(text[end : end + _NEAR_CHARS])

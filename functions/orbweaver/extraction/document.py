@@ -10,7 +10,7 @@ from orbweaver.extraction import microdata as stated
 from orbweaver.extraction.convert import Base
 from orbweaver.extraction.css import Extent, found, weight_of
 from orbweaver.extraction.json_ld import JsonLdObjects
-from orbweaver.extraction.work import UNITS_MAX, WRITTEN_A_UNIT, TooMuchError, Work
+from orbweaver.extraction.work_budget import UNITS_MAX, WRITTEN_A_UNIT, TooMuchError, WorkBudget
 from orbweaver.model.url import resolved
 from orbweaver.parsing.html_scan import text_of
 
@@ -26,14 +26,14 @@ _NODES = "to look through, in elements that lie in each other or beside each oth
 
 
 class Document:
-    """A page with its URL, tree and structured data. The work on it is limited (`work`)."""
+    """A page with its URL, tree and structured data. The work on it is limited (`work_budget`)."""
 
     def __init__(
         self, page: Page, url: str, tracking: frozenset[str], units_max: int = UNITS_MAX
     ) -> None:
         self.page = page
         self.url = url
-        self.work = Work(units_max, tried=units_max < UNITS_MAX)
+        self.work = WorkBudget(units_max, tried=units_max < UNITS_MAX)
         # Items omitted because of their size or number.
         self.items_cut = 0
         self._tracking = tracking

@@ -16,7 +16,7 @@ from orbweaver.extraction.convert import ConvertedValue, UnfitValue, read
 from orbweaver.extraction.document import Document
 from orbweaver.extraction.locate import Spot, located, objects_of
 from orbweaver.extraction.regex import found_in
-from orbweaver.extraction.work import UNITS_MAX, VALUE_UNITS, TooMuchError
+from orbweaver.extraction.work_budget import UNITS_MAX, VALUE_UNITS, TooMuchError
 from orbweaver.model.cuts import Cuts, counted
 from orbweaver.model.item import Item, Scalar, Value, to_row
 from orbweaver.model.item_rules import (
@@ -32,7 +32,7 @@ from orbweaver.model.item_rules import (
     currency_name,
 )
 from orbweaver.model.url import TRACKING_PARAMETERS
-from orbweaver.model.url_patterns import places
+from orbweaver.model.url_patterns import matching_indexes
 
 if TYPE_CHECKING:
     from orbweaver.parsing.page import Page
@@ -120,7 +120,9 @@ def _items_within_size(
 def rules_for(rules: tuple[ItemRule, ...], url: str) -> tuple[ItemRule, ...]:
     if not rules:
         return ()
-    return tuple(rules[place] for place in places(tuple(rule.match for rule in rules), url))
+    return tuple(
+        rules[place] for place in matching_indexes(tuple(rule.match for rule in rules), url)
+    )
 
 
 def are_of(rules: tuple[ItemRule, ...], url: str, items: tuple[Item, ...]) -> bool:
@@ -180,7 +182,7 @@ def _find_spots(document: Document, rule: ItemRule, custom: Mapping[str, Extract
         things = _call_extractor(document, rule.extractor, custom)
         return [Spot(thing=thing, source=ValueSource.CUSTOM) for thing in things]
     if rule.source in OBJECTS:
-        objects = objects_of(document, rule.source).of(rule.of)
+        objects = objects_of(document, rule.source).with_type(rule.of)
         return [Spot(thing=thing, source=rule.source) for thing in objects]
     if rule.each is not None:
         nodes = document.select(rule.each, document.root, itself=True)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from html import unescape
 from typing import Any
 
-from orbweaver.extraction.work import OBJECT_UNITS, Work
+from orbweaver.extraction.work_budget import OBJECT_UNITS, WorkBudget
 from orbweaver.model.item import Scalar
 
 SCRIPTS_MAX = 50
@@ -43,11 +43,11 @@ class JsonLdObjects:
     # Unreadable parts, and their number.
     problems: list[str] = field(default_factory=list)
     cut: int = 0
-    work: Work = field(default_factory=Work)
+    work: WorkBudget = field(default_factory=WorkBudget)
     _by_id: dict[str, Mapping[str, Any]] | None = None
     _by_type: dict[str, list[Mapping[str, Any]]] = field(default_factory=dict)
 
-    def of(self, kind: str) -> list[Mapping[str, Any]]:
+    def with_type(self, kind: str) -> list[Mapping[str, Any]]:
         """Return the objects of a type in page order without duplicates."""
         known = self._by_type.get(kind)
         if known is None:
@@ -158,9 +158,9 @@ class JsonLdObjects:
         return self._by_id.get(name, one)
 
 
-def json_ld(scripts: Iterable[str], work: Work | None = None) -> JsonLdObjects:
-    """Read the JSON-LD scripts of a page. Lookups in them spend from `work`."""
-    found = JsonLdObjects(work=work or Work())
+def json_ld(scripts: Iterable[str], work: WorkBudget | None = None) -> JsonLdObjects:
+    """Read the JSON-LD scripts of a page. Lookups in them spend from `work_budget`."""
+    found = JsonLdObjects(work=work or WorkBudget())
     nodes = chars = 0
     scripts = [*scripts]
     for place, text in enumerate(scripts):

@@ -112,7 +112,7 @@ def _path_starts(objects: JsonLdObjects, field: Field, spot: Spot) -> Iterator[t
     """Yield objects where a path starts: of a type (`Product:offers.price`), the item, or all."""
     kind, colon, path = field.where.partition(":")
     if colon and kind[:1].isupper():
-        yield from ((one, path) for one in objects.of(kind))
+        yield from ((one, path) for one in objects.with_type(kind))
     elif spot.thing is not None and spot.source is field.source:
         yield spot.thing, field.where
     else:

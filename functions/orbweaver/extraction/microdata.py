@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from orbweaver.extraction.json_ld import NODES_MAX, JsonLdObjects
-from orbweaver.extraction.work import OBJECT_UNITS, Work
+from orbweaver.extraction.work_budget import OBJECT_UNITS, WorkBudget
 
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborHTMLParser, LexborNode
@@ -51,10 +51,10 @@ def property_of(name: str) -> str:
 
 
 def microdata(
-    tree: LexborHTMLParser, text: Callable[[LexborNode], str], work: Work | None = None
+    tree: LexborHTMLParser, text: Callable[[LexborNode], str], work: WorkBudget | None = None
 ) -> JsonLdObjects:
     """Read the microdata items of a page. `itemref` is not followed."""
-    found = JsonLdObjects(work=work or Work())
+    found = JsonLdObjects(work=work or WorkBudget())
     # The enclosing item of each visited node, or None.
     scopes: dict[int, dict[str, Any] | None] = {}
     nodes = tree.css("[itemscope], [itemprop]")

@@ -46,7 +46,7 @@ def _have_columns(crawl: Crawl, target: Target, before: PageRecord) -> bool:
     return are_of(crawl.items, target.url, before.extracted)
 
 
-def still(record: PageRecord, before: PageRecord) -> PageRecord:
+def complete_unchanged(record: PageRecord, before: PageRecord) -> PageRecord:
     """Copy the fields of the earlier record to the record of an unchanged page."""
     if record.outcome is not Outcome.UNCHANGED:
         return record

@@ -61,7 +61,7 @@ def jar_of(url: str) -> str:
     return site_of(hostname_of(url))
 
 
-def taken(jar: Jar, lines: Iterable[bytes], url: str, now_ms: int) -> tuple[Jar, int]:
+def apply_set_cookie(jar: Jar, lines: Iterable[bytes], url: str, now_ms: int) -> tuple[Jar, int]:
     """Apply Set-Cookie headers. Return the jar, and the number of refused and evicted cookies."""
     kept = {one.key: one for one in jar if not one.expired(now_ms)}
     refused = 0
@@ -95,7 +95,7 @@ def header_of(jar: Jar, url: str, now_ms: int) -> str | None:
     return "; ".join(f"{one.name}={one.value}" if one.name else one.value for one in found) or None
 
 
-def beside(given: str, header: str) -> str:
+def join_cookies(given: str, header: str) -> str:
     """Join the user's Cookie header and the jar's. The user's value of a name wins."""
     names = {pair.partition("=")[0].strip() for pair in given.split(";")}
     pairs = [pair for pair in header.split("; ") if pair.partition("=")[0] not in names]

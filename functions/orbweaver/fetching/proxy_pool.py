@@ -50,7 +50,7 @@ class Proxy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProxyHealth:
-    """Failures of a proxy. `unreached` are the hosts of an unbroken series of failures."""
+    """Failures of a proxy. `note_unreached` are the hosts of an unbroken series of failures."""
 
     strikes: int = 0
     until_ms: int = 0
@@ -82,20 +82,20 @@ class Pool:
 
     def pick(self, host: str, now_ms: int) -> Proxy | Wait:
         """Return the proxy of a host, or the end of the first quarantine if no proxy is usable."""
-        usable = [proxy for proxy in self.proxies if self.of(proxy).usable(now_ms)]
+        usable = [proxy for proxy in self.proxies if self.build(proxy).usable(now_ms)]
         if not usable:
-            return Wait(until_ms=min(self.of(proxy).until_ms for proxy in self.proxies))
+            return Wait(until_ms=min(self.build(proxy).until_ms for proxy in self.proxies))
         # If the host must avoid all proxies, use the one whose failure is the oldest.
         return min(
             usable,
             key=lambda proxy: (self._avoided_ms(proxy, host, now_ms), _rank(proxy, host)),
         )
 
-    def of(self, proxy: Proxy) -> ProxyHealth:
+    def build(self, proxy: Proxy) -> ProxyHealth:
         return self.health.get(proxy, _HEALTHY)
 
-    def worked(self, proxy: Proxy, host: str, began_ms: int) -> Pool:
-        health = self.of(proxy)
+    def note_success(self, proxy: Proxy, host: str, began_ms: int) -> Pool:
+        health = self.build(proxy)
         if health is _HEALTHY or began_ms < health.until_ms:
             return self
         avoided = {name: until for name, until in health.avoided.items() if name != host}
@@ -103,7 +103,7 @@ class Pool:
 
     def broken(self, proxy: Proxy, began_ms: int, now_ms: int) -> Pool:
         """Quarantine a proxy that is unreachable or refused the credentials."""
-        health = self.of(proxy)
+        health = self.build(proxy)
         # Requests that began before the quarantine do not double it.
         if proxy not in self.proxies or began_ms < health.until_ms:
             return self
@@ -118,9 +118,9 @@ class Pool:
             ),
         )
 
-    def unreached(self, proxy: Proxy, host: str, began_ms: int, now_ms: int) -> Pool:
+    def note_unreached(self, proxy: Proxy, host: str, began_ms: int, now_ms: int) -> Pool:
         """Record that a proxy did not reach a host (502, refused CONNECT, timeout)."""
-        health = self.of(proxy)
+        health = self.build(proxy)
         if proxy not in self.proxies or began_ms < health.until_ms:
             return self
         avoided = {name: until for name, until in health.avoided.items() if until > now_ms}
@@ -138,7 +138,7 @@ class Pool:
         return Pool(proxies=proxies, health=health)
 
     def _avoided_ms(self, proxy: Proxy, host: str, now_ms: int) -> int:
-        left_ms = self.of(proxy).avoided.get(host, 0) - now_ms
+        left_ms = self.build(proxy).avoided.get(host, 0) - now_ms
         return left_ms if 0 < left_ms <= AVOIDED_MS else 0
 
     def _with(self, proxy: Proxy, health: ProxyHealth) -> Pool:

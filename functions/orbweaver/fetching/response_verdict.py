@@ -37,7 +37,7 @@ class Read:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lead:
+class Redirect:
     """A redirect. `location` is the raw Location header."""
 
     location: str
@@ -62,7 +62,7 @@ class End:
     error: str | None = None
 
 
-Verdict: TypeAlias = Read | Lead | Retry | End
+Verdict: TypeAlias = Read | Redirect | Retry | End
 
 
 def judge(
@@ -114,7 +114,7 @@ def retry_after_s(value: str | None, now_ms: int) -> float | None:
     return max(0.0, moment.timestamp() - now_ms / 1000)
 
 
-def unless_kept_out(read: Read, answer: Response | Failure, links: int) -> Read | End:
+def page_or_block(read: Read, answer: Response | Failure, links: int) -> Read | End:
     """Return `read`, or an End if the page blocks crawlers. `links`: number of its links."""
     if not isinstance(answer, Response):
         return read
@@ -153,7 +153,7 @@ def _judge_response(answer: Response, now_ms: int, *, any_type: bool, others_kep
     if SUCCESS_MIN <= status < REDIRECT_MIN:
         return _judge_success(answer, any_type=any_type, others_kept=others_kept)
     if status in REDIRECTS and (location := location_of(answer)):
-        return Lead(location=location)
+        return Redirect(location=location)
     rule = rule_of(status, answer.headers, answer.body) if status in KEEPING_OUT else None
     if rule is not None:
         error = f"{error}: {rule.name}"

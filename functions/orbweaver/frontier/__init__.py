@@ -6,18 +6,18 @@ a group of similar URLs.
 
     envelope        fields that all messages have
     messages        messages on the queues
-    belonging       whether a message's URL belongs to its crawl
+    crawl_scope     whether a message's URL belongs to its crawl
     file_names      URLs that name files which are never pages
     admission       whether a URL is claimed or requested, or why it is refused
     crawler_traps   sites that generate URLs without end
     seen_urls       memory of claimed URLs
     known_claims    claimed URLs of a host, as digests for other containers
-    met             memory of titles, texts, paths and values of pages, as digests
+    seen_content    memory of titles, texts, paths and values of pages, as digests
     kind_count      counts of one kind
     kind_shape      forms of URLs, by which they are assigned to kinds
     kind_scores     scores of kinds by their share of new content
     kind_learner    learns from pages, and sorts links by the scores of their kinds
-    late            links that wait until few URLs are in flight
+    late_links      links that wait until few URLs are in flight
     claims          stored states of packs and URLs
     pack_result     results of a pack's pages
     journal         redo log of a pack, and the packs that follow from it

@@ -1,7 +1,7 @@
 """Admit or refuse URLs. In doubt, a URL is refused.
 
 Refused links are counted at their page. A claimed URL that is refused ends with that reason.
-frontier/belonging.py decides whether a URL in a message belongs to its crawl at all.
+frontier/crawl_scope.py decides whether a URL in a message belongs to its crawl at all.
 """
 
 from __future__ import annotations
@@ -10,18 +10,18 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, assert_never
 
-from orbweaver.frontier.crawler_traps import reorders, trap
+from orbweaver.frontier.crawler_traps import is_reordered_index, trap_reason
 from orbweaver.model.crawl import Crawl, State, Stop
 from orbweaver.model.crawl_rules import depth_limit, depth_limits
 from orbweaver.model.crawl_settings import Scope
+from orbweaver.model.named_origins import non_public_origin_of
 from orbweaver.model.outcome import Reason, Refusal
-from orbweaver.model.redacted_names import local_of
 from orbweaver.model.registrable_domain import same_site
 from orbweaver.model.target import Target, TargetKind
 from orbweaver.model.url import host_of
 from orbweaver.model.url_limits import DEFAULT_BOUNDS, Bounds
 from orbweaver.model.url_patterns import matches
-from orbweaver.model.url_rules import UrlRule, said_of
+from orbweaver.model.url_rules import UrlRule, combined_rule
 
 if TYPE_CHECKING:
     from orbweaver.parsing.sitemap import SitemapEntry
@@ -48,7 +48,7 @@ def in_scope(crawl: Crawl, url: str, page_url: str, root: str | None = None) -> 
         case Scope.PREFIX:
             if root is not None and url.startswith(root):
                 return True
-            return url.startswith(prefixes(crawl.anchored))
+            return url.startswith(prefixes(crawl.scope_urls))
         case _:
             assert_never(crawl.scope)
 
@@ -67,8 +67,10 @@ def admit_seed(crawl: Crawl, url: str, *, planned: bool = True) -> Target | Refu
     """Decide on a seed. Only an exclude pattern can refuse it."""
     # A seed that was added later names its own server if that is not public.
     left_out = admit_pattern(crawl, url, seed=True)
-    local = None if planned else local_of(url)
-    return left_out or ruled(Target(url=url, depth=0, local=local), said_of(crawl.rules, url))
+    local = None if planned else non_public_origin_of(url)
+    return left_out or apply_rule(
+        Target(url=url, depth=0, local=local), combined_rule(crawl.rules, url)
+    )
 
 
 def admit_again(crawl: Crawl, url: str, depth: int) -> Target | Refusal:
@@ -96,8 +98,8 @@ def admit_left_out(crawl: Crawl, target: Target, bounds: Bounds = DEFAULT_BOUNDS
         source = replace(target, url=target.referrer, hops=target.hops - 1)
         admitted = admit_redirect(crawl, target.url, source, bounds)
     elif target.site is not None:
-        if of_hosts(crawl, target.url, frozenset({target.site})) and _is_wanted(crawl, target):
-            admitted = ruled(target, said_of(crawl.rules, target.url))
+        if is_on_hosts(crawl, target.url, frozenset({target.site})) and _is_wanted(crawl, target):
+            admitted = apply_rule(target, combined_rule(crawl.rules, target.url))
     else:
         page = replace(target, url=target.referrer, depth=target.depth - 1)
         admitted = admit_link(crawl, target.url, page, bounds)
@@ -120,12 +122,12 @@ def admit_link(
         return Refusal.DEPTH
     if not in_scope(crawl, url, page.url, page.root):
         return Refusal.SCOPE
-    left_out = admit_pattern(crawl, url) or trap(url, bounds)
+    left_out = admit_pattern(crawl, url) or trap_reason(url, bounds)
     if left_out is not None:
         return left_out
-    if reorders(url, page.url):
+    if is_reordered_index(url, page.url):
         return Refusal.INDEX_ORDER
-    return ruled(led(page, url, page.depth + 1), said)
+    return apply_rule(link_target(page, url, page.depth + 1), said)
 
 
 def _within(crawl: Crawl, url: str, depth: int) -> UrlRule | None:
@@ -133,11 +135,11 @@ def _within(crawl: Crawl, url: str, depth: int) -> UrlRule | None:
     _, most = depth_limits(crawl)
     if depth > most:
         return None
-    said = said_of(crawl.rules, url)
+    said = combined_rule(crawl.rules, url)
     return said if depth <= depth_limit(crawl, said) else None
 
 
-def ruled(target: Target, said: UrlRule) -> Target:
+def apply_rule(target: Target, said: UrlRule) -> Target:
     """Add the priority and the dedup window that a rule sets for the link."""
     if not said.express and said.window_s is None:
         return target
@@ -164,18 +166,20 @@ def admit_redirect(
             return Refusal.SCOPE
         root = root_of(url, source) if crawl.scope is Scope.PREFIX else None
     asked_for = source.depth == 0 and not source.bound
-    left_out = admit_pattern(crawl, url, seed=asked_for) or trap(url, bounds)
+    left_out = admit_pattern(crawl, url, seed=asked_for) or trap_reason(url, bounds)
     if left_out is not None:
         return left_out
-    said = said_of(crawl.rules, url)
+    said = combined_rule(crawl.rules, url)
     if crawl.rules and source.depth > depth_limit(crawl, said):
         return Refusal.DEPTH
     hops = source.hops + 1
-    target = replace(led(source, url, source.depth), hops=hops, root=root, bound=source.bound)
-    return ruled(target, said)
+    target = replace(
+        link_target(source, url, source.depth), hops=hops, root=root, bound=source.bound
+    )
+    return apply_rule(target, said)
 
 
-def led(source: Target, url: str, depth: int) -> Target:
+def link_target(source: Target, url: str, depth: int) -> Target:
     """Return the target of a link on `source`, in the same part of the crawl."""
     return Target(url=url, depth=depth, referrer=source.url, root=source.root, local=source.local)
 
@@ -193,7 +197,7 @@ def root_of(url: str, source: Target) -> str:
     return host + before if keeps else folder
 
 
-def widens(crawl: Crawl, url: str, source: Target) -> bool:
+def leaves_scope(crawl: Crawl, url: str, source: Target) -> bool:
     """Return True if an admitted redirect leads out of the present scope."""
     if source.kind is TargetKind.SITEMAP:
         return False  # its entries are checked one by one
@@ -228,7 +232,7 @@ def admit_sitemap(
     )
 
 
-def vouched(crawl: Crawl, sitemap: Target) -> frozenset[str]:
+def hosts_for_sitemap(crawl: Crawl, sitemap: Target) -> frozenset[str]:
     """Return the hosts whose pages a sitemap may list.
 
     If robots.txt of a host names the sitemap, only that host (sitemaps.org: a cross submit). If a
@@ -254,20 +258,20 @@ def admit_entry(
     if crawl.scope is Scope.PREFIX:
         belongs = in_scope(crawl, url, sitemap.url, sitemap.root)
     else:
-        belongs = of_hosts(crawl, url, hosts)
+        belongs = is_on_hosts(crawl, url, hosts)
     if not belongs:
         return Refusal.SCOPE
-    left_out = admit_pattern(crawl, url) or trap(url, bounds)
+    left_out = admit_pattern(crawl, url) or trap_reason(url, bounds)
     if left_out is not None:
         return left_out
     target = replace(
-        led(sitemap, url, depth),
+        link_target(sitemap, url, depth),
         modified_at_ms=_newer(crawl, entry.modified_at_ms, said.window_s),
         # Its referrer does not prove that it belongs to the crawl. The host that named the sitemap
         # does.
         site=None if host_of(url) == host_of(sitemap.url) else sitemap.site,
     )
-    return ruled(target, said)
+    return apply_rule(target, said)
 
 
 def admit_child(
@@ -276,7 +280,7 @@ def admit_child(
     """Decide on a sitemap in an index: it must be on the index's own host, or on one of `hosts`."""
     if index.hops >= INDEXES_MAX:
         return Refusal.DEPTH
-    if not of_hosts(crawl, entry.url, hosts | {host_of(index.url)}):
+    if not is_on_hosts(crawl, entry.url, hosts | {host_of(index.url)}):
         return Refusal.SCOPE
     # Every run requests a sitemap without a modification time.
     modified_at_ms = entry.modified_at_ms
@@ -295,7 +299,7 @@ def admit_child(
     )
 
 
-def of_hosts(crawl: Crawl, url: str, hosts: frozenset[str]) -> bool:
+def is_on_hosts(crawl: Crawl, url: str, hosts: frozenset[str]) -> bool:
     """Return True if a URL is on one of these hosts, or on their sites in a domain crawl."""
     if host_of(url) in hosts:
         return True

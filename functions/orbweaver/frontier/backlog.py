@@ -32,23 +32,23 @@ class WaitingPack:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class BacklogState:
     """State of a backlog, as read: the place in flight and the first waiting pack.
 
-    `out` is the place in flight, `by` the name of the pack that started it. `edits` counts changes
-    of `out`, for conditional writes. `left` is a place that is recorded as in flight but was
-    removed meanwhile, so no pack is in flight.
+    `in_flight` is the place in flight, `by` the name of the pack that started it. `edits` counts
+    changes of `in_flight`, for conditional writes. `released` is a place that is recorded as in
+    flight but was removed meanwhile, so no pack is in flight.
     """
 
     edits: int
-    out: str = ""
-    left: str = ""
-    by: str = ""
+    in_flight: str = ""
+    released: str = ""
+    holder: str = ""
     first: WaitingPack | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Beginning:
+class LeaseRequest:
     """Request to record a place as in flight under the name `by`. An empty place means none.
 
     It succeeds only if `edits` is unchanged, no place is in flight and, if `unsent` is given, that
@@ -59,7 +59,7 @@ class Beginning:
     host: str
     edits: int
     place: str = ""
-    by: str = ""
+    holder: str = ""
     unsent: str = ""
 
 
@@ -73,13 +73,13 @@ class Backlog(Protocol):
     async def put(self, crawl: str, host: str, waiting: Sequence[WaitingPack]) -> None:
         """Add packs. An existing place stays unchanged, in flight or not."""
 
-    async def look(self, crawl: str, host: str, own: str = "") -> Line:
+    async def read(self, crawl: str, host: str, own: str = "") -> BacklogState:
         """Read the place in flight and the first waiting pack, which is not the one at `own`.
 
         The read sees all earlier `put` calls.
         """
 
-    async def begin(self, beginning: Beginning) -> bool:
+    async def begin(self, beginning: LeaseRequest) -> bool:
         """Record the place in flight. Return False, without a write, if the condition fails."""
 
     async def get(self, crawl: str, host: str, place: str) -> WaitingPack | None:
@@ -95,7 +95,7 @@ class Backlog(Protocol):
         exists.
         """
 
-    async def standing(self, crawl: str, host: str, count_max: int) -> tuple[WaitingPack, ...]:
+    async def first_places(self, crawl: str, host: str, count_max: int) -> tuple[WaitingPack, ...]:
         """Read the first places of a host in order, in flight or not."""
 
     async def note_sent(self, crawl: str, host: str, read: WaitingPack, at_ms: int) -> bool:
@@ -115,7 +115,7 @@ def host_to_wait_for(outgoing: OutgoingPack) -> str | None:
     return host_of(targets[0].url)
 
 
-def placed(pack: Pack) -> Pack:
+def with_place(pack: Pack) -> Pack:
     """Return the pack with its place: priority first, then depth, then age."""
     express = any(target.express for target in pack.targets)
     depth = min(target.depth for target in pack.targets)
@@ -124,7 +124,7 @@ def placed(pack: Pack) -> Pack:
 
 
 def waiting_of(outgoing: OutgoingPack, now_ms: int) -> WaitingPack:
-    pack = placed(outgoing.pack)
+    pack = with_place(outgoing.pack)
     # Every returning URL has a delay of at least a second, so this pack may be sent at once.
     due_ms = now_ms + outgoing.delay_s * 1000 if outgoing.delay_s > 1 else 0
     return WaitingPack(place=pack.place, body=encode(pack), due_ms=due_ms)

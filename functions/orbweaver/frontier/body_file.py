@@ -32,11 +32,11 @@ class Kept:
     url: str
     response: bytes | None = None
     conversion: bytes | None = None
-    picture: bytes | None = None
+    screenshot: bytes | None = None
 
     @property
     def size(self) -> int:
-        return sum(map(len, filter(None, (self.response, self.conversion, self.picture))))
+        return sum(map(len, filter(None, (self.response, self.conversion, self.screenshot))))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +46,7 @@ class BodyPlace:
     key: str
     body: Span | None = None
     text: Span | None = None
-    picture: Span | None = None
+    screenshot: Span | None = None
 
 
 def folder_of(crawl_id: str) -> str:
@@ -81,11 +81,11 @@ def kept_of(
     return Kept(url=url, response=response, conversion=conversion)
 
 
-def pictured(kept: Kept | None, url: str, at_ms: int, image: bytes | None) -> Kept | None:
+def with_screenshot(kept: Kept | None, url: str, at_ms: int, image: bytes | None) -> Kept | None:
     """Add a screenshot to a page's stored content, if its body is stored."""
     if kept is None or kept.response is None or image is None:
         return kept
-    return replace(kept, picture=warc.picture(url, at_ms, image))
+    return replace(kept, screenshot=warc.screenshot_record(url, at_ms, image))
 
 
 class Segment:
@@ -105,8 +105,8 @@ class Segment:
 
     def add(self, kept: Kept) -> BodyPlace:
         body, text = self._append(kept.response), self._append(kept.conversion)
-        picture = self._append(kept.picture)
-        return BodyPlace(key=self.key, body=body, text=text, picture=picture)
+        picture = self._append(kept.screenshot)
+        return BodyPlace(key=self.key, body=body, text=text, screenshot=picture)
 
     def _append(self, member: bytes | None) -> Span | None:
         if member is None:
@@ -119,9 +119,9 @@ class Segment:
         return self._whole.getvalue()
 
 
-def located(record: PageRecord, place: BodyPlace) -> PageRecord:
+def with_body_place(record: PageRecord, place: BodyPlace) -> PageRecord:
     body, text = place.body or (None, None), place.text or (None, None)
-    picture = place.picture or (None, None)
+    picture = place.screenshot or (None, None)
     return replace(
         record,
         body_key=place.key,

@@ -23,7 +23,7 @@ class Recalled:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Unreadable:
+class UnreadableCrawl:
     """A crawl that a newer version has stored: only the fields that every version has."""
 
     id: str
@@ -72,7 +72,7 @@ class Claimer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StandingClaim:
+class StoredClaim:
     """A URL's last claim as stored, even if it has expired."""
 
     crawl: str
@@ -83,7 +83,7 @@ class StandingClaim:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
+class ClaimStates:
     """Claim states of URLs: `held` are claimed, `lapsed` are free and were claimed before.
 
     `own` are the `held` URLs that the calling run has claimed.

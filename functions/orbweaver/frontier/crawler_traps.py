@@ -1,7 +1,7 @@
 """Refuse URLs of traps: sites that generate URLs without end, by mistake or on purpose.
 
-`trap` checks the URL alone (not of seeds). `Shares` limits the number of similar URLs (not of
-entries of sitemaps). `reorders` finds other orders of the same folder index.
+`trap_reason` checks the URL alone (not of seeds). `Shares` limits the number of similar URLs (not
+of entries of sitemaps). `is_reordered_index` finds other orders of the same folder index.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _VARYING = re.compile(rf"{_UUID}|[0-9A-Za-z]{{16,}}|(?<!%)(?<!%[0-9A-Fa-f])[0-9]
 _INDEX_ORDER = re.compile(r"C=[NMSD][;&]O=[AD](?:[;&](?:F=[012]|V=[01]|P=[^;&]*+))*+")
 
 
-def trap(url: str, bounds: Bounds = DEFAULT_BOUNDS) -> Refusal | None:
+def trap_reason(url: str, bounds: Bounds = DEFAULT_BOUNDS) -> Refusal | None:
     """Return the reason why a canonical URL looks like a trap, or None if it does not."""
     # Too many segments, labels or parameters, or the same one too often. A parameter's name may
     # repeat: `?tag=a&tag=b&tag=c`.
@@ -61,7 +61,7 @@ def _repeats(parts: list[str], times_max: int) -> bool:
     return max(Counter(parts).values()) > times_max
 
 
-def reorders(url: str, page_url: str) -> bool:
+def is_reordered_index(url: str, page_url: str) -> bool:
     """Return True if a link of a folder index leads to the same index in another order."""
     if "/?C=" not in url:  # most links
         return False

@@ -102,7 +102,7 @@ class Case:
         return self.message.failures if isinstance(self.message, Pack) else 0
 
     @property
-    def hopeless(self) -> bool:
+    def is_hopeless(self) -> bool:
         """True if it would fail again at once: it is no message, or has no usable URL."""
         match self.message:
             case Malformed():
@@ -172,7 +172,7 @@ class DeadLetterSelection:
     host: str | None = None
     cause: str | None = None
 
-    def takes(self, case: Case) -> bool:
+    def matches(self, case: Case) -> bool:
         if self.reason is not None:
             told = f"{case.cause}\n{case.letter.reason or ''}".casefold()
             if self.reason.casefold() not in told:
@@ -200,7 +200,7 @@ class DeadLetterGroup:
     sample: Case
 
 
-def grouped(cases: Iterable[Case]) -> tuple[DeadLetterGroup, ...]:
+def group_by_cause(cases: Iterable[Case]) -> tuple[DeadLetterGroup, ...]:
     """Group dead letters by cause, the most frequent first."""
     causes: dict[str, list[Case]] = {}
     for case in cases:
@@ -264,10 +264,10 @@ def _shape(value: object) -> str:
 Revived: TypeAlias = Pack | tuple[SeedsMessage, ...]
 
 
-def revived(case: Case, now_ms: int) -> Revived | None:
+def message_to_resend(case: Case, now_ms: int) -> Revived | None:
     """Return the message to send for a dead letter, or None if its body is sent unchanged."""
     message = case.message
-    if case.hopeless or isinstance(message, Malformed | Close | Newer):
+    if case.is_hopeless or isinstance(message, Malformed | Close | Newer):
         return None
     match message:
         case Pack():

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from orbweaver.frontier.late import NOTHING_NEW, Banded, grouped, place_at
+from orbweaver.frontier.late_links import NOTHING_NEW, Banded, group_by_band, place_at
 from orbweaver.frontier.messages import Pack, Past, SeedsMessage, child_id, past_of
 from orbweaver.model.crawl import Counts
 from orbweaver.model.outcome import Outcome, Reason, Refusal
@@ -49,7 +49,7 @@ class Journal:
 
     at_ms: int
     records: tuple[PageRecord, ...] = ()
-    again: tuple[Requeue, ...] = ()
+    returning: tuple[Requeue, ...] = ()
     candidates: tuple[Target, ...] = ()
     counts: Counts = field(default_factory=dict)
     # Send every returning URL in a pack of its own, so that a URL that kills its worker does not
@@ -59,19 +59,19 @@ class Journal:
     reserved: Mapping[str, int] = field(default_factory=dict)
     # Random number of the delivery that reserved them, because two deliveries of a pack can write
     # equal journals in the same millisecond. 0 without reservations.
-    by: int = 0
+    delivery: int = 0
     # URLs that ended without a request because the crawl ended. Other runs may claim them.
     unasked: tuple[str, ...] = ()
     unrecorded: tuple[Unrecorded, ...] = ()
     # Id of the crawl, empty in journals of earlier versions.
     crawl: str = ""
     # Links that a limit or the scope excludes now. Later runs of the same name may request them
-    # (worker/retracing.py).
+    # (worker/earlier_runs.py).
     left: tuple[Target, ...] = ()
     # Packs of earlier runs to read next, for links that they left out.
     past: tuple[Past, ...] = ()
-    # Links that wait, with their bands (frontier/late.py). The second band is for candidates beyond
-    # the page limit, or None if they are refused.
+    # Links that wait, with their bands (frontier/late_links.py). The second band is for candidates
+    # beyond the page limit, or None if they are refused.
     late: tuple[Banded, ...] = ()
     surplus_band: int | None = None
 
@@ -121,7 +121,7 @@ def outbox(pack_id: str, crawl: str, journal: Journal, ledger: Ledger) -> tuple[
         going = [target for target in children if (target.express, target.render) == lane]
         groups += [(group, 0) for group in _by_host(going)]
     for lane in _LANES:
-        coming = [it for it in journal.again if (it.target.express, it.target.render) == lane]
+        coming = [it for it in journal.returning if (it.target.express, it.target.render) == lane]
         groups += _by_due(coming, 1 if journal.alone else PACK_TARGETS_MAX)
     return tuple(
         OutgoingPack(
@@ -134,10 +134,10 @@ def outbox(pack_id: str, crawl: str, journal: Journal, ledger: Ledger) -> tuple[
     )
 
 
-def leads_on(journal: Journal, ledger: Ledger, *, ordered: bool) -> bool:
+def has_successors(journal: Journal, ledger: Ledger, *, ordered: bool) -> bool:
     """Return True if a committed pack sends URLs that will check for the end of the crawl."""
     # In an ordered crawl, retries do not count, because late packs do not wait for them.
-    returning = any(not ordered or one.target.attempt == 1 for one in journal.again)
+    returning = any(not ordered or one.target.attempt == 1 for one in journal.returning)
     return bool(ledger.children or journal.past or returning)
 
 
@@ -146,7 +146,7 @@ def late_groups(journal: Journal, ledger: Ledger) -> list[tuple[int, list[Target
     late = journal.late
     if ledger.surplus and journal.surplus_band is not None:
         late += tuple((journal.surplus_band, target) for target in surplus_of(journal, ledger))
-    return grouped(late)
+    return group_by_band(late)
 
 
 def outbox_late(pack_id: str, crawl: str, journal: Journal, ledger: Ledger) -> tuple[Pack, ...]:
@@ -175,10 +175,10 @@ def outbox_past(pack_id: str, crawl: str, journal: Journal) -> tuple[SeedsMessag
     )
 
 
-def apart(pack: Pack, at_ms: int) -> Journal:
+def isolate_urls(pack: Pack, at_ms: int) -> Journal:
     """Split a pack that may have killed a worker into packs of one URL each. Requests no URL."""
     again = tuple(Requeue(target=target, delay_s=0) for target in pack.targets)
-    return Journal(at_ms=at_ms, again=again, alone=True, crawl=pack.crawl)
+    return Journal(at_ms=at_ms, returning=again, alone=True, crawl=pack.crawl)
 
 
 def surplus_of(journal: Journal, ledger: Ledger) -> tuple[Target, ...]:

@@ -35,7 +35,7 @@ def encode(journal: Journal) -> bytes:
         "v": version_of(journal),
         "at": journal.at_ms,
         "columns": columns,
-        "again": [_target_row(item.target, item.delay_s) for item in journal.again],
+        "again": [_target_row(item.target, item.delay_s) for item in journal.returning],
         "candidates": [_target_row(target) for target in journal.candidates],
         "tally": dict(journal.counts),
         "alone": journal.alone,
@@ -44,8 +44,8 @@ def encode(journal: Journal) -> bytes:
         "reserved": dict(journal.reserved),
         "crawl": journal.crawl,
     }
-    if journal.by:
-        body["by"] = journal.by
+    if journal.delivery:
+        body["by"] = journal.delivery
     if journal.left:
         body["left"] = [_target_row(target) for target in journal.left]
     if journal.past:
@@ -79,7 +79,7 @@ def decode(blob: bytes) -> Journal:
     return Journal(
         at_ms=body["at"],
         records=tuple(map(from_fields, rows)),
-        again=tuple(Requeue(target=_target(row), delay_s=row[5]) for row in body["again"]),
+        returning=tuple(Requeue(target=_target(row), delay_s=row[5]) for row in body["again"]),
         candidates=tuple(_target(row) for row in body["candidates"]),
         counts=MappingProxyType(body["tally"]),
         alone=body["alone"],
@@ -93,7 +93,7 @@ def decode(blob: bytes) -> Journal:
             for url, outcome, reason in body.get("unrecorded", ())
         ),
         reserved=MappingProxyType(body.get("reserved", {})),
-        by=body.get("by", 0),
+        delivery=body.get("by", 0),
         crawl=body.get("crawl", ""),
         left=tuple(_target(row) for row in body.get("left", ())),
         past=tuple(past_in(row) for row in body.get("past", ())),

@@ -20,64 +20,64 @@ RICH_ASKED, RICH_SCORE = 4, 0.7
 class KindCount:
     """Counts of one kind of URLs.
 
-    - `asked`: requested URLs
+    - `requested`: requested URLs
     - `fruitful`: URLs whose page was new, or was the first to link to a new page
-    - `out`: URLs that were claimed at once (not late), including answered ones
+    - `in_flight`: URLs that were claimed at once (not late), including answered ones
     - `texts`, `texts_new`: pages whose text was compared, and pages with new text
     - `others`: responses that were no page, such as pictures
-    - `unasked`: URLs that ended without a request, for example because of robots.txt
+    - `not_requested`: URLs that ended without a request, for example because of robots.txt
     """
 
-    asked: int = 0
+    requested: int = 0
     fruitful: int = 0
-    out: int = 0
+    in_flight: int = 0
     asked_unshared: int = 0
     fruitful_unshared: int = 0
     out_unshared: int = 0
     texts: int = 0
     texts_new: int = 0
     others: int = 0
-    unasked: int = 0
+    not_requested: int = 0
 
     def merge(self, other: Self) -> None:
-        self.add(other.asked, other.fruitful)
-        self.let_out(other.out)
+        self.add(other.requested, other.fruitful)
+        self.add_in_flight(other.in_flight)
         self.texts += other.texts
         self.texts_new += other.texts_new
         self.others += other.others
-        self.unasked += other.unasked
+        self.not_requested += other.not_requested
 
     @property
     def weight(self) -> int:
-        return self.asked
+        return self.requested
 
     @property
     def ended(self) -> int:
-        return self.asked + self.unasked
+        return self.requested + self.not_requested
 
     @property
-    def ended_enough(self) -> bool:
+    def has_ended_enough(self) -> bool:
         """True if enough URLs have ended to request more than one at a time."""
         return self.ended >= TRIED_MIN
 
     @property
-    def tried(self) -> bool:
-        return self.asked >= TRIED_MIN
+    def is_tried(self) -> bool:
+        return self.requested >= TRIED_MIN
 
     @property
     def is_rich(self) -> bool:
-        return self.asked >= RICH_ASKED and self.score(PRIOR) >= RICH_SCORE
+        return self.requested >= RICH_ASKED and self.score(PRIOR) >= RICH_SCORE
 
     @property
-    def stands_so_far(self) -> bool:
+    def is_fruitful_so_far(self) -> bool:
         """True if at least half of the requested URLs were fruitful."""
-        return 2 * self.fruitful >= self.asked
+        return 2 * self.fruitful >= self.requested
 
     @property
-    def stands(self) -> bool:
+    def is_fruitful(self) -> bool:
         """True if enough URLs were requested to judge the kind, and at least half were fruitful."""
         # Such kinds stay separate when there are too many kinds.
-        return self.tried and self.stands_so_far
+        return self.is_tried and self.is_fruitful_so_far
 
     @property
     def texts_vary(self) -> bool:
@@ -88,26 +88,26 @@ class KindCount:
         """Counts that other containers cannot read yet: requested, fruitful, claimed at once."""
         return self.asked_unshared, self.fruitful_unshared, self.out_unshared
 
-    def tell(self, asked: int, fruitful: int, out: int) -> None:
+    def subtract_shared(self, asked: int, fruitful: int, out: int) -> None:
         """Subtract counts that other containers can read now."""
         self.asked_unshared -= asked
         self.fruitful_unshared -= fruitful
         self.out_unshared -= out
 
     def add(self, asked: int, fruitful: int) -> None:
-        self.asked += asked
+        self.requested += asked
         self.fruitful += fruitful
         self.asked_unshared += asked
         self.fruitful_unshared += fruitful
 
-    def let_out(self, urls: int = 1) -> None:
-        self.out += urls
+    def add_in_flight(self, urls: int = 1) -> None:
+        self.in_flight += urls
         self.out_unshared += urls
 
     @property
     def credited(self) -> int:
         # A URL may be counted as fruitful twice: by its own page, and by a page that it links to.
-        return min(self.asked, self.fruitful)
+        return min(self.requested, self.fruitful)
 
     def score(self, prior: float) -> float:
-        return (self.credited + PRIOR_WEIGHT * prior) / (self.asked + PRIOR_WEIGHT)
+        return (self.credited + PRIOR_WEIGHT * prior) / (self.requested + PRIOR_WEIGHT)

@@ -11,8 +11,8 @@ from operator import itemgetter
 
 from orbweaver.frontier.kind_count import TRIED_MIN, KindCount
 from orbweaver.frontier.kind_scores import FEW_UNTRIED, KindScore, KindScores
-from orbweaver.frontier.late import DOUBTFUL, SURPLUS, UNKNOWN, UNLIKELY, Banded, band_of
-from orbweaver.frontier.met import FRUIT, PAGE, text_hash
+from orbweaver.frontier.late_links import DOUBTFUL, SURPLUS, UNKNOWN, UNLIKELY, Banded, band_of
+from orbweaver.frontier.seen_content import FRUIT, PAGE, text_hash
 from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.page_record import PageRecord
 from orbweaver.model.slices import sliced, unpaused
@@ -59,13 +59,13 @@ class KindLearner:
     def wants_digest(self, url: str) -> bool:
         """Return True if the text of a page must be compared with other texts."""
         compared = self.scores.count(url).texts
-        if self.scores.calm:
+        if self.scores.is_mostly_fruitful:
             return compared < SAMPLED_FEW
-        if compared < SAMPLED_FIRST or self.scores.mixed:
+        if compared < SAMPLED_FIRST or self.scores.has_many_barren:
             return True
         return text_hash(url) % SAMPLED_EACH == 0
 
-    def sorting_out(
+    def sort_links(
         self, links: Sequence[Target], taken: int | None = None, least: int = 1
     ) -> Generator[None, None, tuple[list[Target], list[Banded]]]:
         """Split links into links to claim now, best first, and links that must wait.
@@ -78,11 +78,11 @@ class KindLearner:
         first = [link for link in links if _is_never_late(link)]
         usual = [link for link in links if not _is_never_late(link)]
         scores = self.scores
-        if scores.serene or (taken is None and (yield from self._are_few(usual))):
-            if not scores.calm:
+        if scores.is_all_fruitful or (taken is None and (yield from self._are_few(usual))):
+            if not scores.is_mostly_fruitful:
                 for place, link in enumerate(usual, 1):
-                    scores.count(link.url).let_out()
-                    scores.meet(link.url)
+                    scores.count(link.url).add_in_flight()
+                    scores.note_sent(link.url)
                     if place % SORTED_AT_ONCE == 0:
                         yield
             return [*first, *usual], []
@@ -90,10 +90,10 @@ class KindLearner:
         waiting: list[tuple[float, Banded]] = []
         alone = False
         if taken is not None:
-            usual.sort(key=lambda link: -self.scores.of(link.url).score)
+            usual.sort(key=lambda link: -self.scores.score_of(link.url).score)
             alone = any(self._is_fruitful(link) for link in usual)
         for place, link in enumerate(usual, 1):
-            known = self.scores.of(link.url)
+            known = self.scores.score_of(link.url)
             band = self._band(known) if taken is None else self._later(known, taken, alone=alone)
             if band is None:
                 self._let_out(known, link)
@@ -108,7 +108,7 @@ class KindLearner:
         prompt.sort(key=itemgetter(0))
         return [link for _, link in prompt], [one for _, one in waiting]
 
-    sorted_out = unpaused(sorting_out)
+    sorted_out = unpaused(sort_links)
 
     def _are_few(self, usual: Sequence[Target]) -> Generator[None, None, bool]:
         """Return True if the links are of few kinds, all of which brought new content so far."""
@@ -116,7 +116,7 @@ class KindLearner:
         for part in sliced(usual, SORTED_AT_ONCE):
             if not self.scores.may_be_few():
                 return False
-            untried += sum(not self.scores.of(link.url).count.tried for link in part)
+            untried += sum(not self.scores.score_of(link.url).count.is_tried for link in part)
             if untried > FEW_UNTRIED:
                 return False
             if len(part) == SORTED_AT_ONCE:
@@ -124,8 +124,8 @@ class KindLearner:
         return self.scores.are_few()
 
     def _is_fruitful(self, link: Target) -> bool:
-        known = self.scores.of(link.url)
-        return known.score >= FRUITFUL and known.count.tried
+        known = self.scores.score_of(link.url)
+        return known.score >= FRUITFUL and known.count.is_tried
 
     def _go_on(
         self,
@@ -139,20 +139,20 @@ class KindLearner:
         for one in again:
             score, (_, link) = one
             waiting.remove(one)
-            self._let_out(self.scores.of(link.url), link)
+            self._let_out(self.scores.score_of(link.url), link)
             prompt.append((score, link))
 
     def _band(self, known: KindScore) -> int | None:
         """Return the band (waiting order, 0 first) of a new link, or None to claim it now."""
         if known.score < FRUITFUL:
             return _doubtful(known)
-        if self.scores.calm:
+        if self.scores.is_mostly_fruitful:
             return None
         # If a fruitful kind is known, kinds without results wait.
-        patient = self.scores.rich and known.count.asked == 0
+        patient = self.scores.rich and known.count.requested == 0
         if not patient and self._may_be_out(known):
             return None
-        return SURPLUS if known.count.tried else UNKNOWN
+        return SURPLUS if known.count.is_tried else UNKNOWN
 
     def _later(self, known: KindScore, taken: int, *, alone: bool) -> int | None:
         """Return the next band of a link that has waited in band `taken`, or None to claim it now.
@@ -160,27 +160,27 @@ class KindLearner:
         `alone` means that only links of fruitful kinds are claimed now.
         """
         if known.score >= FRUITFUL:
-            return None if self.scores.calm or self._may_be_out(known) else taken
+            return None if self.scores.is_mostly_fruitful or self._may_be_out(known) else taken
         band = max(taken, _doubtful(known))
         if alone:
             return band
         soon = band == taken or (known.is_open and band <= DOUBTFUL)
         return None if soon and self._may_be_out(known) else band
 
-    def too_many_out(self, links: Iterable[Target]) -> bool:
+    def has_too_many_in_flight(self, links: Iterable[Target]) -> bool:
         """Return True if a kind has too many URLs in flight, including URLs of other workers."""
-        return not self.scores.calm and any(
+        return not self.scores.is_mostly_fruitful and any(
             out > most
             for link in links
             if not link.express
-            for out, most in _outs(self.scores.of(link.url))
+            for out, most in _outs(self.scores.score_of(link.url))
         )
 
     def _may_be_out(self, known: KindScore) -> bool:
         """Return True if one more URL of a kind may be in flight, as far as this container sees."""
         # Responses of similar kinds count too.
         room = all(out < most for out, most in _outs(known))
-        return room and (known.count.ended_enough or self._untried_out() < ALL_UNTRIED_OUT)
+        return room and (known.count.has_ended_enough or self._untried_out() < ALL_UNTRIED_OUT)
 
     def _untried_out(self) -> int:
         self._untried = [
@@ -192,19 +192,19 @@ class KindLearner:
 
     def _let_out(self, known: KindScore, link: Target) -> None:
         """Count a link as in flight."""
-        if not self.scores.calm:
-            known.count.let_out()
-            if not known.count.ended_enough:
+        if not self.scores.is_mostly_fruitful:
+            known.count.add_in_flight()
+            if not known.count.has_ended_enough:
                 self._untried_out()  # drop URLs that are no longer in flight
                 self._untried.append((known.count, known.count.ended + 1, self.asked))
-        self.scores.meet(link.url)
+        self.scores.note_sent(link.url)
 
-    def take_back(self, urls: Iterable[str]) -> None:
+    def note_not_in_flight(self, urls: Iterable[str]) -> None:
         """Record that links are not in flight: they are claimed already, or beyond the limit."""
         for url in urls:
             count = self.scores.count(url)
-            if count.out > count.asked:
-                count.let_out(-1)
+            if count.in_flight > count.requested:
+                count.add_in_flight(-1)
 
     def learn(
         self,
@@ -220,7 +220,7 @@ class KindLearner:
             self.leave(record.url)
             return
         if status is None or status >= _FAULT or status == _TOO_MANY:
-            self.take_back([record.url])
+            self.note_not_in_flight([record.url])
             return
         self.asked += 1
         fruitful = record.title is not None or record.sha256 is not None
@@ -229,20 +229,20 @@ class KindLearner:
         if record.reason is Reason.CONTENT_TYPE:
             self.scores.count(record.url).others += 1
         if fruitful:
-            self._met.see_key(text_hash(record.url) ^ FRUIT)
+            self._met.add_key(text_hash(record.url) ^ FRUIT)
             self._credit(record.referrer, redirected=redirected)
 
     def leave(self, url: str) -> None:
         """Record that a URL ended without a request, which frees its place in flight."""
-        self.scores.count(url).unasked += 1
-        self.take_back([url])
+        self.scores.count(url).not_requested += 1
+        self.note_not_in_flight([url])
 
     def _credit(self, referrer: str | None, *, redirected: bool) -> None:
         """Count a page as fruitful because it was the first to link or redirect to a new page."""
         if referrer is None:
             return
         key = text_hash(referrer)
-        if not self._met.see_key(key ^ FRUIT):
+        if not self._met.add_key(key ^ FRUIT):
             return
         if not redirected or key % REDIRECTS_EACH == 0:
             self.scores.note(referrer, asked=0, fruitful=1)
@@ -254,12 +254,12 @@ class KindLearner:
         address = record.canonical or record.url
         if host_of(address) != host:
             address = record.url  # all pages of this host may name the same page of another host
-        first = self._met.see_key(text_hash(address) ^ PAGE)
+        first = self._met.add_key(text_hash(address) ^ PAGE)
         title, own = _title_words(record)
-        titled = self._met.see(f"title {host} {title}" if title else f"body {record.sha256}")
+        titled = self._met.add(f"title {host} {title}" if title else f"body {record.sha256}")
         # The history of a file is titled with the file's name, so only words that the URL lacks
         # count.
-        telling = bool(own) and self._met.see(f"own {host} {own}")
+        telling = bool(own) and self._met.add(f"own {host} {own}")
         varied = self._text_is_new(record.url, host, digest)
         if not first or not titled:
             return False
@@ -272,8 +272,8 @@ class KindLearner:
         if digest is None:
             return None
         thing = _thing(url)
-        again = bool(thing) and not self._met.see(f"thing {host} {thing}")
-        new = self._met.take_text(digest, host, again=again)
+        again = bool(thing) and not self._met.add(f"thing {host} {thing}")
+        new = self._met.add_runs(digest, host, again=again)
         count = self.scores.count(url)
         count.texts += 1
         count.texts_new += new
@@ -295,12 +295,12 @@ def _doubtful(known: KindScore) -> int:
 
 def _outs(known: KindScore) -> list[tuple[int, int]]:
     """List (in flight, limit) of a kind of URLs. While untried, also of all similar kinds."""
-    asked = known.count.asked
-    found = [(known.count.out - asked, _out_max(known.count.ended, known.score))]
-    if not known.count.tried:
+    asked = known.count.requested
+    found = [(known.count.in_flight - asked, _out_max(known.count.ended, known.score))]
+    if not known.count.is_tried:
         asked += known.alike
-        ended = asked + known.group_unasked
-        found.append((known.group_out - asked, _out_max(ended, known.score)))
+        ended = asked + known.group_not_requested
+        found.append((known.group_in_flight - asked, _out_max(ended, known.score)))
     return found
 
 

@@ -13,15 +13,15 @@ from itertools import islice, product
 
 from orbweaver.frontier.kind_count import PRIOR, KindCount
 from orbweaver.frontier.kind_shape import (
-    alike,
-    coarse,
-    everywhere,
+    coarse_shape,
+    generalise_folders,
+    generalise_numbers,
+    generalise_parts,
     kind_key,
     parts_of,
-    with_again,
-    within,
+    with_repeat_marks,
 )
-from orbweaver.frontier.met import Met, text_hash
+from orbweaver.frontier.seen_content import SeenContent, text_hash
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.crawl_settings import ORDERED_PAGES_MAX
 from orbweaver.model.url_kind import (
@@ -54,7 +54,8 @@ ASKED, FRUIT, OUT = COUNTED = ("a", "f", "o")
 SHAPES_MAX, MARKS_MAX = 10_000, 16
 # Limit of queries that are looked up in the shared counts, until these are read again.
 OPEN_MAX = 500
-# Keys of other shared counts: URLs in dead letters, late links, and files of frontier/met.py.
+# Keys of other shared counts: URLs in dead letters, late links, and files of
+# frontier/seen_content.py.
 DEAD, WAITING, FILES = "dead", "waiting", "met"
 
 
@@ -63,16 +64,16 @@ def is_ordered(crawl: Crawl) -> bool:
     return crawl.shards == 1 and not crawl.continuous and crawl.pages_max <= ORDERED_PAGES_MAX
 
 
-def told_of(url: str, total: Mapping[str, int]) -> tuple[int, int] | None:
+def shared_counts_of(url: str, total: Mapping[str, int]) -> tuple[int, int] | None:
     """Return the shared counts (requested, fruitful) of a URL's kind, or None without requests."""
     # Which parts of the shape the workers have generalised by now is unknown here. So all forms are
     # looked up, and the one with the most requests is chosen.
-    shape = coarse(url)
+    shape = coarse_shape(url)
     places = [{one} for one in shape]
     for at in (1, 2):
         places[at] |= {"*"} if shape[at] else set()
     for at, one in enumerate(shape[8:], 8):
-        places[at] = with_again(places[at] | ({"*"} if one else set()))
+        places[at] = with_repeat_marks(places[at] | ({"*"} if one else set()))
     named = set(islice(product(*map(sorted, places)), SHAPES_MAX))
     unnamed = {(*some[:7], ANY_QUERY) for some in named if some[7]}
     shapes = {(*some, *again) for some in named | unnamed for again in ((), (AGAIN,))}
@@ -84,7 +85,7 @@ def told_of(url: str, total: Mapping[str, int]) -> tuple[int, int] | None:
     return (asked, min(asked, fruitful)) if asked else None
 
 
-def asked_in(total: Mapping[str, int]) -> int:
+def requested_in(total: Mapping[str, int]) -> int:
     return sum(count for key, count in total.items() if key.startswith(ASKED)) // LEVELS
 
 
@@ -104,24 +105,24 @@ class KindScore:
     beside: int
 
     @property
-    def group_out(self) -> int:
-        return sum(one.out for one in self.group.values())
+    def group_in_flight(self) -> int:
+        return sum(one.in_flight for one in self.group.values())
 
     @property
-    def group_unasked(self) -> int:
-        return sum(one.unasked for one in self.group.values())
+    def group_not_requested(self) -> int:
+        return sum(one.not_requested for one in self.group.values())
 
     @property
     def is_open(self) -> bool:
         """True if this kind of URLs has no results, and similar kinds have too few."""
-        return self.count.asked == 0 and self.alike < ALIKE_MIN
+        return self.count.requested == 0 and self.alike < ALIKE_MIN
 
 
 class KindScores:
     """Counts and scores of the kinds of a crawl's URLs."""
 
     def __init__(self) -> None:
-        self.met = Met()
+        self.met = SeenContent()
         self._kinds = _kinds()
         # Wider kinds: the same parameters in all folders.
         self._everywhere = _kinds()
@@ -140,7 +141,9 @@ class KindScores:
         # Kinds that differ only in numbers, namespaces and file types, by their common shape.
         self._alike: defaultdict[Shape, dict[Shape, KindCount]] = defaultdict(dict)
         # State of the kinds, and the number of responses when it was determined.
-        self._calm = self._serene = self._mixed = self._doubtful = False
+        self._mostly_fruitful = self._all_fruitful = self._many_barren = self._relevant_barren = (
+            False
+        )
         self._noted = self._counted = 0
         # True once other workers' counts were read.
         self._told = False
@@ -149,7 +152,7 @@ class KindScores:
         # True if a kind is known to be fruitful (`is_rich`). Then kinds without results wait.
         self.rich = False
 
-    def of(self, url: str) -> KindScore:
+    def score_of(self, url: str) -> KindScore:
         narrow = self._shape(url)
         known = self._scored.get(narrow)
         if known is None:
@@ -162,26 +165,26 @@ class KindScores:
         shape, count, *wider = self._counts(narrow)
         beside = KindCount()
         for wide in _telling(shape, *wider):
-            beside.asked += wide.asked - count.asked
+            beside.requested += wide.requested - count.requested
             beside.fruitful += wide.fruitful - count.fruitful
         prior = self._prior(shape, count)
-        if beside.asked > 0:
+        if beside.requested > 0:
             prior = beside.score(prior)
         near = KindCount()
-        group = self._alike[alike(shape)]
+        group = self._alike[generalise_numbers(shape)]
         for one in group.values():
             if one is not count:
-                near.asked += one.asked - one.others
+                near.requested += one.requested - one.others
                 near.fruitful += one.credited
-        if near.asked:
+        if near.requested:
             prior = near.score(prior)
         return KindScore(
             shape=shape,
             count=count,
             group=group,
             score=count.score(prior),
-            alike=near.asked,
-            beside=beside.asked if shape[2] and shape[7] else 0,
+            alike=near.requested,
+            beside=beside.requested if shape[2] and shape[7] else 0,
         )
 
     def _prior(self, shape: Shape, count: KindCount) -> float:
@@ -191,12 +194,12 @@ class KindScores:
             for one, known in self._kinds.known.items():
                 if one[7]:
                     total = self._parametric.setdefault(one[:7], KindCount())
-                    total.asked += known.asked
+                    total.requested += known.requested
                     total.fruitful += known.credited
         others = self._parametric.get(shape[:7], KindCount())
-        asked = others.asked - count.asked
+        asked = others.requested - count.requested
         fruitful = others.fruitful - count.credited
-        return KindCount(asked=asked, fruitful=fruitful).score(PRIOR)
+        return KindCount(requested=asked, fruitful=fruitful).score(PRIOR)
 
     def _forget(self) -> None:
         self._scored.clear()
@@ -206,22 +209,22 @@ class KindScores:
         return self._counts(self._shape(url))[1]
 
     @property
-    def calm(self) -> bool:
+    def is_mostly_fruitful(self) -> bool:
         """True if nearly all kinds are fruitful, so that ordering the links gains nothing."""
         self._look()
-        return self._calm
+        return self._mostly_fruitful
 
     @property
-    def serene(self) -> bool:
-        """True if `calm` holds and no kind is mostly fruitless."""
+    def is_all_fruitful(self) -> bool:
+        """True if `is_mostly_fruitful` holds and no kind is mostly fruitless."""
         self._look()
-        return self._serene
+        return self._all_fruitful
 
     def are_few(self) -> bool:
         """Return True if `may_be_few` holds and all kinds requested here are fruitful so far."""
         # Only during the first responses. Later, their results are a better guide.
-        asked = [one for one in self._kinds.known.values() if one.asked]
-        return self.may_be_few() and all(one.stands_so_far for one in asked)
+        asked = [one for one in self._kinds.known.values() if one.requested]
+        return self.may_be_few() and all(one.is_fruitful_so_far for one in asked)
 
     def may_be_few(self) -> bool:
         """Return True if the crawl has just begun and has URLs of few kinds, all of them fruitful.
@@ -233,36 +236,36 @@ class KindScores:
         return few and self._told and self._noted < CALM_NOTED and self._changes() == (0, 0, 0)
 
     @property
-    def mixed(self) -> bool:
+    def has_many_barren(self) -> bool:
         """True if several kinds are mostly fruitless. Then every page's text is compared."""
         self._look()
-        return self._mixed
+        return self._many_barren
 
     @property
-    def doubtful(self) -> bool:
+    def has_relevant_barren(self) -> bool:
         """True if some kinds are mostly fruitless. Then workers must share results quickly."""
         self._look()
-        return self._doubtful
+        return self._relevant_barren
 
     def _look(self) -> None:
         if self._noted < self._counted + CALM_EACH:
             return
         self._counted = self._noted
-        asked = [one for one in self._kinds.known.values() if one.asked]
-        fruitful = sum(one.stands_so_far for one in asked)
+        asked = [one for one in self._kinds.known.values() if one.requested]
+        fruitful = sum(one.is_fruitful_so_far for one in asked)
         own = (len(asked), fruitful)
         barren, of_all = (kinds > some for kinds, some in (own, self._of_all))
         nearly_all = _nearly_all(*own) or (not barren and self._noted >= CALM_NOTED)
         some_barren = barren or of_all
-        self._calm = nearly_all and (not of_all or _nearly_all(*self._of_all))
-        self._serene = self._calm and not some_barren
-        self._mixed = len(asked) - fruitful >= MIXED_KINDS
-        self._doubtful = some_barren and not self._calm
+        self._mostly_fruitful = nearly_all and (not of_all or _nearly_all(*self._of_all))
+        self._all_fruitful = self._mostly_fruitful and not some_barren
+        self._many_barren = len(asked) - fruitful >= MIXED_KINDS
+        self._relevant_barren = some_barren and not self._mostly_fruitful
 
     def note(self, url: str, *, asked: int = 1, fruitful: int = 0) -> None:
-        """Count a requested URL, or with `asked=0` an earlier URL that proved fruitful."""
+        """Count a requested URL, or with `requested=0` an earlier URL that proved fruitful."""
         self._forget()
-        self.meet(url)
+        self.note_sent(url)
         self._noted += 1
         counts = self._counts(self._shape(url))[1:]
         for count in counts:
@@ -274,11 +277,11 @@ class KindScores:
         found = self._found.get(narrow)
         if found is not None and self._state == self._changes():
             return found
-        shape, count = self._kinds.named(narrow)
+        shape, count = self._kinds.entry(narrow)
         self._recall(shape, count)
-        named, wide = self._everywhere.named(everywhere(narrow))
+        named, wide = self._everywhere.entry(generalise_folders(narrow))
         self._recall(named, wide)
-        named, folder = self._folders.named(within(narrow))
+        named, folder = self._folders.entry(generalise_parts(narrow))
         self._recall(named, folder)
         state = self._changes()
         if state != self._state or len(self._found) >= FOUND_MAX:
@@ -287,16 +290,16 @@ class KindScores:
             if state != self._state:
                 self._alike.clear()
                 for one, known in self._kinds.known.items():
-                    self._alike[alike(one)][one] = known
+                    self._alike[generalise_numbers(one)][one] = known
             self._state = state
-        self._alike[alike(shape)][shape] = count
+        self._alike[generalise_numbers(shape)][shape] = count
         self._found[narrow] = (shape, count, wide, folder)
         return shape, count, wide, folder
 
     def _changes(self) -> tuple[int, int, int]:
         return (self._kinds.changes, self._everywhere.changes, self._folders.changes)
 
-    def meet(self, url: str) -> None:
+    def note_sent(self, url: str) -> None:
         """Record a URL to request. Later URLs that share a part with it have another kind."""
         own = text_hash(url)
         for _, key in parts_of(url):
@@ -307,14 +310,14 @@ class KindScores:
         # URLs that repeat a path, a part behind an id (such as a file name) or a parameter value
         # often show the same content in another order, revision or colour. So they are counted
         # separately.
-        shape = coarse(url)
+        shape = coarse_shape(url)
         if not self.met.shared:
             return shape if "?" not in url else self._narrowed(shape)
         own = text_hash(url)
         marked = list(self._narrowed(shape)) if "?" in url else list(shape)
         again = False
         for at, key in parts_of(url):
-            if self.met.first(key, own) == own:
+            if self.met.first_url(key, own) == own:
                 continue
             if at == len(shape):
                 again = True
@@ -332,41 +335,41 @@ class KindScores:
         whole = (*narrowed[:7], *shape[7:])
         if whole in self._open or len(self._open) >= OPEN_MAX:
             return narrowed
-        if not _with_marks(whole, self._shared).stands:
+        if not _with_marks(whole, self._shared).is_fruitful:
             self._open.add(whole)
             return narrowed
-        self._kinds.let_stand(whole)
+        self._kinds.keep_query(whole)
         return self._kinds.narrowed(shape)
 
     @property
-    def untold(self) -> int:
+    def unshared_count(self) -> int:
         """Number of requests and links in flight that other containers cannot read yet."""
         known = self._kinds.known.values()
         return sum(one.asked_unshared + abs(one.out_unshared) for one in known)
 
     def unshared(self) -> dict[str, int]:
         """Return all counts that other containers cannot read yet, by digests of kinds."""
-        self._forget()  # `all` may merge kinds
+        self._forget()  # `heaviest` may merge kinds
         found: dict[str, int] = {}
         for kinds in (self._kinds, self._everywhere, self._folders):
-            for shape, count in kinds.all().items():
+            for shape, count in kinds.heaviest().items():
                 key = kind_key(shape)
                 some = zip(COUNTED, count.unshared, strict=True)
                 found |= {counted + key: urls for counted, urls in some if urls}
         return found
 
-    def share(self, told: Mapping[str, int], total: Mapping[str, int]) -> None:
+    def adopt_shared(self, told: Mapping[str, int], total: Mapping[str, int]) -> None:
         """Adopt the shared counts `total`, to which this container has just added its own."""
         self._forget()
         self._open.clear()
         self._shared, self._told = total, True
         self._of_all = _fruitful_in(total)
         # Update the state at the next access, including shared results.
-        self._noted, self._counted = max(self._noted, asked_in(total)), -CALM_EACH
+        self._noted, self._counted = max(self._noted, requested_in(total)), -CALM_EACH
         for kinds in (self._kinds, self._everywhere, self._folders):
-            for shape, count in kinds.all().items():
+            for shape, count in kinds.heaviest().items():
                 key = kind_key(shape)
-                count.tell(*(told.get(counted + key, 0) for counted in COUNTED))
+                count.subtract_shared(*(told.get(counted + key, 0) for counted in COUNTED))
                 self._recall(shape, count)
         self.rich = self.rich or any(one.is_rich for one in self._kinds.known.values())
 
@@ -379,10 +382,14 @@ class KindScores:
         fruitful = self._shared.get(FRUIT + key, 0) + count.fruitful_unshared
         out = self._shared.get(OUT + key, 0) + count.out_unshared
         # Other workers may have counted these URLs as fruitful or no longer in flight.
-        if asked >= count.asked:
-            count.asked, count.fruitful, count.out = asked, max(fruitful, count.fruitful), out
+        if asked >= count.requested:
+            count.requested, count.fruitful, count.in_flight = (
+                asked,
+                max(fruitful, count.fruitful),
+                out,
+            )
         else:
-            count.out = max(count.out, out)
+            count.in_flight = max(count.in_flight, out)
 
 
 def _telling(shape: Shape, parameters: KindCount, folder: KindCount) -> list[KindCount]:
@@ -405,7 +412,7 @@ def _fruitful_in(total: Mapping[str, int]) -> tuple[int, int]:
 
 def _with_marks(shape: Shape, total: Mapping[str, int]) -> KindCount:
     """Add up the shared counts of a shape over all its marked forms."""
-    places = (sorted(with_again({one})) for one in shape[8:])
+    places = (sorted(with_repeat_marks({one})) for one in shape[8:])
     found = KindCount()
     for values in islice(product(*places), MARKS_MAX):
         for again in ((), (AGAIN,)):
@@ -415,4 +422,4 @@ def _with_marks(shape: Shape, total: Mapping[str, int]) -> KindCount:
 
 
 def _kinds() -> Kinds[KindCount]:
-    return Kinds(KindCount, KINDS_MAX, lambda known: known.stands)
+    return Kinds(KindCount, KINDS_MAX, lambda known: known.is_fruitful)

@@ -10,23 +10,23 @@ from __future__ import annotations
 from functools import lru_cache
 from hashlib import blake2b
 
-from orbweaver.frontier.met import text_hash
+from orbweaver.frontier.seen_content import text_hash
 from orbweaver.model.url_kind import (
     AGAIN,
     ANY,
     DEEPER,
     Shape,
-    behind_id,
     in_two_folders,
     shape_of,
     values_of,
     varies,
+    with_open_id,
 )
 
 
 # More than the links of a page, so that later steps find all its shapes in the cache.
 @lru_cache(maxsize=8_192)
-def coarse(url: str) -> Shape:
+def coarse_shape(url: str) -> Shape:
     """Return the shape of a URL down to its second folder."""
     return in_two_folders(shape_of(url))
 
@@ -39,9 +39,9 @@ def parts_of(url: str) -> list[tuple[int, int]]:
     value.
     """
     path, question, _ = url.partition("?")
-    shape = coarse(url)
+    shape = coarse_shape(url)
     found = [(len(shape), text_hash(path))]
-    behind = behind_id(path)
+    behind = with_open_id(path)
     if behind is not None:
         found.append((len(shape), text_hash(behind)))
     if question:
@@ -53,14 +53,14 @@ def parts_of(url: str) -> list[tuple[int, int]]:
     return found
 
 
-def everywhere(shape: Shape) -> Shape:
+def generalise_folders(shape: Shape) -> Shape:
     """Return a shape with any folders and without the marks of repeated parts."""
     values = shape[8:-1] if shape[-1] == AGAIN else shape[8:]
     plain = (one.removesuffix(AGAIN) for one in values)
     return (shape[0], DEEPER, "", "", "", "", *shape[6:8], *plain)
 
 
-def alike(shape: Shape) -> Shape:
+def generalise_numbers(shape: Shape) -> Shape:
     """Return a shape with any number, namespace and file type."""
     # A site's program treats such kinds in the same way. Files directly in the first folder,
     # without parameters, stay separate.
@@ -73,7 +73,7 @@ def _opened(token: str) -> str:
     return ANY + token[len(bare) :] if bare != ANY and varies(bare) else token
 
 
-def within(shape: Shape) -> Shape:
+def generalise_parts(shape: Shape) -> Shape:
     """Return a shape with the same folders, and any name and parameters."""
     return (*shape[:3], DEEPER, "", "", "", "")
 
@@ -84,6 +84,6 @@ def kind_key(shape: Shape) -> str:
     return blake2b(text, digest_size=6).hexdigest()
 
 
-def with_again(tokens: set[str]) -> set[str]:
+def with_repeat_marks(tokens: set[str]) -> set[str]:
     """Return a shape's tokens, and variable ones also with the mark of a repeated value."""
     return tokens | {token + AGAIN for token in tokens if varies(token)}

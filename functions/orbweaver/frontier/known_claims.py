@@ -48,7 +48,7 @@ class KnownClaims:
     def size_bytes(self) -> int:
         return DIGEST_BYTES * len(self._sorted) + RECENT_BYTES * len(self._recent)
 
-    def has(self, url: str) -> bool:
+    def is_known(self, url: str) -> bool:
         return self._has(_digest(url))
 
     def add(self, urls: Iterable[str]) -> None:

@@ -48,7 +48,7 @@ class MessageSource(StrEnum):
     PACKS = "packs"
 
     @classmethod
-    def of(cls, queue: str, pack_queues: AbstractSet[str]) -> MessageSource:
+    def from_queue(cls, queue: str, pack_queues: AbstractSet[str]) -> MessageSource:
         """Return the kind of a queue by its name. An unknown queue counts as the seed queue."""
         # The name is empty if the caller invoked the worker directly.
         return cls.PACKS if not queue or queue in pack_queues else cls.SEEDS
@@ -59,7 +59,7 @@ class Pack:
     """Up to 25 URLs of one crawl. They are claimed, except in a `late` pack.
 
     `at_ms` is the creation time. `failures` counts deliveries without a result before the last
-    requeue, because the queue counts each message anew. `put_offs` counts requeues. `place` is its
+    requeue, because the queue counts each message anew. `requeues` counts requeues. `place` is its
     place in a host's backlog, if it comes from there.
     """
 
@@ -68,7 +68,7 @@ class Pack:
     at_ms: int
     targets: tuple[Target, ...]
     failures: int = 0
-    put_offs: int = 0
+    requeues: int = 0
     place: str = ""
     late: bool = False
 
@@ -304,7 +304,7 @@ def _encode_pack(pack: Pack) -> dict[str, Any]:
         "urls": rows,
         "from": referrers,
         "failures": pack.failures,
-        "put_offs": pack.put_offs,
+        "put_offs": pack.requeues,
     }
     # Packs with a place have a version of their own, because an older worker would not send the
     # host's next pack. So have late packs, because an older worker would take their URLs for
@@ -329,7 +329,7 @@ def _decode_pack(raw: dict[str, Any]) -> Pack:
         at_ms=integer(raw.get("at"), "at"),
         targets=_targets(rows, referrers),
         failures=integer(raw.get("failures", 0), "failures"),
-        put_offs=integer(raw.get("put_offs", 0), "put_offs"),
+        requeues=integer(raw.get("put_offs", 0), "put_offs"),
         place=identity(raw, "place", PLACE_CHARS_MAX) if "place" in raw or late else "",
         late=late,
     )

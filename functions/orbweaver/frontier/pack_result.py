@@ -14,9 +14,9 @@ from math import ceil
 from types import MappingProxyType
 from typing import Literal, TypeAlias, assert_never
 
-from orbweaver.frontier.body_file import BodyPlace, Kept, located
+from orbweaver.frontier.body_file import BodyPlace, Kept, with_body_place
 from orbweaver.frontier.journal import DELAY_S_MAX, NOTHING, Journal, Requeue, Unrecorded
-from orbweaver.frontier.late import NOTHING_NEW, Banded
+from orbweaver.frontier.late_links import NOTHING_NEW, Banded
 from orbweaver.frontier.messages import Past
 from orbweaver.model.crawl import Counts
 from orbweaver.model.cuts import counters
@@ -57,14 +57,14 @@ class Returning:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Unasked:
+class NotRequested:
     """A URL that is not requested, because its crawl or a limit ended it."""
 
     target: Target
     reason: Reason
 
 
-PageEnd: TypeAlias = EndedPage | Returning | Unasked
+PageEnd: TypeAlias = EndedPage | Returning | NotRequested
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +113,7 @@ class PackResult:
                         self.held_bytes += kept.size
                 case Returning(target=target, delay_s=delay_s, why=why):
                     self.requeue(target, delay_s, why=why)
-                case Unasked(target=target, reason=reason):
+                case NotRequested(target=target, reason=reason):
                     self.leave(target, reason)
                 case _:
                     assert_never(page.end)
@@ -157,7 +157,7 @@ class PackResult:
     def locate(self, places: Mapping[str, BodyPlace]) -> None:
         """Record where stored content is, and drop it from memory."""
         for url, place in places.items():
-            self._records[url] = located(self._records[url], place)
+            self._records[url] = with_body_place(self._records[url], place)
         self._kept, self.held_bytes = [], 0
 
     def end_unrecorded(self, outcome: str, reason: str) -> None:
@@ -249,7 +249,7 @@ class PackResult:
         """URLs for which remembered claims are outdated. Only a new claim shows their state."""
         return frozenset(self._reopened)
 
-    def look_through(self, past: Past) -> None:
+    def add_past(self, past: Past) -> None:
         """Read these packs of an earlier run next, for links that it left out."""
         self._past.append(past)
 
@@ -320,11 +320,11 @@ class PackResult:
         return Journal(
             at_ms=at_ms,
             records=tuple(record for record in ended if record.url not in self._unrecorded),
-            again=again,
+            returning=again,
             candidates=tuple(self._candidates.values()),
             counts=MappingProxyType(dict(sorted(counts.items()))),
             reserved=reserved,
-            by=by,
+            delivery=by,
             unasked=tuple(self._unasked),
             unrecorded=tuple(
                 Unrecorded(url=record.url, outcome=record.outcome, reason=record.reason)
@@ -339,7 +339,7 @@ class PackResult:
         )
 
 
-class Underway:
+class UncommittedResults:
     """Results of packs in this process that are not committed yet, for progress displays.
 
     No decision uses them, and they are not stored. If the process dies, these URLs are requested

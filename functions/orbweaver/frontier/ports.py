@@ -7,11 +7,11 @@ from typing import Protocol
 
 from orbweaver.frontier.claims import (
     Claimer,
+    ClaimStates,
     CommitResult,
-    Known,
     Recalled,
-    StandingClaim,
-    Unreadable,
+    StoredClaim,
+    UnreadableCrawl,
 )
 from orbweaver.frontier.journal import Journal, Ledger
 from orbweaver.model.crawl import Counters, Counts, Crawl, State
@@ -50,10 +50,10 @@ class Packs(Protocol):
         not admit all claims.
         """
 
-    async def strike(self, pack_id: str) -> int:
+    async def add_strike(self, pack_id: str) -> int:
         """Add a strike to a pack that may have killed a worker. Return its strikes."""
 
-    async def absolve(self, pack_id: str, strikes: int) -> None:
+    async def set_strikes(self, pack_id: str, strikes: int) -> None:
         """Set the strikes of a pack whose worker survived."""
 
     async def sent(self, pack_id: str) -> None:
@@ -80,7 +80,7 @@ class Crawls(Protocol):
     async def list(self) -> tuple[Crawl, ...]:
         """Read all crawls, newest first, except crawls that newer versions have stored."""
 
-    async def newer(self) -> tuple[Unreadable, ...]:
+    async def newer(self) -> tuple[UnreadableCrawl, ...]:
         """List the crawls that newer versions have stored, newest first."""
 
     async def counters(self, crawl: Crawl) -> Counters:
@@ -125,7 +125,7 @@ class Frontier(Protocol):
 
     async def known(
         self, claimer: Claimer, urls: Sequence[str], modified: Mapping[str, int] = NOTHING
-    ) -> Known:
+    ) -> ClaimStates:
         """Return which of these URLs are or were claimed. The read is cheap and may be stale.
 
         `modified` has the modification times of some URLs. Earlier claims of these do not hold.
@@ -144,7 +144,7 @@ class Frontier(Protocol):
     async def abandon(self, crawl: Crawl, urls: Sequence[str]) -> None:
         """Mark this run's claims of URLs as never requested, so that other runs can take them."""
 
-    async def standing(self, name: str, url: str) -> StandingClaim | None:
+    async def last_claim(self, name: str, url: str) -> StoredClaim | None:
         """Read the last claim of a URL, strongly consistent, even if it has expired."""
 
 
@@ -182,7 +182,7 @@ class Pages(Protocol):
 class History(Protocol):
     """Page records of earlier runs."""
 
-    async def before(self, priors: Mapping[str, Prior]) -> Mapping[str, PageRecord]:
+    async def earlier_records(self, priors: Mapping[str, Prior]) -> Mapping[str, PageRecord]:
         """Find the records of earlier claims, by URL. The result may be stale and incomplete.
 
         A record is searched in the day of its claim and in the next day.

@@ -75,7 +75,7 @@ class Queue(Protocol):
         A message that is no longer in flight is skipped.
         """
 
-    async def bury(
+    async def dead_letter(
         self, body: str, reason: str, source: MessageSource = MessageSource.PACKS
     ) -> None:
         """Move a message that can never succeed to the dead-letter queue.

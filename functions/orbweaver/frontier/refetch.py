@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from orbweaver.frontier.resumption import within
+from orbweaver.frontier.resumption import runs_to_continue
 from orbweaver.model.crawl import Counts, Crawl
 from orbweaver.model.crawl_settings import Bodies
 from orbweaver.model.outcome import Outcome, Reason
@@ -20,10 +20,10 @@ _SITEMAPS = (Reason.SITEMAP, Reason.SITEMAP_INVALID)
 
 def runs_of(crawl: Crawl, others: Iterable[Crawl], journals_s: int) -> tuple[Crawl, ...]:
     """List the runs whose pages a run may request again, oldest first."""
-    return tuple(reversed(within(crawl, others, journals_s)))
+    return tuple(reversed(runs_to_continue(crawl, others, journals_s)))
 
 
-def wants_more(crawl: Crawl, run: Crawl) -> bool:
+def stores_more(crawl: Crawl, run: Crawl) -> bool:
     """Return True if a crawl stores content of pages that a run did not store."""
     return _of_pages(crawl, run) or _of_others(crawl, run)
 
@@ -54,13 +54,13 @@ def count_of(crawl: Crawl, runs: Iterable[Crawl], totals: Mapping[str, Counts]) 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lacking:
+class MissingContent:
     """Selects the records of pages that lack content."""
 
     crawl: Crawl
     run: Crawl
 
-    def takes(self, record: PageRecord) -> bool:
+    def matches(self, record: PageRecord) -> bool:
         if record.reason in _SITEMAPS:
             return False
         if record.outcome in (Outcome.FETCHED, Outcome.UNCHANGED):
@@ -68,7 +68,7 @@ class Lacking:
         return record.reason is Reason.CONTENT_TYPE and _of_others(self.crawl, self.run)
 
 
-def like(crawl: Crawl, run: Crawl) -> Crawl:
+def refetch_crawl(crawl: Crawl, run: Crawl) -> Crawl:
     """Build the crawl that requests these pages: today's options, the earlier run's own scope."""
     return replace(
         crawl,
@@ -79,6 +79,6 @@ def like(crawl: Crawl, run: Crawl) -> Crawl:
     )
 
 
-def alone(run: Crawl) -> Crawl:
+def without_links(run: Crawl) -> Crawl:
     """Limit a run to its seeds, without links."""
     return replace(run, pages_max=len(run.references), shards=1)

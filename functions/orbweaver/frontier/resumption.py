@@ -23,7 +23,7 @@ REQUESTED_AGAIN = "requested_again"
 RUNS_MAX = 20
 
 
-def within(crawl: Crawl, others: Iterable[Crawl], journals_s: int) -> tuple[Crawl, ...]:
+def runs_to_continue(crawl: Crawl, others: Iterable[Crawl], journals_s: int) -> tuple[Crawl, ...]:
     """List the runs that a run may continue, and their retries, newest first."""
     # A run that began longer ago than journals are kept may lack some of them, and its URLs would
     # look as if no worker had requested them.
@@ -67,8 +67,8 @@ def same_crawl(crawl: Crawl, others: Iterable[Crawl]) -> tuple[Crawl, ...]:
 def earlier(runs: Sequence[Crawl], totals: Mapping[str, Counts]) -> tuple[Crawl, ...]:
     """Choose the runs to continue: the newest that sent requests, and the runs it continued.
 
-    `runs` is the result of `within`, `totals` their counters by id. Newer runs that were cut short
-    are included, because their packs may hold claims.
+    `runs` is the result of `runs_to_continue`, `totals` their counters by id. Newer runs that were
+    cut short are included, because their packs may hold claims.
     """
     heads: list[Crawl] = []
     for run in runs:
@@ -86,7 +86,7 @@ def earlier(runs: Sequence[Crawl], totals: Mapping[str, Counts]) -> tuple[Crawl,
 def resumed(crawl: Crawl, runs: Sequence[Crawl], totals: Mapping[str, Counts]) -> Crawl:
     """Return the run, changed to continue earlier runs if these left out URLs for it.
 
-    `runs` is the result of `within`, `totals` their counters by id.
+    `runs` is the result of `runs_to_continue`, `totals` their counters by id.
     """
     chain = earlier(runs, totals)
     if not chain or not _left_out(crawl, chain, totals):
@@ -106,7 +106,7 @@ def resumed(crawl: Crawl, runs: Sequence[Crawl], totals: Mapping[str, Counts]) -
 
 def requested(total: Counts) -> int:
     """Count the URLs that a run has claimed, except URLs that ended unrequested."""
-    return spent(total) - unasked(total)
+    return spent(total) - count_not_requested(total)
 
 
 def carried(total: Counts) -> int:
@@ -117,7 +117,7 @@ def carried(total: Counts) -> int:
     return max(0, ended - sum(total.get(key, 0) for key in open_again))
 
 
-def unasked(total: Counts) -> int:
+def count_not_requested(total: Counts) -> int:
     return sum(total.get(key, 0) for key in _UNASKED)
 
 
@@ -145,7 +145,11 @@ def _left_out(crawl: Crawl, runs: Sequence[Crawl], totals: Mapping[str, Counts])
     # The newest continued the others. So links that those left out count only if it still would.
     newest = runs[0]
     total = totals[newest.id]
-    if newest.stop is not Stop.FINISHED or unasked(total) or _refused((total,), *LIMITED):
+    if (
+        newest.stop is not Stop.FINISHED
+        or count_not_requested(total)
+        or _refused((total,), *LIMITED)
+    ):
         return True
     if total.get(Outcome.FAILED) or total.get(_UNREACHABLE):
         return True

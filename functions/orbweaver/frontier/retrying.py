@@ -23,14 +23,14 @@ STORAGE_BASE_S = 2.0  # a busy bucket recovers sooner than a busy site
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Patience:
+class RetryPolicy:
     """Repeats calls a few times, with waits that grow from `base_s`. Then it raises the fault."""
 
     clock: Clock
     random: Random
     base_s: float = STORAGE_BASE_S
 
-    async def tried(self, call: Callable[[], Awaitable[T]]) -> T:
+    async def call(self, call: Callable[[], Awaitable[T]]) -> T:
         for attempt in range(1, ATTEMPTS_MAX):
             try:
                 return await call()

@@ -49,7 +49,7 @@ class SeenUrls:
         if name in self._older:
             self._older[name] -= gone
 
-    def of(self, name: str, urls: Iterable[str], now_ms: int) -> set[str]:
+    def known(self, name: str, urls: Iterable[str], now_ms: int) -> set[str]:
         found: set[str] = set()
         if not 0 <= now_ms - self._since_ms < 2 * GENERATION_MS:
             return found
@@ -74,7 +74,7 @@ class Novelty:
             before, found = before // 2, found // 2
         self._asked[crawl] = before + asked, found + claimed
 
-    def look(self, crawl: str) -> bool:
+    def needs_lookup(self, crawl: str) -> bool:
         """Return True if each link should be looked up before it is claimed."""
         asked, claimed = self._asked.get(crawl, (0, 0))
         return asked < ASKED_MIN or 100 * claimed > CLAIMED_PERCENT_MAX * asked

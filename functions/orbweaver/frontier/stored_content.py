@@ -39,7 +39,7 @@ class Keeping:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Harvest:
+class ContentToStore:
     """Body and texts of a page to store, after redaction."""
 
     body: bytes | None = None
@@ -47,14 +47,14 @@ class Harvest:
     cut: Cuts = ()
 
 
-def harvest(keeping: Keeping, answer: Response, page: Page | None) -> Harvest:
+def content_to_store(keeping: Keeping, answer: Response, page: Page | None) -> ContentToStore:
     """Return the content of a response to store. `page` is the parsed page, if it is HTML."""
     if page is None:
         body = _other_body(keeping, answer)
         wanted = keeping.bodies is Bodies.ALL and answer.body is not None
         withheld = int(wanted and body is None)
         given_up = _redaction(body) if keeping.redacted else {}
-        return Harvest(body=body, cut=counted({**given_up, "withheld": withheld}))
+        return ContentToStore(body=body, cut=counted({**given_up, "withheld": withheld}))
     html = redact_bytes(page.html, keeping.redacted) if keeping.redacted else page.html
     body = answer.body
     if keeping.bodies is Bodies.OFF or body is None:
@@ -66,10 +66,10 @@ def harvest(keeping: Keeping, answer: Response, page: Page | None) -> Harvest:
         body = html if own else codecs.BOM_UTF8 + html
     cut = counted(_redaction(html)) if keeping.redacted else ()
     if not keeping.texts:
-        return Harvest(body=body, cut=cut)
+        return ContentToStore(body=body, cut=cut)
     found = main_text(html, page.base)
     document = _document(page, found, keeping.redacted)
-    return Harvest(body=body, document=document, cut=found.cut + cut)
+    return ContentToStore(body=body, document=document, cut=found.cut + cut)
 
 
 def _redaction(redacted_body: bytes | None) -> dict[str, int]:

@@ -170,7 +170,7 @@ def conversion(url: str, at_ms: int, document: Mapping[str, Any], *, stored: boo
     return _member("conversion", at_ms, named, body.encode("utf-8", "replace"))
 
 
-def picture(url: str, at_ms: int, image: bytes) -> bytes:
+def screenshot_record(url: str, at_ms: int, image: bytes) -> bytes:
     """Return the record of a screenshot, whose response is earlier in the same file."""
     named = {
         "WARC-Record-ID": record_id("resource", url, str(at_ms)),

@@ -8,7 +8,7 @@ from orbweaver.model.crawl import Counts, Crawl, State, Stop
 from orbweaver.model.outcome import Outcome
 
 
-def before(crawl: Crawl, others: Iterable[Crawl]) -> Crawl | None:
+def run_to_compare(crawl: Crawl, others: Iterable[Crawl]) -> Crawl | None:
     """Return the newest earlier run of the same name, or None if it is not comparable."""
     earlier = (
         other

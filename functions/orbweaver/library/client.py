@@ -181,7 +181,7 @@ class AsyncClient:
         control = session.control
         decision = await control.decide(spec, busy=session.place.busy or self._has_begun)
         try:
-            begun = await control.take_up(spec, decision)
+            begun = await control.execute(spec, decision)
         except Conflict:
             if not isinstance(decision, Start):
                 raise
@@ -313,10 +313,10 @@ class AsyncClient:
         formats: Sequence[str] = ("jsonl",),
     ) -> tuple[Path, ...]:
         """Write a crawl's tables as files below a folder, and return their paths."""
-        from orbweaver.cli.export_files import FilesWanted, export_crawl
+        from orbweaver.cli.export_files import ExportPlan, export_crawl
 
         found = await self._now.control.find(crawl)
-        wanted = FilesWanted(folder=Path(folder), formats=tuple(formats))
+        wanted = ExportPlan(folder=Path(folder), formats=tuple(formats))
         written = await export_crawl(self._now, found, wanted)
         return tuple(path for path, _, _ in written.parts)
 

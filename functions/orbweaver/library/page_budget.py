@@ -11,7 +11,7 @@ from functools import cache
 
 from orbweaver.adapters.local.clock import SystemClock
 from orbweaver.adapters.local.reader import BudgetReader
-from orbweaver.extraction.work import HeavyError
+from orbweaver.extraction.work_budget import HeavyError
 from orbweaver.worker.page_reading import Read, ReadingJob, is_light, light_stages
 
 WAIT_MS = 60_000

@@ -24,7 +24,7 @@ This package defines the meaning and stored form of values. It has no side effec
     http_headers        header values of responses
     user_agent          user agent and headers of a request
     address_policy      addresses that a crawl may connect to
-    redacted_names      non-public origins that a user named
+    named_origins       non-public origins that a user named
     page_record         the stored result of one URL
     cuts                truncated and omitted parts of a page, with counts
     backoff             retries and their delays

@@ -84,7 +84,7 @@ _NAT64 = IPv6Network("64:ff9b::/96")
 class Allowed:
     """Connections that a stack's operator allows in addition to the public web."""
 
-    # Allowed if a user of the crawl named the same address and port (`model/redacted_names.py`).
+    # Allowed if a user of the crawl named the same address and port (`model/named_origins.py`).
     networks: tuple[Network, ...] = ()
     # Allowed for all crawls (`127.0.0.1:8000`, `10.0.0.0/8:80-90`): network, first and last port.
     always: tuple[tuple[Network, int, int], ...] = ()
@@ -120,7 +120,7 @@ def verdict(
     listed = any(form in network for network in allowed.networks for form in (parsed, dialled))
     if listed and (named is None or what is None or (dialled, port) in named):
         return None
-    place = f"{at(dialled)}:{port}"
+    place = f"{format_address(dialled)}:{port}"
     fix = (
         f", and no seed names {place}: give http://{place}/ as a seed,"
         f" or deploy with allow_addresses={place}"
@@ -134,7 +134,7 @@ def is_public(address: Address) -> bool:
     return _special_kind(_unmapped(address)) is None
 
 
-def at(address: Address) -> str:
+def format_address(address: Address) -> str:
     """Format an address as URLs do."""
     return f"[{address}]" if isinstance(address, IPv6Address) else str(address)
 

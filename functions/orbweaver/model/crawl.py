@@ -115,12 +115,12 @@ class Crawl(CrawlSettings):
         return tuple(dict.fromkeys(self.seeds + self.sitemap_urls))
 
     @property
-    def anchored(self) -> tuple[str, ...]:
+    def scope_urls(self) -> tuple[str, ...]:
         """URLs that define its scope: seeds of the first run, or sitemaps if it has no seeds."""
         return self.anchors or self.seeds or self.sitemap_urls
 
     @property
-    def stripped(self) -> frozenset[str]:
+    def removed_parameters(self) -> frozenset[str]:
         return TRACKING_PARAMETERS if self.tracking is None else frozenset(self.tracking)
 
     def ended_ms(self, at_ms: int) -> int:
@@ -216,7 +216,7 @@ class Counters:
     learned: Counts = field(default_factory=dict)
 
     @classmethod
-    def of(cls, shards: tuple[CounterShard, ...]) -> Counters:
+    def build(cls, shards: tuple[CounterShard, ...]) -> Counters:
         total: Counter[str] = Counter()
         for shard in shards:
             total.update(shard.counts)
@@ -227,7 +227,7 @@ class Counters:
             learned=MappingProxyType(learned),
         )
 
-    def plus(self, counts: Counts) -> Counters:
+    def with_uncommitted(self, counts: Counts) -> Counters:
         """Add counts that are not committed yet. Shards stay unchanged."""
         total = Counter(self.total)
         total.update({key: n for key, n in counts.items() if not key.startswith(LEARNED)})
@@ -242,7 +242,7 @@ class Counters:
         return sum(self.total.get(outcome, 0) for outcome in Outcome)
 
     @property
-    def late(self) -> int:
+    def late_packs(self) -> int:
         """Number of late packs (messages with links that are requested last) that are not done."""
         return self.total.get("late_packs", 0) - self.total.get("late_packs_taken", 0)
 
@@ -250,7 +250,7 @@ class Counters:
     def late_promising(self) -> int:
         """Number of late packs with links that may bring something new."""
         barren = self.total.get("late_barren", 0) - self.total.get("late_barren_taken", 0)
-        return self.late - barren
+        return self.late_packs - barren
 
     @property
     def late_links(self) -> int:
@@ -261,7 +261,7 @@ class Counters:
         """Number of failed URLs that wait for another attempt."""
         return self.total.get("retries", 0) - self.total.get("retries_taken", 0)
 
-    def left(self, crawl: Crawl) -> int:
+    def urls_left(self, crawl: Crawl) -> int:
         return max(0, crawl.pages_own - spent(self.total))
 
     def balance(self, crawl: Crawl) -> bool:
@@ -282,9 +282,9 @@ def stop_reason(crawl: Crawl, counters: Counters) -> Stop:
     for spent in (Stop.BYTES, Stop.DOLLARS):
         if any(counters.total.get(f"{how}.{spent}", 0) for how in ("skipped", "refused", "cut")):
             return spent
-    if counters.late and counters.left(crawl):
+    if counters.late_packs and counters.urls_left(crawl):
         return Stop.NOTHING_NEW if ends_with(crawl, counters) else Stop.DURATION
-    if counters.late or counters.total.get(f"refused.{Refusal.BUDGET}", 0):
+    if counters.late_packs or counters.total.get(f"refused.{Refusal.BUDGET}", 0):
         return Stop.MAX_PAGES
     return Stop.FINISHED
 
@@ -294,7 +294,7 @@ def ends_with(crawl: Crawl, counters: Counters) -> bool:
     return crawl.stop_when_nothing_new and not counters.late_promising
 
 
-def moved(crawl: Crawl, state: State, stop: Stop | None, at_ms: int) -> Crawl:
+def with_state(crawl: Crawl, state: State, stop: Stop | None, at_ms: int) -> Crawl:
     """Return the crawl after a user paused, resumed or cancelled it."""
     since_ms = crawl.paused_at_ms
     if state is State.PAUSED:

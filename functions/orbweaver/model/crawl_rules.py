@@ -7,12 +7,12 @@ from functools import lru_cache
 
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.target import Target, TargetKind
-from orbweaver.model.url_rules import NOTHING, UrlRule, said_of
+from orbweaver.model.url_rules import NO_RULE, UrlRule, combined_rule
 
 
-def said_of_target(crawl: Crawl, target: Target) -> UrlRule:
+def rule_for_target(crawl: Crawl, target: Target) -> UrlRule:
     """Return the settings that URL rules give this URL. Rules do not apply to sitemaps."""
-    return NOTHING if target.kind is TargetKind.SITEMAP else said_of(crawl.rules, target.url)
+    return NO_RULE if target.kind is TargetKind.SITEMAP else combined_rule(crawl.rules, target.url)
 
 
 def depth_limit(crawl: Crawl, said: UrlRule) -> int:
@@ -28,7 +28,7 @@ def depth_limits(crawl: Crawl) -> tuple[int, int]:
 
 def delay_ms(crawl: Crawl, target: Target) -> int:
     """Return the delay in ms between the request for this URL and the next one to its host."""
-    said = said_of_target(crawl, target)
+    said = rule_for_target(crawl, target)
     return crawl.delay_ms if said.delay_ms is None else said.delay_ms
 
 

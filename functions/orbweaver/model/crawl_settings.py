@@ -90,7 +90,7 @@ class Setting:
     option: str = ""
     example: str = ""
 
-    def said(self, about: str = "", option: str = "", example: str = "") -> Any:
+    def as_field(self, about: str = "", option: str = "", example: str = "") -> Any:
         """Return a dataclass field for this setting, with these texts."""
         whole = replace(self, about=about, option=option, example=example)
         return field(default=self.default, repr=not self.secret, metadata={"setting": whole})
@@ -133,26 +133,26 @@ def _derived(said: Setting) -> dict[str, Any]:
 class CrawlSettings:
     """Settings of a crawl. None: the value is decided when the crawl starts."""
 
-    name: str | None = Setting(None, "name").said(
+    name: str | None = Setting(None, "name").as_field(
         "Runs with the same name share which URLs they have seen. Default: the host of "
         "the first seed.",
         "--name  runs with the same name share which URLs they have seen; default: the first host",
         example='"my-site"',
     )
-    seeds: tuple[str, ...] = Setting((), "seeds").said(
+    seeds: tuple[str, ...] = Setting((), "seeds").as_field(
         "URLs to start from. Edit this.",
         example='["https://example.com/"]',
     )
-    sitemap_urls: tuple[str, ...] = Setting((), "sitemaps").said(
+    sitemap_urls: tuple[str, ...] = Setting((), "sitemaps").as_field(
         "Sitemaps to start from, in addition to seeds or instead of them.",
         "--sitemap URL  start from this sitemap, with or without seeds; may be repeated",
         example='["https://example.com/sitemap.xml"]',
     )
-    express: bool = Setting(False, "priority", "word", words=PRIORITIES).said(
+    express: bool = Setting(False, "priority", "word", words=PRIORITIES).as_field(
         '"high": before other crawls.',
         "--priority high  before other crawls",
     )
-    scope: Scope = Setting(Scope.HOST, "scope.links").said(
+    scope: Scope = Setting(Scope.HOST, "scope.links").as_field(
         'Links to follow: on their page\'s "host", its "domain", below a seed\'s folder '
         '("prefix"), or "any".',
         "--scope  links to follow: on their page's host (default), on any host of its "
@@ -161,27 +161,27 @@ class CrawlSettings:
     # Regular expressions that links must match, or must not match. `exclude` has priority.
     # `include` does not apply to seeds and their redirects, because a user named them. Neither
     # applies to sitemaps, only to their entries.
-    include: tuple[str, ...] = Setting((), "scope.include", editable=True).said(
+    include: tuple[str, ...] = Setting((), "scope.include", editable=True).as_field(
         "Regular expressions: follow only links that match one of include and none of exclude.",
         "--include RE  follow only links that match this regular expression; may be repeated",
         example='["/articles/"]',
     )
-    exclude: tuple[str, ...] = Setting((), "scope.exclude", editable=True).said(
+    exclude: tuple[str, ...] = Setting((), "scope.exclude", editable=True).as_field(
         option="--exclude RE  do not follow links that match this regular expression; may be "
         "repeated",
         example="[\"/login\", '\\.pdf$']",
     )
-    sitemaps: bool = Setting(True, "scope.robots_sitemaps").said(
+    sitemaps: bool = Setting(True, "scope.robots_sitemaps").as_field(
         "Whether to read the sitemaps that robots.txt names.",
         "--no-sitemaps  do not read the sitemaps that robots.txt names",
     )
-    depth_max: int = Setting(20, "limits.depth", bounds=(0, 1_000), editable=True).said(
+    depth_max: int = Setting(20, "limits.depth", bounds=(0, 1_000), editable=True).as_field(
         "Maximum number of links from a seed.",
         "--max-depth N  maximum number of links from a seed (20)",
     )
     pages_max: int | None = Setting(
         None, "limits.pages", "number", bounds=(1, 100_000_000), editable=True
-    ).said(
+    ).as_field(
         "Maximum number of URLs, never exceeded. Default: about a million.",
         "--max-pages N  maximum number of URLs, never exceeded",
         example="1000",
@@ -189,7 +189,7 @@ class CrawlSettings:
     # frontier/kind_scores.py orders the links.
     stop_when_nothing_new: bool = Setting(
         False, "limits.stop_when_nothing_new", editable=True
-    ).said(
+    ).as_field(
         "Whether to end as soon as all remaining links are of kinds that bring next to "
         "nothing new.\nNeeds pages of at most 100,000.",
         "--stop-when-nothing-new  end as soon as all remaining links are of kinds that "
@@ -197,20 +197,20 @@ class CrawlSettings:
     )
     host_pages_max: int | None = Setting(
         None, "limits.host_pages", "number", bounds=(1, 100_000_000), editable=True
-    ).said(
+    ).as_field(
         "Maximum number of URLs per host. Other hosts continue.",
         "--max-host-pages N  maximum number of URLs per host",
         example="500",
     )
     duration_max_s: int = Setting(
         WEEK_S, "limits.duration", "seconds", bounds=(60, WEEK_S), editable=True
-    ).said(
+    ).as_field(
         "Maximum time from the start, at most a week.",
         "--duration TIME  maximum time from the start (7d)",
     )
     bytes_max: int | None = Setting(
         None, "limits.bytes", "bytes", bounds=(100_000, 10**15), editable=True
-    ).said(
+    ).as_field(
         "Maximum total size of received bodies.",
         "--max-bytes SIZE  maximum total size of received bodies",
         example='"10GB"',
@@ -218,107 +218,107 @@ class CrawlSettings:
     # One visit of a host costs at most a tenth of a cent.
     nanodollars_max: int | None = Setting(
         None, "limits.dollars", "nanodollars", bounds=(NANO // 100, 1_000_000 * NANO), editable=True
-    ).said(
+    ).as_field(
         "Maximum cost on AWS, estimated from list prices.",
         "--max-dollars $  maximum cost on AWS, estimated from list prices",
         example="5",
     )
     delay_ms: int = Setting(
         1_000, "politeness.delay", "milliseconds", bounds=(0, 86_400_000), editable=True
-    ).said(
+    ).as_field(
         "Time between two requests to a host. A longer delay in robots.txt is obeyed.",
         "--delay TIME  time between two requests to a host (1s)",
     )
     concurrency: int | None = Setting(
         None, "politeness.concurrency", "number", bounds=(1, 64), editable=True
-    ).said(
+    ).as_field(
         "Concurrent requests per host. Default: 1, or 16 without a delay.",
         "--concurrency N  concurrent requests per host (1, or 16 without a delay)",
         example="2",
     )
-    obey_robots: bool = Setting(True, "politeness.robots").said(
+    obey_robots: bool = Setting(True, "politeness.robots").as_field(
         "Whether to obey robots.txt. Set false only for your own sites.",
         "--ignore-robots  do not obey robots.txt; only for your own sites",
     )
-    obey_nofollow: bool = Setting(True, "politeness.nofollow").said(
+    obey_nofollow: bool = Setting(True, "politeness.nofollow").as_field(
         "Whether to obey nofollow of links, pages and headers. Set false only for your own sites.",
         "--ignore-nofollow  follow nofollow links; only for your own sites",
     )
     # Each host sees one of them (model/user_agent.py).
-    user_agents: tuple[str, ...] = Setting((), "identity.user_agents").said(
+    user_agents: tuple[str, ...] = Setting((), "identity.user_agents").as_field(
         "User agent. If there are several, each host sees one of them. Default: the stack's.",
         "--user-agent AGENT  user agent; if repeated, each host sees one of them",
         example='["my-crawler/1.0 (+https://example.com/bot)"]',
     )
-    headers: Headers = Setting((), "identity.headers", "headers", secret=True).said(
+    headers: Headers = Setting((), "identity.headers", "headers", secret=True).as_field(
         "Request headers. A header that may be secret is sent only to the origins of the seeds.",
         "--header 'NAME: VALUE'  request header; if it may be secret, sent only to the "
         "origins of the seeds",
         example='{ "Accept-Language" = "de" }',
     )
     # See fetching/cookies.py.
-    cookies: bool = Setting(False, "identity.cookies").said(
+    cookies: bool = Setting(False, "identity.cookies").as_field(
         "Whether to send a site's cookies back to it, within the crawl.",
         "--cookies  send a site's cookies back to it, within the crawl",
     )
     # By origin. Sent only there, with priority over `headers`.
-    host_headers: HostHeaders = Setting((), "identity.hosts", "host_headers", secret=True).said(
+    host_headers: HostHeaders = Setting((), "identity.hosts", "host_headers", secret=True).as_field(
         "Headers for one host, for example an API key. A host means its https origin, "
         "unless a seed has only\nits http origin.",
         example='{ "api.example.com" = { headers = { "X-Api-Key" = "key" } } }',
     )
-    proxied: bool = Setting(True, "identity.proxies").said(
+    proxied: bool = Setting(True, "identity.proxies").as_field(
         "Whether to use the stack's proxies, if it has any.",
         "--proxies no  do not use the stack's proxies",
     )
-    window_s: int = Setting(WEEK_S, "dedup.window", "seconds", bounds=(0, 366 * 86_400)).said(
+    window_s: int = Setting(WEEK_S, "dedup.window", "seconds", bounds=(0, 366 * 86_400)).as_field(
         "URLs that a run of this name saw within this time are not requested again. "
         '"0s" requests all.',
         "--window TIME  do not request URLs again that were seen within this time "
         "(7d); 0s: request all",
     )
-    canonical_only: bool = Setting(False, "records.canonical").said(
+    canonical_only: bool = Setting(False, "records.canonical").as_field(
         "Whether to omit pages that name another URL as canonical. That URL is requested instead.",
         "--canonical  omit pages that name another URL as canonical, and request that URL",
     )
     noindex_skipped: bool = Setting(
         False, "records.noindex", "word", words={"record": False, "skip": True}
-    ).said(
+    ).as_field(
         'Pages with noindex: "record" marks them, "skip" omits them.',
         "--noindex  pages with noindex: mark them (default), or omit them",
     )
-    bodies: Bodies = Setting(Bodies.HTML, "records.bodies", editable=True).said(
+    bodies: Bodies = Setting(Bodies.HTML, "records.bodies", editable=True).as_field(
         'Bodies to store: of "html" pages, of "all" responses (fetches other types, '
         'too), or "off".',
         "--bodies  bodies to store: of HTML pages (default), of all responses, or none",
     )
-    texts: bool = Setting(False, "records.text", editable=True).said(
+    texts: bool = Setting(False, "records.text", editable=True).as_field(
         "Whether to store the main text of pages, as text and Markdown.",
         "--text  store the main text of pages, as text and Markdown",
     )
-    redacted: tuple[str, ...] = Setting((), "records.redact", "pii_kinds", editable=True).said(
+    redacted: tuple[str, ...] = Setting((), "records.redact", "pii_kinds", editable=True).as_field(
         'Data to redact in pages before they are stored: "email" addresses, "phone" numbers.',
         "--redact  redact this in pages before they are stored; may be repeated",
         example='["email", "phone"]',
     )
-    render: RenderMode = Setting(RenderMode.NEVER, "render.mode", editable=True).said(
+    render: RenderMode = Setting(RenderMode.NEVER, "render.mode", editable=True).as_field(
         'Pages whose scripts run, in a browser without a network: "never", "auto" '
         '(pages that are empty\nwithout scripts), "always". Needs a browser.',
         "--render  pages whose scripts run, in a browser without a network: none "
         "(default), pages that are empty without scripts, or all; needs a browser",
     )
-    screenshots: bool = Setting(False, "render.screenshot", editable=True).said(
+    screenshots: bool = Setting(False, "render.screenshot", editable=True).as_field(
         "Whether to store a screenshot of each rendered page.",
         "--screenshot  store a screenshot of each rendered page",
     )
     # By page URL, with priority over the mode.
     render_rules: tuple[RenderRule, ...] = Setting(
         (), "render.rules", "render_rules", editable=True
-    ).said()
-    webhook: str | None = Setting(None, "notify.webhook", secret=True).said(
+    ).as_field()
+    webhook: str | None = Setting(None, "notify.webhook", secret=True).as_field(
         "URL that is notified when a run has ended. Needs a stack with a webhook_secret.",
         example='"https://example.com/hooks/crawled"',
     )
     # Settings for some URLs of the crawl, and extraction rules.
-    rules: tuple[UrlRule, ...] = Setting((), "rules", "url_rules", editable=True).said()
-    items: tuple[ItemRule, ...] = Setting((), "items", "item_rules", editable=True).said()
+    rules: tuple[UrlRule, ...] = Setting((), "rules", "url_rules", editable=True).as_field()
+    items: tuple[ItemRule, ...] = Setting((), "items", "item_rules", editable=True).as_field()

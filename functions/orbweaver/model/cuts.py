@@ -74,11 +74,11 @@ def joined(*all_cuts: Cuts) -> Cuts:
     return tuple((name, sums[name]) for name in PARTS if name in sums)
 
 
-def beyond(text: str | None, chars_max: int) -> int:
+def chars_beyond(text: str | None, chars_max: int) -> int:
     return max(0, len(text or "") - chars_max)
 
 
-def written(cuts: Cuts) -> str | None:
+def column_text(cuts: Cuts) -> str | None:
     return " ".join(f"{name}={number}" for name, number in cuts) or None
 
 
@@ -96,7 +96,7 @@ def counters(column: str | None) -> Iterable[str]:
     return [f"{COUNTER}.{name}" for name in (*names, PAGES)] if names else []
 
 
-def told(column: str | None) -> str:
+def describe_cuts(column: str | None) -> str:
     return "; ".join(
         f"{name} {number:,}: {PARTS.get(name, '')}" for name, number in parts_of(column)
     )

@@ -21,7 +21,7 @@ class Condition:
     last_modified: str | None
 
 
-class BodyRoom(Protocol):
+class BodyAllowance(Protocol):
     """Part of a byte limit that one body may use. The body's reader can request more."""
 
     @property
@@ -38,7 +38,7 @@ class Request:
 
     Bodies are read only if their media type is in `accept`. Other responses end after the headers.
     `named` are the non-public origins that a user named, which may be connected to
-    (`model/redacted_names.py`). `room` is set in a crawl with a byte limit.
+    (`model/named_origins.py`). `room` is set in a crawl with a byte limit.
     """
 
     url: str
@@ -51,7 +51,7 @@ class Request:
     direct: bool = False
     body: bytes | None = None
     named: frozenset[str] = frozenset()
-    room: BodyRoom | None = field(default=None, repr=False, compare=False)
+    room: BodyAllowance | None = field(default=None, repr=False, compare=False)
     # Called when the response has arrived, while the fetcher verifies that it belongs to the
     # request.
     answered: Callable[[], None] | None = field(default=None, repr=False, compare=False)

@@ -138,7 +138,7 @@ class Reason(StrEnum):
         "host_pages", "its host had reached its limit of URLs (--max-host-pages)"
     )
     FORGOTTEN = _skipped("forgotten", "it was erased (orbweaver forget) before it was requested")
-    # Reasons for a URL in a message that does not fit its crawl (frontier/belonging.py).
+    # Reasons for a URL in a message that does not fit its crawl (frontier/crawl_scope.py).
     INVALID = _skipped("invalid", "a message contained it, and it is not a canonical URL")
     SCOPE = _skipped("scope", "a message contained it, and it is outside the scope")
     DEPTH = _skipped("depth", "it is deeper than the depth limit, after an edit or from a message")

@@ -8,7 +8,7 @@ from enum import StrEnum
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.crawl_settings import CrawlSettings, RenderMode, RenderRule
 from orbweaver.model.url_kind import ANY, NUMBER, Shape, shape_of
-from orbweaver.model.url_patterns import places, problems_of_rules
+from orbweaver.model.url_patterns import matching_indexes, problems_of_rules
 
 
 class RenderWhy(StrEnum):
@@ -62,7 +62,9 @@ def deciding(crawl: CrawlSettings, url: str) -> int | None:
     """Return the index of the first rule that matches a URL. None: the crawl's mode decides."""
     if not crawl.render_rules:
         return None
-    return next(iter(places(tuple([rule.match for rule in crawl.render_rules]), url)), None)
+    return next(
+        iter(matching_indexes(tuple([rule.match for rule in crawl.render_rules]), url)), None
+    )
 
 
 def mode_of(crawl: CrawlSettings, url: str) -> RenderMode:

@@ -210,7 +210,7 @@ class Settings:
         return tuple(dict.fromkeys((self.crawl_queue_url, self.express_queue_url, *others)))
 
     @property
-    def hands_on(self) -> bool:
+    def shares_claims(self) -> bool:
         """Whether workers share their knowledge of a crawl in files."""
         return (self.claims_travel or self.waits_billed) == "yes"
 

@@ -48,7 +48,7 @@ class Target:
     # Folder that limits this part of the crawl, if a seed redirected out of its own.
     root: str | None = None
     # Non-public origin that the original seed names, if the crawl does not name it
-    # (model/redacted_names.py).
+    # (model/named_origins.py).
     local: str | None = None
     modified_at_ms: int | None = None
     kind: TargetKind = TargetKind.PAGE

@@ -78,7 +78,7 @@ def _places(origin: str, folders: Sequence[str]) -> Shape:
     return (origin, *first, *[""] * (len(_FOLDERS) - len(first)), deeper)
 
 
-def anywhere(shape: Shape, kept: int = 0) -> Shape:
+def in_any_folder(shape: Shape, kept: int = 0) -> Shape:
     """Replace the folders after the first `kept` ones by `**`, and the name by `*`."""
     first = [shape[at] for at in _FOLDERS[:kept] if shape[at]]
     folders = (*first, DEEPER, *[""] * (len(_FOLDERS) - len(first)))
@@ -102,7 +102,7 @@ def in_two_folders(shape: Shape) -> Shape:
     return (*places, shape[_QUERY], *values)
 
 
-def behind_id(url: str) -> str | None:
+def with_open_id(url: str) -> str | None:
     """Return a URL without query, with `*` for its first folder that is an id. None: it has none.
 
     An id is a number, or a text with a digit that is not a word, like a revision. Only the first
@@ -331,13 +331,13 @@ class Kinds(Generic[K]):
         self._words: dict[Shape, set[str]] = {}
         self._literal: dict[Shape, set[str]] = {}
 
-    def of(self, url: str) -> K:
-        return self.at(shape_of(url))
+    def data_of(self, url: str) -> K:
+        return self.data_at(shape_of(url))
 
-    def at(self, shape: Shape) -> K:
-        return self.named(shape)[1]
+    def data_at(self, shape: Shape) -> K:
+        return self.entry(shape)[1]
 
-    def all(self) -> dict[Shape, K]:
+    def heaviest(self) -> dict[Shape, K]:
         """Return at most `kinds_max` kinds with their data: the heaviest first, then by text."""
         self._shrink(self._kinds_max)
         return dict(sorted(self._known.items(), key=_sort_key))
@@ -346,7 +346,7 @@ class Kinds(Generic[K]):
     def known(self) -> Mapping[Shape, K]:
         return self._known
 
-    def named(self, shape: Shape) -> tuple[Shape, K]:
+    def entry(self, shape: Shape) -> tuple[Shape, K]:
         """Return the shape under which a shape is counted, and its data."""
         narrowed = self.narrowed(shape)
         found = self._known.get(narrowed)
@@ -356,7 +356,7 @@ class Kinds(Generic[K]):
             found = self._known[narrowed] = self._new()
         return narrowed, found
 
-    def let_stand(self, shape: Shape) -> None:
+    def keep_query(self, shape: Shape) -> None:
         """Keep the query of this shape, even if its place has too many queries."""
         standing = self._literal.get(shape[:_QUERY])
         if standing is not None and shape[_QUERY] not in standing:
@@ -419,7 +419,7 @@ class Kinds(Generic[K]):
         for one in [*filter(goes, self._literal)]:
             self._merge_words(_generalize(one, at), self._literal.pop(one))
         for shape, found in gone.items():
-            self.at(_generalize(shape, at)).merge(found)
+            self.data_at(_generalize(shape, at)).merge(found)
 
     def _shrink(self, most: int) -> None:
         """Merge similar kinds if there are too many, then drop the lightest."""

@@ -57,7 +57,7 @@ def first_match(patterns: tuple[str, ...], url: str) -> str | None:
     return next((pattern for pattern in patterns if matches((pattern,), url)), None)
 
 
-def places(patterns: tuple[str, ...], url: str) -> tuple[int, ...]:
+def matching_indexes(patterns: tuple[str, ...], url: str) -> tuple[int, ...]:
     """Return the indexes of the patterns that match a canonical URL, in order."""
     if not matches(patterns, url):
         return ()

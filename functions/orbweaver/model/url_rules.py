@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields
 
 from orbweaver.model.durations import duration_text
 from orbweaver.model.target import Target
-from orbweaver.model.url_patterns import places, problems_of_rules
+from orbweaver.model.url_patterns import matching_indexes, problems_of_rules
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,14 +40,14 @@ class UrlRule:
     record: bool | None = None
 
 
-THINGS = tuple(field.name for field in fields(UrlRule) if field.name != "match")
+RULE_SETTINGS = tuple(field.name for field in fields(UrlRule) if field.name != "match")
 # Field, key, minimum, maximum and number format, as for the crawl's own settings.
 BOUNDS: tuple[tuple[str, str, int, int, Callable[[int], str]], ...] = (
     ("depth_max", "depth", 0, 1_000, "{:,}".format),
     ("delay_ms", "delay", 0, 86_400_000, duration_text),
     ("window_s", "window", 0, 366 * 86_400, lambda span_s: duration_text(span_s * 1_000)),
 )
-NOTHING = UrlRule(match="")
+NO_RULE = UrlRule(match="")
 
 
 # --- application --------------------------------------------------------------------------------
@@ -55,22 +55,22 @@ NOTHING = UrlRule(match="")
 
 def deciding(rules: tuple[UrlRule, ...], url: str) -> Mapping[str, int]:
     """Return which rule decides on each setting of a URL, as rule index by field."""
-    found = places(_patterns(rules), url) if rules else ()
+    found = matching_indexes(_patterns(rules), url) if rules else ()
     decided: dict[str, int] = {}
     for place in found:
-        for thing in THINGS:
+        for thing in RULE_SETTINGS:
             if getattr(rules[place], thing) is not None:
                 decided.setdefault(thing, place)
     return decided
 
 
-def said_of(rules: tuple[UrlRule, ...], url: str) -> UrlRule:
+def combined_rule(rules: tuple[UrlRule, ...], url: str) -> UrlRule:
     """Return the combined settings of the rules for a URL."""
     if not rules:
-        return NOTHING
+        return NO_RULE
     decided = deciding(rules, url)
     if not decided:
-        return NOTHING
+        return NO_RULE
     said = {thing: getattr(rules[place], thing) for thing, place in decided.items()}
     return UrlRule(match="", **said)
 
@@ -96,7 +96,7 @@ def problems_of(rules: tuple[UrlRule, ...]) -> Iterator[tuple[str, str]]:
 
 
 def _problems_of_rule(path: str, rule: UrlRule) -> Iterator[tuple[str, str]]:
-    if all(getattr(rule, thing) is None for thing in THINGS):
+    if all(getattr(rule, thing) is None for thing in RULE_SETTINGS):
         fix = "give one of depth, priority, delay, window, follow and record"
         yield path, f"it says nothing of its URLs: {fix}"
     for part, key, low, high, written in BOUNDS:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser
 
-from orbweaver.model.cuts import Cuts, beyond, counted
+from orbweaver.model.cuts import Cuts, chars_beyond, counted
 from orbweaver.model.slices import unpaused
 from orbweaver.model.url import TRACKING_PARAMETERS, is_base, resolved
 from orbweaver.parsing import charset as charsets
@@ -328,9 +328,9 @@ def _words(text: str | None) -> set[str]:
 def _text_cuts(title: str, description: str, language: str) -> Cuts:
     return counted(
         {
-            "title": beyond(title, TEXT_CHARS_MAX),
-            "description": beyond(description, TEXT_CHARS_MAX),
-            "language": beyond(language, LANGUAGE_CHARS_MAX),
+            "title": chars_beyond(title, TEXT_CHARS_MAX),
+            "description": chars_beyond(description, TEXT_CHARS_MAX),
+            "language": chars_beyond(language, LANGUAGE_CHARS_MAX),
         }
     )
 

@@ -68,7 +68,7 @@ class HostHealth:
         self._random = random
         self._known: OrderedDict[str, _Known] = OrderedDict()
 
-    def heard(self, host: str, latency_ms: int, *, well: bool, silent: bool = False) -> None:
+    def note_latency(self, host: str, latency_ms: int, *, well: bool, silent: bool = False) -> None:
         """Record a response time, or the time waited if the host was `silent`."""
         known = self._known.pop(host, _UNKNOWN)
         if silent:
@@ -99,16 +99,16 @@ class HostHealth:
         """Return the delay at which one request at a time keeps the host busy, as measured here."""
         return self._known.get(host, _UNKNOWN).pace_ms
 
-    def places(self, host: str, most: int) -> int:
+    def concurrency(self, host: str, most: int) -> int:
         return places_of(self._known.get(host, _UNKNOWN).load, most)
 
-    async def suffered(self, host: str, *, probe: bool) -> None:
+    async def note_failure(self, host: str, *, probe: bool) -> None:
         """Record that a host did not respond, or served a block page."""
         self._keep(host, replace(self._known.pop(host, _UNKNOWN), silent=True))
         with _unless_lost(host):
             await self._hosts.fail(host, self._clock.now_ms(), self._random.random(), probe=probe)
 
-    async def answered(self, host: str, *, troubled: bool) -> None:
+    async def note_answer(self, host: str, *, troubled: bool) -> None:
         """Clear the failures of a host that responded. Writes only after failures.
 
         `troubled` means that the host did not respond before this request or since.
@@ -121,14 +121,14 @@ class HostHealth:
         if known.silent:
             self._known[host] = replace(known, silent=False)
         with _unless_lost(host):
-            if (await self._hosts.look(host)).failures:
+            if (await self._hosts.read_host(host)).failures:
                 await self._hosts.recover(host)
 
-    async def rebuffed(self, host: str, retry_after_s: float | None, at_ms: int) -> None:
+    async def back_off(self, host: str, retry_after_s: float | None, at_ms: int) -> None:
         """Block a host that demands a backoff (429, 503). `at_ms` is the time of the request."""
         now_ms = self._clock.now_ms()
         with _unless_lost(host):
-            state = await self._hosts.look(host)
+            state = await self._hosts.read_host(host)
             until_ms, strikes = block_until_ms(state, now_ms, retry_after_s, self._random, at_ms)
             if until_ms > state.blocked_until_ms:
                 await self._hosts.block(host, until_ms, strikes, now_ms)
@@ -136,7 +136,7 @@ class HostHealth:
     async def blocked_s(self, host: str) -> float:
         left_ms = 0
         with _unless_lost(host):
-            state: Host = await self._hosts.look(host)
+            state: Host = await self._hosts.read_host(host)
             left_ms = max(0, state.blocked_until_ms - self._clock.now_ms())
         return left_ms / 1000
 
@@ -160,7 +160,7 @@ class Places(asyncio.Semaphore):
             super().release()
 
     def _wanted(self) -> int:
-        return self._most - self._health.places(self._host, self._most)
+        return self._most - self._health.concurrency(self._host, self._most)
 
 
 @contextmanager

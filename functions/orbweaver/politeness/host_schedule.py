@@ -111,7 +111,9 @@ def pace_after_silence(known_ms: int, waited_ms: int) -> int:
     return max(known_ms, min(2 * known_ms, waited_ms, CRAWL_DELAY_S_MAX * 1000))
 
 
-def grant(tat_ms: int, wanted: int, spacing: int, now_ms: int, until_ms: int) -> tuple[int, int]:
+def grant_slots(
+    tat_ms: int, wanted: int, spacing: int, now_ms: int, until_ms: int
+) -> tuple[int, int]:
     """Return the time of the first of `wanted` slots, and how many start by `until_ms`."""
     first_ms = max(tat_ms, now_ms)
     if first_ms > until_ms:
@@ -119,7 +121,7 @@ def grant(tat_ms: int, wanted: int, spacing: int, now_ms: int, until_ms: int) ->
     return first_ms, min(wanted, (until_ms - first_ms) // spacing + 1)
 
 
-def turn(
+def join_queue(
     line_ms: int, tat_ms: int, wanted: int, spacing: int, now_ms: int, until_ms: int
 ) -> tuple[int, int]:
     """Join the waiting line. Return when the URLs may return, and the new end of the line.
@@ -143,12 +145,12 @@ def reserved(
         return host, Slots(at_ms=(), return_at_ms=host.blocked_until_ms)
     if spacing_ms == 0:
         return host, Slots(at_ms=(now_ms,) * wanted, return_at_ms=now_ms)
-    first_ms, count = grant(host.tat_ms, wanted, spacing_ms, now_ms, until_ms)
+    first_ms, count = grant_slots(host.tat_ms, wanted, spacing_ms, now_ms, until_ms)
     if count:
         host = replace(host, tat_ms=first_ms + count * spacing_ms)
     return_at_ms = now_ms
     if count < wanted:
-        return_at_ms, line_ms = turn(
+        return_at_ms, line_ms = join_queue(
             host.line_ms, host.tat_ms, wanted - count, spacing_ms, now_ms, until_ms
         )
         host = replace(host, line_ms=line_ms)

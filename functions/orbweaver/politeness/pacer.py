@@ -64,8 +64,8 @@ class _Slot:
 class Turn:
     """Permission to send a request within a time range.
 
-    `troubled` means that the host did not respond before. `probe` means that this request decides
-    whether other workers may request the host.
+    `troubled` means that the host did not respond before. `take_probe` means that this request
+    decides whether other workers may request the host.
     """
 
     slot_ms: int
@@ -106,7 +106,7 @@ class Pacer:
         self._probe = False
         self.turn = Turn(slot_ms=0, to_ms=0)
 
-    async def take(self, wanted: int) -> int | None:
+    async def wait_for_slot(self, wanted: int) -> int | None:
         """Wait for the next slot, and reserve up to `wanted` if none is left.
 
         Returns None when the slot has come and the request may be sent at once (in `turn`).
@@ -122,7 +122,7 @@ class Pacer:
             slot = self._slots.popleft()
             await self._sleep_until(slot.from_ms - LOOK_MS)
             looked_ms = self._clock.now_ms()
-            state = await self._hosts.look(self._host)
+            state = await self._hosts.read_host(self._host)
             return_at_ms = await self._barred(state)
             if return_at_ms is not None:
                 return return_at_ms
@@ -165,12 +165,12 @@ class Pacer:
         if state.blocked_until_ms > now_ms and not self._probe:
             return state.blocked_until_ms
         if is_doubtful(state, now_ms):
-            self._probe = await self._hosts.probe(self._host, now_ms + PROBE_MS, now_ms)
+            self._probe = await self._hosts.take_probe(self._host, now_ms + PROBE_MS, now_ms)
             if not self._probe:
                 return now_ms + PROBE_MS
         return None
 
-    def asks(self, turn: Turn) -> bool:
+    def start_request(self, turn: Turn) -> bool:
         """Record the start of a request. Return False, without a record, if the turn is over."""
         now_ms = self._clock.now_ms()
         if now_ms > turn.to_ms:
@@ -215,7 +215,7 @@ class Pacer:
 
     async def _free_at_ms(self, blocked_until_ms: int) -> int:
         """Return the time when the host is free, for a crawl with one pack per host."""
-        state = await self._hosts.look(self._host)
+        state = await self._hosts.read_host(self._host)
         now_ms = self._clock.now_ms()
         if state.blocked_until_ms > now_ms:
             return max(blocked_until_ms, state.blocked_until_ms)

@@ -10,7 +10,7 @@ from orbweaver.politeness.host_schedule import Host, RobotsEntry, Slots
 class SlotStore(Protocol):
     """Stores the reserved slots of hosts."""
 
-    async def look(self, host: str) -> Host:
+    async def read_host(self, host: str) -> Host:
         """Read a host, possibly a few seconds stale."""
 
     async def reserve(
@@ -27,7 +27,7 @@ class SlotStore(Protocol):
         A store whose caches rely on growing reservations keeps them.
         """
 
-    async def probe(self, host: str, until_ms: int, now_ms: int) -> bool:
+    async def take_probe(self, host: str, until_ms: int, now_ms: int) -> bool:
         """Take the single turn to request a silent host until `until_ms`. False if it is taken."""
 
 

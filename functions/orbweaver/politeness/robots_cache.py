@@ -24,9 +24,9 @@ from orbweaver.model.backoff import TOO_MANY_REQUESTS
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.http_exchange import Request, Response
 from orbweaver.model.http_headers import location_of, one_line
+from orbweaver.model.named_origins import NO_ORIGINS
 from orbweaver.model.outcome import Reason
 from orbweaver.model.ports import Clock, Fetcher
-from orbweaver.model.redacted_names import NO_ORIGINS
 from orbweaver.model.settings import Settings
 from orbweaver.model.url import canonicalize, host_of
 from orbweaver.model.user_agent import identity_of
@@ -91,7 +91,7 @@ class RobotsKeeper:
         self._parsed: dict[tuple[str, int], tuple[Robots, int]] = {}
         self._parsed_bytes = 0
 
-    async def of(
+    async def rules_for(
         self, host: str, crawl: Crawl, until_ms: int, *, named: frozenset[str] = NO_ORIGINS
     ) -> Ruling:
         """Return the rules of a host, or None if everything is allowed.
@@ -99,7 +99,7 @@ class RobotsKeeper:
         `named` are the non-public origins that may be requested, because a user named them.
         """
         async with self._locks.setdefault(host, asyncio.Lock()):
-            state = await self._hosts.look(host)
+            state = await self._hosts.read_host(host)
             now_ms = self._clock.now_ms()
             if state.blocked_until_ms > now_ms:
                 return Deferred(return_at_ms=state.blocked_until_ms)
@@ -155,7 +155,7 @@ class RobotsKeeper:
                 delay_ms=crawl.delay_ms,
                 until_ms=until_ms,
             )
-            return_at_ms = await pacer.take(1)
+            return_at_ms = await pacer.wait_for_slot(1)
             if return_at_ms is not None:
                 return Deferred(return_at_ms=return_at_ms)
             answer = await self._fetcher.fetch(self._request(crawl, url, named))

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from orbweaver.rendering.launch import FENCE, BrowserProgram
-from orbweaver.rendering.process import BrowserProcess, ProcessMemory, is_there, kill
+from orbweaver.rendering.process import BrowserProcess, ProcessMemory, is_running, kill
 from orbweaver.rendering.protocol import BrowserGone, CommandFailed, Connection
 from orbweaver.rendering.task import START_S, RenderLimits
 
@@ -32,13 +32,13 @@ class BrowserPage(Protocol):
     def attached(self, session: str, target: dict[str, Any]) -> None:
         """Prepare a target of the page, which is paused until all commands are sent."""
 
-    def heard(self, session: str, method: str, event: dict[str, Any]) -> None: ...
+    def handle_event(self, session: str, method: str, event: dict[str, Any]) -> None: ...
 
     def browser_gone(self) -> None: ...
 
 
 class Browser:
-    """A running browser. If it is `worn`, it gets no further pages."""
+    """A running browser. If it is `is_worn`, it gets no further pages."""
 
     def __init__(self, process: BrowserProcess, memory_bytes_max: int) -> None:
         self._process = process
@@ -50,7 +50,7 @@ class Browser:
         self._shared: frozenset[int] = frozenset()
         self.pages_taken = 0
         self.pages_open = 0
-        self.worn = False
+        self.is_worn = False
         self.strays = 0
         self.memory_bytes_highest = 0
         self.version = ""
@@ -102,7 +102,7 @@ class Browser:
         try:
             made = await self.connection.call("Target.createBrowserContext", disposeOnDetach=True)
         except BaseException:
-            self.worn = True  # the browser may have a context whose id is unknown
+            self.is_worn = True  # the browser may have a context whose id is unknown
             raise
         context = str(made["browserContextId"])
         self._pages[context] = page
@@ -123,8 +123,8 @@ class Browser:
     def is_whole(self) -> bool:
         """Return True if the processes that pages share have run since the start."""
         # The browser replaces ended processes, but requests of pages in the meantime are lost.
-        whole = all(map(is_there, self._shared))
-        self.worn = self.worn or not whole
+        whole = all(map(is_running, self._shared))
+        self.is_worn = self.is_worn or not whole
         return whole
 
     async def close(self, context: str) -> None:
@@ -134,7 +134,7 @@ class Browser:
             async with asyncio.timeout(_CLOSE_S):
                 await self.connection.call("Target.disposeBrowserContext", browserContextId=context)
         except (BrowserGone, CommandFailed, TimeoutError):
-            self.worn = True
+            self.is_worn = True
 
     def fence(self, session: str) -> None:
         """Pause the requests of a target, and attach to the targets it opens."""
@@ -151,7 +151,7 @@ class Browser:
         return self._process.memory()
 
     async def end(self) -> None:
-        self.worn = True
+        self.is_worn = True
         if self._watching is not None:
             self._watching.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -167,7 +167,7 @@ class Browser:
             if method == "Fetch.requestPaused":
                 self._refuse_stray(None, event)
         elif (page := self._sessions.get(session)) is not None:
-            page.heard(session, method, event)
+            page.handle_event(session, method, event)
         elif method == "Fetch.requestPaused":
             self._refuse_stray(session, event)
 
@@ -187,7 +187,7 @@ class Browser:
         )
 
     def _on_end(self) -> None:
-        self.worn = True
+        self.is_worn = True
         for page in self._pages.values():
             page.browser_gone()
 
@@ -202,7 +202,7 @@ class Browser:
             self.memory_bytes_highest = max(self.memory_bytes_highest, held)
             if held <= self._memory_bytes_max:
                 continue
-            self.worn = True
+            self.is_worn = True
             pages = [one for one in found if one.renders]
             if held > BEYOND * self._memory_bytes_max or not pages:
                 self._process.kill()

@@ -56,7 +56,7 @@ async def render_page(
     except BrowserGone:
         failure, detail = RenderFailure.BROWSER_GONE, "the browser ended"
     except (CommandFailed, TimeoutError) as error:
-        browser.worn = True
+        browser.is_worn = True
         failure, detail = RenderFailure.NO_ANSWER, str(error) or "the page did not answer"
     return NotRendered(reason=failure, detail=detail, counts=page.requests.counts())
 
@@ -131,7 +131,7 @@ class OpenPage:
         post("Emulation.setUserAgentOverride", session, userAgent=agent, acceptLanguage="en-US")
         post("Emulation.setTimezoneOverride", session, timezoneId="UTC")
 
-    def heard(self, session: str, method: str, event: dict[str, Any]) -> None:
+    def handle_event(self, session: str, method: str, event: dict[str, Any]) -> None:
         match method:
             case "Fetch.requestPaused":
                 self._on_paused(session, event)

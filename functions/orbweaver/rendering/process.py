@@ -155,7 +155,7 @@ async def reap_all(within_s: float) -> None:
     _unreaped[:] = filter(None, _unreaped)
 
 
-def is_there(pid: int) -> bool:
+def is_running(pid: int) -> bool:
     with contextlib.suppress(OSError):
         return _is_shared((_PROCESSES / str(pid) / "cmdline").read_bytes())
     return False

@@ -134,7 +134,7 @@ class Renderer:
         """Return a browser for one more page, or None if no browser starts."""
         async with self._starting:
             browser = self._browser
-            if browser is None or browser.worn or browser.pages_taken >= self._limits.pages_max:
+            if browser is None or browser.is_worn or browser.pages_taken >= self._limits.pages_max:
                 self._browser = None
                 if browser is not None and not browser.pages_open:
                     await self._end(browser)

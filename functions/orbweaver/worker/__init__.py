@@ -7,7 +7,7 @@ below it in this list.
     batch              process a batch, return the failed ids, hold back messages of newer versions
     pack               process one pack from where earlier deliveries stopped
     seeding            turn references and deferred links into links to claim
-    retracing          claim links that earlier runs left out
+    earlier_runs       claim links that earlier runs left out
     fetch_pack         apply robots.txt, wait for slots, send requests
     host_visits        URLs of one host in a pack, and visits that wait at the same time
     unvisited          end URLs without a request
@@ -28,7 +28,7 @@ below it in this list.
     succession         keep one pack of each host in flight in a crawl with a delay
     host_claims        pass known claims of a host to other containers in files
     rounds             length of an invocation, and packs started before their message arrives
-    ending             stop early when the worker must end
+    shutdown           stop early when the worker must end
     group_commit       commit many packs in one transaction
     kind_learning      share results by group of similar URLs among workers
     call_batching      tasks that share a request

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, assert_never
 
 from orbweaver.budget.budget_rules import settlements
 from orbweaver.budget.prices import CLAIM
-from orbweaver.frontier import late
+from orbweaver.frontier import late_links
 from orbweaver.frontier.admission import admit_target
-from orbweaver.frontier.backlog import placed
+from orbweaver.frontier.backlog import with_place
 from orbweaver.frontier.claims import AlreadyCommitted, Claimer, Closed, Committed, OverBudget
 from orbweaver.frontier.journal import (
     Journal,
@@ -37,7 +37,7 @@ from orbweaver.model.turns import turn_after
 from orbweaver.model.url import redacted
 from orbweaver.model.url_rules import by_window
 from orbweaver.worker.group_commit import Commits
-from orbweaver.worker.succession import NOWHERE, Claiming, PackPlace, Succession, standing_of
+from orbweaver.worker.succession import NOWHERE, Claiming, PackPlace, Succession, place_of_message
 
 if TYPE_CHECKING:
     from orbweaver.frontier.backlog import Backlog
@@ -153,7 +153,7 @@ class JournalApplier:
             urls = [target.url for target in surplus_of(journal, ledger)]
             await self._frontier.release(claimer, urls)
         if ledger.sent:
-            await self.succession.tend(crawl, pack_id, standing)
+            await self.succession.start_next(crawl, pack_id, standing)
             return
         if journal.unasked:
             await self._frontier.abandon(crawl, journal.unasked)
@@ -173,11 +173,11 @@ class JournalApplier:
             if crawl.delay_ms:
                 # An earlier delivery may have died after it put the pack into its host's backlog.
                 # Then this copy of the message does not contain the place.
-                await self._give_up(crawl, message if message.place else placed(message))
+                await self._give_up(crawl, message if message.place else with_place(message))
 
     async def _give_up(self, crawl: Crawl, pack: Pack) -> None:
         for _ in range(GIVEN_UP_READS):
-            behind = await self.succession.behind(pack)
+            behind = await self.succession.waiting_packs(pack)
             if not behind:
                 break
             known = await self._packs.recall([one.id for one in behind])
@@ -187,7 +187,7 @@ class JournalApplier:
                 if one.id not in known or known[one.id].ledger is None:
                     await self._frontier.abandon(crawl, [target.url for target in one.targets])
                 await self.succession.leave(one)
-        await self.succession.tend(crawl, pack.id, standing_of(pack))
+        await self.succession.start_next(crawl, pack.id, place_of_message(pack))
 
     async def close(self, close: Close) -> None:
         """End a cancelled crawl. URLs without an outcome count as `skipped: cancelled`."""
@@ -239,18 +239,20 @@ class JournalApplier:
         """Send deferred links if few URLs are in flight. Return False if no links are deferred."""
         if not self._has_late(crawl, counters):
             return False
-        dead = 0 if late.few_out(counters) else await self._dead(crawl)
-        band_max = late.NOTHING_NEW - 1 if crawl.stop_when_nothing_new else late.BANDS_MAX
+        dead = 0 if late_links.has_few_in_flight(counters) else await self._dead(crawl)
+        band_max = (
+            late_links.NOTHING_NEW - 1 if crawl.stop_when_nothing_new else late_links.BANDS_MAX
+        )
         # Each late pack in flight repeats this check when it is done, but its sender may have died
         # after it recorded the sending. So this worker waits, then sends the packs itself.
         for wait_s, claiming in _ATTEMPTS:
             if wait_s:
                 await self._clock.sleep(wait_s)
                 counters = await self._crawls.counters(crawl)
-            if not late.few_out(counters, dead) or counters.seeds_missing(crawl):
+            if not late_links.has_few_in_flight(counters, dead) or counters.seeds_missing(crawl):
                 break
             if await self.succession.send_late(  # the last attempts may send a pack twice
-                crawl, *late.due(crawl, counters), band_max, claiming
+                crawl, *late_links.late_packs_due(crawl, counters), band_max, claiming
             ):
                 break
             if not dead and counters.claimed > counters.done:
@@ -263,7 +265,7 @@ class JournalApplier:
         """Return the number of URLs in dead letters."""
         return (await self._crawls.learned(crawl.id)).get(DEAD, 0)
 
-    async def look(self, crawl_id: str) -> None:
+    async def send_promising(self, crawl_id: str) -> None:
         """Send one promising pack of deferred links if few URLs are in flight."""
         # This only saves time: each pack in flight also checks for late packs.
         crawl = await self._crawls.get(crawl_id)
@@ -271,8 +273,8 @@ class JournalApplier:
             return
         counters = await self._crawls.counters(crawl)
         waits = self._has_late(crawl, counters) and not counters.seeds_missing(crawl)
-        if waits and late.few_so_far(counters):
-            await self.succession.send_late(crawl, 1, band_max=late.UNKNOWN)
+        if waits and late_links.has_few_for_promising(counters):
+            await self.succession.send_late(crawl, 1, band_max=late_links.UNKNOWN)
 
     async def feed(self, crawl: Crawl, hosts: Iterable[str], round_: Round, own: str = "") -> None:
         """Send each idle host one pack of its deferred links, in a crawl with a delay."""
@@ -284,21 +286,21 @@ class JournalApplier:
         counters = await self._crawls.counters(crawl)
         if not self._has_late(crawl, counters) or counters.seeds_missing(crawl):
             return
-        band_max = late.BANDS_MAX
+        band_max = late_links.BANDS_MAX
         promising = counters.late_promising * PACK_TARGETS_MAX
         # Links that bring no new pages wait while better links can use up the page limit.
-        if crawl.stop_when_nothing_new or promising >= counters.left(crawl):
-            band_max = late.NOTHING_NEW - 1
+        if crawl.stop_when_nothing_new or promising >= counters.urls_left(crawl):
+            band_max = late_links.NOTHING_NEW - 1
         for host in idle:
-            await self.succession.send_late_of(crawl, host, band_max, round_)
+            await self.succession.send_late_to(crawl, host, band_max, round_)
 
     def _has_late(self, crawl: Crawl, counters: Counters) -> bool:
-        waits = crawl.live and counters.late and counters.left(crawl)
+        waits = crawl.live and counters.late_packs and counters.urls_left(crawl)
         if not waits or admit_target(crawl, self._clock.now_ms()) is not None:
             return False
         return not ends_with(crawl, counters)
 
-    async def mourn(self, crawl_id: str, urls: int) -> bool:
+    async def note_dead_letters(self, crawl_id: str, urls: int) -> bool:
         """Count URLs as dead letters. Return True if the crawl may have deferred links."""
         crawl = await self._crawls.get(crawl_id)
         if crawl is None or crawl.shards > 1:

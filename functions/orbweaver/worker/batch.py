@@ -37,10 +37,10 @@ from orbweaver.model.settings import Settings
 from orbweaver.model.version import REMEDY
 from orbweaver.worker.apply_journal import JournalApplier
 from orbweaver.worker.crawl_cache import CRAWL_FRESH_MS
-from orbweaver.worker.ending import Ending
 from orbweaver.worker.pack import Delivery, Done, Hopeless, PackProcessor, Requeued
 from orbweaver.worker.rounds import Round
 from orbweaver.worker.seeding import Seeder
+from orbweaver.worker.shutdown import ShutdownSignal
 
 if TYPE_CHECKING:
     from orbweaver.frontier.ports import Packs
@@ -85,10 +85,10 @@ class Worker:
         metrics: Metrics,
         settings: Settings,
         of_crawl: Callable[[str], AbstractContextManager[None]] = _of_nobody,
-        ending: Ending | None = None,
+        ending: ShutdownSignal | None = None,
     ) -> None:
-        """`of_crawl` opens a context for the work on a crawl. The fetcher must share `ending`."""
-        self._ending = ending or Ending()
+        """`of_crawl` opens a context for the work on a crawl. The fetcher must share `shutdown`."""
+        self._ending = ending or ShutdownSignal()
         self._queue = queue
         self._packs = packs
         self._seeder = seeder
@@ -101,7 +101,7 @@ class Worker:
         self._through_ms = CRAWL_FRESH_MS + request_ms
         self._metrics = metrics
         self._of_crawl = of_crawl
-        self._holder = Holder(queue=queue, clock=clock, metrics=metrics, settings=settings)
+        self._holder = NewerMessages(queue=queue, clock=clock, metrics=metrics, settings=settings)
         self._settings = settings
 
     async def run(self, deliveries: Sequence[Delivery], deadline_ms: int) -> tuple[str, ...]:
@@ -145,7 +145,7 @@ class Worker:
         failed += await self._requeue(deliveries, results)
         failed += await self._finish(deliveries, results, early)
         paired = zip(deliveries, results, strict=True)
-        failed += await self._holder.hold(
+        failed += await self._holder.hold_back(
             [(one, why) for one, why in paired if isinstance(why, Held)]
         )
         failing = {*failed}
@@ -203,7 +203,7 @@ class Worker:
         return requeued
 
     def _source(self, delivery: Delivery) -> MessageSource:
-        return MessageSource.of(delivery.queue, self._settings.pack_queues)
+        return MessageSource.from_queue(delivery.queue, self._settings.pack_queues)
 
     async def _requeue(
         self, deliveries: Sequence[Delivery], results: Sequence[Result]
@@ -240,7 +240,7 @@ class Worker:
             message = messages[delivery.id]
             if isinstance(message, Pack):
                 known = recalled.get(message.id, Recalled())
-                if suspect(message, delivery, known):
+                if is_suspect(message, delivery, known):
                     suspects.append((known.strikes, delivery))
                     continue
             others.append(delivery)
@@ -255,13 +255,13 @@ class Worker:
             await process(delivery)
         return [results[delivery.id] for delivery in deliveries]
 
-    def rest(self) -> None:
+    def drain(self) -> None:
         """Start no more requests: finish requests in progress and requeue the other URLs."""
         self._ending.resting = True
 
     def end(self) -> None:
         """Cancel requests in progress and requeue their URLs, because the process must end."""
-        self._ending.tell()
+        self._ending.announce()
 
     def flush(self) -> None:
         """Write out this invocation's metrics."""
@@ -292,10 +292,10 @@ class Worker:
             except PortError as error:
                 _log.warning("crawl.check_failed", extra={"crawl": crawl_id, "error": str(error)})
                 failed += [deliveries[place].id for place in asking]
-        looks = {result.look for result in (*early, *results) if isinstance(result, Done)}
+        looks = {result.check_late for result in (*early, *results) if isinstance(result, Done)}
         for crawl_id in sorted(one for one in looks if one is not None):
             try:
-                await self._applier.look(crawl_id)
+                await self._applier.send_promising(crawl_id)
             except (StoredNewer, PortError) as error:
                 _log.warning("crawl.look_failed", extra={"crawl": crawl_id, "error": str(error)})
         return failed
@@ -342,12 +342,12 @@ class Worker:
     ) -> Done | Requeued | Held:
         match message:
             case Malformed():
-                return await self._bury(delivery, message.reason)
+                return await self._dead_letter(delivery, message.reason)
             case Newer():
                 return Held(said=message.said, crawl=message.crawl or "")
             case Loose():
-                refused = await self._seeder.take(delivery.id, message)
-                return Done() if refused is None else await self._bury(delivery, refused)
+                refused = await self._seeder.send_seeds(delivery.id, message)
+                return Done() if refused is None else await self._dead_letter(delivery, refused)
             case Close():
                 await self._close(message)
                 return Done()
@@ -359,13 +359,13 @@ class Worker:
                     result = await self._processor.advance(delivery, message, known, round_)
                 if not isinstance(result, Hopeless):
                     return result
-                done = await self._bury(delivery, result.reason)
+                done = await self._dead_letter(delivery, result.reason)
                 if isinstance(message, SeedsMessage):
                     return done
                 # Deferred links are sent when few URLs are in flight. A dead letter is not in
                 # flight, so check whether they are due.
                 late = message.late
-                mourned = await self._applier.mourn(
+                mourned = await self._applier.note_dead_letters(
                     message.crawl, 0 if late else len(message.targets)
                 )
                 return Done(check=message.crawl) if mourned else done
@@ -380,14 +380,14 @@ class Worker:
         else:
             await self._applier.close(close)
 
-    async def _bury(self, delivery: Delivery, reason: str) -> Done:
-        await self._queue.bury(delivery.body, reason, self._source(delivery))
+    async def _dead_letter(self, delivery: Delivery, reason: str) -> Done:
+        await self._queue.dead_letter(delivery.body, reason, self._source(delivery))
         _log.error("message.buried", extra={"id": delivery.id, "reason": reason})
         self._metrics.add(Metric.MESSAGES_BURIED, 1)
         return Done()
 
 
-def suspect(pack: Pack, delivery: Delivery, known: Recalled) -> bool:
+def is_suspect(pack: Pack, delivery: Delivery, known: Recalled) -> bool:
     """Return True if a pack may have killed a worker: one URL, failed before, no stored result."""
     if known.journal is not None or known.ledger is not None or known.newer is not None:
         return False
@@ -397,7 +397,7 @@ def suspect(pack: Pack, delivery: Delivery, known: Recalled) -> bool:
     return len(pack.targets) == 1 and failed_before
 
 
-class Holder:
+class NewerMessages:
     """Holds back messages that only a newer version can read, for example after a rollback.
 
     Such a message is sent again unchanged, with the longest delay, so that no receive counts as a
@@ -411,7 +411,7 @@ class Holder:
         self._metrics = metrics
         self._settings = settings
 
-    async def hold(self, held: Sequence[tuple[Delivery, Held]]) -> list[str]:
+    async def hold_back(self, held: Sequence[tuple[Delivery, Held]]) -> list[str]:
         """Requeue messages or move them to the dead letters. Return the ids of failed messages."""
         failed: list[str] = []
         lanes: dict[bool, list[tuple[Delivery, WaitingMessage]]] = {}
@@ -425,7 +425,7 @@ class Holder:
                 express = self._settings.is_express(delivery.queue)
                 lanes.setdefault(express, []).append((delivery, waiting))
                 _log.warning("message.newer", extra=told)
-            elif not await self._bury(delivery, f"{why.said}; {REMEDY}, then redrive"):
+            elif not await self._dead_letter(delivery, f"{why.said}; {REMEDY}, then redrive"):
                 failed.append(delivery.id)
         for express, some in lanes.items():
             try:
@@ -436,10 +436,10 @@ class Holder:
                 failed += [delivery.id for delivery, _ in some]
         return failed
 
-    async def _bury(self, delivery: Delivery, reason: str) -> bool:
+    async def _dead_letter(self, delivery: Delivery, reason: str) -> bool:
         try:
-            source = MessageSource.of(delivery.queue, self._settings.pack_queues)
-            await self._queue.bury(delivery.body, reason, source)
+            source = MessageSource.from_queue(delivery.queue, self._settings.pack_queues)
+            await self._queue.dead_letter(delivery.body, reason, source)
         except PortError as error:
             _log.warning("message.deferred", extra={"id": delivery.id, "error": repr(error)})
             return False

@@ -11,10 +11,10 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from orbweaver.frontier.body_file import BodyPlace, Kept, Segment
-from orbweaver.frontier.retrying import Patience
+from orbweaver.frontier.retrying import RetryPolicy
 from orbweaver.model.ports import Clock, Files
 from orbweaver.model.settings import Settings
-from orbweaver.worker.call_batching import Gathering
+from orbweaver.worker.call_batching import CallBatcher
 
 if TYPE_CHECKING:
     from random import Random
@@ -51,11 +51,11 @@ class BodyWriter:
         self._files = files
         self._clock = clock
         self._random = random
-        self._patience = Patience(clock=clock, random=random, base_s=RETRY_BASE_S)
+        self._patience = RetryPolicy(clock=clock, random=random, base_s=RETRY_BASE_S)
         self._bytes_max = settings.segment_bytes_max
         # By crawl. A file is written when no pack is fetching, it is large enough, or the first
         # pack has waited for `segment_wait_s`. A later pack starts another file.
-        self._gathering: Gathering[Segment, None] = Gathering(settings.segment_wait_s)
+        self._gathering: CallBatcher[Segment, None] = CallBatcher(settings.segment_wait_s)
 
     @contextmanager
     def taking_part(self, crawl_id: str) -> Iterator[BodyPart]:
@@ -68,14 +68,14 @@ class BodyWriter:
             part.leave()
 
     def left(self, crawl_id: str, part: BodyPart) -> None:
-        self._gathering.came(crawl_id, part)
+        self._gathering.cancel_wait(crawl_id, part)
 
     async def put(
         self, crawl_id: str, kept: Sequence[Kept]
     ) -> tuple[Mapping[str, BodyPlace], bool]:
         """Add pages to the crawl's file. Return their places, and True if this task wrote it."""
         group = self._gathering.group(crawl_id, lambda: self._begin(crawl_id))
-        places = {one.url: group.what.add(one) for one in kept}
+        places = {one.url: group.input.add(one) for one in kept}
         _, wrote = await self._gathering.outcome(group, self._is_full, self._write)
         return places, wrote
 
@@ -87,4 +87,4 @@ class BodyWriter:
 
     async def _write(self, segment: Segment) -> None:
         body = segment.whole()
-        await self._patience.tried(lambda: self._files.put(segment.key, body))
+        await self._patience.call(lambda: self._files.put(segment.key, body))

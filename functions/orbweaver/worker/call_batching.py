@@ -21,13 +21,13 @@ class CallGroup(Generic[What, Result]):
 
     def __init__(self, kind: str, what: What, due_s: float) -> None:
         self.kind = kind
-        self.what = what
+        self.input = what
         self.due_s = due_s
         # Outcome of the call, once a task makes it.
         self.outcome: asyncio.Future[Result] | None = None
 
 
-class Gathering(Generic[What, Result]):
+class CallBatcher(Generic[What, Result]):
     """Expected tasks and open groups, by the name of the call."""
 
     def __init__(self, wait_s: float) -> None:
@@ -42,7 +42,7 @@ class Gathering(Generic[What, Result]):
         """Let other tasks wait for task `who`."""
         self._expected.setdefault(kind, set()).add(who)
 
-    def came(self, kind: str, who: Hashable) -> None:
+    def cancel_wait(self, kind: str, who: Hashable) -> None:
         """Let other tasks no longer wait for task `who`."""
         expected = self._expected.get(kind, set())
         expected.discard(who)
@@ -72,7 +72,7 @@ class Gathering(Generic[What, Result]):
             alone = group.kind not in self._expected
             # Make the call if no expected task is missing, the batch is large enough, or the first
             # task has waited long enough. A later task starts another group.
-            if enough(group.what) or alone or running.time() >= group.due_s:
+            if enough(group.input) or alone or running.time() >= group.due_s:
                 return await self._carry_out(group, carry_out), True
             await happens(self._turn, group.due_s - running.time())
         return await asyncio.shield(group.outcome), False
@@ -85,7 +85,7 @@ class Gathering(Generic[What, Result]):
             del self._open[group.kind]
         self._turn.set()
         try:
-            result = await carry_out(group.what)
+            result = await carry_out(group.input)
         except BaseException as error:
             known = isinstance(error, Exception)
             group.outcome.set_exception(error if known else Transient("its call was cancelled"))

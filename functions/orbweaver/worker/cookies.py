@@ -12,7 +12,15 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
-from orbweaver.fetching.cookies import beside, differs, from_text, header_of, jar_of, taken, to_text
+from orbweaver.fetching.cookies import (
+    apply_set_cookie,
+    differs,
+    from_text,
+    header_of,
+    jar_of,
+    join_cookies,
+    to_text,
+)
 from orbweaver.model.http_exchange import Headers
 from orbweaver.model.ports import Clock
 
@@ -34,7 +42,7 @@ class Cookies:
         # A lock exists only while a task writes its jar.
         self._locks: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
 
-    async def look(self, crawl_id: str, url: str) -> None:
+    async def load(self, crawl_id: str, url: str) -> None:
         # Read again, because another worker may have received cookies meanwhile (for example, a
         # login).
         await self._read((crawl_id, jar_of(url)))
@@ -46,7 +54,7 @@ class Cookies:
             return given
         own = next((value for name, value in given if name.lower() == COOKIE), None)
         others = tuple(pair for pair in given if pair[0].lower() != COOKIE)
-        return (*others, ("Cookie", header if own is None else beside(own, header)))
+        return (*others, ("Cookie", header if own is None else join_cookies(own, header)))
 
     async def _header(self, crawl_id: str, url: str) -> str | None:
         key = (crawl_id, jar_of(url))
@@ -55,12 +63,12 @@ class Cookies:
             jar = await self._read(key)
         return header_of(jar, url, self._clock.now_ms())
 
-    async def take(self, crawl_id: str, url: str, lines: Iterable[bytes]) -> int:
+    async def store(self, crawl_id: str, url: str, lines: Iterable[bytes]) -> int:
         """Store the cookies of a response. Return the number of refused cookies."""
         key = (crawl_id, jar_of(url))
         async with self._locks.setdefault(key, asyncio.Lock()):
             before, now_ms = await self._read(key), self._clock.now_ms()
-            jar, refused = taken(before, lines, url, now_ms)
+            jar, refused = apply_set_cookie(before, lines, url, now_ms)
             # Cookies are stored before any other effect of the response, so a redirect's target is
             # never requested without them. If two workers write at once, the last jar wins.
             if differs(jar, before, now_ms):

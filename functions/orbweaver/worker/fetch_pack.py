@@ -16,19 +16,19 @@ from functools import partial
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
-from orbweaver.budget.budget_rules import Later, Refused
-from orbweaver.budget.reservation import Room
+from orbweaver.budget.budget_rules import Refused, TryLater
+from orbweaver.budget.reservation import AllowedSize
 from orbweaver.fetching.conditional_get import condition_of
-from orbweaver.frontier.pack_result import PackResult, PageResult, Returning, Unasked
+from orbweaver.frontier.pack_result import NotRequested, PackResult, PageResult, Returning
 from orbweaver.frontier.resumption import REQUESTED_AGAIN
 from orbweaver.model.crawl import State
 from orbweaver.model.crawl_rules import by_delay
 from orbweaver.model.crawl_settings import Bodies
 from orbweaver.model.errors import Transient
 from orbweaver.model.http_exchange import Failure, Request, Response, received_of
+from orbweaver.model.named_origins import named_origins_for
 from orbweaver.model.outcome import Reason
 from orbweaver.model.ports import Clock, Fetcher
-from orbweaver.model.redacted_names import named_for
 from orbweaver.model.render_rules import places_of, slots_of
 from orbweaver.model.settings import Settings
 from orbweaver.model.target import Target, TargetKind
@@ -42,13 +42,13 @@ from orbweaver.politeness.robots_cache import Deferred, RobotsKeeper, RobotsUnre
 from orbweaver.politeness.robots_txt import Robots
 from orbweaver.worker import page_fault as faults
 from orbweaver.worker.crawl_cache import RecentCrawls
-from orbweaver.worker.ending import Ending
-from orbweaver.worker.host_visits import Answered, HostVisit, WaitingVisits
+from orbweaver.worker.host_visits import AnsweredRequest, HostVisit, WaitingVisits
 from orbweaver.worker.kind_learning import KindLearning
 from orbweaver.worker.pack_context import PackContext
 from orbweaver.worker.page_fault import FaultedPages, result_or_fault, results_or_fault
 from orbweaver.worker.page_reading import PageReader
 from orbweaver.worker.response_handling import ResponseHandler
+from orbweaver.worker.shutdown import ShutdownSignal
 from orbweaver.worker.sitemap_handling import SITEMAP_TYPES, SITEMAPS_AT_ONCE, Sitemaps
 from orbweaver.worker.unvisited import Unvisited
 
@@ -85,10 +85,10 @@ class PackFetcher:
         clock: Clock,
         random: Random,
         settings: Settings,
-        ending: Ending | None = None,
+        ending: ShutdownSignal | None = None,
         renderer: PageRenderer | None = None,
     ) -> None:
-        self._ending = ending or Ending()
+        self._ending = ending or ShutdownSignal()
         self._history = history
         self._crawls = crawls
         self._fetcher, self._hosts = fetcher, hosts
@@ -147,7 +147,7 @@ class PackFetcher:
     ) -> None:
         """Give every URL an outcome, or a delay after which it returns. Hosts are independent."""
         if self._render_lane is not None:
-            targets = await self._render_lane.before(context.crawl, result, targets)
+            targets = await self._render_lane.route_before_fetch(context.crawl, result, targets)
         waiting_s = max(0, context.until_ms - self._clock.now_ms()) / 1000
         visit_s = waiting_s + self._settings.fetch_total_s
         refused = await context.reservations.admit(targets, visit_s)
@@ -156,7 +156,7 @@ class PackFetcher:
             return
         priors = {target.url: target.prior for target in targets if target.prior is not None}
         if priors:
-            context = replace(context, before=await self._history.before(priors))
+            context = replace(context, before=await self._history.earlier_records(priors))
         hosts: defaultdict[str, list[Target]] = defaultdict(list)
         for target in targets:
             work, now_ms = self._sitemaps.go_on(context, target), self._clock.now_ms()
@@ -176,9 +176,9 @@ class PackFetcher:
         """Request the URLs of one host. They return later if the hosts table does not respond."""
         try:
             if visit.context.crawl.cookies:
-                await self._jars().look(visit.context.crawl.id, f"{visit.host}/")
+                await self._jars().load(visit.context.crawl.id, f"{visit.host}/")
             # If the worker must end, all remaining URLs return at once.
-            if await self._ending.cut_short(self._fetch_host(visit, targets)):
+            if await self._ending.run_until_end(self._fetch_host(visit, targets)):
                 self._defer(visit.result, _unended(visit, targets), self._clock.now_ms())
         except* Transient as trouble:
             left = _unended(visit, targets)
@@ -188,15 +188,15 @@ class PackFetcher:
 
     async def _fetch_host(self, visit: HostVisit, targets: list[Target]) -> None:
         context, result, host = visit.context, visit.result, visit.host
-        state = await self._hosts.look(host)
+        state = await self._hosts.read_host(host)
         if is_down(state, self._clock.now_ms()):
-            give_up = partial(self._unvisited.given_up, context, failures=state.failures)
+            give_up = partial(self._unvisited.end_host_down, context, failures=state.failures)
             result.add(*map(give_up, targets))
             return
         robots: Robots | None = None
         if context.crawl.obey_robots:
-            named = named_for(context.named, *targets)
-            work = self._robots.of(host, context.crawl, context.until_ms, named=named)
+            named = named_origins_for(context.named, *targets)
+            work = self._robots.rules_for(host, context.crawl, context.until_ms, named=named)
             match await results_or_fault(work, context.crawl, targets, self._clock.now_ms()):
                 case FaultedPages() as ended:
                     result.add(*ended.pages)
@@ -205,7 +205,7 @@ class PackFetcher:
                     self._defer(result, targets, deferred.return_at_ms)
                     return
                 case RobotsUnreachable() as unreachable:
-                    retry = partial(self._unvisited.retried, context, unreachable=unreachable)
+                    retry = partial(self._unvisited.retry_robots, context, unreachable=unreachable)
                     result.add(*map(retry, targets))
                     return
                 case rules:
@@ -221,7 +221,9 @@ class PackFetcher:
                 break
         if robots is not None:
             result.add_links(
-                self._sitemaps.name(context.crawl, robots, targets, outcome=result.outcome)
+                self._sitemaps.robots_sitemaps(
+                    context.crawl, robots, targets, outcome=result.outcome
+                )
             )
 
     async def _judge(
@@ -240,25 +242,27 @@ class PackFetcher:
             if rule is None or rule.allow:
                 allowed.append(target)
             else:
-                result.add(self._unvisited.forbidden(context, target, rule))
+                result.add(self._unvisited.end_disallowed(context, target, rule))
         asked_s = robots.crawl_delay(token) if robots else None
         pace_ms = self._health.pace_ms(host) // context.crawl.concurrency
         counted, beyond = await context.reservations.count(host, allowed)
-        ended = (Unasked(target=target, reason=Reason.HOST_PAGES) for target in beyond)
+        ended = (NotRequested(target=target, reason=Reason.HOST_PAGES) for target in beyond)
         result.add(*(PageResult(end=end) for end in ended))
         self.kinds.leave(context.crawl, beyond)
         return_at_ms: int | None = None
         for least_ms, group in by_delay(context.crawl, counted):
             delay_ms = delay_of(least_ms, asked_s, pace_ms)
-            return_at_ms = await self._walk(visit, group, delay_ms) or return_at_ms
+            return_at_ms = await self._request_targets(visit, group, delay_ms) or return_at_ms
         return return_at_ms
 
-    async def _walk(self, visit: HostVisit, targets: list[Target], delay_ms: int) -> int | None:
+    async def _request_targets(
+        self, visit: HostVisit, targets: list[Target], delay_ms: int
+    ) -> int | None:
         """Request URLs of a host, each in its slot. Return a time to retry if slots ran out."""
         with self._waiting_visits.joined():
-            return await self._walk_as_waiting_visit(visit, targets, delay_ms)
+            return await self._request_as_waiting_visit(visit, targets, delay_ms)
 
-    async def _walk_as_waiting_visit(
+    async def _request_as_waiting_visit(
         self, visit: HostVisit, targets: list[Target], delay_ms: int
     ) -> int | None:
         pacer = Pacer(
@@ -316,7 +320,7 @@ class PackFetcher:
         # Packs that hold much content must end and store it before more is requested.
         if sum(one.held_bytes for one in self._results) > self._settings.held_bytes_max:
             return self._clock.now_ms() + HELD_MS
-        return await pacer.take(wanted)
+        return await pacer.wait_for_slot(wanted)
 
     async def _visit(
         self, visit: HostVisit, target: Target, pacer: Pacer, turn: Turn, permits: ExitStack
@@ -337,13 +341,13 @@ class PackFetcher:
             if page is None:
                 visit.queue.append(target)
                 return
-            if isinstance(page, Answered):
+            if isinstance(page, AnsweredRequest):
                 page = await self._ended(visit, target, page, turn)
             faults.add_or_fault(visit.result, page, visit.context.crawl, target)
         await self.kinds.share(visit.context.crawl)
 
     async def _ended(
-        self, visit: HostVisit, target: Target, answered: Answered, turn: Turn
+        self, visit: HostVisit, target: Target, answered: AnsweredRequest, turn: Turn
     ) -> PageResult:
         crawl, answer, at_ms = visit.context.crawl, answered.answer, answered.at_ms
         await self.kinds.before_judging(crawl)
@@ -359,14 +363,14 @@ class PackFetcher:
         pacer: Pacer,
         turn: Turn,
         answered: Callable[[], None] | None,
-    ) -> Answered | PageResult | None:
+    ) -> AnsweredRequest | PageResult | None:
         """Request a URL at its time (slot). Return None if that time has passed."""
         if not await self._goes_on(context):
             return self._deferred(target, 0)
         async with context.reservations.room(target) as room:
-            if not isinstance(room, Room):
+            if not isinstance(room, AllowedSize):
                 return _refused(target, room, Reason.BYTES)
-            if not pacer.asks(turn):  # the slot has passed meanwhile
+            if not pacer.start_request(turn):  # the slot has passed meanwhile
                 return None
             at_ms = self._clock.now_ms()
             work = self._fetch(context, target, room, answered)
@@ -376,13 +380,13 @@ class PackFetcher:
         answer, counts = fetched
         if isinstance(answer, Failure) and answer.later_s is not None:
             return self._deferred(target, self._clock.now_ms() + round(answer.later_s * 1000))
-        return Answered(answer=answer, at_ms=at_ms, counts=counts)
+        return AnsweredRequest(answer=answer, at_ms=at_ms, counts=counts)
 
     async def _fetch(
         self,
         context: PackContext,
         target: Target,
-        room: Room,
+        room: AllowedSize,
         answered: Callable[[], None] | None,
     ) -> tuple[Response | Failure, Mapping[str, int]]:
         crawl_id, counts = context.crawl.id, {}
@@ -401,7 +405,7 @@ class PackFetcher:
             if answer.truncated and room.cut:
                 counts[f"cut.{Reason.BYTES}"] = 1
             if context.crawl.cookies and answer.cookies:
-                refused = await self._jars().take(crawl_id, target.url, answer.cookies)
+                refused = await self._jars().store(crawl_id, target.url, answer.cookies)
                 if refused:
                     counts["cookies.refused"] = refused
         return answer, counts
@@ -435,7 +439,7 @@ class PackFetcher:
         delay_s = max(0, return_at_ms - self._clock.now_ms()) / 1000
         return PageResult(end=Returning(target=target, delay_s=delay_s))
 
-    def _request(self, context: PackContext, target: Target, room: Room) -> Request:
+    def _request(self, context: PackContext, target: Target, room: AllowedSize) -> Request:
         identity = self._identity(context, host_of(target.url))
         accept = _ALL_TYPES if context.crawl.bodies is Bodies.ALL else HTML_TYPES
         return Request(
@@ -448,7 +452,7 @@ class PackFetcher:
             room=room if context.crawl.bytes_max is not None else None,
             total_s=self._settings.fetch_total_s,
             condition=condition_of(context.crawl, target, context.before.get(target.url)),
-            named=named_for(context.named, target),
+            named=named_origins_for(context.named, target),
         )
 
     def _identity(self, context: PackContext, host: str) -> Identity:
@@ -468,9 +472,9 @@ def _close(permits: ExitStack, _ended: asyncio.Task[None]) -> None:
 
 
 def _refused(target: Target, refused: Refused, reason: Reason) -> PageResult:
-    if isinstance(refused, Later):
+    if isinstance(refused, TryLater):
         return PageResult(end=Returning(target=target, delay_s=refused.wait_s))
-    return PageResult(end=Unasked(target=target, reason=reason))
+    return PageResult(end=NotRequested(target=target, reason=reason))
 
 
 def _unended(visit: HostVisit, targets: Sequence[Target]) -> list[Target]:

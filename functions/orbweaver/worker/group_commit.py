@@ -16,7 +16,7 @@ from orbweaver.frontier.journal import Ledger
 from orbweaver.model.crawl import Counts, Crawl
 from orbweaver.model.errors import PortError
 from orbweaver.model.limits import Settlement
-from orbweaver.worker.call_batching import Gathering
+from orbweaver.worker.call_batching import CallBatcher
 
 if TYPE_CHECKING:
     from orbweaver.frontier.ports import Packs
@@ -39,7 +39,7 @@ class Commits:
     def __init__(self, packs: Packs) -> None:
         self._packs = packs
         # By crawl. The result is True if the batch was committed.
-        self._gathering: Gathering[_Batch, bool] = Gathering(WAIT_S)
+        self._gathering: CallBatcher[_Batch, bool] = CallBatcher(WAIT_S)
 
     @contextmanager
     def awaited(self, crawl_id: str, pack_id: str) -> Iterator[None]:
@@ -48,13 +48,13 @@ class Commits:
         try:
             yield
         finally:
-            self._gathering.came(crawl_id, pack_id)
+            self._gathering.cancel_wait(crawl_id, pack_id)
 
     async def commit(
         self, crawl: Crawl, ledger: Ledger, counts: Counts, settled: Sequence[Settlement] = ()
     ) -> CommitResult:
         """Commit a pack, together with others that are ready (`Packs.commit`)."""
-        self._gathering.came(crawl.id, ledger.pack)
+        self._gathering.cancel_wait(crawl.id, ledger.pack)
         if not settled and await self._together(crawl, ledger, counts):
             return Committed()
         return await self._packs.commit(crawl, ledger, counts, settled)
@@ -62,7 +62,7 @@ class Commits:
     async def _together(self, crawl: Crawl, ledger: Ledger, counts: Counts) -> bool:
         """Commit a pack with others. Return False if the shared transaction wrote nothing."""
         group = self._gathering.group(crawl.id, lambda: _Batch(crawl))
-        batch = group.what
+        batch = group.input
         if batch.crawl != crawl or any(one.pack == ledger.pack for one, _ in batch.commits):
             return False  # the crawl was edited meanwhile, or this is a copy
         batch.commits.append((ledger, counts))

@@ -71,7 +71,9 @@ def key_of(crawl_id: str, pages_max: int, host: str) -> str:
     return f"{folder_of(crawl_id)}{pages_max}/{url_hash(host)}"
 
 
-def worth_saving(new: int, left_ms: int, *, least: int = NEW_LEAST, last_ms: int = LAST_MS) -> bool:
+def is_worth_saving(
+    new: int, left_ms: int, *, least: int = NEW_LEAST, last_ms: int = LAST_MS
+) -> bool:
     return new >= least and left_ms < last_ms
 
 
@@ -94,7 +96,7 @@ class HostClaims:
         self._files = files
         self._clock = clock
         self._metrics = metrics
-        self._used = settings.hands_on
+        self._used = settings.shares_claims
         self._new_least = new_least
         self._last_ms = last_ms
         # Ordered by last visit, oldest first.
@@ -123,23 +125,23 @@ class HostClaims:
             if not early and entry.loaded_until_ms != until_ms:
                 entry.loaded_until_ms = until_ms
                 # This runs in the background, and is cancelled when the invocation ends.
-                entry.loading = round_.beside(self._load(key, entry))
+                entry.loading = round_.run_background(self._load(key, entry))
             left_ms = until_ms - self._clock.now_ms()
-            due = worth_saving(
+            due = is_worth_saving(
                 entry.claims.new, left_ms, least=self._new_least, last_ms=self._last_ms
             )
             saving = entry.saving is not None and not entry.saving.done()
             if due and not saving and entry.refused_until_ms != until_ms:
-                entry.saving = round_.beside(self._save(key, entry, until_ms))
+                entry.saving = round_.run_background(self._save(key, entry, until_ms))
 
         return asking
 
-    def of(self, crawl: Crawl, urls: Iterable[str]) -> set[str]:
+    def known(self, crawl: Crawl, urls: Iterable[str]) -> set[str]:
         return {
             url
             for host, some in self._known_hosts(crawl, urls).items()
             for url in some
-            if self._entries[crawl.id, crawl.pages_max, host].claims.has(url)
+            if self._entries[crawl.id, crawl.pages_max, host].claims.is_known(url)
         }
 
     def note_committed(self, crawl: Crawl, urls: Iterable[str]) -> None:

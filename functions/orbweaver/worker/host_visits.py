@@ -17,7 +17,7 @@ from orbweaver.worker.pack_context import PackContext
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answered:
+class AnsweredRequest:
     """The response to a request, the time of the request, and counts for the crawl."""
 
     answer: Response | Failure

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from orbweaver.frontier.kind_learner import KindLearner
-from orbweaver.frontier.kind_scores import FILES, WAITING, asked_in, is_ordered
+from orbweaver.frontier.kind_scores import FILES, WAITING, is_ordered, requested_in
 from orbweaver.frontier.known_claims import folder_of
-from orbweaver.frontier.late import SOON_DONE, Banded, late_least
-from orbweaver.frontier.met import NEWS_BYTES_MAX
+from orbweaver.frontier.late_links import SOON_DONE, Banded, late_links_min
+from orbweaver.frontier.seen_content import NEWS_BYTES_MAX
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.errors import PortError
 from orbweaver.model.page_record import PageRecord
@@ -82,15 +82,15 @@ class KindLearning:
         self._crawls, self._files = crawls, files
         # Files are always written if another container may continue the crawl, and otherwise only
         # while several workers process it.
-        self._hands_on, self._barred = settings.hands_on, settings.claims_travel == "no"
+        self._hands_on, self._barred = settings.shares_claims, settings.claims_travel == "no"
         self._known: dict[str, _Learned] = {}
 
-    def of(self, crawl: Crawl) -> KindLearner:
-        return self._of(crawl).learner
+    def learner_for(self, crawl: Crawl) -> KindLearner:
+        return self._learner(crawl).learner
 
     def wants_digest(self, crawl: Crawl, url: str) -> bool:
         """Return True if the text of a page must be compared with other texts."""
-        return is_ordered(crawl) and self.of(crawl).wants_digest(url)
+        return is_ordered(crawl) and self.learner_for(crawl).wants_digest(url)
 
     def learn(
         self,
@@ -101,16 +101,16 @@ class KindLearning:
         redirected: bool = False,
     ) -> None:
         if is_ordered(crawl):
-            self.of(crawl).learn(record, digest, redirected=redirected)
+            self.learner_for(crawl).learn(record, digest, redirected=redirected)
 
     def leave(self, crawl: Crawl, targets: Iterable[Target]) -> None:
         """Note URLs that end without a request or a record."""
         for target in targets if is_ordered(crawl) else ():
-            self.of(crawl).leave(target.url)
+            self.learner_for(crawl).leave(target.url)
 
     def waiting(self, crawl: Crawl) -> int:
         """Return the approximate number of the crawl's deferred links."""
-        known = self._of(crawl)
+        known = self._learner(crawl)
         return known.waiting_of_all + known.waiting
 
     def looks_soon(self, crawl: Crawl) -> bool:
@@ -118,65 +118,65 @@ class KindLearning:
         if not is_ordered(crawl) or self.waiting(crawl) <= 0:
             return False
         # The first responses of a crawl with several workers, if the order of groups matters.
-        known = self._of(crawl)
-        return known.is_early and not known.alone and not known.learner.scores.calm
+        known = self._learner(crawl)
+        return known.is_early and not known.alone and not known.learner.scores.is_mostly_fruitful
 
     def note_waiting(self, crawl: Crawl, links: int) -> None:
-        self._of(crawl).waiting += links
+        self._learner(crawl).waiting += links
 
     async def before_judging(self, crawl: Crawl) -> None:
         """Read other workers' results before a page is judged."""
         if not is_ordered(crawl):
             return
-        known = self._of(crawl)
+        known = self._learner(crawl)
         # The first page, and the first responses if several workers process the crawl and some
         # groups bring little.
-        matters = not known.alone and known.learner.scores.doubtful
+        matters = not known.alone and known.learner.scores.has_relevant_barren
         if (matters and known.is_early) or not known.has_read:
             known.has_read = True
             await self._share(crawl, known, sorting=True)
 
     async def share(self, crawl: Crawl) -> None:
         """Exchange results with other workers if enough are new."""
-        if is_ordered(crawl) and self._has_enough(self._of(crawl)):
-            await self._share(crawl, self._of(crawl))
+        if is_ordered(crawl) and self._has_enough(self._learner(crawl)):
+            await self._share(crawl, self._learner(crawl))
 
     async def before_sorting(self, crawl: Crawl) -> None:
         """Exchange results with other workers before links are sorted."""
         if not is_ordered(crawl):
             return
-        known = self._of(crawl)
+        known = self._learner(crawl)
         if self._has_enough(known) or not (known.shared and self._is_alone(known)):
             await self._share(crawl, known, sorting=True)
 
-    async def sorted_out(
+    async def sort_links(
         self, crawl: Crawl, links: Sequence[Target], band: int | None
     ) -> tuple[list[Target], list[Banded]]:
         """Return the links to claim now, and the deferred links with their ranks (bands)."""
-        learner = self.of(crawl)
-        least = late_least(crawl)
-        prompt, late = await in_turns(learner.sorting_out(links, band, least))
+        learner = self.learner_for(crawl)
+        least = late_links_min(crawl)
+        prompt, late = await in_turns(learner.sort_links(links, band, least))
         await self._tell_sorted(crawl)
         # If another worker has just shared too many links of the same group, sort once more.
         async for part in slices(prompt):
-            if learner.too_many_out(part):
+            if learner.has_too_many_in_flight(part):
                 break
         else:
             return prompt, late
-        await self.take_back(crawl, [link.url for link in prompt])
-        prompt, late = await in_turns(learner.sorting_out(links, band, least))
+        await self.note_not_in_flight(crawl, [link.url for link in prompt])
+        prompt, late = await in_turns(learner.sort_links(links, band, least))
         await self._tell_sorted(crawl)
         return prompt, late
 
-    async def take_back(self, crawl: Crawl, urls: Sequence[str]) -> None:
+    async def note_not_in_flight(self, crawl: Crawl, urls: Sequence[str]) -> None:
         """Note that links are not in flight: other packs claimed them, or the limit is reached."""
-        learner = self.of(crawl)
+        learner = self.learner_for(crawl)
         async for part in slices(urls):
-            learner.take_back(part)
+            learner.note_not_in_flight(part)
 
     async def _tell_sorted(self, crawl: Crawl) -> None:
-        if self._has_sorted_enough(self._of(crawl)):
-            await self._share(crawl, self._of(crawl), sorting=True, with_files=False)
+        if self._has_sorted_enough(self._learner(crawl)):
+            await self._share(crawl, self._learner(crawl), sorting=True, with_files=False)
 
     async def _share(
         self, crawl: Crawl, known: _Learned, *, sorting: bool = False, with_files: bool = True
@@ -198,15 +198,15 @@ class KindLearning:
         least, percent = SHARED_FIRST, SHARED_PERCENT
         if self._is_alone(known):
             percent = SHARED_ALONE_PERCENT
-        elif known.learner.scores.doubtful:
+        elif known.learner.scores.has_relevant_barren:
             least, percent = 1, SHARED_SOON_PERCENT
         return known.learner.asked - known.shared >= max(least, known.counted * percent // 100)
 
     def _has_sorted_enough(self, known: _Learned) -> bool:
-        if self._is_alone(known) or not known.learner.scores.doubtful:
+        if self._is_alone(known) or not known.learner.scores.has_relevant_barren:
             return False
         least = max(1, known.counted * SORTING_PERCENT // 100)
-        return known.learner.scores.untold >= least
+        return known.learner.scores.unshared_count >= least
 
     def _is_alone(self, known: _Learned) -> bool:
         return known.alone and not self._hands_on
@@ -218,7 +218,7 @@ class KindLearning:
         adds = known.counted and (self._has_enough(known) or self._has_sorted_enough(known))
         if not adds:
             total = await self._crawls.learned(crawl.id)
-            known.counted = asked_in(total)
+            known.counted = requested_in(total)
         if adds or self._has_enough(known):
             leaves = with_files and (self._hands_on or not (known.alone or self._barred))
             if with_files:
@@ -231,8 +231,8 @@ class KindLearning:
                 told[FILES] = 1
             # If the table's response is lost, these results are added twice and weigh twice.
             total = await self._crawls.learn(crawl, told)
-            known.counted = asked_in(total)
-        scores.share(told, total)
+            known.counted = requested_in(total)
+        scores.adopt_shared(told, total)
         known.waiting -= told.get(WAITING, 0)
         known.waiting_of_all = total.get(WAITING, 0)
         newest = total.get(FILES, 0)
@@ -241,7 +241,7 @@ class KindLearning:
         folder = f"{folder_of(crawl.id)}kinds/"
         if FILES in told:
             known.unread.pop(newest, None)
-            await self._files.put(f"{folder}{newest}", scores.met.told())
+            await self._files.put(f"{folder}{newest}", scores.met.encode_news())
         await self._read(folder, known)
 
     async def _read(self, folder: str, known: _Learned) -> None:
@@ -252,7 +252,7 @@ class KindLearning:
             for number, body in zip(numbers, found, strict=True):
                 looks = known.unread.pop(number) + 1
                 if body is not None:
-                    known.learner.scores.met.take(body)
+                    known.learner.scores.met.add_news(body)
                 elif looks < LOOKS_MAX:
                     known.unread[number] = looks
 
@@ -262,7 +262,7 @@ class KindLearning:
         except PortError:
             return None  # without the right to list, S3 denies reads of absent files
 
-    def _of(self, crawl: Crawl) -> _Learned:
+    def _learner(self, crawl: Crawl) -> _Learned:
         found = self._known.get(crawl.id)
         if found is None:
             while len(self._known) >= CRAWLS_MAX:

@@ -17,7 +17,7 @@ from orbweaver.budget.reservation import Reservations
 from orbweaver.frontier.crawler_traps import Shares
 from orbweaver.frontier.journal import Journal, Ledger
 from orbweaver.frontier.kind_scores import is_ordered
-from orbweaver.frontier.late import SURPLUS, Banded, band_at, waiting_max
+from orbweaver.frontier.late_links import SURPLUS, Banded, band_at, late_links_max
 from orbweaver.frontier.messages import Pack, SeedsMessage
 from orbweaver.frontier.pack_result import PackResult
 from orbweaver.frontier.seen_urls import Novelty, SeenUrls
@@ -50,7 +50,7 @@ GATHERED_MAX = 5_000
 LEFT_MAX = 1_000
 
 
-class Sifter:
+class LinkDeduplicator:
     """Deduplicates links. One instance per container, because its memory outlives an invocation."""
 
     def __init__(
@@ -84,7 +84,7 @@ class Sifter:
         # Deferred (late) links that journals list: they promise little, or exceed the page limit.
         self._late = SeenUrls()
 
-    async def write_down(
+    async def journal_result(
         self,
         crawl: Crawl,
         message: Pack | SeedsMessage,
@@ -119,7 +119,7 @@ class Sifter:
             await turn_after(result.candidates)
             self._keep_left(crawl, message, result)
             await turn_after(result.left)
-            own = result.journal(order, at_ms, reservations.reserved, reservations.by)
+            own = result.journal(order, at_ms, reservations.reserved, reservations.delivery_number)
             journal = await self._packs.write_journal(message.id, own)
             await reservations.settle(own, journal)
             await turn_after(journal.candidates)
@@ -131,8 +131,8 @@ class Sifter:
 
     def known(self, crawl: Crawl, links: Collection[str]) -> set[str]:
         now_ms = self._clock.now_ms()
-        waiting = self._late.of(crawl.id, links, now_ms)
-        return self.seen.of(crawl.id, links, now_ms) | waiting
+        waiting = self._late.known(crawl.id, links, now_ms)
+        return self.seen.known(crawl.id, links, now_ms) | waiting
 
     async def _sort_out(
         self, crawl: Crawl, message: Pack | SeedsMessage, result: PackResult
@@ -142,23 +142,23 @@ class Sifter:
         # person listed are not.
         band = band_at(message.place) if isinstance(message, Pack) and message.late else None
         prompt, late = list(result.links), list[Banded]()
-        learner, spent = self._kinds.of(crawl), (crawl.id, crawl.pages_max) in self._spent
+        learner, spent = self._kinds.learner_for(crawl), (crawl.id, crawl.pages_max) in self._spent
         surplus_band = band or SURPLUS
         judged = isinstance(message, Pack) or message.past is not None
         # No link is claimed, so workers must not count these links as in flight.
         if band is None and spent:
             if judged:
-                prompt, late = await in_turns(learner.sorting_out(prompt))
-            await self._kinds.take_back(crawl, [target.url for target in prompt])
+                prompt, late = await in_turns(learner.sort_links(prompt))
+            await self._kinds.note_not_in_flight(crawl, [target.url for target in prompt])
             prompt, late = [], [*((surplus_band, target) for target in prompt), *late]
         elif judged:
-            prompt, late = await self._kinds.sorted_out(crawl, prompt, band)
+            prompt, late = await self._kinds.sort_links(crawl, prompt, band)
         if crawl.delay_ms:  # group links by host, so that most late packs serve one host
             late.sort(key=lambda one: (one[0], host_of(one[1].url)))
         if crawl.delay_ms and band is not None:  # start with the host that has most links
             links_of = Counter(host_of(target.url) for target in prompt)
             prompt.sort(key=lambda target: -links_of[host_of(target.url)])
-        room = waiting_max(crawl) - self._kinds.waiting(crawl)
+        room = late_links_max(crawl) - self._kinds.waiting(crawl)
         if band is None and len(late) > room:
             beyond = [target for _, target in late[max(0, room) :]]
             late = late[: max(0, room)]
@@ -187,9 +187,9 @@ class Sifter:
             result.keep_left(())
             return
         now_ms = self._clock.now_ms()
-        claimed = self.seen.of(crawl.id, (target.url for target in left), now_ms)
+        claimed = self.seen.known(crawl.id, (target.url for target in left), now_ms)
         claimed.update(result.candidates)
-        told = self._left.of(crawl.id, map(_as_left, left), now_ms)
+        told = self._left.known(crawl.id, map(_as_left, left), now_ms)
         new = [one for one in left if one.url not in claimed and _as_left(one) not in told]
         if len(new) > LEFT_MAX:
             result.count("left_beyond", len(new) - LEFT_MAX)
@@ -198,18 +198,18 @@ class Sifter:
     async def _see_known(self, crawl: Crawl, result: PackResult) -> None:
         now_ms = self._clock.now_ms()
         urls = result.candidates
-        unseen = set(urls) - self.seen.of(crawl.id, urls, now_ms)
+        unseen = set(urls) - self.seen.known(crawl.id, urls, now_ms)
         async for part in slices([*unseen]):
-            self.seen.add(crawl.id, self._host_claims.of(crawl, part), now_ms)
+            self.seen.add(crawl.id, self._host_claims.known(crawl, part), now_ms)
 
-    async def settled(self, crawl: Crawl, journal: Journal, ledger: Ledger) -> None:
+    async def learn_from_journal(self, crawl: Crawl, journal: Journal, ledger: Ledger) -> None:
         """Remember which links of a stored result this pack has claimed."""
         # Claims are shared only now. A pack that is never committed may become a dead letter, and
         # then no pack has its links.
         children = [journal.candidates[place].url for place in ledger.children]
         others = {target.url for target in journal.candidates}.difference(children)
         if is_ordered(crawl):
-            await self._kinds.take_back(crawl, [*others])
+            await self._kinds.note_not_in_flight(crawl, [*others])
         async for part in slices(children):
             self._host_claims.note_committed(crawl, part)
         if not ledger.surplus:
@@ -258,7 +258,7 @@ class Sifter:
         urls = result.candidates
         if _drops_late(message):
             return len(self.known(crawl, urls)) < len(urls)
-        return len(self.seen.of(crawl.id, urls, self._clock.now_ms())) < len(urls)
+        return len(self.seen.known(crawl.id, urls, self._clock.now_ms())) < len(urls)
 
     async def _take_over(self, crawl: Crawl, result: PackResult, waiting: list[PackResult]) -> None:
         """Add the links of waiting packs. They keep them until this pack's result is stored."""
@@ -267,7 +267,7 @@ class Sifter:
             await asyncio.sleep(0)
         room = GATHERED_MAX
         for other in waiting:
-            seen = self.seen.of(crawl.id, other.candidates, self._clock.now_ms())
+            seen = self.seen.known(crawl.id, other.candidates, self._clock.now_ms())
             for target in other.links:
                 if target.url in seen or result.links_to(target.url):
                     continue
@@ -300,14 +300,14 @@ class Sifter:
         free = modified.keys() | result.reopened
         late = isinstance(message, Pack) and message.late
         if not late:  # claims of deferred links may have been released since they were seen
-            result.drop(self.seen.of(crawl.id, result.candidates, now_ms) - free)
+            result.drop(self.seen.known(crawl.id, result.candidates, now_ms) - free)
         if _drops_late(message):
-            result.drop(self._late.of(crawl.id, result.candidates, now_ms) - free)
+            result.drop(self._late.known(crawl.id, result.candidates, now_ms) - free)
             if (crawl.id, crawl.pages_max) in self._spent:
                 return 0  # these links are deferred, and looked up when they are due
         links = tuple(target for target in result.links if target.url not in result.reopened)
         probes = links
-        if links and not (look or modified or self._novelty.look(crawl.id)):
+        if links and not (look or modified or self._novelty.needs_lookup(crawl.id)):
             probes = links[:: -(-len(links) // PROBES)]
         found = await self._look_up(crawl, message, result, at_ms, probes)
         if found and len(probes) < len(links):

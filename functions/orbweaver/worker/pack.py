@@ -15,34 +15,34 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from orbweaver.budget.reservation import BudgetKeeper, Reservations
 from orbweaver.fetching.response_verdict import End
 from orbweaver.frontier.admission import admit_target
-from orbweaver.frontier.belonging import admit_claimed
 from orbweaver.frontier.claims import Recalled
+from orbweaver.frontier.crawl_scope import admit_claimed
 from orbweaver.frontier.envelope import SINCE, SINCE_DIGITS_MAX
-from orbweaver.frontier.journal import Journal, OutgoingPack, apart, leads_on
+from orbweaver.frontier.journal import Journal, OutgoingPack, has_successors, isolate_urls
 from orbweaver.frontier.kind_scores import is_ordered
 from orbweaver.frontier.messages import Pack, SeedsMessage, child_id
-from orbweaver.frontier.pack_result import PackResult, Underway
+from orbweaver.frontier.pack_result import PackResult, UncommittedResults
 from orbweaver.model.crawl import Crawl, State
 from orbweaver.model.errors import StoredNewer, is_fault
 from orbweaver.model.metrics import counted, failures
+from orbweaver.model.named_origins import NO_ORIGINS, origins_of
 from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.ports import Clock, Metrics
-from orbweaver.model.redacted_names import NO_ORIGINS, origins_of
 from orbweaver.model.settings import Settings
 from orbweaver.model.target import Target
 from orbweaver.model.url import host_of, redacted
 from orbweaver.worker.apply_journal import JournalApplier
 from orbweaver.worker.body_writer import BodyWriter
 from orbweaver.worker.crawl_cache import RecentCrawls
+from orbweaver.worker.earlier_runs import EarlierRunReader
 from orbweaver.worker.fetch_pack import PackFetcher
 from orbweaver.worker.host_claims import HostClaims
-from orbweaver.worker.link_dedup import Sifter
+from orbweaver.worker.link_dedup import LinkDeduplicator
 from orbweaver.worker.pack_context import PackContext, page_record
 from orbweaver.worker.page_fault import unreadable
-from orbweaver.worker.retracing import Retracer
 from orbweaver.worker.rounds import Round
 from orbweaver.worker.seeding import late_result, result_of
-from orbweaver.worker.succession import standing_of
+from orbweaver.worker.succession import place_of_message
 
 if TYPE_CHECKING:
     from orbweaver.frontier.ports import Frontier, Packs
@@ -95,11 +95,11 @@ def since_of(attributes: Mapping[str, Mapping[str, str]]) -> int | None:
 class Done:
     """A message is done. `check` names a crawl that may be complete.
 
-    `look` names a crawl whose deferred links may be due although other URLs are in flight.
+    `check_late` names a crawl whose deferred links may be due although other URLs are in flight.
     """
 
     check: str | None = None
-    look: str | None = None
+    check_late: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,7 +144,7 @@ class PackProcessor:
         clock: Clock,
         metrics: Metrics,
         settings: Settings,
-        underway: Underway | None = None,
+        underway: UncommittedResults | None = None,
     ) -> None:
         self._packs = packs
         self._crawls = crawls
@@ -156,11 +156,11 @@ class PackProcessor:
         self._clock = clock
         self._metrics = metrics
         self._settings = settings
-        self._underway = underway or Underway()
-        self._retracer = Retracer(
+        self._underway = underway or UncommittedResults()
+        self._retracer = EarlierRunReader(
             packs=packs, crawls=crawls, frontier=frontier, bounds=settings.bounds
         )
-        self._sifter = Sifter(
+        self._sifter = LinkDeduplicator(
             packs=packs,
             frontier=frontier,
             samples=applier.samples,
@@ -186,7 +186,7 @@ class PackProcessor:
         if crawl is None:
             return Hopeless(reason=f"unknown crawl {message.crawl[:60]!r}")
         if known.ledger is not None or crawl.state is State.FINISHED:
-            return await self._let_go(crawl, message, known)
+            return await self._finish_done(crawl, message, known)
         failures = delivery.receives - 1
         if isinstance(message, Pack):
             failures += message.failures
@@ -197,7 +197,7 @@ class PackProcessor:
             suspected = failures > 0 or known.strikes > 0
             if isinstance(message, Pack):
                 message = replace(message, failures=failures)
-            came = await self._come_to(delivery, message, crawl, suspected, round_)
+            came = await self._process_before_journal(delivery, message, crawl, suspected, round_)
         if not isinstance(came, Journal | _Results):
             return came
         with self._applier.commits.awaited(crawl.id, message.id):
@@ -222,13 +222,13 @@ class PackProcessor:
             # Another delivery wrote this journal, and may have committed it and released claims.
             known = (await self._packs.recall([message.id])).get(message.id, known)
             if known.ledger is not None:
-                return await self._let_go(crawl, message, known)
+                return await self._finish_done(crawl, message, known)
         return await self._settle(crawl, message, journal, round_)
 
     async def _written_down(
         self, crawl: Crawl, message: Pack | SeedsMessage, came: _Results
     ) -> Journal:
-        writes = partial(self._sifter.write_down, crawl, message)
+        writes = partial(self._sifter.journal_result, crawl, message)
         try:
             return await writes(came.result, came.at_ms, came.reservations)
         except Exception as error:
@@ -239,7 +239,9 @@ class PackProcessor:
             result.add(unreadable(error, crawl, message.targets[0], came.at_ms))
             return await writes(result, came.at_ms, came.reservations)
 
-    async def _let_go(self, crawl: Crawl, message: Pack | SeedsMessage, known: Recalled) -> Done:
+    async def _finish_done(
+        self, crawl: Crawl, message: Pack | SeedsMessage, known: Recalled
+    ) -> Done:
         """Finish a message that is committed, or that arrived after its crawl's end."""
         if known.ledger is None:
             # A copy of this message may have ended the crawl since this worker read the stored
@@ -253,14 +255,14 @@ class PackProcessor:
         if known.journal is None:
             # both journal and ledger have expired, and so has every copy of the message
             return Done()
-        standing = standing_of(message)
+        standing = place_of_message(message)
         await self._applier.resend(crawl, message.id, known.journal, known.ledger, standing)
-        more = leads_on(known.journal, known.ledger, ordered=is_ordered(crawl))
+        more = has_successors(known.journal, known.ledger, ordered=is_ordered(crawl))
         # The worker that sent a late pack (deferred links) relies on it to check for the end again.
         late = isinstance(message, Pack) and message.late
         return Done(check=crawl.id if late or not more else None)
 
-    async def _come_to(
+    async def _process_before_journal(
         self,
         delivery: Delivery,
         message: Pack | SeedsMessage,
@@ -278,21 +280,23 @@ class PackProcessor:
             return await self._take_in(message, crawl)
         # A pack that arrives a second time without a journal is split into single URLs.
         if suspected and len(message.targets) > 1:
-            return apart(await self._budget_keeper.marked(crawl, message), self._clock.now_ms())
+            return isolate_urls(
+                await self._budget_keeper.marked(crawl, message), self._clock.now_ms()
+            )
         if not suspected:
             return await self._visit(message, crawl, round_, early=delivery.early)
-        strikes = await self._packs.strike(message.id)
+        strikes = await self._packs.add_strike(message.id)
         most = self._settings.strikes_max
         if strikes > most:
             # A redrive from the dead-letter queue gives the URL one more chance.
-            await self._packs.absolve(message.id, most - 1)
+            await self._packs.set_strikes(message.id, most - 1)
             return await self._given_up(crawl, message, f"crashed its worker {most} times")
         try:
             # A requeued URL remains a suspect. Its strikes count the workers that died.
             came = await self._visit(replace(message, failures=1), crawl, round_)
         finally:
             # A worker that dies does not get here, so any other result was no crash.
-            await self._packs.absolve(message.id, strikes - 1)
+            await self._packs.set_strikes(message.id, strikes - 1)
         if (
             strikes > 1
             and isinstance(came, _Results)
@@ -300,7 +304,7 @@ class PackProcessor:
         ):
             # The result does not clear the suspect. The URL continues under another id, with its
             # strikes.
-            await self._packs.absolve(child_id(message.id, 0), strikes - 1)
+            await self._packs.set_strikes(child_id(message.id, 0), strikes - 1)
         return came
 
     async def _set_aside(
@@ -329,7 +333,9 @@ class PackProcessor:
 
     async def _given_up(self, crawl: Crawl, message: Pack | SeedsMessage, reason: str) -> Hopeless:
         """Give a message up, and start its host's next pack."""
-        await self._applier.succession.tend(crawl, message.id, standing_of(message), last=True)
+        await self._applier.succession.start_next(
+            crawl, message.id, place_of_message(message), last=True
+        )
         return Hopeless(reason=reason)
 
     async def _visit(
@@ -363,16 +369,16 @@ class PackProcessor:
                     admitted = self._admitted(context, result, pack)
                     await self._pack_fetcher.fetch(context, result, admitted)
                 if not result.deferrals:
-                    await self._applier.succession.ahead(crawl, pack, round_)
+                    await self._applier.succession.take_on_next(crawl, pack, round_)
                     await self._feed(crawl, pack.targets, round_, own=pack.place)
                 result.locate(await part.put(result.kept))
             reservations.files = part.files
         delay_s = result.requeue_delay_s(pack.targets)
         # Only a commit returns reserved bytes and dollars, so such a pack is not requeued.
-        requeued = pack.put_offs < REQUEUES_MAX and not reservations.reserved
+        requeued = pack.requeues < REQUEUES_MAX and not reservations.reserved
         if delay_s is not None and requeued:
             # Sending the same pack again later costs no table write.
-            pack = replace(pack, put_offs=pack.put_offs + 1)
+            pack = replace(pack, requeues=pack.requeues + 1)
             return Requeued(
                 outgoing=OutgoingPack(pack=pack, delay_s=delay_s), express=crawl.express
             )
@@ -404,19 +410,19 @@ class PackProcessor:
     async def _settle(
         self, crawl: Crawl, message: Pack | SeedsMessage, journal: Journal, round_: Round
     ) -> Done:
-        standing = standing_of(message)
+        standing = place_of_message(message)
         ledger = await self._applier.apply(crawl, message.id, journal, standing, round_)
         if ledger is None:
             if standing.place:
                 await self._applier.drop(crawl, message, None)
             return Done()
-        await self._sifter.settled(crawl, journal, ledger)
+        await self._sifter.learn_from_journal(crawl, journal, ledger)
         self._count(journal)
-        more = leads_on(journal, ledger, ordered=is_ordered(crawl))
+        more = has_successors(journal, ledger, ordered=is_ordered(crawl))
         targets = message.targets if isinstance(message, Pack) else ()
         await self._feed(crawl, [*targets, *(link for _, link in journal.late)], round_)
         soon = self._pack_fetcher.kinds.looks_soon(crawl)
-        return Done(check=None if more else crawl.id, look=crawl.id if soon else None)
+        return Done(check=None if more else crawl.id, check_late=crawl.id if soon else None)
 
     async def _feed(
         self, crawl: Crawl, targets: Sequence[Target], round_: Round, *, own: str = ""

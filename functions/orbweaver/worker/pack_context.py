@@ -13,13 +13,13 @@ from orbweaver.frontier.journal import NOTHING
 from orbweaver.frontier.kind_scores import is_ordered
 from orbweaver.frontier.pack_result import EndedPage, FoundLinks, PageResult
 from orbweaver.model.crawl import UNSPENT, Crawl
-from orbweaver.model.crawl_rules import said_of_target
-from orbweaver.model.cuts import Cuts, beyond, counted, joined, written
+from orbweaver.model.crawl_rules import rule_for_target
+from orbweaver.model.cuts import Cuts, chars_beyond, column_text, counted, joined
 from orbweaver.model.http_exchange import Failure, Response
 from orbweaver.model.http_headers import one_line
+from orbweaver.model.named_origins import NO_ORIGINS
 from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.page_record import DESCRIPTION_CHARS_MAX, HEADER_CHARS_MAX, PageRecord
-from orbweaver.model.redacted_names import NO_ORIGINS
 from orbweaver.model.render_rules import RenderWhy
 from orbweaver.model.target import Target
 
@@ -61,7 +61,7 @@ class PackContext:
         counts: Mapping[str, int] = NOTHING,
     ) -> PageResult:
         """Return the result of a target that ended. A rule may exclude its record."""
-        recorded = said_of_target(self.crawl, target).record is not False
+        recorded = rule_for_target(self.crawl, target).record is not False
         end = EndedPage(record=record, recorded=recorded, kept=kept)
         return PageResult(end=end, found=found, counts=counts)
 
@@ -119,7 +119,7 @@ def page_record(
         etag=_line(headers.get("etag"), HEADER_CHARS_MAX),
         last_modified=_line(headers.get("last-modified"), HEADER_CHARS_MAX),
         error=_cut(end.error, ERROR_CHARS_MAX),
-        cut=written(cuts),
+        cut=column_text(cuts),
         needs_rendering=True if empty else None,
         rendered=True if response is not None and response.rendered else None,
         render_why=None if render_why is None else str(render_why),
@@ -127,7 +127,7 @@ def page_record(
 
 
 def _cuts_of(end: End, response: Response | None) -> Cuts:
-    error = beyond(end.error, ERROR_CHARS_MAX)
+    error = chars_beyond(end.error, ERROR_CHARS_MAX)
     if response is None or end.outcome is not Outcome.FETCHED:
         return counted({"error": error})
     headers = {name: response.headers.get(name.replace("_", "-")) for name in HEADERS_CUT}
@@ -136,7 +136,7 @@ def _cuts_of(end: End, response: Response | None) -> Cuts:
             "body": int(response.truncated or end.reason is Reason.TRUNCATED),
             "render": int(response.render_cut),
             "unread": int(end.reason is Reason.COSTLY),
-            **{name: beyond(value, HEADER_CHARS_MAX) for name, value in headers.items()},
+            **{name: chars_beyond(value, HEADER_CHARS_MAX) for name, value in headers.items()},
             "error": error,
             "headers": response.headers_cut,
         }

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from orbweaver.fetching.response_verdict import End
 from orbweaver.frontier.pack_result import EndedPage, PageResult
-from orbweaver.model.crawl_rules import said_of_target
+from orbweaver.model.crawl_rules import rule_for_target
 from orbweaver.model.errors import is_fault, type_and_place
 from orbweaver.model.http_exchange import Failure, Response
 from orbweaver.model.outcome import Outcome, Reason
@@ -90,5 +90,5 @@ def unreadable(
     record = page_record(crawl.id, target, end, at_ms)
     if isinstance(answer, Response):
         record = replace(record, status=answer.status, latency_ms=answer.latency_ms)
-    recorded = said_of_target(crawl, target).record is not False
+    recorded = rule_for_target(crawl, target).record is not False
     return PageResult(end=EndedPage(record=record, recorded=recorded))

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
-from orbweaver.extraction.work import HeavyError
+from orbweaver.extraction.work_budget import HeavyError
 from orbweaver.frontier.body_file import Kept, kept_of
 from orbweaver.frontier.kind_learner import echo_of
-from orbweaver.frontier.stored_content import Keeping, harvest, redacted_item
+from orbweaver.frontier.stored_content import Keeping, content_to_store, redacted_item
 from orbweaver.model.crawl_settings import Bodies
 from orbweaver.model.cuts import Cuts, joined
 from orbweaver.model.item import Item
@@ -133,7 +133,7 @@ def job_of(  # noqa: PLR0913 - facts of a response and settings of its crawl
         answer=answer,
         html=html,
         links_max=links_max,
-        tracking=crawl.stripped,
+        tracking=crawl.removed_parameters,
         agent=agent,
         items=items,
         keeping=Keeping(bodies=crawl.bodies, texts=crawl.texts, redacted=crawl.redacted),
@@ -258,7 +258,7 @@ def _items(
     job: ReadingJob, page: Page, extractors: Mapping[str, Extractor] | None, units_max: int | None
 ) -> tuple[tuple[Item, ...], Cuts]:
     from orbweaver.extraction.extract import items_and_cuts
-    from orbweaver.extraction.work import UNITS_MAX
+    from orbweaver.extraction.work_budget import UNITS_MAX
 
     items, cut = items_and_cuts(
         job.items,
@@ -284,7 +284,7 @@ def _digest(url: str, page: Page) -> tuple[int, ...]:
 
 
 def _kept(job: ReadingJob, page: Page | None) -> tuple[Kept | None, Cuts]:
-    found, answer = harvest(job.keeping, job.answer, page), job.answer
+    found, answer = content_to_store(job.keeping, job.answer, page), job.answer
     kept = kept_of(job.url, job.at_ms, answer=answer, body=found.body, document=found.document)
     return kept, found.cut
 

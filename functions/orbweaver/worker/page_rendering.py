@@ -15,14 +15,14 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import replace
 from weakref import WeakValueDictionary
 
-from orbweaver.budget.reservation import Room
+from orbweaver.budget.reservation import AllowedSize
 from orbweaver.fetching import response_verdict as answers
 from orbweaver.frontier.admission import in_scope
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.crawl_rules import delay_ms
 from orbweaver.model.http_exchange import Request, Response, received_of
+from orbweaver.model.named_origins import named_origins_for
 from orbweaver.model.ports import Clock, Fetcher
-from orbweaver.model.redacted_names import named_for
 from orbweaver.model.render_rules import places_of
 from orbweaver.model.settings import Settings
 from orbweaver.model.target import Target
@@ -47,11 +47,11 @@ from orbweaver.rendering.task import (
     ResourceRequest,
 )
 from orbweaver.worker.crawl_cache import RecentCrawls
-from orbweaver.worker.ending import to_its_end
 from orbweaver.worker.pack_context import PackContext
 from orbweaver.worker.page_reading import PageReading
 from orbweaver.worker.rendering_choice import RenderChoice, RenderingChooser, marks_of
 from orbweaver.worker.rendering_gain import PageContent, gain_of, text_chars
+from orbweaver.worker.shutdown import to_its_end
 
 _log = logging.getLogger(__name__)
 # Longest wait of a request for its slot. A page is cut before that.
@@ -222,7 +222,7 @@ class PageLoader:
                 await taken.enter_async_context(place)
                 reserving = self._context.reservations.room(self._target)
                 room = await taken.enter_async_context(reserving)
-                if not isinstance(room, Room):
+                if not isinstance(room, AllowedSize):
                     return ResourceRefused(reason="budget")
                 refused = await self._waited(url, host)
             finally:
@@ -237,8 +237,8 @@ class PageLoader:
         token = identity_of(crawl, host, rendering.settings.user_agent).token
         asked_s: float | None = None
         if crawl.obey_robots:
-            named = named_for(self._context.named, self._target)
-            match await rendering.robots.of(host, crawl, self._until_ms, named=named):
+            named = named_origins_for(self._context.named, self._target)
+            match await rendering.robots.rules_for(host, crawl, self._until_ms, named=named):
                 case Deferred() | RobotsUnreachable():
                     return "robots_unreachable"
                 case None:
@@ -260,10 +260,14 @@ class PageLoader:
                 until_ms=self._until_ms,
                 lined=False,
             )
-        return None if await pacer.take(1) is None and pacer.asks(pacer.turn) else "slots"
+        return (
+            None
+            if await pacer.wait_for_slot(1) is None and pacer.start_request(pacer.turn)
+            else "slots"
+        )
 
     async def _asked(
-        self, url: str, host: str, request: ResourceRequest, room: Room
+        self, url: str, host: str, request: ResourceRequest, room: AllowedSize
     ) -> ResourceAnswer | ResourceRefused:
         rendering, crawl = self._rendering, self._context.crawl
         identity = identity_of(crawl, host, rendering.settings.user_agent)
@@ -281,13 +285,13 @@ class PageLoader:
                 body_bytes_max=room.most,
                 room=room if crawl.bytes_max is not None else None,
                 total_s=rendering.settings.fetch_total_s,
-                named=named_for(self._context.named, self._target),
+                named=named_origins_for(self._context.named, self._target),
             )
         )
         room.received = received_of(answer)
         verdict = answers.judge(answer, attempt=1, now_ms=rendering.clock.now_ms(), any_type=True)
         if isinstance(verdict, answers.Retry) and verdict.block:
-            await to_its_end(rendering.health.rebuffed(host, verdict.retry_after_s, at_ms))
+            await to_its_end(rendering.health.back_off(host, verdict.retry_after_s, at_ms))
         if not isinstance(answer, Response):
             return ResourceRefused(reason=str(answer.reason))
         return _resource_of(answer)

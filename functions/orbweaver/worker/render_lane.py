@@ -31,7 +31,7 @@ class RenderLane:
     def __init__(self, crawls: RecentCrawls, clock: Clock) -> None:
         self._chooser = RenderingChooser(crawls, clock)
 
-    async def before(
+    async def route_before_fetch(
         self, crawl: Crawl, result: PackResult, targets: Sequence[Target]
     ) -> list[Target]:
         """Return the targets to request here. The others need a browser and are sent on."""
@@ -46,12 +46,12 @@ class RenderLane:
                 here.append(target)
         return here
 
-    async def after(
+    async def route_after_fetch(
         self, crawl: Crawl, target: Target, page: Page, answer: Response
     ) -> RenderChoice | PageResult:
         """Send a fetched page on, or return the choice that explains why it is not rendered."""
         marked, scripts = marks_of(page, answer)
-        choice = await self._chooser.nominate(crawl, target.url, marked=marked, scripts=scripts)
+        choice = await self._chooser.choose(crawl, target.url, marked=marked, scripts=scripts)
         return _sent(target, SENT_ASKED) if choice.render else choice
 
 

@@ -23,7 +23,7 @@ from orbweaver.model.ports import Clock
 from orbweaver.model.render_rules import RenderWhy, deciding, mode_of
 from orbweaver.parsing.client_rendering import has_scripts
 from orbweaver.parsing.page import Page
-from orbweaver.worker.rendering_gain import KindsLearned, is_sample
+from orbweaver.worker.rendering_gain import LearnedKinds, is_sample
 
 if TYPE_CHECKING:
     from orbweaver.worker.crawl_cache import RecentCrawls
@@ -39,7 +39,7 @@ CRAWLS_MAX = 64
 
 @dataclass(slots=True)
 class _CrawlKinds:
-    learned: KindsLearned = field(default_factory=KindsLearned)
+    learned: LearnedKinds = field(default_factory=LearnedKinds)
     read_ms: int = -FRESH_MS
     # Kinds with a page that could not be rendered: other pages do not wait for them.
     failed: set[str] = field(default_factory=set)
@@ -98,9 +98,7 @@ class RenderingChooser:
         async with AsyncExitStack() as held:
             yield await self._by_kind(held, crawl, url, marked=marked)
 
-    async def nominate(
-        self, crawl: Crawl, url: str, *, marked: bool, scripts: bool
-    ) -> RenderChoice:
+    async def choose(self, crawl: Crawl, url: str, *, marked: bool, scripts: bool) -> RenderChoice:
         """Choose whether a fetched page is for workers with a browser."""
         ruled = _by_mode(crawl, url, scripts=marked or scripts)
         if ruled is not None:
@@ -156,7 +154,7 @@ class RenderingChooser:
         if not 0 <= now_ms - kinds.read_ms < FRESH_MS:
             kinds.read_ms = now_ms
             try:
-                kinds.learned.take(await self._crawls.learned(crawl))
+                kinds.learned.replace_counters(await self._crawls.learned(crawl))
             except PortError as error:
                 told = {"crawl": crawl.id, "error": str(error)}
                 _log.warning("rendering.kinds_not_read", extra=told)

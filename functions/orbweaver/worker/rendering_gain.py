@@ -75,7 +75,7 @@ def is_sample(url: str) -> bool:
     return zlib.crc32(url.encode()) % SAMPLE == 0
 
 
-class KindsLearned:
+class LearnedKinds:
     """Rendering results of a crawl by kind: shared counters, and additions since the last read."""
 
     def __init__(self) -> None:
@@ -84,7 +84,7 @@ class KindsLearned:
         # All additions of this container: packs may not have committed them when counters are read.
         self._own: Counter[str] = Counter()
 
-    def take(self, learned: Counts) -> None:
+    def replace_counters(self, learned: Counts) -> None:
         self._read = learned
         self._since.clear()
 

@@ -14,10 +14,17 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias, assert_never
 
 from orbweaver.fetching import response_verdict as answers
-from orbweaver.fetching.conditional_get import condition_of, still
+from orbweaver.fetching.conditional_get import complete_unchanged, condition_of
 from orbweaver.fetching.response_verdict import Retry, Verdict
-from orbweaver.frontier.admission import LIFTABLE, admit_link, admit_redirect, in_scope, led, widens
-from orbweaver.frontier.body_file import Kept, pictured
+from orbweaver.frontier.admission import (
+    LIFTABLE,
+    admit_link,
+    admit_redirect,
+    in_scope,
+    leaves_scope,
+    link_target,
+)
+from orbweaver.frontier.body_file import Kept, with_screenshot
 from orbweaver.frontier.journal import NOTHING
 from orbweaver.frontier.pack_result import SAMPLES_MAX, FoundLinks, PageResult, Returning
 from orbweaver.frontier.stored_content import redacted
@@ -32,16 +39,16 @@ from orbweaver.model.target import Target, TargetKind, next_attempt
 from orbweaver.model.turns import slices, turn_after
 from orbweaver.model.url import canonicalize, host_of, resolved
 from orbweaver.model.url_limits import Bounds
-from orbweaver.model.url_rules import said_of
+from orbweaver.model.url_rules import combined_rule
 from orbweaver.model.user_agent import identity_of
 from orbweaver.parsing.duplicates import Repeats
 from orbweaver.parsing.page import Page
 from orbweaver.politeness.host_health import HostHealth
 from orbweaver.politeness.pacer import Turn
-from orbweaver.worker.ending import to_its_end
 from orbweaver.worker.kind_learning import KindLearning
 from orbweaver.worker.pack_context import PackContext, page_record
 from orbweaver.worker.page_reading import Costly, PageReader, PageReading, Read, ReaderBusy, job_of
+from orbweaver.worker.shutdown import to_its_end
 from orbweaver.worker.sitemap_handling import Sitemaps
 
 if TYPE_CHECKING:
@@ -113,7 +120,7 @@ class ResponseHandler:
         )
         if isinstance(verdict, answers.Retry) and verdict.block:
             # First, and never interrupted: other workers need the block even if this worker ends.
-            await to_its_end(self._health.rebuffed(host, verdict.retry_after_s, at_ms))
+            await to_its_end(self._health.back_off(host, verdict.retry_after_s, at_ms))
         reading: PageReading | None = None
         counts, why = NOTHING, None
         if isinstance(answer, Response) and _is_to_be_read(verdict, target):
@@ -131,7 +138,7 @@ class ResponseHandler:
                 if reading is None or reading.page is None:
                     return await self._sitemaps.read(context, target, final, answer, at_ms)
                 end, found = await self._read(context, target, reading, reading.page, final)
-            case answers.Lead(location=location):
+            case answers.Redirect(location=location):
                 itself = answers.why_to_itself(answer, cookies=context.crawl.cookies)
                 end, onward = self._redirect(context, target, location, itself=itself)
                 found = (onward,)
@@ -158,7 +165,7 @@ class ResponseHandler:
         if page is None or page.refresh is not None or not isinstance(verdict, answers.Read):
             return given
         if self._render_lane is not None and renders(context.crawl):
-            sent = await self._render_lane.after(context.crawl, target, page, answer)
+            sent = await self._render_lane.route_after_fetch(context.crawl, target, page, answer)
             return sent if isinstance(sent, PageResult) else given._replace(why=sent.why)
         if self._rendering is None or not renders(context.crawl):
             return given
@@ -224,7 +231,7 @@ class ResponseHandler:
         read = await self._make_reading(context, target, verdict, read_of, at_ms, shown_s)
         if not isinstance(read, PageReading):
             return None
-        return _Given(answer, answers.unless_kept_out(verdict, answer, _links(read)), read)
+        return _Given(answer, answers.page_or_block(verdict, answer, _links(read)), read)
 
     async def _make_reading(
         self,
@@ -292,7 +299,7 @@ class ResponseHandler:
         ):
             # A canonical URL never widens the scope.
             admitted = None
-            if not widens(context.crawl, url, target):
+            if not leaves_scope(context.crawl, url, target):
                 admitted = admit_redirect(context.crawl, url, target, self._bounds)
             if isinstance(admitted, Target):
                 end = answers.End(outcome=Outcome.SKIPPED, reason=Reason.CANONICAL, error=url)
@@ -310,7 +317,7 @@ class ResponseHandler:
         itself: str = "it leads to itself",
     ) -> tuple[answers.End, FoundLinks]:
         try:
-            url = canonicalize(location, target.url, tracking=context.crawl.stripped)
+            url = canonicalize(location, target.url, tracking=context.crawl.removed_parameters)
         except ValueError as error:
             why, said = Reason.REDIRECT_INVALID, str(error)
             return answers.End(outcome=Outcome.FAILED, reason=why, error=said), FoundLinks()
@@ -322,18 +329,18 @@ class ResponseHandler:
         if isinstance(admitted, Refusal):
             left: tuple[Target, ...] = ()
             if admitted in LIFTABLE:
-                onward = led(target, url, target.depth)
+                onward = link_target(target, url, target.depth)
                 left = (replace(onward, hops=target.hops + 1, bound=target.bound),)
             found = FoundLinks(refused=((admitted, 1, (url,)),), left=left)
         else:
             found = FoundLinks(admitted=(admitted,))
-            if widens(context.crawl, url, target):
+            if leaves_scope(context.crawl, url, target):
                 reason = Reason.WIDENED
         return answers.End(outcome=Outcome.REDIRECTED, reason=reason, error=url), found
 
     async def _unless_again(
         self, context: PackContext, target: Target, verdict: Verdict, answer: Response | Failure
-    ) -> answers.Read | answers.Lead | answers.End | PageResult:
+    ) -> answers.Read | answers.Redirect | answers.End | PageResult:
         """Return the final verdict, or a result that requests the URL again."""
         if isinstance(verdict, answers.Retry):
             ended = answers.exhausted(verdict, target.attempt)
@@ -343,8 +350,8 @@ class ResponseHandler:
                 host_of(target.url), target, verdict, answers.failure_of(answer)
             )
         crawl = context.crawl
-        if isinstance(verdict, answers.Lead) and crawl.cookies and answers.sets_cookies(answer):
-            led_to = resolved(verdict.location, target.url, tracking=crawl.stripped)
+        if isinstance(verdict, answers.Redirect) and crawl.cookies and answers.sets_cookies(answer):
+            led_to = resolved(verdict.location, target.url, tracking=crawl.removed_parameters)
             if led_to == target.url and target.reloads < RELOADS_MAX:
                 again = replace(target, reloads=target.reloads + 1)
                 return PageResult(end=Returning(target=again, delay_s=0))
@@ -368,14 +375,14 @@ class ResponseHandler:
             self._health.tried(host, failed=isinstance(verdict, answers.Retry))
         well = isinstance(answer, Response) and answer.status < answers.CLIENT_ERROR_MIN
         silent = isinstance(answer, Failure)
-        self._health.heard(host, answer.latency_ms, well=well, silent=silent)
+        self._health.note_latency(host, answer.latency_ms, well=well, silent=silent)
         if isinstance(answer, Failure):
             if answer.reason.silence:
-                await self._health.suffered(host, probe=turn.probe)
+                await self._health.note_failure(host, probe=turn.probe)
         elif isinstance(verdict, answers.End) and verdict.reason is Reason.BLOCKED:
-            await self._health.suffered(host, probe=turn.probe)
+            await self._health.note_failure(host, probe=turn.probe)
         else:
-            await self._health.answered(host, troubled=turn.troubled)
+            await self._health.note_answer(host, troubled=turn.troubled)
 
 
 def _links(read: PageReading) -> int:
@@ -400,7 +407,7 @@ def _as_read(
         end = answers.End(outcome=Outcome.FAILED, reason=Reason.COSTLY, error=read.why)
         return end, None
     if isinstance(verdict, answers.Read) and read.page is not None:
-        verdict = answers.unless_kept_out(verdict, answer, len(read.page.links))
+        verdict = answers.page_or_block(verdict, answer, len(read.page.links))
     return verdict, read
 
 
@@ -427,15 +434,15 @@ def _recorded(
     if reading is not None and end.outcome is Outcome.FETCHED:
         record = with_items(record, reading.items)
         picture = answer.screenshot if isinstance(answer, Response) else None
-        kept = pictured(reading.kept, target.url, at_ms, picture)
-    return record if before is None else still(record, before), kept
+        kept = with_screenshot(reading.kept, target.url, at_ms, picture)
+    return record if before is None else complete_unchanged(record, before), kept
 
 
 async def follow(
     context: PackContext, target: Target, page: Page, bounds: Bounds, onward: Sequence[Target]
 ) -> FoundLinks:
     """Check the links of a page. `onward` are URLs that the page names as its replacement."""
-    if said_of(context.crawl.rules, target.url).follow is False:
+    if combined_rule(context.crawl.rules, target.url).follow is False:
         judged = FoundLinks(refused=((Refusal.UNFOLLOWED, len(page.links), page.links),))
     else:
         judged = await _judged(context, target, page, bounds, {one.url for one in onward})
@@ -473,7 +480,7 @@ async def _judged(
                 continue
             refused[one].append(url)
             if one in LIFTABLE:
-                left.append(led(target, url, target.depth + 1))
+                left.append(link_target(target, url, target.depth + 1))
     return FoundLinks(
         admitted=tuple(admitted),
         refused=tuple((why, len(urls), tuple(urls[:SAMPLES_MAX])) for why, urls in refused.items()),

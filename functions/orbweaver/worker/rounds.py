@@ -16,7 +16,7 @@ from typing import Any
 from orbweaver.frontier.messages import Pack
 from orbweaver.model.ports import Clock
 from orbweaver.model.settings import Settings
-from orbweaver.worker.ending import Ending
+from orbweaver.worker.shutdown import ShutdownSignal
 
 # A new pack must have at least this much of the round left: with billed waits, and without.
 LEAST_MS, LEAST_UNBILLED_MS = 3_000, 250
@@ -33,7 +33,7 @@ class _Taken:
         self.left_s: int | None = None
         self.known = asyncio.Event()
 
-    def tell(self, *, sent: bool) -> None:
+    def set_sent(self, *, sent: bool) -> None:
         self.sent = sent
         self.known.set()
 
@@ -52,7 +52,7 @@ class Round:
         clock: Clock,
         settings: Settings,
         deadline_ms: int,
-        ending: Ending,
+        ending: ShutdownSignal,
     ) -> None:
         self._clock = clock
         self._settings = settings
@@ -90,19 +90,21 @@ class Round:
         return end_ms
 
     @property
-    def open(self) -> bool:
+    def is_open(self) -> bool:
         """True if this invocation starts packs early."""
         return self._take is not None and not self._ending.resting
 
-    def takes(self, pack: Pack) -> bool:
+    def accepts(self, pack: Pack) -> bool:
         # If there is a render queue, workers with a browser process only the packs to render.
         apart = bool(self._settings.render_queue_url)
         return not apart or pack.render is bool(self._settings.browser)
 
-    def goes_on(self, crawl_id: str) -> bool:
+    def accepts_more(self, crawl_id: str) -> bool:
         """Return True if a pack of the crawl would be started early now."""
         left_ms = self.until_ms(crawl_id, long=True) - self._clock.now_ms()
-        return self.open and left_ms >= self._least_ms and self.copy_delay_s(crawl_id) <= COPY_S_MAX
+        return (
+            self.is_open and left_ms >= self._least_ms and self.copy_delay_s(crawl_id) <= COPY_S_MAX
+        )
 
     async def pause(self, crawl_id: str, seconds: float) -> bool:
         """Wait until a pack may start again. Return False if the wait is too long for the round."""
@@ -111,9 +113,9 @@ class Round:
         if seconds > PAUSE_S_MAX:
             return False
         until_ms = self._clock.now_ms() + round(seconds * 1000)
-        while self.goes_on(crawl_id) and (left_ms := until_ms - self._clock.now_ms()) > 0:
+        while self.accepts_more(crawl_id) and (left_ms := until_ms - self._clock.now_ms()) > 0:
             await self._clock.sleep(min(1.0, left_ms / 1000))
-        return self.goes_on(crawl_id)
+        return self.accepts_more(crawl_id)
 
     def resend_delay_s(self, crawl_id: str, seconds: int) -> int | None:
         """Return the delay of an early pack's second message. None if the first comes as early."""
@@ -130,7 +132,7 @@ class Round:
     def rest_s(self, crawl_id: str, *, alone: bool) -> int:
         """Return the delay of a pack that is too late to start early: until the round ends."""
         left_ms = self._end_ms(crawl_id) - self._clock.now_ms()
-        if not self.open or not 0 < left_ms < self._least_ms:
+        if not self.is_open or not 0 < left_ms < self._least_ms:
             return 0
         # Without a delay, the pack would start the next round alone. Queue delays are whole
         # seconds. Unless the crawl has one host (`alone`), the pack returns just after the end.
@@ -140,12 +142,12 @@ class Round:
         """Start a pack once. Its message has been sent, or the pack `after` will send it."""
         taken = self._taken.get(pack.id)
         if taken is None:
-            if not self.open:
+            if not self.is_open:
                 return
             taken = self._taken[pack.id] = _Taken(after=after)
             self._start(pack)
         if not after:
-            taken.tell(sent=True)
+            taken.set_sent(sent=True)
 
     def has_taken(self, pack: Pack) -> bool:
         return pack.id in self._taken
@@ -180,13 +182,13 @@ class Round:
         """Note that a pack was processed, so it sends no more messages."""
         for taken in self._taken.values():
             if taken.after == pack_id:
-                taken.tell(sent=taken.sent)
+                taken.set_sent(sent=taken.sent)
 
     def _start(self, pack: Pack) -> None:
-        assert self._take is not None  # noqa: S101 - `open` requires it
+        assert self._take is not None  # noqa: S101 - `is_open` requires it
         self._tasks.append(asyncio.create_task(self._take(pack)))
 
-    def beside(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    def run_background(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Run background work that is cancelled when the invocation ends."""
         task = asyncio.create_task(work)
         self._beside.add(task)

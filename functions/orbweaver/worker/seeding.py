@@ -10,8 +10,8 @@ import logging
 from typing import TYPE_CHECKING
 
 from orbweaver.frontier.admission import admit_again, admit_seed, admit_sitemap, admit_target
-from orbweaver.frontier.belonging import admit_dropped
-from orbweaver.frontier.late import band_at
+from orbweaver.frontier.crawl_scope import admit_dropped
+from orbweaver.frontier.late_links import band_at
 from orbweaver.frontier.messages import Loose, Pack, SeedsMessage, seeds_of
 from orbweaver.frontier.pack_result import PackResult
 from orbweaver.model.crawl import DEFAULT_CRAWL, Crawl, default_crawl
@@ -34,7 +34,7 @@ class Seeder:
         self._crawls = crawls
         self._clock = clock
 
-    async def take(self, origin: str, loose: Loose) -> str | None:
+    async def send_seeds(self, origin: str, loose: Loose) -> str | None:
         """Send references on as seeds. Return the reason if they can never be crawled."""
         usable = [reference for reference in loose.references if problem_of(reference) is None]
         if not usable:
@@ -61,7 +61,7 @@ def result_of(seeds: SeedsMessage, crawl: Crawl) -> PackResult:
     depths = dict(zip(crawl.seeds, crawl.seed_depths, strict=False))
     for reference in seeds.references:
         try:
-            url = canonicalize(reference, tracking=crawl.stripped)
+            url = canonicalize(reference, tracking=crawl.removed_parameters)
         except ValueError as error:
             told = {"reference": redacted(reference), "error": str(error)}
             _log.info("seed.refused", extra=told)

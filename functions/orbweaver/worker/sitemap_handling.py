@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from orbweaver.fetching.response_verdict import End, Read
-from orbweaver.frontier.admission import admit_child, admit_entry, admit_sitemap, vouched
+from orbweaver.frontier.admission import admit_child, admit_entry, admit_sitemap, hosts_for_sitemap
 from orbweaver.frontier.pack_result import SAMPLES_MAX, EndedPage, FoundLinks, PageResult, Returning
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.http_exchange import Failure, Response
@@ -59,7 +59,7 @@ class Sitemaps:
         self._settings = settings
         self._kept: dict[tuple[str, str], _Kept] = {}
 
-    def name(
+    def robots_sitemaps(
         self,
         crawl: Crawl,
         robots: Robots,
@@ -83,7 +83,7 @@ class Sitemaps:
             found: list[tuple[str, Target | Refusal]] = []
             for reference in robots.sitemaps:
                 try:
-                    url = canonicalize(reference, referrer, tracking=crawl.stripped)
+                    url = canonicalize(reference, referrer, tracking=crawl.removed_parameters)
                     sitemap = admit_sitemap(
                         crawl,
                         url,
@@ -119,7 +119,7 @@ class Sitemaps:
         """Read the next part. Return its links, and an outcome or the sitemap's return for more."""
         crawl = context.crawl
         part = await self._part(context, target, got.body)
-        hosts, bounds = vouched(crawl, target), self._settings.bounds
+        hosts, bounds = hosts_for_sitemap(crawl, target), self._settings.bounds
         judged: list[tuple[str, Target | Refusal]] = []
         async for entries in slices(part.entries):
             judged += [(one.url, admit_entry(crawl, one, target, hosts, bounds)) for one in entries]
@@ -141,7 +141,7 @@ class Sitemaps:
             target.url,
             first=target.first,
             count=self._settings.links_per_page_max,
-            tracking=context.crawl.stripped,
+            tracking=context.crawl.removed_parameters,
         )
         if len(body) <= INLINE_BYTES_MAX and not body.startswith(b"\x1f\x8b"):
             return reading()

@@ -13,17 +13,17 @@ from math import ceil
 
 from orbweaver.frontier.backlog import (
     Backlog,
-    Beginning,
-    Line,
+    BacklogState,
+    LeaseRequest,
     WaitingPack,
     host_to_wait_for,
-    placed,
     waiting_of,
+    with_place,
 )
-from orbweaver.frontier.belonging import is_of_one_host
+from orbweaver.frontier.crawl_scope import is_of_one_host
 from orbweaver.frontier.envelope import Newer
 from orbweaver.frontier.journal import Ledger, OutgoingPack
-from orbweaver.frontier.late import BANDS_MAX, DOUBTFUL, LANE, band_at
+from orbweaver.frontier.late_links import BANDS_MAX, DOUBTFUL, LANE, band_at
 from orbweaver.frontier.messages import Pack, SeedsMessage, decode, encode
 from orbweaver.frontier.queues import Queue
 from orbweaver.model.crawl import Crawl, State
@@ -69,7 +69,7 @@ class Claiming(Enum):
     ANYWAY = "anyway"
 
 
-def standing_of(message: Pack | SeedsMessage) -> PackPlace:
+def place_of_message(message: Pack | SeedsMessage) -> PackPlace:
     if not isinstance(message, Pack) or not message.place:
         return NOWHERE
     if message.late:
@@ -78,7 +78,7 @@ def standing_of(message: Pack | SeedsMessage) -> PackPlace:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Beginner:
+class _LeaseHolder:
     """Identity that may start a host's next pack. The first of `names` is recorded.
 
     A pack that was started under any of `names` counts as its own. If no pack is in flight, it may
@@ -102,17 +102,19 @@ class Succession:
         self._queue = queue
         self._clock = clock
 
-    async def ahead(self, crawl: Crawl, pack: Pack, round_: Round) -> None:
+    async def take_on_next(self, crawl: Crawl, pack: Pack, round_: Round) -> None:
         """Start a host's next pack early, after all URLs of this pack were requested."""
         # This writes nothing. Until the next pack's message is sent, this pack's message repeats it
         # after a crash.
-        if not pack.place or not round_.goes_on(crawl.id):
+        if not pack.place or not round_.accepts_more(crawl.id):
             return
-        line = await self._backlog.look(crawl.id, host_of(pack.targets[0].url), pack.place)
-        if line.first is None or (line.out not in ("", pack.place) and not round_.has_taken(pack)):
+        line = await self._backlog.read(crawl.id, host_of(pack.targets[0].url), pack.place)
+        if line.first is None or (
+            line.in_flight not in ("", pack.place) and not round_.has_taken(pack)
+        ):
             return
         following = self._outgoing(line.first)
-        if following.delay_s <= SOON_S and round_.takes(following.pack):
+        if following.delay_s <= SOON_S and round_.accepts(following.pack):
             round_.take_on(following.pack, after=pack.id)
 
     async def send(
@@ -142,7 +144,7 @@ class Succession:
         names = (ledger.pack, _copy(ledger.pack))
         hosts = [*waiting, *filter(None, [own.host])]
         for host, least_s in _free_s(outgoing, hosts).items():
-            beginner = _Beginner(names=names, unsent=ledger.pack, round_=round_, least_s=least_s)
+            beginner = _LeaseHolder(names=names, unsent=ledger.pack, round_=round_, least_s=least_s)
             handed_over = host == own.host and await self._hand_over(crawl, own, beginner)
             if not handed_over:
                 await self._begin(crawl, host, beginner)
@@ -165,7 +167,7 @@ class Succession:
                 waiting.setdefault(host, []).append(waiting_of(one, now_ms))
         return direct
 
-    async def tend(
+    async def start_next(
         self, crawl: Crawl, pack_id: str, standing: PackPlace, *, last: bool = False
     ) -> None:
         """Remove a pack from its host's backlog, and start the host's next pack.
@@ -182,15 +184,15 @@ class Succession:
         if standing.host == LANE:
             return  # a late pack does not start the next one
         names = (name, pack_id) if last else (name,)
-        beginner = _Beginner(names=names, other=pack_id, place=standing.place)
+        beginner = _LeaseHolder(names=names, other=pack_id, place=standing.place)
         await self._begin(crawl, standing.host, beginner)
 
-    async def _hand_over(self, crawl: Crawl, own: PackPlace, beginner: _Beginner) -> bool:
+    async def _hand_over(self, crawl: Crawl, own: PackPlace, beginner: _LeaseHolder) -> bool:
         """Replace this pack in the backlog by the next one. Return False if there is none."""
         name = beginner.names[0]
-        line = await self._backlog.look(crawl.id, own.host, own.place)
-        if line.out == own.place and line.first is not None:
-            beginning = _beginning(crawl, own.host, line, line.first, beginner)
+        line = await self._backlog.read(crawl.id, own.host, own.place)
+        if line.in_flight == own.place and line.first is not None:
+            beginning = _lease_request(crawl, own.host, line, line.first, beginner)
             # This is one write. Between two writes, another worker could start the pack that was
             # started early.
             if await self._backlog.begin(beginning):
@@ -220,7 +222,7 @@ class Succession:
         DOUBTFUL.
         """
         now_ms = self._clock.now_ms()
-        waiting = await self._backlog.standing(crawl.id, LANE, max(count, unknown))
+        waiting = await self._backlog.first_places(crawl.id, LANE, max(count, unknown))
         if claiming is Claiming.FREE and any(_is_under_way(one, now_ms) for one in waiting):
             return False  # each pack in flight checks for late packs when it is done
         packs: list[OutgoingPack] = []
@@ -240,13 +242,13 @@ class Succession:
 
     async def is_idle(self, crawl: Crawl, host: str, own: str = "") -> bool:
         """Return True if a host has no pack queued, in work or waiting, except at place `own`."""
-        line = await self._backlog.look(crawl.id, host, own)
-        return line.first is None and line.out in ("", own)
+        line = await self._backlog.read(crawl.id, host, own)
+        return line.first is None and line.in_flight in ("", own)
 
-    async def send_late_of(self, crawl: Crawl, host: str, band_max: int, round_: Round) -> bool:
+    async def send_late_to(self, crawl: Crawl, host: str, band_max: int, round_: Round) -> bool:
         """Send the first pack of deferred links of a host. Return False if there is none."""
         now_ms = self._clock.now_ms()
-        for one in await self._backlog.standing(crawl.id, LANE, LOOKED_THROUGH):
+        for one in await self._backlog.first_places(crawl.id, LANE, LOOKED_THROUGH):
             # Searching the message's text is cheaper than decoding it.
             if f"{host}/" not in one.body or band_at(one.place) > band_max:
                 continue
@@ -257,25 +259,27 @@ class Succession:
                 return True
         return False
 
-    async def _begin(self, crawl: Crawl, host: str, beginner: _Beginner) -> None:
+    async def _begin(self, crawl: Crawl, host: str, beginner: _LeaseHolder) -> None:
         """Start the first pack of a host if none is in flight, or send the own one again."""
         refused = -1
         for _ in range(TRIES):
-            line = await self._backlog.look(crawl.id, host)
+            line = await self._backlog.read(crawl.id, host)
             # If this identity or `other` made the last change, another delivery may have started a
             # pack and been acknowledged before it sent the pack.
-            mine = line.by in beginner.names or bool(line.left and line.left == beginner.place)
-            mine = mine or (not line.out and line.by == beginner.other != "")
-            again = bool(line.out) and mine
+            mine = line.holder in beginner.names or bool(
+                line.released and line.released == beginner.place
+            )
+            mine = mine or (not line.in_flight and line.holder == beginner.other != "")
+            again = bool(line.in_flight) and mine
             if again:
-                found = await self._backlog.get(crawl.id, host, line.out)
-            elif line.out or line.edits == refused or not (beginner.unsent or mine):
+                found = await self._backlog.get(crawl.id, host, line.in_flight)
+            elif line.in_flight or line.edits == refused or not (beginner.unsent or mine):
                 return  # a pack is in flight, or another delivery has started one
             else:
                 found = line.first
                 if found is None and beginner.unsent:
                     return
-                beginning = _beginning(crawl, host, line, found, beginner)
+                beginning = _lease_request(crawl, host, line, found, beginner)
                 if not await self._backlog.begin(beginning):
                     found, refused = None, line.edits
             if found is not None:
@@ -286,9 +290,9 @@ class Succession:
     async def leave(self, pack: Pack) -> None:
         await self._backlog.leave(pack.crawl, host_of(pack.targets[0].url), pack.place)
 
-    async def behind(self, pack: Pack) -> tuple[Pack, ...]:
+    async def waiting_packs(self, pack: Pack) -> tuple[Pack, ...]:
         host = host_of(pack.targets[0].url)
-        found = await self._backlog.standing(pack.crawl, host, GIVEN_UP_AT_ONCE)
+        found = await self._backlog.first_places(pack.crawl, host, GIVEN_UP_AT_ONCE)
         return tuple(self._outgoing(one).pack for one in found)
 
     async def _send(
@@ -304,7 +308,11 @@ class Succession:
         delay_s = max(outgoing.delay_s, least_s)
         taken = False
         if round_ is not None:
-            soon = delay_s <= SOON_S and round_.goes_on(crawl.id) and round_.takes(outgoing.pack)
+            soon = (
+                delay_s <= SOON_S
+                and round_.accepts_more(crawl.id)
+                and round_.accepts(outgoing.pack)
+            )
             # The delivery that started this pack may process it early.
             taken = (soon and not again) or round_.has_taken(outgoing.pack)
             left_s = round_.left_s(outgoing.pack)
@@ -344,15 +352,15 @@ def _is_under_way(waiting: WaitingPack, now_ms: int) -> bool:
     return abs(now_ms - waiting.sent_at_ms) < SENT_LATE_MS
 
 
-def _beginning(
-    crawl: Crawl, host: str, line: Line, first: WaitingPack | None, beginner: _Beginner
-) -> Beginning:
-    return Beginning(
+def _lease_request(
+    crawl: Crawl, host: str, line: BacklogState, first: WaitingPack | None, beginner: _LeaseHolder
+) -> LeaseRequest:
+    return LeaseRequest(
         crawl=crawl.id,
         host=host,
         edits=line.edits,
         place="" if first is None else first.place,
-        by="" if first is None else beginner.names[0],
+        holder="" if first is None else beginner.names[0],
         unsent=beginner.unsent,
     )
 
@@ -368,7 +376,7 @@ def _directly(crawl: Crawl, outgoing: OutgoingPack) -> OutgoingPack:
     # An earlier delivery, which found the crawl running, may have stored the pack in the backlog. A
     # pack that is dropped or found committed leaves its place.
     waited = crawl.delay_ms and host_to_wait_for(outgoing) is not None
-    return replace(outgoing, pack=placed(outgoing.pack)) if waited else outgoing
+    return replace(outgoing, pack=with_place(outgoing.pack)) if waited else outgoing
 
 
 def _free_s(outgoing: Sequence[OutgoingPack], hosts: Sequence[str]) -> dict[str, int]:

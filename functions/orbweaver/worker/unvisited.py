@@ -38,7 +38,7 @@ class Unvisited:
         self._random = random
         self._settings = settings
 
-    def forbidden(self, context: PackContext, target: Target, rule: RobotsRule) -> PageResult:
+    def end_disallowed(self, context: PackContext, target: Target, rule: RobotsRule) -> PageResult:
         error, counts = None, {}
         if rule is UNDECIDED:
             error = f"robots.txt: {UNDECIDED.pattern}"
@@ -46,7 +46,7 @@ class Unvisited:
         end = End(outcome=Outcome.SKIPPED, reason=Reason.ROBOTS, error=error)
         return context.forbidden(target, self._recorded(context, target, end), counts)
 
-    def retried(
+    def retry_robots(
         self, context: PackContext, target: Target, unreachable: RobotsUnreachable
     ) -> PageResult:
         if target.attempt >= robots_attempts_max(unreachable.reason):
@@ -63,7 +63,7 @@ class Unvisited:
         again = next_attempt(target, f"robots.txt: {unreachable.detail}"[:FAILED_CHARS_MAX])
         return PageResult(end=Returning(target=again, delay_s=delay_s, why="retries"))
 
-    def given_up(self, context: PackContext, target: Target, failures: int) -> PageResult:
+    def end_host_down(self, context: PackContext, target: Target, failures: int) -> PageResult:
         error = f"the host did not answer {failures} times in a row"
         end = End(outcome=Outcome.FAILED, reason=Reason.HOST_DOWN, error=error)
         return self._ended(context, target, end)

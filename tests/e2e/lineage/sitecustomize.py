@@ -74,7 +74,7 @@ def _count(lambda_svc: Any, sqs: Any) -> None:
     ) -> None:
         if function.get("recursive_loop") != "Allow":
             deep = [m for m in batch if _depth(m) >= lambda_svc.MAX_INVOKE_DEPTH]
-            _bury(sqs, url, deep)
+            _dead_letter(sqs, url, deep)
             batch = [m for m in batch if m not in deep]
             kept = {m["id"] for m in batch}
             event = {"Records": [r for r in event["Records"] if r["messageId"] in kept]}
@@ -91,7 +91,7 @@ def _depth(message: dict[str, Any]) -> int:
     return int(message["sys"]["AWSTraceHeader"].removeprefix(LINEAGE))
 
 
-def _bury(sqs: Any, url: str, messages: list[Any]) -> None:
+def _dead_letter(sqs: Any, url: str, messages: list[Any]) -> None:
     """Move messages to the dead-letter queue, like those received too often."""
     if messages:
         with sqs._queues_lock:

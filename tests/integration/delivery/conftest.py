@@ -54,7 +54,7 @@ class Way:
         self, *, key: str | None = None, folder: str = "", **other: Any
     ) -> AsyncIterator[SftpCourier]:
         """Connect to the server; the courier writes below `folder`."""
-        identity = SftpIdentity.of(self.sshd.key if key is None else key)
+        identity = SftpIdentity.parse(self.sshd.key if key is None else key)
         async with connected(self.server(**other), identity, LOOPBACK) as sftp:
             yield SftpCourier(
                 sftp, files=self.files, prefix=PREFIX, folder=folder, clock=self.clock

@@ -115,7 +115,7 @@ async def test_damaged_part_is_detected_before_rename(way: Way, damage: str) -> 
         cutter.limits.append(round(2.5 * WINDOW_BYTES))
         with pytest.raises(Transient):
             async with way.courier(port=cutter.port) as courier:
-                await courier.bring(file, FOREVER_MS)
+                await courier.transfer(file, FOREVER_MS)
     (part,) = way.sshd.folder.rglob("*.part")
     body = part.read_bytes()
     assert WINDOW_BYTES < len(body) < file.bytes
@@ -127,7 +127,7 @@ async def test_damaged_part_is_detected_before_rename(way: Way, damage: str) -> 
         }[damage]
     )
     async with way.courier() as courier:
-        assert await courier.bring(file, FOREVER_MS)
+        assert await courier.transfer(file, FOREVER_MS)
     assert way.sshd.files() == {file.path: way.world.files[PREFIX + file.path]}
 
 
@@ -136,7 +136,7 @@ async def test_file_name_never_has_partial_content(way: Way) -> None:
     file = one_file(way, old)
     path = way.sshd.folder / file.path
     async with way.courier() as courier:
-        await courier.bring(file, FOREVER_MS)
+        await courier.transfer(file, FOREVER_MS)
         file = one_file(way, new)
         seen: set[str] = set()
 
@@ -145,8 +145,8 @@ async def test_file_name_never_has_partial_content(way: Way) -> None:
                 seen.add(hashlib.sha256(await asyncio.to_thread(path.read_bytes)).hexdigest())
 
         looking = asyncio.create_task(look())
-        await courier.bring(file, FOREVER_MS)
-        await courier.bring(file, FOREVER_MS)
+        await courier.transfer(file, FOREVER_MS)
+        await courier.transfer(file, FOREVER_MS)
         looking.cancel()
         await asyncio.gather(looking, return_exceptions=True)
     assert seen <= {hashlib.sha256(body).hexdigest() for body in (old, new)}
@@ -156,7 +156,7 @@ async def test_file_name_never_has_partial_content(way: Way) -> None:
 async def test_concurrent_deliveries_of_one_order_are_harmless(way: Way) -> None:
     file = one_file(way, big(4))
     async with way.courier() as one, way.courier() as other:
-        done = set(await asyncio.gather(*(c.bring(file, FOREVER_MS) for c in (one, other))))
+        done = set(await asyncio.gather(*(c.transfer(file, FOREVER_MS) for c in (one, other))))
     assert done == {True}
     assert way.sshd.files() == {file.path: way.world.files[PREFIX + file.path]}
 
@@ -166,8 +166,8 @@ async def test_export_unlike_manifest_is_not_delivered(way: Way) -> None:
     way.world.files[PREFIX + file.path] = b"two"
     async with way.courier() as courier:
         with pytest.raises(Transient, match="made anew"):
-            await courier.bring(file, FOREVER_MS)
+            await courier.transfer(file, FOREVER_MS)
         del way.world.files[PREFIX + file.path]
         with pytest.raises(Transient, match="made anew"):
-            await courier.bring(file, FOREVER_MS)
+            await courier.transfer(file, FOREVER_MS)
     assert file.path not in way.sshd.files()

@@ -15,7 +15,7 @@ import pytest
 
 from orbweaver.adapters.local.sftp import GROWING, WINDOW_BYTES
 from orbweaver.delivery.known_hosts import host_keys_of
-from orbweaver.delivery.plan import Remains
+from orbweaver.delivery.plan import FileRemoval
 from orbweaver.exporting.manifest import PREFIX
 from orbweaver.model.address_policy import PUBLIC_ONLY
 from orbweaver.model.errors import Permanent, TooLarge, Transient
@@ -92,7 +92,7 @@ async def test_user_key_with_passphrase_is_accepted(way: Way) -> None:
 async def test_non_public_address_is_not_dialled(way: Way) -> None:
     from orbweaver.adapters.local.sftp_connection import SftpIdentity, connected
 
-    identity = SftpIdentity.of(way.sshd.key)
+    identity = SftpIdentity.parse(way.sshd.key)
     for host in (sshd.HOST, "localhost", "169.254.169.254"):
         with pytest.raises(Permanent, match="must not be dialled"):
             async with connected(replace(way.server(), host=host), identity, PUBLIC_ONLY):
@@ -151,7 +151,7 @@ async def test_server_without_extensions_is_supported(made: Callable[..., Any]) 
                 with_extensions = courier._sftp._handler
                 with_extensions._supports_posix_rename = False
                 with_extensions._supports_fsync = False
-                assert await courier.bring(file, FOREVER_MS)
+                assert await courier.transfer(file, FOREVER_MS)
             assert running.files() == {file.path: body}
 
 
@@ -164,7 +164,7 @@ async def test_write_once_server_gets_whole_files(
         cutter.limits.append(round(2.5 * WINDOW_BYTES))
         with pytest.raises(Transient):
             async with way.courier(port=cutter.port) as courier:
-                await courier.bring(file, FOREVER_MS)
+                await courier.transfer(file, FOREVER_MS)
     opened = asyncssh.SFTPClient.open
 
     async def once(sftp: asyncssh.SFTPClient, name: str, flags: int, **more: Any) -> Any:
@@ -174,7 +174,7 @@ async def test_write_once_server_gets_whole_files(
 
     monkeypatch.setattr(asyncssh.SFTPClient, "open", once)
     async with way.courier() as courier:
-        assert await courier.bring(file, FOREVER_MS)
+        assert await courier.transfer(file, FOREVER_MS)
     assert way.sshd.files() == {file.path: way.world.files[PREFIX + file.path]}
 
 
@@ -233,7 +233,7 @@ async def test_target_folder_is_created(way: Way, tmp_path: Path) -> None:
     near, far = way.sshd.folder / "in/box", tmp_path / "far"
     for folder, root in (("in/box", near), (str(far), far)):
         async with way.courier(folder=folder) as courier:
-            assert await courier.bring(file, FOREVER_MS)
+            assert await courier.transfer(file, FOREVER_MS)
             assert await courier.sizes([file.path, "other"]) == {file.path: 3}
         assert (root / file.path).read_bytes() == b"one"
 
@@ -246,7 +246,7 @@ async def test_read_of_missing_or_too_large_file_is_none(way: Way) -> None:
         assert await courier.read("a/b", 10) == b"012"
         with pytest.raises(TooLarge):
             await courier.read("a/b", 2)
-        await courier.remove([Remains(path="a/b", sha256="0" * 64), Remains(path="a/c")])
+        await courier.remove([FileRemoval(path="a/b", sha256="0" * 64), FileRemoval(path="a/c")])
         assert await courier.read("a/b", 10) is None
     assert way.sshd.files() == {}
 
@@ -256,14 +256,14 @@ async def test_empty_folders_are_removed(way: Way) -> None:
     async with way.courier(folder="in/box") as courier:
         for path in ("items/shop/books/dt=1/a/x", "items/other/books/dt=1/b/x"):
             await courier.write(path, b"0")
-        gone = [Remains(path="items/shop/books/dt=1/a/x"), Remains(path="items/never/x")]
+        gone = [FileRemoval(path="items/shop/books/dt=1/a/x"), FileRemoval(path="items/never/x")]
         await courier.remove(gone)
         await courier.write("items/shop/again", b"0")
-        await courier.remove([Remains(path="items/shop/again")])
+        await courier.remove([FileRemoval(path="items/shop/again")])
     folder = way.sshd.folder / "in/box"
     left = {str(path.relative_to(folder)) for path in folder.rglob("*")}
     assert "items/other/books/dt=1/b/x" in left
     assert not any("shop" in path for path in left)
     async with way.courier(folder="in/box") as courier:
-        await courier.remove([Remains(path="items/other/books/dt=1/b/x")])
+        await courier.remove([FileRemoval(path="items/other/books/dt=1/b/x")])
     assert list(folder.iterdir()) == []

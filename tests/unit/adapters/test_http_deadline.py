@@ -66,10 +66,10 @@ async def test_deadline_ends_after_silence() -> None:
         with Deadlines(IDLE_S).within(LONG_S) as deadline:
             await asyncio.sleep(1.5 * IDLE_S)
             for _ in range(15):
-                deadline.heard()
+                deadline.note_activity()
                 await asyncio.sleep(IDLE_S / 10)
             since_s = loop.time()
-            deadline.heard()
+            deadline.note_activity()
             await asyncio.sleep(LONG_S)
 
     with pytest.raises(TimeoutError):
@@ -80,7 +80,7 @@ async def test_deadline_ends_after_silence() -> None:
 
 async def test_released_deadline_has_no_limit() -> None:
     with Deadlines(SHORT_S).within(SHORT_S) as deadline:
-        deadline.heard()
+        deadline.note_activity()
         deadline.release()
         await asyncio.sleep(3 * SHORT_S)
     assert not deadline.expired
@@ -133,7 +133,7 @@ async def test_all_deadlines_share_one_timer(monkeypatch: pytest.MonkeyPatch) ->
     deadlines = Deadlines(LONG_S)
     for _ in range(1_000):
         with deadlines.within(LONG_S) as deadline:
-            deadline.heard()
+            deadline.note_activity()
     assert made == 1
     await asyncio.sleep(3 * SHORT_S)
     assert made == 2  # the timer of `sleep`: the other one has ended

@@ -27,7 +27,7 @@ async def _crowd(places: int, bodies: list[tuple[str, int, int]], cancelled: set
     held: Counter[str] = Counter()
 
     async def one(host: str, after: int, turns: int) -> None:
-        async with large.of(host) as body:
+        async with large.place_for(host) as body:
             for _ in range(after):
                 await asyncio.sleep(0)
             await body.take()
@@ -49,7 +49,7 @@ async def _crowd(places: int, bodies: list[tuple[str, int, int]], cancelled: set
     ended = await asyncio.gather(*tasks, return_exceptions=True)
     wrong = [one for one in ended if isinstance(one, Exception)]
     assert not wrong, wrong
-    async with large.of("a") as first, large.of("b") as second:
+    async with large.place_for("a") as first, large.place_for("b") as second:
         await asyncio.wait_for(first.take(), 5)
         if places > 1:
             await asyncio.wait_for(second.take(), 5)
@@ -59,7 +59,7 @@ async def _crowd(places: int, bodies: list[tuple[str, int, int]], cancelled: set
 def test_small_bodies_need_no_place() -> None:
     async def many() -> None:
         large = LargeBodies(1)
-        async with large.of("a"), large.of("a"), large.of("b") as body:
+        async with large.place_for("a"), large.place_for("a"), large.place_for("b") as body:
             await asyncio.wait_for(body.take(), 5)
 
     asyncio.run(many())
@@ -69,14 +69,14 @@ def test_new_event_loop_gets_all_places() -> None:
     large = LargeBodies(1)
 
     async def left() -> None:
-        held = large.of("a")
+        held = large.place_for("a")
         await held.take()
-        waiting = asyncio.create_task(large.of("a").take())
+        waiting = asyncio.create_task(large.place_for("a").take())
         await asyncio.sleep(0)
         waiting.cancel()
 
     async def next_one() -> bool:
-        async with large.of("a") as body:
+        async with large.place_for("a") as body:
             await asyncio.wait_for(body.take(), 5)
         return True
 
@@ -87,9 +87,9 @@ def test_new_event_loop_gets_all_places() -> None:
 def test_waiting_for_place_is_recorded() -> None:
     async def waits() -> tuple[bool, bool]:
         large = LargeBodies(1)
-        async with large.of("a") as first:
+        async with large.place_for("a") as first:
             await first.take()
-            second = large.of("b")
+            second = large.place_for("b")
             waiting = asyncio.create_task(second.take())
             await asyncio.sleep(0)
             waiting.cancel()

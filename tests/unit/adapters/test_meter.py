@@ -31,7 +31,7 @@ def meter(clock: Clock) -> UsageMeter:
 
 
 def test_container_start_is_billed_once(meter: UsageMeter, clock: Clock) -> None:
-    meter.begun(0.75)
+    meter.record_init(0.75)
     totals = []
     for _ in range(2):
         with meter.invocation():
@@ -48,11 +48,11 @@ def test_container_start_is_billed_once(meter: UsageMeter, clock: Clock) -> None
 
 async def test_usage_of_concurrent_tasks_belongs_to_their_crawls(meter: UsageMeter) -> None:
     async def work(crawl: str, number: int) -> None:
-        with meter.of(crawl):
+        with meter.for_crawl(crawl):
             for _ in range(number):
                 await asyncio.sleep(0)
                 meter.use(Term.WRITE, Stage.CLAIM, 1)
-            with meter.at(Stage.ROBOTS):
+            with meter.for_stage(Stage.ROBOTS):
                 meter.use(Term.SQS, Stage.SEND, number)
 
     await asyncio.gather(work("a", 2), work("b", 3))
@@ -65,18 +65,18 @@ async def test_usage_of_concurrent_tasks_belongs_to_their_crawls(meter: UsageMet
 def test_named_stage_overrides_stage_of_table(meter: UsageMeter) -> None:
     client = FakeClient("dynamodb")
     meter.watch(client)
-    with meter.of("a"), meter.at(Stage.ROBOTS):
+    with meter.for_crawl("a"), meter.for_stage(Stage.ROBOTS):
         client.ask("PutItem", dict(PUT), {})
     with meter.booking("a") as counts:
         assert counts == {"units.write.robots": 2}
 
 
 def test_failed_commit_books_nothing(meter: UsageMeter) -> None:
-    with meter.of("a"):
+    with meter.for_crawl("a"):
         meter.use(Term.WRITE, Stage.CLAIM, 1)
     with pytest.raises(RuntimeError), meter.booking("a"):
         raise RuntimeError
-    with meter.of("a"):
+    with meter.for_crawl("a"):
         meter.use(Term.WRITE, Stage.CLAIM, 1)
     with meter.booking("a") as counts:
         assert counts == {"units.write.claim": 2}
@@ -111,7 +111,7 @@ def test_total_restarts_with_each_invocation(meter: UsageMeter) -> None:
 
 def test_usage_of_uncommitted_crawls_is_reassigned(meter: UsageMeter) -> None:
     for number in range(CRAWLS_MAX + 5):
-        with meter.of(f"crawl-{number}"):
+        with meter.for_crawl(f"crawl-{number}"):
             meter.use(Term.WRITE, Stage.CLAIM, 1)
     with meter.booking("another") as counts:
         assert units_of(counts).by_term[Term.WRITE] == 5 + 1

@@ -21,7 +21,7 @@ from orbweaver.adapters.local.reader import WAITING_BYTES_MAX, BudgetReader, Rea
 from orbweaver.adapters.local.reader_child import lacks_memory
 from orbweaver.adapters.local.turns import Turns
 from orbweaver.extraction.extract import Field, ItemRule, ValueSource
-from orbweaver.extraction.work import HeavyError
+from orbweaver.extraction.work_budget import HeavyError
 from orbweaver.frontier.stored_content import Keeping
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.crawl_settings import Bodies
@@ -393,13 +393,13 @@ def test_message_of_child_is_restricted_to_known_types() -> None:
     with pytest.raises(
         pickle.UnpicklingError, match=r"posix\.system is nothing that a reader says"
     ):
-        reader_wire.heard(pickle.dumps(os.system))
+        reader_wire.decode_response(pickle.dumps(os.system))
     end = reader_wire.ReadingEnd(why="x")
-    assert reader_wire.heard(reader_wire.packed(end)) == end
+    assert reader_wire.decode_response(reader_wire.packed(end)) == end
     # By value on every Python, because some pickle an enum member as a call of `getattr`.
     assert ReadingStage.ITEMS.__reduce_ex__(4) == (ReadingStage, ("items",))
     left = PageReading(left=ReadingStage.ITEMS, why="x")
-    assert reader_wire.heard(reader_wire.packed(left)) == left
+    assert reader_wire.decode_response(reader_wire.packed(left)) == left
 
 
 def test_child_ends_with_its_parent() -> None:

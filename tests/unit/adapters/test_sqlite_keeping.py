@@ -11,8 +11,8 @@ from orbweaver.adapters.sqlite.messages import QueueName
 from orbweaver.adapters.sqlite.metrics import read_metrics
 from orbweaver.adapters.sqlite.reaping import OF_PACKS, TABLES
 from orbweaver.app.store_ports import StorePorts
-from orbweaver.budget.budget_rules import Taking
-from orbweaver.frontier.backlog import Beginning, WaitingPack
+from orbweaver.budget.budget_rules import ReservationRequest
+from orbweaver.frontier.backlog import LeaseRequest, WaitingPack
 from orbweaver.frontier.claims import Claimer
 from orbweaver.frontier.messages import MessageSource
 from orbweaver.model.crawl import State
@@ -71,15 +71,15 @@ async def fill(ports: StorePorts) -> None:
     await ports.pages.store([samples.record(1)])
     await ports.packs.write_journal("p", samples.journal())
     await ports.packs.commit(crawl, samples.ledger("p"), {"claimed": 1})
-    await ports.packs.strike("p")
+    await ports.packs.add_strike("p")
     await ports.packs.park(crawl.id, "body", "p")
     waiting = WaitingPack(place="1.p", body="body")
     await ports.backlog.put(crawl.id, HOST, [waiting])
     assert await ports.backlog.note_sent(crawl.id, HOST, waiting, NOW_MS)
-    out = Beginning(crawl=crawl.id, host=HOST, edits=0, place="1.p", by="p")
+    out = LeaseRequest(crawl=crawl.id, host=HOST, edits=0, place="1.p", holder="p")
     assert await ports.backlog.begin(out)
     await ports.budgets.begin(crawl, LimitPart.BYTES, 0)
-    taking = Taking(crawl=crawl, part=LimitPart.BYTES, amount=1, limit=9, at_ms=NOW_MS)
+    taking = ReservationRequest(crawl=crawl, part=LimitPart.BYTES, amount=1, limit=9, at_ms=NOW_MS)
     assert await ports.budgets.take(taking) is None
     await ports.budgets.count(crawl, "p", HOST, [f"{HOST}/1"], 9)
     await ports.hosts.reserve(HOST, 1, 1_000, NOW_MS, NOW_MS + 60_000)
@@ -111,7 +111,7 @@ async def test_ledger_outlives_every_copy_of_its_message(
 ) -> None:
     """A message of a machine that was off for a year still needs its ledger (commit record)."""
     clock.at_ms -= 5_000
-    await ports.queue.bury("{}", "some copy", MessageSource.PACKS)
+    await ports.queue.dead_letter("{}", "some copy", MessageSource.PACKS)
     clock.at_ms += 5_000
     await fill(ports)
     clock.at_ms += 400 * DAY_MS
@@ -241,28 +241,28 @@ async def test_worker_statements_use_an_index(ports: StorePorts) -> None:
     await ports.frontier.known(asks, [f"{HOST}/1"])
     await ports.frontier.release(asks, [f"{HOST}/1"])
     await ports.frontier.abandon(crawl, [f"{HOST}/1"])
-    await ports.frontier.standing("shop", f"{HOST}/1")
-    await ports.pages.before({f"{HOST}/1": Prior(crawl=crawl.id, at_ms=NOW_MS)})
+    await ports.frontier.last_claim("shop", f"{HOST}/1")
+    await ports.pages.earlier_records({f"{HOST}/1": Prior(crawl=crawl.id, at_ms=NOW_MS)})
     await ports.pages.crawls_of("2026-01-15")
     await ports.pages.count("2026-01-15", 0, crawl.id, 9)
     async for _ in ports.pages.read_shard("2026-01-15", 0):
         pass
     await ports.packs.recall(["p", "q"])
     await ports.packs.sent("p")
-    await ports.packs.absolve("p", 0)
+    await ports.packs.set_strikes("p", 0)
     await ports.packs.parked(crawl.id)
     await ports.packs.unpark(crawl.id, ["p"])
-    line = await ports.backlog.look(crawl.id, HOST, "1.p")
-    beginning = Beginning(crawl=crawl.id, host=HOST, edits=line.edits, place="1.q", by="q")
+    line = await ports.backlog.read(crawl.id, HOST, "1.p")
+    beginning = LeaseRequest(crawl=crawl.id, host=HOST, edits=line.edits, place="1.q", holder="q")
     await ports.backlog.begin(beginning)
     await ports.backlog.get(crawl.id, HOST, "1.q")
-    await ports.backlog.standing(crawl.id, HOST, 9)
+    await ports.backlog.first_places(crawl.id, HOST, 9)
     await ports.backlog.leave(crawl.id, HOST, "1.p")
     await ports.crawls.get(crawl.id)
     await ports.crawls.counters(crawl)
     await ports.crawls.announced(crawl.id)
     await ports.crawls.samples(crawl.id)
-    await ports.hosts.look(HOST)
+    await ports.hosts.read_host(HOST)
     await ports.hosts.fail(HOST, NOW_MS, 0.5, probe=False)
     await ports.hosts.recover(HOST)
     await ports.hosts.cookies(crawl.id, "example.com")

@@ -17,9 +17,9 @@ from orbweaver.adapters.sqlite.messages import (
     Outgoing,
     QueueDepth,
     QueueName,
+    ReceivedMessage,
     Sharing,
     SqliteMessages,
-    TakenMessage,
 )
 from orbweaver.adapters.sqlite.receiving import deliveries_of
 from orbweaver.app.store_ports import StorePorts
@@ -77,7 +77,7 @@ async def test_received_message_is_hidden_until_hold_ends(
     send(messages, "a")
     inbox = ports.inbox(QueueName.CRAWL)
     (first,) = await inbox.receive(10, HOLD_S)
-    assert (inbox.depth(), inbox.next_due_ms()) == (QueueDepth(held=1), NOW_MS + 30_000)
+    assert (inbox.depth(), inbox.next_due_ms()) == (QueueDepth(in_flight=1), NOW_MS + 30_000)
     clock.at_ms += 29_999
     assert await inbox.receive(10, HOLD_S) == ()
     clock.at_ms += 1
@@ -87,7 +87,7 @@ async def test_received_message_is_hidden_until_hold_ends(
     # The first reader returns late: the message now belongs to another reader.
     await inbox.delete([first])
     await inbox.show([first])
-    assert inbox.depth() == QueueDepth(held=1)
+    assert inbox.depth() == QueueDepth(in_flight=1)
     await inbox.delete([second])
     assert (inbox.depth(), inbox.next_due_ms()) == (QueueDepth(), None)
 
@@ -103,7 +103,7 @@ async def test_partial_batch_response_returns_failed_messages(
     (again,) = await inbox.receive(10, HOLD_S)
     assert again.body == "b"
     await inbox.settle([again], {again.id}, 60)
-    assert (inbox.depth(), inbox.next_due_ms()) == (QueueDepth(held=1), NOW_MS + 60_000)
+    assert (inbox.depth(), inbox.next_due_ms()) == (QueueDepth(in_flight=1), NOW_MS + 60_000)
 
 
 async def test_deliveries_contain_queue_and_waiting_time(ports: StorePorts) -> None:
@@ -116,9 +116,11 @@ async def test_deliveries_contain_queue_and_waiting_time(ports: StorePorts) -> N
     body = encode(outgoing.pack)
     assert delivery == Delivery(id=taken[0].id, body=body, receives=1, queue="express")
     assert ports.settings.is_express(delivery.queue)
-    source = MessageSource.of(delivery.queue, ports.settings.pack_queues)
+    source = MessageSource.from_queue(delivery.queue, ports.settings.pack_queues)
     assert source is MessageSource.PACKS
-    assert MessageSource.of(QueueName.SEEDS, ports.settings.pack_queues) is MessageSource.SEEDS
+    assert (
+        MessageSource.from_queue(QueueName.SEEDS, ports.settings.pack_queues) is MessageSource.SEEDS
+    )
     assert isinstance(ports.clock, ManualClock)
     ports.clock.at_ms += 900_000
     taken = await ports.inbox(QueueName.CRAWL).receive(10, HOLD_S)
@@ -187,7 +189,7 @@ class Crew:
     def __init__(self, ports: StorePorts, processes: int, held_max: int = 30) -> None:
         self._sharing = Sharing(processes=lambda: processes, held_max=held_max)
         self._members: list[SqliteMessages] = []
-        self.held: list[list[TakenMessage]] = []
+        self.held: list[list[ReceivedMessage]] = []
         for number in range(processes):
             member = SqliteMessages(ports.store, clock=ports.clock)
             member.holder = f"process-{number}"
@@ -352,7 +354,7 @@ async def test_deliveries_are_postponed_or_put_aside(ports: StorePorts, clock: M
     clock.at_ms += 1
     (second,) = await inbox.receive(1, HOLD_S)
     assert (second.id, second.receives) == (first.id, 2)
-    await ports.deliveries.bury("{}", "no\x00 answer" + "!" * 500)
+    await ports.deliveries.dead_letter("{}", "no\x00 answer" + "!" * 500)
     (dead,) = await ports.inbox(QueueName.FAILED_DELIVERIES).receive(1, HOLD_S)
     assert (dead.reason or "").startswith("no\ufffd answer!!!")
     assert len(dead.reason or "") == 256
@@ -403,4 +405,4 @@ async def test_release_makes_only_own_taken_pack_due(ports: StorePorts, clock: M
     inbox = ports.inbox(QueueName.CRAWL)
     (due,) = await inbox.receive(10, HOLD_S)
     assert due.body == encode(outgoing[2].pack)
-    assert inbox.depth() == QueueDepth(held=1, delayed=1, copies=2)
+    assert inbox.depth() == QueueDepth(in_flight=1, delayed=1, copies=2)

@@ -29,20 +29,20 @@ with StoreProcesses(pathlib.Path(sys.argv[1])).taking_part() as own:
 
 def test_process_ending_normally_leaves_no_file(tmp_path: Path) -> None:
     processes, other = StoreProcesses(tmp_path), StoreProcesses(tmp_path)
-    assert (other.alive(), list(other.ended())) == (0, [])
+    assert (other.count_alive(), list(other.ended())) == (0, [])
     with processes.taking_part() as own:
         assert processes.own == own
-        assert (processes.alive(), other.alive()) == (1, 1)
+        assert (processes.count_alive(), other.count_alive()) == (1, 1)
         assert list(other.ended()) == []
     assert list((tmp_path / FOLDER).iterdir()) == []
-    assert (processes.own, other.alive()) == ("", 0)
+    assert (processes.own, other.count_alive()) == ("", 0)
 
 
 def test_store_with_a_file_as_processes_is_refused(tmp_path: Path) -> None:
     (tmp_path / FOLDER).touch()
     processes = StoreProcesses(tmp_path)
     with pytest.raises(StoreUnusable, match="it must be a folder"):
-        processes.alive()
+        processes.count_alive()
     with pytest.raises(StoreUnusable, match="Move the file away"), processes.taking_part():
         pass
 
@@ -52,7 +52,7 @@ def test_process_of_other_user_counts_as_alive(open_folder: Path) -> None:
     (open_folder / FOLDER).mkdir()
     (open_folder / FOLDER / "1-other").touch(0)
     with unwritable(open_folder):
-        assert StoreProcesses(open_folder).alive() == 1
+        assert StoreProcesses(open_folder).count_alive() == 1
 
 
 def test_stopped_process_is_alive(tmp_path: Path) -> None:
@@ -63,7 +63,7 @@ def test_stopped_process_is_alive(tmp_path: Path) -> None:
         member.stdout.readline()
         member.send_signal(signal.SIGSTOP)
         os.waitid(os.P_PID, member.pid, os.WSTOPPED | os.WNOWAIT)
-        assert (processes.alive(), list(processes.ended())) == (1, [])
+        assert (processes.count_alive(), list(processes.ended())) == (1, [])
         member.kill()
 
 
@@ -73,9 +73,9 @@ def test_killed_process_is_found_ended_once(tmp_path: Path) -> None:
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as member:
         assert member.stdout is not None
         own = member.stdout.readline().decode().strip()
-        assert (processes.alive(), list(processes.ended())) == (1, [])
+        assert (processes.count_alive(), list(processes.ended())) == (1, [])
         member.kill()
         member.wait()
-        assert processes.alive() == 0
+        assert processes.count_alive() == 0
         assert list(processes.ended()) == [own]
         assert list(processes.ended()) == []

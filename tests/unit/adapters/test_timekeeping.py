@@ -81,7 +81,7 @@ async def test_store_without_unfinished_crawl_follows_clock_jump(
     machine.wall_ms += by_ms
     with machine.opened() as ports:
         assert ports.clock.now_ms() == machine.wall_ms
-        assert (await ports.hosts.look(HOST)).tat_ms == machine.wall_ms + 3_000
+        assert (await ports.hosts.read_host(HOST)).tat_ms == machine.wall_ms + 3_000
         assert ports.messages.next_due_ms(QueueName.EXPORTS) == machine.wall_ms + 60_000
         assert [one async for _, one in ports.pages.read_shard(DAY, 0)] == [record]
 

@@ -10,7 +10,7 @@ from urllib.parse import parse_qs, urlsplit
 import jsonschema_rs
 
 from orbweaver.api.app import Api
-from orbweaver.api.context import Means
+from orbweaver.api.context import HandlerContext
 from orbweaver.api.openapi import document
 from orbweaver.control.crawl_control import Control
 from orbweaver.diagnostics.explainer import Explainer
@@ -90,7 +90,7 @@ class Stage:
             clock=clock,
             settings=settings,
         )
-        means = Means(
+        means = HandlerContext(
             control=control,
             explainer=explainer,
             queue=queue,

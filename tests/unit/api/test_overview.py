@@ -10,7 +10,7 @@ import pytest
 
 from orbweaver.budget.estimate import estimate
 from orbweaver.budget.prices import dollars
-from orbweaver.budget.rounds import PAGES_ASSUMED, Assumed
+from orbweaver.budget.rounds import PAGES_ASSUMED, Assumptions
 from orbweaver.control.definition import parse
 from orbweaver.control.spec_checks import crawl_of
 from orbweaver.model.crawl import State, Stop
@@ -132,7 +132,7 @@ async def test_check_reports_problems_and_starts_nothing() -> None:
     assert right == {"problems": [], "name": "example.com", "seeds": 1, "warnings": []}
     often = (await stage.post("/check", {**definition, "schedule": {"every": "5m"}})).body
     assert 'dedup.window = "0s"' in often["warnings"][0]
-    found = estimate(crawl_of(parse(definition), NOW_MS), Assumed(pages=500))
+    found = estimate(crawl_of(parse(definition), NOW_MS), Assumptions(pages=500))
     assert estimated == {
         "pages": 500,
         "hosts": 1,

@@ -162,7 +162,7 @@ def warm(monkeypatch: pytest.MonkeyPatch) -> Iterator[Warm]:
 def test_warm_container_serves_further_invocations(warm: Warm) -> None:
     """Event loop, connections and worker are created once (case 29)."""
     for _ in range(2):
-        assert warm.container.work([DELIVERY], 60_000) == ("m1",)
+        assert warm.container.process_batch([DELIVERY], 60_000) == ("m1",)
     assert warm.worker.batches == [([DELIVERY], NOW_MS + 60_000)] * 2
     assert (warm.connected, warm.worker.flushed) == (1, 2)
 
@@ -170,9 +170,9 @@ def test_warm_container_serves_further_invocations(warm: Warm) -> None:
 def test_failed_invocation_leaves_container_usable(warm: Warm) -> None:
     """Metrics are written, and the next batch succeeds (case 9)."""
     with pytest.raises(RuntimeError):
-        warm.container.work([], 60_000)
+        warm.container.process_batch([], 60_000)
     assert warm.worker.flushed == 1
-    assert warm.container.work([DELIVERY], 60_000) == ("m1",)
+    assert warm.container.process_batch([DELIVERY], 60_000) == ("m1",)
 
 
 @pytest.mark.parametrize(

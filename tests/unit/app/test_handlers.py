@@ -11,7 +11,7 @@ import pytest
 
 import handlers
 from handlers import api, delivery, exporter, notifier, starter, worker
-from orbweaver.delivery.deliverer import Taken
+from orbweaver.delivery.deliverer import ReceivedOrder
 from orbweaver.worker.pack import Delivery
 
 LINES_MAX = 25
@@ -40,7 +40,7 @@ class FakeContainer:
         self.calls.append((event,))
         return {"webhook": "delivered"}
 
-    def deliver(self, taken: Taken, remaining_ms: int) -> tuple[str, ...]:
+    def deliver(self, taken: ReceivedOrder, remaining_ms: int) -> tuple[str, ...]:
         self.calls.append((taken, remaining_ms))
         return self.failed
 
@@ -133,7 +133,7 @@ def test_delivery_handler_passes_message_with_receives(
 ) -> None:
     container = installed(monkeypatch, delivery, FakeContainer(failed=failed))
     response = delivery.handler({"Records": [record(1)]}, Context())
-    taken = Taken(id="m1", body="https://example.com/1", handle="h", receives=2)
+    taken = ReceivedOrder(id="m1", body="https://example.com/1", handle="h", receives=2)
     assert container.calls == [(taken, 60_000)]
     assert response == {"batchItemFailures": [{"itemIdentifier": name} for name in failed]}
 

@@ -40,8 +40,8 @@ def until(happened: Callable[[], bool]) -> None:
 
 def test_processes_never_begun_make_no_store(tmp_path: Path) -> None:
     with further_processes(2, tmp_path / "store", store_settings({})) as further:
-        assert further.alive() == 2
-    assert further.alive() == 0
+        assert further.count_alive() == 2
+    assert further.count_alive() == 0
     assert not (tmp_path / "store").exists()
 
 
@@ -51,11 +51,11 @@ def test_further_processes_work_after_begin(tmp_path: Path) -> None:
         time.sleep(0.1)
         assert not (tmp_path / FILE).exists()
         ports = StorePorts(settings, tmp_path)
-        asyncio.run(ports.queue.bury("{}", "nothing"))
+        asyncio.run(ports.queue.dead_letter("{}", "nothing"))
         further.begin()
-        until(lambda: StoreProcesses(tmp_path).alive() == 1)
-        assert further.alive() == 1
-    assert (further.alive(), StoreProcesses(tmp_path).alive()) == (0, 0)
+        until(lambda: StoreProcesses(tmp_path).count_alive() == 1)
+        assert further.count_alive() == 1
+    assert (further.count_alive(), StoreProcesses(tmp_path).count_alive()) == (0, 0)
     assert ports.inbox(QueueName.DEAD_LETTERS).depth().waiting == 1
     asyncio.run(ports.aclose())
 
@@ -68,7 +68,7 @@ async def test_uncountable_processes_do_not_stop_worker(
     def alive(_self: StoreProcesses) -> int:
         raise OSError(errno.EMFILE, "too many open files")
 
-    monkeypatch.setattr(StoreProcesses, "alive", alive)
+    monkeypatch.setattr(StoreProcesses, "count_alive", alive)
     ports = StorePorts(store_settings({}), tmp_path)
     outgoing = samples.outgoing()
     await ports.queue.send([outgoing], express=True)
@@ -87,11 +87,11 @@ def test_dead_process_is_not_counted_and_delays_no_other(tmp_path: Path) -> None
 
     with further_processes(2, tmp_path, store_settings({})) as further:
         kill(further, 0)
-        assert further.alive() == 1
+        assert further.count_alive() == 1
         further.begin()
-        until(lambda: StoreProcesses(tmp_path).alive() == 1)
+        until(lambda: StoreProcesses(tmp_path).count_alive() == 1)
         kill(further, 1)
-    assert further.alive() == 0
+    assert further.count_alive() == 0
 
 
 async def test_ending_process_returns_taken_packs(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from orbweaver.app.store_service import (
     TOKEN_FILE,
     api_fence,
     http_api,
-    kept_token,
+    read_or_create_token,
 )
 from tests.unit.api.stage import Reply, checked
 
@@ -94,16 +94,16 @@ async def test_store_api_without_token_still_checks_host_names(ports: StorePorts
 
 
 def test_kept_token_is_private_and_replaced_if_unsafe(tmp_path: Path) -> None:
-    token = kept_token(tmp_path)
+    token = read_or_create_token(tmp_path)
     path = tmp_path / TOKEN_FILE
-    assert (kept_token(tmp_path), path.stat().st_mode & 0o777) == (token, 0o600)
+    assert (read_or_create_token(tmp_path), path.stat().st_mode & 0o777) == (token, 0o600)
     path.chmod(0o644)
-    second = kept_token(tmp_path)
+    second = read_or_create_token(tmp_path)
     assert (second != token, path.stat().st_mode & 0o777) == (True, 0o600)
     path.unlink()
     elsewhere = tmp_path / "elsewhere"
     elsewhere.write_text("planted")
     elsewhere.chmod(0o600)
     path.symlink_to(elsewhere)
-    assert kept_token(tmp_path) != "planted"
+    assert read_or_create_token(tmp_path) != "planted"
     assert elsewhere.read_text() == "planted"

@@ -11,7 +11,7 @@ from bench.scale.bills import GRID, RUNS, Bill, Run, composed, known, modelled
 from bench.scale.scenario import Web
 from orbweaver.budget.estimate import estimate
 from orbweaver.budget.prices import dollars
-from orbweaver.budget.rounds import Assumed
+from orbweaver.budget.rounds import Assumptions
 from orbweaver.model.crawl import Crawl
 
 BILLS = known()
@@ -24,7 +24,7 @@ SMALL = ("1 x 1500", "1 x 1500, 512 MB", "10 x 200", "10 x 1500")
 
 def estimated(run: Run) -> float:
     crawl = Crawl(id="a", name="a", started_at_ms=0, delay_ms=run.delay_ms, shards=16)
-    assumed = Assumed(
+    assumed = Assumptions(
         pages=run.hosts * run.host_pages,
         hosts=run.hosts,
         answer_s=ANSWER_S,

@@ -7,12 +7,12 @@ import pytest
 from orbweaver.budget.budget_rules import (
     DEAD_MS,
     WAIT_S,
+    BudgetSpent,
     BudgetState,
-    BudgetTake,
     BudgetWanted,
-    Later,
-    Spent,
+    ReserveAmount,
     Step,
+    TryLater,
     limit_of,
     next_step,
     settlements,
@@ -32,21 +32,21 @@ def step(used: int, reserved: int = 0, *, mine: int = 0, age_ms: int = 0) -> Ste
 @pytest.mark.parametrize(
     ("used", "reserved", "mine", "expected"),
     [
-        (0, 0, 0, BudgetTake(amount=30)),
-        (70, 50, 0, BudgetTake(amount=30)),
-        (71, 50, 0, BudgetTake(amount=10)),
-        (90, 50, 0, BudgetTake(amount=10)),
-        (91, 0, 0, BudgetTake(amount=9)),
-        (91, 8, 8, BudgetTake(amount=9)),
-        (91, 9, 8, Later()),
-        (97, 0, 0, BudgetTake(amount=3)),
-        (98, 0, 0, Spent()),
-        (98, 1, 0, Later()),
-        (100, 0, 0, Spent()),
+        (0, 0, 0, ReserveAmount(amount=30)),
+        (70, 50, 0, ReserveAmount(amount=30)),
+        (71, 50, 0, ReserveAmount(amount=10)),
+        (90, 50, 0, ReserveAmount(amount=10)),
+        (91, 0, 0, ReserveAmount(amount=9)),
+        (91, 8, 8, ReserveAmount(amount=9)),
+        (91, 9, 8, TryLater()),
+        (97, 0, 0, ReserveAmount(amount=3)),
+        (98, 0, 0, BudgetSpent()),
+        (98, 1, 0, TryLater()),
+        (100, 0, 0, BudgetSpent()),
         # The limit was lowered.
-        (200, 0, 0, Spent()),
+        (200, 0, 0, BudgetSpent()),
         # Reservations assumed lost, but settled later.
-        (97, -5, 0, BudgetTake(amount=3)),
+        (97, -5, 0, ReserveAmount(amount=3)),
     ],
 )
 def test_remaining_budget_decides_step(used: int, reserved: int, mine: int, expected: Step) -> None:
@@ -56,14 +56,14 @@ def test_remaining_budget_decides_step(used: int, reserved: int, mine: int, expe
 @pytest.mark.parametrize(
     ("age_s", "expected"),
     [
-        (0, Later(wait_s=WAIT_S)),
-        (-600, Later(wait_s=WAIT_S)),
-        (40, Later(wait_s=40)),
-        (300, Later(wait_s=225)),
-        (800, Later(wait_s=100)),
-        (899, Later(wait_s=WAIT_S)),
-        (900, BudgetTake(amount=5, dead=True)),
-        (9_000, BudgetTake(amount=5, dead=True)),
+        (0, TryLater(wait_s=WAIT_S)),
+        (-600, TryLater(wait_s=WAIT_S)),
+        (40, TryLater(wait_s=40)),
+        (300, TryLater(wait_s=225)),
+        (800, TryLater(wait_s=100)),
+        (899, TryLater(wait_s=WAIT_S)),
+        (900, ReserveAmount(amount=5, dead=True)),
+        (9_000, ReserveAmount(amount=5, dead=True)),
     ],
 )
 def test_wait_for_reservations_of_others_is_bounded(age_s: int, expected: Step) -> None:
@@ -71,7 +71,7 @@ def test_wait_for_reservations_of_others_is_bounded(age_s: int, expected: Step) 
 
 
 def test_lost_reservations_can_exhaust_budget() -> None:
-    assert step(99, 50, age_ms=DEAD_MS) == Spent()
+    assert step(99, 50, age_ms=DEAD_MS) == BudgetSpent()
 
 
 def test_limit_of_returns_limits_of_crawl() -> None:

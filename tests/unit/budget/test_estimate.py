@@ -11,7 +11,7 @@ import pytest
 from orbweaver.budget.billing_units import Stage, Term
 from orbweaver.budget.estimate import CONTAINER_S, INIT_S, Estimate, _at_once, _containers, estimate
 from orbweaver.budget.prices import dollars
-from orbweaver.budget.rounds import MEMORY_MB, WORKERS, Assumed, rounds_of
+from orbweaver.budget.rounds import MEMORY_MB, WORKERS, Assumptions, rounds_of
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.crawl_settings import Bodies
 
@@ -22,7 +22,7 @@ MILLION = 1_000_000
 
 def of(crawl: Crawl = CRAWL, pages: int = PAGES, **assumed: Any) -> Estimate:
     """Estimate a crawl with this number of pages."""
-    return estimate(crawl, Assumed(**{"pages": pages, "batch": 10, **assumed}))
+    return estimate(crawl, Assumptions(**{"pages": pages, "batch": 10, **assumed}))
 
 
 def per_million(found: Estimate, pages: int = PAGES) -> float:
@@ -76,13 +76,13 @@ def test_each_assumption_raises_its_term(
 
 
 def test_commit_needs_two_writes_per_visit() -> None:
-    visits = rounds_of(CRAWL, Assumed(pages=PAGES, batch=10)).visits
+    visits = rounds_of(CRAWL, Assumptions(pages=PAGES, batch=10)).visits
     assert of().units[Term.WRITE, Stage.COMMIT] >= 2 * visits
 
 
 def test_backlog_writes_count_only_for_crawl_with_delay() -> None:
     slow = replace(CRAWL, delay_ms=1_000)
-    rounds = rounds_of(slow, Assumed(pages=PAGES, batch=10))
+    rounds = rounds_of(slow, Assumptions(pages=PAGES, batch=10))
     key = Term.WRITE, Stage.SEND
     assert of().units[key] == 0
     assert 4 * rounds.visits <= of(slow).units[key] <= 7 * rounds.visits
@@ -134,7 +134,7 @@ def test_number_of_containers_is_within_limits(
     delay_ms: int, assumed: dict[str, int], least: int, most: int
 ) -> None:
     crawl = replace(CRAWL, delay_ms=delay_ms)
-    known = Assumed(**{"pages": PAGES, "batch": 10, **assumed})
+    known = Assumptions(**{"pages": PAGES, "batch": 10, **assumed})
     assert least <= _at_once(crawl, known, rounds_of(crawl, known)) <= most
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from orbweaver.budget import prices
 from orbweaver.budget.billing_units import Term
-from orbweaver.budget.prices import PRICES, dollars, each
+from orbweaver.budget.prices import PRICES, dollars, unit_cost
 from orbweaver.model.amounts import NANO
 
 if TYPE_CHECKING:
@@ -52,8 +52,8 @@ def test_dollars_of_terms_are_added() -> None:
     assert dollars({Term.WRITE: 2, Term.INVOCATIONS: 1}) * NANO == pytest.approx(2 * 625 + 200)
     assert dollars({}) == 0
     assert dollars({Term.WRITE: NANO}) == pytest.approx(625)
-    assert each(Term.READ_HALVES) == 63
-    assert each(Term.READ_HALVES, 2) == 125
+    assert unit_cost(Term.READ_HALVES) == 63
+    assert unit_cost(Term.READ_HALVES, 2) == 125
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_second_costs_more_on_x86() -> None:
 
 
 def test_visit_never_costs_more_than_visit_most() -> None:
-    most = prices.visit_most(urls=25, seconds=40, a_second=A_SECOND)
+    most = prices.visit_cost_max(urls=25, seconds=40, a_second=A_SECOND)
     for again in (0, 13, 25):
         for seconds in (0, 39.999, 40):
             it = prices.visit(urls=25, again=again, files=1, seconds=seconds, a_second=A_SECOND)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from orbweaver.budget.rounds import Assumed, Rounds, pack_urls, rounds_of
+from orbweaver.budget.rounds import Assumptions, Rounds, pack_urls, rounds_of
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.target import PACK_TARGETS_MAX
 
@@ -19,7 +19,7 @@ PAGES = 60_000
 
 def of(crawl: Crawl = CRAWL, pages: int = PAGES, **assumed: Any) -> Rounds:
     """Estimate a crawl with this number of pages."""
-    return rounds_of(crawl, Assumed(**{"pages": pages, "batch": 10, **assumed}))
+    return rounds_of(crawl, Assumptions(**{"pages": pages, "batch": 10, **assumed}))
 
 
 def seconds_a_page(crawl: Crawl = CRAWL, pages: int = PAGES, **assumed: Any) -> float:

@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any, cast
 from orbweaver.app.store_ports import StorePorts
 from orbweaver.app.store_runner import store_settings
 from orbweaver.cli.main import run
-from orbweaver.cli.session import Surroundings
-from orbweaver.cli.stack import NAMES, WORKER, StackUnreachable, StandingStack
+from orbweaver.cli.session import CliContext
+from orbweaver.cli.stack import NAMES, WORKER, EmulatedStack, StackUnreachable
 from orbweaver.frontier.queues import Depths
 from orbweaver.model.crawl import Crawl, State, Stop
 from orbweaver.model.http_exchange import Failure, Response
@@ -134,9 +134,9 @@ class Machine:
         return self.queue
 
     @contextlib.contextmanager
-    def standing(
+    def running_stack(
         self, port: int, say: Say, context: Mapping[str, str] | None = None
-    ) -> Iterator[StandingStack]:
+    ) -> Iterator[EmulatedStack]:
         self.contexts.append(dict(context or {}))
         if "extractor" in self.contexts[-1]:
             self.function = {**self.function, "ORBWEAVER_EXTRACTOR": "orbweaver_extractor"}
@@ -144,7 +144,7 @@ class Machine:
             say("starting the emulator")
             self.asked.append(f"start {port}")
         try:
-            yield StandingStack(
+            yield EmulatedStack(
                 environment=LOCAL,
                 outputs=self.deployed or {},
                 started=not self.up_already,
@@ -154,7 +154,7 @@ class Machine:
             if not self.up_already:
                 self.asked.append(f"stop {port}")
 
-    def up(
+    def start_stack(
         self, port: int, context: Mapping[str, str], *, fresh: bool, say: Say
     ) -> Mapping[str, str]:
         given = [f"{key}={value}" for key, value in context.items()]
@@ -168,7 +168,7 @@ class Machine:
     def running(self) -> list[str]:
         return ["http://127.0.0.1:4566  healthy"] if self.up_already else []
 
-    def lost(self) -> list[str]:
+    def lost_data(self) -> list[str]:
         return self.killed
 
     def usual_stack(self) -> str:
@@ -296,8 +296,8 @@ class Stage:
     def objects(self) -> list[dict[str, Any]]:
         return [json.loads(line) for line in self.said.splitlines()]
 
-    def surroundings(self) -> Surroundings:
-        return Surroundings(
+    def surroundings(self) -> CliContext:
+        return CliContext(
             out=self.out,
             err=self.err,
             environment=self.environment,

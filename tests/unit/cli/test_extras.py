@@ -144,13 +144,15 @@ def test_command_names_missing_extra_in_one_line(tmp_path: Path) -> None:
 
 
 def test_missing_import_of_no_extra_is_an_internal_error() -> None:
-    assert extras.told(ModuleNotFoundError("No module", name="boto3.session")) == (
+    assert extras.missing_extra_text(ModuleNotFoundError("No module", name="boto3.session")) == (
         "a stack, on AWS or on an emulator, needs boto3, which is not installed:"
         " pip install 'orbweaver-crawler[aws]'"
     )
-    assert "[deploy]" in str(extras.told(ModuleNotFoundError("No module", name="aws_cdk")))
+    assert "[deploy]" in str(
+        extras.missing_extra_text(ModuleNotFoundError("No module", name="aws_cdk"))
+    )
     for name in ("orbweaver.nowhere", "duckdb", None):
-        assert extras.told(ModuleNotFoundError("No module", name=name)) is None
+        assert extras.missing_extra_text(ModuleNotFoundError("No module", name=name)) is None
 
 
 @pytest.mark.parametrize("command", ["--help", "crawl --help"])

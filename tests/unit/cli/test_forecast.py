@@ -11,8 +11,8 @@ import pytest
 from orbweaver.cli import crawl_summary
 from orbweaver.cli.live import lines
 from orbweaver.control.progress import spending, status
-from orbweaver.control.progress.hosts import HostStanding
-from orbweaver.control.progress.status import ProgressMeter, as_json, stalled
+from orbweaver.control.progress.hosts import HostAvailability
+from orbweaver.control.progress.status import ProgressMeter, as_json, is_stalled
 from orbweaver.control.spec_checks import PAGES_MAX_DEFAULT
 from orbweaver.diagnostics.refusal_report import Spared
 from orbweaver.frontier.queues import Depths
@@ -98,7 +98,7 @@ def test_remaining_time_is_unknown_while_no_url_ends() -> None:
     all_counts = {
         after_s: {"claimed": 90, "fetched": min(40, after_s)} for after_s in range(0, 200, 10)
     }
-    *_, view = [meter.see(reading_of(counts, after_s=at_s)) for at_s, counts in all_counts.items()]
+    *_, view = [meter.add(reading_of(counts, after_s=at_s)) for at_s, counts in all_counts.items()]
     assert view.forecast.words == "not known: no URL has ended lately; 50 known URLs left"
     assert ("quiet", "no URL has ended for 2 min") in lines.notices(view)
 
@@ -112,29 +112,29 @@ def test_joined_run_names_its_processes(pids: tuple[int, ...], where: str) -> No
 @pytest.mark.parametrize(
     ("host", "standing", "bound_s", "said"),
     [
-        (Host(name=SHOP), HostStanding.OPEN, 10.5, "now"),
-        (Host(name=SHOP, tat_ms=NOW_MS + 61_999), HostStanding.OPEN, 10.5, "now"),
+        (Host(name=SHOP), HostAvailability.OPEN, 10.5, "now"),
+        (Host(name=SHOP, tat_ms=NOW_MS + 61_999), HostAvailability.OPEN, 10.5, "now"),
         (
             Host(name=SHOP, line_ms=NOW_MS + 62_000),
-            HostStanding.OPEN,
+            HostAvailability.OPEN,
             10.5,
             "busy: next 2 s already scheduled",
         ),
         (
             Host(name=SHOP, blocked_until_ms=NOW_MS + 160_000, strikes=2),
-            HostStanding.BLOCKED,
+            HostAvailability.BLOCKED,
             110.5,
             "blocked 2 min: 429 or 503 x2",
         ),
         (
             Host(name=SHOP, blocked_until_ms=NOW_MS + 100_000, failures=5),
-            HostStanding.BLOCKED,
+            HostAvailability.BLOCKED,
             50.5,
             "blocked 40 s: no answer x5",
         ),
         (
             Host(name=SHOP, blocked_until_ms=NOW_MS + 3_660_000, failures=9),
-            HostStanding.DOWN,  # URLs of a host that is down end without a request
+            HostAvailability.DOWN,  # URLs of a host that is down end without a request
             0,
             "down 60 min: no answer x9",
         ),
@@ -143,14 +143,14 @@ def test_joined_run_names_its_processes(pids: tuple[int, ...], where: str) -> No
                 name=SHOP,
                 robots=RobotsEntry(fetched_at_ms=0, body=b"User-agent: *\nCrawl-delay: 4"),
             ),
-            HostStanding.OPEN,
+            HostAvailability.OPEN,
             41,
             "now",
         ),
     ],
 )
 def test_host_has_next_request_reason_and_queue_time(
-    host: Host, standing: HostStanding, bound_s: float, said: str
+    host: Host, standing: HostAvailability, bound_s: float, said: str
 ) -> None:
     counts = {"claimed": 40, "host.0.claimed": 30, "host.0.done": 20, "host.0.failed": 3}
     row, other, _ = view_of(counts, hosts=(host,)).hosts
@@ -208,7 +208,7 @@ def test_late_links_are_exact_if_read_else_upper_bound(
     spared: Spared | None, changes: Mapping[str, Any], said: str | None, number: int, exact: bool
 ) -> None:
     reading = reading_of({"late_links": 9, "late_links_taken": 2}, pages_max=100, **changes)
-    view = ProgressMeter().see(replace(reading, spared=spared))
+    view = ProgressMeter().add(replace(reading, spared=spared))
     assert lines.limits(view).partition(" · ")[2] == (said or "")
     body = as_json(view)
     assert (body["late_links"], body["late_links_exact"]) == (number, exact)
@@ -271,17 +271,17 @@ def test_cost_text_has_total_and_price_per_1000_pages() -> None:
 def test_empty_queues_are_reported_then_given_up() -> None:
     meter, empty = ProgressMeter(), Depths(dead=1)
     counts = {"claimed": 12, "fetched": 11}
-    view = meter.see(reading_of(counts, after_s=1, depths=empty))
-    assert not stalled(view)
-    view = meter.see(reading_of(counts, after_s=40, depths=empty))
+    view = meter.add(reading_of(counts, after_s=1, depths=empty))
+    assert not is_stalled(view)
+    view = meter.add(reading_of(counts, after_s=40, depths=empty))
     assert lines.notices(view) == [
         ("idle", "nothing has been queued for 39 s: 1 URL without an outcome")
     ]
-    assert stalled(meter.see(reading_of(counts, after_s=61, depths=empty)))
-    assert not stalled(meter.see(reading_of(counts, after_s=62)))
-    assert not stalled(meter.see(reading_of(counts, after_s=63, depths=empty)))
-    paused = meter.see(reading_of(counts, after_s=300, depths=empty, state=State.PAUSED))
-    assert not stalled(paused)
+    assert is_stalled(meter.add(reading_of(counts, after_s=61, depths=empty)))
+    assert not is_stalled(meter.add(reading_of(counts, after_s=62)))
+    assert not is_stalled(meter.add(reading_of(counts, after_s=63, depths=empty)))
+    paused = meter.add(reading_of(counts, after_s=300, depths=empty, state=State.PAUSED))
+    assert not is_stalled(paused)
     goes_on = "continue with `orbweaver resume shop-20261121-090000`"
     assert lines.notices(paused) == [("paused", goes_on)]
     stored = replace(paused, reading=replace(paused.reading, billed=False))
@@ -328,8 +328,8 @@ def test_every_state_and_stop_reason_has_text(state: State, stop: Stop | None, s
 
 
 def test_crawl_without_new_links_has_seen_all_before() -> None:
-    assert status.nothing_new(view_of({}, state=State.FINISHED))
-    assert not status.nothing_new(view_of({"refused.scope": 1}, state=State.FINISHED))
+    assert status.found_nothing_new(view_of({}, state=State.FINISHED))
+    assert not status.found_nothing_new(view_of({"refused.scope": 1}, state=State.FINISHED))
 
 
 def test_summary_of_cancelled_crawl_counts_unrequested_urls() -> None:
@@ -377,7 +377,7 @@ def test_limit_of_continued_run_counts_all_runs() -> None:
 def test_run_unable_to_continue_gives_reason(carried: int, expected: str) -> None:
     options = {**SEQUEL, "pages_carried": carried, "state": State.FINISHED}
     view = view_of({"refused.budget": 9}, **options)
-    assert status.nothing_new(view)
+    assert status.found_nothing_new(view)
     assert expected in crawl_summary.nothing_new(view.reading.status.crawl)
 
 
@@ -417,7 +417,7 @@ def test_run_with_links_left_counts_them_and_names_command(
     counts: Mapping[str, int], spared: Spared | None, changes: Mapping[str, Any], said: str
 ) -> None:
     reading = replace(reading_of({"claimed": 200, "fetched": 200, **counts}, **changes))
-    view = ProgressMeter().see(replace(reading, spared=spared))
+    view = ProgressMeter().add(replace(reading, spared=spared))
     left = crawl_summary.left_over(view)
     assert left.startswith(said)
     assert bool(left) is bool(said)
@@ -432,8 +432,8 @@ def test_run_with_links_left_counts_them_and_names_command(
 def test_notice_names_limit_delaying_requests(received: int, after_s: int, held: bool) -> None:
     meter = ProgressMeter()
     counts = {"claimed": 9, "fetched": 3, "received_bytes": received}
-    meter.see(reading_of(counts, after_s=60, bytes_max=1_000_000))
-    view = meter.see(reading_of(counts, after_s=after_s, bytes_max=1_000_000))
+    meter.add(reading_of(counts, after_s=60, bytes_max=1_000_000))
+    view = meter.add(reading_of(counts, after_s=after_s, bytes_max=1_000_000))
     said = dict(lines.notices(view)).get("limit", "")
     assert said.startswith("the limit of bytes holds requests back: 950") is held
 
@@ -447,8 +447,8 @@ def test_message_of_dead_worker_is_reported() -> None:
     held = Depths(in_work=1, hidden_s=360)
     meter = ProgressMeter()
     counts = {"claimed": 9, "fetched": 3}
-    meter.see(reading_of(counts, after_s=60, depths=held))
-    view = meter.see(reading_of(counts, after_s=240, depths=held))
+    meter.add(reading_of(counts, after_s=60, depths=held))
+    view = meter.add(reading_of(counts, after_s=240, depths=held))
     assert dict(lines.notices(view))["quiet"] == (
         "no URL has ended for 3 min; 1 message in flight: if a worker died, redelivery is at about"
         " 09:07:00 UTC"
@@ -460,8 +460,8 @@ def test_message_of_dead_worker_is_reported() -> None:
 
 def test_unknown_visibility_timeout_is_not_mentioned() -> None:
     meter, held = ProgressMeter(), Depths(in_work=1)
-    meter.see(reading_of({"claimed": 9}, after_s=60, depths=held))
-    view = meter.see(reading_of({"claimed": 9}, after_s=240, depths=held))
+    meter.add(reading_of({"claimed": 9}, after_s=60, depths=held))
+    view = meter.add(reading_of({"claimed": 9}, after_s=240, depths=held))
     assert dict(lines.notices(view))["quiet"] == "no URL has ended for 3 min"
     assert lines.queue(view).endswith("1 in flight · 0 delayed")
 

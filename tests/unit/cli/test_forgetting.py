@@ -130,7 +130,7 @@ def test_schedules_with_erased_seed_are_named(stage: Stage, what: str, named: li
             expression="rate(1 day)",
             timezone=None,
             first_ms=None,
-            told=f'{{"seeds": ["{told}"]}}',
+            input=f'{{"seeds": ["{told}"]}}',
         )
     assert stage.run(f"forget {what} --yes") == 0
     said = [line for line in stage.noted.splitlines() if "starts it again" in line]

@@ -241,7 +241,7 @@ def test_stack_status_is_reported(
 def test_running_emulator_is_updated_and_left_running(played: Played, ends_with: str) -> None:
     played.running = [Emulated(ends_with=ends_with, directory=played.folder)]
     said: list[str] = []
-    with ThisMachine().standing(4566, said.append) as stood:
+    with ThisMachine().running_stack(4566, said.append) as stood:
         assert (stood.started, stood.outputs) == (False, {"Bucket": "b"})
     assert not played.running[0].stopped
     assert played.contexts == [{}]
@@ -254,7 +254,7 @@ def test_started_emulator_is_stopped_and_state_kept(played: Played, fault: bool)
     ending = (
         pytest.raises(StackUnreachable, match="cdk deploy") if fault else contextlib.nullcontext()
     )
-    with ending, ThisMachine().standing(0, lambda _: None) as stood:
+    with ending, ThisMachine().running_stack(0, lambda _: None) as stood:
         assert stood.started
         assert stood.environment["AWS_ENDPOINT_URL"] == "http://127.0.0.1:5000"
     assert [(one.keep, one.stopped) for one in played.started] == [(True, True)]
@@ -273,11 +273,11 @@ def test_killed_emulator_is_reported_until_it_starts_again(
     monkeypatch.setattr(emulator, "start", restarted)
     (played.folder / "4566").mkdir()
     (played.folder / "4566" / lost.MARK).write_text('{"since_s": 0}')
-    assert ThisMachine().lost() == [told.told(4566)]
+    assert ThisMachine().lost_data() == [told.describe(4566)]
     said: list[str] = []
-    with ThisMachine().standing(4566, said.append):
-        assert said == ["starting the emulator", told.told(4566)]
-    assert "since 1970-01-01 00:00:00 UTC is lost" in told.told(4566)
+    with ThisMachine().running_stack(4566, said.append):
+        assert said == ["starting the emulator", told.describe(4566)]
+    assert "since 1970-01-01 00:00:00 UTC is lost" in told.describe(4566)
 
 
 def test_deployment_to_own_emulator_keeps_fingerprint(
@@ -336,7 +336,7 @@ def test_local_up_and_down_deploy_and_stop_emulators(
     monkeypatch.setattr(stack, "up", up)
     monkeypatch.setattr(stack, "down", down)
     machine = ThisMachine()
-    outputs = machine.up(4566, {"contact": "me"}, fresh=True, say=print)
+    outputs = machine.start_stack(4566, {"contact": "me"}, fresh=True, say=print)
     assert outputs == {"Bucket": "b", "AWS_ENDPOINT_URL": "http://127.0.0.1:4566"}
     assert played.contexts == [LOCAL_CONTEXT, {"contact": "me"}]
     played.running = [Emulated(), Emulated(port=5001)]

@@ -14,7 +14,7 @@ def seen(*readings: tuple[float, int]) -> Rates:
     history, rates = RateHistory(), Rates(now=0, mean=0, peak=0)
     for after_s, done in readings:
         after_ms = round(after_s * 1000)
-        rates = history.see(START_MS + after_ms, done, started_at_ms=START_MS, elapsed_ms=after_ms)
+        rates = history.add(START_MS + after_ms, done, started_at_ms=START_MS, elapsed_ms=after_ms)
     return rates
 
 

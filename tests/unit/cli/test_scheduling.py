@@ -58,7 +58,7 @@ def test_schedule_is_put_listed_and_removed(stage: Stage) -> None:
     assert f"warning: {WARNING}" in stage.noted
     assert "orbweaver serve" not in stage.noted
     assert put(stage, RATE) == 0
-    odd = Scheduled(name="odd", expression="at(2030-01-01)", timezone=None, first_ms=None, told="")
+    odd = Scheduled(name="odd", expression="at(2030-01-01)", timezone=None, first_ms=None, input="")
     stage.world.schedules["odd"] = odd
     assert stage.run("schedule list") == 0
     assert stage.said == LISTED
@@ -114,7 +114,7 @@ def test_schedule_as_json_is_in_utc_without_header_values(stage: Stage) -> None:
 def test_seeds_of_file_are_stored_in_schedule(stage: Stage) -> None:
     (stage.folder / "seeds.txt").write_text(f"{SITE}/1\n{SITE}/2\n")
     assert put(stage, 'seeds_file = "seeds.txt"\n[schedule]\nevery = "1d"\n') == 0
-    definition = json.loads(stage.world.schedules["example.com"].told)["definition"]
+    definition = json.loads(stage.world.schedules["example.com"].input)["definition"]
     assert definition["seeds"] == [f"{SITE}/1", f"{SITE}/2"]
     assert definition["name"] == "example.com"
     assert "seeds_file" not in definition

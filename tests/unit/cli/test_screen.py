@@ -229,7 +229,7 @@ def test_every_screen_fits_for_any_readings(
     footer: str,
 ) -> None:
     meter = ProgressMeter()
-    views = [meter.see(reading_of(counts, **changes)) for counts, changes in readings]
+    views = [meter.add(reading_of(counts, **changes)) for counts, changes in readings]
     view = replace(views[-1], age_ms=age_ms)
     drawn = draw(view, columns, lines, footer)
     assert len(drawn) <= lines

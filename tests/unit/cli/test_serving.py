@@ -59,7 +59,7 @@ class Desk:
         """Move the clock and check. Returns the new exports."""
         self.exported.clear()
         self.stage.clock.at_ms += passed_ms
-        await self.daily.look()
+        await self.daily.poll()
         return list(self.exported)
 
 
@@ -115,14 +115,14 @@ async def test_ended_export_exports_each_ended_crawl_once(
         path.parent.mkdir(parents=True)
         path.touch()
     desk.stage.clock.at_ms += ENDED_WAIT_MS
-    await desk.ended.look()
+    await desk.ended.poll()
     assert desk.exported == []
     desk.stage.clock.at_ms += ENDED_LOOK_MS
-    await desk.ended.look()
+    await desk.ended.poll()
     assert desk.exported == exported
     desk.stage.clock.at_ms += ENDED_LOOK_MS
-    await desk.ended.look()
+    await desk.ended.poll()
     assert desk.exported == exported
     desk.stage.clock.at_ms += LOOK_MS
-    await desk.ended.look()  # the export in this test fails, so there is no file
+    await desk.ended.poll()  # the export in this test fails, so there is no file
     assert desk.exported == exported * 2

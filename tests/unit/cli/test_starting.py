@@ -105,7 +105,7 @@ def test_failed_start_of_emulator_exits_with_3(stage: Stage) -> None:
     def refuse(*_: object) -> None:
         raise StackUnreachable("Port 4566 is taken by another program")
 
-    stage.machine.standing = refuse  # type: ignore[method-assign, assignment]
+    stage.machine.running_stack = refuse  # type: ignore[method-assign, assignment]
     assert stage.run(f"crawl {SITE}") == 3
     assert stage.noted == "Port 4566 is taken by another program\n"
 

@@ -21,7 +21,7 @@ from orbweaver.control.progress.queued import QueuedUrl
 from orbweaver.control.progress.status import ProgressMeter
 from orbweaver.frontier.backlog import WaitingPack
 from orbweaver.frontier.journal import Ledger
-from orbweaver.frontier.late import BANDS_MAX, LANE, place_at
+from orbweaver.frontier.late_links import BANDS_MAX, LANE, place_at
 from orbweaver.frontier.messages import Pack, encode
 from orbweaver.frontier.queues import Depths
 from orbweaver.model.crawl import Crawl, finished
@@ -106,12 +106,12 @@ async def test_store_names_retry_and_silent_request_of_running_crawl(tmp_path: P
         )
         some = [
             Outgoing(body=encode(retry), group=begun.id, delay_s=30),
-            Outgoing(body=encode(slow), group=begun.id, delay_s=60, held=True),
+            Outgoing(body=encode(slow), group=begun.id, delay_s=60, in_flight=True),
         ]
         ports.messages.send(QueueName.CRAWL, some)
         with ports.store.writing() as db:
             db.execute("UPDATE messages SET sent_at = sent_at - 8000 WHERE holder = 'own'")
-        view = ProgressMeter().see(await session.read(begun.id))
+        view = ProgressMeter().add(await session.read(begun.id))
         retried, silent = view.reading.waiting
         assert retried.startswith("waiting to retry https://a.example/again (HTTP 500), attempt 2")
         assert silent.startswith("no answer from https://a.example/ for 8 s; given up within 12 s")
@@ -146,7 +146,7 @@ def test_messages_of_killed_process_are_due_at_once(tmp_path: Path) -> None:
             assert messages.take(QueueName.CRAWL, 1, HOLD_S)
         (tmp_path / FOLDER / "1-dead").touch()
         assert not StorePlace(ports=ports).reclaimed()
-        assert messages.depth(QueueName.CRAWL) == QueueDepth(waiting=1, held=1)
+        assert messages.depth(QueueName.CRAWL) == QueueDepth(waiting=1, in_flight=1)
 
 
 async def test_opened_store_counts_uncommitted_pages_of_killed_processes(
@@ -171,7 +171,7 @@ async def test_opened_store_counts_uncommitted_pages_of_killed_processes(
             for name in ("taken", "copy", "done", "late")
         }
         some = [
-            Outgoing(body=encode(pack), group=begun.id, delay_s=60, held=True)
+            Outgoing(body=encode(pack), group=begun.id, delay_s=60, in_flight=True)
             for pack in packs.values()
         ]
         messages.send(QueueName.CRAWL, [*some, some[0]])
@@ -199,7 +199,7 @@ async def test_request_without_answer_is_listed_out_of_its_pack(tmp_path: Path) 
         ports.messages.holder = "1-alive"
         body = encode(Pack(id="one", crawl="x", at_ms=1, targets=targets))
         ports.messages.send(
-            QueueName.CRAWL, [Outgoing(body=body, group="x", delay_s=60, held=True)]
+            QueueName.CRAWL, [Outgoing(body=body, group="x", delay_s=60, in_flight=True)]
         )
         fetcher = ports.watched(Slow(), ports.metrics(Service.WORKER))
         request = Request(

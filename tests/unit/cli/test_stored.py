@@ -27,10 +27,10 @@ def stage(tmp_path: Path) -> Stage:
     answer = Response(status=200, headers={}, body=BODY)
     document = {"text": "läuft", "markdown": "# läuft \x1b[31m\n\nzwei"}
     kept = body_file.kept_of(record.url, NOW_MS, answer=answer, body=BODY, document=document)
-    kept = body_file.pictured(kept, record.url, NOW_MS, PICTURE)
+    kept = body_file.with_screenshot(kept, record.url, NOW_MS, PICTURE)
     assert kept is not None
     opened = body_file.Segment(record.crawl, NOW_MS, Random(1))
-    stage.world.pages[key] = body_file.located(record, opened.add(kept))
+    stage.world.pages[key] = body_file.with_body_place(record, opened.add(kept))
     stage.world.files[opened.key] = opened.whole()
     stage.out.seek(0)
     stage.out.truncate()

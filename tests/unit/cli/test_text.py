@@ -41,14 +41,14 @@ def test_safe_text_is_printable_and_stable(raw: str) -> None:
 
 @given(st.text(st.characters(codec=None)))
 def test_visible_text_keeps_tabs_and_line_ends_only(raw: str) -> None:
-    shown = text.visible(raw)
+    shown = text.escape_controls(raw)
     assert not text.UNSAFE.search(shown.replace("\t", "").replace("\n", ""))
     assert (shown == raw) == (not text.UNSAFE.search(raw.replace("\t", "").replace("\n", "")))
 
 
 def test_control_characters_are_escaped_as_in_python() -> None:
     assert (
-        text.visible("a\x1b[2J\tb\r\n\x9b\u202e\ud800") == r"a\x1b[2J"
+        text.escape_controls("a\x1b[2J\tb\r\n\x9b\u202e\ud800") == r"a\x1b[2J"
         "\tb"
         r"\r"
         "\n"

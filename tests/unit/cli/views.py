@@ -35,13 +35,13 @@ def reading_of(
 ) -> StatusReading:
     crawl = replace(CRAWL, **changes)
     at_ms = NOW_MS + round(after_s * 1000)
-    counters = Counters.of((CounterShard(counts=dict(counts)),))
+    counters = Counters.build((CounterShard(counts=dict(counts)),))
     status = Status(crawl=crawl, counters=counters, at_ms=at_ms)
     return StatusReading(status=status, depths=depths, hosts=hosts, idle=idle)
 
 
 def view_of(counts: Mapping[str, int], **given: Any) -> View:
-    return ProgressMeter().see(reading_of(counts, **given))
+    return ProgressMeter().add(reading_of(counts, **given))
 
 
 def example(**changes: Any) -> View:
@@ -54,7 +54,7 @@ def example(**changes: Any) -> View:
         Host(name="http://old.example:8080", failures=9, blocked_until_ms=at_ms + 3_480_000),
     )
     views = [
-        meter.see(reading_of(counts, after_s=after_s, hosts=hosts, **changes))
+        meter.add(reading_of(counts, after_s=after_s, hosts=hosts, **changes))
         for after_s in (*range(30, 120, 3), *range(141, 241, 3))
         for counts in ({**EXAMPLE, "fetched": _fetched(after_s)},)
     ]

@@ -11,14 +11,14 @@ from aiohttp import ClientSession
 from yarl import URL
 
 from orbweaver.app.store_ports import StorePorts
-from orbweaver.cli.commands.console import Whereabouts
+from orbweaver.cli.commands.console import SessionPlace
 from orbweaver.cli.query.confined import ExportTables
 from orbweaver.cli.session import store_session
 from orbweaver.console.actions import Actions
+from orbweaver.console.crawl_watcher import CrawlWatcher, MeteredReadings
 from orbweaver.console.runs import WatchedRuns
 from orbweaver.console.server import serving
 from orbweaver.console.tickets import Tickets
-from orbweaver.console.watching import MeteredReadings, Watching
 from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.page_record import PageRecord
 from orbweaver.model.settings import Settings
@@ -82,20 +82,20 @@ async def opened(folder: Path) -> AsyncIterator[Stage]:
     ports = StorePorts(Settings(), folder, clock=clock)
     session = store_session(ports)
     readings: list[str] = []
-    read = MeteredReadings(session.read).look
+    read = MeteredReadings(session.read).read
 
     async def look(crawl: str) -> Any:
         readings.append(crawl)
         return await read(crawl)
 
     (folder / "queries").mkdir()
-    where = Whereabouts(session=session)
+    where = SessionPlace(session=session)
     actions = Actions(
         ports=ports,
         control=session.control,
         runs=WatchedRuns(
             control=session.control,
-            watching=Watching(look, clock.now_ms, POLL_MS),
+            watching=CrawlWatcher(look, clock.now_ms, POLL_MS),
             where=where,
             clock=clock,
             newest=ports.pages.newest,

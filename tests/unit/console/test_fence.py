@@ -182,8 +182,8 @@ async def test_ticket_works_once_and_for_a_minute(tmp_path: Path) -> None:
 
 def test_tickets_are_bounded_in_number_and_unique() -> None:
     tickets = Tickets(lambda: 0)
-    given = [tickets.give(number) for number in range(TICKETS_MAX + 5)]
+    given = [tickets.create(number) for number in range(TICKETS_MAX + 5)]
     assert len(set(given)) == len(given)
     assert min(map(len, given)) >= 43
-    assert [tickets.take(one) for one in given[:5]] == [None] * 5
-    assert tickets.take(given[5]) == 5
+    assert [tickets.redeem(one) for one in given[:5]] == [None] * 5
+    assert tickets.redeem(given[5]) == 5

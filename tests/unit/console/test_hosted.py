@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from orbweaver.api.routes import OPERATIONS
+from orbweaver.console.crawl_watcher import MeteredReadings
 from orbweaver.console.files import static_files
 from orbweaver.console.hosted import ELSEWHERE, NOT_HERE
-from orbweaver.console.watching import MeteredReadings
 from orbweaver.control.progress.reader import StatusReader
 from orbweaver.model.crawl import State
 from orbweaver.model.errors import Transient
@@ -74,7 +74,7 @@ async def test_viewer_sees_numbers_of_status_command(tmp_path: Path) -> None:
         reader = StatusReader(
             control=control, hosts=ports.hosts, depths=ports.depths.read, billed=True
         )
-        wanted = (await MeteredReadings(reader.read).look(RUN.id)).shown
+        wanted = (await MeteredReadings(reader.read).read(RUN.id)).shown
         _, pulse = await hosting.ask("GET", PULSE, claims=LOOKING)
         assert pulse["shown"] == wanted
         assert pulse["shown"]["queue"]["dead"] == WAITING.dead
@@ -143,10 +143,10 @@ async def test_viewer_maps_site_and_compares_two_runs(tmp_path: Path) -> None:
 async def test_dead_letters_are_listed_without_bodies(tmp_path: Path) -> None:
     """Only the group `steer` may list dead letters, because a listing hides them for a while."""
     async with hosted(tmp_path) as hosting:
-        bury = hosting.ports.queue.bury
-        await bury(json.dumps({"url": f"{SITE}/1"}), "failed 5 times")
-        await bury("a secret that somebody sent", "it is no message")
-        await bury('{"x": "a secret"}', "it is no message")
+        dead_letter = hosting.ports.queue.dead_letter
+        await dead_letter(json.dumps({"url": f"{SITE}/1"}), "failed 5 times")
+        await dead_letter("a secret that somebody sent", "it is no message")
+        await dead_letter('{"x": "a secret"}', "it is no message")
         status, told = await hosting.ask("GET", LETTERS, claims=LOOKING)
         assert (status, "takes the group `steer`" in told["detail"]) == (403, True)
         for _ in range(2):  # the listing makes the letters visible again

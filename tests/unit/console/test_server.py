@@ -20,17 +20,17 @@ from yarl import URL
 
 from orbweaver.app.store_runner import LANES
 from orbweaver.cli.session import store_session
-from orbweaver.console.comparing import KEPT_MS
-from orbweaver.console.runs import LATEST_MAX, LIST_MS, settings_of
-from orbweaver.console.stored import NO_TEXT, NOT_KEPT, shown_as
-from orbweaver.console.watching import (
+from orbweaver.console.crawl_watcher import (
     PAST_MAX,
     SAMPLES_MAX,
     CrawlRead,
+    CrawlWatcher,
     MeteredReadings,
-    Watching,
     past_of,
 )
+from orbweaver.console.run_comparer import KEPT_MS
+from orbweaver.console.runs import LATEST_MAX, LIST_MS, settings_of
+from orbweaver.console.stored import NO_TEXT, NOT_KEPT, shown_as
 from orbweaver.control.rule_trial import PAGES_MAX
 from orbweaver.extraction.extract import Field, ItemRule
 from orbweaver.frontier import warc
@@ -57,7 +57,7 @@ async def test_crawl_has_numbers_of_status_command(tmp_path: Path) -> None:
     async with opened(tmp_path) as stage:
         await stage.begin("/", "/a")
         shown = (await stage.get(PULSE))["shown"]
-        assert shown == (await MeteredReadings(store_session(stage.ports).read).look(RUN.id)).shown
+        assert shown == (await MeteredReadings(store_session(stage.ports).read).read(RUN.id)).shown
         live = await stage.get(f"/console/live?id={RUN.id}")
         assert live == {"billed": False, "crawls": {RUN.id: shown}}
 
@@ -155,11 +155,11 @@ async def test_history_of_many_samples_keeps_first_and_last() -> None:
         known = {"at_ms": at_ms, "claimed": at_ms, "done": at_ms, "state": "running"}
         return CrawlRead(crawl=RUN, shown={**known, "outcomes": counts})
 
-    watching = Watching(look, lambda: at_ms, 1)
+    watching = CrawlWatcher(look, lambda: at_ms, 1)
     for _ in range(10 * SAMPLES_MAX):
         at_ms += 1_000
-        await watching.look("a")
-    watched = await watching.look("a")
+        await watching.read("a")
+    watched = await watching.read("a")
     samples = watched.samples
     assert SAMPLES_MAX // 4 <= len(samples) <= SAMPLES_MAX
     assert samples[0][0] == 1_000
@@ -451,7 +451,7 @@ async def test_invalid_rules_report_key_and_line(
 async def test_stack_shows_queues_and_dollars_per_day(tmp_path: Path) -> None:
     async with opened(tmp_path) as stage:
         await stage.begin()
-        await stage.ports.queue.bury(f'{{"url": "{SITE}/"}}', "odd")
+        await stage.ports.queue.dead_letter(f'{{"url": "{SITE}/"}}', "odd")
         listed = lists_counted(stage)
         first, shown = [await stage.get("/console/stack") for _ in range(2)]
         assert first == shown
@@ -516,15 +516,15 @@ async def test_schedules_are_put_listed_and_removed(tmp_path: Path) -> None:
 # --- dead letters -------------------------------------------------------------------------------
 
 
-async def bury(stage: Stage, *reasons: str) -> None:
+async def dead_letter(stage: Stage, *reasons: str) -> None:
     """Add a dead letter for each reason."""
     for number, reason in enumerate(reasons):
-        await stage.ports.queue.bury(f'{{"url": "{SITE}/{number}"}}', reason)
+        await stage.ports.queue.dead_letter(f'{{"url": "{SITE}/{number}"}}', reason)
 
 
 async def test_dead_letters_are_grouped_redriven_and_purged(tmp_path: Path) -> None:
     async with opened(tmp_path) as stage:
-        await bury(stage, "failed 5 times", "failed 5 times", "odd", "oddly")
+        await dead_letter(stage, "failed 5 times", "failed 5 times", "odd", "oddly")
         found = await stage.get("/console/dead-letters")
         assert {group["cause"]: group["count"] for group in found["groups"]} == {
             "failed too often": 2,
@@ -533,7 +533,7 @@ async def test_dead_letters_are_grouped_redriven_and_purged(tmp_path: Path) -> N
         }
         assert found["groups"][0]["hosts"] == [[SITE, 2]]
         stage.clock.at_ms += 1_000
-        await bury(stage, "odd")
+        await dead_letter(stage, "odd")
         body = {"cause": "odd", "until_ms": found["looked_ms"]}
         assert (await stage.post("/console/dead-letters/purge", body))["purged"] == 1
         sent = await stage.post("/console/dead-letters/redrive", {"cause": "failed too often"})
@@ -659,7 +659,7 @@ async def test_stored_page_is_served_once_in_a_sandbox(tmp_path: Path) -> None:
 async def test_screenshot_is_served_inside_a_page_of_the_console(tmp_path: Path) -> None:
     async with opened(tmp_path) as stage:
         image = b"RIFF" + bytes(400)
-        member = warc.picture(f"{SITE}/", NOW_MS, image)
+        member = warc.screenshot_record(f"{SITE}/", NOW_MS, image)
         await stage.ports.files.put("bodies/two.warc.gz", member)
         place = {"body_key": "bodies/two.warc.gz", "screenshot_length": len(member)}
         await stage.begin("/", **place, screenshot_offset=0)

@@ -70,7 +70,7 @@ def test_plan_strips_chosen_parameters_from_all_urls(
     given = ("https://example.com/?utm_id=1&ref=2&My_x=3",)
     crawl = crawl_of(CrawlSpec(seeds=given, strip_parameters=strip, keep_parameters=keep), NOW_MS)
     assert crawl.seeds == (seed,)
-    assert canonicalize(given[0], tracking=crawl.stripped) == seed
+    assert canonicalize(given[0], tracking=crawl.removed_parameters) == seed
 
 
 def test_usual_parameters_are_not_stored_in_crawl() -> None:

@@ -19,7 +19,7 @@ def ms(moment: str) -> int:
 
 def after(text: str, moment: str, zone: str | None = None, most: int = 2) -> list[str]:
     """List the next firings in UTC."""
-    found = parse(text).after(ms(moment), ZoneInfo(zone) if zone else None)
+    found = parse(text).firings_after(ms(moment), ZoneInfo(zone) if zone else None)
     moments = (datetime.fromtimestamp(one / 1000, tz=UTC) for one in islice(found, most))
     return [f"{one:%Y-%m-%dT%H:%M}" for one in moments]
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from orbweaver.control.dead_letter_admin import HOLD_S, Undertaker
+from orbweaver.control.dead_letter_admin import HOLD_S, DeadLetterAdmin
 from orbweaver.frontier.dead_letters import (
     EVERYTHING,
     NEW,
@@ -55,11 +55,11 @@ class Graveyard:
         return MemoryDeadLetters(self.world, self.gate, clock=self.clock)
 
     @property
-    def undertaker(self) -> Undertaker:
+    def undertaker(self) -> DeadLetterAdmin:
         return self.by(self.port)
 
-    def by(self, port: MemoryDeadLetters) -> Undertaker:
-        return Undertaker(
+    def by(self, port: MemoryDeadLetters) -> DeadLetterAdmin:
+        return DeadLetterAdmin(
             dead_letters=port,
             queue=MemoryQueue(self.world, self.gate),
             crawls=MemoryCrawls(self.world, self.gate),
@@ -67,7 +67,9 @@ class Graveyard:
             clock=self.clock,
         )
 
-    def bury(self, message: str | Pack | SeedsMessage | Loose, reason: str | None = "why") -> Mail:
+    def dead_letter(
+        self, message: str | Pack | SeedsMessage | Loose, reason: str | None = "why"
+    ) -> Mail:
         body = message if isinstance(message, str) else encode(message)
         mail = Mail(body=body, reason=reason, at_ms=NOW_MS)
         self.world.buried.append(mail)
@@ -92,7 +94,7 @@ def yard() -> Graveyard:
 
 def test_look_makes_letters_visible_again_at_once(yard: Graveyard) -> None:
     for number in range(95):
-        yard.bury(f"{{{number}")
+        yard.dead_letter(f"{{{number}")
     found = asyncio.run(yard.undertaker.find(EVERYTHING, limit=LIMIT))
     assert len({case.letter.id for case in found.cases}) == 95
     assert not found.cut
@@ -104,7 +106,7 @@ def test_look_returns_limit_and_reports_more(
     yard: Graveyard, limit: int, seen: int, *, cut: bool
 ) -> None:
     for number in range(95):
-        yard.bury(f"{{{number}")
+        yard.dead_letter(f"{{{number}")
     found = asyncio.run(yard.undertaker.find(EVERYTHING, limit=limit))
     assert (len(found.cases), found.cut) == (seen, cut)
     assert yard.visible() == 95
@@ -124,7 +126,7 @@ class Slow(MemoryDeadLetters):
 
 
 def test_look_interrupted_puts_back_taken_letters(yard: Graveyard) -> None:
-    yard.bury("{")
+    yard.dead_letter("{")
     port = Slow(yard.world, clock=yard.clock)
 
     async def interrupted() -> None:
@@ -138,7 +140,7 @@ def test_look_interrupted_puts_back_taken_letters(yard: Graveyard) -> None:
 
 
 def test_look_succeeds_if_putting_back_fails(yard: Graveyard) -> None:
-    yard.bury("{")
+    yard.dead_letter("{")
 
     async def gate(effect: str, moment: Moment) -> None:
         if (effect, moment) == ("dead_letters.put_back", Moment.BEFORE):
@@ -164,8 +166,8 @@ def redrive(
 def test_redrive_uses_lane_of_crawl_and_resets_failures(yard: Graveyard) -> None:
     seeds = SeedsMessage(id="s1", crawl="fast-1", at_ms=1, references=("https://a.example/",))
     for message in (pack(failures=4), pack("p2", crawl="fast-1"), seeds):
-        yard.bury(message, "failed 4 times")
-    yard.bury("https://a.example/", None)
+        yard.dead_letter(message, "failed 4 times")
+    yard.dead_letter("https://a.example/", None)
     assert redrive(yard) == (4, {})
     sent = {it.id: (it, lane) for it, lane in yard.sent() if isinstance(it, Pack | SeedsMessage)}
     assert sent.pop("p1") == (pack(failures=0), False)
@@ -178,15 +180,17 @@ def test_redrive_uses_lane_of_crawl_and_resets_failures(yard: Graveyard) -> None
 
 def test_redrive_skips_letters_sure_to_fail_again(yard: Graveyard) -> None:
     for body in ("{", "nothing", pack(crawl="gone")):
-        yard.bury(body)
+        yard.dead_letter(body)
     assert redrive(yard) == (0, {"malformed": 2, UNKNOWN_CRAWL: 1})
     assert yard.world.sent == []
     assert yard.visible() == 3
 
 
 def test_redrive_skips_letters_of_newer_version(yard: Graveyard) -> None:
-    yard.bury('{"v":2,"crawl":"shop-1","at":1}')
-    yard.bury(encode(SeedsMessage(id="s", crawl="fast-1", at_ms=1, references=("https://a/",))))
+    yard.dead_letter('{"v":2,"crawl":"shop-1","at":1}')
+    yard.dead_letter(
+        encode(SeedsMessage(id="s", crawl="fast-1", at_ms=1, references=("https://a/",)))
+    )
     yard.world.newer["fast-1"] = "stored by a newer version"
     assert redrive(yard) == (0, {NEWER_VERSION: 2})
     assert yard.visible() == 2
@@ -195,15 +199,15 @@ def test_redrive_skips_letters_of_newer_version(yard: Graveyard) -> None:
 
 
 def test_redrive_sends_malformed_bodies_unchanged_if_asked(yard: Graveyard) -> None:
-    yard.bury('{"v":2}')
+    yard.dead_letter('{"v":2}')
     assert redrive(yard, malformed=True) == (1, {})
     assert [mail.body for mail in yard.world.sent] == ['{"v":2}']
     assert yard.world.buried == []
 
 
 def test_redrive_sends_only_selected_letters(yard: Graveyard) -> None:
-    yard.bury(pack("p1"), "failed 4 times")
-    yard.bury(pack("p2"), "crashed its worker 3 times")
+    yard.dead_letter(pack("p1"), "failed 4 times")
+    yard.dead_letter(pack("p2"), "crashed its worker 3 times")
     assert redrive(yard, DeadLetterSelection(reason="crashed")) == (1, {})
     assert [sent.id for sent, _ in yard.sent() if isinstance(sent, Pack)] == ["p2"]
     assert yard.visible() == 1
@@ -211,7 +215,7 @@ def test_redrive_sends_only_selected_letters(yard: Graveyard) -> None:
 
 def test_redrive_is_paced_and_reports_progress(yard: Graveyard) -> None:
     for number in range(25):
-        yard.bury(pack(f"p{number}"))
+        yard.dead_letter(pack(f"p{number}"))
     told: list[int] = []
     asyncio.run(yard.undertaker.redrive(EVERYTHING, limit=LIMIT, rate_per_s=5, say=told.append))
     assert told == [5, 10, 15, 20, 25]
@@ -219,11 +223,11 @@ def test_redrive_is_paced_and_reports_progress(yard: Graveyard) -> None:
 
 
 def test_redrive_skips_letters_failed_since_start(yard: Graveyard) -> None:
-    yard.bury('{"v":2}')
+    yard.dead_letter('{"v":2}')
 
     async def gate(effect: str, moment: Moment) -> None:
         if (effect, moment) == ("queue.send", Moment.AFTER):
-            mail = yard.bury('{"v":2}')
+            mail = yard.dead_letter('{"v":2}')
             yard.world.buried[-1] = replace(mail, at_ms=NOW_MS + 1)
 
     yard.gate = gate
@@ -232,7 +236,7 @@ def test_redrive_skips_letters_failed_since_start(yard: Graveyard) -> None:
 
 
 def test_redrive_crash_leaves_copy_with_same_id(yard: Graveyard) -> None:
-    yard.bury(pack())
+    yard.dead_letter(pack())
 
     async def gate(effect: str, moment: Moment) -> None:
         if (effect, moment) == ("dead_letters.delete", Moment.BEFORE):
@@ -252,8 +256,8 @@ def test_redrive_of_pack_with_most_strikes_leaves_one_attempt(
     yard: Graveyard, strikes: int, left: int
 ) -> None:
     yard.world.strikes["p1"] = strikes
-    yard.bury(pack(), None)
-    yard.bury(pack("p2", urls=2), None)
+    yard.dead_letter(pack(), None)
+    yard.dead_letter(pack("p2", urls=2), None)
     redrive(yard)
     assert yard.world.strikes == {"p1": left}
 
@@ -266,8 +270,8 @@ def purge(
 
 
 def test_purge_deletes_only_selected_letters(yard: Graveyard) -> None:
-    kept = yard.bury(pack("p1"), "failed 4 times")
-    yard.bury("{", "body is neither a URL nor valid JSON")
+    kept = yard.dead_letter(pack("p1"), "failed 4 times")
+    yard.dead_letter("{", "body is neither a URL nor valid JSON")
     assert purge(yard, DeadLetterSelection(reason="neither")) == (1, False)
     assert yard.world.buried == [kept]
     assert yard.world.sent == []
@@ -276,8 +280,8 @@ def test_purge_deletes_only_selected_letters(yard: Graveyard) -> None:
 
 
 def test_purge_deletes_only_counted_letters(yard: Graveyard) -> None:
-    counted = yard.bury("{1")
-    late = yard.bury("{2")
+    counted = yard.dead_letter("{1")
+    late = yard.dead_letter("{2")
     assert purge(yard, EVERYTHING, [counted.id]) == (1, False)
     assert yard.world.buried == [late]
     assert yard.visible() == 1

@@ -10,7 +10,7 @@ import pytest
 from orbweaver.control.crawl_spec import CrawlSpec
 from orbweaver.control.definition import DefinitionError, document_of
 from orbweaver.control.definition_keys import BY_PATH
-from orbweaver.control.edits import EDITABLE, amended, differences, shared_out
+from orbweaver.control.edits import EDITABLE, apply_document, differences, distribute_budget
 from orbweaver.control.spec_checks import crawl_of
 from orbweaver.model.crawl import Counters, CounterShard, Crawl, default_crawl
 
@@ -28,7 +28,7 @@ CRAWL = crawl_of(PLAN, NOW_MS)
 
 def problems(changes: object, crawl: Crawl = CRAWL) -> list[str]:
     with pytest.raises(DefinitionError) as caught:
-        amended(crawl, changes)
+        apply_document(crawl, changes)
     return [str(problem) for problem in caught.value.problems]
 
 
@@ -46,7 +46,7 @@ def problems(changes: object, crawl: Crawl = CRAWL) -> list[str]:
     ],
 )
 def test_edit_changes_only_given_keys(changes: dict[str, Any], fields: dict[str, Any]) -> None:
-    assert amended(CRAWL, changes) == replace(CRAWL, **fields)
+    assert apply_document(CRAWL, changes) == replace(CRAWL, **fields)
 
 
 def test_editable_keys_are_limits_pace_patterns_and_rules() -> None:
@@ -69,7 +69,7 @@ def test_whole_definition_counts_only_its_differences() -> None:
     document = document_of(replace(PLAN, delay_ms=250))
     document["seeds"] = ["https://example.com/b", "HTTPS://example.com/a"]
     document["schedule"] = {"every": "1h"}
-    assert amended(CRAWL, document) == replace(CRAWL, delay_ms=250)
+    assert apply_document(CRAWL, document) == replace(CRAWL, delay_ms=250)
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_all_problems_of_edit_are_reported() -> None:
 
 def test_crawl_without_end_accepts_pace_and_no_duration() -> None:
     crawl = default_crawl(NOW_MS)
-    assert amended(crawl, {"politeness": {"delay": 3}}).delay_ms == 3_000
+    assert apply_document(crawl, {"politeness": {"delay": 3}}).delay_ms == 3_000
     assert problems({"limits": {"duration": "1h"}}, crawl) == [
         "limits.duration: this crawl has no end: leave it out"
     ]
@@ -114,11 +114,11 @@ def test_crawl_without_end_accepts_pace_and_no_duration() -> None:
 def test_retry_accepts_definition_of_first_run() -> None:
     crawl = replace(CRAWL, seeds=("https://example.com/c",), retry_of="shop-1")
     document = document_of(replace(PLAN, pages_max=3))
-    assert amended(crawl, document) == replace(crawl, pages_max=3)
+    assert apply_document(crawl, document) == replace(crawl, pages_max=3)
 
 
 def test_differences_have_key_old_and_new_value() -> None:
-    crawl = amended(CRAWL, {"limits": {"pages": 3}, "politeness": {"delay": 3}})
+    crawl = apply_document(CRAWL, {"limits": {"pages": 3}, "politeness": {"delay": 3}})
     assert differences(CRAWL, crawl) == (
         ("limits.pages", 100, 3),
         ("politeness.delay", "1000ms", "3000ms"),
@@ -130,8 +130,8 @@ def test_differences_have_key_old_and_new_value() -> None:
 
 def quotas(pages_max: int, was: Crawl, *claimed: int) -> tuple[int, ...]:
     """Share a new budget among shards that have claimed this much."""
-    counters = Counters.of(tuple(CounterShard(counts={"claimed": number}) for number in claimed))
-    crawl = shared_out(replace(was, pages_max=pages_max), was, counters)
+    counters = Counters.build(tuple(CounterShard(counts={"claimed": number}) for number in claimed))
+    crawl = distribute_budget(replace(was, pages_max=pages_max), was, counters)
     return tuple(crawl.shard_quota(shard) for shard in range(crawl.shards))
 
 

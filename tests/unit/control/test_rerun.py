@@ -21,7 +21,7 @@ from orbweaver.control.rerun import (
     rerun_of,
 )
 from orbweaver.control.spec_checks import crawl_of
-from orbweaver.frontier.admission import admit_again, in_scope, vouched
+from orbweaver.frontier.admission import admit_again, hosts_for_sitemap, in_scope
 from orbweaver.model.crawl import Crawl, State, Stop
 from orbweaver.model.crawl_settings import Scope
 from orbweaver.model.outcome import Outcome, Reason, Refusal
@@ -56,9 +56,9 @@ def record(path: str, reason: Reason = Reason.DNS, **fields: Any) -> PageRecord:
 
 
 def seen(*records: PageRecord, crawl: Crawl = CRAWL, **selection: Any) -> Failures:
-    failures = Failures(crawl=crawl, selection=RetrySelection.of(**selection))
+    failures = Failures(crawl=crawl, selection=RetrySelection.parse(**selection))
     for one in records:
-        failures.see(one)
+        failures.add(one)
     return failures
 
 
@@ -106,7 +106,7 @@ def test_failures_are_selected_by_reason_and_host(
 )
 def test_unknown_reason_is_refused_with_nearest(word: str, fix: str) -> None:
     with pytest.raises(RerunError, match=fix) as caught:
-        RetrySelection.of([word])
+        RetrySelection.parse([word])
     assert all(reason in str(caught.value) for reason in RETRIED)
 
 
@@ -146,7 +146,7 @@ def test_retry_keeps_definition_and_name_of_first_run() -> None:
 def test_rerun_of_paused_crawl_has_no_pause() -> None:
     paused = replace(CRAWL, paused_ms=79_000, paused_at_ms=NOW_MS, pages_before=211)
     failures = Failures(crawl=paused, selection=RetrySelection())
-    failures.see(record("/docs/x", depth=3))
+    failures.add(record("/docs/x", depth=3))
     run = rerun_of(paused, failures, "shop-1-retry1", NOW_MS + 90_000)
     assert run.ran_ms(run.started_at_ms + 4_000) == 4_000
     assert (run.paused_at_ms, run.pages_before) == (None, None)
@@ -240,7 +240,7 @@ def test_failed_sitemap_is_sitemap_in_retry(path: str, records: list[PageRecord]
     run = run_of(*records, crawl=crawl)
     assert run.sitemap_urls == (f"{SITE}{path}",)
     assert (run.seeds, run.seeds_planned) == ((), 1)
-    hosts = vouched(run, Target(url=run.sitemap_urls[0], depth=0))
+    hosts = hosts_for_sitemap(run, Target(url=run.sitemap_urls[0], depth=0))
     assert hosts == {SITE, "https://other.example"}
 
 

@@ -17,11 +17,11 @@ from orbweaver.control.schedule import (
     Recurrence,
     Scheduled,
     ScheduleError,
+    firing_input,
     firing_of,
     problems_in,
     recurrence_in,
     recurrence_of,
-    told_of,
     window_warning,
 )
 from orbweaver.control.spec_checks import problems_of
@@ -55,7 +55,7 @@ def test_expressions_of_rates_and_cron_read_back(parts: dict[str, str], expressi
     assert recurrence is not None
     assert recurrence.expression == expression
     zone = recurrence.timezone
-    kept = Scheduled(name="a", expression=expression, timezone=zone, first_ms=0, told="")
+    kept = Scheduled(name="a", expression=expression, timezone=zone, first_ms=0, input="")
     assert recurrence_of(kept) == recurrence
 
 
@@ -65,7 +65,7 @@ def test_plan_without_times_does_not_recur() -> None:
 
 def test_schedule_edited_by_hand_has_no_next_times() -> None:
     kept = Scheduled(
-        name="a", expression="at(2030-01-01T00:00:00)", timezone=None, first_ms=0, told=""
+        name="a", expression="at(2030-01-01T00:00:00)", timezone=None, first_ms=0, input=""
     )
     assert recurrence_of(kept) is None
 
@@ -162,17 +162,17 @@ def test_rate_fires_first_after_one_interval() -> None:
     recurrence = Recurrence(every_minutes=360)
     first_ms = recurrence.first_ms(NOW_MS)
     assert first_ms == NOW_MS + 6 * HOUR_MS
-    assert recurrence.after(NOW_MS, first_ms, 2) == (first_ms, first_ms + 6 * HOUR_MS)
+    assert recurrence.firings_after(NOW_MS, first_ms, 2) == (first_ms, first_ms + 6 * HOUR_MS)
     later_ms = NOW_MS + 100 * HOUR_MS
-    assert recurrence.after(later_ms, first_ms, 1) == (NOW_MS + 102 * HOUR_MS,)
-    assert recurrence.after(first_ms, first_ms, 1) == (first_ms + 6 * HOUR_MS,)
-    assert recurrence.after(NOW_MS, None, 1) == ()
+    assert recurrence.firings_after(later_ms, first_ms, 1) == (NOW_MS + 102 * HOUR_MS,)
+    assert recurrence.firings_after(first_ms, first_ms, 1) == (first_ms + 6 * HOUR_MS,)
+    assert recurrence.firings_after(NOW_MS, None, 1) == ()
 
 
 def test_cron_follows_clocks_of_its_zone() -> None:
     recurrence = Recurrence(cron="0 3 * * ? *", timezone="Europe/Berlin")
     assert recurrence.first_ms(NOW_MS) is None
-    (next_ms,) = recurrence.after(NOW_MS, None, 1)
+    (next_ms,) = recurrence.firings_after(NOW_MS, None, 1)
     assert datetime.fromtimestamp(next_ms / 1000, tz=UTC).isoformat() == "2026-11-22T02:00:00+00:00"
 
 
@@ -182,7 +182,7 @@ def test_cron_follows_clocks_of_its_zone() -> None:
 def test_payload_has_time_placeholder_of_aws_once() -> None:
     """No text of the definition may look like the placeholder."""
     definition = {"seeds": [SEED], "identity": {"user_agents": [f"me {DUE} é"]}}
-    told = told_of(definition)
+    told = firing_input(definition)
     assert told.count(DUE) == 1
     fired = json.loads(told.replace(DUE, "2026-11-21T09:00:00Z"))
     assert firing_of(fired, 0) == Firing(definition=definition, due_ms=NOW_MS)
@@ -211,7 +211,7 @@ def test_other_payloads_are_no_firing(event: dict[str, Any]) -> None:
 
 
 def test_payload_over_size_limit_is_refused_with_fix() -> None:
-    spare = INPUT_BYTES_MAX - len(told_of({"seeds": [""]}))
-    assert len(told_of({"seeds": ["a" * spare]})) == INPUT_BYTES_MAX == 262_144
+    spare = INPUT_BYTES_MAX - len(firing_input({"seeds": [""]}))
+    assert len(firing_input({"seeds": ["a" * spare]})) == INPUT_BYTES_MAX == 262_144
     with pytest.raises(ScheduleError, match="name a sitemap that lists the seeds"):
-        told_of({"seeds": ["a" * (spare + 1)]})
+        firing_input({"seeds": ["a" * (spare + 1)]})

@@ -57,7 +57,7 @@ class Stage:
         self.starter = Starter(control=control, clock=self.clock, metrics=self.metrics)
 
     async def fire(self, name: str = "example.com", due: str = DUE_AT) -> dict[str, str]:
-        told = self.world.schedules[name].told.replace(DUE, due)
+        told = self.world.schedules[name].input.replace(DUE, due)
         return await self.starter.fire(json.loads(told))
 
     def end(self, crawl_id: str) -> None:
@@ -93,7 +93,7 @@ async def test_put_again_replaces_schedule(stage: Stage) -> None:
     (listed,) = await stage.timetable.list()
     assert listed.scheduled.expression == "cron(0 3 * * ? *)"
     assert (listed.scheduled.timezone, listed.scheduled.first_ms) == ("Europe/Berlin", None)
-    assert "X-Key" not in listed.scheduled.told
+    assert "X-Key" not in listed.scheduled.input
 
 
 async def test_remove_of_unknown_schedule_lists_existing(stage: Stage) -> None:

@@ -163,7 +163,7 @@ async def test_preview_of_503_blocks_host_for_all_crawls() -> None:
     asked = len(desk.web.asked)
     assert "more: it answered 429 or 503; no request" in ((await desk.preview()).why or "")
     assert len(desk.web.asked) == asked
-    assert (await desk.hosts.look(SITE)).blocked_until_ms >= NOW_MS + 600_000
+    assert (await desk.hosts.read_host(SITE)).blocked_until_ms >= NOW_MS + 600_000
 
 
 async def test_preview_counts_all_links_and_shows_some() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from orbweaver.diagnostics.explanation import explain
 from orbweaver.diagnostics.url_status import Facts, Journey
-from orbweaver.frontier.claims import StandingClaim
+from orbweaver.frontier.claims import StoredClaim
 from orbweaver.model.crawl import Crawl, State, Stop
 from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.page_record import PageRecord
@@ -26,7 +26,7 @@ CANCELLED = replace(CRAWL, state=State.FINISHED, stop=Stop.CANCELLED)
 PAUSED = replace(CRAWL, state=State.PAUSED)
 OLD = replace(OVER, id="site-0", started_at_ms=NOW_MS - DAY_MS)
 RULES = RobotsEntry(fetched_at_ms=STARTED_MS, body=b"User-agent: *\nDisallow: /a")
-CLAIM = StandingClaim(
+CLAIM = StoredClaim(
     crawl="site-1",
     pack="f00d",
     at_ms=STARTED_MS,

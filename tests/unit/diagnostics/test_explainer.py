@@ -34,7 +34,7 @@ from tests.unit.stage import (
 if TYPE_CHECKING:
     from orbweaver.diagnostics.explainer import AskRobots
     from orbweaver.diagnostics.explanation import Explanation
-    from orbweaver.frontier.claims import StandingClaim
+    from orbweaver.frontier.claims import StoredClaim
 
 HOME = f"{SITE}/"
 PLAN = replace(CRAWL, seeds=(HOME,), seeds_planned=1, obey_robots=True)
@@ -185,7 +185,7 @@ async def test_dead_letter_of_url_comes_first() -> None:
     await step(stage)
     packs = [pack for pack in stage.sent() if isinstance(pack, Pack)]
     for pack in packs:
-        await stage.queue.bury(encode(pack), "failed 4 times")
+        await stage.queue.dead_letter(encode(pack), "failed 4 times")
     explanation = await told(stage, f"{SITE}/a")
     assert explanation.url_status is UrlStatus.DEAD_LETTER
     assert explanation.verdict.startswith("dead letter (failed 4 times)")
@@ -198,7 +198,7 @@ async def test_dead_letter_of_url_comes_first() -> None:
     stage.begin(other)
     assert (await told(stage, f"{SITE}/a", other.id)).url_status is UrlStatus.UNSEEN
     (seeds,) = seeds_of("m", other.id, other.references, at_ms=NOW_MS, planned=True)
-    await stage.queue.bury(encode(seeds), "unknown field x")
+    await stage.queue.dead_letter(encode(seeds), "unknown field x")
     assert (await told(stage, f"{SITE}/a", other.id)).url_status is UrlStatus.DEAD_LETTER
 
 
@@ -329,13 +329,13 @@ async def test_each_name_is_asked_once_for_its_claim(
     stage = await begun()
     await seed(stage, Crawl(id="n-1", name="n", started_at_ms=NOW_MS + 1, seeds=("http://n/",)))
     asked: list[str] = []
-    standing = stage.frontier.standing
+    standing = stage.frontier.last_claim
 
-    async def counted(name: str, url: str) -> StandingClaim | None:
+    async def counted(name: str, url: str) -> StoredClaim | None:
         asked.append(name)
         return await standing(name, url)
 
-    monkeypatch.setattr(stage.frontier, "standing", counted)
+    monkeypatch.setattr(stage.frontier, "last_claim", counted)
     assert (await told(stage, f"{SITE}/never")).url_status is UrlStatus.UNSEEN
     assert asked == [
         PLAN.name,

@@ -44,7 +44,9 @@ def record(path: str, outcome: Outcome, reason: Reason) -> PageRecord:
 
 
 def test_report_lists_reasons_by_frequency_with_meaning() -> None:
-    report = report_of(CRAWL, COUNTS, Examples.of(COUNTS), {"scope": ("https://other.example/",)})
+    report = report_of(
+        CRAWL, COUNTS, Examples.for_crawl(COUNTS), {"scope": ("https://other.example/",)}
+    )
     assert [(line.kind, line.reason, line.count) for line in report.skipped] == [
         ("refused", "depth", 50),
         ("refused", "scope", 40),
@@ -62,13 +64,13 @@ def test_report_lists_reasons_by_frequency_with_meaning() -> None:
 
 
 def test_examples_are_searched_up_to_five_per_reason() -> None:
-    examples = Examples.of({"failed.dns": 7, "skipped.robots": 1})
+    examples = Examples.for_crawl({"failed.dns": 7, "skipped.robots": 1})
     for number in range(8):
-        assert not examples.enough
-        examples.see(record(f"/{number}", Outcome.FAILED, Reason.DNS))
-        examples.see(record(f"/ok/{number}", Outcome.FETCHED, Reason.OK))
-    examples.see(record("/robots", Outcome.SKIPPED, Reason.ROBOTS))
-    assert examples.enough
+        assert not examples.is_complete
+        examples.add(record(f"/{number}", Outcome.FAILED, Reason.DNS))
+        examples.add(record(f"/ok/{number}", Outcome.FETCHED, Reason.OK))
+    examples.add(record("/robots", Outcome.SKIPPED, Reason.ROBOTS))
+    assert examples.is_complete
     lines = report_of(CRAWL, {"failed.dns": 7, "skipped.robots": 1}, examples, {}).skipped
     assert lines[0].samples == (f"{SITE}/robots",)
     assert lines[1].samples == tuple(f"{SITE}/{number}" for number in range(5))
@@ -76,12 +78,12 @@ def test_examples_are_searched_up_to_five_per_reason() -> None:
 
 def test_search_for_examples_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(refusal_report, "RECORDS_MAX", 2)
-    examples = Examples.of({"skipped.cancelled": 3})
+    examples = Examples.for_crawl({"skipped.cancelled": 3})
     for _ in range(2):
-        assert not examples.enough
-        examples.see(record("/ok", Outcome.FETCHED, Reason.OK))
-    assert examples.enough
-    assert Examples.of({"refused.scope": 3}).enough
+        assert not examples.is_complete
+        examples.add(record("/ok", Outcome.FETCHED, Reason.OK))
+    assert examples.is_complete
+    assert Examples.for_crawl({"refused.scope": 3}).is_complete
 
 
 # --- refused links ------------------------------------------------------------------------------
@@ -103,10 +105,10 @@ def test_result_keeps_five_redacted_examples_per_refusal() -> None:
 
 
 def test_report_lists_each_error_once() -> None:
-    examples = Examples.of({"skipped.robots_unreachable": 3})
+    examples = Examples.for_crawl({"skipped.robots_unreachable": 3})
     for number, error in enumerate(("refused", "refused", "no route")):
         gone = record(f"/{number}", Outcome.SKIPPED, Reason.ROBOTS_UNREACHABLE)
-        examples.see(replace(gone, error=error))
+        examples.add(replace(gone, error=error))
     (line,) = report_of(CRAWL, {"skipped.robots_unreachable": 3}, examples, {}).skipped
     assert line.causes == ("refused", "no route")
     assert len(line.samples) == 3

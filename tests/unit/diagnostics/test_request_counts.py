@@ -48,7 +48,7 @@ def stored(path: str, **fields: Any) -> PageRecord:
 def counts_of(records: list[PageRecord]) -> RequestCounts:
     counts = RequestCounts()
     for one in records:
-        counts.see(one)
+        counts.add(one)
     return counts
 
 
@@ -98,7 +98,7 @@ def test_estimated_titles_never_exceed_pages() -> None:
 def test_costs_are_shared_by_claims_and_requests() -> None:
     counts = counts_of([*map(record, (f"/a/{number}" for number in range(75)))])
     for number in range(25):
-        counts.see(record(f"/b/{number}", attempt=2))
+        counts.add(record(f"/b/{number}", attempt=2))
     told = counts.requests(TOTAL)
     one, other = told.kinds
     assert one.usd + other.usd == pytest.approx(told.usd) == pytest.approx(0.003)
@@ -276,7 +276,7 @@ def test_same_title_on_all_pages_is_ignored() -> None:
     counts = counts_of(pages)
     assert counts.requests(TOTAL).suggested == ()
     for at in range(50):
-        counts.see(record(f"/b/{at}"))
+        counts.add(record(f"/b/{at}"))
     assert kinds_of(counts)["/a/0"].brought_little
     assert counts.requests(TOTAL).suggested == ()
 
@@ -384,7 +384,7 @@ def test_kind_takes_bounded_memory() -> None:
     counts, sizes = RequestCounts(), []
     tracemalloc.start()
     for number in range(15_001):
-        counts.see(stored(f"/a/{number}", title=f"{number} " * 50))
+        counts.add(stored(f"/a/{number}", title=f"{number} " * 50))
         if number in (0, 5_000, 15_000):
             sizes.append(tracemalloc.get_traced_memory()[0])
     tracemalloc.stop()

@@ -9,7 +9,7 @@ import pytest
 
 from orbweaver.diagnostics.rule_texts import (
     moment,
-    never_asked,
+    never_requested_reason,
     span,
     trap_rule,
 )
@@ -57,7 +57,7 @@ LOCAL = parse_allowed("127.0.0.0/8,::1", frozenset({4566}))
     ],
 )
 def test_url_never_requested_is_explained_with_fix(url: str, why: str | None) -> None:
-    said = never_asked(url, LOCAL, {"http://127.0.0.1:8000"})
+    said = never_requested_reason(url, LOCAL, {"http://127.0.0.1:8000"})
     assert said is None if why is None else why in str(said)
 
 

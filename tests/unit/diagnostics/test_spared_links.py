@@ -20,7 +20,7 @@ from orbweaver.diagnostics.refusal_report import (
 )
 from orbweaver.diagnostics.spared_links import spared_links
 from orbweaver.frontier.backlog import WaitingPack
-from orbweaver.frontier.late import LANE, place_at
+from orbweaver.frontier.late_links import LANE, place_at
 from orbweaver.frontier.messages import Pack, encode
 from orbweaver.model.crawl import DAY_S, Counters, Crawl, State
 from orbweaver.model.target import Target
@@ -71,7 +71,7 @@ async def waiting(*packs: WaitingPack) -> MemoryBacklog:
 
 
 async def report_with(told: Spared, crawl: Crawl = CRAWL) -> Report:
-    return report_of(crawl, {}, Examples.of({}), {}, requests=Requests(), spared=told)
+    return report_of(crawl, {}, Examples.for_crawl({}), {}, requests=Requests(), spared=told)
 
 
 async def test_late_links_are_listed_by_kind() -> None:

@@ -10,7 +10,7 @@ import pytest
 from orbweaver.budget.billing_units import Stage, Term
 from orbweaver.budget.estimate import estimate
 from orbweaver.budget.prices import PRICES, dollars
-from orbweaver.budget.rounds import Assumed
+from orbweaver.budget.rounds import Assumptions
 from orbweaver.model.crawl import Crawl
 
 GUIDE = (Path(__file__).parents[3] / "docs/cost.md").read_text()
@@ -65,6 +65,6 @@ def test_documented_waiting_costs_equal_estimate(
     crawl = Crawl(id="a", name="a", started_at_ms=0, delay_ms=delay_ms, concurrency=16)
     if delay_ms:
         crawl = Crawl(id="a", name="a", started_at_ms=0, delay_ms=delay_ms)
-    found = estimate(crawl, Assumed(pages=PAGES, hosts=hosts, workers=workers))
+    found = estimate(crawl, Assumptions(pages=PAGES, hosts=hosts, workers=workers))
     (_, told) = cells("Before a crawl")[place]
     assert float(told) == round(dollars(found.units.by_term) / PAGES * 1_000_000, 2)

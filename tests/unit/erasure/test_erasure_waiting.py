@@ -10,7 +10,7 @@ import pytest
 from orbweaver.control.crawl_control import CLOSE_S
 from orbweaver.erasure import erasure
 from orbweaver.erasure.erasure import HIDDEN_LOOK_S, HIDDEN_WAIT_S, PASSES_MAX, Forgetter
-from orbweaver.erasure.preview import Look, preview
+from orbweaver.erasure.preview import ErasurePreview, preview
 from orbweaver.erasure.scope import ErasureScope
 from orbweaver.exporting.manifest import PREFIX
 from orbweaver.frontier.messages import MessageSource, encode
@@ -279,7 +279,7 @@ async def test_only_erased_crawl_is_marked_forgotten(stage: Stage) -> None:
     done = await forgetter_of(stage).forget(WHOLE)
     assert "crawls" not in done.done
     assert stage.world.forgotten == set()
-    assert await preview(stores_of(stage), WHOLE) == Look(found={})
+    assert await preview(stores_of(stage), WHOLE) == ErasurePreview(found={})
     done = await forgetter_of(stage).forget(RUN)
     assert stage.world.forgotten == {ENDED.id}
 

@@ -182,7 +182,7 @@ async def test_dead_export_is_not_waited_for(stage: Stage, age_ms: int, *, waits
 
 async def test_missing_file_is_ignored(stage: Stage) -> None:
     reader = stage.file_eraser(WHOLE)
-    found = await reader.look("gone.jsonl.gz")
+    found = await reader.erase_in("gone.jsonl.gz")
     assert (found.body, found.rows, reader.left) == (None, 0, [])
     await reader.remove([], "files")
     assert dict(reader.done) == {}

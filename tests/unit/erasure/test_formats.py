@@ -251,7 +251,7 @@ def test_screenshot_is_erased_with_its_body(name: str, gone: int) -> None:
     members = []
     for url, body in pages:
         members.append(warc.response(url, 0, status=200, headers={}, body=body, truncated=False))
-        members.append(warc.picture(url, 0, b"RIFF" + bytes(300)))
+        members.append(warc.screenshot_record(url, 0, b"RIFF" + bytes(300)))
     found = erased("one.warc.gz", b"".join(members), SCOPE[name])
     assert found.gone == {"bodies": 1 + gone, "screenshots": 1 + gone}
     assert found.body is not None

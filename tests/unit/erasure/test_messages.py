@@ -11,7 +11,7 @@ from orbweaver.erasure import messages as erasure_messages
 from orbweaver.erasure.messages import HOLD_S, MessageEraser
 from orbweaver.erasure.ports import JournalTrace
 from orbweaver.erasure.scope import ErasureScope
-from orbweaver.frontier.backlog import Line, WaitingPack
+from orbweaver.frontier.backlog import BacklogState, WaitingPack
 from orbweaver.frontier.dead_letters import RECEIVED_TOO_OFTEN
 from orbweaver.frontier.journal import Journal, Ledger, Requeue
 from orbweaver.frontier.messages import (
@@ -66,7 +66,7 @@ async def test_other_messages_are_returned_unchanged(
     if known:
         stage.world.crawls[CRAWL.id] = replace(CRAWL, express=express)
     messages: list[Pack | SeedsMessage | Close | Loose] = [
-        replace(pack_of(OTHER), failures=2, put_offs=3),
+        replace(pack_of(OTHER), failures=2, requeues=3),
         SeedsMessage(id="5eed", crawl=CRAWL.id, at_ms=1, references=(OTHER,), planned=True),
         Close(crawl=CRAWL.id, at_ms=5),
         Loose(crawl=CRAWL.id, references=(OTHER, "no url")),
@@ -315,19 +315,19 @@ FIRST, SECOND, THIRD = (
 
 
 def have_wait(stage: Stage, out: Pack | None, *packs: Pack) -> None:
-    """Put packs into the backlog of their host (table of waiting packs); `out` is in flight."""
+    """Put packs into the backlog of their host. `in_flight` is already in flight."""
     for pack in packs:
         waiting = WaitingPack(place=pack.place, body=encode(pack))
         stage.world.backlog[CRAWL.id, SITE][pack.place] = waiting
     if out is not None:
-        stage.world.out[CRAWL.id, SITE] = Line(edits=1, out=out.place, by="p0")
+        stage.world.out[CRAWL.id, SITE] = BacklogState(edits=1, in_flight=out.place, holder="p0")
 
 
 def standing(stage: Stage) -> dict[str, str]:
     """Return the holder of each place in the backlog, empty if it has none."""
     line = stage.world.out[CRAWL.id, SITE]
     places = stage.world.backlog[CRAWL.id, SITE]
-    return {place: line.by if place == line.out else "" for place in places}
+    return {place: line.holder if place == line.in_flight else "" for place in places}
 
 
 async def test_waiting_pack_of_host_is_ended(stage: Stage) -> None:
@@ -395,7 +395,7 @@ CHILDREN = Journal(at_ms=1, candidates=(Target(url=URL, depth=1),), crawl=CRAWL.
 RECORDED = Journal(at_ms=1, unrecorded=(), unasked=(URL,), crawl=CRAWL.id)
 LEFT = Journal(at_ms=1, left=(Target(url=URL, depth=1),), crawl=CRAWL.id)
 AGAIN = Journal(
-    at_ms=1, again=(Requeue(target=Target(url=URL, depth=0), delay_s=9),), crawl=CRAWL.id
+    at_ms=1, returning=(Requeue(target=Target(url=URL, depth=0), delay_s=9),), crawl=CRAWL.id
 )
 PAST = replace(LEFT, past=(Past(run="site-0"),))
 
@@ -488,7 +488,7 @@ async def test_orphaned_journals_are_erased(
     stage: Stage, journal: Journal | None, counted: int | None
 ) -> None:
     stage.world.crawls[CRAWL.id] = CRAWL
-    trace = JournalTrace(key="digest", pack=ROOT, journal=journal, stray=True)
+    trace = JournalTrace(key="digest", pack=ROOT, journal=journal, is_orphan=True)
     stores = stores_of(stage)
     removed: list[JournalTrace] = []
 

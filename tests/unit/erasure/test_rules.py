@@ -219,7 +219,7 @@ def test_unreadable_message_is_removed_if_in_scope(
     [
         Journal(at_ms=1, records=(record(url=URL),)),
         Journal(at_ms=1, records=(record(), record(referrer=URL))),
-        Journal(at_ms=1, again=(Requeue(target=target(URL), delay_s=1),)),
+        Journal(at_ms=1, returning=(Requeue(target=target(URL), delay_s=1),)),
         Journal(at_ms=1, candidates=(target(OTHER), target(OTHER, URL))),
         Journal(at_ms=1, left=(target(URL),)),
         Journal(at_ms=1, unasked=(OTHER, URL)),
@@ -245,7 +245,7 @@ def test_ended_pack_counts_erased_urls_and_defers_others() -> None:
     crawl = replace(CRAWL, hosts_counted=("https://example.com",))
     found = ended(pack(target(URL), target(OTHER, URL), target(THERE)), crawl, WHOLE, 7)
     assert (found.at_ms, found.crawl, found.unasked) == (7, "c-1", (URL,))
-    assert [(one.target, one.delay_s) for one in found.again] == [
+    assert [(one.target, one.delay_s) for one in found.returning] == [
         (target(OTHER), AGAIN_S),
         (target(THERE), AGAIN_S),
     ]
@@ -257,7 +257,7 @@ def test_ended_pack_counts_erased_urls_and_defers_others() -> None:
         "host.0.done": 1,
     }
     whole = ended(pack(target(URL)), crawl, WHOLE, 7)
-    assert (whole.unasked, whole.again) == ((URL,), ())
+    assert (whole.unasked, whole.returning) == ((URL,), ())
 
 
 def test_late_pack_loses_erased_urls_and_keeps_waiting() -> None:
@@ -269,7 +269,7 @@ def test_late_pack_loses_erased_urls_and_keeps_waiting() -> None:
         (4, OTHER, None),
         (4, THERE, None),
     ]
-    assert (found.unasked, found.again, found.candidates, found.records) == ((), (), (), ())
+    assert (found.unasked, found.returning, found.candidates, found.records) == ((), (), (), ())
     assert found.counts == {"late_packs_taken": 1, "late_links_taken": 3}
     assert in_journal(Journal(at_ms=1, late=((4, target(URL)),)), WHOLE)
     assert not in_journal(found, WHOLE)

@@ -30,7 +30,7 @@ from orbweaver.model.columns import Column, Table, Type
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from orbweaver.exporting.formats.hashed_file import Made
+    from orbweaver.exporting.formats.hashed_file import FinishedFile
 
 Rows = list[list[Any]]
 
@@ -56,7 +56,9 @@ def writing_with(writer: str) -> Iterator[str]:
         yield "parquet"
 
 
-def written(name: str, table: Table, rows: Iterable[Mapping[str, Any]], folder: Path) -> Made:
+def written(
+    name: str, table: Table, rows: Iterable[Mapping[str, Any]], folder: Path
+) -> FinishedFile:
     """Write rows in a format, and check the properties that the writer returns."""
     writer = formats.writer(name, table, folder)
     given = [*rows]
@@ -107,7 +109,7 @@ def for_csv(table: Table, rows: Rows) -> Rows:
     ]
 
 
-def lines_of(made: Made) -> list[str]:
+def lines_of(made: FinishedFile) -> list[str]:
     return gzip.decompress(made.path.read_bytes()).decode().splitlines(keepends=True)
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from orbweaver.exporting.exporter import Alone, WaitingExport
+from orbweaver.exporting.exporter import InProcessExporter, WaitingExport
 from tests.unit.export_stage import DAY, SCOPE, exporter_of, manifest_of, pages_of, world_of
 
 if TYPE_CHECKING:
@@ -24,7 +24,9 @@ class Overtaken(WaitingExport):
     def __init__(self, world: World, *, ends: bool) -> None:
         super().__init__()
         waiting = WaitingExport()
-        self.other = Alone(exporter=exporter_of(world, seed=2, orders=waiting), waiting=waiting)
+        self.other = InProcessExporter(
+            exporter=exporter_of(world, seed=2, orders=waiting), waiting=waiting
+        )
         self.ends = ends
         self.times = 0
 
@@ -43,7 +45,7 @@ class Overtaken(WaitingExport):
 async def test_later_process_ends_export_for_both(*, ends: bool) -> None:
     world = world_of(pages_of(range(25)))
     waiting = Overtaken(world, ends=ends)
-    alone = Alone(exporter=exporter_of(world, orders=waiting), waiting=waiting)
+    alone = InProcessExporter(exporter=exporter_of(world, orders=waiting), waiting=waiting)
     manifest = await alone.export(DAY)
     assert manifest.rows == {"pages": 25}
     assert manifest == manifest_of(world.files)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from orbweaver.adapters.local.folder import FolderFiles
-from orbweaver.exporting.exporter import Alone, Assembly, WaitingExport
+from orbweaver.exporting.exporter import ExporterParts, InProcessExporter, WaitingExport
 from orbweaver.exporting.workspace import FolderWorkspace
 from tests.memory import ManualClock, MemoryCrawls, World
 from tests.unit.export_stage import CRAWL, DAY, NOON_MS, page
@@ -61,7 +61,7 @@ class Synthetic:
 async def _peak_bytes(rows: int, part_rows_max: int, root: Path) -> int:
     (root / str(rows)).mkdir()
     waiting = WaitingExport()
-    exporter = Assembly(
+    exporter = ExporterParts(
         pages=Synthetic(rows, 4),
         crawls=MemoryCrawls(World()),
         files=FolderFiles(root / str(rows)),
@@ -76,7 +76,7 @@ async def _peak_bytes(rows: int, part_rows_max: int, root: Path) -> int:
     ).exporter()
     tracemalloc.start()
     try:
-        manifest = await Alone(exporter=exporter, waiting=waiting).export(DAY)
+        manifest = await InProcessExporter(exporter=exporter, waiting=waiting).export(DAY)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()

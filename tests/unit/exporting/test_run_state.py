@@ -10,7 +10,7 @@ import pytest
 from orbweaver.exporting.manifest import File
 from orbweaver.exporting.run_state import (
     FIRST,
-    Cut,
+    ExportLimits,
     ExportScope,
     RunPlan,
     Unit,
@@ -28,12 +28,12 @@ from orbweaver.exporting.run_state import (
 from orbweaver.model.columns import PAGES
 from tests.unit.export_stage import CRAWL, DAY
 
-CUT = Cut(shards=16, formats=("jsonl",), part_rows_max=10, part_bytes_max=100)
+CUT = ExportLimits(shards=16, formats=("jsonl",), part_rows_max=10, part_bytes_max=100)
 
 
 def test_runs_of_day_and_crawl_have_separate_folders() -> None:
     assert ExportScope(day=DAY).runs == f"_work/dt={DAY}/all/runs/"
-    assert ExportScope(day=DAY, crawl="c").work == f"_work/dt={DAY}/crawl=c/"
+    assert ExportScope(day=DAY, crawl="c").state_folder == f"_work/dt={DAY}/crawl=c/"
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_run_names_are_ordered() -> None:
 
 
 def test_plan_round_trips_and_other_version_is_an_error() -> None:
-    plan = RunPlan(cut=CUT, units=(Unit(crawl="a", group=1, groups=2), changes_of("a")))
+    plan = RunPlan(limits=CUT, units=(Unit(crawl="a", group=1, groups=2), changes_of("a")))
     assert decode_plan(encode_plan(plan)) == plan
     for body in (b"", b"[]", b"{}", encode_plan(plan).replace(b'"v": 1', b'"v": 2')):
         with pytest.raises(ValueError, match=r"plan|Expecting"):
@@ -77,7 +77,7 @@ def _done(crawl: str, rows: int, path: str) -> UnitProgress:
 
 def test_progress_adds_chunks() -> None:
     held = UnitProgress(ticket=(3, "x"))
-    two = held.past(_done("a", 2, "p1")).past(_done("a", 5, "p2"))
+    two = held.after_key(_done("a", 2, "p1")).after_key(_done("a", 5, "p2"))
     assert (two.ticket, two.chunk, two.rows) == ((3, "x"), 2, {"pages": 7})
     assert [file.path for file in two.files] == ["p1", "p2"]
     unit = Unit("a", 0, 2)

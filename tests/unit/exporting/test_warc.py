@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     import pytest
 
-    from orbweaver.exporting.formats.hashed_file import Made
+    from orbweaver.exporting.formats.hashed_file import FinishedFile
 
 # Imported by its full name, because the package exports a function of this name.
 module = importlib.import_module("orbweaver.exporting.formats.warc")
@@ -62,7 +62,7 @@ def member_of(number: int) -> bytes:
     )
 
 
-def archived(folder: Path) -> tuple[Made, Made]:
+def archived(folder: Path) -> tuple[FinishedFile, FinishedFile]:
     writer = formats.archive(folder, NAME)
     for number in range(len(URLS)):
         assert writer.add(page(number), member_of(number))

@@ -15,7 +15,7 @@ from orbweaver.extraction.css import Extent
 from orbweaver.extraction.extract import extract
 from orbweaver.extraction.json_ld import json_ld
 from orbweaver.extraction.microdata import NAMES_MAX, microdata
-from orbweaver.extraction.work import OBJECT_UNITS, UNITS_MAX, TooMuchError, Work
+from orbweaver.extraction.work_budget import OBJECT_UNITS, UNITS_MAX, TooMuchError, WorkBudget
 from orbweaver.model.item import Item
 from orbweaver.parsing.page import parse
 from tests.costs import LINEAR, peak_bytes, slope, within
@@ -108,16 +108,16 @@ def test_json_ld_values_are_evaluated_lazily() -> None:
 
 
 def test_json_ld_spends_budget_of_page() -> None:
-    found = json_ld(['[{"@type": "A"}, {"@type": "B"}]'], Work(OBJECT_UNITS))
+    found = json_ld(['[{"@type": "A"}, {"@type": "B"}]'], WorkBudget(OBJECT_UNITS))
     with pytest.raises(TooMuchError):
-        found.of("A")
+        found.with_type("A")
 
 
 def test_objects_of_type_are_searched_once() -> None:
     objects = json_ld([json.dumps([{"@type": ["a", "B"], "@id": n} for n in range(10_000)])])
-    assert len(objects.of("B")) == 10_000
+    assert len(objects.with_type("B")) == 10_000
     left = objects.work.left
-    assert len(objects.of("B")) == 10_000
+    assert len(objects.with_type("B")) == 10_000
     assert objects.work.left == left
 
 
@@ -244,12 +244,12 @@ def test_ordinary_page_stays_within_budget(html: str, keys: dict[str, Any]) -> N
 
 
 def test_spent_budget_stays_spent() -> None:
-    work = Work(10)
+    work = WorkBudget(10)
     work.spend(10, "text")
     for _ in range(2):
         with pytest.raises(TooMuchError, match="too much text"):
             work.spend(1, "text")
-    assert Work().left == UNITS_MAX
+    assert WorkBudget().left == UNITS_MAX
 
 
 def test_extent_counts_steps_to_siblings_and_ancestors() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from orbweaver.extraction.extract import Field, ItemRule
-from orbweaver.fetching.conditional_get import condition_of, still
+from orbweaver.fetching.conditional_get import complete_unchanged, condition_of
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.http_exchange import Condition
 from orbweaver.model.item import Item
@@ -110,9 +110,9 @@ def test_unchanged_page_keeps_data_of_earlier_record() -> None:
         needs_rendering=True,
         rendered=True,
     )
-    assert still(asked, replace(LEAF, needs_rendering=True, rendered=True)) == known
+    assert complete_unchanged(asked, replace(LEAF, needs_rendering=True, rendered=True)) == known
 
 
 def test_changed_page_keeps_no_data_of_earlier_record() -> None:
     changed = replace(LEAF, crawl="c-2", title=None)
-    assert still(changed, LEAF) is changed
+    assert complete_unchanged(changed, LEAF) is changed

@@ -13,13 +13,13 @@ from orbweaver.fetching.cookies import (
     JAR_CHARS_MAX,
     LIFE_MS_MAX,
     Jar,
-    beside,
+    apply_set_cookie,
     differs,
     from_text,
     header_of,
     jar_of,
+    join_cookies,
     moment_of,
-    taken,
     to_text,
 )
 from orbweaver.model.registrable_domain import is_suffix
@@ -32,7 +32,7 @@ SECRET = "s3cr3t"
 
 def jar(*lines: str | bytes, url: str = URL) -> Jar:
     raw = [line.encode() if isinstance(line, str) else line for line in lines]
-    return taken((), raw, url, NOW_MS)[0]
+    return apply_set_cookie((), raw, url, NOW_MS)[0]
 
 
 def sent(line: str | bytes, to: str, *, url: str = URL, later_ms: int = 0) -> str | None:
@@ -152,7 +152,9 @@ def test_cookie_is_not_sent_to_public_suffix_below_domain() -> None:
 def test_cookies_are_ordered_by_path_then_age() -> None:
     found = jar("a=1; Path=/", "b=2; Path=/a", "c=3; Path=/", "a=4; Path=/a")
     assert header_of(found, URL, NOW_MS) == "b=2; a=4; a=1; c=3"
-    found, refused = taken(found, [b"a=5; Path=/", b"c=; Max-Age=0; Path=/"], URL, NOW_MS)
+    found, refused = apply_set_cookie(
+        found, [b"a=5; Path=/", b"c=; Max-Age=0; Path=/"], URL, NOW_MS
+    )
     assert header_of(found, URL, NOW_MS) == "b=2; a=4; a=5"
     assert refused == 0
 
@@ -161,11 +163,11 @@ def test_http_answer_cannot_overlay_secure_cookie() -> None:
     """RFC 6265bis, 5.7.3, step 12."""
     secure = jar("sid=x; Secure; Path=/a", "other=y; Secure; Path=/login")
     plain = "http://shop.example.com/a/"
-    found, refused = taken(
+    found, refused = apply_set_cookie(
         secure, [b"sid=evil; Path=/a/b", b"sid=evil; Domain=example.com; Path=/a"], plain, NOW_MS
     )
     assert (found, refused) == (secure, 2)
-    found, refused = taken(secure, [b"other=mine; Path=/", b"new=1"], plain, NOW_MS)
+    found, refused = apply_set_cookie(secure, [b"other=mine; Path=/", b"new=1"], plain, NOW_MS)
     assert refused == 0
     assert header_of(found, URL, NOW_MS) == "sid=x; new=1; other=mine"
 
@@ -180,15 +182,15 @@ def test_cookie_expires_after_400_days_at_most() -> None:
 
 def test_jar_is_bounded_and_counts_refused_cookies() -> None:
     lines = [b"n%d=%s" % (number, b"v" * 10) for number in range(60)]
-    found, refused = taken((), lines, URL, NOW_MS)
+    found, refused = apply_set_cookie((), lines, URL, NOW_MS)
     assert len(found) == COOKIES_MAX
     assert refused == 10
     long = [b"n%d=%s" % (number, b"v" * 4_000) for number in range(30)]
-    found, refused = taken((), long, URL, NOW_MS)
+    found, refused = apply_set_cookie((), long, URL, NOW_MS)
     assert sum(len(one.value) for one in found) <= JAR_CHARS_MAX
     assert len(found) + refused == 30
     assert found[-1].name == "n29"
-    assert taken((), [b"", b"a=b; Domain=com"], URL, NOW_MS) == ((), 2)
+    assert apply_set_cookie((), [b"", b"a=b; Domain=com"], URL, NOW_MS) == ((), 2)
 
 
 @pytest.mark.parametrize(
@@ -213,8 +215,8 @@ def test_cookie_dates_are_parsed_like_browsers(text: str, moment: datetime | Non
 
 
 def test_user_cookie_replaces_cookie_of_jar() -> None:
-    assert beside("sid=mine; x=1", "sid=theirs; y=2") == "sid=mine; x=1; y=2"
-    assert beside("sid=mine", "sid=theirs") == "sid=mine"
+    assert join_cookies("sid=mine; x=1", "sid=theirs; y=2") == "sid=mine; x=1; y=2"
+    assert join_cookies("sid=mine", "sid=theirs") == "sid=mine"
 
 
 def test_jar_is_stored_only_after_relevant_change() -> None:
@@ -262,7 +264,7 @@ def test_host_never_gets_cookie_of_other_site(
     if suffix:
         domain = setter.partition(".")[2] or domain
     line = b"sid=1" if domain is None else b"sid=1; Domain=%s" % domain.encode()
-    found, _ = taken((), [line], f"https://{setter}/", NOW_MS)
+    found, _ = apply_set_cookie((), [line], f"https://{setter}/", NOW_MS)
     if header_of(found, f"https://{asker}/", NOW_MS) is None or asker == setter:
         return
     assert domain is not None
@@ -274,7 +276,7 @@ def test_host_never_gets_cookie_of_other_site(
 
 @given(st.binary(max_size=200), st.sampled_from([URL, "http://127.0.0.1/", "https://github.io/x"]))
 def test_any_bytes_are_stored_or_refused(line: bytes, url: str) -> None:
-    found, refused = taken((), [line], url, NOW_MS)
+    found, refused = apply_set_cookie((), [line], url, NOW_MS)
     assert len(found) + refused <= 1
     header = header_of(found, url, NOW_MS)
     assert header is None or not any(char < " " and char != "\t" for char in header)

@@ -108,17 +108,17 @@ def test_broken_proxy_rests_longer_every_time() -> None:
         assert pool.pick(HOST, now_ms) == A
     assert rests[:3] == [QUARANTINE_MIN_MS, 2 * QUARANTINE_MIN_MS, 4 * QUARANTINE_MIN_MS]
     assert rests[-1] == QUARANTINE_MAX_MS
-    assert pool.worked(A, HOST, now_ms) == Pool(proxies=(A,))
+    assert pool.note_success(A, HOST, now_ms) == Pool(proxies=(A,))
 
 
 def test_failures_of_concurrent_requests_count_once() -> None:
     pool = POOL
     for late_ms in range(64):
         pool = pool.broken(A, NOW_MS - 5, NOW_MS + late_ms)
-        pool = pool.unreached(A, f"h{late_ms}", NOW_MS - 5, NOW_MS + late_ms)
-        pool = pool.worked(A, HOST, NOW_MS - 5)
-    assert pool.of(A).strikes == 1
-    assert pool.of(A).until_ms == NOW_MS + QUARANTINE_MIN_MS
+        pool = pool.note_unreached(A, f"h{late_ms}", NOW_MS - 5, NOW_MS + late_ms)
+        pool = pool.note_success(A, HOST, NOW_MS - 5)
+    assert pool.build(A).strikes == 1
+    assert pool.build(A).until_ms == NOW_MS + QUARANTINE_MIN_MS
 
 
 def test_quarantine_set_in_future_is_ignored() -> None:
@@ -140,12 +140,12 @@ def test_unreached_host_uses_other_proxy_for_a_minute() -> None:
     assert isinstance(first, Proxy)
     pool, tried = POOL, [first]
     for step in range(1, 3):
-        pool = pool.unreached(tried[-1], HOST, NOW_MS + step, NOW_MS + step)
+        pool = pool.note_unreached(tried[-1], HOST, NOW_MS + step, NOW_MS + step)
         chosen = pool.pick(HOST, NOW_MS + step)
         assert isinstance(chosen, Proxy)
         tried.append(chosen)
     assert set(tried) == {A, B, C}
-    pool = pool.unreached(tried[-1], HOST, NOW_MS + 3, NOW_MS + 3)
+    pool = pool.note_unreached(tried[-1], HOST, NOW_MS + 3, NOW_MS + 3)
     assert pool.pick(HOST, NOW_MS + 3) == first
     assert pool.pick(HOST, NOW_MS + 3 + AVOIDED_MS) == first
     other = next(f"{n}.test" for n in range(99) if POOL.pick(f"{n}.test", NOW_MS) == first)
@@ -155,26 +155,28 @@ def test_unreached_host_uses_other_proxy_for_a_minute() -> None:
 def test_three_unreached_hosts_in_row_break_proxy() -> None:
     pool = POOL
     for step in range(9):
-        pool = pool.unreached(A, HOST, NOW_MS + step, NOW_MS + step)
-    pool = pool.unreached(A, "two.test", NOW_MS + 9, NOW_MS + 9)
-    assert pool.of(A).strikes == 0
-    between = pool.worked(A, "well.test", NOW_MS + 10).unreached(A, "three.test", NOW_MS, NOW_MS)
-    assert between.of(A).strikes == 0
-    assert pool.unreached(A, "three.test", NOW_MS + 10, NOW_MS + 10).of(A).strikes == 1
+        pool = pool.note_unreached(A, HOST, NOW_MS + step, NOW_MS + step)
+    pool = pool.note_unreached(A, "two.test", NOW_MS + 9, NOW_MS + 9)
+    assert pool.build(A).strikes == 0
+    between = pool.note_success(A, "well.test", NOW_MS + 10).note_unreached(
+        A, "three.test", NOW_MS, NOW_MS
+    )
+    assert between.build(A).strikes == 0
+    assert pool.note_unreached(A, "three.test", NOW_MS + 10, NOW_MS + 10).build(A).strikes == 1
 
 
 def test_avoided_hosts_are_bounded() -> None:
     pool = Pool(proxies=(A,))
     for number in range(AVOIDED_HOSTS_MAX + 50):
-        pool = pool.worked(A, "x", NOW_MS).unreached(A, f"h{number}", NOW_MS, NOW_MS)
-    assert len(pool.of(A).avoided) == AVOIDED_HOSTS_MAX
+        pool = pool.note_success(A, "x", NOW_MS).note_unreached(A, f"h{number}", NOW_MS, NOW_MS)
+    assert len(pool.build(A).avoided) == AVOIDED_HOSTS_MAX
     later_ms = NOW_MS + AVOIDED_MS
-    assert set(pool.unreached(A, "new", later_ms, later_ms).of(A).avoided) == {"new"}
+    assert set(pool.note_unreached(A, "new", later_ms, later_ms).build(A).avoided) == {"new"}
 
 
 def test_reloaded_list_keeps_health_of_known_proxies() -> None:
     pool = POOL.broken(A, NOW_MS, NOW_MS).broken(B, NOW_MS, NOW_MS).replaced((B, C))
     assert set(pool.health) == {B}
     assert pool.broken(A, NOW_MS, NOW_MS) == pool
-    assert pool.unreached(A, HOST, NOW_MS, NOW_MS) == pool
+    assert pool.note_unreached(A, HOST, NOW_MS, NOW_MS) == pool
     assert pool.pick(HOST, NOW_MS) == C

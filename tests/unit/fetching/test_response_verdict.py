@@ -6,8 +6,8 @@ import pytest
 
 from orbweaver.fetching.response_verdict import (
     End,
-    Lead,
     Read,
+    Redirect,
     Retry,
     Verdict,
     exhausted,
@@ -61,7 +61,7 @@ def test_answer_gives_verdict(
 def test_redirect_leads_to_location(status: int) -> None:
     """The location is used unchanged (case 41)."""
     answer = Response(status=status, headers={"location": "/b "}, body=None)
-    assert judge(answer, attempt=1, now_ms=NOW_MS) == Lead(location="/b ")
+    assert judge(answer, attempt=1, now_ms=NOW_MS) == Redirect(location="/b ")
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ from orbweaver.frontier.admission import (
     admit_redirect,
     admit_target,
     in_scope,
+    leaves_scope,
     prefixes,
-    widens,
 )
 from orbweaver.model.crawl import Crawl, State, Stop
 from orbweaver.model.crawl_settings import Scope
@@ -165,7 +165,7 @@ def test_redirected_seed_folder_becomes_scope_of_its_links(
     if seed == "/":
         crawl = replace(crawl, seeds=(f"{origin}/",))
     source = Target(url=f"{origin}{seed}", depth=0)
-    assert widens(crawl, url, source)
+    assert leaves_scope(crawl, url, source)
     moved = admit_redirect(crawl, url, source)
     assert moved == Target(url=url, depth=0, hops=1, referrer=source.url, root=root)
     page = admit_link(crawl, canonicalize(inside, url), moved)

@@ -9,7 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from orbweaver.frontier.crawler_traps import PATTERNS_MAX, Shares, patterns, reorders, trap
+from orbweaver.frontier.crawler_traps import (
+    PATTERNS_MAX,
+    Shares,
+    is_reordered_index,
+    patterns,
+    trap_reason,
+)
 from orbweaver.model.outcome import Refusal
 from orbweaver.model.url import canonicalize
 from orbweaver.model.url_limits import Bounds
@@ -52,7 +58,7 @@ MANUALS = {
 )
 def test_trap_like_path_or_query_is_refused(tail: str, refusal: Refusal | None) -> None:
     """Examples: deep paths, one segment three times, growing queries (cases 70 and 72)."""
-    assert trap(SITE + tail) is refusal
+    assert trap_reason(SITE + tail) is refusal
 
 
 @pytest.mark.parametrize(
@@ -67,7 +73,7 @@ def test_trap_like_path_or_query_is_refused(tail: str, refusal: Refusal | None) 
 )
 def test_growing_host_name_is_refused(origin: str, refusal: Refusal | None) -> None:
     """DNS wildcards answer any name. IP addresses may repeat parts (case 74)."""
-    assert trap(f"{origin}/x") is refusal
+    assert trap_reason(f"{origin}/x") is refusal
 
 
 @pytest.mark.parametrize(
@@ -95,17 +101,17 @@ def test_growing_host_name_is_refused(origin: str, refusal: Refusal | None) -> N
 def test_reorders_recognizes_index_order_links(page: str, link: str, *, same: bool) -> None:
     """Web servers write these parameters in folder indexes."""
     page_url = canonicalize(SITE + page)
-    assert reorders(canonicalize(link, page_url), page_url) is same
+    assert is_reordered_index(canonicalize(link, page_url), page_url) is same
 
 
 def test_trap_bounds_are_configurable() -> None:
     narrow = Bounds(path_segments_max=1, repeats_max=1, query_parameters_max=1, query_chars_max=5)
-    assert trap("http://h/a", narrow) is None
-    assert trap("http://h/a/b", narrow) is DEEP
-    assert trap("http://h.x/", narrow) is DEEP
-    assert trap("http://h/a/b/a", Bounds(repeats_max=1)) is AGAIN
-    assert trap("http://h/a?b&c", narrow) is QUERY
-    assert trap("http://h/a?123456", narrow) is QUERY
+    assert trap_reason("http://h/a", narrow) is None
+    assert trap_reason("http://h/a/b", narrow) is DEEP
+    assert trap_reason("http://h.x/", narrow) is DEEP
+    assert trap_reason("http://h/a/b/a", Bounds(repeats_max=1)) is AGAIN
+    assert trap_reason("http://h/a?b&c", narrow) is QUERY
+    assert trap_reason("http://h/a?123456", narrow) is QUERY
 
 
 @pytest.mark.parametrize(
@@ -195,7 +201,7 @@ def test_urls_of_large_manuals_are_not_refused(manual: str) -> None:
             links.feed(file.read_text("utf-8", "replace"))
             urls |= {canonicalize(link, page) for link in links.found if link[:7] != "mailto:"}
     assert len(urls) > 500
-    assert {url for url in urls if trap(url)} == set()
+    assert {url for url in urls if trap_reason(url)} == set()
     assert Shares().take("c", urls) == set()
 
 
@@ -203,7 +209,7 @@ def test_urls_of_demo_shop_are_not_refused() -> None:
     found = bookshop.Bookshop().expected(SITE).as_json()
     urls = {url for urls in found.values() for url in urls}
     assert len(urls) > 1_400
-    assert {url for url in urls if trap(url)} == set()
+    assert {url for url in urls if trap_reason(url)} == set()
     assert Shares().take("c", urls) == set()
 
 
@@ -211,6 +217,6 @@ def test_longest_urls_take_little_cpu() -> None:
     """Tested with the most expensive shapes of the longest URLs (case 66)."""
     before = time.perf_counter()
     for tail in ("/a" * 1_000, "/?" + "a&" * 1_000, "/" + "a1" * 1_000, "/" + "0a-" * 600):
-        trap(SITE + tail)
+        trap_reason(SITE + tail)
         patterns(SITE + tail)
     assert time.perf_counter() - before < 0.2

@@ -12,10 +12,10 @@ from orbweaver.frontier.dead_letters import (
     Case,
     DeadLetter,
     DeadLetterSelection,
-    grouped,
+    group_by_cause,
+    message_to_resend,
     outline,
     read,
-    revived,
 )
 from orbweaver.frontier.messages import Loose, Pack, SeedsMessage, encode
 from orbweaver.model.target import Target
@@ -94,7 +94,7 @@ def test_selection_by_reason_and_host(selection: DeadLetterSelection, *, chosen:
     letter = case(
         pack("https://a.example/", "https://example.com:8443/x"), "unknown crawl 'shop-1'"
     )
-    assert selection.takes(letter) is chosen
+    assert selection.matches(letter) is chosen
 
 
 def test_letter_without_urls_has_no_host() -> None:
@@ -108,7 +108,7 @@ def test_groups_start_with_most_frequent_cause() -> None:
         case("{", "unknown crawl 'x'", id="b", sent_at_ms=3_000),
         case(pack(), "unknown crawl 'y'", id="c", sent_at_ms=2_000),
     ]
-    first, second = grouped(reversed(cases))
+    first, second = group_by_cause(reversed(cases))
     assert (first.cause, first.count, first.kinds) == (
         "unknown crawl",
         2,
@@ -116,7 +116,7 @@ def test_groups_start_with_most_frequent_cause() -> None:
     )
     assert (first.oldest_ms, first.newest_ms, first.sample.letter.id) == (2_000, 3_000, "b")
     assert (second.cause, second.count) == ("failed too often", 1)
-    assert grouped([]) == ()
+    assert group_by_cause([]) == ()
 
 
 SECRET = "hunter2"
@@ -143,12 +143,12 @@ def test_outline_shows_field_names_and_redacted_urls_only(body: str, shown: str 
 
 
 def test_revived_pack_has_no_failures() -> None:
-    assert revived(case(pack(failures=4)), NOW_MS) == pack(failures=0)
+    assert message_to_resend(case(pack(failures=4)), NOW_MS) == pack(failures=0)
 
 
 def test_revived_loose_references_have_stable_ids() -> None:
     body = Loose(crawl="news", references=tuple(f"https://a.example/{n}" for n in range(150)))
-    first, second = revived(case(body), NOW_MS), revived(case(body), NOW_MS)
+    first, second = message_to_resend(case(body), NOW_MS), message_to_resend(case(body), NOW_MS)
     assert isinstance(first, tuple)
     assert first == second
     assert [len(seeds.references) for seeds in first] == [100, 50]
@@ -160,10 +160,10 @@ def test_revived_seeds_stay_planned() -> None:
     seeds = SeedsMessage(
         id="s", crawl="c", at_ms=1, references=("https://a.example/",), planned=True
     )
-    assert revived(case(seeds), NOW_MS) == (seeds,)
+    assert message_to_resend(case(seeds), NOW_MS) == (seeds,)
 
 
 @pytest.mark.parametrize("body", ["{", "nothing", '{"urls": ["ftp://a.example/", "x"]}'])
 def test_hopeless_letter_is_not_revived(body: str) -> None:
-    assert case(body).hopeless
-    assert revived(case(body), NOW_MS) is None
+    assert case(body).is_hopeless
+    assert message_to_resend(case(body), NOW_MS) is None

@@ -14,8 +14,8 @@ from orbweaver.frontier.journal import (
     Ledger,
     Requeue,
     Unrecorded,
-    apart,
     commit_counts,
+    isolate_urls,
     outbox,
     surplus_of,
 )
@@ -63,7 +63,7 @@ def test_journal_keeps_url_order_of_pack() -> None:
     result.requeue(order[0], 3, why="deferrals")
     journal = result.journal(order, NOW_MS)
     assert [item.url for item in journal.records] == [f"{SITE}/b", f"{SITE}/d"]
-    assert [item.target for item in journal.again] == [order[0], order[2]]
+    assert [item.target for item in journal.returning] == [order[0], order[2]]
     assert journal.at_ms == NOW_MS
     assert journal.counts == {
         "bytes": 10,
@@ -89,7 +89,7 @@ def test_outcome_without_record_is_counted() -> None:
 def test_requeue_delay_is_1_to_900_whole_seconds(asked_s: float, delay_s: int) -> None:
     result = PackResult("c")
     result.requeue(target("a"), asked_s, why="deferrals")
-    (item,) = result.journal([target("a")], NOW_MS).again
+    (item,) = result.journal([target("a")], NOW_MS).returning
     assert item.delay_s == delay_s
 
 
@@ -169,7 +169,7 @@ def test_express_targets_have_their_own_packs() -> None:
     journal = Journal(
         at_ms=NOW_MS,
         candidates=tuple(mixed[path] for path in "abcd"),
-        again=tuple(Requeue(target=mixed[path], delay_s=3) for path in "abcd"),
+        returning=tuple(Requeue(target=mixed[path], delay_s=3) for path in "abcd"),
     )
     packs = outbox("p", "c", journal, won(journal))
     sent = [(one.express, "".join(item.url[-1] for item in one.pack.targets)) for one in packs]
@@ -177,7 +177,7 @@ def test_express_targets_have_their_own_packs() -> None:
     lowered = replace(
         journal,
         candidates=tuple(target(path) for path in "abcd"),
-        again=tuple(Requeue(target=target(path), delay_s=3) for path in "abcd"),
+        returning=tuple(Requeue(target=target(path), delay_s=3) for path in "abcd"),
     )
     assert [len(one.pack.targets) for one in outbox("p", "c", lowered, won(lowered))] == [4, 4]
 
@@ -191,14 +191,14 @@ def test_only_won_candidates_are_sent() -> None:
 def test_requeues_within_5_s_share_pack() -> None:
     delays = {"a": 5, "b": 1, "c": 6, "d": 900}
     again = tuple(Requeue(target=target(path), delay_s=delay) for path, delay in delays.items())
-    packs = outbox("p", "c", Journal(at_ms=NOW_MS, again=again), Ledger(pack="p", children=()))
+    packs = outbox("p", "c", Journal(at_ms=NOW_MS, returning=again), Ledger(pack="p", children=()))
     held = [([item.url[-1] for item in one.pack.targets], one.delay_s) for one in packs]
     assert held == [(["a", "b"], 5), (["c"], 6), (["d"], 900)]
 
 
 def test_failed_pack_is_split_into_single_urls() -> None:
     pack = Pack(id="p", crawl="c", at_ms=1, targets=(target("a"), target("b")), failures=3)
-    journal = apart(pack, NOW_MS)
+    journal = isolate_urls(pack, NOW_MS)
     packs = outbox("p", "c", journal, Ledger(pack="p", children=()))
     assert [outgoing.pack.targets for outgoing in packs] == [
         (target("a"),),
@@ -238,7 +238,7 @@ def test_journal_survives_encoding() -> None:
     journal = Journal(
         at_ms=NOW_MS,
         records=(record("a", size=10),),
-        again=(
+        returning=(
             Requeue(target=target("b"), delay_s=7),
             Requeue(target=replace(target("d"), prior=PRIOR), delay_s=8),
         ),

@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-from orbweaver.frontier import kind_scores, met
+from orbweaver.frontier import kind_scores, seen_content
 from orbweaver.frontier.kind_count import KindCount
 from orbweaver.frontier.kind_learner import (
     ALL_UNTRIED_OUT,
@@ -25,10 +25,10 @@ from orbweaver.frontier.kind_scores import (
     OPEN_MAX,
     KindScores,
     is_ordered,
-    told_of,
+    shared_counts_of,
 )
-from orbweaver.frontier.late import BANDS_MAX, DOUBTFUL, SURPLUS, UNKNOWN, UNLIKELY
-from orbweaver.frontier.met import COMMON, Met
+from orbweaver.frontier.late_links import BANDS_MAX, DOUBTFUL, SURPLUS, UNKNOWN, UNLIKELY
+from orbweaver.frontier.seen_content import COMMON, SeenContent
 from orbweaver.model.crawl import Crawl, default_crawl
 from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.target import Target, TargetKind
@@ -42,13 +42,13 @@ CRAWL = Crawl(id="c-1", name="c", started_at_ms=0, pages_max=500)
 
 
 def score(learner: KindLearner, path: str) -> float:
-    return learner.scores.of(HOST + path).score
+    return learner.scores.score_of(HOST + path).score
 
 
 def test_unknown_kind_is_tried() -> None:
     assert score(KindLearner(), "/a") == pytest.approx(2 / 3)
     one = learned(page("/w/index.php?action=edit&title=a", reason=Reason.NOINDEX))
-    assert not one.scores.of(HOST + "/w/index.php?action=edit&title=b").count.tried
+    assert not one.scores.score_of(HOST + "/w/index.php?action=edit&title=b").count.is_tried
 
 
 def test_noindex_pages_make_kind_barren() -> None:
@@ -94,8 +94,8 @@ def test_page_with_known_canonical_address_is_not_new() -> None:
     first = page("/p/lamp-a?ref=home", "A lamp", canonical=HOST + "/p/lamp-a")
     again = page("/p/lamp-a?colour=red", "A red lamp", canonical=HOST + "/p/lamp-a")
     learner = learned(first, again)
-    assert learner.scores.of(HOST + "/p/x?ref=home").count.fruitful == 1
-    assert learner.scores.of(HOST + "/p/x?colour=red").count.fruitful == 0
+    assert learner.scores.score_of(HOST + "/p/x?ref=home").count.fruitful == 1
+    assert learner.scores.score_of(HOST + "/p/x?colour=red").count.fruitful == 0
 
 
 def test_canonical_address_of_other_host_is_ignored() -> None:
@@ -112,8 +112,8 @@ def test_page_leading_to_new_pages_is_fruitful_once() -> None:
     pages = [page(f"/wiki/T_{n}_x", title) for n, title in enumerate(("Ant hill", "Bee hive"))]
     found = (replace(one, referrer=listing) for one in pages)
     learner = learned(page("/Special:All", reason=Reason.NOINDEX), *found)
-    count = learner.scores.of(HOST + "/Special:Other").count
-    assert (count.asked, count.fruitful) == (1, 1)
+    count = learner.scores.score_of(HOST + "/Special:Other").count
+    assert (count.requested, count.fruitful) == (1, 1)
 
 
 UNASKED = {"outcome": Outcome.SKIPPED, "reason": Reason.ROBOTS, "status": None}
@@ -143,22 +143,22 @@ def test_unanswered_url_leaves_score_and_is_not_in_flight(
             learner.learn(replace(page(path), **ended))  # type: ignore[arg-type]
     assert found == rounds
     assert (learner.asked, score(learner, "/d/0_a_b")) == (2, before)
-    assert learner.scores.count(f"{HOST}/d/0_a_b").out == 0
+    assert learner.scores.count(f"{HOST}/d/0_a_b").in_flight == 0
 
 
 def test_url_taken_back_elsewhere_is_not_in_flight() -> None:
     one, other = (learned(page("/a/1_a_b", reason=Reason.NOINDEX)) for _ in range(2))
     sorted_out(one, "/d/0_a_b", taken=DOUBTFUL)
     total = one.scores.unshared()
-    one.scores.share(total, total)
-    other.scores.share({}, total)
+    one.scores.adopt_shared(total, total)
+    other.scores.adopt_shared({}, total)
     assert not sorted_out(other, "/d/1_a_b")[0]
     other.learn(replace(page("/d/0_a_b"), **UNASKED))  # type: ignore[arg-type]
     told = other.scores.unshared()
     total = {key: total.get(key, 0) + told.get(key, 0) for key in total.keys() | told.keys()}
-    other.scores.share(told, total)
-    one.scores.share({}, total)
-    assert one.scores.count(f"{HOST}/d/0_a_b").out == 0
+    other.scores.adopt_shared(told, total)
+    one.scores.adopt_shared({}, total)
+    assert one.scores.count(f"{HOST}/d/0_a_b").in_flight == 0
 
 
 def test_new_kind_starts_from_same_parameters_elsewhere() -> None:
@@ -323,12 +323,12 @@ def test_barren_views_of_one_file_type_predict_others() -> None:
     diffs = [page(f"/git/diff/{n}_a_b.py?id={n}", reason=Reason.NOINDEX) for n in range(4)]
     learner = learned(*diffs)
     text = "/git/diff/8_a_b.md?id=9"
-    assert learner.scores.of(HOST + text).alike == 4
+    assert learner.scores.score_of(HOST + text).alike == 4
     assert band(learner, text) == 6
     skipped = {"outcome": Outcome.SKIPPED, "reason": Reason.CONTENT_TYPE}
     pictures = [page(f"/doc/figures/{n}_a_b.png", **skipped) for n in range(4)]
     learner = learned(*pictures)
-    assert learner.scores.of(f"{HOST}/doc/figures/8_a_b.html").alike == 0
+    assert learner.scores.score_of(f"{HOST}/doc/figures/8_a_b.html").alike == 0
     assert band(learner, "/doc/figures/8_a_b.html") == DOUBTFUL
 
 
@@ -351,7 +351,7 @@ def test_link_taken_back_is_replaced_by_next_of_kind() -> None:
     paths = [f"/d/{n}_a_b" for n in range(5)]
     assert sorted_out(learner, *paths) == (paths[:1], [(UNKNOWN, path) for path in paths[1:]])
     assert sorted_out(learner, paths[1]) == ([], [(UNKNOWN, paths[1])])
-    learner.take_back([HOST + paths[0]] * 2)
+    learner.note_not_in_flight([HOST + paths[0]] * 2)
     assert sorted_out(learner, *paths[1:3]) == (paths[1:2], [(UNKNOWN, paths[2])])
 
 
@@ -375,7 +375,7 @@ def test_calm_site_defers_no_links() -> None:
     """If almost all kinds have new pages, the order of links gains nothing."""
     names = ["".join(Random(n).choices("abcdefgh", k=6)) for n in range(60)]
     learner = learned(*(page(f"/k{'abcde'[n % 5]}/{n}_a_b", names[n]) for n in range(60)))
-    assert learner.scores.calm
+    assert learner.scores.is_mostly_fruitful
     paths = [f"/new/{n}_a_b" for n in range(9)]
     assert sorted_out(learner, *paths) == (paths, [])
     assert sorted_out(learner, *paths, taken=1) == (paths, [])
@@ -385,23 +385,23 @@ def test_calm_site_defers_no_links() -> None:
         learner.learn(page(f"/ka/{n}_x_y", f"X {names[n]}"), text_runs(" ".join(names[n:])))
     assert not any(map(learner.wants_digest, texts))
     barren = [page(f"/b{'abcde'[n % 5]}?x={n}", reason=Reason.NOINDEX) for n in range(40)]
-    assert not learned(*barren).scores.calm
+    assert not learned(*barren).scores.is_mostly_fruitful
 
 
 def test_single_fruitful_kind_makes_site_calm() -> None:
     learner = KindLearner()
     for n in range(CALM_NOTED + CALM_EACH):
-        assert not (n < CALM_NOTED and learner.scores.calm)
+        assert not (n < CALM_NOTED and learner.scores.is_mostly_fruitful)
         learner.learn(page(f"/d/{n}_a_b", f"T{WORDS[n]}"))
-    assert learner.scores.calm
+    assert learner.scores.is_mostly_fruitful
     for n in range(CALM_EACH):
         learner.learn(page(f"/form?x={n}", reason=Reason.NOINDEX))
-    assert not learner.scores.calm
+    assert not learner.scores.is_mostly_fruitful
 
 
 def alone() -> KindLearner:
     learner = KindLearner()
-    learner.scores.share({}, {})
+    learner.scores.adopt_shared({}, {})
     return learner
 
 
@@ -412,7 +412,7 @@ def test_links_of_few_kinds_are_prompt() -> None:
     """The first page of a manual may link to all chapters."""
     learner = alone()
     assert sorted_out(learner, *DOC) == (DOC, [])
-    assert learner.scores.count(HOST + DOC[0]).out == 300
+    assert learner.scores.count(HOST + DOC[0]).in_flight == 300
     assert len(sorted_out(learner, *DOC, "/edit?page=x_y_z", "/log/x_y_z")[1]) == 300
     other = alone()
     sorted_out(other, *DOC[:3])
@@ -428,7 +428,7 @@ def test_few_kinds_rule_needs_complete_knowledge(case: str) -> None:
         assert len(sorted_out(learner, *(f"/{word}/1_a_b" for word in WORDS[:30]))[0]) <= 16
     if case == "others":
         others = learned(*(page(f"/{one}/", one) for one in WORDS[:5]))
-        learner.scores.share({}, others.scores.unshared())
+        learner.scores.adopt_shared({}, others.scores.unshared())
     prompt, late = sorted_out(learner, *DOC, taken=UNKNOWN if case == "late" else None)
     assert len(prompt) <= 1
     assert len(late) >= 299
@@ -445,9 +445,13 @@ def test_site_is_calm_only_if_all_containers_agree() -> None:
     for n in range(CALM_NOTED + CALM_EACH):
         one.learn(page(f"/d/{n}_a_b", f"T{WORDS[n]}"))
         other.learn(page(f"/form/{'abcdefgh'[n % 8]}?x={n}", reason=Reason.NOINDEX))
-    before = one.scores.calm
-    one.scores.share({}, other.scores.unshared())
-    assert (before, one.scores.calm, one.scores.doubtful) == (True, False, True)
+    before = one.scores.is_mostly_fruitful
+    one.scores.adopt_shared({}, other.scores.unshared())
+    assert (before, one.scores.is_mostly_fruitful, one.scores.has_relevant_barren) == (
+        True,
+        False,
+        True,
+    )
 
 
 COMMITS = [" ".join(Random(n).choices(WORDS, k=12)) for n in range(40)]
@@ -460,7 +464,7 @@ def test_text_of_known_lines_is_not_new() -> None:
         lines = " ".join(Random(n).sample(COMMITS, k=8))
         learner.learn(page(f"/git?a=history&f={n}_a_b", f"history {'abcdef'[n]}"), text_runs(lines))
     assert score(learner, "/git?a=history&f=7_a_b") < 0.3
-    assert not Met().take_text(text_runs("one two"), HOST)
+    assert not SeenContent().add_runs(text_runs("one two"), HOST)
 
 
 def test_text_common_to_all_pages_is_ignored() -> None:
@@ -471,17 +475,17 @@ def test_text_common_to_all_pages_is_ignored() -> None:
         own = " ".join(Random(n + 1).choices(WORDS, k=30))
         learner.learn(page(f"/p/{n}_a_b", "A shop"), text_runs(f"{menu} {own}"))
     runs = text_runs(f"{menu} {' '.join(Random(99).choices(WORDS, k=30))}")
-    assert learner.scores.met.take_text(runs, HOST)
-    assert learner.scores.met.take_text(runs, HOST) is False
-    assert learner.scores.met.take_text(runs, "https://other.example")
+    assert learner.scores.met.add_runs(runs, HOST)
+    assert learner.scores.met.add_runs(runs, HOST) is False
+    assert learner.scores.met.add_runs(runs, "https://other.example")
 
 
 def test_oldest_text_runs_are_evicted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(met, "RUN_SLOTS", 64)
-    known = Met()
+    monkeypatch.setattr(seen_content, "RUN_SLOTS", 64)
+    known = SeenContent()
     runs = [RUNS_EACH * n for n in range(20)]
-    assert known.take_text(runs, HOST)
-    assert known.take_text(runs, HOST)
+    assert known.add_runs(runs, HOST)
+    assert known.add_runs(runs, HOST)
 
 
 def test_unknown_kinds_wait_behind_fruitful_kind() -> None:
@@ -535,7 +539,7 @@ def test_digests_are_wanted_if_some_kinds_are_barren() -> None:
     assert sum(map(plain.wants_digest, urls)) < 10
     for n in range(8):
         plain.learn(page(f"/{'bc'[n % 2]}/{n}_x_y", reason=Reason.NOINDEX))
-    assert plain.scores.mixed
+    assert plain.scores.has_many_barren
     assert all(map(plain.wants_digest, urls))
 
 
@@ -559,7 +563,9 @@ def test_repeated_parameter_value_is_other_kind() -> None:
             learner.learn(page(url, f"{title} file"))
     assert score(learner, "/?p=web.git;a=blob;f=src/9_a_b;h=91") > 0.7
     assert score(learner, "/?p=web.git;a=blob;f=src/2_a_b;h=91") < 0.15
-    known = told_of(f"{HOST}/?p=web.git;a=blob;f=src/7_a_b;h=91", learner.scores.unshared())
+    known = shared_counts_of(
+        f"{HOST}/?p=web.git;a=blob;f=src/7_a_b;h=91", learner.scores.unshared()
+    )
     assert known is not None
     assert known[0] >= 5
 
@@ -567,11 +573,11 @@ def test_repeated_parameter_value_is_other_kind() -> None:
 def test_first_url_of_value_keeps_its_shape() -> None:
     learner = KindLearner()
     url = f"{HOST}/item?id=7&sid=a1_b_c"
-    before = learner.scores.of(url).shape
+    before = learner.scores.score_of(url).shape
     learner.learn(page("/item?id=7&sid=a1_b_c", "A lamp"))
     learner.learn(page("/item?id=7&sid=a2_b_c", "A lamp"))
-    assert learner.scores.of(url).shape == before
-    assert learner.scores.of(f"{HOST}/item?id=7&sid=a3_b_c").shape != before
+    assert learner.scores.score_of(url).shape == before
+    assert learner.scores.score_of(f"{HOST}/item?id=7&sid=a3_b_c").shape != before
 
 
 def test_redirect_to_new_page_counts_partly() -> None:
@@ -584,7 +590,7 @@ def test_redirect_to_new_page_counts_partly() -> None:
     told = one.scores.unshared()
     for key, urls in other.scores.unshared().items():
         told[key] = told.get(key, 0) + urls
-    one.scores.share(one.scores.unshared(), told)
+    one.scores.adopt_shared(one.scores.unshared(), told)
     assert 0.15 < score(one, "/go/99_a_b") < FRUITFUL
 
 
@@ -623,16 +629,16 @@ def test_query_known_as_fruitful_to_others_is_recognized() -> None:
     barren = [replace(one, reason=Reason.NOINDEX) for one in many]
     late = learned(*barren)
     url = f"{HOST}/w/z_9_y.php?t=77"
-    assert late.scores.of(url).shape[7] == ANY_QUERY
+    assert late.scores.score_of(url).shape[7] == ANY_QUERY
     others = learned(*(page(f"/w/x_{n}_y.php?t={n}", f"T{'abcdef'[n]}") for n in range(6)))
     told = others.scores.unshared()
-    late.scores.share({}, told)
-    assert late.scores.of(url).shape[7] == "?t="
+    late.scores.adopt_shared({}, told)
+    assert late.scores.score_of(url).shape[7] == "?t="
     assert score(late, "/w/z_9_y.php?t=77") > 0.7
-    assert late.scores.of(f"{HOST}/w/z_9_y.php?u=7").shape[7] == ANY_QUERY
+    assert late.scores.score_of(f"{HOST}/w/z_9_y.php?u=7").shape[7] == ANY_QUERY
     again = learned(*barren)
-    again.scores.share({}, {key: count for key, count in told.items() if key[0] == "a"})
-    assert again.scores.of(url).shape[7] == ANY_QUERY
+    again.scores.adopt_shared({}, {key: count for key, count in told.items() if key[0] == "a"})
+    assert again.scores.score_of(url).shape[7] == ANY_QUERY
 
 
 def test_shared_counts_are_searched_for_few_queries(
@@ -648,10 +654,10 @@ def test_shared_counts_are_searched_for_few_queries(
 
     monkeypatch.setattr(kind_scores, "_with_marks", look)
     late = learned(*(page(f"/w/x_{n}_y.php?f{WORDS[n]}=1") for n in range(SIBLINGS_MAX + 2)))
-    late.scores.share({}, {"a0": 1})
+    late.scores.adopt_shared({}, {"a0": 1})
     for _ in range(2):
         for n in range(OPEN_MAX + 100):
-            late.scores.of(f"{HOST}/w/z_9_y.php?g{WORDS[n % 150]}{WORDS[n // 150]}=1")
+            late.scores.score_of(f"{HOST}/w/z_9_y.php?g{WORDS[n % 150]}{WORDS[n // 150]}=1")
     assert len(looked) == OPEN_MAX
 
 
@@ -684,14 +690,14 @@ def test_counts_of_all_containers_are_added_once() -> None:
         told = scores.unshared()
         for key, count in told.items():
             total[key] = total.get(key, 0) + count
-        scores.share(told, dict(total))
+        scores.adopt_shared(told, dict(total))
     url = f"{HOST}/e?action=edit&t=9"
-    assert one.of(url).count.asked == other.of(url).count.asked == 6
+    assert one.score_of(url).count.requested == other.score_of(url).count.requested == 6
     assert one.unshared() == other.unshared() == {}
     begun = KindScores()
-    begun.share({}, total)
-    assert begun.of(url).score < 0.1
-    assert one.of(url).score < 0.1
+    begun.adopt_shared({}, total)
+    assert begun.score_of(url).score < 0.1
+    assert one.score_of(url).score < 0.1
     assert all(len(key) <= 16 and key.isascii() for key in total)
 
 
@@ -704,7 +710,9 @@ def test_fruitful_query_is_separated_from_other_queries() -> None:
         learner.learn(page(path, WORDS[at % 10], reason=REASONS[at % 2]))
     assert score(learner, "/viewforum.php?board=99&sid=x_y_z") > FRUITFUL
     assert score(learner, "/viewforum.php?board=7&never_seen=1") < FRUITFUL / 2
-    known = told_of(f"{HOST}/viewforum.php?board=7&never_seen=1", learner.scores.unshared())
+    known = shared_counts_of(
+        f"{HOST}/viewforum.php?board=7&never_seen=1", learner.scores.unshared()
+    )
     assert known is not None
     assert known[0] >= SIBLINGS_MAX - 1
 

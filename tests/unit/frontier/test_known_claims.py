@@ -37,17 +37,17 @@ def test_added_url_is_known() -> None:
     claims.add(many)
     claims.add(many)
     assert len(claims) == claims.new == len(many)
-    assert all(map(claims.has, many))
-    assert not any(map(claims.has, urls(len(many), len(many) + 100)))
+    assert all(map(claims.is_known, many))
+    assert not any(map(claims.is_known, urls(len(many), len(many) + 100)))
     assert claims.size_bytes == DIGEST_BYTES * 2 * RECENT_MAX + RECENT_BYTES * 5
 
 
 def test_discarded_url_is_not_known() -> None:
     claims = known(*urls(0, RECENT_MAX), f"{SITE}/new")
     claims.discard([f"{SITE}/7", f"{SITE}/new", f"{SITE}/never"])
-    assert not claims.has(f"{SITE}/7")
-    assert not claims.has(f"{SITE}/new")
-    assert claims.has(f"{SITE}/8")
+    assert not claims.is_known(f"{SITE}/7")
+    assert not claims.is_known(f"{SITE}/new")
+    assert claims.is_known(f"{SITE}/8")
     assert len(claims) == claims.new == RECENT_MAX - 1
 
 
@@ -56,7 +56,7 @@ def test_merged_file_adds_claims_and_keeps_new_count() -> None:
     claims.merge(decode(known(*urls(4, 30)).encode()))
     assert len(claims) == 30
     assert claims.new == 4
-    assert all(map(claims.has, urls(0, 30)))
+    assert all(map(claims.is_known, urls(0, 30)))
 
 
 def test_stored_claims_are_not_new() -> None:

@@ -10,10 +10,10 @@ from orbweaver.frontier.body_file import Kept
 from orbweaver.frontier.pack_result import (
     EndedPage,
     FoundLinks,
+    NotRequested,
     PackResult,
     PageResult,
     Returning,
-    Unasked,
 )
 from orbweaver.model.outcome import Outcome, Reason, Refusal
 from orbweaver.model.page_record import PageRecord
@@ -55,7 +55,7 @@ def test_page_result_is_added_as_a_whole() -> None:
         EndedPage(record=record, kept=kept),
         EndedPage(record=record, kept=kept, recorded=False),
         Returning(target=target, delay_s=7, why="retries"),
-        Unasked(target=target, reason=Reason.BYTES),
+        NotRequested(target=target, reason=Reason.BYTES),
     )
     for end in ends:
         result = PackResult("crawl")
@@ -67,5 +67,5 @@ def test_page_result_is_added_as_a_whole() -> None:
         assert result.knows(URL)
         assert (len(journal.records), len(result.kept)) == ((1, 1) if end is ends[0] else (0, 0))
         assert len(journal.unrecorded) == (end is ends[1])
-        assert [item.delay_s for item in journal.again] == ([7] if end is ends[2] else [])
+        assert [item.delay_s for item in journal.returning] == ([7] if end is ends[2] else [])
         assert journal.unasked == ((URL,) if end is ends[3] else ())

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orbweaver.frontier.messages import child_id, seeds_of
-from orbweaver.frontier.resumption import resumed, roots_of, same_crawl, within
+from orbweaver.frontier.resumption import resumed, roots_of, runs_to_continue, same_crawl
 from orbweaver.model.crawl import DAY_S, Counters, CounterShard, Counts, Crawl, State, Stop
 from orbweaver.model.crawl_settings import Scope
 
@@ -32,7 +32,7 @@ LIMITED = {"claimed": 60, "fetched": 60, "refused.budget": 9}
 def gone_on(crawl: Crawl, *runs: tuple[Crawl, Counts]) -> Crawl:
     """Continue these runs as far as the rules allow."""
     totals = {run.id: total for run, total in runs}
-    found = within(crawl, [run for run, _ in runs], JOURNALS_S)
+    found = runs_to_continue(crawl, [run for run, _ in runs], JOURNALS_S)
     return resumed(crawl, found, totals)
 
 
@@ -179,5 +179,5 @@ def test_shards_share_remaining_limit(limit: int, carried: int, shards: int) -> 
 def test_run_waits_for_messages_planned_later() -> None:
     for taken_in, missing in ((1, 3), (3, 1), (4, 0)):
         shard = CounterShard(counts={"seeds": taken_in, "seeds_more": 3})
-        counters = Counters.of((shard,))
+        counters = Counters.build((shard,))
         assert (counters.seeds_missing(CRAWL), counters.balance(CRAWL)) == (missing, not missing)

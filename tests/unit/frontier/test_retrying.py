@@ -9,7 +9,7 @@ from random import Random
 
 import pytest
 
-from orbweaver.frontier.retrying import Patience, all_of, closing, happens
+from orbweaver.frontier.retrying import RetryPolicy, all_of, closing, happens
 from orbweaver.model.backoff import ATTEMPTS_MAX
 from orbweaver.model.errors import Permanent, Transient
 from orbweaver.model.page_record import PageRecord, page_key
@@ -75,8 +75,8 @@ class Faulty(MemoryPages):
             self.open -= 1
 
 
-def patience(clock: ManualClock, base_s: float = 2.0) -> Patience:
-    return Patience(clock=clock, random=Random(1), base_s=base_s)
+def patience(clock: ManualClock, base_s: float = 2.0) -> RetryPolicy:
+    return RetryPolicy(clock=clock, random=Random(1), base_s=base_s)
 
 
 async def keys_of(pages: Faulty, clock: ManualClock) -> list[str]:
@@ -90,7 +90,7 @@ async def keys_of(pages: Faulty, clock: ManualClock) -> list[str]:
 @pytest.mark.parametrize("faults", TRIES)
 async def test_transient_fault_is_retried_after_wait(faults: int) -> None:
     call, clock = Calls(*[Transient("busy")] * faults), Waits()
-    assert await patience(clock).tried(call) == "done"
+    assert await patience(clock).call(call) == "done"
     assert call.made == faults + 1
     assert len(clock.slept_s) == faults
 
@@ -98,7 +98,7 @@ async def test_transient_fault_is_retried_after_wait(faults: int) -> None:
 @pytest.mark.parametrize("base_s", [0.2, 2.0])
 async def test_waits_double_from_base(base_s: float) -> None:
     clock = Waits()
-    await patience(clock, base_s).tried(Calls(*[Transient("busy")] * (ATTEMPTS_MAX - 1)))
+    await patience(clock, base_s).call(Calls(*[Transient("busy")] * (ATTEMPTS_MAX - 1)))
     for attempt, slept_s in enumerate(clock.slept_s):
         assert base_s * 2**attempt / 2 <= slept_s <= base_s * 2**attempt
 
@@ -106,14 +106,14 @@ async def test_waits_double_from_base(base_s: float) -> None:
 async def test_persistent_fault_is_raised_after_last_attempt() -> None:
     call, clock = Calls(*[Transient("busy")] * ATTEMPTS_MAX), Waits()
     with pytest.raises(Transient):
-        await patience(clock).tried(call)
+        await patience(clock).call(call)
     assert (call.made, len(clock.slept_s)) == (ATTEMPTS_MAX, ATTEMPTS_MAX - 1)
 
 
 async def test_permanent_fault_is_not_retried() -> None:
     call, clock = Calls(Permanent("no such bucket")), Waits()
     with pytest.raises(Permanent):
-        await patience(clock).tried(call)
+        await patience(clock).call(call)
     assert (call.made, clock.slept_s) == (1, [])
 
 

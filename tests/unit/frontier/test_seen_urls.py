@@ -19,11 +19,11 @@ MINUTE_MS = 60_000
 
 def test_added_url_is_seen_within_dedup_domain() -> None:
     seen = SeenUrls()
-    assert seen.of("a", ["x"], NOW_MS) == set()
+    assert seen.known("a", ["x"], NOW_MS) == set()
     seen.add("a", ["x"], NOW_MS)
     seen.add("a", ["y"], NOW_MS + MINUTE_MS)
-    assert seen.of("a", ["x", "y", "z"], NOW_MS + MINUTE_MS) == {"x", "y"}
-    assert seen.of("b", ["x"], NOW_MS) == set()
+    assert seen.known("a", ["x", "y", "z"], NOW_MS + MINUTE_MS) == {"x", "y"}
+    assert seen.known("b", ["x"], NOW_MS) == set()
 
 
 @pytest.mark.parametrize(
@@ -33,23 +33,23 @@ def test_seen_url_expires(minutes: int, *, known: bool) -> None:
     """A URL expires after 20 minutes, or when the clock goes back (case 25)."""
     seen = SeenUrls()
     seen.add("a", ["x"], NOW_MS)
-    assert (seen.of("a", ["x"], NOW_MS + minutes * MINUTE_MS) == {"x"}) is known
+    assert (seen.known("a", ["x"], NOW_MS + minutes * MINUTE_MS) == {"x"}) is known
 
 
 def test_older_generation_is_dropped_with_age() -> None:
     seen = SeenUrls()
     seen.add("a", ["x"], NOW_MS)
     seen.add("a", ["y"], NOW_MS + GENERATION_MS)
-    assert seen.of("a", ["x", "y"], NOW_MS + GENERATION_MS) == {"x", "y"}
+    assert seen.known("a", ["x", "y"], NOW_MS + GENERATION_MS) == {"x", "y"}
     seen.add("a", ["z"], NOW_MS + 2 * GENERATION_MS)
-    assert seen.of("a", ["x", "y", "z"], NOW_MS + 2 * GENERATION_MS) == {"y", "z"}
+    assert seen.known("a", ["x", "y", "z"], NOW_MS + 2 * GENERATION_MS) == {"y", "z"}
 
 
 def test_expired_generation_is_not_kept() -> None:
     seen = SeenUrls()
     seen.add("a", ["x"], NOW_MS)
     seen.add("a", ["y"], NOW_MS + 2 * GENERATION_MS)
-    assert seen.of("a", ["x", "y"], NOW_MS + 2 * GENERATION_MS) == {"y"}
+    assert seen.known("a", ["x", "y"], NOW_MS + 2 * GENERATION_MS) == {"y"}
 
 
 def test_seen_urls_are_bounded() -> None:
@@ -57,7 +57,7 @@ def test_seen_urls_are_bounded() -> None:
     for start in range(0, 4 * GENERATION_URLS_MAX, GENERATION_URLS_MAX):
         seen.add("a", [f"{start + place}" for place in range(GENERATION_URLS_MAX)], NOW_MS)
     urls = [f"{place}" for place in range(4 * GENERATION_URLS_MAX)]
-    known = seen.of("a", urls, NOW_MS)
+    known = seen.known("a", urls, NOW_MS)
     assert known == set(urls[2 * GENERATION_URLS_MAX :])
 
 
@@ -66,7 +66,7 @@ def test_released_url_is_not_seen() -> None:
     seen.add("a", ["x", "y"], NOW_MS)
     seen.add("a", ["z"], NOW_MS + GENERATION_MS)
     seen.forget("a", ["x", "z", "never seen"])
-    assert seen.of("a", ["x", "y", "z"], NOW_MS + GENERATION_MS) == {"y"}
+    assert seen.known("a", ["x", "y", "z"], NOW_MS + GENERATION_MS) == {"y"}
 
 
 @pytest.mark.parametrize(
@@ -88,15 +88,15 @@ def test_lookup_is_skipped_if_few_links_are_claimed(
     novelty = Novelty()
     for asked, claimed in noted:
         novelty.note("c", asked, claimed)
-    assert novelty.look("c") is looks
-    assert novelty.look("another")
+    assert novelty.needs_lookup("c") is looks
+    assert novelty.needs_lookup("another")
 
 
 def test_novelty_memory_is_bounded() -> None:
     novelty = Novelty()
     for number in range(CRAWLS_MAX):
         novelty.note(f"c{number}", ASKED_MIN, 0)
-    assert not novelty.look("c0")
+    assert not novelty.needs_lookup("c0")
     novelty.note("one more", ASKED_MIN, 0)
-    assert novelty.look("c0")
-    assert not novelty.look("one more")
+    assert novelty.needs_lookup("c0")
+    assert not novelty.needs_lookup("one more")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from orbweaver.fetching.response_verdict import End
-from orbweaver.frontier.stored_content import Keeping, harvest, redacted
+from orbweaver.frontier.stored_content import Keeping, content_to_store, redacted
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.crawl_settings import Bodies
 from orbweaver.model.http_exchange import Response
@@ -52,7 +52,7 @@ def reap(crawl: Crawl, body: bytes | None = HTML, kind: str = "text/html") -> Re
         page = parse(body, URL, kind)
     record = page_record(crawl.id, TARGET, FETCHED, 0, answer=answer, page=page)
     keeping = Keeping(bodies=crawl.bodies, texts=crawl.texts, redacted=crawl.redacted)
-    found = harvest(keeping, answer, page)
+    found = content_to_store(keeping, answer, page)
     record = redacted(record, crawl.redacted) if crawl.redacted else record
     return Reaped(record, found.body, found.document)
 
@@ -95,7 +95,7 @@ def test_abandoned_redaction_is_counted() -> None:
     body = b"<p>" + b"a@b.de " * (JUDGED_MAX + 1)
     answer = Response(status=200, headers={}, body=body)
     for page in (parse(body, URL, "text/html"), None):
-        found = harvest(Keeping(bodies=Bodies.ALL, redacted=BOTH), answer, page)
+        found = content_to_store(Keeping(bodies=Bodies.ALL, redacted=BOTH), answer, page)
         assert dict(found.cut)["redaction"] == 1
 
 

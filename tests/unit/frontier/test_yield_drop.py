@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from orbweaver.frontier.yield_drop import before, drop_percent, pages_of
+from orbweaver.frontier.yield_drop import drop_percent, pages_of, run_to_compare
 from orbweaver.model.crawl import Crawl, State, Stop
 from orbweaver.model.url_rules import UrlRule
 
@@ -30,8 +30,8 @@ def test_run_before_is_newest_of_same_name() -> None:
     older = replace(EARLIER, id="shop-0", started_at_ms=1 * DAY_MS)
     later = replace(EARLIER, id="shop-3", started_at_ms=11 * DAY_MS)
     other = replace(EARLIER, id="other-1", name="other", started_at_ms=9 * DAY_MS)
-    assert before(RUN, [RUN, older, EARLIER, later, other]) == EARLIER
-    assert before(RUN, [RUN, other, later]) is None
+    assert run_to_compare(RUN, [RUN, older, EARLIER, later, other]) == EARLIER
+    assert run_to_compare(RUN, [RUN, other, later]) is None
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_run_before_is_newest_of_same_name() -> None:
     ],
 )
 def test_incomparable_run_is_ignored(run: dict[str, Any], earlier: dict[str, Any]) -> None:
-    assert before(replace(RUN, **run), [replace(EARLIER, **earlier)]) is None
+    assert run_to_compare(replace(RUN, **run), [replace(EARLIER, **earlier)]) is None
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ import pytest
 
 import orbweaver
 from orbweaver.control.definition import read as read_definition
-from orbweaver.frontier.stored_content import Keeping, harvest
+from orbweaver.frontier.stored_content import Keeping, content_to_store
 from orbweaver.model.crawl_settings import Bodies
 from orbweaver.model.http_exchange import Response
 from orbweaver.model.url import canonicalize
@@ -71,7 +71,7 @@ def test_page_has_links_items_and_markdown_of_worker() -> None:
         "price": "12.50",
         "price_currency": "EUR",
     }
-    stored = harvest(keeping, answer, found.page).document
+    stored = content_to_store(keeping, answer, found.page).document
     assert stored is not None
     markdown = orbweaver.to_markdown(HTML, URL, TYPE)
     assert markdown.startswith("# Der Zauberberg\n")

@@ -12,8 +12,8 @@ import boto3
 import pytest
 from botocore.stub import Stubber
 
-from infra import kept
-from infra.kept import metadata
+from infra import deploy_context
+from infra.deploy_context import metadata
 from localstack import cdk, concurrency, deployed, deployment, sources
 from localstack.errors import LocalStackError
 
@@ -184,8 +184,11 @@ def test_template_metadata_has_given_settings_only() -> None:
 
 
 def test_app_and_deployment_share_metadata_keys() -> None:
-    assert (kept.KEY, kept.NEVER) == (deployment.KEY, deployment.NEVER)
-    assert (kept.METADATA, kept.CONTEXT) == (deployed.METADATA, deployed.CONTEXT)
+    assert (deploy_context.KEY, deploy_context.NEVER) == (deployment.KEY, deployment.NEVER)
+    assert (deploy_context.METADATA, deploy_context.CONTEXT) == (
+        deployed.METADATA,
+        deployed.CONTEXT,
+    )
 
 
 # --- the switch ---------------------------------------------------------------------------------
@@ -247,7 +250,7 @@ def test_event_sources_of_all_pages_are_listed(account: Account) -> None:
     account.put(
         "lambda", "list_event_source_mappings", page, {"FunctionName": WORKER, "Marker": "more"}
     )
-    found = sources.of(WORKER, AWS)
+    found = sources.read_sources(WORKER, AWS)
     assert [(source.queue, source.state) for source in found] == [
         (QUEUES[0], "Enabled"),
         (QUEUES[1], "Disabled"),
@@ -264,7 +267,7 @@ def test_denied_switch_is_error_and_busy_one_is_retried(account: Account) -> Non
         sources.switch(source, AWS, on=False)
     account.put("lambda", "list_event_source_mappings", "AccessDeniedException")
     with pytest.raises(LocalStackError, match="Cannot list the event sources"):
-        sources.of(WORKER, AWS)
+        sources.read_sources(WORKER, AWS)
 
 
 # --- stacks -------------------------------------------------------------------------------------
@@ -289,8 +292,8 @@ LIMITS = {
 
 
 def test_usual_limits_equal_deployment_limits() -> None:
-    assert LIMITS.items() == concurrency.usual(renders=False).items()
-    assert concurrency.usual(renders=True) == {**LIMITS, "renderer_concurrency_max": 10}
+    assert LIMITS.items() == concurrency.default_limits(renders=False).items()
+    assert concurrency.default_limits(renders=True) == {**LIMITS, "renderer_concurrency_max": 10}
 
 
 @pytest.mark.parametrize("quota", [5, 10, 20, 50, 90, 110, 1_000])

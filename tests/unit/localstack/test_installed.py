@@ -99,7 +99,7 @@ def test_failed_install_leaves_no_files(home: Path, monkeypatch: pytest.MonkeyPa
 
 def test_missing_pip_and_uv_is_error(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ran: list[str] = []
-    monkeypatch.setattr(extras, "has", lambda _: False)
+    monkeypatch.setattr(extras, "is_installed", lambda _: False)
     monkeypatch.setattr(installed, "_run", lambda words: ran.append(words[1]))
     monkeypatch.setattr(sys, "executable", "/nowhere/python")
     monkeypatch.setattr(shutil, "which", lambda _: "/there/uv")

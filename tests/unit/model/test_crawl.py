@@ -17,9 +17,9 @@ from orbweaver.model.crawl import (
     default_crawl,
     finished,
     first_hosts,
-    moved,
     run_id,
     stop_reason,
+    with_state,
 )
 from orbweaver.model.crawl_settings import WEEK_S, Scope
 
@@ -98,7 +98,7 @@ def test_run_id_contains_name_day_and_second() -> None:
 
 
 def test_counters_sum_all_shards() -> None:
-    counters = Counters.of(
+    counters = Counters.build(
         (
             CounterShard(counts={"claimed": 5, "fetched": 2, "fetched.ok": 2}),
             CounterShard(),
@@ -114,7 +114,7 @@ def test_counters_sum_all_shards() -> None:
         "seeds": 1,
     }
     assert (counters.claimed, counters.done) == (6, 3)
-    assert (Counters.of(()).claimed, Counters.of(()).done) == (0, 0)
+    assert (Counters.build(()).claimed, Counters.build(()).done) == (0, 0)
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ def test_counters_balance_when_seeds_are_taken_and_claims_have_outcome(
     counts: dict[str, int], *, balance: bool
 ) -> None:
     crawl = replace(CRAWL, seeds_planned=2)
-    assert Counters.of((CounterShard(counts=counts),)).balance(crawl) is balance
+    assert Counters.build((CounterShard(counts=counts),)).balance(crawl) is balance
 
 
 @pytest.mark.parametrize(
@@ -158,7 +158,7 @@ def test_counters_balance_when_seeds_are_taken_and_claims_have_outcome(
 def test_stop_reason_prefers_order_then_time_then_budget(
     stop: Stop | None, counts: dict[str, int], reason: Stop
 ) -> None:
-    crawl, counters = replace(CRAWL, stop=stop), Counters.of((CounterShard(counts=counts),))
+    crawl, counters = replace(CRAWL, stop=stop), Counters.build((CounterShard(counts=counts),))
     assert stop_reason(crawl, counters) is reason
     end = finished(crawl, counters, NOW_MS + 5)
     assert (end.state, end.stop, end.finished_at_ms) == (State.FINISHED, reason, NOW_MS + 5)
@@ -208,11 +208,11 @@ def test_first_hosts_returns_ten_distinct_hosts_in_order() -> None:
 def test_ran_ms_excludes_pauses() -> None:
     crawl = Crawl(id="c", name="c", started_at_ms=1_000)
     assert crawl.ran_ms(4_000) == 3_000
-    paused = moved(moved(crawl, State.PAUSED, None, 5_000), State.PAUSED, None, 9_000)
+    paused = with_state(with_state(crawl, State.PAUSED, None, 5_000), State.PAUSED, None, 9_000)
     assert paused.ran_ms(60_000) == 4_000
-    resumed = moved(paused, State.RUNNING, None, 65_000)
+    resumed = with_state(paused, State.RUNNING, None, 65_000)
     assert (resumed.paused_at_ms, resumed.ran_ms(66_000)) == (None, 5_000)
-    again = moved(resumed, State.PAUSED, None, 67_000)
-    stopped = moved(again, State.STOPPING, Stop.CANCELLED, 77_000)
+    again = with_state(resumed, State.PAUSED, None, 67_000)
+    stopped = with_state(again, State.STOPPING, Stop.CANCELLED, 77_000)
     assert (stopped.stop, stopped.ran_ms(78_000)) == (Stop.CANCELLED, 7_000)
     assert replace(stopped, finished_at_ms=79_000).ran_ms(99_000) == 8_000

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from orbweaver.adapters.web.headers import HEADERS_CHARS_MAX, answered
+from orbweaver.adapters.web.headers import HEADERS_CHARS_MAX, response_headers
 from orbweaver.diagnostics.explanation import explain
 from orbweaver.diagnostics.refusal_report import Examples, report_of
-from orbweaver.fetching.conditional_get import still
+from orbweaver.fetching.conditional_get import complete_unchanged
 from orbweaver.fetching.response_verdict import End
 from orbweaver.frontier.pack_result import PackResult
 from orbweaver.frontier.stored_content import Keeping
@@ -132,7 +132,7 @@ def test_cuts_are_joined_in_fixed_order() -> None:
 def test_parts_of_reads_columns_of_other_versions() -> None:
     assert dict(cuts.parts_of("text=1 what even=so later=2 odd=²")) == {"text": 1, "later": 2}
     assert list(cuts.counters(None)) == []
-    assert cuts.told("links=1200") == f"links 1,200: {cuts.PARTS['links']}"
+    assert cuts.describe_cuts("links=1200") == f"links 1,200: {cuts.PARTS['links']}"
 
 
 def test_pages_are_counted_by_truncated_part() -> None:
@@ -150,8 +150,8 @@ def test_pages_are_counted_by_truncated_part() -> None:
 
 def test_report_lists_truncated_parts_with_samples() -> None:
     counts = {"incomplete.text": 1, "incomplete.pages": 1, "refused.scope": 1, "incomplete.new": 2}
-    examples = Examples.of(counts)
-    examples.see(RECORD)
+    examples = Examples.for_crawl(counts)
+    examples.add(RECORD)
     *_, new, text = report_of(CRAWL, counts, examples, {}).skipped
     assert (text.kind, text.reason, text.samples) == ("incomplete", "text", (URL,))
     assert text.means == cuts.PARTS["text"]
@@ -166,16 +166,16 @@ def test_explanation_lists_truncated_parts() -> None:
 
 def test_unchanged_page_keeps_cut_of_stored_record() -> None:
     again = replace(RECORD, outcome=Outcome.UNCHANGED, cut=None)
-    assert still(again, RECORD).cut == RECORD.cut
+    assert complete_unchanged(again, RECORD).cut == RECORD.cut
 
 
 def test_dropped_response_headers_are_counted() -> None:
     raw = [(b"Age", b"1"), (b"Age", b"2"), (b"Server", b"x"), (b"Server", b"x")]
-    assert answered(raw)[1] == 1
+    assert response_headers(raw)[1] == 1
     # Cookies are collected elsewhere, in crawls that keep them.
-    assert answered([(b"Set-Cookie", b"a=1"), (b"Set-Cookie", b"b=2")])[1] == 0
-    assert answered([(b"Link", b"<a>"), (b"Link", b"<b>")]) == ({"link": "<a>, <b>"}, 0)
-    assert answered([(b"x", b"v" * HEADERS_CHARS_MAX), (b"y", b"1"), (b"z", b"")])[1] == 3
+    assert response_headers([(b"Set-Cookie", b"a=1"), (b"Set-Cookie", b"b=2")])[1] == 0
+    assert response_headers([(b"Link", b"<a>"), (b"Link", b"<b>")]) == ({"link": "<a>, <b>"}, 0)
+    assert response_headers([(b"x", b"v" * HEADERS_CHARS_MAX), (b"y", b"1"), (b"z", b"")])[1] == 3
 
 
 def test_outline_counts_shortened_tags() -> None:

@@ -42,9 +42,9 @@ def test_pages_needing_scripts_are_counted() -> None:
 
 
 def test_report_counts_pages_needing_scripts() -> None:
-    examples = Examples.of(COUNTS)
-    examples.see(replace(RECORD, url=f"{URL}0", needs_rendering=None))
-    examples.see(RECORD)
+    examples = Examples.for_crawl(COUNTS)
+    examples.add(replace(RECORD, url=f"{URL}0", needs_rendering=None))
+    examples.add(RECORD)
     report = report_of(CRAWL, {**COUNTS, "incomplete.text": 1}, examples, {})
     *_, line = report.skipped
     assert (line.kind, line.reason, line.count) == ("needs_rendering", "scripts", 3)

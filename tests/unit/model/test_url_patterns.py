@@ -27,7 +27,7 @@ from orbweaver.model.url_patterns import (
     PATTERNS_MAX,
     first_match,
     matches,
-    places,
+    matching_indexes,
     problem_of,
     problems_of,
 )
@@ -154,10 +154,10 @@ def test_pattern_matching_has_no_catastrophic_backtracking() -> None:
 
 def test_places_returns_positions_of_matching_patterns() -> None:
     patterns = ("/a", "b$", "^https://example", "a.*b")
-    assert places(patterns, f"{SITE}/a/b") == (0, 1, 2, 3)
-    assert places(patterns[:2], f"{SITE}/b") == (1,)
-    assert places(patterns[:2], f"{SITE}/c") == ()
-    assert places((), f"{SITE}/c") == ()
+    assert matching_indexes(patterns, f"{SITE}/a/b") == (0, 1, 2, 3)
+    assert matching_indexes(patterns[:2], f"{SITE}/b") == (1,)
+    assert matching_indexes(patterns[:2], f"{SITE}/c") == ()
+    assert matching_indexes((), f"{SITE}/c") == ()
 
 
 def test_pattern_matched_apart_has_lower_size_limit() -> None:

@@ -17,19 +17,19 @@ from orbweaver.frontier.admission import (
 from orbweaver.frontier.messages import Pack, decode, encode
 from orbweaver.model.crawl import DAY_S, Crawl
 from orbweaver.model.crawl_codec import changes, from_fields, to_fields
-from orbweaver.model.crawl_rules import by_delay, depth_limits, said_of_target
+from orbweaver.model.crawl_rules import by_delay, depth_limits, rule_for_target
 from orbweaver.model.crawl_settings import WEEK_S
 from orbweaver.model.outcome import Refusal
 from orbweaver.model.target import Prior, Target, TargetKind, extras_of, with_extras
 from orbweaver.model.url_patterns import RULES_MAX
 from orbweaver.model.url_rules import (
-    NOTHING,
-    THINGS,
+    NO_RULE,
+    RULE_SETTINGS,
     UrlRule,
     by_window,
+    combined_rule,
     deciding,
     problems_of,
-    said_of,
 )
 from orbweaver.parsing.sitemap import SitemapEntry
 
@@ -69,22 +69,22 @@ def ruled(**said: object) -> Crawl:
 )
 def test_first_rule_setting_property_decides(path: str, decided: dict[str, int]) -> None:
     assert deciding(RULES, f"{SITE}{path}") == decided
-    said = said_of(RULES, f"{SITE}{path}")
-    assert {thing for thing in THINGS if getattr(said, thing) is not None} == set(decided)
+    said = combined_rule(RULES, f"{SITE}{path}")
+    assert {thing for thing in RULE_SETTINGS if getattr(said, thing) is not None} == set(decided)
     for thing, place in decided.items():
         assert getattr(said, thing) == getattr(RULES[place], thing)
 
 
 def test_url_without_matching_rule_has_no_settings() -> None:
-    assert said_of((), f"{SITE}/archive/") is NOTHING
-    assert said_of(RULES, f"{SITE}/x") is NOTHING
+    assert combined_rule((), f"{SITE}/archive/") is NO_RULE
+    assert combined_rule(RULES, f"{SITE}/x") is NO_RULE
     assert deciding((), "not looked at") == {}
 
 
 def test_rules_do_not_apply_to_sitemaps() -> None:
     sitemap = Target(url=f"{SITE}/archive/s.xml", depth=0, kind=TargetKind.SITEMAP)
-    assert said_of_target(CRAWL, sitemap) is NOTHING
-    assert said_of_target(CRAWL, replace(sitemap, kind=TargetKind.PAGE)).delay_ms == 5_000
+    assert rule_for_target(CRAWL, sitemap) is NO_RULE
+    assert rule_for_target(CRAWL, replace(sitemap, kind=TargetKind.PAGE)).delay_ms == 5_000
 
 
 # --- depth --------------------------------------------------------------------------------------

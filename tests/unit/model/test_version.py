@@ -148,7 +148,7 @@ def test_stored_journals_of_both_layouts_are_read() -> None:
     )
     assert first == second
     assert isinstance(first, Journal)
-    assert (first.records[0].sha256, first.again[0].delay_s) == ("0f" * 32, 7)
+    assert (first.records[0].sha256, first.returning[0].delay_s) == ("0f" * 32, 7)
 
 
 @pytest.mark.parametrize(

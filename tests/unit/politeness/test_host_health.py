@@ -20,20 +20,20 @@ async def test_answer_between_silences_resets_failures() -> None:
     world = World()
     health = HostHealth(hosts=MemoryHosts(world), clock=ManualClock(NOW_MS), random=Random(1))
     for _ in range(FAILURES_MAX - 1):
-        await health.suffered(HOST, probe=False)
+        await health.note_failure(HOST, probe=False)
     assert world.hosts[HOST].failures == FAILURES_MAX - 1
-    await health.answered(HOST, troubled=False)
+    await health.note_answer(HOST, troubled=False)
     assert world.hosts[HOST].failures == 0
 
 
 async def test_answer_without_failures_writes_no_host() -> None:
     world = World()
     health = HostHealth(hosts=MemoryHosts(world), clock=ManualClock(NOW_MS), random=Random(1))
-    await health.answered(HOST, troubled=False)
-    await health.suffered(HOST, probe=False)
-    await health.answered(HOST, troubled=False)
+    await health.note_answer(HOST, troubled=False)
+    await health.note_failure(HOST, probe=False)
+    await health.note_answer(HOST, troubled=False)
     await MemoryHosts(world).fail(HOST, NOW_MS, 0.0, probe=False)
-    await health.answered(HOST, troubled=False)
+    await health.note_answer(HOST, troubled=False)
     assert world.hosts[HOST].failures == 1, "another container's, which that one's answers tell"
 
 

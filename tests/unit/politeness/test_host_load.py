@@ -102,7 +102,7 @@ async def test_places_are_withdrawn_on_release_and_restored() -> None:
     def hear(latency_ms: int, times: int) -> None:
         for _ in range(times):
             clock.at_ms += latency_ms
-            health.heard(HOST, latency_ms, well=True)
+            health.note_latency(HOST, latency_ms, well=True)
 
     hear(500, FIRST)
     places = Places(health, HOST, 4)
@@ -117,7 +117,7 @@ async def test_places_are_withdrawn_on_release_and_restored() -> None:
     places.release()
     await waiting
     hear(500, RECOVERED_AFTER * 4)
-    assert health.places(HOST, 4) == 4
+    assert health.concurrency(HOST, 4) == 4
     places.release()
     places.release()
     assert places._value == 4

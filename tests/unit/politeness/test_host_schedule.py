@@ -19,15 +19,15 @@ from orbweaver.politeness.host_schedule import (
     after_failure,
     block_until_ms,
     delay_of,
-    grant,
+    grant_slots,
     is_doubtful,
     is_down,
+    join_queue,
     pace_after_silence,
     pace_of,
     slack_ms,
     spacing_ms,
     strikes_of,
-    turn,
 )
 
 NOW_MS = 1_795_251_600_000
@@ -87,7 +87,7 @@ def test_longest_delay_applies(crawl_ms: int, robots_s: float | None, delay_ms: 
 def test_slots_follow_last_reservation(
     tat_ms: int, until_ms: int, first_ms: int, count: int
 ) -> None:
-    got = grant(NOW_MS + tat_ms, 4, 1_000, NOW_MS, NOW_MS + until_ms)
+    got = grant_slots(NOW_MS + tat_ms, 4, 1_000, NOW_MS, NOW_MS + until_ms)
     assert got == (NOW_MS + first_ms, count)
 
 
@@ -104,7 +104,7 @@ def test_slots_follow_last_reservation(
 def test_urls_without_slot_get_return_time_in_order(
     line_ms: int, tat_ms: int, return_ms: int, end_ms: int
 ) -> None:
-    got = turn(NOW_MS + line_ms, NOW_MS + tat_ms, 3, 1_000, NOW_MS, NOW_MS + 5_000)
+    got = join_queue(NOW_MS + line_ms, NOW_MS + tat_ms, 3, 1_000, NOW_MS, NOW_MS + 5_000)
     assert got == (NOW_MS + return_ms, NOW_MS + end_ms)
 
 

@@ -77,8 +77,8 @@ async def test_slots_of_block_are_a_delay_apart() -> None:
     pace = pacer(world, clock)
     asked = []
     for left in (3, 2, 1):
-        assert await pace.take(left) is None
-        assert pace.asks(pace.turn)
+        assert await pace.wait_for_slot(left) is None
+        assert pace.start_request(pace.turn)
         asked.append(clock.at_ms)
     first_ms = NOW_MS + LEAD_MS
     assert asked == [first_ms + place * DELAY_MS for place in range(3)]
@@ -93,9 +93,9 @@ async def test_requests_are_never_closer_than_delay(late: list[int], visits: int
     asked = []
     for place, late_ms in enumerate(late):
         pace = paces[place % visits]
-        assert await pace.take(len(late) - place) is None
+        assert await pace.wait_for_slot(len(late) - place) is None
         clock.at_ms += late_ms
-        if pace.asks(pace.turn):
+        if pace.start_request(pace.turn):
             asked.append(clock.at_ms)
     assert all(later - one >= DELAY_MS for one, later in pairwise(asked))
 
@@ -107,11 +107,11 @@ async def test_pack_with_short_wait_limit_asks_once_and_returns(wait_ms: int, as
     pace = pacer(world, clock, wait_limit=Patient(wait_ms))
     returns = []
     for left in (4, 3, 2, 1):
-        return_at_ms = await pace.take(left)
+        return_at_ms = await pace.wait_for_slot(left)
         if return_at_ms is not None:
             returns.append(return_at_ms)
             break
-        assert pace.asks(pace.turn)
+        assert pace.start_request(pace.turn)
     assert clock.at_ms == NOW_MS + LEAD_MS + (asked - 1) * DELAY_MS
     assert returns == ([world.hosts[SITE].tat_ms] if asked == 1 else [])
 
@@ -122,14 +122,14 @@ async def test_first_slot_is_waited_for_at_any_cost(free_ms: int, *, asks: bool)
     world, clock = World(), ManualClock(NOW_MS)
     world.hosts[SITE] = Host(name=SITE, tat_ms=NOW_MS + free_ms)
     pace = pacer(world, clock, delay_ms=4_000, wait_limit=Patient(100))
-    assert (await pace.take(2) is None) is asks
+    assert (await pace.wait_for_slot(2) is None) is asks
 
 
 async def test_two_packs_share_slots_of_host() -> None:
     world, clock = World(), ManualClock(NOW_MS)
     asked = []
     for pace in (pacer(world, clock), pacer(world, clock), pacer(world, clock)):
-        assert await pace.take(1) is None
+        assert await pace.wait_for_slot(1) is None
         asked.append(clock.at_ms)
     assert all(other - one >= DELAY_MS for one, other in pairwise(asked))
 
@@ -137,7 +137,7 @@ async def test_two_packs_share_slots_of_host() -> None:
 async def test_pack_without_slot_gets_return_time() -> None:
     world, clock = World(), ManualClock(NOW_MS)
     world.hosts[SITE] = Host(name=SITE, tat_ms=NOW_MS + 90_000)
-    assert await pacer(world, clock).take(2) == NOW_MS + 90_000
+    assert await pacer(world, clock).wait_for_slot(2) == NOW_MS + 90_000
     assert clock.at_ms == NOW_MS
 
 
@@ -151,11 +151,11 @@ async def test_pack_with_some_slots_keeps_place_for_rest(wanted: int, slots: int
 
     pace = pacer(world, clock, gate=gate, ahead_ms=LEAD_MS + slots * DELAY_MS - 1)
     for place in range(slots):
-        assert await pace.take(wanted - place) is None
-        assert pace.asks(pace.turn)
+        assert await pace.wait_for_slot(wanted - place) is None
+        assert pace.start_request(pace.turn)
     known = world.hosts[SITE]
     place_ms = known.tat_ms
-    assert [await pace.take(wanted - slots) for _ in range(3)] == [place_ms] * 3
+    assert [await pace.wait_for_slot(wanted - slots) for _ in range(3)] == [place_ms] * 3
     assert reserved == [NOW_MS]
     assert world.hosts[SITE] == known
     assert known.line_ms > place_ms
@@ -165,11 +165,11 @@ async def test_long_packs_return_one_block_apart() -> None:
     world, clock = World(), ManualClock(NOW_MS)
     block = BLOCK_MS // DELAY_MS
     packs = [pacer(world, clock, ahead_ms=block * DELAY_MS - 500) for _ in range(4)]
-    returns = [await pace.take(20) for pace in packs]
+    returns = [await pace.wait_for_slot(20) for pace in packs]
     assert returns[0] is None
     for place in range(1, block):
-        assert packs[0].asks(packs[0].turn)
-        assert await packs[0].take(20 - place) is None
+        assert packs[0].start_request(packs[0].turn)
+        assert await packs[0].wait_for_slot(20 - place) is None
     spacing = DELAY_MS + slack_ms(DELAY_MS) // block
     later = [at_ms for at_ms in returns if at_ms is not None]
     assert later[0] == NOW_MS + LEAD_MS + block * spacing
@@ -179,7 +179,7 @@ async def test_long_packs_return_one_block_apart() -> None:
 async def test_blocked_host_gives_no_slot() -> None:
     world, clock = World(), ManualClock(NOW_MS)
     world.hosts[SITE] = Host(name=SITE, blocked_until_ms=NOW_MS + 5_000)
-    assert await pacer(world, clock).take(1) == NOW_MS + 5_000
+    assert await pacer(world, clock).wait_for_slot(1) == NOW_MS + 5_000
     assert world.hosts[SITE].tat_ms == 0
 
 
@@ -192,7 +192,7 @@ async def test_block_during_wait_is_noticed(delay_ms: int) -> None:
             world.hosts[SITE] = Host(name=SITE, blocked_until_ms=NOW_MS + 99_000)
 
     pace = pacer(world, clock, gate=gate, delay_ms=delay_ms)
-    assert await pace.take(1) == NOW_MS + 99_000
+    assert await pace.wait_for_slot(1) == NOW_MS + 99_000
 
 
 async def test_probe_of_silent_host_is_left_to_first_worker() -> None:
@@ -204,10 +204,10 @@ async def test_probe_of_silent_host_is_left_to_first_worker() -> None:
         if (effect, moment) == ("hosts.probe", Moment.BEFORE):
             world.hosts[SITE] = replace(rested, blocked_until_ms=NOW_MS + PROBE_MS)
 
-    assert await pacer(world, clock, gate=gate, delay_ms=0).take(1) == NOW_MS + PROBE_MS
+    assert await pacer(world, clock, gate=gate, delay_ms=0).wait_for_slot(1) == NOW_MS + PROBE_MS
     world.hosts[SITE] = rested
     first = pacer(world, clock, delay_ms=0)
-    assert await first.take(1) is None
+    assert await first.wait_for_slot(1) is None
     assert first.turn.probe
 
 
@@ -215,7 +215,7 @@ async def test_pacer_without_delay_waits_and_writes_no_slots() -> None:
     world, clock = World(), ManualClock(NOW_MS)
     pace = pacer(world, clock, delay_ms=0)
     for left in (3, 2, 1):
-        assert await pace.take(left) is None
+        assert await pace.wait_for_slot(left) is None
     assert clock.at_ms == NOW_MS
     assert SITE not in world.hosts
 
@@ -223,22 +223,22 @@ async def test_pacer_without_delay_waits_and_writes_no_slots() -> None:
 async def test_pacer_without_delay_rereads_blocks() -> None:
     world, clock = World(), ManualClock(NOW_MS)
     pace = pacer(world, clock, delay_ms=0)
-    assert await pace.take(2) is None
+    assert await pace.wait_for_slot(2) is None
     clock.at_ms += LOOK_MS + 1
-    assert await pace.take(1) is None
+    assert await pace.wait_for_slot(1) is None
     world.hosts[SITE] = Host(name=SITE, blocked_until_ms=NOW_MS + 99_000)
-    assert await pace.take(1) == NOW_MS + 99_000
+    assert await pace.wait_for_slot(1) == NOW_MS + 99_000
 
 
 @pytest.mark.parametrize(("late_ms", "asked"), [(LOOK_MS, True), (LOOK_MS + 1, False)])
 async def test_turn_without_delay_lasts_from_read_of_host(late_ms: int, *, asked: bool) -> None:
     world, clock = World(), ManualClock(NOW_MS)
     pace = pacer(world, clock, delay_ms=0)
-    assert await pace.take(2) is None
+    assert await pace.wait_for_slot(2) is None
     clock.at_ms += LOOK_MS - 1
-    assert await pace.take(1) is None
+    assert await pace.wait_for_slot(1) is None
     clock.at_ms += late_ms
-    assert pace.asks(pace.turn) is asked
+    assert pace.start_request(pace.turn) is asked
 
 
 @pytest.mark.parametrize(
@@ -246,7 +246,7 @@ async def test_turn_without_delay_lasts_from_read_of_host(late_ms: int, *, asked
 )
 async def test_slot_is_valid_within_slack(late_ms: int, *, first: bool) -> None:
     world, clock = World(), LateClock(late_ms, times=1)
-    assert await pacer(world, clock).take(1) is None
+    assert await pacer(world, clock).wait_for_slot(1) is None
     slot_ms = NOW_MS + LEAD_MS
     assert (clock.at_ms == slot_ms + late_ms) is first
     assert world.hosts[SITE].tat_ms == clock.at_ms - late_ms * first + spacing_ms(DELAY_MS)
@@ -258,8 +258,8 @@ async def test_missed_slots_cause_no_burst() -> None:
     pace = pacer(world, clock)
     asked = []
     for left in (5, 4, 3):
-        assert await pace.take(left) is None
-        assert pace.asks(pace.turn)
+        assert await pace.wait_for_slot(left) is None
+        assert pace.start_request(pace.turn)
         asked.append(clock.at_ms)
         clock.at_ms += 3_500
     slots = {NOW_MS + LEAD_MS + place * DELAY_MS for place in range(5)}
@@ -270,15 +270,15 @@ async def test_missed_slots_cause_no_burst() -> None:
 async def test_missed_slots_are_skipped_in_one_step() -> None:
     world, clock = World(), ManualClock(NOW_MS)
     pace = pacer(world, clock)
-    assert await pace.take(25) is None
+    assert await pace.wait_for_slot(25) is None
     clock.at_ms += 20 * spacing_ms(DELAY_MS)
-    assert await pace.take(24) is None
+    assert await pace.wait_for_slot(24) is None
     assert clock.at_ms - NOW_MS < 22 * spacing_ms(DELAY_MS)
 
 
 async def test_process_always_late_gives_up() -> None:
     world, clock = World(), LateClock(10_000, times=100)
-    assert await pacer(world, clock, ahead_ms=10**9).take(1) == clock.at_ms
+    assert await pacer(world, clock, ahead_ms=10**9).wait_for_slot(1) == clock.at_ms
     assert world.hosts[SITE].tat_ms - NOW_MS > 10_000 * (LAPSES_MAX - 1)
 
 
@@ -289,14 +289,14 @@ async def test_slow_reservations_get_later_slots() -> None:
         if (effect, moment) == ("hosts.reserve", Moment.AFTER):
             clock.at_ms += 2_500  # longer than the spacing, so a near slot is always missed
 
-    assert await pacer(world, clock, gate=gate).take(1) is None
+    assert await pacer(world, clock, gate=gate).wait_for_slot(1) is None
     assert clock.at_ms == world.hosts[SITE].tat_ms - spacing_ms(DELAY_MS)
 
 
 async def test_no_request_after_end_of_invocation() -> None:
     """A worker that wakes up too late leaves the URL to another invocation (case 10)."""
     world, clock = World(), LateClock(30, times=1)
-    assert await pacer(world, clock, ahead_ms=LEAD_MS).take(1) == clock.at_ms
+    assert await pacer(world, clock, ahead_ms=LEAD_MS).wait_for_slot(1) == clock.at_ms
     assert clock.at_ms > NOW_MS + LEAD_MS
 
 
@@ -306,10 +306,10 @@ async def test_interrupted_visit_releases_its_unused_slots(used: int) -> None:
     world, clock = World(), ManualClock(NOW_MS)
     visiting = pacer(world, clock)
     for _ in range(used):
-        assert await visiting.take(8) is None
-        assert visiting.asks(visiting.turn)
+        assert await visiting.wait_for_slot(8) is None
+        assert visiting.start_request(visiting.turn)
     if not used:
-        cut = asyncio.create_task(visiting.take(8))
+        cut = asyncio.create_task(visiting.wait_for_slot(8))
         clock.at_ms = NOW_MS
         await asyncio.sleep(0)
         cut.cancel()

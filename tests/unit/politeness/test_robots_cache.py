@@ -52,7 +52,7 @@ class Keeping:
         )
 
     async def ask(self, ahead_ms: int = 60_000) -> Ruling:
-        return await self.keeper.of(SITE, POLITE, self.clock.at_ms + ahead_ms)
+        return await self.keeper.rules_for(SITE, POLITE, self.clock.at_ms + ahead_ms)
 
 
 async def test_rules_are_fetched_once_for_all_containers() -> None:
@@ -78,7 +78,7 @@ async def test_request_has_own_user_agent_and_size_limit() -> None:
 
 async def test_crawl_with_own_agent_uses_it_for_robots() -> None:
     keeping = Keeping()
-    await keeping.keeper.of(SITE, replace(POLITE, user_agent="mine/1"), NOW_MS + 60_000)
+    await keeping.keeper.rules_for(SITE, replace(POLITE, user_agent="mine/1"), NOW_MS + 60_000)
     assert keeping.web.requests[0].user_agent == "mine/1"
 
 
@@ -285,7 +285,7 @@ async def test_parsed_rules_are_cached_for_limited_number_of_hosts(
         keeping.world.hosts[host] = Host(name=host, robots=entry)
 
     async def rules(host: str) -> Ruling:
-        return await keeping.keeper.of(host, POLITE, NOW_MS)
+        return await keeping.keeper.rules_for(host, POLITE, NOW_MS)
 
     first = await rules(hosts[0])
     assert await rules(hosts[0]) is first
@@ -329,7 +329,7 @@ async def test_parsed_rules_cache_is_limited_in_bytes(monkeypatch: pytest.Monkey
     for host in hosts:
         keeping.web.put(f"{host}/robots.txt", answer(200, RULES + b"#" * (BYTES_MAX - 100)))
     for host in (*hosts, hosts[-1], hosts[0]):
-        await keeping.keeper.of(host, POLITE, keeping.clock.at_ms + 60_000)
+        await keeping.keeper.rules_for(host, POLITE, keeping.clock.at_ms + 60_000)
     assert len(parsed) == len(hosts) + 1  # the last is still cached, the first is not
     kept = keeping.keeper._parsed
     assert sum(size_bytes for _, size_bytes in kept.values()) == keeping.keeper._parsed_bytes

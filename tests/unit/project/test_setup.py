@@ -103,7 +103,7 @@ def test_node_of_machine_is_used_if_recent_with_npm(
     assert node.folder() == (folder if will_do else None)
     if will_do:
         assert node.npm(folder) == [str(folder / "npm")]
-    monkeypatch.setattr(node, "of_wheel", lambda: tmp_path)
+    monkeypatch.setattr(node, "wheel_node", lambda: tmp_path)
     assert node.folder() == tmp_path
 
 
@@ -113,7 +113,7 @@ def test_old_node_is_reported_and_supported_one_not_warned(
 ) -> None:
     folder = tmp_path / "bin"
     machine(folder, monkeypatch, f"echo {found}", "node", "npm")
-    monkeypatch.setattr(node, "of_wheel", lambda: None)
+    monkeypatch.setattr(node, "wheel_node", lambda: None)
     if found == "v18.0.0":
         with pytest.raises(LocalStackError, match="CDK needs Node 20 or newer, with npm"):
             layout.tool_environment({})
@@ -158,6 +158,6 @@ def test_setup_without_node_reports_it(tmp_path: Path, monkeypatch: pytest.Monke
     tool = bootstrap()
     monkeypatch.setattr(tool, "NODE_MODULES", tmp_path)
     monkeypatch.setattr(tool, "run", lambda *_, **__: "")
-    monkeypatch.setattr(node, "of_machine", lambda: None)
+    monkeypatch.setattr(node, "machine_node", lambda: None)
     with pytest.raises(tool.SetupError, match="Node 20 or newer"):
         tool.ensure_node()

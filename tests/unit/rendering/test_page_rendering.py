@@ -68,7 +68,7 @@ class FakeBrowser:
 
     def _hear(self, method: str, **event: Any) -> None:
         assert self._page is not None
-        self._page.heard(SESSION, method, event)
+        self._page.handle_event(SESSION, method, event)
 
 
 def opened(browser: FakeBrowser, limits: RenderLimits = FAST) -> OpenPage:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from orbweaver.frontier.journal import Journal, Ledger, Requeue
-from orbweaver.frontier.late import DOUBTFUL, SOON_OUT, UNKNOWN
+from orbweaver.frontier.late_links import DOUBTFUL, SOON_OUT, UNKNOWN
 from orbweaver.model.crawl import State
 from orbweaver.model.errors import Transient
 from orbweaver.model.outcome import Outcome, Reason
@@ -47,7 +47,7 @@ LATER = Requeue(target=Target(url=f"{SITE}/later", depth=0), delay_s=30)
 JOURNAL = Journal(
     at_ms=NOW_MS,
     records=(RECORD,),
-    again=(LATER,),
+    returning=(LATER,),
     candidates=TARGETS,
     counts={"fetched": 1, "fetched.ok": 1},
 )
@@ -291,6 +291,6 @@ async def test_late_pack_is_sent_while_few_urls_are_in_flight(
     put = Journal(at_ms=NOW_MS, late=((band, TARGETS[0]),), counts={"fetched": 101})
     await stage.applier.apply(crawl, ROOT, put)
     stage.count(crawl, claimed=101 + out)
-    await stage.applier.look(crawl.id)
+    await stage.applier.send_promising(crawl.id)
     assert len(stage.world.sent) == sent
-    await stage.applier.look("gone")
+    await stage.applier.send_promising("gone")

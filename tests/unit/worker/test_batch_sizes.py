@@ -12,10 +12,10 @@ from orbweaver.frontier.messages import Pack, child_id, encode
 from orbweaver.model.crawl import Crawl, State
 from orbweaver.model.settings import Settings
 from orbweaver.politeness.host_schedule import Host
-from orbweaver.worker.batch import suspect
-from orbweaver.worker.ending import Ending
+from orbweaver.worker.batch import is_suspect
 from orbweaver.worker.pack import Delivery
 from orbweaver.worker.rounds import Round
+from orbweaver.worker.shutdown import ShutdownSignal
 from tests.memory import ManualClock, Moment
 from tests.unit.stage import (
     CRAWL,
@@ -155,8 +155,8 @@ async def test_suspect_with_journal_is_not_struck() -> None:
     stage.restart(noting(effects))
     [known] = (await stage.packs.recall([pack.id])).values()
     again = Delivery(id="m", body=encode(pack), receives=2)
-    assert suspect(pack, again, Recalled())
-    assert not suspect(pack, again, known)
+    assert is_suspect(pack, again, Recalled())
+    assert not is_suspect(pack, again, known)
     await stage.deliver(pack, receives=2)
     assert "packs.strike" not in effects
 
@@ -171,7 +171,7 @@ async def test_deferred_pack_is_sent_last_by_own_queue(*, express: bool) -> None
     stage.world.hosts[blocked] = Host(name=blocked, blocked_until_ms=NOW_MS + 60_000)
     waiting = pack_of(f"{blocked}/x")
     assert await stage.deliver(waiting, *packs(1)) == []
-    again = encode(replace(waiting, put_offs=1))
+    again = encode(replace(waiting, requeues=1))
     assert [(mail.body, mail.express) for mail in stage.world.sent] == [(again, express)]
     assert effects.index("packs.commit") < effects.index("queue.send")
     assert stage.metrics.totals["PacksPutOff"] == 1
@@ -190,7 +190,7 @@ async def test_early_pack_without_slot_is_sent_for_the_next_round(
         clock=stage.clock,
         settings=Settings(),
         deadline_ms=NOW_MS + 900_000,
-        ending=Ending(),
+        ending=ShutdownSignal(),
     )
 
     async def nothing() -> None: ...
@@ -199,7 +199,7 @@ async def test_early_pack_without_slot_is_sent_for_the_next_round(
 
     await round_.run(nothing(), take)
     await stage.worker.take_on(pack, round_)
-    again = encode(replace(pack, put_offs=1))
+    again = encode(replace(pack, requeues=1))
     assert [mail.body for mail in stage.world.sent] == [again] * resent
     for mail in stage.world.sent:
         assert blocked_s <= mail.delay_s < round_.copy_delay_s(crawl.id)

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from orbweaver.budget import prices
-from orbweaver.budget.budget_rules import DEAD_MS, BudgetState, Later
+from orbweaver.budget.budget_rules import DEAD_MS, BudgetState, TryLater
 from orbweaver.budget.reservation import (
     REACH_TRIES,
     REACH_WAIT_S,
@@ -16,7 +16,7 @@ from orbweaver.budget.reservation import (
     ROOM_BYTES_MAX,
     ROOM_BYTES_MIN,
     TAKE_TRIES,
-    Room,
+    AllowedSize,
 )
 from orbweaver.frontier.admission import admit_child, admit_redirect
 from orbweaver.frontier.messages import SeedsMessage
@@ -125,7 +125,7 @@ async def test_pack_waits_for_bytes_reserved_by_others() -> None:
     assert stage.web.urls == []
     (mail,) = stage.world.sent
     assert mail.delay_s == 5
-    assert stage.sent() == [replace(pack_of(*PAGES), put_offs=1)]
+    assert stage.sent() == [replace(pack_of(*PAGES), requeues=1)]
     stage.clock.at_ms += DEAD_MS
     await stage.deliver(pack_of(*PAGES))
     assert stage.web.urls == []
@@ -193,7 +193,7 @@ async def test_request_waits_for_reservation_in_same_delivery() -> None:
     reservation = stage_of(crawl).budget_keeper.open(crawl, ROOT).bytes
     assert reservation is not None
     assert await reservation.take(100, 10) == 100
-    assert await reservation.take(100, 10) == Later()
+    assert await reservation.take(100, 10) == TryLater()
     reservation.put_back(80)
     assert await reservation.take(100, 10) == 80
 
@@ -211,7 +211,7 @@ async def test_contended_limit_is_tried_again_later() -> None:
     stage.world.budgets[crawl.id, LimitPart.BYTES] = BudgetState()
     reservation = stage.budget_keeper.open(crawl, ROOT).bytes
     assert reservation is not None
-    assert await reservation.take(100, 1) == Later()
+    assert await reservation.take(100, 1) == TryLater()
     assert budget_state(stage, LimitPart.BYTES).used == TAKE_TRIES
     stage.world.budgets[crawl.id, LimitPart.BYTES] = BudgetState()
     assert await reservation.take(50, 1) == 50
@@ -319,7 +319,7 @@ async def test_growing_body_waits_for_returned_bytes() -> None:
         stage.world.budgets[crawl.id, LimitPart.BYTES] = replace(state, used=14_000, reserved=4_000)
 
     stage.clock.sleep = settled  # type: ignore[method-assign]
-    room = Room(bytes_max=4_000, most=1_000_000, reservation=reservations.bytes)
+    room = AllowedSize(bytes_max=4_000, most=1_000_000, reservation=reservations.bytes)
     await room.grow(50_000)
     assert (room.bytes_max, room.cut, sleeps) == (50_000, False, [REACH_WAIT_S])
     await room.grow(500_000)
@@ -394,7 +394,7 @@ async def test_dollar_limit_skips_unpaid_visit() -> None:
 
 async def test_links_beyond_dollar_limit_are_refused() -> None:
     a_second = prices.second(memory_mb=Settings().memory_mb)
-    least = prices.visit_most(urls=1, seconds=40, a_second=a_second)
+    least = prices.visit_cost_max(urls=1, seconds=40, a_second=a_second)
     crawl = replace(CRAWL, nanodollars_max=least)
     stage = stage_of(crawl, PAGES[0])
     links = [f"/{place}/x" for place in range(1_000)]
@@ -421,7 +421,7 @@ async def test_paid_pack_is_deferred_by_commit() -> None:
     crawl = replace(CRAWL, nanodollars_max=10**9, delay_ms=1_000)
     stage = stage_of(crawl, PAGES[0])
     stage.world.hosts[SITE] = replace(
-        await stage.hosts.look(SITE), blocked_until_ms=NOW_MS + 300_000
+        await stage.hosts.read_host(SITE), blocked_until_ms=NOW_MS + 300_000
     )
     await stage.deliver(pack_of(PAGES[0]))
     assert budget_state(stage, LimitPart.NANODOLLARS).reserved == 0
@@ -446,7 +446,7 @@ async def test_links_wait_only_for_dollars_reserved_by_others(
     stage.world.budgets[crawl.id, LimitPart.NANODOLLARS] = standing
     reservation = stage.budget_keeper.open(crawl, ROOT).dollars
     assert reservation is not None
-    assert await reservation.reach(100, 10) == got
+    assert await reservation.reserve_up_to(100, 10) == got
     assert stage.clock.at_ms - NOW_MS == waits * REACH_WAIT_S * 1_000
 
 
@@ -463,7 +463,7 @@ async def test_links_get_dollars_returned_during_wait() -> None:
     stage.restart(given_back)
     reservation = stage.budget_keeper.open(crawl, ROOT).dollars
     assert reservation is not None
-    assert await reservation.reach(70, 10) == 70
+    assert await reservation.reserve_up_to(70, 10) == 70
     assert stage.clock.at_ms - NOW_MS == REACH_WAIT_S * 1_000
 
 

@@ -108,7 +108,7 @@ async def test_each_answer_has_an_outcome(
     assert record.fetched_at == NOW_MS
     assert journal.counts[end] == 1
     assert [target.url for target in journal.candidates] == found
-    assert journal.again == ()
+    assert journal.returning == ()
 
 
 async def test_redirect_chain_ends_at_tenth_hop() -> None:
@@ -299,7 +299,7 @@ async def test_transient_failure_is_retried_up_to_limit(said: Response | Failure
         stage.web.put(A.url, said)
         journal = await visit(stage, [replace(A, attempt=attempt)])
         if attempt < ATTEMPTS_MAX:
-            (item,) = journal.again
+            (item,) = journal.returning
             assert replace(item.target, failed=None) == replace(A, attempt=attempt + 1)
             why = f"HTTP {said.status}" if isinstance(said, Response) else said.reason
             assert item.target.failed == why
@@ -319,7 +319,7 @@ async def test_retry_delay_grows_from_base_setting(
     failing = f"{SITE}/robots.txt" if robots_fail else A.url
     stage.web.put(failing, Failure(reason=Reason.TIMEOUT, detail="x"))
     crawl = OBEDIENT if robots_fail else CRAWL
-    (item,) = (await visit(stage, [A], crawl)).again
+    (item,) = (await visit(stage, [A], crawl)).returning
     assert least_s <= item.delay_s <= most_s  # an unreachable robots.txt is cached for five seconds
 
 
@@ -335,9 +335,9 @@ async def test_retry_after_blocks_host(status: int, attempt: int) -> None:
     blocked_until_ms = stage.world.hosts[SITE].blocked_until_ms
     assert 40_000 <= blocked_until_ms - NOW_MS <= 45_000
     assert stage.web.urls == [A.url]
-    for item in journal.again:
+    for item in journal.returning:
         assert 40 <= item.delay_s <= 45
-    assert [item.target.url for item in journal.again] == [
+    assert [item.target.url for item in journal.returning] == [
         target.url for target in asked if attempt == 1 or target is not asked[0]
     ]
     assert journal.counts["deferrals"] == 1
@@ -349,5 +349,5 @@ async def test_status_500_blocks_no_host() -> None:
     stage.web.put(f"{SITE}/b", html())
     journal = await visit(stage, [A, *targets("b")], POLITE)
     assert stage.web.urls == [A.url, f"{SITE}/b"]
-    assert [item.target.url for item in journal.again] == [A.url]
+    assert [item.target.url for item in journal.returning] == [A.url]
     assert stage.world.hosts[SITE].blocked_until_ms == 0

@@ -108,7 +108,7 @@ async def test_urls_return_without_proxy(obey_robots: bool) -> None:
         (pack,) = stage.sent()
         assert urls_of([pack]) == {f"{SITE}/x"}
     assert outcomes(stage.world) == {}
-    assert (await stage.hosts.look(SITE)).robots is None
+    assert (await stage.hosts.read_host(SITE)).robots is None
     stage.web.put(f"{SITE}/robots.txt", answer(404))
     stage.web.put(f"{SITE}/x", html())
     await stage.deliver(pack)

@@ -69,7 +69,7 @@ async def test_robots_rules_are_matched_only_for_next_urls(monkeypatch: pytest.M
     assert len(journal.records) == 3 + 3
     assert sorted(record.reason for record in journal.records)[-3:] == [Reason.ROBOTS] * 3
     assert len(stage.web.urls) == 1 + 3
-    assert {item.target for item in journal.again} == set(asked[6:])
+    assert {item.target for item in journal.returning} == set(asked[6:])
     assert len(judged) == 2 * JUDGED_AT_ONCE
 
 
@@ -123,7 +123,7 @@ async def test_unreachable_robots_defer_and_then_skip_urls() -> None:
     stage = Stage()
     stage.web.put(f"{SITE}/robots.txt", answer(503))
     journal = await visit(stage, [A, replace(A, url=f"{SITE}/b", attempt=ATTEMPTS_MAX)], OBEDIENT)
-    (item,) = journal.again
+    (item,) = journal.returning
     assert item.target == replace(A, attempt=2, failed="robots.txt: HTTP 503")
     assert item.delay_s >= 5
     (record,) = journal.records
@@ -142,7 +142,7 @@ async def test_permanent_robots_failure_skips_urls_sooner(reason: Reason, attemp
     stage.web.put(f"{SITE}/robots.txt", Failure(reason=reason, detail="so it is"))
     last, before = replace(A, attempt=attempts), replace(A, url=f"{SITE}/b", attempt=attempts - 1)
     journal = await visit(stage, [last, before] if attempts > 1 else [last], OBEDIENT)
-    assert len(journal.again) == (attempts > 1)
+    assert len(journal.returning) == (attempts > 1)
     (record,) = journal.records
     assert (record.outcome, record.reason) == (Outcome.SKIPPED, Reason.ROBOTS_UNREACHABLE)
     assert record.error == "robots.txt could not be had: so it is"
@@ -153,8 +153,8 @@ async def test_urls_return_without_slot_for_robots() -> None:
     stage = Stage()
     stage.world.hosts[SITE] = Host(name=SITE, tat_ms=NOW_MS + 90_000)
     journal = await visit(stage, targets("a", "b"), OBEDIENT)
-    assert [item.target for item in journal.again] == targets("a", "b")
-    assert {item.delay_s for item in journal.again} == {90}
+    assert [item.target for item in journal.returning] == targets("a", "b")
+    assert {item.delay_s for item in journal.returning} == {90}
     assert journal.counts == {"deferrals": 2}
 
 
@@ -168,7 +168,7 @@ async def test_host_is_requested_in_its_slots() -> None:
     times = [at_ms for _, at_ms in stage.web.asked]
     assert len(times) == 5
     assert all(other - one >= 1_000 for one, other in pairwise(times))
-    assert [item.target for item in journal.again] == targets(*paths[5:])
+    assert [item.target for item in journal.returning] == targets(*paths[5:])
     assert journal.counts["deferrals"] == 3
 
 
@@ -197,7 +197,7 @@ async def test_url_missing_its_slot_waits_for_next_slot() -> None:
     assert reservations.bytes is not None
     assert await reservations.bytes.take(1_000, 1) == 1_000
     assert stage.web.urls == [A.url, f"{OTHER}/x"]
-    assert not journal.again
+    assert not journal.returning
 
 
 async def test_pack_with_many_held_bytes_ends_early() -> None:
@@ -207,10 +207,10 @@ async def test_pack_with_many_held_bytes_ends_early() -> None:
     journal = await visit(stage, targets(*"abcdef"), replace(POLITE, bodies=Bodies.HTML))
     done = len(stage.web.asked)
     assert 1 < done < 6
-    assert [item.target.url for item in journal.again] == [
+    assert [item.target.url for item in journal.returning] == [
         f"{SITE}/{name}" for name in "abcdef"[done:]
     ]
-    assert {item.delay_s for item in journal.again} == {HELD_MS / 1000}
+    assert {item.delay_s for item in journal.returning} == {HELD_MS / 1000}
 
 
 async def test_held_bytes_defer_other_packs_until_stored() -> None:
@@ -219,10 +219,10 @@ async def test_held_bytes_defer_other_packs_until_stored() -> None:
     full.held_bytes = 1_501
     with stage.pack_fetcher.holding(full):
         journal = await visit(stage, [A], POLITE)
-    assert [item.target.url for item in journal.again] == [A.url]
+    assert [item.target.url for item in journal.returning] == [A.url]
     assert stage.web.urls == []
     journal = await visit(stage, [A], POLITE)
-    assert not journal.again
+    assert not journal.returning
     assert stage.web.urls == [A.url]
 
 
@@ -285,7 +285,7 @@ async def test_concurrency_is_limited_per_host_and_stack(
 
 async def test_failed_slot_reservation_returns_url_and_frees_host() -> None:
     stage = Stage(gate=fail_on("hosts.reserve"))
-    (again,) = (await visit(stage, [A], POLITE)).again
+    (again,) = (await visit(stage, [A], POLITE)).returning
     assert (again.target, again.delay_s) == (A, TROUBLE_MS // 1000)
     assert len((await visit(stage, [A], POLITE)).records) == 1
 
@@ -296,7 +296,7 @@ async def test_failed_host_item_does_not_affect_other_hosts() -> None:
     stage.web.put(others[0].url, html())
     journal = await visit(stage, [A, *others], POLITE)
     assert [record.url for record in journal.records] == [others[0].url]
-    assert [item.target for item in journal.again] == [A]
+    assert [item.target for item in journal.returning] == [A]
 
 
 @pytest.mark.parametrize("effect", ["hosts.block", "hosts.fail"])
@@ -304,6 +304,6 @@ async def test_answer_counts_without_write_of_host_item(effect: str) -> None:
     stage = Stage(gate=fail_on(effect))
     failure = Failure(reason=Reason.CONNECT, detail="refused")
     stage.web.put(A.url, answer(503) if effect == "hosts.block" else failure)
-    (again,) = (await visit(stage, [A], POLITE)).again
+    (again,) = (await visit(stage, [A], POLITE)).returning
     failed = "HTTP 503" if effect == "hosts.block" else "connect"
     assert again.target == replace(A, attempt=2, failed=failed)

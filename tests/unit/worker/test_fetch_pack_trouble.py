@@ -50,9 +50,9 @@ async def test_silent_host_is_blocked_after_five_failures(reason: Reason) -> Non
         stage.web.put(f"{SITE}/{path}", Failure(reason=reason, detail="x"))
     journal = await visit(stage, targets(*paths), POLITE)
     assert len(stage.web.asked) == FAILURES_MAX
-    assert [item.target.attempt for item in journal.again] == [2] * FAILURES_MAX + [1] * 3
+    assert [item.target.attempt for item in journal.returning] == [2] * FAILURES_MAX + [1] * 3
     # The fifth request saw the block. Earlier URLs return sooner and are deferred then.
-    assert all(item.delay_s >= 60 for item in journal.again[FAILURES_MAX - 1 :])
+    assert all(item.delay_s >= 60 for item in journal.returning[FAILURES_MAX - 1 :])
     state = stage.world.hosts[SITE]
     assert (state.failures, state.strikes) == (FAILURES_MAX, 0)
 
@@ -88,15 +88,15 @@ async def test_one_request_probes_host_after_block() -> None:
     asked = len(stage.web.asked)
     journal = await visit(stage, targets("0", "1", "2"), POLITE)
     assert len(stage.web.asked) == asked + 1
-    assert [item.target.attempt for item in journal.again] == [2, 1, 1]
-    assert all(item.delay_s >= 120 for item in journal.again)
+    assert [item.target.attempt for item in journal.returning] == [2, 1, 1]
+    assert all(item.delay_s >= 120 for item in journal.returning)
     stage.clock.at_ms = stage.world.hosts[SITE].blocked_until_ms
     for path in ("0", "1", "2"):
         stage.web.put(f"{SITE}/{path}", html())
     journal = await visit(stage, targets("0", "1", "2"), POLITE)
     assert [record.url for record in journal.records] == [f"{SITE}/0"]
     assert stage.world.hosts[SITE].failures == 0
-    assert all(item.delay_s <= PROBE_MS // 1_000 for item in journal.again)
+    assert all(item.delay_s <= PROBE_MS // 1_000 for item in journal.returning)
     stage.clock.at_ms += PROBE_MS
     assert len((await visit(stage, targets("1", "2"), POLITE)).records) == 2
 
@@ -183,13 +183,13 @@ async def test_host_with_blocking_pages_is_blocked() -> None:
         stage.web.put(f"{SITE}/{path}", CHALLENGE)
     journal = await visit(stage, targets(*numbered(8)), POLITE)
     assert len(journal.records) == FAILURES_MAX
-    assert len(journal.again) == 3
+    assert len(journal.returning) == 3
 
 
 async def test_challenge_with_429_is_retried_then_blocked() -> None:
     stage = Stage()
     stage.web.put(A.url, replace(CHALLENGE, status=429))
-    assert len((await visit(stage, [A])).again) == 1
+    assert len((await visit(stage, [A])).returning) == 1
     stage.clock.at_ms += 600_000
     (record,) = (await visit(stage, [replace(A, attempt=ATTEMPTS_MAX)])).records
     assert (record.reason, record.error) == (Reason.BLOCKED, "HTTP 429: cloudflare challenge")
@@ -325,5 +325,5 @@ async def test_memory_of_paces_is_bounded(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr("orbweaver.politeness.host_health.PACES_MAX", 2)
     health = HostHealth(hosts=Stage().hosts, clock=Stage().clock, random=Random(1))
     for host in ("a", "b", "a", "c"):
-        health.heard(host, 100, well=True)
+        health.note_latency(host, 100, well=True)
     assert [health.pace_ms(host) for host in "abc"] == [100, 0, 100]

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from orbweaver.control.dead_letter_admin import Undertaker
+from orbweaver.control.dead_letter_admin import DeadLetterAdmin
 from orbweaver.frontier.dead_letters import EVERYTHING
 from orbweaver.frontier.messages import MessageSource, child_id, encode
 from orbweaver.model.crawl import State
@@ -102,7 +102,7 @@ async def test_forged_bodies_only_make_seeds(scope: Scope) -> None:
 
 
 async def _redriven(stage: Stage) -> None:
-    undertaker = Undertaker(
+    undertaker = DeadLetterAdmin(
         dead_letters=MemoryDeadLetters(stage.world, clock=stage.clock),
         queue=stage.queue,
         crawls=stage.crawls,

@@ -14,7 +14,7 @@ from orbweaver.frontier.journal import Ledger
 from orbweaver.model.errors import Permanent, Transient
 from orbweaver.model.limits import LimitPart, Settlement
 from orbweaver.worker import group_commit
-from orbweaver.worker.call_batching import Gathering
+from orbweaver.worker.call_batching import CallBatcher
 from orbweaver.worker.group_commit import Commits
 from tests.memory import MemoryPacks, Moment, World
 from tests.unit.stage import CRAWL
@@ -96,7 +96,7 @@ async def test_wait_for_other_packs_has_a_limit(monkeypatch: pytest.MonkeyPatch)
 
 
 async def test_one_call_serves_all_waiting_tasks() -> None:
-    gathering: Gathering[list[str], str] = Gathering(wait_s=1_000_000)
+    gathering: CallBatcher[list[str], str] = CallBatcher(wait_s=1_000_000)
     for name in ("waits", "calls", "never comes"):
         gathering.expect("commit", name)
     group = gathering.group("commit", list)

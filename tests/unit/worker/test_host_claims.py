@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from orbweaver.frontier.backlog import placed
+from orbweaver.frontier.backlog import with_place
 from orbweaver.frontier.known_claims import KnownClaims, decode
-from orbweaver.frontier.late import place_at
+from orbweaver.frontier.late_links import place_at
 from orbweaver.frontier.messages import child_id
 from orbweaver.model.errors import NOTHING, Permanent, Transient
 from orbweaver.model.settings import Settings
 from orbweaver.model.target import Target, TargetKind
 from orbweaver.worker import host_claims
-from orbweaver.worker.ending import Ending
-from orbweaver.worker.host_claims import BYTES_MAX, HostClaims, key_of, worth_saving
+from orbweaver.worker.host_claims import BYTES_MAX, HostClaims, is_worth_saving, key_of
 from orbweaver.worker.rounds import Round
+from orbweaver.worker.shutdown import ShutdownSignal
 from tests.memory import (
     ManualClock,
     MemoryFiles,
@@ -44,7 +44,7 @@ KEY = key_of(POLITE.id, POLITE.pages_max, SITE)
 
 def packed(name: str, crawl: Crawl = POLITE) -> Pack:
     pack = pack_of(f"{SITE}/{name}", crawl=crawl.id, pack=child_id("pack", name))
-    return placed(replace(pack, at_ms=NOW_MS))
+    return with_place(replace(pack, at_ms=NOW_MS))
 
 
 def stored(*names: str) -> bytes:
@@ -100,7 +100,7 @@ async def test_links_in_claims_file_are_not_looked_up(
     assert stage.counts()["claimed"] == 2
     # Links from the file are remembered as seen.
     urls = [f"{SITE}/{name}" for name in "abc"]
-    assert stage.processor._sifter.seen.of(POLITE.id, urls, stage.clock.now_ms()) == set(urls)
+    assert stage.processor._sifter.seen.known(POLITE.id, urls, stage.clock.now_ms()) == set(urls)
 
 
 async def test_learned_claims_are_saved_for_next_container(
@@ -202,7 +202,10 @@ class Visits:
             files=files, clock=self.clock, settings=SETTINGS, metrics=self.metrics, **more
         )
         self.round = Round(
-            clock=self.clock, settings=SETTINGS, deadline_ms=NOW_MS + 90_000, ending=Ending()
+            clock=self.clock,
+            settings=SETTINGS,
+            deadline_ms=NOW_MS + 90_000,
+            ending=ShutdownSignal(),
         )
 
     def visit(
@@ -300,11 +303,11 @@ async def test_claims_of_unvisited_hosts_are_not_kept() -> None:
     visits.visit()
     other = "https://other.example"
     visits.claims.note_committed(POLITE, [*urls(3), *urls(3, other)])
-    assert visits.claims.of(POLITE, [*urls(4), *urls(3, other)]) == set(urls(3))
-    assert visits.claims.of(replace(POLITE, id="site-2"), urls(3)) == set()
-    assert visits.claims.of(replace(POLITE, pages_max=9), urls(3)) == set()
+    assert visits.claims.known(POLITE, [*urls(4), *urls(3, other)]) == set(urls(3))
+    assert visits.claims.known(replace(POLITE, id="site-2"), urls(3)) == set()
+    assert visits.claims.known(replace(POLITE, pages_max=9), urls(3)) == set()
     visits.claims.forget(POLITE, urls(1))
-    assert visits.claims.of(POLITE, urls(3)) == set(urls(3)[1:])
+    assert visits.claims.known(POLITE, urls(3)) == set(urls(3)[1:])
 
 
 async def test_reads_are_not_learned_if_limits_are_sharded() -> None:
@@ -313,7 +316,7 @@ async def test_reads_are_not_learned_if_limits_are_sharded() -> None:
     for crawl, known in ((POLITE, 3), (shared, 0)):
         visits.visit(crawl=crawl)
         visits.claims.note_read(crawl, urls(3))
-        assert len(visits.claims.of(crawl, urls(3))) == known
+        assert len(visits.claims.known(crawl, urls(3))) == known
 
 
 async def test_unused_hosts_are_evicted(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -325,11 +328,11 @@ async def test_unused_hosts_are_evicted(monkeypatch: pytest.MonkeyPatch) -> None
         visits.claims.note_committed(POLITE, urls(10, host))
     assert visits.visit(hosts[3]) is host_claims._nothing
     visits.claims.note_committed(POLITE, urls(11, hosts[2]))
-    assert len(visits.claims.of(POLITE, urls(11, hosts[2]))) == 10
+    assert len(visits.claims.known(POLITE, urls(11, hosts[2]))) == 10
     visits.clock.at_ms += host_claims.IN_USE_MS + 1
     visits.visit(hosts[1])
     visits.visit(hosts[3])
-    known = [len(visits.claims.of(POLITE, urls(10, host))) for host in hosts]
+    known = [len(visits.claims.known(POLITE, urls(10, host))) for host in hosts]
     assert known == [0, 10, 10, 0]
 
 
@@ -351,7 +354,7 @@ async def test_file_without_room_is_not_merged(
         visits.world.files[KEY] = claims.encode()
         asking()
         await visits.settle()
-        assert visits.claims.of(POLITE, [*own, *urls(200)]) == set(kept)
+        assert visits.claims.known(POLITE, [*own, *urls(200)]) == set(kept)
 
 
 @pytest.mark.parametrize(
@@ -359,7 +362,7 @@ async def test_file_without_room_is_not_merged(
     [(200, 2_999, True), (199, 2_999, False), (200, 3_000, False), (10**6, -5, True)],
 )
 def test_claims_are_saved_at_round_end_if_enough(new: int, left_ms: int, saved: bool) -> None:
-    assert worth_saving(new, left_ms) is saved
+    assert is_worth_saving(new, left_ms) is saved
 
 
 def test_six_largest_files_fit_in_memory() -> None:
@@ -400,7 +403,7 @@ async def test_late_packs_and_modified_links_ignore_file(monkeypatch: pytest.Mon
 def test_claims_travel_by_default_where_waits_are_billed(settings: Settings, *, used: bool) -> None:
     claims = HostClaims(files=MemoryFiles(World()), clock=ManualClock(NOW_MS), settings=settings)
     round_ = Round(
-        clock=ManualClock(NOW_MS), settings=settings, deadline_ms=NOW_MS, ending=Ending()
+        clock=ManualClock(NOW_MS), settings=settings, deadline_ms=NOW_MS, ending=ShutdownSignal()
     )
     asking = claims.visit(POLITE, packed("page"), round_, NOW_MS, early=True)
     assert (asking is not host_claims._nothing) is used

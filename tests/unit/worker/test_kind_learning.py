@@ -50,7 +50,7 @@ def learn(kinds: KindLearning, *letters: str, query: str = "") -> None:
 
 
 def fruitful(kinds: KindLearning, query: str = "") -> int:
-    return kinds.of(ORDERED).scores.of(f"{SITE}/d/z_1_x{query}").count.fruitful
+    return kinds.learner_for(ORDERED).scores.score_of(f"{SITE}/d/z_1_x{query}").count.fruitful
 
 
 async def test_page_known_to_other_container_is_not_new() -> None:
@@ -167,15 +167,15 @@ async def test_concurrent_containers_release_one_link_per_kind() -> None:
         await kinds.before_sorting(ORDERED)
     found = await asyncio.gather(
         *(
-            kinds.sorted_out(ORDERED, [link], None)
+            kinds.sort_links(ORDERED, [link], None)
             for kinds, link in zip((one, *others), links, strict=False)
         )
     )
     assert sum(len(prompt) for prompt, _ in found) == 1
     assert sum(len(late) for _, late in found) == 3
     await one.before_sorting(ORDERED)
-    assert one.of(ORDERED).scores.of(links[4].url).count.out == 1
-    assert not (await one.sorted_out(ORDERED, links[4:], None))[0]
+    assert one.learner_for(ORDERED).scores.score_of(links[4].url).count.in_flight == 1
+    assert not (await one.sort_links(ORDERED, links[4:], None))[0]
 
 
 async def test_late_links_are_checked_soon_with_several_learners(
@@ -212,7 +212,7 @@ async def test_shared_counts_are_read_before_first_judgement(
     assert not reads
     await other.before_judging(ORDERED)
     assert reads == ["crawls.read_kinds"]
-    assert other.of(ORDERED).scores.doubtful
+    assert other.learner_for(ORDERED).scores.has_relevant_barren
     await other.before_judging(ORDERED)
     assert len(reads) == 2
     monkeypatch.setattr(kind_learning, "SOON_DONE", 40)

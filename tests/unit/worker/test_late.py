@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from orbweaver.control.crawl_spec import CrawlSpec
-from orbweaver.frontier import late
-from orbweaver.frontier.late import LANE
+from orbweaver.frontier import late_links
+from orbweaver.frontier.late_links import LANE
 from orbweaver.frontier.messages import Pack, child_id, decode, encode
 from orbweaver.model.crawl import Crawl, State, Stop
 from orbweaver.model.errors import Transient
 from orbweaver.model.http_exchange import Response
 from orbweaver.worker import kind_learning, page_reading
-from orbweaver.worker.link_dedup import Sifter
+from orbweaver.worker.link_dedup import LinkDeduplicator
 from tests.memory import Moment
 from tests.memory.world import Mail
 from tests.unit.stage import (
@@ -101,9 +101,9 @@ async def test_links_beyond_limit_do_not_count_as_in_flight(pages_max: int) -> N
     stage = Stage()
     wiki(stage)
     ended = await crawled(stage, replace(WIKI, pages_max=pages_max))
-    known = stage.pack_fetcher.kinds.of(ended).scores._kinds.known.values()
-    assert sum(one.asked for one in known) == pages_max
-    assert all(one.out <= one.asked for one in known)
+    known = stage.pack_fetcher.kinds.learner_for(ended).scores._kinds.known.values()
+    assert sum(one.requested for one in known) == pages_max
+    assert all(one.in_flight <= one.requested for one in known)
 
 
 async def test_unlimited_crawl_requests_everything_once() -> None:
@@ -120,13 +120,13 @@ async def test_unlimited_crawl_requests_everything_once() -> None:
 
 
 async def test_released_claims_are_requested_later(monkeypatch: pytest.MonkeyPatch) -> None:
-    note_late = Sifter._note_late
+    note_late = LinkDeduplicator._note_late
 
-    def remembering(self: Sifter, crawl: Crawl, message: Pack, journal: Journal) -> None:
+    def remembering(self: LinkDeduplicator, crawl: Crawl, message: Pack, journal: Journal) -> None:
         note_late(self, crawl, message, journal)
         self.seen.add(crawl.id, [target.url for _, target in journal.late], NOW_MS)
 
-    monkeypatch.setattr(Sifter, "_note_late", remembering)
+    monkeypatch.setattr(LinkDeduplicator, "_note_late", remembering)
     stage = Stage()
     wiki(stage, articles=12)
     ended = await crawled(stage, replace(WIKI, pages_max=5_000))
@@ -233,9 +233,9 @@ async def test_unsent_late_packs_are_sent_when_queue_is_empty(
     monkeypatch: pytest.MonkeyPatch, *, dies: bool, soon: bool, dead: int
 ) -> None:
     monkeypatch.setattr(kind_learning.KindLearning, "looks_soon", lambda *_: soon)
-    monkeypatch.setattr(late, "few_so_far", lambda _: True)
-    monkeypatch.setattr(late, "UNKNOWN", late.BANDS_MAX)
-    monkeypatch.setattr(late, "OUT_PERCENT", 20 * dead)  # as if there were hundreds of pages
+    monkeypatch.setattr(late_links, "has_few_for_promising", lambda _: True)
+    monkeypatch.setattr(late_links, "UNKNOWN", late_links.BANDS_MAX)
+    monkeypatch.setattr(late_links, "OUT_PERCENT", 20 * dead)  # as if there were hundreds of pages
     failing = False
     notes = troubles = 0
 

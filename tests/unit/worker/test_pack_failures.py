@@ -119,7 +119,7 @@ async def test_deferred_suspect_keeps_its_strikes(strikes: int) -> None:
     assert await stage.deliver(pack_of(A), receives=3) == []
     assert stage.world.strikes[ROOT] == strikes
     (pack,) = stage.sent()
-    assert pack == replace(pack_of(A, failures=1), put_offs=1)
+    assert pack == replace(pack_of(A, failures=1), requeues=1)
 
 
 async def test_copies_of_deferred_suspect_merge_with_strikes() -> None:
@@ -128,7 +128,7 @@ async def test_copies_of_deferred_suspect_merge_with_strikes() -> None:
         stage.begin(CRAWL, A)
         stage.world.hosts[SITE] = Host(name=SITE, blocked_until_ms=NOW_MS + 90_000)
         stage.world.strikes[ROOT] = strikes
-        pack = replace(pack_of(A, failures=1), put_offs=REQUEUES_MAX)
+        pack = replace(pack_of(A, failures=1), requeues=REQUEUES_MAX)
         for _copy in range(2):
             assert await stage.deliver(pack) == []
         assert {sent.id for sent in stage.sent()} == {child_id(ROOT, 0)}
@@ -139,7 +139,7 @@ async def test_table_failure_is_no_strike() -> None:
     stage = Stage(gate=fail_on("hosts.reserve"))
     stage.begin(CRAWL, A)
     assert await stage.deliver(pack_of(A), receives=2) == []
-    assert stage.sent() == [replace(pack_of(A, failures=1), put_offs=1)]
+    assert stage.sent() == [replace(pack_of(A, failures=1), requeues=1)]
     assert stage.world.strikes == {ROOT: 0}
 
 
@@ -154,7 +154,7 @@ async def test_pack_without_slot_is_deferred_as_a_whole() -> None:
     stage.world.hosts[SITE] = Host(name=SITE, tat_ms=NOW_MS + 90_000)
     assert await stage.deliver(pack) == []
     assert [mail.delay_s for mail in stage.world.sent] == [90]
-    assert stage.sent() == [replace(pack, put_offs=1)]
+    assert stage.sent() == [replace(pack, requeues=1)]
     assert not {"packs.journal", "packs.commit"} & set(effects)
 
 

@@ -63,7 +63,7 @@ READING_NAMES = (
     " parsing.sitemap_xml parsing.sniffing parsing.soft_404 parsing.text_digest"
     " extraction.convert extraction.css extraction.dates extraction.document extraction.extract"
     " extraction.json_ld extraction.locate extraction.microdata extraction.numbers"
-    " extraction.regex extraction.work fetching.block_page fetching.cookies"
+    " extraction.regex extraction.work_budget fetching.block_page fetching.cookies"
     " fetching.response_verdict frontier.admission frontier.body_file frontier.crawler_traps"
     " frontier.kind_learner frontier.kind_scores frontier.stored_content frontier.warc"
     " politeness.robots_escapes politeness.robots_rules politeness.robots_txt"
@@ -224,7 +224,7 @@ async def test_port_error_of_page_returns_pack() -> None:
     stage.pack_fetcher._handler.handle = busy  # type: ignore[method-assign, assignment]
     assert await stage.deliver(stage.begin(CRAWL, HOME)) == []
     assert outcomes(stage.world) == {}
-    assert [decode(mail.body) for mail in stage.world.sent] == [replace(pack_of(HOME), put_offs=1)]
+    assert [decode(mail.body) for mail in stage.world.sent] == [replace(pack_of(HOME), requeues=1)]
     assert stage.clock.now_ms() == NOW_MS
 
 

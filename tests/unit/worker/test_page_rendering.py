@@ -142,7 +142,7 @@ async def test_page_returns_if_renderer_is_busy() -> None:
     browser = Browser(result=busy)
     journal = await rendered(browser)
     assert not journal.records
-    assert [(again.target, again.delay_s) for again in journal.again] == [(A, 5.0)]
+    assert [(again.target, again.delay_s) for again in journal.returning] == [(A, 5.0)]
     assert journal.counts["render.busy"] == 1
     assert not [key for key in journal.counts if key.startswith(("render.failed", "render.kinds"))]
     (task,) = browser.tasks
@@ -161,7 +161,7 @@ async def test_page_waiting_for_its_kind_returns_in_time(
     journal = await visit(stage, others, replace(AUTO, delay_ms=0, concurrency=4))
     assert len(browser.tasks) == len(journal.records) == 1
     assert journal.records[0].rendered
-    (again,) = journal.again
+    (again,) = journal.returning
     assert again.target.url != journal.records[0].url
     assert journal.counts["render.busy"] == 1
 
@@ -254,7 +254,7 @@ async def test_retry_after_of_page_request_blocks_host() -> None:
     stage = stage_of(browser)
     stage.web.put(f"{SITE}/data", answer(429, retry_after="60"))
     await visit(stage, [A], AUTO)
-    assert (await stage.hosts.look(SITE)).blocked_until_ms >= NOW_MS + 60_000
+    assert (await stage.hosts.read_host(SITE)).blocked_until_ms >= NOW_MS + 60_000
 
 
 async def test_failed_page_requests_are_refused_with_reason() -> None:
@@ -280,7 +280,7 @@ async def test_port_failure_during_render_returns_url() -> None:
 
     journal = await rendered(Troubled())
     assert not journal.records
-    assert [one.target.url for one in journal.again] == [A.url]
+    assert [one.target.url for one in journal.returning] == [A.url]
 
 
 @dataclass

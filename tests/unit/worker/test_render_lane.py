@@ -15,9 +15,9 @@ from orbweaver.model.crawl_settings import RenderMode, RenderRule
 from orbweaver.model.limits import LimitPart
 from orbweaver.model.settings import Settings
 from orbweaver.model.target import Target, TargetKind
-from orbweaver.worker.ending import Ending
-from orbweaver.worker.rendering_gain import KindsLearned, is_sample
+from orbweaver.worker.rendering_gain import LearnedKinds, is_sample
 from orbweaver.worker.rounds import Round
+from orbweaver.worker.shutdown import ShutdownSignal
 from tests.unit.stage import CRAWL, SITE, Stage, answer
 from tests.unit.worker.test_fetch_pack import visit
 from tests.unit.worker.test_rendering_choice import AUTO, FRAME, SHELL, Browser, kind
@@ -46,7 +46,7 @@ def asked(stage: Stage) -> list[str]:
 async def test_pages_with_possible_gain_are_sent_to_render_lane() -> None:
     stage = stage_of({"/shell": SHELL, "/x/frame": FRAME, "/plain": PLAIN})
     journal = await sent(stage, ("/shell", "/x/frame", "/plain"), AUTO)
-    again = [item.target for item in journal.again]
+    again = [item.target for item in journal.returning]
     assert [(one.url, one.render) for one in again] == [
         (f"{SITE}/shell", True),
         (f"{SITE}/x/frame", True),
@@ -60,7 +60,7 @@ async def test_pages_with_possible_gain_are_sent_to_render_lane() -> None:
 async def test_pages_always_rendered_are_sent_unrequested() -> None:
     stage = stage_of({"/a": PLAIN})
     journal = await sent(stage, ("/a",), ALWAYS)
-    assert [item.target.render for item in journal.again] == [True]
+    assert [item.target.render for item in journal.returning] == [True]
     assert journal.counts["render.sent_unasked"] == 1
     rule = RenderRule(match="/app/", mode=RenderMode.ALWAYS)
     await sent(stage, ("/app/b",), replace(AUTO, render_rules=(rule,)))
@@ -74,7 +74,7 @@ async def test_crawl_without_rendering_sends_no_page() -> None:
     stage = stage_of({"/shell": SHELL})
     journal = await sent(stage, ("/shell",), CRAWL)
     assert [one.needs_rendering for one in journal.records] == [True]
-    assert not journal.again
+    assert not journal.returning
 
 
 async def learned(gains: bool) -> tuple[Stage, list[str]]:
@@ -98,7 +98,7 @@ async def learned(gains: bool) -> tuple[Stage, list[str]]:
 async def test_kind_known_to_gain_is_not_requested_here() -> None:
     stage, others = await learned(gains=True)
     journal = await sent(stage, others, AUTO)
-    assert (asked(stage), len(journal.again)) == ([], 3)
+    assert (asked(stage), len(journal.returning)) == ([], 3)
 
 
 async def test_kind_without_gain_stays_here_except_samples() -> None:
@@ -106,13 +106,13 @@ async def test_kind_without_gain_stays_here_except_samples() -> None:
     sample = next(path for n in range(9_999) if is_sample(SITE + (path := f"/a/{n}")))
     stage.web.put(SITE + sample, answer(200, FRAME, content_type="text/html"))
     journal = await sent(stage, [*others, sample], AUTO)
-    assert [item.target.url for item in journal.again] == [SITE + sample]
+    assert [item.target.url for item in journal.returning] == [SITE + sample]
     assert {one.render_why for one in journal.records} == {"kind_gains_nothing"}
 
 
 @pytest.mark.parametrize("marked_too", [False, True])
 def test_shape_with_two_kinds_is_expected_if_both_gain(*, marked_too: bool) -> None:
-    learned = KindsLearned()
+    learned = LearnedKinds()
     url = f"{SITE}/a/1"
     assert not learned.expects(url)
     learned.learn(learned.key(url, marked=True), marked=True, gained=True)
@@ -125,7 +125,9 @@ def test_shape_with_two_kinds_is_expected_if_both_gain(*, marked_too: bool) -> N
 async def test_sent_page_is_rendered_by_worker_with_browser() -> None:
     stage = stage_of({"/shell": SHELL, "/slow": PLAIN})
     journal = await sent(stage, ("/shell",), AUTO)
-    journal = replace(journal, again=(*journal.again, replace_first(journal, f"{SITE}/slow")))
+    journal = replace(
+        journal, returning=(*journal.returning, replace_first(journal, f"{SITE}/slow"))
+    )
     packs = [one.pack for one in outbox("p", CRAWL.id, journal, Ledger(pack="p", children=()))]
     assert [(pack.render, len(pack.targets)) for pack in packs] == [(False, 1), (True, 1)]
     browser = Stage(renderer=Browser(), settings=replace(LANE, browser="/a/browser"))
@@ -135,7 +137,7 @@ async def test_sent_page_is_rendered_by_worker_with_browser() -> None:
 
 
 def replace_first(journal: Journal, url: str) -> Requeue:
-    (item,) = journal.again
+    (item,) = journal.returning
     return replace(item, target=Target(url=url, depth=1))
 
 
@@ -153,6 +155,6 @@ def replace_first(journal: Journal, url: str) -> Requeue:
 def test_worker_takes_packs_of_its_own_lane(
     settings: Settings, *, render: bool, taken: bool
 ) -> None:
-    round_ = Round(clock=Stage().clock, settings=settings, deadline_ms=0, ending=Ending())
+    round_ = Round(clock=Stage().clock, settings=settings, deadline_ms=0, ending=ShutdownSignal())
     target = Target(url=SITE, depth=0, render=render)
-    assert round_.takes(Pack(id="p", crawl="c", at_ms=1, targets=(target,))) is taken
+    assert round_.accepts(Pack(id="p", crawl="c", at_ms=1, targets=(target,))) is taken

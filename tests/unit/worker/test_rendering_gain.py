@@ -16,7 +16,7 @@ from orbweaver.worker.rendering_gain import (
     KINDS_MAX,
     MARKED_FIRST,
     SAMPLE,
-    KindsLearned,
+    LearnedKinds,
     PageContent,
     gain_of,
     is_sample,
@@ -67,7 +67,7 @@ def test_text_chars_ignore_scripts_and_use_charset() -> None:
 
 @pytest.mark.parametrize(("marked", "first"), [(True, MARKED_FIRST), (False, FIRST)])
 def test_credit_falls_without_gain_and_rises_with_it(*, marked: bool, first: int) -> None:
-    kinds = KindsLearned()
+    kinds = LearnedKinds()
     kind = kinds.key(f"{SITE}/a/1", marked=marked)
     assert kinds.credit(kind, marked=marked) == first
     for left in range(first - 1, -1, -1):
@@ -82,7 +82,7 @@ def test_credit_falls_without_gain_and_rises_with_it(*, marked: bool, first: int
 
 
 def test_kinds_differ_by_host_shape_and_mark() -> None:
-    kinds = KindsLearned()
+    kinds = LearnedKinds()
     urls = [f"{SITE}/a/1", f"{SITE}/b/1", "https://example.org/a/1"]
     names = {kinds.key(url, marked=marked) for url in urls for marked in (True, False)}
     assert len(names) == 6
@@ -104,17 +104,17 @@ _WORDS = {place: f"/w{place}x/" for place in range(26)}
     pages=st.lists(st.tuples(st.integers(0, 2), st.booleans(), st.booleans()), max_size=60),
 )
 def test_workers_agree_on_credit_after_reads(pages: list[tuple[int, bool, bool]]) -> None:
-    workers = [KindsLearned() for _ in range(3)]
+    workers = [LearnedKinds() for _ in range(3)]
     committed: Counter[str] = Counter()
     kind = workers[0].key(f"{SITE}/a/1", marked=True)
     for number, gained, reads in pages:
         worker = workers[number]
         committed.update(worker.learn(kind, marked=True, gained=gained))
         if reads:
-            worker.take(_learned(committed))
+            worker.replace_counters(_learned(committed))
         assert 0 <= worker.credit(kind, marked=True) <= CREDIT_MAX
     for worker in workers:
-        worker.take(_learned(committed))
+        worker.replace_counters(_learned(committed))
     assert len({worker.credit(kind, marked=True) for worker in workers}) == 1
     for gained, credit in ((True, CREDIT_MAX), (False, 0)):
         for _ in range(CREDIT_MAX):
@@ -124,7 +124,7 @@ def test_workers_agree_on_credit_after_reads(pages: list[tuple[int, bool, bool]]
 
 def _learned(committed: Counter[str]) -> dict[str, int]:
     shards = (CounterShard(counts={"claimed": 3, **committed}),)
-    counters = Counters.of(shards)
+    counters = Counters.build(shards)
     assert counters.total == {"claimed": 3}
     assert all(key.startswith(LEARNED) for key in counters.learned)
     return dict(counters.learned)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from orbweaver.frontier.messages import Pack
 from orbweaver.model.settings import Settings
-from orbweaver.worker.ending import Ending
 from orbweaver.worker.rounds import LEAST_MS, Round
+from orbweaver.worker.shutdown import ShutdownSignal
 from tests.memory import ManualClock
 from tests.unit.stage import CRAWL, NOW_MS, pack_of
 
@@ -17,12 +17,12 @@ ENOUGH_MS = 900_000
 async def _none(_pack: Pack) -> None: ...
 
 
-async def _begun(clock: ManualClock, ending: Ending | None = None) -> Round:
+async def _begun(clock: ManualClock, ending: ShutdownSignal | None = None) -> Round:
     round_ = Round(
         clock=clock,
         settings=SETTINGS,
         deadline_ms=clock.at_ms + ENOUGH_MS,
-        ending=ending or Ending(),
+        ending=ending or ShutdownSignal(),
     )
     await round_.run(_none(pack_of()), _none)
     return round_
@@ -44,23 +44,23 @@ async def test_invocation_takes_part_in_one_round() -> None:
     clock = ManualClock(NOW_MS)
     round_ = await _begun(clock)
     end_ms = round_.until_ms(CRAWL.id, long=True)
-    assert round_.goes_on(CRAWL.id)
+    assert round_.accepts_more(CRAWL.id)
     clock.at_ms = end_ms + 500
     assert round_.until_ms(CRAWL.id, long=True) == end_ms
-    assert not round_.goes_on(CRAWL.id)
+    assert not round_.accepts_more(CRAWL.id)
     assert round_.rest_s(CRAWL.id, alone=False) == 0
 
 
 async def test_pack_near_round_end_rests_until_end() -> None:
-    clock, ending = ManualClock(NOW_MS), Ending()
+    clock, ending = ManualClock(NOW_MS), ShutdownSignal()
     round_ = await _begun(clock, ending)
     end_ms = round_.until_ms(CRAWL.id, long=True)
     clock.at_ms = end_ms - LEAST_MS
-    assert round_.goes_on(CRAWL.id)
+    assert round_.accepts_more(CRAWL.id)
     assert round_.rest_s(CRAWL.id, alone=False) == 0
     clock.at_ms = end_ms - 1_200
-    assert not round_.goes_on(CRAWL.id)
+    assert not round_.accepts_more(CRAWL.id)
     assert round_.rest_s(CRAWL.id, alone=False) == 2
     assert round_.rest_s(CRAWL.id, alone=True) == 1, "it is there when the next one begins"
-    ending.tell()
+    ending.announce()
     assert round_.rest_s(CRAWL.id, alone=False) == 0

@@ -21,7 +21,7 @@ def seeder(stage: Stage) -> Seeder:
 
 async def test_bare_url_starts_default_crawl() -> None:
     stage = Stage()
-    assert await seeder(stage).take("m1", LOOSE) is None
+    assert await seeder(stage).send_seeds("m1", LOOSE) is None
     assert stage.world.crawls == {"default": default_crawl(NOW_MS)}
     (seeds,) = stage.sent()
     assert isinstance(seeds, SeedsMessage)
@@ -33,7 +33,7 @@ async def test_same_message_makes_same_seeds() -> None:
     """The ids follow from the id of the message (case 2)."""
     stage = Stage()
     for origin in ("m1", "m1", "m2"):
-        await seeder(stage).take(origin, LOOSE)
+        await seeder(stage).send_seeds(origin, LOOSE)
     ids = [seeds.id for seeds in stage.sent()]
     assert ids[0] == ids[1] != ids[2]
 
@@ -41,7 +41,7 @@ async def test_same_message_makes_same_seeds() -> None:
 async def test_many_references_are_split_into_messages() -> None:
     stage = Stage()
     references = tuple(f"{SITE}/{place}" for place in range(SEEDS_REFERENCES_MAX + 1))
-    await seeder(stage).take("m1", Loose(crawl="default", references=references))
+    await seeder(stage).send_seeds("m1", Loose(crawl="default", references=references))
     sizes = [len(seeds.references) for seeds in stage.sent() if isinstance(seeds, SeedsMessage)]
     assert sizes == [SEEDS_REFERENCES_MAX, 1]
 
@@ -49,7 +49,7 @@ async def test_many_references_are_split_into_messages() -> None:
 async def test_references_are_sent_to_named_crawl() -> None:
     stage = Stage()
     stage.begin(replace(CRAWL, express=True))
-    assert await seeder(stage).take("m1", replace(LOOSE, crawl=CRAWL.id)) is None
+    assert await seeder(stage).send_seeds("m1", replace(LOOSE, crawl=CRAWL.id)) is None
     (mail,) = stage.world.sent
     assert (mail.express, mail.group) == (True, CRAWL.id)
 
@@ -64,7 +64,7 @@ async def test_references_are_sent_to_named_crawl() -> None:
 )
 async def test_unusable_loose_references_have_reason(loose: Loose, reason: str) -> None:
     stage = Stage()
-    refused = await seeder(stage).take("m1", loose)
+    refused = await seeder(stage).send_seeds("m1", loose)
     assert refused is not None
     assert refused.startswith(reason)
     assert stage.world.sent == []
@@ -73,7 +73,7 @@ async def test_unusable_loose_references_have_reason(loose: Loose, reason: str) 
 async def test_one_usable_reference_is_enough() -> None:
     stage = Stage()
     loose = Loose(crawl="default", references=("nonsense", f"{SITE}/a"))
-    assert await seeder(stage).take("m1", loose) is None
+    assert await seeder(stage).send_seeds("m1", loose) is None
     (mail,) = stage.world.sent
     seeds = decode(mail.body)
     assert isinstance(seeds, SeedsMessage)

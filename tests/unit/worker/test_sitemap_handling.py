@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from orbweaver.frontier.admission import admit_entry, vouched
+from orbweaver.frontier.admission import admit_entry, hosts_for_sitemap
 from orbweaver.model.crawl import Crawl, default_crawl
 from orbweaver.model.crawl_settings import Scope
 from orbweaver.model.outcome import Refusal
@@ -149,5 +149,7 @@ async def test_link_to_known_sitemap_is_read_as_sitemap() -> None:
 def test_entry_of_depth_0_crawl_is_refused() -> None:
     sitemap = Target(url=MAP, depth=0, kind=TargetKind.SITEMAP)
     plan = replace(CRAWL, depth_max=0)
-    refused = admit_entry(plan, SitemapEntry(url=f"{SITE}/a"), sitemap, vouched(plan, sitemap))
+    refused = admit_entry(
+        plan, SitemapEntry(url=f"{SITE}/a"), sitemap, hosts_for_sitemap(plan, sitemap)
+    )
     assert refused is Refusal.DEPTH

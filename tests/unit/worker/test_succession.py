@@ -10,15 +10,21 @@ from typing import Any
 
 import pytest
 
-from orbweaver.frontier.backlog import Beginning, placed, waiting_of
+from orbweaver.frontier.backlog import LeaseRequest, waiting_of, with_place
 from orbweaver.frontier.journal import Ledger, OutgoingPack
-from orbweaver.frontier.late import LANE, place_at
+from orbweaver.frontier.late_links import LANE, place_at
 from orbweaver.frontier.messages import Pack, child_id, decode
 from orbweaver.model.crawl import Crawl, State
 from orbweaver.model.settings import Settings
-from orbweaver.worker.ending import Ending
 from orbweaver.worker.rounds import Round
-from orbweaver.worker.succession import NOWHERE, SENT_LATE_MS, Claiming, Succession, standing_of
+from orbweaver.worker.shutdown import ShutdownSignal
+from orbweaver.worker.succession import (
+    NOWHERE,
+    SENT_LATE_MS,
+    Claiming,
+    Succession,
+    place_of_message,
+)
 from tests.memory import ManualClock, MemoryBacklog, MemoryPacks, MemoryQueue, World
 from tests.unit.stage import CRAWL, NOW_MS, ROOT, SITE, pack_of
 
@@ -65,7 +71,7 @@ class Host:
         ledger = Ledger(pack=pack.id, children=())
         await MemoryPacks(self.world).commit(crawl, ledger, {})
         assert await self.succession.send(
-            crawl, ledger, outgoing, standing_of(placed(pack)), round_
+            crawl, ledger, outgoing, place_of_message(with_place(pack)), round_
         )
         return ledger
 
@@ -74,7 +80,7 @@ class Host:
             clock=self.clock,
             settings=Settings(waits_billed="yes"),
             deadline_ms=DEADLINE_MS,
-            ending=Ending(),
+            ending=ShutdownSignal(),
         )
 
         async def nothing() -> None: ...
@@ -113,13 +119,13 @@ async def test_pack_of_several_hosts_waits_for_first_host() -> None:
 async def test_next_pack_is_sent_again_by_unrecorded_copy() -> None:
     host, (one, other, third) = Host(), packs(3)
     await host.put(one, other, third)
-    ledger, standing = await host.end(one), standing_of(placed(one))
+    ledger, standing = await host.end(one), place_of_message(with_place(one))
     assert await host.succession.send(POLITE, ledger, (), standing)
     assert host.ids == [one.id, other.id, other.id]
     await host.end(other)
     # The second pack is done, and has sent the third.
     assert await host.succession.send(POLITE, ledger, (), standing)
-    await host.succession.tend(POLITE, one.id, standing)
+    await host.succession.start_next(POLITE, one.id, standing)
     assert host.ids == [one.id, other.id, other.id, third.id]
 
 
@@ -138,9 +144,9 @@ async def test_late_delivery_of_sent_pack_begins_no_other() -> None:
     ledger = await host.end(one)
     await MemoryPacks(host.world).sent(one.id)
     await host.put(other)
-    await MemoryBacklog(host.world).leave(POLITE.id, SITE, placed(other).place)
+    await MemoryBacklog(host.world).leave(POLITE.id, SITE, with_place(other).place)
     await MemoryBacklog(host.world).put(POLITE.id, SITE, [waiting_of(OutgoingPack(pack=other), 0)])
-    await host.succession.send(POLITE, ledger, (), standing_of(placed(one)))
+    await host.succession.send(POLITE, ledger, (), place_of_message(with_place(one)))
     assert host.ids == [one.id, other.id]
 
 
@@ -150,7 +156,7 @@ async def test_copy_put_again_is_dropped() -> None:
     await host.end(one)
     await host.put(one, other)
     assert host.ids == [one.id, one.id], "it goes out a second time"
-    await host.succession.tend(POLITE, one.id, standing_of(placed(one)))
+    await host.succession.start_next(POLITE, one.id, place_of_message(with_place(one)))
     assert host.ids == [one.id, one.id, other.id]
 
 
@@ -158,15 +164,15 @@ async def test_copy_sent_in_vain_releases_next_pack() -> None:
     host, (one, other) = Host(), packs(2)
     await host.put(one)
     await host.end(one)
-    await host.succession.tend(POLITE, one.id, standing_of(placed(one)))
+    await host.succession.start_next(POLITE, one.id, place_of_message(with_place(one)))
     backlog = MemoryBacklog(host.world)
-    line = await backlog.look(POLITE.id, SITE)
-    place = placed(one).place
-    vain = Beginning(crawl=POLITE.id, host=SITE, edits=line.edits, place=place, by=ROOT)
+    line = await backlog.read(POLITE.id, SITE)
+    place = with_place(one).place
+    vain = LeaseRequest(crawl=POLITE.id, host=SITE, edits=line.edits, place=place, holder=ROOT)
     assert await backlog.begin(vain)
     await backlog.put(POLITE.id, SITE, [waiting_of(OutgoingPack(pack=other), 0)])
     for _ in range(2):
-        await host.succession.tend(POLITE, one.id, standing_of(placed(one)))
+        await host.succession.start_next(POLITE, one.id, place_of_message(with_place(one)))
     assert host.ids == [one.id, other.id, other.id]
 
 
@@ -180,15 +186,15 @@ async def test_pack_left_while_sent_in_vain_releases_next() -> None:
     assert host.ids == [one.id, other.id, one.id], "it goes out a second time"
     backlog = MemoryBacklog(host.world)
     await backlog.put(POLITE.id, SITE, [waiting_of(OutgoingPack(pack=third), 0)])
-    await backlog.leave(POLITE.id, SITE, placed(one).place, one.id)
-    await host.succession.tend(POLITE, one.id, standing_of(placed(one)))
+    await backlog.leave(POLITE.id, SITE, with_place(one).place, one.id)
+    await host.succession.start_next(POLITE, one.id, place_of_message(with_place(one)))
     assert host.ids == [one.id, other.id, one.id, third.id]
 
 
 async def test_dead_letter_does_not_block_its_host() -> None:
     host, (one, other) = Host(), packs(2)
     await host.put(one, other)
-    await host.succession.tend(POLITE, one.id, standing_of(placed(one)))
+    await host.succession.start_next(POLITE, one.id, place_of_message(with_place(one)))
     assert host.ids == [one.id, other.id]
     await host.end(one)
     assert host.ids == [one.id, other.id, other.id]
@@ -197,15 +203,15 @@ async def test_dead_letter_does_not_block_its_host() -> None:
 async def test_last_delivery_sends_pack_begun_before() -> None:
     host, (one, other) = Host(), packs(2)
     await host.put(one)
-    await host.succession.tend(POLITE, one.id, standing_of(placed(one)))
+    await host.succession.start_next(POLITE, one.id, place_of_message(with_place(one)))
     backlog = MemoryBacklog(host.world)
     await backlog.put(POLITE.id, SITE, [waiting_of(OutgoingPack(pack=other), 0)])
-    edits, place = (await backlog.look(POLITE.id, SITE)).edits, placed(other).place
-    begun = Beginning(crawl=POLITE.id, host=SITE, edits=edits, place=place, by=one.id)
+    edits, place = (await backlog.read(POLITE.id, SITE)).edits, with_place(other).place
+    begun = LeaseRequest(crawl=POLITE.id, host=SITE, edits=edits, place=place, holder=one.id)
     assert await backlog.begin(begun)
-    await host.succession.tend(POLITE, one.id, standing_of(placed(one)))
+    await host.succession.start_next(POLITE, one.id, place_of_message(with_place(one)))
     assert host.ids == [one.id], "its commit may still send it"
-    await host.succession.tend(POLITE, one.id, standing_of(placed(one)), last=True)
+    await host.succession.start_next(POLITE, one.id, place_of_message(with_place(one)), last=True)
     assert host.ids == [one.id, other.id]
 
 
@@ -213,10 +219,10 @@ async def test_pack_begun_by_copy_is_sent_again() -> None:
     host, (one, other) = Host(), packs(2)
     await host.put(one)
     backlog, copy = MemoryBacklog(host.world), f"copy/{one.id}"
-    await backlog.leave(POLITE.id, SITE, placed(one).place, copy)
+    await backlog.leave(POLITE.id, SITE, with_place(one).place, copy)
     await backlog.put(POLITE.id, SITE, [waiting_of(OutgoingPack(pack=other), 0)])
-    edits, place = (await backlog.look(POLITE.id, SITE)).edits, placed(other).place
-    begun = Beginning(crawl=POLITE.id, host=SITE, edits=edits, place=place, by=copy)
+    edits, place = (await backlog.read(POLITE.id, SITE)).edits, with_place(other).place
+    begun = LeaseRequest(crawl=POLITE.id, host=SITE, edits=edits, place=place, holder=copy)
     assert await backlog.begin(begun)
     await host.end(one)
     assert host.ids == [one.id, other.id]
@@ -231,9 +237,9 @@ async def test_pack_sent_by_finished_crawl_leaves_its_place() -> None:
     )
     sent = decode(host.world.sent[-1].body)
     assert isinstance(sent, Pack)
-    await host.succession.tend(POLITE, sent.id, standing_of(sent))
-    waiting = await MemoryBacklog(host.world).standing(POLITE.id, SITE, 10)
-    assert [found.place for found in waiting] == [placed(one).place]
+    await host.succession.start_next(POLITE, sent.id, place_of_message(sent))
+    waiting = await MemoryBacklog(host.world).first_places(POLITE.id, SITE, 10)
+    assert [found.place for found in waiting] == [with_place(one).place]
 
 
 @pytest.mark.parametrize(("delay_s", "held_s"), [(1, 0), (20, 20)])
@@ -253,7 +259,7 @@ async def test_next_pack_is_taken_on_with_delayed_message() -> None:
     left_ms = round_.until_ms(POLITE.id, long=True) - host.clock.now_ms()
     await host.end(one, round_=round_)
     await asyncio.sleep(0)
-    assert host.taken_on == [placed(other)]
+    assert host.taken_on == [with_place(other)]
     ((_, held_s),) = host.sent[1:]
     assert held_s * 1000 >= left_ms + Settings().fetch_total_s * 1000
 
@@ -262,10 +268,10 @@ async def test_next_pack_is_taken_on_once_before_commit() -> None:
     host, (one, other, third) = Host(), packs(3)
     await host.put(one, other, third)
     round_ = await host.round()
-    await host.succession.ahead(POLITE, placed(one), round_)
-    await host.succession.ahead(POLITE, placed(other), round_)
+    await host.succession.take_on_next(POLITE, with_place(one), round_)
+    await host.succession.take_on_next(POLITE, with_place(other), round_)
     await asyncio.sleep(0)
-    assert host.taken_on == [placed(other), placed(third)]
+    assert host.taken_on == [with_place(other), with_place(third)]
     assert host.ids == [one.id]
     host.clock.at_ms = round_.until_ms(POLITE.id, long=True) + 1_000
     await host.end(one, round_=round_)
@@ -286,8 +292,8 @@ async def test_taken_pack_left_to_its_message_does_not_wait_for_the_round(
     if sent_before:
         await host.end(one, round_=round_)
     else:
-        await host.succession.ahead(POLITE, placed(one), round_)
-    await host.succession.leave_taken(POLITE, placed(other), round_)
+        await host.succession.take_on_next(POLITE, with_place(one), round_)
+    await host.succession.leave_taken(POLITE, with_place(other), round_)
     assert host.world.released == [other.id] * sent_before
     if not sent_before:
         await host.end(one, round_=round_)
@@ -301,7 +307,7 @@ async def test_pack_taken_by_other_delivery_is_sent_again() -> None:
     await host.put(one, other)
     ledger = await host.end(one, round_=await host.round())
     second = await host.round()
-    assert await host.succession.send(POLITE, ledger, (), standing_of(placed(one)), second)
+    assert await host.succession.send(POLITE, ledger, (), place_of_message(with_place(one)), second)
     await asyncio.sleep(0)
     assert [pack.id for pack in host.taken_on] == [other.id]
     assert not second.has_taken(other)
@@ -316,7 +322,7 @@ async def test_no_pack_begins_between_packs_taken_ahead(monkeypatch: pytest.Monk
     host, (one, other, third) = Host(), packs(3)
     await host.put(one, other)
     round_ = await host.round()
-    await host.succession.ahead(POLITE, placed(one), round_)
+    await host.succession.take_on_next(POLITE, with_place(one), round_)
     whole = MemoryBacklog.forget
 
     async def forget(self: MemoryBacklog, crawl: str, at: str, place: str) -> None:
@@ -336,7 +342,7 @@ async def test_pack_not_in_flight_takes_no_next_pack() -> None:
     host, (one, other, third) = Host(), packs(3)
     await host.put(one, other, third)
     await host.end(one)
-    await host.succession.ahead(POLITE, placed(one), await host.round())
+    await host.succession.take_on_next(POLITE, with_place(one), await host.round())
     await asyncio.sleep(0)
     assert not host.taken_on
 
@@ -381,10 +387,10 @@ async def test_more_late_packs_of_unknown_kinds_are_sent() -> None:
     await host.succession.send_late(CRAWL, 1, 4)
     assert host.ids == ["p0", "p1", "p2"]
     for pack in packs[:3]:
-        await host.succession.tend(CRAWL, pack.id, standing_of(pack))
+        await host.succession.start_next(CRAWL, pack.id, place_of_message(pack))
     await host.succession.send_late(CRAWL, 1, 4)
     assert host.ids[3:] == ["p3"]
-    await host.succession.tend(CRAWL, "p3", standing_of(packs[3]))
+    await host.succession.start_next(CRAWL, "p3", place_of_message(packs[3]))
     await host.succession.send_late(CRAWL, 2, 4, band_max=4)
     assert host.ids[4:] == ["p4"]
 
@@ -429,5 +435,5 @@ async def test_late_pack_leaves_its_place_before_its_outbox() -> None:
     host.queue.send = noting  # type: ignore[method-assign]
     outgoing = OutgoingPack(pack=pack_of(f"{SITE}/a", pack="a"))
     ledger = Ledger(pack=late.id, children=(0,))
-    assert await host.succession.send(CRAWL, ledger, [outgoing], standing_of(late))
+    assert await host.succession.send(CRAWL, ledger, [outgoing], place_of_message(late))
     assert (held, host.ids) == ([0], ["a"])

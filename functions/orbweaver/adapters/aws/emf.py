@@ -43,7 +43,7 @@ class EmfMetrics:
         self._totals[metric] += value
 
     def observe(self, metric: Metric, value: float) -> None:
-        self._samples[metric].see(value)
+        self._samples[metric].add(value)
 
     def fail(self, reason: Reason, number: int) -> None:
         self._failures[reason] += number
@@ -83,7 +83,7 @@ class _Sample:
         self.values: list[float] = []
         self._step, self._seen = 1, 0
 
-    def see(self, value: float) -> None:
+    def add(self, value: float) -> None:
         if self._seen % self._step == 0:
             if len(self.values) == VALUES_MAX:
                 del self.values[1::2]

@@ -14,7 +14,7 @@ from botocore.exceptions import ClientError
 
 from orbweaver.adapters.aws import clients
 from orbweaver.adapters.aws.s3 import ABSENT, BucketFiles
-from orbweaver.delivery.plan import Remains
+from orbweaver.delivery.plan import FileRemoval
 from orbweaver.exporting.manifest import File
 from orbweaver.model.errors import Transient
 from orbweaver.model.ports import Clock
@@ -53,7 +53,7 @@ class BucketCourier:
             **OWNED,
         )
 
-    async def bring(self, file: File, deadline_ms: int) -> bool:
+    async def transfer(self, file: File, deadline_ms: int) -> bool:
         if self._clock.now_ms() >= deadline_ms:
             return False
         key = self._prefix + file.path
@@ -63,7 +63,7 @@ class BucketCourier:
             raise Transient(f"{file.path} is not what its manifest says: it is being made anew")
         return True
 
-    async def remove(self, remains: Sequence[Remains]) -> None:
+    async def remove(self, remains: Sequence[FileRemoval]) -> None:
         await self._there.delete([self._prefix + one.path for one in remains])
 
     async def _copied(self, key: str) -> str | None:

@@ -80,7 +80,7 @@ class GroupSchedules:
             expression=answer["ScheduleExpression"],
             timezone=answer.get("ScheduleExpressionTimezone"),
             first_ms=round(first.timestamp() * 1000) if isinstance(first, datetime) else None,
-            told=answer["Target"].get("Input", ""),
+            input=answer["Target"].get("Input", ""),
             paused=answer.get("State") == PAUSED,
         )
 
@@ -99,7 +99,7 @@ class GroupSchedules:
             "Target": {
                 "Arn": target.function,
                 "RoleArn": target.role,
-                "Input": scheduled.told,
+                "Input": scheduled.input,
                 "DeadLetterConfig": {"Arn": target.failed},
                 "RetryPolicy": {
                     "MaximumRetryAttempts": RETRIES,

@@ -151,10 +151,10 @@ class SqsQueue:
             if not isinstance(cause, ClientError) or clients.code_of(cause) not in NOT_IN_FLIGHT:
                 raise
 
-    async def bury(
+    async def dead_letter(
         self, body: str, reason: str, source: MessageSource = MessageSource.PACKS
     ) -> None:
-        await bury(self._client, self._dead_letter_url, body, reason, source)
+        await dead_letter(self._client, self._dead_letter_url, body, reason, source)
 
     async def _send(self, mails: Iterable[Mail], *, express: bool) -> None:
         await self._send_to(self._express_url if express else self._crawl_url, mails)
@@ -171,7 +171,7 @@ async def send_all(
     await clients.all_of(batches, BATCHES_AT_ONCE)
 
 
-async def bury(
+async def dead_letter(
     client: Any, url: str, body: str, reason: str, source: MessageSource | None = None
 ) -> None:
     """Send a message unchanged to the dead-letter queue, with reason and source as attributes."""

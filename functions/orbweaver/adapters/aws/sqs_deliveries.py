@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from orbweaver.adapters.aws import clients
 from orbweaver.adapters.aws.clients import Aws
-from orbweaver.adapters.aws.sqs import bury
+from orbweaver.adapters.aws.sqs import dead_letter
 
 
 class SqsDeliveries:
@@ -29,5 +29,5 @@ class SqsDeliveries:
             VisibilityTimeout=seconds,
         )
 
-    async def bury(self, body: str, reason: str) -> None:
-        await bury(await self._clients.client("sqs"), self._dead_letter_url, body, reason)
+    async def dead_letter(self, body: str, reason: str) -> None:
+        await dead_letter(await self._clients.client("sqs"), self._dead_letter_url, body, reason)

@@ -85,7 +85,7 @@ class UsageMeter:
     # --- attribution ----------------------------------------------------------------------------
 
     @contextmanager
-    def of(self, crawl: str | None, stage: Stage | None = None) -> Iterator[None]:
+    def for_crawl(self, crawl: str | None, stage: Stage | None = None) -> Iterator[None]:
         """Attribute usage in this context to a crawl, and to a stage (kind of work) if given."""
         before = _crawl.set(crawl)
         at = _stage.set(stage)
@@ -96,9 +96,9 @@ class UsageMeter:
             _crawl.reset(before)
 
     @contextmanager
-    def at(self, stage: Stage, crawl: str | None = None) -> Iterator[None]:
+    def for_stage(self, stage: Stage, crawl: str | None = None) -> Iterator[None]:
         """Attribute usage in this context to a stage, and to a crawl if given."""
-        with self.of(_crawl.get() if crawl is None else crawl, stage):
+        with self.for_crawl(_crawl.get() if crawl is None else crawl, stage):
             yield
 
     # --- counting -------------------------------------------------------------------------------
@@ -123,7 +123,7 @@ class UsageMeter:
     def logged(self, text: str) -> None:
         self.use(Term.LOG_BYTES, Stage.RUN, text_bytes(text) + LINE_BYTES)
 
-    def begun(self, seconds: float) -> None:
+    def record_init(self, seconds: float) -> None:
         """Add the container's start-up time to the next invocation."""
         self._init_ms = round(seconds * 1000)
 

@@ -20,7 +20,7 @@ from orbweaver.adapters.dynamodb.table import (
     from_item,
     to_item,
 )
-from orbweaver.frontier.backlog import Beginning, Line, WaitingPack
+from orbweaver.frontier.backlog import BacklogState, LeaseRequest, WaitingPack
 from orbweaver.model.url import url_hash
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class DynamoBacklog:
         ]
         await self._dynamo.insert_many(self._packs, [to_item(fields) for fields in items])
 
-    async def look(self, crawl: str, host: str, own: str = "") -> Line:
+    async def read(self, crawl: str, host: str, own: str = "") -> BacklogState:
         key = backlog_key(crawl, host)
         answer = await self._dynamo.call(
             "query",
@@ -73,15 +73,15 @@ class DynamoBacklog:
             behind = [to_item({"k": key, "part": out})]
             places |= _by_part(await self._dynamo.get_many(self._packs, behind, consistent=True))
         first = min((place for place in places if place not in (out, own)), default=None)
-        return Line(
+        return BacklogState(
             edits=line["edits"],
-            out=out if out in places else "",
-            left=out if out not in places else "",
-            by=line.get("by", ""),
+            in_flight=out if out in places else "",
+            released=out if out not in places else "",
+            holder=line.get("by", ""),
             first=None if first is None else _waiting(places[first]),
         )
 
-    async def begin(self, beginning: Beginning) -> bool:
+    async def begin(self, beginning: LeaseRequest) -> bool:
         actions = [self._line_put(beginning)]
         if beginning.unsent:
             unsent = {
@@ -127,7 +127,7 @@ class DynamoBacklog:
             )
         await self.forget(crawl, host, place)
 
-    async def standing(self, crawl: str, host: str, count_max: int) -> tuple[WaitingPack, ...]:
+    async def first_places(self, crawl: str, host: str, count_max: int) -> tuple[WaitingPack, ...]:
         found: list[WaitingPack] = []
         pages = self._dynamo.pages(
             "query",
@@ -161,12 +161,12 @@ class DynamoBacklog:
             return False
         return True
 
-    def _line_put(self, beginning: Beginning) -> Item:
+    def _line_put(self, beginning: LeaseRequest) -> Item:
         """Return a Put of the pack in flight, on condition that the item is as read."""
         fields = {
             "k": backlog_key(beginning.crawl, beginning.host),
             "part": OUT,
-            **_without_empty({"out": beginning.place, "by": beginning.by}),
+            **_without_empty({"out": beginning.place, "by": beginning.holder}),
             "edits": beginning.edits + 1,
             "expires_at": expires_s(self._clock),
         }

@@ -19,7 +19,7 @@ from orbweaver.adapters.dynamodb.table import (
     from_item,
     to_item,
 )
-from orbweaver.budget.budget_rules import BudgetState, Taking
+from orbweaver.budget.budget_rules import BudgetState, ReservationRequest
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.errors import Transient
 from orbweaver.model.limits import LimitPart, Settlement
@@ -52,7 +52,7 @@ class DynamoBudgets:
         self._retention_s = ledger_retention_s
         self._crawl_kept_s = crawl_retention_s
 
-    async def take(self, taking: Taking) -> BudgetState | None:
+    async def take(self, taking: ReservationRequest) -> BudgetState | None:
         try:
             await self._dynamo.call("update_item", TableName=self._crawls, **_reservation(taking))
         except ConditionFailed as refusal:
@@ -153,13 +153,13 @@ def _key(crawl_id: str, part: str) -> Item:
 def _budget_state(item: Item) -> BudgetState:
     fields = from_item(item)
     if not fields:
-        return BudgetState(begun=False)
+        return BudgetState(is_started=False)
     return BudgetState(
         used=fields["used"], reserved=fields["reserved"], taken_at_ms=fields["taken_at"]
     )
 
 
-def _reservation(taking: Taking) -> dict[str, Any]:
+def _reservation(taking: ReservationRequest) -> dict[str, Any]:
     # If the response is lost, the client may reserve twice. That only reduces the rest.
     values = {
         ":amount": taking.amount,

@@ -12,7 +12,7 @@ from typing import Any
 
 from orbweaver.adapters.aws.clients import all_of
 from orbweaver.adapters.dynamodb.table import ConditionFailed, Dynamo, Item, from_item, to_item
-from orbweaver.frontier.claims import Claimer, Known, StandingClaim
+from orbweaver.frontier.claims import Claimer, ClaimStates, StoredClaim
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.errors import NOTHING, Transient
 from orbweaver.model.target import Prior, Target
@@ -38,7 +38,7 @@ class DynamoFrontier:
 
     async def known(
         self, claimer: Claimer, urls: Sequence[str], modified: Mapping[str, int] = NOTHING
-    ) -> Known:
+    ) -> ClaimStates:
         # A failed conditional write costs ten times a read, so claims are read first. The read may
         # be slightly old: the condition decides.
         read = await self._read(claimer.name, urls)
@@ -53,7 +53,7 @@ class DynamoFrontier:
             if url not in held
         }
         own = frozenset(url for url in held if others[url]["crawl"] == claimer.crawl)
-        return Known(held=held, own=own, lapsed=lapsed)
+        return ClaimStates(held=held, own=own, lapsed=lapsed)
 
     async def claim(self, claimer: Claimer, targets: Sequence[Target]) -> frozenset[str]:
         wanted = {target.url: target for target in targets}
@@ -87,12 +87,12 @@ class DynamoFrontier:
     async def abandon(self, crawl: Crawl, urls: Sequence[str]) -> None:
         await all_of((self._mark(crawl, url) for url in dict.fromkeys(urls)), WRITES_AT_ONCE)
 
-    async def standing(self, name: str, url: str) -> StandingClaim | None:
+    async def last_claim(self, name: str, url: str) -> StoredClaim | None:
         items = await self._dynamo.get_many(
             self._table, [to_item({"k": _key(name, url)})], consistent=True
         )
         for claim in map(from_item, items):
-            return StandingClaim(
+            return StoredClaim(
                 crawl=claim["crawl"],
                 pack=claim["pack"],
                 at_ms=claim["at"],

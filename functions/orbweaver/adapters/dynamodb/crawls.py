@@ -25,7 +25,7 @@ from orbweaver.adapters.dynamodb.table import (
     from_item,
     to_item,
 )
-from orbweaver.frontier.claims import Unreadable
+from orbweaver.frontier.claims import UnreadableCrawl
 from orbweaver.model import crawl_codec
 from orbweaver.model.crawl import MOVED, Counters, Counts, Crawl, State
 from orbweaver.model.errors import NOTHING, readable
@@ -97,10 +97,10 @@ class DynamoCrawls:
     async def list(self) -> tuple[Crawl, ...]:
         return (await self._scan())[0]
 
-    async def newer(self) -> tuple[Unreadable, ...]:
+    async def newer(self) -> tuple[UnreadableCrawl, ...]:
         return (await self._scan())[1]
 
-    async def _scan(self) -> tuple[tuple[Crawl, ...], tuple[Unreadable, ...]]:
+    async def _scan(self) -> tuple[tuple[Crawl, ...], tuple[UnreadableCrawl, ...]]:
         """Return the crawls, newest first, and the crawls that are stored in a newer format."""
         pages = self._dynamo.pages(
             "scan",
@@ -108,7 +108,7 @@ class DynamoCrawls:
             FilterExpression="attribute_exists(#state)",  # counter shards have none
         )
         crawls: list[Crawl] = []
-        others: list[Unreadable] = []
+        others: list[UnreadableCrawl] = []
         async for page in pages:
             for fields in filter(self._is_listed, map(from_item, page)):
                 try:
@@ -121,7 +121,7 @@ class DynamoCrawls:
         keys = [shard_key(crawl.id, number) for number in range(crawl.shards)]
         items = await self._dynamo.get_many(self._table, keys, consistent=True)
         by_key = {item["k"]["S"]: item for item in items}
-        return Counters.of(tuple(shard(by_key.get(key["k"]["S"], {})) for key in keys))
+        return Counters.build(tuple(shard(by_key.get(key["k"]["S"], {})) for key in keys))
 
     async def seal(
         self, crawl: Crawl, counters: Counters, finished: Crawl, rest: Counts = NOTHING
@@ -281,11 +281,11 @@ def _kind_counts(item: Item) -> Counts:
     }
 
 
-def _unreadable(fields: Mapping[str, Any], said: str) -> Unreadable:
+def _unreadable(fields: Mapping[str, Any], said: str) -> UnreadableCrawl:
     """Describe a crawl by the fields that every version has."""
     name, started_at_ms = fields.get("name", fields["k"]), fields.get("started_at_ms", 0)
-    return Unreadable(id=fields["k"], name=name, started_at_ms=started_at_ms, said=said)
+    return UnreadableCrawl(id=fields["k"], name=name, started_at_ms=started_at_ms, said=said)
 
 
-def _newest_first(crawl: Crawl | Unreadable) -> tuple[int, str]:
+def _newest_first(crawl: Crawl | UnreadableCrawl) -> tuple[int, str]:
     return -crawl.started_at_ms, crawl.id

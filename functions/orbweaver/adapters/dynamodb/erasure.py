@@ -141,7 +141,7 @@ class DynamoTraces:
         journal = None
         with suppress(ValueError), readable():
             journal = decode(b"".join(chunks[place] for place in sorted(chunks)))
-        return JournalTrace(key=digest, pack=pack, journal=journal, stray=True)
+        return JournalTrace(key=digest, pack=pack, journal=journal, is_orphan=True)
 
     async def _journal_items(self, pack: str) -> list[dict[str, Any]]:
         pages = self._dynamo.pages(
@@ -158,7 +158,7 @@ class DynamoTraces:
 
     async def _remove_journal(self, trace: JournalTrace) -> None:
         parts = [fields["part"] for fields in await self._journal_items(trace.pack)]
-        if trace.stray:
+        if trace.is_orphan:
             parts = [part for part in parts if part.startswith(f"{JOURNAL}.{trace.key}.")]
         # The head item last, so that the remaining chunks are found after a crash.
         parts.sort(key=lambda part: part == JOURNAL)
@@ -186,7 +186,7 @@ class DynamoTraces:
                     host=fields["host"],
                     place=place,
                     body=zlib.decompress(fields["body"]).decode(),
-                    out=await is_out(self._dynamo, self._tables.packs, key, place),
+                    in_flight=await is_out(self._dynamo, self._tables.packs, key, place),
                 )
 
     # --- crawls -----------------------------------------------------------------------------
@@ -228,7 +228,7 @@ class DynamoTraces:
             ),
         )
 
-    async def bury_crawl(self, crawl: Crawl) -> None:
+    async def tombstone_crawl(self, crawl: Crawl) -> None:
         table = self._tables.crawls
         async for item in scan(self._dynamo, table):
             if item["k"]["S"].startswith(f"{crawl.id}#"):

@@ -34,9 +34,9 @@ from orbweaver.politeness.host_schedule import (
     RobotsEntry,
     Slots,
     after_failure,
-    grant,
+    grant_slots,
     is_doubtful,
-    turn,
+    join_queue,
 )
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class DynamoHosts:
         self._table = hosts_table
         self._seen = _Seen()
 
-    async def look(self, host: str) -> Host:
+    async def read_host(self, host: str) -> Host:
         state, read_at_ms = self._seen.get(host)
         # Not negative, in case that the clock was set back.
         if state is not None and 0 <= self._clock.now_ms() - read_at_ms < LOOK_FRESH_MS:
@@ -87,20 +87,20 @@ class DynamoHosts:
     async def reserve(
         self, host: str, wanted: int, spacing_ms: int, now_ms: int, until_ms: int
     ) -> Slots:
-        state = await self.look(host)
+        state = await self.read_host(host)
         for _ in range(RESERVE_TRIES):
             if state.blocked_until_ms > now_ms:
                 break
             if spacing_ms == 0:
                 return Slots(at_ms=(now_ms,) * wanted, return_at_ms=now_ms)
-            first_ms, count = grant(state.tat_ms, wanted, spacing_ms, now_ms, until_ms)
+            first_ms, count = grant_slots(state.tat_ms, wanted, spacing_ms, now_ms, until_ms)
             if not count:  # `tat` only grows, so no write is needed
                 break
             tat_ms = first_ms + count * spacing_ms
             return_at_ms, line_ms = tat_ms, None
             if count < wanted:
                 rest = wanted - count
-                return_at_ms, line_ms = turn(
+                return_at_ms, line_ms = join_queue(
                     state.line_ms, tat_ms, rest, spacing_ms, now_ms, until_ms
                 )
             update = self._advance(state, count, spacing_ms, now_ms, until_ms, line_ms)
@@ -152,7 +152,7 @@ class DynamoHosts:
     ) -> Slots:
         """Reserve no request, and return when to ask again."""
         busy_until_ms = max(state.tat_ms, state.blocked_until_ms)
-        return_at_ms, line_ms = turn(
+        return_at_ms, line_ms = join_queue(
             state.line_ms, busy_until_ms, wanted, spacing_ms, now_ms, until_ms
         )
         self._seen.update(replace(state, line_ms=line_ms))
@@ -171,7 +171,7 @@ class DynamoHosts:
         await self._update_if(host, longer, update)
 
     async def fail(self, host: str, now_ms: int, chance: float, *, probe: bool) -> Host:
-        state = await self.look(host)
+        state = await self.read_host(host)
         for _ in range(RESERVE_TRIES):
             after = after_failure(state, now_ms, chance, probe=probe)
             if after == state:
@@ -216,8 +216,8 @@ class DynamoHosts:
     async def release(self, host: str, from_ms: int, to_ms: int) -> None:
         """Do nothing: containers rely on a `tat` that only grows, and a write costs money."""
 
-    async def probe(self, host: str, until_ms: int, now_ms: int) -> bool:
-        state = await self.look(host)
+    async def take_probe(self, host: str, until_ms: int, now_ms: int) -> bool:
+        state = await self.read_host(host)
         if not is_doubtful(state, now_ms):
             return False
         try:

@@ -167,7 +167,7 @@ class DynamoPacks:
             return False
         return True
 
-    async def strike(self, pack_id: str) -> int:
+    async def add_strike(self, pack_id: str) -> int:
         answer = await self._dynamo.call(
             "update_item",
             TableName=self._packs,
@@ -178,7 +178,7 @@ class DynamoPacks:
         )
         return int(from_item(answer["Attributes"])["strikes"])
 
-    async def absolve(self, pack_id: str, strikes: int) -> None:
+    async def set_strikes(self, pack_id: str, strikes: int) -> None:
         await self._dynamo.call(
             "update_item",
             TableName=self._packs,

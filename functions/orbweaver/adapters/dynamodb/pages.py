@@ -58,7 +58,7 @@ class DynamoPages:
             ),
         )
 
-    async def before(self, priors: Mapping[str, Prior]) -> Mapping[str, PageRecord]:
+    async def earlier_records(self, priors: Mapping[str, Prior]) -> Mapping[str, PageRecord]:
         keys = [
             to_item({"day": day, "k": key})
             for url, prior in priors.items()

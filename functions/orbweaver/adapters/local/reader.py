@@ -25,11 +25,11 @@ from orbweaver.adapters.local.reader_wire import (
     PIECE_BYTES,
     SAID_BYTES_MAX,
     ReadingEnd,
-    heard,
+    decode_response,
     packed,
 )
 from orbweaver.adapters.local.turns import Turns
-from orbweaver.extraction.work import HeavyError
+from orbweaver.extraction.work_budget import HeavyError
 from orbweaver.model.errors import Transient
 from orbweaver.model.item_rules import Field, ItemRule
 from orbweaver.model.ports import Clock
@@ -300,7 +300,7 @@ class Child:
         (length,) = LENGTH.unpack(await self._receive_bytes(loop, LENGTH.size))
         if length > SAID_BYTES_MAX:
             raise EOFError
-        return heard(await self._receive_bytes(loop, length))
+        return decode_response(await self._receive_bytes(loop, length))
 
     async def _receive_bytes(self, loop: asyncio.AbstractEventLoop, number: int) -> bytes:
         while len(self._received) < number:

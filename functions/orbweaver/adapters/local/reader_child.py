@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from selectolax.lexbor import SelectolaxError
 
 from orbweaver.adapters.local.custom_extractors import deployed
-from orbweaver.adapters.local.reader_wire import LENGTH, ReadingEnd, packed, told
+from orbweaver.adapters.local.reader_wire import LENGTH, ReadingEnd, decode_request, packed
 from orbweaver.model.errors import is_fault, type_and_place
 from orbweaver.worker.page_reading import CPU_S, MEMORY_BYTES, ReadingJob, bare, stages
 
@@ -157,7 +157,7 @@ def _receive_job(channel: socket.socket) -> ReadingJob | None:
     body = None if said is None else _receive_part(channel)
     if said is None or body is None:
         return None
-    job: ReadingJob = told(said)
+    job: ReadingJob = decode_request(said)
     return replace(job, answer=replace(job.answer, body=body))
 
 

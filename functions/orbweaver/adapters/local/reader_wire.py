@@ -42,12 +42,12 @@ def packed(value: Any) -> bytes:
     return pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
 
 
-def heard(said: bytes) -> Any:
+def decode_response(said: bytes) -> Any:
     """Decode a value from the child. Raises UnpicklingError for types other than `_ALLOWED`."""
     return _SafeUnpickler(io.BytesIO(said)).load()
 
 
-def told(said: bytes) -> Any:
+def decode_request(said: bytes) -> Any:
     return pickle.loads(said)  # noqa: S301 - from the process that started this one
 
 

@@ -17,7 +17,7 @@ from typing import TypeVar, cast
 import asyncssh
 
 from orbweaver.adapters.local.sftp_connection import translated
-from orbweaver.delivery.plan import Remains
+from orbweaver.delivery.plan import FileRemoval
 from orbweaver.exporting.manifest import File
 from orbweaver.model.errors import Transient, check_size
 from orbweaver.model.ports import Clock, Files
@@ -85,9 +85,9 @@ class SftpCourier:
                 await _flush(file)
             await self._put_in_place(part, final, len(body))
 
-    async def remove(self, remains: Sequence[Remains]) -> None:
+    async def remove(self, remains: Sequence[FileRemoval]) -> None:
 
-        async def clear(one: Remains) -> None:
+        async def clear(one: FileRemoval) -> None:
             final = self._remote_path(one.path)
             names = [final] if one.sha256 is None else [final, _part_of(final, one.sha256)]
             with translated(f"removing {one.path}"):
@@ -114,7 +114,7 @@ class SftpCourier:
             return False  # it is not empty, or the server refuses
         return True
 
-    async def bring(self, file: File, deadline_ms: int) -> bool:
+    async def transfer(self, file: File, deadline_ms: int) -> bool:
         final = self._remote_path(file.path)
         part = _part_of(final, file.sha256)
         with translated(f"bringing {file.path}"):

@@ -53,7 +53,7 @@ class SftpIdentity:
     passphrase: str | None = None
 
     @classmethod
-    def of(cls, text: str) -> SftpIdentity:
+    def parse(cls, text: str) -> SftpIdentity:
         """Parse a secret: a private key's text, or JSON with `private_key` and `passphrase`."""
         if not text.lstrip().startswith("{"):
             return cls(key=text)

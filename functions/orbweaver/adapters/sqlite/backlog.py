@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from orbweaver.frontier.backlog import Beginning, Line, WaitingPack
+from orbweaver.frontier.backlog import BacklogState, LeaseRequest, WaitingPack
 
 if TYPE_CHECKING:
     from orbweaver.adapters.sqlite.store import SqliteStore
@@ -42,7 +42,7 @@ class SqliteBacklog:
         with self._store.writing() as db:
             db.executemany("INSERT OR IGNORE INTO backlog VALUES (?, ?, ?, ?, ?, ?)", rows)
 
-    async def look(self, crawl: str, host: str, own: str = "") -> Line:
+    async def read(self, crawl: str, host: str, own: str = "") -> BacklogState:
         with self._store.reading() as db:
             out, by, edits = read_line(db, crawl, host)
             is_out = _is_there(db, crawl, host, out)
@@ -52,16 +52,16 @@ class SqliteBacklog:
             ).fetchone()
         first = _waiting(waits) if waits else None
         if is_out:
-            return Line(edits=edits, out=out, by=by, first=first)
-        return Line(edits=edits, left=out, by=by, first=first)
+            return BacklogState(edits=edits, in_flight=out, holder=by, first=first)
+        return BacklogState(edits=edits, released=out, holder=by, first=first)
 
-    async def begin(self, beginning: Beginning) -> bool:
+    async def begin(self, beginning: LeaseRequest) -> bool:
         crawl, host = beginning.crawl, beginning.host
         with self._store.writing() as db:
             sent = db.execute("SELECT sent FROM ledgers WHERE pack = ?", (beginning.unsent,))
             if sent.fetchone() == (1,) or read_line(db, crawl, host)[2] != beginning.edits:
                 return False
-            row = (beginning.place, beginning.by, beginning.edits + 1, self._expires_s())
+            row = (beginning.place, beginning.holder, beginning.edits + 1, self._expires_s())
             db.execute(
                 "INSERT OR REPLACE INTO lines VALUES (?, ?, ?, ?, ?, ?)", (crawl, host, *row)
             )
@@ -84,7 +84,7 @@ class SqliteBacklog:
             )
             _forget(db, crawl, host, place)
 
-    async def standing(self, crawl: str, host: str, count_max: int) -> tuple[WaitingPack, ...]:
+    async def first_places(self, crawl: str, host: str, count_max: int) -> tuple[WaitingPack, ...]:
         rows = self._store.rows(f"{_WAITING} ORDER BY place LIMIT ?", (crawl, host, count_max))
         return tuple(map(_waiting, rows))
 

@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from orbweaver.budget.budget_rules import BudgetState, Taking
+from orbweaver.budget.budget_rules import BudgetState, ReservationRequest
 
 if TYPE_CHECKING:
     from orbweaver.adapters.sqlite.store import SqliteStore
@@ -32,14 +32,14 @@ class SqliteBudgets:
         self._retention_s = ledger_retention_s
         self._crawl_kept_s = crawl_retention_s
 
-    async def take(self, taking: Taking) -> BudgetState | None:
+    async def take(self, taking: ReservationRequest) -> BudgetState | None:
         key = (taking.crawl.id, taking.part)
         with self._store.writing() as db:
             row = db.execute(
                 "SELECT used, reserved, taken_at_ms FROM budgets WHERE crawl = ? AND part = ?", key
             ).fetchone()
             if row is None:
-                return BudgetState(begun=False)
+                return BudgetState(is_started=False)
             used, reserved, taken_at_ms = row
             standing = BudgetState(used=used, reserved=reserved, taken_at_ms=taken_at_ms)
             if taking.instead not in (None, standing) or used + taking.amount > taking.limit:

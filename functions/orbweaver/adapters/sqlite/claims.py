@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, replace
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Self
 
-from orbweaver.frontier.claims import Claimer, Known, StandingClaim
+from orbweaver.frontier.claims import Claimer, ClaimStates, StoredClaim
 from orbweaver.model.errors import NOTHING
 from orbweaver.model.target import Prior
 from orbweaver.model.turns import slices
@@ -49,7 +49,7 @@ class ClaimRow:
     was: ClaimRow | None = None
 
     @classmethod
-    def of(cls, row: Sequence[Any]) -> Self:
+    def from_row(cls, row: Sequence[Any]) -> Self:
         crawl, pack, depth, at, expires, unasked, was = row
         return cls(
             crawl=crawl,
@@ -76,7 +76,7 @@ class SqliteFrontier:
 
     async def known(
         self, claimer: Claimer, urls: Sequence[str], modified: Mapping[str, int] = NOTHING
-    ) -> Known:
+    ) -> ClaimStates:
         held: set[str] = set()
         own: set[str] = set()
         lapsed: dict[str, Prior] = {}
@@ -93,7 +93,7 @@ class SqliteFrontier:
                             own.add(url)
                     elif seen is not None:
                         lapsed[url] = Prior(crawl=seen.crawl, at_ms=seen.at)
-        return Known(held=frozenset(held), own=frozenset(own), lapsed=lapsed)
+        return ClaimStates(held=frozenset(held), own=frozenset(own), lapsed=lapsed)
 
     async def claim(self, claimer: Claimer, targets: Sequence[Target]) -> frozenset[str]:
         won: set[str] = set()
@@ -114,12 +114,12 @@ class SqliteFrontier:
                 for url in part:
                     _abandon(db, crawl, url)
 
-    async def standing(self, name: str, url: str) -> StandingClaim | None:
+    async def last_claim(self, name: str, url: str) -> StoredClaim | None:
         with self._store.reading() as db:
             _, claim = _find(db, name, url)
         if claim is None:
             return None
-        return StandingClaim(
+        return StoredClaim(
             crawl=claim.crawl,
             pack=claim.pack,
             at_ms=claim.at,
@@ -182,7 +182,7 @@ def _release(db: sqlite3.Connection, claimer: Claimer, url: str) -> None:
 
 def _find(db: sqlite3.Connection, name: str, url: str) -> tuple[int, ClaimRow | None]:
     row = db.execute(FIND, (_key(name, url), url, name)).fetchone()
-    return (0, None) if row is None else (row[0], ClaimRow.of(row[1:]))
+    return (0, None) if row is None else (row[0], ClaimRow.from_row(row[1:]))
 
 
 def _update(db: sqlite3.Connection, number: int, claim: ClaimRow) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from orbweaver.adapters.sqlite.shards import close_shard, read_shard, shard_of_row
-from orbweaver.frontier.claims import Unreadable
+from orbweaver.frontier.claims import UnreadableCrawl
 from orbweaver.model import crawl_codec
 from orbweaver.model.crawl import MOVED, Counters, CounterShard, Counts, Crawl, State
 from orbweaver.model.errors import NOTHING, readable
@@ -74,10 +74,10 @@ class SqliteCrawls:
     async def list(self) -> tuple[Crawl, ...]:
         return self._all()[0]
 
-    async def newer(self) -> tuple[Unreadable, ...]:
+    async def newer(self) -> tuple[UnreadableCrawl, ...]:
         return self._all()[1]
 
-    def _all(self) -> tuple[tuple[Crawl, ...], tuple[Unreadable, ...]]:
+    def _all(self) -> tuple[tuple[Crawl, ...], tuple[UnreadableCrawl, ...]]:
         """Return the crawls, newest first, and the crawls that are stored in a newer format."""
         rows = self._store.rows(
             "SELECT fields FROM crawls WHERE NOT forgotten AND (expires IS NULL OR expires > ?)"
@@ -85,7 +85,7 @@ class SqliteCrawls:
             (self._now_s(),),
         )
         crawls: list[Crawl] = []
-        others: list[Unreadable] = []
+        others: list[UnreadableCrawl] = []
         for (text,) in rows:
             try:
                 crawls.append(self._read(text))
@@ -99,7 +99,7 @@ class SqliteCrawls:
         )
         shards = {number: shard_of_row(*rest) for number, *rest in rows}
         numbers = range(crawl.shards)
-        return Counters.of(tuple(shards.get(number, CounterShard()) for number in numbers))
+        return Counters.build(tuple(shards.get(number, CounterShard()) for number in numbers))
 
     async def seal(
         self, crawl: Crawl, counters: Counters, finished: Crawl, rest: Counts = NOTHING
@@ -204,7 +204,7 @@ def _spelled(fields: Mapping[str, Any]) -> str:
     return json.dumps(fields, separators=(",", ":"))
 
 
-def _unreadable(fields: Mapping[str, Any], said: str) -> Unreadable:
+def _unreadable(fields: Mapping[str, Any], said: str) -> UnreadableCrawl:
     """Describe a crawl by the fields that every version has."""
     name, started_at_ms = fields.get("name", fields["id"]), fields.get("started_at_ms", 0)
-    return Unreadable(id=fields["id"], name=name, started_at_ms=started_at_ms, said=said)
+    return UnreadableCrawl(id=fields["id"], name=name, started_at_ms=started_at_ms, said=said)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from orbweaver.adapters.sqlite.messages import Outgoing, QueueName, SqliteMessages, TakenMessage
+from orbweaver.adapters.sqlite.messages import Outgoing, QueueName, ReceivedMessage, SqliteMessages
 from orbweaver.frontier.dead_letters import DeadLetter
 from orbweaver.frontier.messages import MessageSource
 
@@ -43,9 +43,9 @@ class SqliteDeadLetters:
 
     async def hidden(self) -> int:
         depth = self._messages.depth(self._queue)
-        return depth.held + depth.delayed + depth.copies
+        return depth.in_flight + depth.delayed + depth.copies
 
-    def _letter(self, message: TakenMessage) -> DeadLetter:
+    def _letter(self, message: ReceivedMessage) -> DeadLetter:
         own = message.source in _PACK_QUEUES
         source = MessageSource.PACKS if own else MessageSource.SEEDS
         return DeadLetter(

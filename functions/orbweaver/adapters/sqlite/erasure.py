@@ -103,7 +103,7 @@ class SqliteTraces:
                 host=host,
                 place=place,
                 body=zlib.decompress(body).decode(),
-                out=place == out,
+                in_flight=place == out,
             )
 
     # --- crawls -----------------------------------------------------------------------------
@@ -125,7 +125,7 @@ class SqliteTraces:
                 [(crawl_id, reason, json.dumps(tuple(urls))) for reason, urls in samples.items()],
             )
 
-    async def bury_crawl(self, crawl: Crawl) -> None:
+    async def tombstone_crawl(self, crawl: Crawl) -> None:
         stone = {
             "id": crawl.id,
             "name": crawl.id,

@@ -40,7 +40,7 @@ class SqliteHosts:
         self._robots: OrderedDict[str, RobotsEntry] = OrderedDict()
         self._robots_bytes = 0
 
-    async def look(self, host: str) -> Host:
+    async def read_host(self, host: str) -> Host:
         with self._store.reading() as db:
             return replace(_host(db, host), robots=self._robots_of(db, host))
 
@@ -82,7 +82,7 @@ class SqliteHosts:
         with self._store.writing() as db:
             db.execute("UPDATE hosts SET failures = 0 WHERE host = ?", (host,))
 
-    async def probe(self, host: str, until_ms: int, now_ms: int) -> bool:
+    async def take_probe(self, host: str, until_ms: int, now_ms: int) -> bool:
         with self._store.writing() as db:
             state = _host(db, host)
             if not is_doubtful(state, now_ms):

@@ -67,14 +67,14 @@ class Outgoing:
     body: str
     group: str = ""
     delay_s: float = 0
-    held: bool = False  # this process already works on it. It becomes due if the process dies
+    in_flight: bool = False  # this process already works on it. It becomes due if the process dies
     reason: str | None = None
     source: str | None = None
     since_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TakenMessage:
+class ReceivedMessage:
     """A message taken for the `receives`-th time. `handle` is valid until the next take."""
 
     id: str
@@ -91,10 +91,10 @@ class TakenMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueDepth:
-    """Numbers of messages: available (`waiting`), taken (`held`), not yet due (`delayed`)."""
+    """Numbers of messages: available (`waiting`), taken (`in_flight`), not yet due (`delayed`)."""
 
     waiting: int = 0
-    held: int = 0
+    in_flight: int = 0
     delayed: int = 0
     # Messages that their sender already processes. They become due if that process dies.
     copies: int = 0
@@ -125,7 +125,7 @@ class SqliteMessages:
                 None if one.reason is None else _without_surrogates(one.reason),
                 one.source,
                 one.since_ms,
-                self.holder if one.held else None,
+                self.holder if one.in_flight else None,
             )
             for one in outgoing
         ]
@@ -148,7 +148,7 @@ class SqliteMessages:
 
     def take(
         self, queue: QueueName, count_max: int, hold_s: float, sharing: Sharing | None = None
-    ) -> tuple[TakenMessage, ...]:
+    ) -> tuple[ReceivedMessage, ...]:
         """Take due messages and hide them from other readers for `hold_s` seconds."""
         now_ms = self._clock.now_ms()
         due_ms = self.next_due_ms(queue)
@@ -286,7 +286,7 @@ class SqliteMessages:
         )
         total, later, held, copies = row or (0, 0, 0, 0)
         return QueueDepth(
-            waiting=total - later, held=held, delayed=later - held - copies, copies=copies
+            waiting=total - later, in_flight=held, delayed=later - held - copies, copies=copies
         )
 
     def retries_of(self, group: str, most: int) -> list[tuple[str, int]]:
@@ -357,9 +357,9 @@ def _take(
     return row
 
 
-def _message(store_id: str, row: _Row) -> TakenMessage:
+def _message(store_id: str, row: _Row) -> ReceivedMessage:
     number, takes, deaths, body, group, sent_at, first, reason, source, since_ms = row
-    return TakenMessage(
+    return ReceivedMessage(
         id=f"{store_id}-{number}",
         handle=f"{number}:{takes}",
         body=body,

@@ -119,7 +119,7 @@ class SqlitePacks:
             self._committed(ledger.pack)
         return True
 
-    async def strike(self, pack_id: str) -> int:
+    async def add_strike(self, pack_id: str) -> int:
         with self._store.writing() as db:
             db.execute(
                 "INSERT INTO strikes VALUES (?, 1, ?) ON CONFLICT (pack) DO UPDATE"
@@ -131,7 +131,7 @@ class SqlitePacks:
             ).fetchone()
         return int(strikes)
 
-    async def absolve(self, pack_id: str, strikes: int) -> None:
+    async def set_strikes(self, pack_id: str, strikes: int) -> None:
         with self._store.writing() as db:
             db.execute(
                 "INSERT OR REPLACE INTO strikes VALUES (?, ?, ?)",

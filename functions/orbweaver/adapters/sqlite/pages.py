@@ -56,7 +56,7 @@ class SqlitePages:
                 rows,
             )
 
-    async def before(self, priors: Mapping[str, Prior]) -> Mapping[str, PageRecord]:
+    async def earlier_records(self, priors: Mapping[str, Prior]) -> Mapping[str, PageRecord]:
         now_s = self._now_s()
         records: dict[str, PageRecord] = {}
         for url, prior in priors.items():

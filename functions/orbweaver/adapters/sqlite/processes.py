@@ -50,7 +50,7 @@ class StoreProcesses:
                     yield path.name
                     path.unlink(missing_ok=True)
 
-    def alive(self) -> int:
+    def count_alive(self) -> int:
         """Count the processes that work on the store, this one included."""
         return len(self.pids())
 

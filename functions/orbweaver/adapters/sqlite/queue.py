@@ -37,7 +37,7 @@ class SqliteQueue:
                     body=encode(outgoing.pack),
                     group=outgoing.pack.crawl,
                     delay_s=outgoing.delay_s,
-                    held=outgoing.taken,
+                    in_flight=outgoing.taken,
                 )
                 for outgoing in outgoing_packs
                 if (express or outgoing.express) is lane
@@ -66,10 +66,10 @@ class SqliteQueue:
     async def retry_soon(self, receipts: Sequence[Receipt], delay_s: int) -> None:
         """Do nothing: a store returns failed messages within seconds."""
 
-    async def bury(
+    async def dead_letter(
         self, body: str, reason: str, source: MessageSource = MessageSource.PACKS
     ) -> None:
-        _bury(self._messages, QueueName.DEAD_LETTERS, body, reason, source)
+        _dead_letter(self._messages, QueueName.DEAD_LETTERS, body, reason, source)
 
 
 class SqliteOrders:
@@ -95,8 +95,8 @@ class SqliteDeliveries:
     async def postpone(self, handle: str, seconds: int) -> None:
         self._messages.show([handle], seconds)
 
-    async def bury(self, body: str, reason: str) -> None:
-        _bury(self._messages, QueueName.FAILED_DELIVERIES, body, reason)
+    async def dead_letter(self, body: str, reason: str) -> None:
+        _dead_letter(self._messages, QueueName.FAILED_DELIVERIES, body, reason)
 
 
 class SqliteEvents:
@@ -127,7 +127,7 @@ def _lane(*, express: bool) -> QueueName:
     return QueueName.EXPRESS if express else QueueName.CRAWL
 
 
-def _bury(
+def _dead_letter(
     messages: SqliteMessages,
     queue: QueueName,
     body: str,

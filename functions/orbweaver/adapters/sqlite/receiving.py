@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from orbweaver.adapters.sqlite.messages import (
     QueueDepth,
     QueueName,
+    ReceivedMessage,
     Sharing,
     SqliteMessages,
-    TakenMessage,
 )
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class SqliteInbox:
 
     async def receive(
         self, count_max: int, hold_s: float, wait_s: float = 0, sharing: Sharing | None = None
-    ) -> tuple[TakenMessage, ...]:
+    ) -> tuple[ReceivedMessage, ...]:
         """Take messages and hide them for `hold_s` seconds. Wait up to `wait_s` for the first."""
         until_ms = self._clock.now_ms() + round(wait_s * 1000)
         while True:
@@ -43,15 +43,15 @@ class SqliteInbox:
                 return taken
             await self._clock.sleep(min(LOOK_S, left_ms / 1000))
 
-    async def delete(self, taken: Sequence[TakenMessage]) -> None:
+    async def delete(self, taken: Sequence[ReceivedMessage]) -> None:
         """Acknowledge messages. A message that another reader has taken since then stays."""
         self._messages.delete(message.handle for message in taken)
 
-    async def show(self, taken: Sequence[TakenMessage], after_s: float = 0) -> None:
+    async def show(self, taken: Sequence[ReceivedMessage], after_s: float = 0) -> None:
         self._messages.show((message.handle for message in taken), after_s)
 
     async def settle(
-        self, taken: Sequence[TakenMessage], failed: Collection[str], after_s: float = 0
+        self, taken: Sequence[ReceivedMessage], failed: Collection[str], after_s: float = 0
     ) -> None:
         """Acknowledge messages, except those with an id in `failed`, which become visible again."""
         await self.delete([message for message in taken if message.id not in failed])
@@ -64,7 +64,7 @@ class SqliteInbox:
         return self._messages.next_due_ms(self.queue)
 
 
-def deliveries_of(taken: Sequence[TakenMessage], queue: QueueName) -> list[Delivery]:
+def deliveries_of(taken: Sequence[ReceivedMessage], queue: QueueName) -> list[Delivery]:
     from orbweaver.worker.pack import Delivery
 
     return [

@@ -25,7 +25,7 @@ class SqliteSchedules:
                     scheduled.expression,
                     scheduled.timezone,
                     scheduled.first_ms,
-                    scheduled.told,
+                    scheduled.input,
                     scheduled.paused,
                 ),
             )
@@ -40,7 +40,7 @@ class SqliteSchedules:
                 expression=expression,
                 timezone=timezone,
                 first_ms=first_ms,
-                told=told,
+                input=told,
                 paused=bool(paused),
             )
             for name, expression, timezone, first_ms, told, paused in rows

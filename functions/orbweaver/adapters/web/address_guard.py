@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from aiohttp.abc import AbstractResolver, ResolveResult
 
 from orbweaver.model.address_policy import NONE_NAMED, PUBLIC_ONLY, Address, Allowed, Named, verdict
-from orbweaver.model.redacted_names import named_by, parse_names
+from orbweaver.model.named_origins import non_public_names, parse_names
 
 if TYPE_CHECKING:
     from aiohttp.connector import AddrInfoType
@@ -66,7 +66,7 @@ class Permits:
         self.widest = Permit(allowed=allowed, named=None, any_port=any_port)
         self._of = lru_cache(maxsize=64)(self._make)
 
-    def of(self, origins: frozenset[str]) -> Permit:
+    def permit_for(self, origins: frozenset[str]) -> Permit:
         """Return the permit of a request. `origins` are the origins of its crawl's seeds."""
         if self._any_port or not self._allowed.networks:
             return self.widest  # the same for all requests
@@ -74,12 +74,12 @@ class Permits:
 
     def grant(self, origins: frozenset[str]) -> Permit:
         """Apply a request's permit to all later connections of the current task."""
-        permit = self.of(origins)
+        permit = self.permit_for(origins)
         _permit.set(permit)
         return permit
 
     def _make(self, origins: frozenset[str]) -> Permit:
-        return Permit(allowed=self._allowed, named=named_by(origins, names_here()))
+        return Permit(allowed=self._allowed, named=non_public_names(origins, names_here()))
 
 
 @cache

@@ -63,7 +63,7 @@ async def read(
     # Stop reading once the first bytes show that the body is not a page.
     sniffed = HTML_TYPES.isdisjoint(request.accept) or ANY_TYPE in request.accept
     while chunk := await content.readany():
-        deadline.heard()
+        deadline.note_activity()
         size += len(chunk)
         taken_s = clock() - began_s
         # With the idle limit alone, a server could hold a request for its total time.
@@ -114,7 +114,7 @@ async def _fed(
             await large.take()
         room = room_of(request)
         goes_on = decoding.go_on(halts_at=room if large.taken else min(room, SMALL_BYTES))
-    deadline.heard()
+    deadline.note_activity()
     return goes_on, clock() - began_s
 
 

@@ -70,7 +70,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class FetchResult:
     """A response or failure, with the error and how far the request got."""
 
     answer: Response | Failure
@@ -115,7 +115,7 @@ class HttpFetcher:
     async def fetch(self, request: Request) -> Response | Failure:
         return (await self.ask(request)).answer
 
-    async def ask(self, request: Request, proxy: Proxy | None = None) -> Asked:
+    async def ask(self, request: Request, proxy: Proxy | None = None) -> FetchResult:
         """Send a request, through `proxy` if this fetcher connects to proxies only."""
         until_s = time.monotonic() + request.total_s
         asked, attempt = await self._try(request, proxy)
@@ -130,7 +130,7 @@ class HttpFetcher:
         again, attempt = await self._try(replace(request, total_s=left_s), proxy)
         return again
 
-    async def _try(self, request: Request, proxy: Proxy | None) -> tuple[Asked, Attempt]:
+    async def _try(self, request: Request, proxy: Proxy | None) -> tuple[FetchResult, Attempt]:
         if self._dials_proxies is (proxy is None):
             raise ValueError("a fetcher dials proxies, or it dials targets")
         url = URL(request.url, encoded=True)  # already canonical: quoting again would change paths
@@ -139,18 +139,18 @@ class HttpFetcher:
         started_s = time.monotonic()
         deadline = self._deadlines.within(request.total_s)
         attempt = Attempt(deadline, self._permits.grant(request.named), paced=request.paced)
-        large = self._large.of(url.raw_host or "")
+        large = self._large.place_for(url.raw_host or "")
         try:
             async with large:
                 with deadline:
                     answer = await self._ask(url, request, attempt, deadline, proxy, large)
-            return Asked(answer=answer), attempt
+            return FetchResult(answer=answer), attempt
         except FAILURES as error:
             latency_ms = _ms_since(attempt.sent_s or started_s)
             reason, detail = reason_of(error), detail_of(error)
             if deadline.expired:
                 reason, detail = Reason.TIMEOUT, self._out_of_time(attempt, deadline, request)
-            asked = Asked(
+            asked = FetchResult(
                 answer=Failure(
                     reason=reason,
                     detail=detail,
@@ -175,7 +175,7 @@ class HttpFetcher:
         await self._session_here()
         guard, host, port = self._guard, origin.raw_host or "", origin.port or 0
         assert guard is not None  # noqa: S101 - made with the session
-        permit = self._permits.of(named)
+        permit = self._permits.permit_for(named)
         try:
             found = [host]
             if not is_ip_address(host):
@@ -208,7 +208,7 @@ class HttpFetcher:
             "GET" if request.body is None else "POST",
             url,
             data=request.body,
-            headers=heads.asking(request, url, proxy),
+            headers=heads.request_headers(request, url, proxy),
             proxy=None if proxy is None else proxy.url,
             proxy_headers=heads.connecting(request, proxy),
             allow_redirects=False,
@@ -217,17 +217,17 @@ class HttpFetcher:
         ) as answer:
             # From sending the request to the head of the response, so that it measures the server.
             latency_ms = _ms_since(attempt.sent_s or time.monotonic())
-            headers, headers_cut = heads.answered(answer.raw_headers)
+            headers, headers_cut = heads.response_headers(answer.raw_headers)
             if attempt.reused and not bodies.framed(headers) and answer.status not in _BODILESS:
                 answer.close()
                 raise SurplusError("an answer without an end on a used connection")
             attempt.watch(answer.content)
             body = bodies.Body()
-            if heads.wanted(answer.status, headers, request.accept):
+            if heads.is_body_wanted(answer.status, headers, request.accept):
                 rate = self._limits.rate
                 body = await bodies.read(answer, headers, request, deadline, rate, large)
             else:
-                keep = heads.telling(answer.status, headers, request.accept)
+                keep = heads.may_be_block_page(answer.status, headers, request.accept)
                 most = min(bodies.DRAIN_BYTES_MAX, bodies.room_of(request))
                 drain_s = self._limits.drain_s
                 body = await bodies.drain(answer, headers, deadline, drain_s, most, keep=keep)
@@ -290,7 +290,7 @@ class HttpFetcher:
             await resolver.close()
 
 
-async def _is_certain(asked: Asked, attempt: Attempt, request: Request) -> bool:
+async def _is_certain(asked: FetchResult, attempt: Attempt, request: Request) -> bool:
     """Whether the response certainly belongs to this request."""
     # A POST is never sent twice.
     if request.body is not None or not attempt.reused:

@@ -73,7 +73,7 @@ class Deadline:
             if ours and kind is asyncio.CancelledError:
                 raise TimeoutError from error
 
-    def heard(self) -> None:
+    def note_activity(self) -> None:
         """Record that the request was sent, or that data arrived."""
         self._heard_s = self.loop.time()
 

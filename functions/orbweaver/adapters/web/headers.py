@@ -43,7 +43,7 @@ LISTS = frozenset(
 ROBOTS_TAG = "x-robots-tag"
 
 
-def asking(
+def request_headers(
     request: Request, url: URL, proxy: Proxy | None
 ) -> CIMultiDict[str] | CIMultiDictProxy[str]:
     """Return a request's headers. They replace equal headers of the crawl."""
@@ -75,7 +75,7 @@ def connecting(request: Request, proxy: Proxy | None) -> dict[str, str] | None:
     return {"User-Agent": request.user_agent, **credentials}
 
 
-def wanted(status: int, headers: dict[str, str], accept: frozenset[str]) -> bool:
+def is_body_wanted(status: int, headers: dict[str, str], accept: frozenset[str]) -> bool:
     """Whether the body of a response must be read."""
     if not SUCCESS_MIN <= status < REDIRECT_MIN:
         return False
@@ -86,7 +86,7 @@ def wanted(status: int, headers: dict[str, str], accept: frozenset[str]) -> bool
     return kind in VAGUE and not HTML_TYPES.isdisjoint(accept)
 
 
-def telling(status: int, headers: dict[str, str], accept: frozenset[str]) -> bool:
+def may_be_block_page(status: int, headers: dict[str, str], accept: frozenset[str]) -> bool:
     """Whether the body of an error response may show that the site blocks crawlers."""
     return status in STATUSES and declared_in(headers) in accept & HTML_TYPES
 
@@ -104,7 +104,7 @@ def _accept(accept: frozenset[str]) -> str:
     return ", ".join((*named, f"{ANY_TYPE};q=0.1" if named else ANY_TYPE))
 
 
-def answered(raw: Iterable[tuple[bytes, bytes]]) -> tuple[dict[str, str], int]:
+def response_headers(raw: Iterable[tuple[bytes, bytes]]) -> tuple[dict[str, str], int]:
     """Return the headers of a response, and the number of dropped lines."""
     # A name keeps its first line, a list header all lines. Equal lines and cookies do not count as
     # dropped.

@@ -26,7 +26,7 @@ class LargeBodies:
         # Entries exist while a host is being read from.
         self._hosts: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
 
-    def of(self, host: str) -> LargeBody:
+    def place_for(self, host: str) -> LargeBody:
         """Return the place of one request to a host. The request must still `take` it."""
         if (loop := asyncio.get_running_loop()) is not self._loop:
             self._loop, self._places = loop, asyncio.Semaphore(self._count)

@@ -89,7 +89,7 @@ class ConnectionPool(aiohttp.TCPConnector):
         silent_s = self._origins.quiet_s(key, protocol.latency_s)
         stays = not (should_close or protocol.should_close) and silent_s < self._keepalive_s
         waits = protocol.requests > 1 or (stays and not self._origins.is_distrusted(key))
-        whole = protocol.answered and not protocol.surplus and protocol.is_connected()
+        whole = protocol.is_complete and not protocol.surplus and protocol.is_connected()
         if self._closed or certain.done() or not (waits and whole and protocol.paced):
             self._settle(key, protocol, certain)
             quick = waits and whole and stays and not self._origins.is_distrusted(key)

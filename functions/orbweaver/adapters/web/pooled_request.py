@@ -80,7 +80,7 @@ class AwareRequest(aiohttp.ClientRequest):
         self.repeated = self.reused  # from here on the server may have received it
         self.sent_s = time.monotonic()
         if self.deadline is not None:
-            self.deadline.heard()
+            self.deadline.note_activity()
         return await super().send(conn)
 
 
@@ -135,7 +135,7 @@ class Attempt:
     def received(self) -> int:
         """Bytes received on the wire: the body, and excess bytes other than the body."""
         protocol = self._request.protocol if self._request else None
-        beside = protocol.beside if isinstance(protocol, CountingHandler) else 0
+        beside = protocol.surplus_head_bytes if isinstance(protocol, CountingHandler) else 0
         return beside + (self._content.total_bytes if self._content else 0)
 
     @property
@@ -146,7 +146,7 @@ class Attempt:
 
     def watch(self, content: aiohttp.StreamReader) -> None:
         """Count the bytes of the body, and raise parser errors to its reader."""
-        self._deadline.heard()
+        self._deadline.note_activity()
         self._content, request = content, self._request
         if request is None or request.protocol is None or request.use is None:
             return

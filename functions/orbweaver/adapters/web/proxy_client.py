@@ -15,7 +15,7 @@ from enum import Enum
 import aiohttp
 from yarl import URL
 
-from orbweaver.adapters.web.client import Asked, HttpFetcher
+from orbweaver.adapters.web.client import FetchResult, HttpFetcher
 from orbweaver.fetching.proxy_pool import Pool, PoolError, Proxy, Wait, parse_pool
 from orbweaver.model.errors import PortError, Transient
 from orbweaver.model.http_exchange import Failure, Request, Response
@@ -74,15 +74,15 @@ class Proxies:
         """Record the result of a request that started at `began_ms`."""
         if self._pool is None:
             return
-        now_ms, before = self._clock.now_ms(), self._pool.of(proxy)
+        now_ms, before = self._clock.now_ms(), self._pool.build(proxy)
         match trouble:
             case None:
-                self._pool = self._pool.worked(proxy, host, began_ms)
+                self._pool = self._pool.note_success(proxy, host, began_ms)
             case Trouble.BROKEN:
                 self._pool = self._pool.broken(proxy, began_ms, now_ms)
             case Trouble.UNREACHED:
-                self._pool = self._pool.unreached(proxy, host, began_ms, now_ms)
-        after = self._pool.of(proxy)
+                self._pool = self._pool.note_unreached(proxy, host, began_ms, now_ms)
+        after = self._pool.build(proxy)
         if after.strikes > before.strikes:
             # The proxy's credentials may have been changed, so the list is read again soon.
             self._fresh_ms = min(self._fresh_ms, DOUBTFUL_MS)
@@ -159,7 +159,7 @@ class ProxyingFetcher:
         return refusal
 
 
-def trouble_of(asked: Asked, proxy: Proxy) -> Trouble | None:
+def trouble_of(asked: FetchResult, proxy: Proxy) -> Trouble | None:
     """Return the cause of a missing response, or None if proxies are not involved."""
     if isinstance(asked.answer, Response):
         if asked.answer.status == _AUTHENTICATE:

@@ -79,7 +79,7 @@ class CountingHandler(ResponseHandler):
         self.ragged = False
 
     @property
-    def beside(self) -> int:
+    def surplus_head_bytes(self) -> int:
         """Received bytes other than the body, in excess of a usual head."""
         body = self._body.total_bytes if self._body is not None else 0
         return max(0, self._wire - body - USUAL_BYTES)
@@ -88,7 +88,7 @@ class CountingHandler(ResponseHandler):
         message, payload = data
         if self._headed:
             self._more = True
-            self.doubt()
+            self.mark_surplus()
             return
         if message.code < FINAL_MIN:
             self._interim += 1
@@ -102,7 +102,7 @@ class CountingHandler(ResponseHandler):
 
     def data_received(self, data: bytes) -> None:
         if isinstance(self._exception, HttpProcessingError):
-            self.doubt()
+            self.mark_surplus()
             return  # a failed parser would report a less exact error
         if not data or self.upgraded or self._parser is None:
             super().data_received(data)
@@ -111,8 +111,8 @@ class CountingHandler(ResponseHandler):
             return
         start = 0
         while start < len(data):
-            if self.answered:
-                self.doubt()
+            if self.is_complete:
+                self.mark_surplus()
                 return
             step = BODY_SLICE if self._headed else HEAD_SLICE
             piece = data[start : start + step] if start or len(data) > step else data
@@ -123,8 +123,8 @@ class CountingHandler(ResponseHandler):
     def _take(self, piece: bytes) -> bool:
         """Parse a slice, each head separately. Return whether more may follow."""
         while piece:
-            if self.answered:
-                self.doubt()
+            if self.is_complete:
+                self.mark_surplus()
                 return False
             if self._headed:
                 parsed, piece, size = piece, b"", len(piece)
@@ -171,7 +171,7 @@ class CountingHandler(ResponseHandler):
             # A server that resets the connection may not have read the request.
             self.certain.set_result(exc is None or self.requests == 1)
 
-    def doubt(self) -> None:
+    def mark_surplus(self) -> None:
         """Record that the connection has bytes that belong to no request, and close it."""
         self.surplus = True
         if not self.certain.done():
@@ -181,15 +181,15 @@ class CountingHandler(ResponseHandler):
             self.on_surplus()
 
     def _doubt_if_more(self) -> None:
-        if not self.answered or self.surplus or self._parser is None:
+        if not self.is_complete or self.surplus or self._parser is None:
             return
         # The parser may hold the start of another response.
         failed = isinstance(self._exception, HttpProcessingError)
         if failed or self._parser.feed_eof() is not None:
-            self.doubt()
+            self.mark_surplus()
 
     @property
-    def answered(self) -> bool:
+    def is_complete(self) -> bool:
         return self._headed and (self._body is None or self._body.is_eof())
 
     def _end_if_over_limit(self) -> bool:

@@ -24,7 +24,7 @@ from orbweaver.cli.commands.metrics import address
 from orbweaver.cli.commands.workers import ask_to_switch
 from orbweaver.cli.exit_codes import UsageError
 from orbweaver.cli.export_files import OUT
-from orbweaver.cli.session import Session, StackPlace, Surroundings, chosen, store_session
+from orbweaver.cli.session import CliContext, Session, StackPlace, chosen, store_session
 from orbweaver.cli.stack import ENDPOINT, REGIONS, StackUnreachable, sources_of
 from orbweaver.cli.store import StorePlace, opened_store, store_of
 from orbweaver.model.errors import Transient
@@ -40,25 +40,25 @@ LISTEN = "127.0.0.1:8788"
 DOOR = '<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" content="0; url={url}">\n'
 
 
-async def console(arguments: argparse.Namespace, around: Surroundings) -> int:
+async def console(arguments: argparse.Namespace, around: CliContext) -> int:
     from orbweaver.console.actions import Actions
+    from orbweaver.console.crawl_watcher import CrawlWatcher, MeteredReadings
     from orbweaver.console.runs import WatchedRuns
     from orbweaver.console.server import PlaceTaken, serving
     from orbweaver.console.tickets import Tickets
-    from orbweaver.console.watching import MeteredReadings, Watching
 
     host, port = _place(arguments.listen)
     token = secrets.token_urlsafe(32)
     async with _session(arguments, around) as session:
         now_ms, poll_ms = around.clock.now_ms, round(session.place.poll_s * 1000)
-        where = Whereabouts(session=session, stack=arguments.stack)
+        where = SessionPlace(session=session, stack=arguments.stack)
         with _tables(arguments, around, session) as tables:
             actions = Actions(
                 ports=session.ports,
                 control=session.control,
                 runs=WatchedRuns(
                     control=session.control,
-                    watching=Watching(MeteredReadings(session.read).look, now_ms, poll_ms),
+                    watching=CrawlWatcher(MeteredReadings(session.read).read, now_ms, poll_ms),
                     where=where,
                     clock=around.clock,
                     newest=getattr(session.ports.pages, "newest", None),
@@ -82,7 +82,7 @@ async def console(arguments: argparse.Namespace, around: Surroundings) -> int:
 
 @contextmanager
 def _tables(
-    arguments: argparse.Namespace, around: Surroundings, session: Session
+    arguments: argparse.Namespace, around: CliContext, session: Session
 ) -> Iterator[ExportTables]:
     """Open the tables of a stack's exports, or of exports in a folder."""
     from orbweaver.cli.query.confined import ExportTables
@@ -111,13 +111,13 @@ def _place(listen: str) -> tuple[str, int]:
 
 
 @asynccontextmanager
-async def _session(arguments: argparse.Namespace, around: Surroundings) -> AsyncIterator[Session]:
+async def _session(arguments: argparse.Namespace, around: CliContext) -> AsyncIterator[Session]:
     """Open the store or stack of the options. With --workers, also run a store's workers."""
     if not arguments.workers:
         async with chosen(arguments, around) as session:
             yield session
         return
-    from orbweaver.app.store_service import ScheduleClock, WebhookPoster, looking
+    from orbweaver.app.store_service import ScheduleClock, WebhookPoster, polling
     from orbweaver.app.wiring import keep_made
     from orbweaver.cli.commands.serve import ended_export
 
@@ -127,14 +127,14 @@ async def _session(arguments: argparse.Namespace, around: Surroundings) -> Async
     async with opened_store(folder, around.environment, works=arguments.workers) as ports:
         keep_made()
         session = store_session(ports, works=True)
-        looks = [ScheduleClock(ports).look, WebhookPoster(ports).look]
-        looks.append(ended_export(session, folder, around).look)
-        async with looking(*looks):
+        looks = [ScheduleClock(ports).poll, WebhookPoster(ports).poll]
+        looks.append(ended_export(session, folder, around).poll)
+        async with polling(*looks):
             yield session
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Whereabouts:
+class SessionPlace:
     """Description of the session's store or stack."""
 
     session: Session
@@ -205,7 +205,7 @@ def _passing() -> Iterator[None]:
 
 
 @contextmanager
-def _opened(url: str, around: Surroundings, *, wanted: bool) -> Iterator[None]:
+def _opened(url: str, around: CliContext, *, wanted: bool) -> Iterator[None]:
     """Open a browser at an address, through a file that only this user can read."""
     if not wanted:
         yield

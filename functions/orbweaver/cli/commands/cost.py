@@ -14,13 +14,13 @@ from typing import Any
 from orbweaver.budget.billing_units import Term, Units, units_of
 from orbweaver.budget.estimate import estimate
 from orbweaver.budget.prices import AS_OF, charged, dollars
-from orbweaver.budget.rounds import BATCH, CPU_MB, MEMORY_MB, PAGES_ASSUMED, WORKERS, Assumed
+from orbweaver.budget.rounds import BATCH, CPU_MB, MEMORY_MB, PAGES_ASSUMED, WORKERS, Assumptions
 from orbweaver.cli import text
-from orbweaver.cli.command import STACK_JSON, answer, command, file, option, which
+from orbweaver.cli.command import STACK_JSON, answer, command, crawl_argument, file, option
 from orbweaver.cli.commands.init_check import plan_in
 from orbweaver.cli.crawl_options import DEFINITION
 from orbweaver.cli.exit_codes import FAILED, OK
-from orbweaver.cli.session import Surroundings, chosen, environment_in
+from orbweaver.cli.session import CliContext, chosen, environment_in
 from orbweaver.cli.stack import outputs_of
 from orbweaver.control.progress.spending import MILLION, price
 from orbweaver.control.spec_checks import crawl_of
@@ -61,7 +61,7 @@ _PARTS: Mapping[Term, int] = {
 }
 
 
-async def cost(arguments: Namespace, around: Surroundings) -> int:
+async def cost(arguments: Namespace, around: CliContext) -> int:
     async with chosen(arguments, around) as session:
         status, billed = await session.control.status(arguments.which), session.place.billed
     units, pages = units_of(status.counters.total), status.counters.total.get(Outcome.FETCHED, 0)
@@ -81,12 +81,12 @@ async def cost(arguments: Namespace, around: Surroundings) -> int:
     return OK
 
 
-def estimated(arguments: Namespace, around: Surroundings) -> int:
+def estimated(arguments: Namespace, around: CliContext) -> int:
     plan = plan_in(arguments.file, around)
     context = _context(arguments, around)
     crawl = crawl_of(plan, around.clock.now_ms())
     pages = arguments.pages or plan.pages_max or PAGES_ASSUMED
-    assumed = Assumed(
+    assumed = Assumptions(
         pages=pages,
         hosts=arguments.hosts or max(1, len(hosts_of(crawl))),
         links=arguments.links,
@@ -112,7 +112,7 @@ def estimated(arguments: Namespace, around: Surroundings) -> int:
     return OK
 
 
-def _context(arguments: Namespace, around: Surroundings) -> Mapping[str, Any]:
+def _context(arguments: Namespace, around: CliContext) -> Mapping[str, Any]:
     """Return the context of cdk.json. With `--deployed`, the stack's keys take precedence."""
     try:
         written = json.loads((around.folder / "cdk.json").read_text())["context"]
@@ -193,7 +193,7 @@ def _mostly(part: Units) -> str:
     return _NAMES[max(part.by_term, key=lambda term: dollars({term: part.by_term[term]}))]
 
 
-def _assumptions(crawl: Crawl, assumed: Assumed) -> Iterator[str]:
+def _assumptions(crawl: Crawl, assumed: Assumptions) -> Iterator[str]:
     where = text.plural(assumed.hosts, "host")
     pages = text.plural(assumed.pages, "page")
     yield f"{pages} on {where}, each fetched once (--pages, --hosts)"
@@ -243,5 +243,5 @@ COMMANDS = (
         option("--deployed", "use the settings of the deployed stack"),
         parents=STACK_JSON,
     ),
-    command("cost", "show AWS usage and cost of a crawl", cost, which()),
+    command("cost", "show AWS usage and cost of a crawl", cost, crawl_argument()),
 )

@@ -21,31 +21,31 @@ from orbweaver.cli.command import (
     WORKERS,
     Command,
     add_formats,
+    combined_options,
     json_option,
     option,
     out_option,
     stack_options,
     store_option,
-    together,
 )
 from orbweaver.cli.commands import custom
 from orbweaver.cli.commands.init_check import plan_of
 from orbweaver.cli.crawl_end import (
-    Ended,
+    EndedCrawl,
     conclude,
     give_up,
     pause,
     put_interrupted,
     timed,
-    without_pages,
+    why_no_pages,
 )
 from orbweaver.cli.crawl_options import OPTIONS
 from orbweaver.cli.exit_codes import FAILED, INTERRUPTED, OK, UsageError
-from orbweaver.cli.export_files import Written
+from orbweaver.cli.export_files import ExportResult
 from orbweaver.cli.live.display import Display, JsonDisplay
 from orbweaver.cli.live.lines import gone_on, joined
 from orbweaver.cli.one_file import one_file, shown_as, write_one
-from orbweaver.cli.session import Session, Stalled, Surroundings, chosen, opened, store_session
+from orbweaver.cli.session import CliContext, Session, Stalled, chosen, opened, store_session
 from orbweaver.cli.stack import ENDPOINT, PORT, port_option, settings_from
 from orbweaver.cli.store import (
     opened_store,
@@ -54,9 +54,9 @@ from orbweaver.cli.store import (
     worker_pids,
 )
 from orbweaver.control.continuation import Continue, Refuse, Replace, Start
-from orbweaver.control.crawl_control import renamed
+from orbweaver.control.crawl_control import with_unused_id
 from orbweaver.control.crawl_spec import CrawlSpec, PlanError
-from orbweaver.control.progress.status import nothing_new
+from orbweaver.control.progress.status import found_nothing_new
 from orbweaver.control.schedule import recurrence_in
 from orbweaver.control.spec_checks import crawl_of, keyed
 from orbweaver.frontier.refetch import MISSING
@@ -71,7 +71,7 @@ NOTHING_LACKS = "no page of earlier runs lacks its text or body: there is nothin
 
 
 @dataclass(slots=True)
-class Running:
+class RunState:
     """State of a command, for messages about how to continue after an interrupt or error."""
 
     crawl: str | None = None
@@ -81,7 +81,7 @@ class Running:
     option: str = ""
 
 
-def checked(plan: CrawlSpec, around: Surroundings) -> Crawl:
+def checked(plan: CrawlSpec, around: CliContext) -> Crawl:
     """Build the crawl of a plan; raises UsageError, so that errors show before anything starts."""
     try:
         return crawl_of(plan, around.clock.now_ms())
@@ -92,13 +92,13 @@ def checked(plan: CrawlSpec, around: Surroundings) -> Crawl:
 # --- crawl --------------------------------------------------------------------------------------
 
 
-def crawl(arguments: Namespace, around: Surroundings) -> int:
+def crawl(arguments: Namespace, around: CliContext) -> int:
     """Run a crawl on this machine and write its files, with a store or a stack on an emulator."""
     plan = plan_of(arguments, around)
     wanted, context = _checked(plan, arguments, around)
     folder = store_of(arguments, around.folder, around.environment, makes=True)
     display = around.display(arguments)
-    running = Running()
+    running = RunState()
     work = _on_stack if folder is None else partial(_on_store, folder)
     try:
         return work(CrawlCommand(plan, wanted, context, arguments), around, display, running)
@@ -111,7 +111,7 @@ def crawl(arguments: Namespace, around: Surroundings) -> int:
         raise
     except Stalled as stalled:
         return give_up(stalled.view, around, display)
-    except export_files.Unwritten as error:
+    except export_files.WriteError as error:
         display.close()
         export = f"orbweaver export --crawl {running.crawl}{running.option} --out DIR"
         again = f"{running.before}{export}"
@@ -135,7 +135,7 @@ class CrawlCommand:
 
 
 def _on_store(
-    folder: Path, asked: CrawlCommand, around: Surroundings, display: Display, running: Running
+    folder: Path, asked: CrawlCommand, around: CliContext, display: Display, running: RunState
 ) -> int:
     """Crawl with workers in this process and in further processes.
 
@@ -165,7 +165,7 @@ def _on_store(
         return asyncio.run(go())
 
 
-def _on_stack(asked: CrawlCommand, around: Surroundings, display: Display, running: Running) -> int:
+def _on_stack(asked: CrawlCommand, around: CliContext, display: Display, running: RunState) -> int:
     """Crawl with the workers of a stack on an emulator."""
     wanted, arguments = asked.wanted, asked.arguments
     if arguments.target == AWS:
@@ -175,7 +175,7 @@ def _on_stack(asked: CrawlCommand, around: Surroundings, display: Display, runni
     if not around.machine.local() and (unreached := _unreached(wanted, around)):
         return _cannot_begin(unreached, around, display)
     port = PORT if arguments.port is None else arguments.port
-    with around.machine.standing(port, display.say, asked.context) as stood:
+    with around.machine.running_stack(port, display.say, asked.context) as stood:
         settings = settings_from(stood.outputs, around.machine, stood.environment)
         custom.check_deployed(settings, wanted.items, f"give {custom.OPTION} FILE")
         running.option = port_option(urlsplit(stood.environment[ENDPOINT]).port or 0)
@@ -192,7 +192,7 @@ def _on_stack(asked: CrawlCommand, around: Surroundings, display: Display, runni
 
 
 def _checked(
-    plan: CrawlSpec, arguments: Namespace, around: Surroundings
+    plan: CrawlSpec, arguments: Namespace, around: CliContext
 ) -> tuple[Crawl, dict[str, str]]:
     """Check all options before anything starts; return the crawl and the stack's context keys."""
     wanted = checked(plan, around)
@@ -214,7 +214,7 @@ def _checked(
     return wanted, context
 
 
-def _unreached(wanted: Crawl, around: Surroundings) -> list[str]:
+def _unreached(wanted: Crawl, around: CliContext) -> list[str]:
     """Return why no seed's server can be reached; empty if one can.
 
     It tries the first few servers. It only connects and sends no request, so it needs no slot.
@@ -234,7 +234,7 @@ def _unreached(wanted: Crawl, around: Surroundings) -> list[str]:
     return [f"{url} cannot be reached: {why}" for url, why in zip(tried, found, strict=True)]
 
 
-def _cannot_begin(unreached: list[str], around: Surroundings, display: Display) -> int:
+def _cannot_begin(unreached: list[str], around: CliContext, display: Display) -> int:
     display.close()
     around.note(*map(text.clean, unreached), "nothing was crawled")
     if isinstance(display, JsonDisplay):
@@ -247,9 +247,9 @@ async def _crawl(
     session: Session,
     plan: CrawlSpec,
     arguments: Namespace,
-    around: Surroundings,
+    around: CliContext,
     display: Display,
-    running: Running,
+    running: RunState,
 ) -> int:
     if arguments.refetch is None:
         begun = await _begin(session, plan, display)
@@ -272,9 +272,9 @@ async def _crawl(
     except (asyncio.CancelledError, BrokenPipeError):
         running.paused = await pause(session, begun.id)
         raise
-    written: Written | None = None
+    written: ExportResult | None = None
     exported: Crawl | None = view.crawl
-    if nothing_new(view):
+    if found_nothing_new(view):
         # Requested files contain the pages that earlier runs stored.
         exported = None
         if arguments.files_asked:
@@ -283,21 +283,21 @@ async def _crawl(
         written = await _written(session, exported, arguments, around, display)
     if stalled is not None:
         return give_up(view, around, display, written, running.option)
-    why = await without_pages(session, view)
+    why = await why_no_pages(session, view)
     display.close()
-    ended = Ended(view=view, written=written, why=why, before=running.before)
+    ended = EndedCrawl(view=view, written=written, why=why, before=running.before)
     return conclude(ended, arguments.fail_above, around, display)
 
 
 async def _written(
-    session: Session, crawl: Crawl, arguments: Namespace, around: Surroundings, display: Display
-) -> Written:
+    session: Session, crawl: Crawl, arguments: Namespace, around: CliContext, display: Display
+) -> ExportResult:
     """Write the files of an ended crawl, or one file if --out names a file."""
     if arguments.file is not None:
         runs = await session.control.with_same_crawl(crawl)
         return shown_as(await write_one(session, runs, arguments.file), arguments.out)
     folder: Path = arguments.out or export_files.OUT / crawl.id
-    wanted = export_files.FilesWanted(
+    wanted = export_files.ExportPlan(
         folder=around.folder / folder, formats=arguments.format, say=display.say
     )
     written = await export_files.export_crawl(session, crawl, wanted)
@@ -322,13 +322,13 @@ async def _begin(session: Session, plan: CrawlSpec, display: Display) -> Crawl:
                 display.say(await _left_behind(session, run))
             for key, was, now in changes:
                 display.say(f"  {key}: {_value(was)} -> {_value(now)}")
-            return await session.control.take_up(plan, decision)
+            return await session.control.execute(plan, decision)
         case Replace(run=run, keys=keys):
             why = f"had another {', '.join(keys)}" if keys else "was cancelled"
             display.say(f"{run.id} had not finished and {why}: it ends, and a new run continues it")
         case Refuse():
             pass
-    begun = await session.control.take_up(plan, decision)
+    begun = await session.control.execute(plan, decision)
     await _say_continued(session, begun, display.say)
     return begun
 
@@ -357,7 +357,7 @@ async def _say_continued(session: Session, begun: Crawl, say: Callable[[str], No
     """Report the runs that a run continues, and their pages without texts or bodies."""
     if begun.resumes:
         say(f"continuing {gone_on(begun)}")
-    if lacking := await session.control.lacking(begun):
+    if lacking := await session.control.count_missing_content(begun):
         say(_lacking(lacking))
 
 
@@ -375,12 +375,12 @@ def _say_others(display: Display, runs: Sequence[Crawl]) -> None:
         display.say(f"{run.id} requests more of them: `orbweaver status {run.id} --watch`")
 
 
-def _say_how_to_go_on(around: Surroundings, display: Display, running: Running) -> None:
+def _say_how_to_go_on(around: CliContext, display: Display, running: RunState) -> None:
     around.note(*_how_to_go_on(running))
     put_interrupted(display, running.crawl)
 
 
-def _how_to_go_on(running: Running) -> list[str]:
+def _how_to_go_on(running: RunState) -> list[str]:
     if running.crawl is None:
         return ["interrupted"]
     return [
@@ -394,7 +394,7 @@ def _how_to_go_on(running: Running) -> list[str]:
 # --- start --------------------------------------------------------------------------------------
 
 
-def start(arguments: Namespace, around: Surroundings) -> int:
+def start(arguments: Namespace, around: CliContext) -> int:
     """Start a crawl and print its id. With --wait, show progress until it ends."""
     plan = _named(plan_of(arguments, around), arguments)
     wanted = checked(plan, around)
@@ -408,7 +408,7 @@ def start(arguments: Namespace, around: Surroundings) -> int:
             custom.check_deployed(session.settings, wanted.items, custom.FIX)
             if given is None:
                 # An ended run may have the same name, if it started in the same second.
-                plan = replace(plan, id=renamed(wanted, await session.control.crawls()).id)
+                plan = replace(plan, id=with_unused_id(wanted, await session.control.crawls()).id)
             try:
                 if arguments.refetch is not None:
                     runs = await session.control.refetch(plan)
@@ -434,9 +434,9 @@ def start(arguments: Namespace, around: Surroundings) -> int:
                     around.note(f"this is a single run; to repeat it on a schedule: {again}")
                 return OK
             view = await session.watch(begun.id, display)
-            why = await without_pages(session, view)
+            why = await why_no_pages(session, view)
             display.close()
-            return conclude(Ended(view=view, why=why), arguments.fail_above, around, display)
+            return conclude(EndedCrawl(view=view, why=why), arguments.fail_above, around, display)
 
     return timed(go(), lambda: plan.id, around, display)
 
@@ -464,7 +464,7 @@ def _plan() -> ArgumentParser:
     return plan
 
 
-_CRAWL_OPTIONS = together(
+_CRAWL_OPTIONS = combined_options(
     WORKERS,
     option("--target local|aws", "crawl with the local stack instead of a store"),
     option("--port N", PORT_HELP),

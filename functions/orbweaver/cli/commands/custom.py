@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from orbweaver.adapters.local.custom_extractors import ExtractorError, of_file
 from orbweaver.cli.exit_codes import UsageError
-from orbweaver.cli.session import Surroundings
+from orbweaver.cli.session import CliContext
 from orbweaver.model.settings import Settings
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ FIX = f"orbweaver deploy -c extractor=FILE ({DOCUMENTED})"
 
 
 def functions(
-    file: Path | None, around: Surroundings, rules: Sequence[ItemRule]
+    file: Path | None, around: CliContext, rules: Sequence[ItemRule]
 ) -> Mapping[str, Extractor]:
     """Import the module with custom functions, if rules name any. Raises UsageError."""
     named = [rule for rule in rules if rule.extractor is not None]
@@ -45,14 +45,14 @@ def functions(
     return found
 
 
-def module_of(file: Path | None, around: Surroundings, rules: Sequence[ItemRule]) -> str:
+def module_of(file: Path | None, around: CliContext, rules: Sequence[ItemRule]) -> str:
     """Return the path of the module with custom functions, if rules name any; raises UsageError."""
     if not functions(file, around, rules):
         return ""
     return str((around.folder / (file or _deployed(around) or "")).resolve())
 
 
-def check_known(file: Path | None, around: Surroundings, rules: Sequence[ItemRule]) -> None:
+def check_known(file: Path | None, around: CliContext, rules: Sequence[ItemRule]) -> None:
     """Raise UsageError if rules name functions but no module is known."""
     if not functions(file, around, rules):
         _refuse(rules, f"no module defines it: give {OPTION} FILE")
@@ -64,9 +64,7 @@ def check_deployed(settings: Settings, rules: Sequence[ItemRule], fix: str) -> N
         _refuse(rules, f"the stack has no custom functions: {fix}")
 
 
-def context_of(
-    file: Path | None, around: Surroundings, rules: Sequence[ItemRule]
-) -> dict[str, str]:
+def context_of(file: Path | None, around: CliContext, rules: Sequence[ItemRule]) -> dict[str, str]:
     """Check a module, and return the context key that deploys it. Raises UsageError."""
     if file is None:
         return {}
@@ -81,7 +79,7 @@ def _refuse(rules: Sequence[ItemRule], why: str) -> None:
             raise UsageError(f"items {rule.name}: extractor {rule.extractor}: {why}")
 
 
-def _deployed(around: Surroundings) -> Path | None:
+def _deployed(around: CliContext) -> Path | None:
     """Return the module that cdk.json deploys."""
     try:
         context = json.loads((around.folder / "cdk.json").read_text())["context"]

@@ -6,7 +6,7 @@ from argparse import Namespace
 
 from orbweaver.cli.command import answer, command, option
 from orbweaver.cli.exit_codes import FAILED, OK, UsageError
-from orbweaver.cli.session import Session, Surroundings, chosen
+from orbweaver.cli.session import CliContext, Session, chosen
 from orbweaver.cli.store import StorePlace
 from orbweaver.delivery.plan import DeliveryOrder, spelled
 from orbweaver.exporting.manifest import PREFIX, days_between
@@ -22,7 +22,7 @@ _STORE = (
 )
 
 
-async def deliver(arguments: Namespace, around: Surroundings) -> int:
+async def deliver(arguments: Namespace, around: CliContext) -> int:
     """Queue exports for delivery. Receivers get only the files that they lack."""
     async with chosen(arguments, around) as session:
         if isinstance(session.place, StorePlace):
@@ -47,7 +47,7 @@ async def deliver(arguments: Namespace, around: Surroundings) -> int:
 
 
 async def _orders(
-    arguments: Namespace, around: Surroundings, session: Session
+    arguments: Namespace, around: CliContext, session: Session
 ) -> list[DeliveryOrder]:
     now_ms = around.clock.now_ms()
     if arguments.crawl is None:

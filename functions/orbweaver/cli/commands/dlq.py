@@ -13,9 +13,17 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from orbweaver.cli import text
-from orbweaver.cli.command import STACK_JSON, actions, answer, command, confirmed, option, together
+from orbweaver.cli.command import (
+    STACK_JSON,
+    actions,
+    answer,
+    combined_options,
+    command,
+    confirmed,
+    option,
+)
 from orbweaver.cli.exit_codes import FAILED, OK
-from orbweaver.cli.session import Session, Surroundings, chosen
+from orbweaver.cli.session import CliContext, Session, chosen
 from orbweaver.control.crawl_control import ControlError
 from orbweaver.frontier.dead_letters import (
     EVERYTHING,
@@ -25,13 +33,13 @@ from orbweaver.frontier.dead_letters import (
     Case,
     DeadLetterGroup,
     DeadLetterSelection,
-    grouped,
+    group_by_cause,
     outline,
 )
 from orbweaver.model.url import redacted
 
 if TYPE_CHECKING:
-    from orbweaver.control.dead_letter_admin import Found, Undertaker
+    from orbweaver.control.dead_letter_admin import DeadLetterAdmin, Found
 
 LIMIT = 10_000
 RATE_PER_S = 50
@@ -45,7 +53,7 @@ _STAY = {
 }
 
 
-def dlq(arguments: Namespace, around: Surroundings) -> int:
+def dlq(arguments: Namespace, around: CliContext) -> int:
     if arguments.limit == 0:
         raise ControlError("orbweaver dlq: --limit: give 1 or more")
     match arguments.action:
@@ -63,15 +71,13 @@ def _selection(arguments: Namespace) -> DeadLetterSelection:
     return DeadLetterSelection(reason=arguments.reason, host=arguments.host)
 
 
-def _undertaker(session: Session) -> Undertaker:
+def _undertaker(session: Session) -> DeadLetterAdmin:
     from orbweaver.app.wiring import undertaker_of
 
     return undertaker_of(session.ports)
 
 
-async def _find(
-    selection: DeadLetterSelection, arguments: Namespace, around: Surroundings
-) -> Found:
+async def _find(selection: DeadLetterSelection, arguments: Namespace, around: CliContext) -> Found:
     async with chosen(arguments, around) as session:
         return await _undertaker(session).find(selection, limit=arguments.limit)
 
@@ -79,9 +85,9 @@ async def _find(
 # --- list and show ------------------------------------------------------------------------------
 
 
-async def _list(arguments: Namespace, around: Surroundings) -> int:
+async def _list(arguments: Namespace, around: CliContext) -> int:
     found = await _find(_selection(arguments), arguments, around)
-    groups = grouped(found.cases)
+    groups = group_by_cause(found.cases)
     counts = {"letters": len(found.cases), "causes": len(groups), "cut": found.cut}
     lines = text.table([HEAD, *map(_row, groups)] if groups else [], right=(0,))
     answer(arguments, around, (*map(_cause, groups), {"type": "result", **counts}), *lines)
@@ -92,13 +98,13 @@ async def _list(arguments: Namespace, around: Surroundings) -> int:
     return OK
 
 
-def _say_cut(cut: bool, arguments: Namespace, around: Surroundings) -> None:
+def _say_cut(cut: bool, arguments: Namespace, around: CliContext) -> None:
     if cut:
         looked = f"{arguments.limit:,}"
         around.note(f"there are more: only {looked} were read; --limit N reads more")
 
 
-async def _show(arguments: Namespace, around: Surroundings) -> int:
+async def _show(arguments: Namespace, around: CliContext) -> int:
     found = await _find(EVERYTHING, arguments, around)
     wanted = arguments.letter
     cases = [case for case in found.cases if wanted in (case.letter.id, _own_id(case))]
@@ -121,7 +127,7 @@ async def _show(arguments: Namespace, around: Surroundings) -> int:
 # --- redrive and purge --------------------------------------------------------------------------
 
 
-async def _redrive(arguments: Namespace, around: Surroundings) -> int:
+async def _redrive(arguments: Namespace, around: CliContext) -> int:
     selection = _selection(arguments)
     if (selection == EVERYTHING) is not arguments.all:
         problem = "give --reason or --host, or --all, but not both"
@@ -157,7 +163,7 @@ async def _redrive(arguments: Namespace, around: Surroundings) -> int:
     return OK
 
 
-def _purge(arguments: Namespace, around: Surroundings) -> int:
+def _purge(arguments: Namespace, around: CliContext) -> int:
     selection = _selection(arguments)
     only: frozenset[str] | None = None
     if not arguments.yes:
@@ -247,12 +253,12 @@ def _told(case: Case) -> dict[str, Any]:
 
 
 _LIMIT = option("--limit N", f"read at most this many letters ({LIMIT:,})", default=LIMIT)
-_SELECTED = together(
+_SELECTED = combined_options(
     _LIMIT,
     option("--reason WORDS", "only letters whose cause contains these words"),
     option("--host HOST", "only letters with a URL of this host"),
 )
-_REDRIVE = together(
+_REDRIVE = combined_options(
     _SELECTED,
     option("--all", "all letters"),
     option("--rate N", f"maximum letters per second ({RATE_PER_S})", default=RATE_PER_S),
@@ -267,11 +273,11 @@ COMMANDS = (
         actions(
             STACK_JSON,
             list=("count dead letters by cause", _SELECTED),
-            show=("show one dead letter", together(_LIMIT, _LETTER)),
+            show=("show one dead letter", combined_options(_LIMIT, _LETTER)),
             redrive=("send dead letters back to their queue", _REDRIVE),
             purge=(
                 "delete dead letters",
-                together(_SELECTED, option("--yes", "do not ask for confirmation")),
+                combined_options(_SELECTED, option("--yes", "do not ask for confirmation")),
             ),
         ),
         parents=(),

@@ -25,9 +25,9 @@ from orbweaver.cli.command import (
 from orbweaver.cli.commands.crawl import checked
 from orbweaver.cli.commands.steer import context_of
 from orbweaver.cli.exit_codes import FAILED, OK, UsageError
-from orbweaver.cli.export_files import Unwritten
+from orbweaver.cli.export_files import WriteError
 from orbweaver.cli.live.display import Display
-from orbweaver.cli.session import Stalled, Surroundings, environment_in, opened
+from orbweaver.cli.session import CliContext, Stalled, environment_in, opened
 from orbweaver.cli.stack import ENDPOINT, REGIONS, StackUnreachable, settings_from
 from orbweaver.control.crawl_control import ControlError
 from orbweaver.control.crawl_spec import CrawlSpec
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 PAGES_MAX, DELAY_MS, CRAWL_S_MAX = 5, 500, 180
 
 
-def doctor(arguments: Namespace, around: Surroundings) -> int:
+def doctor(arguments: Namespace, around: CliContext) -> int:
     from localstack.doctor import examine
 
     if arguments.url and not arguments.full:
@@ -69,7 +69,7 @@ def doctor(arguments: Namespace, around: Surroundings) -> int:
         try:
             file.write_text(json.dumps(found.report, indent=2) + "\n")
         except OSError as error:
-            raise Unwritten(f"{file} cannot be written ({error.strerror})") from error
+            raise WriteError(f"{file} cannot be written ({error.strerror})") from error
         around.note(f"the report is in {arguments.out}; it contains no secrets")
     if not found.reached:
         raise StackUnreachable("AWS does not accept the credentials: log in, or name a profile")
@@ -106,7 +106,7 @@ def _plan(url: str, *, delay_ms: int) -> CrawlSpec:
 
 
 async def _crawl(
-    url: str, outputs: Mapping[str, str], environment: Mapping[str, str], around: Surroundings
+    url: str, outputs: Mapping[str, str], environment: Mapping[str, str], around: CliContext
 ) -> tuple[int, int]:
     """Crawl a few pages on a stack. Return the numbers of fetched and of failed URLs."""
     from localstack.errors import LocalStackError

@@ -10,11 +10,11 @@ from dataclasses import replace
 from typing import Any
 
 from orbweaver.cli import crawl_options, text
-from orbweaver.cli.command import answer, command, group, option, repeated, which
+from orbweaver.cli.command import answer, command, crawl_argument, group, option, repeated
 from orbweaver.cli.commands.init_check import document_in, unfit
-from orbweaver.cli.crawl_end import Ended, conclude, pause, timed, without_pages
+from orbweaver.cli.crawl_end import EndedCrawl, conclude, pause, timed, why_no_pages
 from orbweaver.cli.exit_codes import OK, UsageError
-from orbweaver.cli.session import Surroundings, chosen
+from orbweaver.cli.session import CliContext, chosen
 from orbweaver.control.definition import DefinitionError, DefinitionProblem, put_at
 from orbweaver.control.definition_keys import KEYS, PATHS
 from orbweaver.control.edits import differences
@@ -24,7 +24,7 @@ from orbweaver.model.crawl import Crawl, State
 HOLDS = "it takes effect within 5 s, for later requests and links"
 
 
-async def edit(arguments: Namespace, around: Surroundings) -> int:
+async def edit(arguments: Namespace, around: CliContext) -> int:
     parts = crawl_options.given(arguments)
     document: Any = {}
     lines: str | None = None
@@ -67,7 +67,7 @@ def _word(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else str(value)
 
 
-def retry(arguments: Namespace, around: Surroundings) -> int:
+def retry(arguments: Namespace, around: CliContext) -> int:
     """Request failed URLs again. With --wait, also work on them and show progress."""
     display = around.display(arguments)
     watched, paused = f"the retry of {arguments.which}", False
@@ -76,7 +76,7 @@ def retry(arguments: Namespace, around: Surroundings) -> int:
         nonlocal watched, paused
         works = 1 if arguments.wait else 0
         async with chosen(arguments, around, works=works) as session:
-            crawl = await session.control.requesting(arguments.which)
+            crawl = await session.control.newest_requesting(arguments.which)
             since_ms = session.ports.clock.now_ms()
             runs = await session.control.retry(
                 crawl.id, reasons=arguments.reason, host=arguments.host
@@ -92,7 +92,7 @@ def retry(arguments: Namespace, around: Surroundings) -> int:
                 except asyncio.CancelledError:
                     paused = not session.place.busy and await pause(session, run.id)
                     raise
-                ended = Ended(view=view, why=await without_pages(session, view))
+                ended = EndedCrawl(view=view, why=await why_no_pages(session, view))
                 display.close()
                 code = max(code, conclude(ended, None, around, display))
             return code
@@ -108,7 +108,7 @@ def retry(arguments: Namespace, around: Surroundings) -> int:
 
 
 def _say_begun(
-    crawl: Crawl, runs: Sequence[Crawl], since_ms: int, arguments: Namespace, around: Surroundings
+    crawl: Crawl, runs: Sequence[Crawl], since_ms: int, arguments: Namespace, around: CliContext
 ) -> None:
     """Report the runs of a retry. Runs that started before `since_ms` existed already."""
     of = {"retry_of": crawl.id}
@@ -146,7 +146,7 @@ COMMANDS = (
         "edit",
         "change limits, delay, patterns or rules of a running crawl",
         edit,
-        which(),
+        crawl_argument(),
         option("--config FILE", _CONFIG),
         group("settings to change", crawl_options.add_changeable),
     ),
@@ -154,7 +154,7 @@ COMMANDS = (
         "retry",
         "request the failed URLs of a crawl again",
         retry,
-        which("id of a crawl, or a name (its newest run)"),
+        crawl_argument("id of a crawl, or a name (its newest run)"),
         repeated("--reason REASON", "only URLs that failed for this reason; may be repeated"),
         option("--host HOST", "only URLs of this host"),
         option("--wait", "show progress until it ends"),

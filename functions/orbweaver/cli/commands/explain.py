@@ -11,7 +11,7 @@ from orbweaver.cli import text
 from orbweaver.cli.command import answer, command, option
 from orbweaver.cli.exit_codes import OK
 from orbweaver.cli.ruling import ruling_of
-from orbweaver.cli.session import Session, Surroundings, chosen
+from orbweaver.cli.session import CliContext, Session, chosen
 from orbweaver.diagnostics.explanation import Explanation
 from orbweaver.diagnostics.url_status import Facts
 from orbweaver.model.crawl import Crawl
@@ -20,7 +20,7 @@ from orbweaver.politeness.host_schedule import RobotsEntry
 from orbweaver.politeness.robots_cache import RobotsUnreachable
 
 
-async def explain(arguments: Namespace, around: Surroundings) -> int:
+async def explain(arguments: Namespace, around: CliContext) -> int:
     async with chosen(arguments, around) as session:
         explainer = explainer_of(session.ports, session.control)
 
@@ -45,7 +45,7 @@ def _body(facts: Facts, told: Explanation) -> dict[str, Any]:
 
 
 async def _robots(
-    session: Session, around: Surroundings, host: str, crawl: Crawl
+    session: Session, around: CliContext, host: str, crawl: Crawl
 ) -> RobotsEntry | None:
     """Fetch a robots.txt as the crawl would, without storing it."""
     async with around.web() as fetcher:

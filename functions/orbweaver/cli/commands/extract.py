@@ -22,9 +22,9 @@ from orbweaver.cli.commands.robots_url import canonical
 from orbweaver.cli.crawl_options import DEFINITION
 from orbweaver.cli.exit_codes import FAILED, OK, UsageError
 from orbweaver.cli.ruling import ruling_of
-from orbweaver.cli.session import Surroundings
+from orbweaver.cli.session import CliContext
 from orbweaver.extraction.extract import ItemRule, rules_for
-from orbweaver.fetching.response_verdict import Lead, Read, judge
+from orbweaver.fetching.response_verdict import Read, Redirect, judge
 from orbweaver.frontier.stored_content import Keeping
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.crawl_settings import Bodies
@@ -46,7 +46,7 @@ ITEMS_SHOWN_MAX = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Got:
+class FetchedPage:
     """A page and its content type."""
 
     url: str
@@ -54,7 +54,7 @@ class Got:
     content_type: str | None = None
 
 
-async def extract(arguments: Namespace, around: Surroundings) -> int:
+async def extract(arguments: Namespace, around: CliContext) -> int:
     if arguments.config == DEFINITION and not (around.folder / DEFINITION).exists():
         raise UsageError(
             f"extract needs a definition with item rules; {DEFINITION} is missing: give --config"
@@ -75,7 +75,7 @@ async def extract(arguments: Namespace, around: Surroundings) -> int:
 
 
 async def _items(
-    got: Got, rules: tuple[ItemRule, ...], crawl: Crawl, module: str
+    got: FetchedPage, rules: tuple[ItemRule, ...], crawl: Crawl, module: str
 ) -> tuple[Item, ...]:
     """Read a page as a worker does, with the same limits of CPU and memory."""
     from orbweaver.adapters.local.clock import SystemClock
@@ -86,7 +86,7 @@ async def _items(
         url=got.url,
         at_ms=0,
         answer=Response(status=200, headers=headers, body=got.body),
-        tracking=crawl.stripped,
+        tracking=crawl.removed_parameters,
         items=rules,
         keeping=Keeping(bodies=Bodies.OFF),
         follows=False,
@@ -97,7 +97,7 @@ async def _items(
     return items_of(job, found)
 
 
-async def _got(arguments: Namespace, around: Surroundings, crawl: Crawl) -> Got:
+async def _got(arguments: Namespace, around: CliContext, crawl: Crawl) -> FetchedPage:
     what: str = arguments.page
     if "://" in what:
         if arguments.url:
@@ -111,10 +111,10 @@ async def _got(arguments: Namespace, around: Surroundings, crawl: Crawl) -> Got:
         raise UsageError(f"--url is missing: rules match URLs, so give the address of {what}")
     limit = Settings().body_bytes_max
     with path.open("rb") as file:
-        return Got(url=canonical(arguments.url), body=file.read(limit))
+        return FetchedPage(url=canonical(arguments.url), body=file.read(limit))
 
 
-async def _fetched(url: str, around: Surroundings, crawl: Crawl, fetcher: Fetcher) -> Got:
+async def _fetched(url: str, around: CliContext, crawl: Crawl, fetcher: Fetcher) -> FetchedPage:
     settings = Settings()
     named = frozenset({host_of(url)})  # the user has named it, unlike the target of a redirect
     for _ in range(REDIRECTS_MAX):
@@ -134,9 +134,9 @@ async def _fetched(url: str, around: Surroundings, crawl: Crawl, fetcher: Fetche
         match verdict:
             case Read(body=body):
                 headers = response.headers if isinstance(response, Response) else {}
-                return Got(url=url, body=body, content_type=headers.get("content-type"))
-            case Lead(location=location):
-                url = canonicalize(location, url, tracking=crawl.stripped)
+                return FetchedPage(url=url, body=body, content_type=headers.get("content-type"))
+            case Redirect(location=location):
+                url = canonicalize(location, url, tracking=crawl.removed_parameters)
                 around.note(f"redirected to {redacted(url)}")
             case _:
                 said = verdict.error or ""
@@ -146,7 +146,7 @@ async def _fetched(url: str, around: Surroundings, crawl: Crawl, fetcher: Fetche
 
 
 async def _allowed(
-    url: str, around: Surroundings, crawl: Crawl, fetcher: Fetcher, named: frozenset[str]
+    url: str, around: CliContext, crawl: Crawl, fetcher: Fetcher, named: frozenset[str]
 ) -> None:
     """Raise UsageError for a URL that a crawl would not request."""
     if not crawl.obey_robots:

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 from orbweaver.app.wiring import stores_of
 from orbweaver.cli import text
-from orbweaver.cli.command import answer, command, confirmed, either, option
+from orbweaver.cli.command import answer, command, confirmed, exclusive_options, option
 from orbweaver.cli.exit_codes import FAILED, OK
-from orbweaver.cli.session import Session, Surroundings, chosen
+from orbweaver.cli.session import CliContext, Session, chosen
 from orbweaver.cli.store import StorePlace
 from orbweaver.control.crawl_control import ControlError
 from orbweaver.erasure.scope import scope_of_crawl, scope_of_host, scope_of_url
@@ -22,7 +22,7 @@ from orbweaver.erasure.scope import scope_of_crawl, scope_of_host, scope_of_url
 if TYPE_CHECKING:
     from orbweaver.erasure.erasure import Forgotten
     from orbweaver.erasure.messages import Stores
-    from orbweaver.erasure.preview import Look
+    from orbweaver.erasure.preview import ErasurePreview
     from orbweaver.erasure.scope import ErasureScope
 
 # Displayed names of the counts, in the order of erasure.
@@ -65,7 +65,7 @@ OF_A_STACK = ("logs", "backups")
 AGAIN = "a crawl that finds it stores it again: `exclude` in its definition prevents that"
 
 
-def forget(arguments: Namespace, around: Surroundings) -> int:
+def forget(arguments: Namespace, around: CliContext) -> int:
     if not arguments.yes and not arguments.dry_run:
         found = _counted(asyncio.run(_look(arguments, around)))
         warned = (*found, "and its data in messages and files; this cannot be undone")
@@ -75,13 +75,13 @@ def forget(arguments: Namespace, around: Surroundings) -> int:
     return asyncio.run(_forget(arguments, around))
 
 
-async def _look(arguments: Namespace, around: Surroundings) -> Mapping[str, int]:
+async def _look(arguments: Namespace, around: CliContext) -> Mapping[str, int]:
     async with chosen(arguments, around) as session:
         _, _, look = await _preview(arguments, session, around)
     return look.found
 
 
-async def _forget(arguments: Namespace, around: Surroundings) -> int:
+async def _forget(arguments: Namespace, around: CliContext) -> int:
     from orbweaver.erasure.erasure import Forgetter
 
     async with chosen(arguments, around, writes=not arguments.dry_run) as session:
@@ -93,7 +93,7 @@ async def _forget(arguments: Namespace, around: Surroundings) -> int:
             done = await Forgetter(stores, around.note, idle=idle).forget(scope, look)
         # Schedules whose definitions contain the erased URL or host.
         found = await session.ports.schedules.list() if not arguments.dry_run else ()
-        schedules = [one.name for one in found if scope.text(one.told)]
+        schedules = [one.name for one in found if scope.text(one.input)]
         elsewhere = _elsewhere(session)
     _show(done, "would be erased" if arguments.dry_run else "erased", elsewhere, arguments, around)
     if arguments.dry_run:
@@ -109,8 +109,8 @@ async def _forget(arguments: Namespace, around: Surroundings) -> int:
 
 
 async def _preview(
-    arguments: Namespace, session: Session, around: Surroundings
-) -> tuple[Stores, ErasureScope, Look]:
+    arguments: Namespace, session: Session, around: CliContext
+) -> tuple[Stores, ErasureScope, ErasurePreview]:
     """Return the scope and its counts. Raises ControlError if it cannot be erased now."""
     from orbweaver.erasure.erasure import refuse
     from orbweaver.erasure.preview import preview
@@ -150,7 +150,7 @@ def _show(
     word: str,
     elsewhere: Mapping[str, str],
     arguments: Namespace,
-    around: Surroundings,
+    around: CliContext,
 ) -> None:
     said = _counted(done.done)
     body = {"type": "result", "dry_run": arguments.dry_run, "forgotten": dict(done.done)}
@@ -177,7 +177,7 @@ COMMANDS = (
         "forget",
         "erase a URL, a host or a crawl: records, bodies, exports, messages",
         forget,
-        either(
+        exclusive_options(
             option("--url URL", "one URL, in all crawls"),
             option("--host HOST", _HOST),
             option("--crawl ID", "a run, or all runs of a name"),

@@ -11,7 +11,7 @@ from typing import Any
 from orbweaver.cli import crawl_summary, text
 from orbweaver.cli.command import answer, command, newest, option, repeated
 from orbweaver.cli.exit_codes import OK
-from orbweaver.cli.session import Surroundings, chosen, note_older
+from orbweaver.cli.session import CliContext, chosen, note_older
 from orbweaver.control.progress.spending import price
 from orbweaver.diagnostics.host_status import HostView
 from orbweaver.diagnostics.refusal_report import SCRIPTS, Report, RequestKind, Requests, Skipped
@@ -38,7 +38,7 @@ REMEDIES: Mapping[str, str] = {
 }
 
 
-async def hosts(arguments: Namespace, around: Surroundings) -> int:
+async def hosts(arguments: Namespace, around: CliContext) -> int:
     async with chosen(arguments, around) as session:
         crawl = await session.control.find(arguments.which)
         views = await session.control.hosts(crawl.id, arguments.host)
@@ -72,10 +72,10 @@ def _next(view: HostView, now_ms: int) -> str:
     return f"now{silent}"
 
 
-async def report(arguments: Namespace, around: Surroundings) -> int:
+async def report(arguments: Namespace, around: CliContext) -> int:
     async with chosen(arguments, around) as session:
         ports = session.ports
-        crawl, newest = await session.control.telling(arguments.which)
+        crawl, newest = await session.control.newest_fetching(arguments.which)
         note_older(around, crawl, newest)
         found = await session.control.report(
             crawl.id,

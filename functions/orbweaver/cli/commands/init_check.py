@@ -23,7 +23,7 @@ from orbweaver.cli.crawl_options import DEFINITION, OPTIONS, given
 from orbweaver.cli.crawl_template import STARTER
 from orbweaver.cli.exit_codes import OK, UsageError
 from orbweaver.cli.seed_files import STANDARD_INPUT, SeedListError, seeds_in
-from orbweaver.cli.session import Surroundings
+from orbweaver.cli.session import CliContext
 from orbweaver.control import definition
 from orbweaver.control.crawl_spec import SEEDS_FILE, CrawlSpec, Overlap
 from orbweaver.control.definition import DefinitionProblem
@@ -33,13 +33,13 @@ from orbweaver.control.definition_toml import document_in as toml_in
 from orbweaver.control.schedule import recurrence_in, when_typed, window_warning
 from orbweaver.control.spec_checks import crawl_of, problems_of
 from orbweaver.control.webhook import shown
-from orbweaver.diagnostics.rule_texts import kept_words, never_asked, rule_words
+from orbweaver.diagnostics.rule_texts import never_requested_reason, rule_words, stored_parts_text
 from orbweaver.model.address_policy import THIS_MACHINE, parse_allowed
 from orbweaver.model.amounts import dollars_text, size_text
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.crawl_settings import RenderMode, Scope
 from orbweaver.model.item_rules import ItemRule, ValueKind, ValueSource, columns_of
-from orbweaver.model.redacted_names import local_of, origins_of
+from orbweaver.model.named_origins import non_public_origin_of, origins_of
 from orbweaver.model.render_rules import renders
 from orbweaver.model.url import canonicalize
 from orbweaver.model.user_agent import OPEN_HEADERS
@@ -53,7 +53,7 @@ HOUR_MS = 3_600_000
 LONG_DELAY_MS = 30_000
 
 
-def plan_of(arguments: Namespace, around: Surroundings) -> CrawlSpec:
+def plan_of(arguments: Namespace, around: CliContext) -> CrawlSpec:
     """Make a plan from options, and from the definition that --config names."""
     parts = given(arguments) | _seeds_given(arguments, around)
     if (delay_ms := parts.get("delay_ms", 0)) > LONG_DELAY_MS:
@@ -72,7 +72,7 @@ def plan_of(arguments: Namespace, around: Surroundings) -> CrawlSpec:
     return plan
 
 
-def _seeds_given(arguments: Namespace, around: Surroundings) -> dict[str, Any]:
+def _seeds_given(arguments: Namespace, around: CliContext) -> dict[str, Any]:
     """Return the typed seeds and the seeds of lists as part of a plan. Empty if there are none."""
     typed = [seed for seed in arguments.seeds if seed != STANDARD_INPUT]
     named = (*arguments.seed_lists, *(seed for seed in arguments.seeds if seed == STANDARD_INPUT))
@@ -85,7 +85,7 @@ def _seeds_given(arguments: Namespace, around: Surroundings) -> dict[str, Any]:
     return {"seeds": (*typed, *chain.from_iterable(listed))}
 
 
-def plan_in(file: Path, around: Surroundings) -> CrawlSpec:
+def plan_in(file: Path, around: CliContext) -> CrawlSpec:
     """Read a whole definition. Raises UsageError with all problems."""
     plan, problems = _read(file, around)
     now_ms = around.clock.now_ms()
@@ -106,14 +106,14 @@ def _unfit(plan: CrawlSpec, parts: dict[str, Any], known: Problems) -> Iterator[
 # --- files --------------------------------------------------------------------------------------
 
 
-def _read(file: Path, around: Surroundings) -> tuple[CrawlSpec, Problems]:
+def _read(file: Path, around: CliContext) -> tuple[CrawlSpec, Problems]:
     """Read a definition and its seeds. Raises UsageError if it cannot be decoded."""
     document, lines, missing = document_in(file, around)
     plan, problems = definition.read(document, lines)
     return plan, (*problems, *missing)
 
 
-def document_in(file: Path, around: Surroundings) -> tuple[object, str, Problems]:
+def document_in(file: Path, around: CliContext) -> tuple[object, str, Problems]:
     """Decode a definition, and read its `seeds_file`."""
     path = around.folder / file
     if not path.exists():
@@ -166,7 +166,7 @@ def _decoded(file: Path, content: str) -> object:
         raise UsageError(f"{file} is not {kind}: {text.cut(str(error), 200)}") from error
 
 
-def _refuse(file: Path, problems: Problems, around: Surroundings) -> None:
+def _refuse(file: Path, problems: Problems, around: CliContext) -> None:
     """Raise UsageError with all problems, if there are any. Problems in TOML have line numbers."""
     if not problems:
         return
@@ -189,7 +189,7 @@ def _is_json(file: Path) -> bool:
 # --- commands -----------------------------------------------------------------------------------
 
 
-def init(arguments: Namespace, around: Surroundings) -> int:
+def init(arguments: Namespace, around: CliContext) -> int:
     file: Path = arguments.file
     try:
         with (around.folder / file).open("x", encoding="utf-8") as out:
@@ -202,7 +202,7 @@ def init(arguments: Namespace, around: Surroundings) -> int:
     return OK
 
 
-def check(arguments: Namespace, around: Surroundings) -> int:
+def check(arguments: Namespace, around: CliContext) -> int:
     """Describe a definition. Raises UsageError with all problems."""
     file: Path = arguments.file
     plan = plan_in(file, around)
@@ -241,7 +241,7 @@ def explained(crawl: Crawl, plan: CrawlSpec) -> Iterator[tuple[str, str]]:
     most = "exactly" if plan.pages_max else "by default"
     yield "ends", f"at {text.plural(crawl.pages_max, 'URL')} at most ({most})"
     yield from _budgets(crawl)
-    yield from (("keeps", words) for words in kept_words(crawl))
+    yield from (("keeps", words) for words in stored_parts_text(crawl))
     renders_none = "" if renders(crawl) else "renders pages, or "
     yield "never", f"{renders_none}extracts links from files other than HTML and sitemaps"
     yield (
@@ -274,7 +274,7 @@ def _begins(crawl: Crawl, plan: CrawlSpec, own: tuple[str, ...]) -> Iterator[tup
     if own:
         yield "begins", f"on this machine only at {_some(own)}: a stack on AWS refuses that"
     # The same URL in different spellings counts as a duplicate.
-    named = Counter(canonicalize(seed, tracking=crawl.stripped) for seed in plan.seeds)
+    named = Counter(canonicalize(seed, tracking=crawl.removed_parameters) for seed in plan.seeds)
     if twice := tuple(seed for seed, times in named.items() if times > 1):
         yield "begins", f"once at each seed; given more than once: {_some(twice)}"
     if crawl.sitemap_urls:
@@ -288,8 +288,8 @@ def _inward(crawl: Crawl) -> tuple[tuple[str, ...], tuple[str, ...]]:
     origins, here = origins_of(crawl), parse_allowed(THIS_MACHINE)
     own, never = [], []
     for seed in (*crawl.seeds, *crawl.sitemap_urls):
-        inward = local_of(seed) is not None
-        if (why := never_asked(seed, here, origins)) is not None:
+        inward = non_public_origin_of(seed) is not None
+        if (why := never_requested_reason(seed, here, origins)) is not None:
             never.append(f"{seed} ({why}{', unless a stack allows it' if inward else ''})")
         elif inward:
             own.append(seed)

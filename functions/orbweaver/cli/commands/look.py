@@ -16,27 +16,27 @@ from orbweaver.cli.command import (
     add_formats,
     answer,
     command,
-    either,
+    crawl_argument,
+    exclusive_options,
     newest,
     option,
     out_option,
-    which,
 )
 from orbweaver.cli.commands.robots_url import canonical
 from orbweaver.cli.crawl_end import left_behind, timed
 from orbweaver.cli.exit_codes import FAILED, OK, UsageError
-from orbweaver.cli.export_files import Written
+from orbweaver.cli.export_files import ExportResult
 from orbweaver.cli.live.display import JsonDisplay
 from orbweaver.cli.live.lines import heading, rows
 from orbweaver.cli.one_file import one_file, shown_as, write_one
-from orbweaver.cli.session import Session, Surroundings, chosen, note_older
+from orbweaver.cli.session import CliContext, Session, chosen, note_older
 from orbweaver.control.progress.status import WORKING, ProgressMeter, as_json
 from orbweaver.exporting.cells import iso
 from orbweaver.exporting.manifest import page_as_json
 from orbweaver.frontier.retrying import closing
 from orbweaver.frontier.stored_record import Missing, PagePart, read_stored
 from orbweaver.model.crawl import Crawl, State
-from orbweaver.model.cuts import parts_of, told, written
+from orbweaver.model.cuts import column_text, describe_cuts, parts_of
 from orbweaver.model.outcome import Outcome
 from orbweaver.model.page_record import PageRecord, day_of
 from orbweaver.model.ports import Files
@@ -50,14 +50,14 @@ OF = {"text": ("body", "unread", "text", "layout", "text_chars"), "body": ("body
 # --- status -------------------------------------------------------------------------------------
 
 
-def status(arguments: Namespace, around: Surroundings) -> int:
+def status(arguments: Namespace, around: CliContext) -> int:
     display = around.display(arguments)
     left: str | None = None
 
     async def go() -> int:
         async with chosen(arguments, around) as session:
             nonlocal left
-            crawl, newest = await session.control.telling(arguments.which)
+            crawl, newest = await session.control.newest_fetching(arguments.which)
             note_older(around, crawl, newest)
             if arguments.watch:
                 await _note_idle(session, crawl, around)
@@ -72,7 +72,7 @@ def status(arguments: Namespace, around: Surroundings) -> int:
                 else:
                     around.write("", *crawl_summary.lines(view))
                 return OK
-            view = ProgressMeter().see(await session.read_closely(crawl.id))
+            view = ProgressMeter().add(await session.read_closely(crawl.id))
             await _note_idle(session, view.crawl, around)
             lines = (heading(view), *text.table(rows(view), indent=2))
             answer(arguments, around, {"type": "status", **as_json(view)}, *lines)
@@ -83,13 +83,13 @@ def status(arguments: Namespace, around: Surroundings) -> int:
     return timed(go(), lambda: arguments.which, around, display, lambda: left)
 
 
-async def _note_idle(session: Session, crawl: Crawl, around: Surroundings) -> None:
+async def _note_idle(session: Session, crawl: Crawl, around: CliContext) -> None:
     """Warn if no worker runs, unless the crawl is paused."""
     if crawl.state in WORKING and (off := await session.place.idle_workers()) is not None:
         around.note(off)
 
 
-async def _others(session: Session, shown: Crawl, around: Surroundings) -> None:
+async def _others(session: Session, shown: Crawl, around: CliContext) -> None:
     crawls = [crawl for crawl in await session.control.crawls() if crawl.id != shown.id]
     if crawls:
         around.write("", "other crawls")
@@ -103,10 +103,10 @@ async def _others(session: Session, shown: Crawl, around: Surroundings) -> None:
 # --- pages --------------------------------------------------------------------------------------
 
 
-async def pages(arguments: Namespace, around: Surroundings) -> int:
+async def pages(arguments: Namespace, around: CliContext) -> int:
     outcome = Outcome(arguments.outcome) if arguments.outcome else None
     async with chosen(arguments, around) as session:
-        crawl, newest = await session.control.telling(arguments.which)
+        crawl, newest = await session.control.newest_fetching(arguments.which)
         note_older(around, crawl, newest)
         number = 0
         found = session.control.pages(crawl, outcome=outcome, limit=arguments.limit)
@@ -122,7 +122,7 @@ async def pages(arguments: Namespace, around: Surroundings) -> int:
     return OK
 
 
-async def _point_back(session: Session, crawl: Crawl, around: Surroundings) -> None:
+async def _point_back(session: Session, crawl: Crawl, around: CliContext) -> None:
     """Name the previous run if this one has no records. A name means the newest run."""
     runs = [run for run in await session.control.crawls() if run.name == crawl.name]
     older = [run.id for run in runs if run.started_at_ms < crawl.started_at_ms]
@@ -130,7 +130,7 @@ async def _point_back(session: Session, crawl: Crawl, around: Surroundings) -> N
         around.note(f"previous run: {older[0]}")
 
 
-async def page(arguments: Namespace, around: Surroundings) -> int:
+async def page(arguments: Namespace, around: CliContext) -> int:
     url = canonical(arguments.url)
     async with chosen(arguments, around) as session:
         crawl = await session.control.find(arguments.crawl) if arguments.crawl else None
@@ -169,7 +169,7 @@ _WHY = {
 async def _pour(
     files: Files,
     records: Sequence[PageRecord],
-    around: Surroundings,
+    around: CliContext,
     what: PagePart,
     file: str | None,
 ) -> int:
@@ -187,11 +187,11 @@ async def _pour(
             return OK
         lost = [(name, number) for name, number in parts_of(record.cut) if name in OF[what]]
         if lost:
-            around.note(f"the {what} is cut: {told(written(tuple(lost)))}")
+            around.note(f"the {what} is cut: {describe_cuts(column_text(tuple(lost)))}")
         if what is PagePart.TEXT:
             around.write(text.clean_lines(json.loads(stored.payload)["markdown"]))
         else:
-            around.pour(stored.body())
+            around.write_bytes(stored.body())
         return OK
     crawls = ", ".join(dict.fromkeys(record.crawl for record in records))
     around.note(f"no {what} of it is stored (in {crawls}): {_WHY[what]}")
@@ -206,7 +206,7 @@ def _line(record: PageRecord) -> str:
 # --- export -------------------------------------------------------------------------------------
 
 
-async def export(arguments: Namespace, around: Surroundings) -> int:
+async def export(arguments: Namespace, around: CliContext) -> int:
     """Write page records of a crawl, a day, or a crawl's day into files."""
     formats = arguments.format or export_files.FORMATS
     file = None
@@ -217,7 +217,7 @@ async def export(arguments: Namespace, around: Surroundings) -> int:
     async with chosen(arguments, around) as session:
         crawl = None
         if arguments.crawl:
-            crawl, newest = await session.control.telling(arguments.crawl)
+            crawl, newest = await session.control.newest_fetching(arguments.crawl)
             note_older(around, crawl, newest)
             if crawl.state is not State.FINISHED:
                 around.note(f"{crawl.id} is {crawl.state}: files hold the pages stored so far")
@@ -231,7 +231,7 @@ async def export(arguments: Namespace, around: Surroundings) -> int:
             return _exported(written, arguments, around)
         export_files.check_folder(place, crawl.name if crawl else None, crawl.id if crawl else None)
         export_files.check_writable(place)
-        wanted = export_files.FilesWanted(folder=place, formats=formats, say=around.note)
+        wanted = export_files.ExportPlan(folder=place, formats=formats, say=around.note)
         if crawl is not None and arguments.day is None:
             written = await export_files.export_crawl(session, crawl, wanted)
         else:
@@ -243,7 +243,7 @@ async def export(arguments: Namespace, around: Surroundings) -> int:
     return _exported(written, arguments, around)
 
 
-def _exported(written: Written, arguments: Namespace, around: Surroundings) -> int:
+def _exported(written: ExportResult, arguments: Namespace, around: CliContext) -> int:
     paths = [str(path) for path, _, _ in written.parts]
     out = written.folder if written.file is None else written.file.path
     body = {"type": "result", "out": str(out), "rows": written.rows, "files": paths}
@@ -263,7 +263,7 @@ COMMANDS = (
         "pages",
         "list the pages of a crawl",
         pages,
-        which(),
+        crawl_argument(),
         option(f"--outcome {'|'.join(Outcome)}", "only pages with this outcome"),
         option("--limit N", "maximum number of pages"),
     ),
@@ -273,7 +273,7 @@ COMMANDS = (
         page,
         option("url URL"),
         option("--crawl ID", "only in this crawl"),
-        either(
+        exclusive_options(
             option("--body", "print its body instead, as received"),
             option("--text", "print its main text instead, as Markdown"),
             option("--screenshot FILE", "write its screenshot to a WebP file instead"),

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from orbweaver.cli.command import command, option, stack_options
 from orbweaver.cli.exit_codes import UsageError
-from orbweaver.cli.session import Session, Surroundings, chosen
+from orbweaver.cli.session import CliContext, Session, chosen
 from orbweaver.control.crawl_control import Status, UnknownCrawl
 from orbweaver.frontier.retrying import all_of
 from orbweaver.model.crawl import Crawl, State
@@ -32,7 +32,7 @@ READ_MS, LIST_MS, SHOWN_MS = 5_000, 60_000, 600_000
 READ_AT_ONCE = 8
 
 
-async def metrics(arguments: Namespace, around: Surroundings) -> int:
+async def metrics(arguments: Namespace, around: CliContext) -> int:
     from aiohttp import web
 
     host, port = address(arguments.listen)

@@ -15,16 +15,21 @@ from orbweaver.cli.commands.init_check import plan_in
 from orbweaver.cli.crawl_options import given
 from orbweaver.cli.exit_codes import OK, UsageError
 from orbweaver.cli.ruling import ruling_of
-from orbweaver.cli.session import Surroundings, environment_in
+from orbweaver.cli.session import CliContext, environment_in
 from orbweaver.cli.stack import settings_of
 from orbweaver.control.crawl_spec import CrawlSpec
-from orbweaver.diagnostics.rule_texts import never_asked, rules_words, scope_rule, trap_rule
+from orbweaver.diagnostics.rule_texts import (
+    never_requested_reason,
+    rules_words,
+    scope_rule,
+    trap_rule,
+)
 from orbweaver.diagnostics.url_changes import changes
 from orbweaver.frontier.admission import admit_link
 from orbweaver.model.address_policy import PUBLIC_ONLY, THIS_MACHINE, Allowed, parse_allowed
 from orbweaver.model.crawl import Crawl
+from orbweaver.model.named_origins import origins_of
 from orbweaver.model.outcome import Refusal
-from orbweaver.model.redacted_names import origins_of
 from orbweaver.model.registrable_domain import site_of
 from orbweaver.model.settings import USER_AGENT, Settings
 from orbweaver.model.target import Target
@@ -34,7 +39,7 @@ from orbweaver.politeness.robots_cache import RobotsUnreachable, Ruling
 from orbweaver.politeness.robots_txt import Robots
 
 
-def url(arguments: Namespace, around: Surroundings) -> int:
+def url(arguments: Namespace, around: CliContext) -> int:
     base = canonical(arguments.base) if arguments.base else None
     first = canonical(arguments.reference, base)
     if arguments.config is None:
@@ -43,13 +48,13 @@ def url(arguments: Namespace, around: Surroundings) -> int:
     else:
         plan = plan_in(arguments.config, around)
     crawl = checked(plan, around)
-    found = canonicalize(arguments.reference, base, tracking=crawl.stripped)
+    found = canonicalize(arguments.reference, base, tracking=crawl.removed_parameters)
     page = base or crawl.references[0]
     admitted = admit_link(crawl, found, Target(url=page, depth=0))
     refusal = admitted if isinstance(admitted, Refusal) else None
     body = {
         "url": found,
-        "changes": changes(arguments.reference, base, tracking=crawl.stripped),
+        "changes": changes(arguments.reference, base, tracking=crawl.removed_parameters),
         "host": host_of(found),
         "site": site_of(hostname_of(found)),
         "hash": url_hash(found),
@@ -70,15 +75,15 @@ def url(arguments: Namespace, around: Surroundings) -> int:
 def _asked(url: str, crawl: Crawl, allowed: Allowed | None) -> dict[str, str | None]:
     """Return why no stack requests a URL, or that only a stack on this machine does."""
     named = origins_of(crawl)
-    why = never_asked(url, PUBLIC_ONLY if allowed is None else allowed, named)
+    why = never_requested_reason(url, PUBLIC_ONLY if allowed is None else allowed, named)
     local = parse_allowed(THIS_MACHINE)
-    if why is None or allowed is not None or never_asked(url, local, named) is not None:
+    if why is None or allowed is not None or never_requested_reason(url, local, named) is not None:
         return {"never_asked": why}
     asked = f"only by a stack on this machine, because the seeds name this server: {why}"
     return {"never_asked": None, "asked_by": asked}
 
 
-def _allowed(arguments: Namespace, around: Surroundings) -> Allowed | None:
+def _allowed(arguments: Namespace, around: CliContext) -> Allowed | None:
     """Return the addresses that a named or running stack may connect to. None without a stack."""
     named = arguments.target is not None or arguments.port is not None
     if not named and not around.machine.local():
@@ -87,7 +92,7 @@ def _allowed(arguments: Namespace, around: Surroundings) -> Allowed | None:
     return settings_of(arguments.stack, around.machine, environment, around.note).allowed
 
 
-async def robots(arguments: Namespace, around: Surroundings) -> int:
+async def robots(arguments: Namespace, around: CliContext) -> int:
     target = canonical(arguments.url)
     host = host_of(target)
     agent = arguments.user_agent or Settings().user_agent

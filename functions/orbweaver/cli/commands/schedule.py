@@ -9,18 +9,18 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from orbweaver.cli import text
-from orbweaver.cli.command import STACK_JSON, actions, answer, command, option, together
+from orbweaver.cli.command import STACK_JSON, actions, answer, combined_options, command, option
 from orbweaver.cli.commands import custom
 from orbweaver.cli.commands.init_check import plan_in
 from orbweaver.cli.exit_codes import OK
-from orbweaver.cli.session import Session, Surroundings, chosen
+from orbweaver.cli.session import CliContext, Session, chosen
 from orbweaver.cli.store import StorePlace, option_again
 from orbweaver.control.scheduler import Coming, Timetable
 
 _HEAD = ("NAME", "WHEN", "TIME ZONE", "NEXT")
 
 
-def schedule(arguments: Namespace, around: Surroundings) -> int:
+def schedule(arguments: Namespace, around: CliContext) -> int:
     acts = {"put": _put, "list": _list, "pause": _pause, "resume": _pause, "remove": _remove}
     act = acts[arguments.action]
     return asyncio.run(act(arguments, around))
@@ -31,7 +31,7 @@ def _timetable(session: Session) -> Timetable:
     return Timetable(schedules=ports.schedules, control=session.control, clock=ports.clock)
 
 
-async def _put(arguments: Namespace, around: Surroundings) -> int:
+async def _put(arguments: Namespace, around: CliContext) -> int:
     plan = plan_in(arguments.config, around)
     async with chosen(arguments, around) as session:
         custom.check_deployed(session.settings, plan.items, custom.FIX)
@@ -52,7 +52,7 @@ async def _put(arguments: Namespace, around: Surroundings) -> int:
     return OK
 
 
-async def _list(arguments: Namespace, around: Surroundings) -> int:
+async def _list(arguments: Namespace, around: CliContext) -> int:
     async with chosen(arguments, around) as session:
         found = await _timetable(session).list()
     lines = text.table([_HEAD, *map(_row, found)] if found else [])
@@ -62,7 +62,7 @@ async def _list(arguments: Namespace, around: Surroundings) -> int:
     return OK
 
 
-async def _pause(arguments: Namespace, around: Surroundings) -> int:
+async def _pause(arguments: Namespace, around: CliContext) -> int:
     paused = arguments.action == "pause"
     async with chosen(arguments, around) as session:
         coming = await _timetable(session).pause(arguments.name, paused=paused)
@@ -76,7 +76,7 @@ async def _pause(arguments: Namespace, around: Surroundings) -> int:
     return OK
 
 
-async def _remove(arguments: Namespace, around: Surroundings) -> int:
+async def _remove(arguments: Namespace, around: CliContext) -> int:
     async with chosen(arguments, around) as session:
         await _timetable(session).remove(arguments.name)
     body = {"type": "removed", "name": arguments.name}
@@ -125,7 +125,7 @@ COMMANDS = (
         actions(
             STACK_JSON,
             put=("add or replace the schedule of a definition, from its table [schedule]", _CONFIG),
-            list=("list schedules", together()),
+            list=("list schedules", combined_options()),
             pause=("pause a schedule until it is resumed", _NAME),
             resume=("resume a schedule", _NAME),
             remove=("remove a schedule; started runs continue", _NAME),

@@ -18,13 +18,13 @@ from typing import Any
 
 from orbweaver.app.wiring import previewing
 from orbweaver.cli import text
-from orbweaver.cli.command import command, either, option, store_option
+from orbweaver.cli.command import command, exclusive_options, option, store_option
 from orbweaver.cli.commands.crawl import checked
 from orbweaver.cli.commands.init_check import plan_in
 from orbweaver.cli.commands.robots_url import canonical
 from orbweaver.cli.crawl_options import add_request, given
 from orbweaver.cli.exit_codes import FAILED, OK, UsageError
-from orbweaver.cli.session import Surroundings
+from orbweaver.cli.session import CliContext
 from orbweaver.cli.store import is_store, opened_store
 from orbweaver.control.crawl_spec import CrawlSpec
 from orbweaver.control.seed_preview import SeedPreviewer, SeedReading
@@ -34,7 +34,7 @@ from orbweaver.model.item import Item
 from orbweaver.model.settings import STORE
 
 
-async def scrape(arguments: Namespace, around: Surroundings) -> int:
+async def scrape(arguments: Namespace, around: CliContext) -> int:
     crawl = _crawl_of(arguments, around)
     async with _previewer(arguments, around) as previewer:
         found = await previewer.read(crawl)
@@ -53,11 +53,11 @@ async def scrape(arguments: Namespace, around: Surroundings) -> int:
             around.write(*(json.dumps(_item(item), ensure_ascii=False) for item in items))
         return OK if items and all(item.valid for item in items) else FAILED
     if not arguments.json:
-        around.pour(f"{_document(found)['markdown'] or ''}\n".encode())
+        around.write_bytes(f"{_document(found)['markdown'] or ''}\n".encode())
     return OK
 
 
-def _crawl_of(arguments: Namespace, around: Surroundings) -> Crawl:
+def _crawl_of(arguments: Namespace, around: CliContext) -> Crawl:
     url = canonical(arguments.page)
     plan = CrawlSpec() if arguments.items is None else plan_in(arguments.items, around)
     plan = replace(plan, **{**given(arguments), "seeds": (url,), "sitemap_urls": (), "texts": True})
@@ -69,7 +69,7 @@ def _crawl_of(arguments: Namespace, around: Surroundings) -> Crawl:
 
 
 @asynccontextmanager
-async def _previewer(arguments: Namespace, around: Surroundings) -> AsyncIterator[SeedPreviewer]:
+async def _previewer(arguments: Namespace, around: CliContext) -> AsyncIterator[SeedPreviewer]:
     """Open the store of this folder, or a temporary store."""
     folder = around.folder / (arguments.store or STORE)
     with TemporaryDirectory(prefix="orbweaver-") as temporary:
@@ -129,7 +129,7 @@ COMMANDS = (
         "request one page and print its main text",
         scrape,
         option("page URL", "URL of the page"),
-        either(
+        exclusive_options(
             option("--markdown", "print its main text as Markdown (default)"),
             option("--json", "print one object: text, Markdown, links, status"),
         ),

@@ -26,7 +26,7 @@ from orbweaver.model.settings import CORES, STORE
 if TYPE_CHECKING:
     import argparse
 
-    from orbweaver.cli.session import Surroundings
+    from orbweaver.cli.session import CliContext
 
 LISTEN = "127.0.0.1:8787"
 # Interval of the check for past days, and the maximum number of missed days to export.
@@ -36,15 +36,15 @@ LOOK_MS, DAYS_MAX = 10 * 60_000, 7
 ENDED_LOOK_MS, ENDED_WAIT_MS = 5_000, 10_000
 
 
-async def serve(arguments: argparse.Namespace, around: Surroundings) -> int:
+async def serve(arguments: argparse.Namespace, around: CliContext) -> int:
     from orbweaver.app.store_service import (
         TOKEN_FILE,
         ScheduleClock,
         WebhookPoster,
         api_fence,
         http_api,
-        kept_token,
-        looking,
+        polling,
+        read_or_create_token,
     )
     from orbweaver.app.wiring import keep_made
 
@@ -58,15 +58,15 @@ async def serve(arguments: argparse.Namespace, around: Surroundings) -> int:
         keep_made()
         session = store_session(ports, works=True)
         board = Board(session=session)
-        token = None if arguments.open else kept_token(folder)
+        token = None if arguments.open else read_or_create_token(folder)
         app = http_api(ports, api_fence((host, f"[{host}]"), token))
         app.router.add_get("/metrics", scraping(board))
-        looks = [ScheduleClock(ports).look, WebhookPoster(ports).look]
+        looks = [ScheduleClock(ports).poll, WebhookPoster(ports).poll]
         if place is not None:
-            looks.append(DailyExport(session, place, _exporting(folder, place, around)).look)
+            looks.append(DailyExport(session, place, _exporting(folder, place, around)).poll)
         else:
-            looks.append(ended_export(session, folder, around).look)
-        async with listening(app, host, port) as urls, looking(*looks):
+            looks.append(ended_export(session, folder, around).poll)
+        async with listening(app, host, port) as urls, polling(*looks):
             around.note(*(f"serving {folder} on {url}; press Ctrl-C to stop" for url in urls))
             if token is None:
                 around.note("every program that can reach it may start, cancel and read crawls")
@@ -85,7 +85,7 @@ class DailyExport:
         self._session, self._place, self._export = session, place, export
         self._next_ms = 0
 
-    async def look(self) -> None:
+    async def poll(self) -> None:
         """Export past days. A failed export is retried at a later call."""
         now_ms = self._session.ports.clock.now_ms()
         if now_ms < self._next_ms:
@@ -114,7 +114,7 @@ class EndedExport:
         # Earliest time of a retry, by id of a crawl whose export began.
         self._again_ms: dict[str, int] = {}
 
-    async def look(self) -> None:
+    async def poll(self) -> None:
         """Export ended crawls. A failed export is retried at a later call."""
         now_ms = self._session.ports.clock.now_ms()
         if now_ms < self._next_ms:
@@ -133,7 +133,7 @@ class EndedExport:
                 await self._export(crawl.id)
 
 
-def ended_export(session: Session, store: Path, around: Surroundings) -> EndedExport:
+def ended_export(session: Session, store: Path, around: CliContext) -> EndedExport:
     """Return an exporter that writes a store's crawls to `out` in the command's folder."""
     out = around.folder / OUT
 
@@ -145,7 +145,7 @@ def ended_export(session: Session, store: Path, around: Surroundings) -> EndedEx
 
 
 def _exporting(
-    store: Path, place: Path, around: Surroundings, by: str = "--day"
+    store: Path, place: Path, around: CliContext, by: str = "--day"
 ) -> Callable[[str], Awaitable[object]]:
     """Return a function that runs `orbweaver export` for a day or a crawl in a subprocess."""
     words = ["-m", "orbweaver.cli.main", "export", "--store", str(store), "--out", str(place)]

@@ -12,17 +12,17 @@ from orbweaver.cli.command import (
     PORT_HELP,
     actions,
     answer,
+    combined_options,
     command,
     confirmed,
     context,
+    crawl_argument,
     option,
     shared,
     stack_options,
-    together,
-    which,
 )
 from orbweaver.cli.exit_codes import FAILED, OK, UsageError
-from orbweaver.cli.session import Surroundings, chosen, environment_in
+from orbweaver.cli.session import CliContext, chosen, environment_in
 from orbweaver.cli.stack import ENDPOINT, PORT, REGIONS, export_line, port_option
 from orbweaver.model.crawl import State
 from orbweaver.model.settings import STACK
@@ -36,7 +36,7 @@ THEN = {
 }
 
 
-async def steer(arguments: Namespace, around: Surroundings) -> int:
+async def steer(arguments: Namespace, around: CliContext) -> int:
     async with chosen(arguments, around) as session:
         control = session.control
         actions = {"pause": control.pause, "resume": control.resume, "cancel": control.cancel}
@@ -52,13 +52,13 @@ async def steer(arguments: Namespace, around: Surroundings) -> int:
     return OK
 
 
-def local(arguments: Namespace, around: Surroundings) -> int:
+def local(arguments: Namespace, around: CliContext) -> int:
     machine = around.machine
     match arguments.action:
         case "up":
             context = context_of(arguments, around)
             fresh, say = arguments.fresh, around.note
-            outputs = dict(machine.up(arguments.port, context, fresh=fresh, say=say))
+            outputs = dict(machine.start_stack(arguments.port, context, fresh=fresh, say=say))
             endpoint = outputs.pop(ENDPOINT)
             around.write(*(f"{name} = {value}" for name, value in sorted(outputs.items())))
             around.write(export_line(endpoint))
@@ -71,11 +71,11 @@ def local(arguments: Namespace, around: Surroundings) -> int:
                 around.note("no emulator runs" + ("" if port is None else f" on port {port}"))
         case _:
             around.write(*(machine.running() or ["no emulator runs"]))
-            around.note(*machine.lost())
+            around.note(*machine.lost_data())
     return OK
 
 
-def deploy(arguments: Namespace, around: Surroundings) -> int:
+def deploy(arguments: Namespace, around: CliContext) -> int:
     if arguments.target != "local" and not extras.has_cdk():
         missing = "a deployment needs CDK, which is not installed"
         raise UsageError(f"{missing}: {extras.install_words(extras.DEPLOY)}")
@@ -94,7 +94,7 @@ def deploy(arguments: Namespace, around: Surroundings) -> int:
     return OK
 
 
-def destroy(arguments: Namespace, around: Surroundings) -> int:
+def destroy(arguments: Namespace, around: CliContext) -> int:
     environment, context, name = _stack_of(arguments, around)
     around.note(f"removing the stack {name!r} {_whereabouts(environment)}")
     # On AWS, CDK asks.
@@ -118,7 +118,7 @@ def _whereabouts(environment: Mapping[str, str]) -> str:
     return f"in the AWS account of these credentials, region {environment[REGIONS[0]]}"
 
 
-def context_of(arguments: Namespace, around: Surroundings) -> dict[str, str]:
+def context_of(arguments: Namespace, around: CliContext) -> dict[str, str]:
     """Return the context keys of the options. Files are relative to the current folder."""
     context = dict(arguments.context)
     if context.get(EXTRACTOR):
@@ -127,7 +127,7 @@ def context_of(arguments: Namespace, around: Surroundings) -> dict[str, str]:
 
 
 def _stack_of(
-    arguments: Namespace, around: Surroundings
+    arguments: Namespace, around: CliContext
 ) -> tuple[Mapping[str, str], dict[str, str], str]:
     """Return environment, context and name of the stack. --stack is the same as -c stack_name."""
     environment, context = environment_in(arguments, around), context_of(arguments, around)
@@ -142,20 +142,20 @@ def _stack_of(
 
 
 _PORT = option("--port PORT", PORT_HELP, type=option_types.count, default=PORT)
-_UP = together(
+_UP = combined_options(
     _PORT,
     option("--fresh", "delete its previous state"),
     context("set a context key of the stack, as in `deploy`; may be repeated"),
 )
-_DOWN = together(_PORT, option("--all", "all emulators of this checkout"))
+_DOWN = combined_options(_PORT, option("--all", "all emulators of this checkout"))
 _YES = option("--yes", "do not ask for confirmation")
 _RESET = option("--reset-context", "discard the context of earlier deployments; one key: -c KEY=")
 _NEW = option("--new", "create this stack although the account and region have others")
 _STACK_CONTEXT = (stack_options, shared(context()))
 COMMANDS = (
-    command("pause", "pause a crawl (no cost while paused)", steer, which()),
-    command("resume", "resume a paused crawl", steer, which()),
-    command("cancel", "cancel a crawl; queued URLs are not requested", steer, which()),
+    command("pause", "pause a crawl (no cost while paused)", steer, crawl_argument()),
+    command("resume", "resume a paused crawl", steer, crawl_argument()),
+    command("cancel", "cancel a crawl; queued URLs are not requested", steer, crawl_argument()),
     command(
         "local",
         "manage the stack on this machine: up, down, status",
@@ -164,7 +164,7 @@ COMMANDS = (
             (),
             up=("start the emulator and deploy the stack to it", _UP),
             down=("stop the emulator and keep its state", _DOWN),
-            status=("list running emulators", together()),
+            status=("list running emulators", combined_options()),
         ),
         parents=(),
     ),

@@ -1,4 +1,4 @@
-"""`workers off | on | status`: the kill switch of a stack, without a deployment.
+"""`workers is_off | on | status`: the kill switch of a stack, without a deployment.
 
 It switches all event sources of the worker, and of the renderer if there is one. Batches in flight
 finish. Messages stay in their queues. The command ends when every source is switched, or lists the
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from orbweaver.cli import text
 from orbweaver.cli.command import answer, command, option
 from orbweaver.cli.exit_codes import FAILED, OK, UsageError
-from orbweaver.cli.session import Surroundings, environment_in
+from orbweaver.cli.session import CliContext, environment_in
 from orbweaver.cli.stack import (
     WORKER,
     Machine,
@@ -42,7 +42,7 @@ _STORE = (
 )
 
 
-async def workers(arguments: Namespace, around: Surroundings) -> int:
+async def workers(arguments: Namespace, around: CliContext) -> int:
     if store_of(arguments, around.folder, around.environment) is not None:
         raise UsageError(f"orbweaver workers: {_STORE}")
     environment = environment_in(arguments, around)
@@ -73,7 +73,7 @@ async def workers(arguments: Namespace, around: Surroundings) -> int:
 
 
 async def _switched(
-    wanted: str, functions: Sequence[str], environment: Mapping[str, str], around: Surroundings
+    wanted: str, functions: Sequence[str], environment: Mapping[str, str], around: CliContext
 ) -> tuple[Source, ...]:
     """Switch every source and wait until each is switched, at most `STEPS_MAX` times."""
     machine = around.machine
@@ -91,7 +91,7 @@ def ask_to_switch(
     """Switch the event sources that differ. Return their states before."""
     found = sources_of(functions, machine, environment)
     for source in found:
-        if source.off == on:
+        if source.is_off == on:
             machine.switch(source, environment, on=on)
     return found
 

@@ -1,6 +1,6 @@
 """Live view of a running crawl on a terminal.
 
-glide      numbers that move evenly
+interpolation  numbers that move evenly
 lines      progress (`control.progress`) as texts
 screen     a screen that fits the terminal, with rates as bars
 display    output: screen, lines or JSON

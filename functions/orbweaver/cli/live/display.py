@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from orbweaver.cli import text
 from orbweaver.cli.live import lines as words
-from orbweaver.cli.live.glide import Glide
+from orbweaver.cli.live.interpolation import ViewInterpolator
 from orbweaver.control.progress import status
 from orbweaver.control.progress.status import View
 
@@ -48,18 +48,18 @@ class Lines(Display):
 
     def _every_ms(self, view: View) -> float:
         """Return the time between progress lines. It is short while the stack does not answer."""
-        if view.stale:
+        if view.is_stale:
             return self.every_ms
         grown_ms = view.elapsed_s * 1000 * self.every_share
         return max(self.every_ms, min(grown_ms, self.every_ms_max))
 
     def _due(self, view: View) -> bool:
         """Return True if a view is new or stale, and the last line is old enough."""
-        news = not view.age_ms or view.stale
+        news = not view.age_ms or view.is_stale
         return news and view.now_ms - self._shown_ms >= self._every_ms(view)
 
     def say(self, said: str) -> None:
-        shown = text.visible(said) if self._out.isatty() else said
+        shown = text.escape_controls(said) if self._out.isatty() else said
         print(shown, file=self._out, flush=True)
 
     def show(self, view: View) -> None:
@@ -100,7 +100,7 @@ class Panel(Display):
         self._footer = footer
         self._live: Live | None = None
         self._view: View | None = None
-        self._glide = Glide()
+        self._glide = ViewInterpolator()
 
     def say(self, said: str) -> None:
         from rich.text import Text

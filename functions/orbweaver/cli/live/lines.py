@@ -58,7 +58,7 @@ def rows(view: View) -> list[tuple[str, str]]:
         ("items", items(view)),
         ("again", again(view)),
         ("cost", cost(view)),
-        ("units", "" if status.early(view) else spending.per_million(view.total)),
+        ("units", "" if status.is_too_early(view) else spending.per_million(view.total)),
         ("limits", limits(view)),
         ("continues", sequel(view)),
         *(("waiting", f"{row.site}: {row.words}") for row in view.hosts if row.waits),
@@ -73,9 +73,9 @@ def line(view: View) -> str:
     """Return the most important facts in one line."""
     parts = [text.clock(view.elapsed_s), pages(view)]
     if failed := view.reasons(Outcome.FAILED):
-        parts.append(f"failed {view.of(Outcome.FAILED):,} ({counted(failed)})")
+        parts.append(f"failed {view.count(Outcome.FAILED):,} ({counted(failed)})")
     if any(view.reasons(Reason.ROBOTS_UNREACHABLE)):
-        parts.append(f"skipped {view.of(Outcome.SKIPPED):,} ({reasons(view, Outcome.SKIPPED)})")
+        parts.append(f"skipped {view.count(Outcome.SKIPPED):,} ({reasons(view, Outcome.SKIPPED)})")
     parts += [f"{row.site}: {row.words}" for row in view.hosts if row.waits]
     depths = view.reading.depths
     if depths is not None and depths.dead:
@@ -89,7 +89,7 @@ def line(view: View) -> str:
 def pages(view: View) -> str:
     """Count fetched pages, done and known URLs, and pages per second."""
     counters = view.reading.status.counters
-    said = f"{view.of(Outcome.FETCHED):,} fetched, {counters.done:,} of {counters.claimed:,}"
+    said = f"{view.count(Outcome.FETCHED):,} fetched, {counters.done:,} of {counters.claimed:,}"
     said += " known URLs"
     if view.reading.idle and view.crawl.state in status.WORKING:
         return said
@@ -98,7 +98,7 @@ def pages(view: View) -> str:
 
 def left(view: View) -> str:
     """Return the forecast, or "" if the view is stale."""
-    return "" if view.stale or _only_waits(view) else view.forecast.words
+    return "" if view.is_stale or _only_waits(view) else view.forecast.words
 
 
 def _only_waits(view: View) -> bool:
@@ -119,14 +119,14 @@ def rates(view: View) -> str:
 
 
 def read(view: View) -> str:
-    size, fetched = view.of("bytes"), view.of(Outcome.FETCHED)
+    size, fetched = view.count("bytes"), view.count(Outcome.FETCHED)
     if not size:
         return ""
     return text.size(size) + (f" · {text.size(size // fetched)} a page" if fetched else "")
 
 
 def ended(view: View) -> str:
-    found = [f"{outcome} {view.of(outcome):,}" for outcome in Outcome if view.of(outcome)]
+    found = [f"{outcome} {view.count(outcome):,}" for outcome in Outcome if view.count(outcome)]
     return " · ".join(found) if len(found) > 1 else ""
 
 
@@ -148,7 +148,7 @@ def reasons(view: View, outcome: str) -> str:
 
 
 def items(view: View) -> str:
-    number, invalid = view.of("items"), view.of("items_invalid")
+    number, invalid = view.count("items"), view.count("items_invalid")
     share = f" ({100 * invalid / number:.1f} %)" if number and invalid else ""
     return f"{text.plural(number, 'item')}, {invalid:,} invalid{share}" if number else ""
 
@@ -165,17 +165,17 @@ def _cause(why: str) -> str:
 
 def again(view: View) -> str:
     said = (("retried", "retries"), ("deferred", "deferrals"))
-    return " · ".join(f"{word} {view.of(key):,}" for word, key in said if view.of(key))
+    return " · ".join(f"{word} {view.count(key):,}" for word, key in said if view.count(key))
 
 
 def cost(view: View) -> str:
-    spent, pages = prices.spent(view.total), view.of(Outcome.FETCHED)
+    spent, pages = prices.spent(view.total), view.count(Outcome.FETCHED)
     if spent is None:
         return ""
     if not view.reading.billed:
         return f"nothing; {spending.price(spent)} on AWS (estimate)"
     said = f"{spending.price(spent)} {'in all' if view.ended else 'so far'} (estimate)"
-    if not pages or status.early(view):
+    if not pages or status.is_too_early(view):
         return said
     return f"{said} · {spending.price(spent * 1000 / pages)} per 1,000 pages"
 
@@ -183,7 +183,7 @@ def cost(view: View) -> str:
 def limits(view: View) -> str:
     """Return the used part of each limit, and the number of late links (requested last)."""
     said = " · ".join(budget.said for budget in view.budgets)
-    number, exact = status.late_links(view)
+    number, exact = status.count_late_links(view)
     if number:
         links = text.plural(number, "late link")
         most = "" if exact else "at most "
@@ -211,7 +211,7 @@ def sequel(view: View) -> str:
     if not crawl.resumes:
         return ""
     said = gone_on(crawl)
-    if lost := view.of("past_lost"):
+    if lost := view.count("past_lost"):
         said += f"; {text.plural(lost, 'part')} of earlier runs can no longer be looked through"
     return said
 
@@ -246,7 +246,7 @@ def dead(view: View) -> str:
 def notices(view: View) -> list[tuple[str, str]]:
     """Return warnings with their fixes: label and text."""
     found = []
-    if view.stale and not view.ended:
+    if view.is_stale and not view.ended:
         ago = text.roughly(view.age_ms / 1000)
         found.append(("stale", f"no answer from the stack; last seen {ago} ago"))
     found += [

@@ -17,7 +17,7 @@ from rich.text import Text
 
 from orbweaver.cli import text
 from orbweaver.cli.live import lines as words
-from orbweaver.control.progress.hosts import HostRow, HostStanding
+from orbweaver.control.progress.hosts import HostAvailability, HostRow
 from orbweaver.control.progress.rates import BAR_MS
 from orbweaver.control.progress.status import View
 from orbweaver.model.crawl import State
@@ -44,7 +44,11 @@ OUTCOMES = {
     Outcome.SKIPPED: "yellow",
     Outcome.FAILED: "red",
 }
-STANDINGS = {HostStanding.OPEN: "", HostStanding.BLOCKED: "yellow", HostStanding.DOWN: "red"}
+STANDINGS = {
+    HostAvailability.OPEN: "",
+    HostAvailability.BLOCKED: "yellow",
+    HostAvailability.DOWN: "red",
+}
 
 
 # From this share on, a budget is nearly used up.
@@ -195,7 +199,7 @@ def _bar(view: View, columns: int) -> Text:
     length = max(10, columns - len(said))
     drawn, so_far, cells = Text(), 0, 0
     for outcome in Outcome:
-        so_far += view.of(outcome)
+        so_far += view.count(outcome)
         until = length * so_far // known if known else 0
         drawn.append("━" * (until - cells), OUTCOMES[outcome])
         cells = until
@@ -205,9 +209,9 @@ def _bar(view: View, columns: int) -> Text:
 
 def _outcomes(view: View) -> Text:
     return Text(" · ").join(
-        Text(f"{view.of(outcome):,} {outcome}", OUTCOMES[outcome])
+        Text(f"{view.count(outcome):,} {outcome}", OUTCOMES[outcome])
         for outcome in Outcome
-        if outcome is Outcome.FETCHED or view.of(outcome)
+        if outcome is Outcome.FETCHED or view.count(outcome)
     )
 
 

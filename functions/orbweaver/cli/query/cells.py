@@ -18,7 +18,7 @@ def is_number(value: object) -> bool:
     return value is None or (isinstance(value, NUMBERS) and not isinstance(value, bool))
 
 
-def spelled(value: Any) -> str:
+def format_cell(value: Any) -> str:
     match value:
         case None:
             return ""

@@ -26,8 +26,8 @@ from typing import Any, BinaryIO
 
 from orbweaver.cli import text
 from orbweaver.cli.exit_codes import UsageError
-from orbweaver.cli.query.cells import distinct, is_number, spelled
-from orbweaver.cli.query.duckdb import Answer, QueryBounds, answering, named_in, referred
+from orbweaver.cli.query.cells import distinct, format_cell, is_number
+from orbweaver.cli.query.duckdb import Answer, QueryBounds, referenced_tables, referred, run_query
 from orbweaver.cli.query.tables import Sheet
 from orbweaver.exporting.formats.csv import BYTE_ORDER_MARK, END, cell_of
 
@@ -102,11 +102,11 @@ def _refused(why: str) -> int:
 
 def _answer(asked: ChildQuery, out: BinaryIO) -> None:
     if asked.form == "names":
-        out.write(json.dumps(sorted(named_in(asked.sql, asked.sheets))).encode())
+        out.write(json.dumps(sorted(referenced_tables(asked.sql, asked.sheets))).encode())
         return
     began_s = time.monotonic()
     taken = referred(asked.sql, asked.sheets)
-    with answering(asked.sql, taken, asked.folder, BOUNDS) as answer:
+    with run_query(asked.sql, taken, asked.folder, BOUNDS) as answer:
         if asked.form == "csv":
             _as_csv(answer, out)
             return
@@ -131,7 +131,7 @@ def _as_rows(answer: Answer) -> dict[str, Any]:
     numeric = [True] * len(answer.columns)
     room, more, long = ANSWER_CHARS_MAX, False, 0
     for row in answer.rows:
-        cells = [None if value is None else spelled(value) for value in row]
+        cells = [None if value is None else format_cell(value) for value in row]
         numeric = [was and is_number(value) for was, value in zip(numeric, row, strict=True)]
         long += sum(cell is not None and len(cell) > CELL_CHARS_MAX for cell in cells)
         cells = [None if cell is None else shortened(cell) for cell in cells]
@@ -164,7 +164,7 @@ def _as_csv(answer: Answer, out: BinaryIO) -> None:
 
 def _line(row: tuple[Any, ...]) -> bytes:
     cells = (
-        "" if value is None else str(value) if is_number(value) else cell_of(spelled(value))
+        "" if value is None else str(value) if is_number(value) else cell_of(format_cell(value))
         for value in row
     )
     return (",".join(cells) + END).encode("utf-8", "replace")

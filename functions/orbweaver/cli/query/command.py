@@ -20,11 +20,11 @@ from orbweaver.cli import text
 from orbweaver.cli.command import command, option, stack_options
 from orbweaver.cli.exit_codes import OK, UsageError
 from orbweaver.cli.query import duckdb, tables
-from orbweaver.cli.query.cells import as_json, distinct, is_number, spelled
+from orbweaver.cli.query.cells import as_json, distinct, format_cell, is_number
 from orbweaver.cli.query.duckdb import Answer
 from orbweaver.cli.query.saved import saved
 from orbweaver.cli.query.tables import Sheet
-from orbweaver.cli.session import Surroundings, chosen, shown
+from orbweaver.cli.session import CliContext, chosen, shown
 
 FORMATS = ("table", "csv", "json")
 OUT = Path("out")
@@ -33,7 +33,7 @@ ROWS_SHOWN = 100
 CELL_CHARS_MAX = 80
 
 
-def query(arguments: Namespace, around: Surroundings) -> int:
+def query(arguments: Namespace, around: CliContext) -> int:
     sql = _sql(arguments, around)
     if arguments.target and arguments.source:
         raise UsageError("--from: a folder is no stack: omit --target")
@@ -44,12 +44,12 @@ def query(arguments: Namespace, around: Surroundings) -> int:
             _list(known, arguments.format, around)
             return OK
         spill = place / "spill"
-        with duckdb.answering(sql, taken, spill) as answer:
+        with duckdb.run_query(sql, taken, spill) as answer:
             _show(answer, arguments, around)
     return OK
 
 
-def _sql(arguments: Namespace, around: Surroundings) -> str | None:
+def _sql(arguments: Namespace, around: CliContext) -> str | None:
     """Return the query, or None for --list."""
     given = [arguments.sql is not None, arguments.saved is not None, arguments.list]
     if sum(given) != 1:
@@ -63,7 +63,7 @@ def _sql(arguments: Namespace, around: Surroundings) -> str | None:
 
 
 def _tables(
-    arguments: Namespace, around: Surroundings, sql: str | None, folder: Path
+    arguments: Namespace, around: CliContext, sql: str | None, folder: Path
 ) -> tuple[dict[str, Sheet], dict[str, Sheet]]:
     """Return all tables, and the tables that the query references with their files fetched."""
     if not arguments.target:
@@ -86,7 +86,7 @@ def _tables(
 # --- what is shown ------------------------------------------------------------------------------
 
 
-def _list(sheets: dict[str, Sheet], form: str, around: Surroundings) -> None:
+def _list(sheets: dict[str, Sheet], form: str, around: CliContext) -> None:
     if form == "json":
         for sheet in sheets.values():
             columns = {name: str(column.type) for name, column in sheet.columns.items()}
@@ -105,7 +105,7 @@ def _list(sheets: dict[str, Sheet], form: str, around: Surroundings) -> None:
     around.write(*text.table(titles, indent=2))
 
 
-def _show(answer: Answer, arguments: Namespace, around: Surroundings) -> None:
+def _show(answer: Answer, arguments: Namespace, around: CliContext) -> None:
     match arguments.format:
         case "csv":
             # A terminal gets no control characters, even in CSV.
@@ -113,7 +113,7 @@ def _show(answer: Answer, arguments: Namespace, around: Surroundings) -> None:
             writer = csv.writer(out, lineterminator="\n")
             writer.writerow(answer.columns)
             for row in itertools.islice(answer.rows, arguments.limit):
-                writer.writerow(map(spelled, row))
+                writer.writerow(map(format_cell, row))
         case "json":
             names = list(distinct(answer.columns))
             for row in itertools.islice(answer.rows, arguments.limit):
@@ -123,13 +123,13 @@ def _show(answer: Answer, arguments: Namespace, around: Surroundings) -> None:
             _show_table(answer, arguments.limit or ROWS_SHOWN, around)
 
 
-def _show_table(answer: Answer, limit: int, around: Surroundings) -> None:
+def _show_table(answer: Answer, limit: int, around: CliContext) -> None:
     rows = list(itertools.islice(answer.rows, limit))
     more = next(answer.rows, None) is not None
     columns = zip(*rows, strict=True) if rows else [()] * len(answer.columns)
     numbers = [place for place, values in enumerate(columns) if all(map(is_number, values))]
     heads = [text.cut(name, CELL_CHARS_MAX) for name in answer.columns]
-    cells = [[text.cut(spelled(value), CELL_CHARS_MAX) for value in row] for row in rows]
+    cells = [[text.cut(format_cell(value), CELL_CHARS_MAX) for value in row] for row in rows]
     around.write(*text.table([heads, *cells], right=numbers))
     counted = text.plural(len(rows), "row")
     around.note(f"the first {counted}; --limit shows more" if more else counted)

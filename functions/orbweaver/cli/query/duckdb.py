@@ -72,8 +72,8 @@ class Answer:
     rows: Iterator[tuple[Any, ...]]
 
 
-def named_in(sql: str, sheets: Mapping[str, Sheet]) -> frozenset[str]:
-    """Return the tables that a query references. Raises UsageError as `answering` does."""
+def referenced_tables(sql: str, sheets: Mapping[str, Sheet]) -> frozenset[str]:
+    """Return the tables that a query references. Raises UsageError as `run_query` does."""
     import duckdb
 
     # DuckDB binds the query here, and the query may name files and addresses.
@@ -89,7 +89,7 @@ def named_in(sql: str, sheets: Mapping[str, Sheet]) -> frozenset[str]:
 
 def referred(sql: str, sheets: Mapping[str, Sheet]) -> dict[str, Sheet]:
     """Return the tables, with rows only if a query references them. Raises UsageError."""
-    return only(named_in(sql, sheets), sheets)
+    return only(referenced_tables(sql, sheets), sheets)
 
 
 def only(names: Collection[str], sheets: Mapping[str, Sheet]) -> dict[str, Sheet]:
@@ -101,7 +101,7 @@ def only(names: Collection[str], sheets: Mapping[str, Sheet]) -> dict[str, Sheet
 
 
 @contextmanager
-def answering(
+def run_query(
     sql: str, sheets: Mapping[str, Sheet], folder: Path, bounds: QueryBounds = USUAL
 ) -> Iterator[Answer]:
     """Run a query. `folder` takes data that does not fit into memory. Raises UsageError."""

@@ -109,7 +109,7 @@ def _more(status: Status) -> str:
     crawl, counters = status.crawl, status.counters
     if crawl.retry_of is not None:
         return ""
-    if not counters.left(crawl):
+    if not counters.urls_left(crawl):
         return "; the page limit is reached"
     return "; new links make it longer"
 

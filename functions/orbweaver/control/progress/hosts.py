@@ -21,7 +21,7 @@ from orbweaver.politeness.robots_txt import parse
 WAITING_MS_MIN = 2_000
 
 
-class HostStanding(StrEnum):
+class HostAvailability(StrEnum):
     """Whether a host accepts requests."""
 
     OPEN = "open"
@@ -41,7 +41,7 @@ class HostRow:
     done: int | None = None
     failed: int | None = None
     delay_ms: int = 0
-    standing: HostStanding = HostStanding.OPEN
+    standing: HostAvailability = HostAvailability.OPEN
     wait_ms: int = 0
     why: str = ""
     # Why its robots.txt cannot be fetched, or empty.
@@ -53,7 +53,7 @@ class HostRow:
 
     @property
     def waits(self) -> bool:
-        return self.standing is not HostStanding.OPEN or self.wait_ms >= WAITING_MS_MIN
+        return self.standing is not HostAvailability.OPEN or self.wait_ms >= WAITING_MS_MIN
 
     @property
     def queued(self) -> int | None:
@@ -64,16 +64,16 @@ class HostRow:
     @property
     def bound_ms(self) -> int:
         """Minimum time for the host's queued URLs because of its delay."""
-        if self.standing is HostStanding.DOWN or not self.queued:
+        if self.standing is HostAvailability.DOWN or not self.queued:
             return 0
-        blocked_ms = self.wait_ms if self.standing is HostStanding.BLOCKED else 0
+        blocked_ms = self.wait_ms if self.standing is HostAvailability.BLOCKED else 0
         return blocked_ms + self.queued * spacing_ms(self.delay_ms)
 
     @property
     def words(self) -> str:
         """Time of the next request, and the reason for a delay."""
         wait = figures.roughly(self.wait_ms / 1000)
-        if self.standing is not HostStanding.OPEN:
+        if self.standing is not HostAvailability.OPEN:
             return f"{self.standing} {wait}: {self.why}"
         if self.no_robots:
             return f"no robots.txt: {self.no_robots}"
@@ -90,9 +90,9 @@ def rows_of(status: Status, hosts: tuple[Host, ...]) -> tuple[HostRow, ...]:
 def _row(status: Status, host: Host) -> HostRow:
     crawl, now_ms = status.crawl, status.at_ms
     claimed, done, failed = _counts(status, host.name)
-    standing, until_ms, why = HostStanding.OPEN, max(host.tat_ms, host.line_ms), ""
+    standing, until_ms, why = HostAvailability.OPEN, max(host.tat_ms, host.line_ms), ""
     if host.blocked_until_ms > now_ms:
-        standing = HostStanding.DOWN if is_down(host, now_ms) else HostStanding.BLOCKED
+        standing = HostAvailability.DOWN if is_down(host, now_ms) else HostAvailability.BLOCKED
         until_ms, why = host.blocked_until_ms, _why(host)
     over = crawl.state is State.FINISHED
     return HostRow(
@@ -101,7 +101,7 @@ def _row(status: Status, host: Host) -> HostRow:
         done=done,
         failed=failed,
         delay_ms=_delay_ms(crawl, host),
-        standing=HostStanding.OPEN if over else standing,
+        standing=HostAvailability.OPEN if over else standing,
         wait_ms=0 if over else max(0, until_ms - now_ms),
         why=why,
         no_robots=_no_robots(crawl, host),

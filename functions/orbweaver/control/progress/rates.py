@@ -38,7 +38,7 @@ class RateHistory:
         self._bars: deque[float | None] = deque(maxlen=BARS_MAX)
         self._peak = 0.0
 
-    def see(self, at_ms: int, done: int, *, started_at_ms: int, elapsed_ms: int) -> Rates:
+    def add(self, at_ms: int, done: int, *, started_at_ms: int, elapsed_ms: int) -> Rates:
         """Add a reading. The peak counts whole bars and is at least `now` and `mean`."""
         now = self._now(at_ms, done, started_at_ms)
         mean = done * 1000 / elapsed_ms if elapsed_ms > 0 else 0.0

@@ -32,7 +32,7 @@ class StatusReader:
         """Read a crawl by its id or name. None: the newest one."""
         status = await self.control.status(which)
         depths = await self.depths()
-        looks = (self.hosts.look(host) for host in hosts_of(status.crawl))
+        looks = (self.hosts.read_host(host) for host in hosts_of(status.crawl))
         return StatusReading(
             status=status,
             depths=depths,

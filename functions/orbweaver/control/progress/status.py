@@ -79,7 +79,7 @@ class View:
         return self.crawl.state is State.FINISHED
 
     @property
-    def stale(self) -> bool:
+    def is_stale(self) -> bool:
         return self.age_ms >= STALE_MS
 
     @property
@@ -95,7 +95,7 @@ class View:
     def total(self) -> Mapping[str, int]:
         return self.reading.status.counters.total
 
-    def of(self, outcome: str) -> int:
+    def count(self, outcome: str) -> int:
         return self.total.get(outcome, 0)
 
     def reasons(self, group: str) -> dict[str, int]:
@@ -117,9 +117,9 @@ class ProgressMeter:
         # URLs then.
         self._since: dict[str, tuple[int, int]] = {}
 
-    def see(self, reading: StatusReading) -> View:
+    def add(self, reading: StatusReading) -> View:
         status = reading.status
-        rates = self._history.see(
+        rates = self._history.add(
             status.at_ms,
             status.counters.done,
             started_at_ms=status.at_ms - status.elapsed_ms,
@@ -149,34 +149,34 @@ class ProgressMeter:
         return max(0, at_ms - since[0])
 
 
-def stalled(view: View) -> bool:
+def is_stalled(view: View) -> bool:
     """Whether a crawl has not ended and its queues have been empty for a minute."""
     return view.idle_ms >= STALLED_MS
 
 
-def nothing_new(view: View) -> bool:
+def found_nothing_new(view: View) -> bool:
     """Whether a crawl ended without a URL because earlier runs requested all of them."""
     if not view.ended or view.reading.status.counters.claimed:
         return False
     return bool(view.crawl.resumes) or not view.reasons("refused")
 
 
-def empty(view: View) -> bool:
+def ended_without_pages(view: View) -> bool:
     """Whether a crawl ended without a page, although it had URLs to request."""
-    pages = view.of(Outcome.FETCHED) + view.of(Outcome.UNCHANGED)
-    return view.ended and not pages and not nothing_new(view)
+    pages = view.count(Outcome.FETCHED) + view.count(Outcome.UNCHANGED)
+    return view.ended and not pages and not found_nothing_new(view)
 
 
-def late_links(view: View) -> tuple[int, bool]:
+def count_late_links(view: View) -> tuple[int, bool]:
     """Return the number of links left for the end of the crawl, and whether it is exact."""
     spared, places = view.reading.spared, view.reading.status.counters.late_links
     return (places, not places) if spared is None else (spared.links, spared.exact)
 
 
-def early(view: View) -> bool:
+def is_too_early(view: View) -> bool:
     """Whether there are too few pages for an average. A crawl reads robots.txt first."""
     wanted = max(PAGES_TOLD, hosts_begun_at(view.crawl))
-    return not view.ended and view.of(Outcome.FETCHED) < wanted
+    return not view.ended and view.count(Outcome.FETCHED) < wanted
 
 
 def pages_per_s(view: View) -> float:
@@ -193,7 +193,7 @@ def as_json(view: View) -> dict[str, Any]:
     status = view.reading.status
     crawl, depths = status.crawl, view.reading.depths
     left_s, total = view.forecast.left_s, view.total
-    waiting, exact = late_links(view)
+    waiting, exact = count_late_links(view)
     body: dict[str, Any] = {
         "crawl": crawl.id,
         "name": crawl.name,
@@ -203,20 +203,20 @@ def as_json(view: View) -> dict[str, Any]:
         "age_s": round(view.age_ms / 1000, 3),
         "claimed": status.counters.claimed,
         "done": status.counters.done,
-        "outcomes": {str(outcome): view.of(outcome) for outcome in Outcome},
+        "outcomes": {str(outcome): view.count(outcome) for outcome in Outcome},
         "reasons": {str(outcome): view.reasons(outcome) for outcome in Outcome},
         "refused": view.reasons("refused"),
         # Links left for the end that wait or were not requested: an upper bound if not exact.
         "late_links": waiting,
         "late_links_exact": exact,
         "incomplete": view.reasons(COUNTER),
-        "needs_rendering": view.of(NEEDS_RENDERING),
-        "rendered": view.of(RENDERED),
-        "retries": view.of("retries"),
-        "deferrals": view.of("deferrals"),
-        "bytes": view.of("bytes"),
-        "items": view.of("items"),
-        "items_invalid": view.of("items_invalid"),
+        "needs_rendering": view.count(NEEDS_RENDERING),
+        "rendered": view.count(RENDERED),
+        "retries": view.count("retries"),
+        "deferrals": view.count("deferrals"),
+        "bytes": view.count("bytes"),
+        "items": view.count("items"),
+        "items_invalid": view.count("items_invalid"),
         "elapsed_s": round(view.elapsed_s, 3),
         "pages_per_s": round(pages_per_s(view), 2),
         "rate": {name: round(getattr(view.rates, name), 2) for name in ("now", "mean", "peak")},

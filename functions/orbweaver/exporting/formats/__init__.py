@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from orbweaver.exporting.formats.erasing import Erased, ErasureFilter
-    from orbweaver.exporting.formats.hashed_file import HashedFile, Made
+    from orbweaver.exporting.formats.hashed_file import FinishedFile, HashedFile
     from orbweaver.exporting.formats.warc import WarcWriter
 
 
@@ -48,7 +48,7 @@ class Writer(Protocol):
     def add(self, row: Mapping[str, Any]) -> None:
         """Append a row. Missing columns are empty."""
 
-    def close(self) -> Made:
+    def close(self) -> FinishedFile:
         pass
 
     def discard(self) -> None:

@@ -24,7 +24,7 @@ from orbweaver.model.columns import Column, Table, Type
 
 if TYPE_CHECKING:
     from orbweaver.exporting.formats.erasing import ErasureFilter
-    from orbweaver.exporting.formats.hashed_file import Made
+    from orbweaver.exporting.formats.hashed_file import FinishedFile
 
 LEVEL = 3
 # A row group ends at this number of rows, or of bytes in memory. With texts of up to a million
@@ -101,7 +101,7 @@ class DuckdbParquetWriter:
             self._lines.flush()
             self._tried = self._bytes, self._made().stat().st_size
 
-    def close(self) -> Made:
+    def close(self) -> FinishedFile:
         self._lines.close()
         with self._made().open("rb") as file:
             shutil.copyfileobj(file, self._sink, COPIED_BYTES)

@@ -15,7 +15,7 @@ from orbweaver.model.columns import Column, Table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Made:
+class FinishedFile:
     """A finished file. `suffix` belongs to its final name."""
 
     path: Path
@@ -51,9 +51,9 @@ class HashedFile:
     def close(self) -> None:
         self._file.close()
 
-    def made(self, rows: int) -> Made:
+    def made(self, rows: int) -> FinishedFile:
         self.close()
-        return Made(
+        return FinishedFile(
             path=Path(self._file.name),
             suffix=self._suffix,
             rows=rows,
@@ -96,7 +96,7 @@ class TextWriter(ABC):
         )
         self.rows += 1
 
-    def close(self) -> Made:
+    def close(self) -> FinishedFile:
         return self._sink.made(self.rows)
 
     def discard(self) -> None:

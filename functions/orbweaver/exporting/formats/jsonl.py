@@ -16,7 +16,7 @@ from typing import Any
 
 from orbweaver.exporting.cells import iso
 from orbweaver.exporting.formats.erasing import Erased, ErasureFilter, lines_left
-from orbweaver.exporting.formats.hashed_file import HashedFile, Made, TextWriter
+from orbweaver.exporting.formats.hashed_file import FinishedFile, HashedFile, TextWriter
 from orbweaver.model.columns import Column, Table, Type
 
 # zlib, though ISA-L is three times as fast: ISA-L's output depends on the processor, and two runs
@@ -40,7 +40,7 @@ class JsonlWriter(TextWriter):
         self._line = "{" + ",".join(f"{key}:%s" for key in keys) + "}\n"
         self._stream = zlib.compressobj(LEVEL, zlib.DEFLATED, GZIP_WBITS)
 
-    def close(self) -> Made:
+    def close(self) -> FinishedFile:
         self._sink.write(self._stream.flush())
         return super().close()
 

@@ -22,7 +22,7 @@ from pyarrow import parquet as pq
 
 from orbweaver.exporting.cells import cells_of
 from orbweaver.exporting.formats.erasing import Erased, ErasureFilter
-from orbweaver.exporting.formats.hashed_file import HashedFile, Made
+from orbweaver.exporting.formats.hashed_file import FinishedFile, HashedFile
 from orbweaver.model.columns import Column, Table, Type
 
 LEVEL = 3
@@ -96,7 +96,7 @@ class ParquetWriter:
         if len(self._waiting) == BATCH_ROWS_MAX or self._waiting_chars >= BATCH_CHARS_MAX:
             self._batch()
 
-    def close(self) -> Made:
+    def close(self) -> FinishedFile:
         self._batch()
         self._write()
         self._file.close()
@@ -123,7 +123,7 @@ class ParquetWriter:
     def _write(self) -> None:
         if self._group.rows:
             self._grouped_bytes += self._group.bytes
-            with self._group.taken() as table:
+            with self._group.pop_tables() as table:
                 self._file.write_table(table, row_group_size=table.num_rows)
 
 
@@ -150,7 +150,7 @@ class RowGroup:
         self.bytes += batch.nbytes
 
     @contextlib.contextmanager
-    def taken(self) -> Iterator[pa.Table]:
+    def pop_tables(self) -> Iterator[pa.Table]:
         self._end()
         with pa.memory_map(str(self._path)) as mapped:
             yield pa.ipc.open_file(mapped).read_all()

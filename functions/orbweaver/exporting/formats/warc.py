@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from orbweaver.exporting.formats.erasing import Erased, ErasureFilter, lines_left
-from orbweaver.exporting.formats.hashed_file import HashedFile, Made
+from orbweaver.exporting.formats.hashed_file import FinishedFile, HashedFile
 from orbweaver.exporting.formats.surt import surt
 from orbweaver.frontier.warc import (
     CR_LF,
@@ -88,7 +88,7 @@ class WarcWriter:
         self.rows += 1
         return True
 
-    def close(self) -> tuple[Made, ...]:
+    def close(self) -> tuple[FinishedFile, ...]:
         """Finish the file and its index."""
         for line in self._index.lines():
             self._index_sink.write(line)

@@ -12,7 +12,7 @@ import pytest
 from orbweaver.app import container as app_container
 from orbweaver.frontier.messages import Pack, decode
 from orbweaver.model.settings import Settings
-from orbweaver.worker.ending import Ending
+from orbweaver.worker.shutdown import ShutdownSignal
 from tests.memory import ManualClock, Moment, World
 from tests.unit.containers import FakeMessages, ports_over
 from tests.unit.stage import CRAWL, NOW_MS, SITE, Stage, answer, html, outcomes
@@ -60,7 +60,7 @@ async def test_shutdown_sends_unstarted_pack_again() -> None:
     assert await stage.deliver(pack) == []
     assert stage.web.urls == []
     assert stage.world.journals == {}
-    assert [sent for sent, _ in queued(stage)] == [replace(pack, put_offs=1)]
+    assert [sent for sent, _ in queued(stage)] == [replace(pack, requeues=1)]
 
 
 async def test_rest_finishes_running_request_and_requeues_rest() -> None:
@@ -69,7 +69,7 @@ async def test_rest_finishes_running_request_and_requeues_rest() -> None:
     whole = stage.web.fetch
 
     async def fetch(request: Request) -> Response | Failure:
-        stage.worker.rest()
+        stage.worker.drain()
         await asyncio.sleep(0)
         return await whole(request)
 
@@ -111,7 +111,7 @@ async def test_shutdown_still_records_block_of_host() -> None:
 
 
 async def test_cancellation_is_not_taken_for_shutdown() -> None:
-    ending = Ending()
+    ending = ShutdownSignal()
     begun = asyncio.Event()
 
     async def work() -> None:
@@ -119,7 +119,7 @@ async def test_cancellation_is_not_taken_for_shutdown() -> None:
         await asyncio.Event().wait()
 
     async def worker() -> None:
-        await ending.cut_short(work())
+        await ending.run_until_end(work())
 
     task = asyncio.create_task(worker())
     await begun.wait()
@@ -160,7 +160,7 @@ def test_sigterm_during_invocation_ends_worker(monkeypatch: pytest.MonkeyPatch) 
     container = app_container.Container()
     container._worker = Told()  # type: ignore[assignment]
     monkeypatch.setattr(app_container, "connect", _connected)
-    assert container.work([], 60_000) == ()
+    assert container.process_batch([], 60_000) == ()
     assert told == ["end", "end"]
     container._runner.close()
 
@@ -184,7 +184,7 @@ def _connected(settings: Any, meter: Any) -> Any:
 
 async def test_work_is_cut_short_in_start_order() -> None:
     """The simulation needs a deterministic order."""
-    ending, cut = Ending(), []
+    ending, cut = ShutdownSignal(), []
 
     async def work(number: int) -> None:
         try:
@@ -192,9 +192,9 @@ async def test_work_is_cut_short_in_start_order() -> None:
         finally:
             cut.append(number)
 
-    running = [asyncio.ensure_future(ending.cut_short(work(number))) for number in range(50)]
+    running = [asyncio.ensure_future(ending.run_until_end(work(number))) for number in range(50)]
     for _ in range(3):
         await asyncio.sleep(0)
-    ending.tell()
+    ending.announce()
     assert await asyncio.gather(*running) == [True] * 50
     assert cut == list(range(50))

@@ -47,7 +47,7 @@ def band_of(score: float) -> int:
     return next((band for band, least in BARREN if score >= least), BANDS_MAX)
 
 
-def waiting_max(crawl: Crawl) -> int:
+def late_links_max(crawl: Crawl) -> int:
     return max(WAITING_MIN, WAITING_TIMES * crawl.pages_max)
 
 
@@ -62,7 +62,7 @@ def place_at(band: int, targets: Sequence[Target], at_ms: int, pack_id: str) -> 
     return f"{band}.{depth:06}.{at_ms:014}.{pack_id}"
 
 
-def grouped(late: Sequence[Banded]) -> list[tuple[int, list[Target]]]:
+def group_by_band(late: Sequence[Banded]) -> list[tuple[int, list[Target]]]:
     """Split links into packs of one band each, the same way every time."""
     # URLs with priority (beyond the limit) are in separate packs.
     bands: defaultdict[tuple[int, bool], list[Target]] = defaultdict(list)
@@ -75,31 +75,31 @@ def grouped(late: Sequence[Banded]) -> list[tuple[int, list[Target]]]:
     ]
 
 
-def few_out(counters: Counters, dead: int = 0) -> bool:
+def has_few_in_flight(counters: Counters, dead: int = 0) -> bool:
     """Return True if few URLs are in flight, not counting URLs in `dead` letters."""
     most = counters.done * OUT_PERCENT // 100
-    return _out(counters) <= most + dead
+    return _in_flight(counters) <= most + dead
 
 
-def _out(counters: Counters) -> int:
+def _in_flight(counters: Counters) -> int:
     """Count the claimed URLs without an outcome, without retries unless most URLs fail."""
     out = counters.claimed - counters.done
     return out - counters.retrying if counters.retrying <= counters.done else out
 
 
-def few_so_far(counters: Counters) -> bool:
+def has_few_for_promising(counters: Counters) -> bool:
     """Return True if few enough URLs are in flight to send a promising late pack early."""
-    return _out(counters) <= min(SOON_OUT, counters.done // SOON_PART)
+    return _in_flight(counters) <= min(SOON_OUT, counters.done // SOON_PART)
 
 
-def late_least(crawl: Crawl) -> int:
+def late_links_min(crawl: Crawl) -> int:
     """Return how many links to request at once from a late pack, so that its host stays busy."""
     return min(PACK_TARGETS_MAX, max(1, TAKEN_WITHIN_MS // crawl.delay_ms)) if crawl.delay_ms else 1
 
 
-def due(crawl: Crawl, counters: Counters) -> tuple[int, int]:
+def late_packs_due(crawl: Crawl, counters: Counters) -> tuple[int, int]:
     """Return how many late packs to send now, and the larger number for promising bands."""
     packs = counters.done / 100 / PACK_TARGETS_MAX
-    left = ceil(counters.left(crawl) / PACK_TARGETS_MAX)
+    left = ceil(counters.urls_left(crawl) / PACK_TARGETS_MAX)
     few = max(1, min(ceil(packs * SENT_PERCENT), left))
     return few, max(few, min(int(packs * UNKNOWN_PERCENT), left))

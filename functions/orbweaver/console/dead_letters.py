@@ -7,17 +7,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from orbweaver.frontier.dead_letters import EVERYTHING, Case, grouped, outline
+from orbweaver.frontier.dead_letters import EVERYTHING, Case, group_by_cause, outline
 from orbweaver.model.url import redacted
 
 if TYPE_CHECKING:
-    from orbweaver.control.dead_letter_admin import Undertaker
+    from orbweaver.control.dead_letter_admin import DeadLetterAdmin
 
 URLS_SHOWN, HOSTS_SHOWN = 3, 10
 
 
 async def letters_by_cause(
-    undertaker: Undertaker, *, limit: int, bodies: bool = True
+    undertaker: DeadLetterAdmin, *, limit: int, bodies: bool = True
 ) -> dict[str, Any]:
     """Group dead letters by cause. If `bodies` is False, messages without a URL are not quoted."""
     found = await undertaker.find(EVERYTHING, limit=limit)
@@ -28,11 +28,11 @@ async def letters_by_cause(
             "kinds": group.kinds,
             "oldest_ms": group.oldest_ms,
             "newest_ms": group.newest_ms,
-            "hopeless": group.sample.hopeless,
+            "hopeless": group.sample.is_hopeless,
             "hosts": _hosts([case for case in found.cases if case.cause == group.cause]),
             "sample": letter_of(group.sample, bodies=bodies),
         }
-        for group in grouped(found.cases)
+        for group in group_by_cause(found.cases)
     ]
     return {
         "letters": len(found.cases),

@@ -23,11 +23,11 @@ NEVER = ("stack_name", "target", "worker_enabled", "keep_settings")
 
 def metadata(context: Mapping[str, Any], file: Mapping[str, Any]) -> dict[str, Any]:
     """Return the metadata of a template for an app's context and its cdk.json."""
-    given = json.loads(context[KEY]) if KEY in context else given_in(context, file)
+    given = json.loads(context[KEY]) if KEY in context else context_to_store(context, file)
     return {METADATA: {CONTEXT: {key: given[key] for key in sorted(given) if key not in NEVER}}}
 
 
-def given_in(context: Mapping[str, Any], file: Mapping[str, Any]) -> dict[str, str]:
+def context_to_store(context: Mapping[str, Any], file: Mapping[str, Any]) -> dict[str, str]:
     """Return Orbweaver's keys in a context with values that differ from cdk.json."""
     return {
         key: str(value)

@@ -29,7 +29,7 @@ class TooMuchError(ValueError):
     """A page exceeds the full budget. The message contains the kind of work."""
 
 
-class Work:
+class WorkBudget:
     """Remaining budget of one page."""
 
     def __init__(self, units_max: int = UNITS_MAX, *, tried: bool = False) -> None:

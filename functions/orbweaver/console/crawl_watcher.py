@@ -12,7 +12,12 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from orbweaver.control.progress.status import ProgressMeter, StatusReading, as_json, nothing_new
+from orbweaver.control.progress.status import (
+    ProgressMeter,
+    StatusReading,
+    as_json,
+    found_nothing_new,
+)
 
 if TYPE_CHECKING:
     from orbweaver.model.crawl import Crawl
@@ -48,17 +53,17 @@ class MeteredReadings:
         self._read = read
         self._meters: OrderedDict[str, ProgressMeter] = OrderedDict()
 
-    async def look(self, crawl: str) -> CrawlRead:
+    async def read(self, crawl: str) -> CrawlRead:
         reading = await self._read(crawl)
         meter = self._meters.setdefault(reading.status.crawl.id, ProgressMeter())
         self._meters.move_to_end(reading.status.crawl.id)
         if len(self._meters) > METERS_MAX:
             self._meters.popitem(last=False)
-        view = meter.see(reading)
+        view = meter.add(reading)
         return CrawlRead(
             crawl=reading.status.crawl,
             shown=as_json(view),
-            nothing_new=nothing_new(view),
+            nothing_new=found_nothing_new(view),
             waiting=reading.waiting,
         )
 
@@ -83,7 +88,7 @@ class Watched:
             raise LookupError("the crawl was not looked at yet")
         return self.read
 
-    def see(self, read: CrawlRead) -> None:
+    def add(self, read: CrawlRead) -> None:
         self.read, shown = read, read.shown
         outcomes = shown["outcomes"]
         pages = outcomes["fetched"] + outcomes["unchanged"]
@@ -109,7 +114,7 @@ def past_of(done_ms: list[int], until_ms: int) -> list[tuple[int, int]]:
     return found
 
 
-class Watching:
+class CrawlWatcher:
     """Reads each crawl at most every `poll_ms`, regardless of the number of tabs."""
 
     def __init__(self, look: Look, now_ms: Callable[[], int], poll_ms: int) -> None:
@@ -118,7 +123,7 @@ class Watching:
         self._poll_ms = poll_ms
         self._watched: OrderedDict[str, Watched] = OrderedDict()
 
-    async def look(self, crawl: str) -> Watched:
+    async def read(self, crawl: str) -> Watched:
         """Return a crawl's reading, at most `poll_ms` old. Raises the errors of reading."""
         watched = self._watched.setdefault(crawl, Watched())
         self._watched.move_to_end(crawl)
@@ -127,7 +132,7 @@ class Watching:
         async with watched.lock:
             read_ms = watched.read_ms
             if read_ms is None or self._now_ms() - read_ms >= self._poll_ms:
-                watched.see(await self._look(crawl))
+                watched.add(await self._look(crawl))
                 watched.read_ms = self._now_ms()
         return watched
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from datetime import tzinfo
 
     from orbweaver.app.ports import PortSet
-    from orbweaver.console.runs import Where
+    from orbweaver.console.runs import ConsolePlace
     from orbweaver.control.crawl_control import Control
     from orbweaver.model.crawl import Counts, Crawl
 
@@ -45,12 +45,12 @@ class _Reading:
 
 
 @dataclass(slots=True, kw_only=True)
-class Standing:
+class GlobalStatus:
     """Reads queues, workers, alarms, sums and schedules. Caches alarms and sums for a minute."""
 
     ports: PortSet
     control: Control
-    where: Where
+    where: ConsolePlace
     _slow: _Reading | None = field(default=None)
 
     async def read(self, zone: str | None = None) -> dict[str, Any]:
@@ -108,7 +108,8 @@ class Standing:
         read = await all_of((self._last(run) for run in last), READ_AT_ONCE)
         return {
             "schedules": [
-                {**told(coming), "last": one} for coming, one in zip(known, read, strict=True)
+                {**schedule_row(coming), "last": one}
+                for coming, one in zip(known, read, strict=True)
             ]
         }
 
@@ -125,10 +126,10 @@ class Standing:
 
     async def recur(self, document: Mapping[str, Any]) -> dict[str, Any]:
         """Add or replace the schedule of a definition. Raises DefinitionError and ControlError."""
-        return told(await self._timetable.put(await asyncio.to_thread(parse, document)))
+        return schedule_row(await self._timetable.put(await asyncio.to_thread(parse, document)))
 
     async def pause(self, name: str, *, paused: bool) -> dict[str, Any]:
-        return told(await self._timetable.pause(name, paused=paused))
+        return schedule_row(await self._timetable.pause(name, paused=paused))
 
     async def stop_recurring(self, name: str) -> dict[str, Any]:
         """Remove a schedule. Runs that it started continue."""
@@ -136,7 +137,7 @@ class Standing:
         return {"removed": name}
 
 
-def told(coming: Coming) -> dict[str, Any]:
+def schedule_row(coming: Coming) -> dict[str, Any]:
     """Describe a schedule without its definition, which can contain secrets."""
     scheduled = coming.scheduled
     return {

@@ -35,7 +35,7 @@ def _origins(seeds: tuple[str, ...], sitemaps: tuple[str, ...]) -> frozenset[str
     return frozenset(map(host_of, (*seeds, *sitemaps)))
 
 
-def named_for(named: frozenset[str], *targets: Target) -> frozenset[str]:
+def named_origins_for(named: frozenset[str], *targets: Target) -> frozenset[str]:
     """Return the crawl's named origins, and the origins that these URLs name.
 
     A seed sent to a running crawl (POST /seeds, the queue) names its server only for links found
@@ -45,12 +45,12 @@ def named_for(named: frozenset[str], *targets: Target) -> frozenset[str]:
     return named | own if own else named
 
 
-def local_of(url: str) -> str | None:
+def non_public_origin_of(url: str) -> str | None:
     """Return the origin of a URL that is non-public without DNS, or None."""
     return host_of(url) if any(not is_public(one) for one in _own_addresses(url)) else None
 
 
-def named_by(
+def non_public_names(
     origins: Iterable[str], book: Mapping[str, tuple[Address, ...]] | None = None
 ) -> Named:
     """Return the non-public addresses and ports of origins. `book` is this machine's hosts file."""
@@ -63,7 +63,7 @@ def named_by(
     )
 
 
-def closed_by(urls: Iterable[str], allowed: Allowed) -> str | None:
+def problem_with_own_port(urls: Iterable[str], allowed: Allowed) -> str | None:
     """Return why a crawl must not start with these URLs: one is a port of the stack.
 
     None: it may.

@@ -48,7 +48,7 @@ def text_hash(text: str) -> int:
 PAGE, FRUIT = map(text_hash, ("page", "fruit"))
 
 
-class Met:
+class SeenContent:
     """Digests of content that this container or other containers have read."""
 
     def __init__(self) -> None:
@@ -65,11 +65,11 @@ class Met:
         self._news_first = array("Q")
         self._news_runs = array("I")
 
-    def see(self, what: str) -> bool:
+    def add(self, what: str) -> bool:
         """Add a text. Return True if it is new."""
-        return self.see_key(text_hash(what))
+        return self.add_key(text_hash(what))
 
-    def see_key(self, key: int) -> bool:
+    def add_key(self, key: int) -> bool:
         """Add a digest. Return True if it is new."""
         seen, news = self._seen, self._news_seen
         if key in seen:
@@ -81,7 +81,7 @@ class Met:
             news.append(key)
         return True
 
-    def first(self, part: int, url: int) -> int:
+    def first_url(self, part: int, url: int) -> int:
         """Return the first requested URL that has a part, or `url` if it is unknown."""
         return self._first.get(part, url)
 
@@ -93,7 +93,7 @@ class Met:
         if len(self._news_first) < 2 * NEWS_MAX:
             self._news_first.extend((part, url))
 
-    def take_text(self, runs: Sequence[int], host: str, *, again: bool = False) -> bool:
+    def add_runs(self, runs: Sequence[int], host: str, *, again: bool = False) -> bool:
         """Add a text's runs of three words. Return True if enough of them are new on its host.
 
         `again` means that a text with the same path was read. Then twice the share must be new.
@@ -109,7 +109,7 @@ class Met:
     def has_news(self) -> bool:
         return bool(self._news_seen or self._news_first or self._news_runs)
 
-    def told(self) -> bytes:
+    def encode_news(self) -> bytes:
         """Encode the additions since the last call, at most `NEWS_BYTES_MAX` bytes."""
         seen, first, runs = self._news_seen, self._news_first, self._news_runs
         self._news_seen, self._news_first, self._news_runs = array("Q"), array("Q"), array("I")
@@ -118,7 +118,7 @@ class Met:
         head = _HEAD.pack(_VERSION, len(seen), len(first) // 2, len(runs))
         return b"".join((head, *digests, *slots))
 
-    def take(self, told: bytes) -> None:
+    def add_news(self, told: bytes) -> None:
         """Add the content of another container's file. An invalid file is ignored."""
         if len(told) < _HEAD.size:
             return

@@ -9,7 +9,7 @@ import pytest
 
 from orbweaver.control.crawl_spec import CrawlSpec
 from orbweaver.frontier.messages import Past, SeedsMessage, decode, encode, past_of
-from orbweaver.frontier.refetch import wants_more
+from orbweaver.frontier.refetch import stores_more
 from orbweaver.model.crawl import Crawl, State, Stop
 from orbweaver.model.crawl_settings import Bodies, Scope
 from orbweaver.worker.link_dedup import LEFT_MAX
@@ -138,7 +138,7 @@ async def test_refetch_requests_pages_without_text_once() -> None:
     await crawl(stage, pages_max=6)
     with_text = await crawl(stage, pages_max=8, texts=True)
     control, plan = control_of(stage), replace(PLAN, pages_max=8, texts=True)
-    assert await control.lacking(with_text) == 6
+    assert await control.count_missing_content(with_text) == 6
     assert len(stage.web.urls) == 8
     stage.clock.at_ms += 60_000
     (run,) = await control.refetch(plan)
@@ -146,7 +146,7 @@ async def test_refetch_requests_pages_without_text_once() -> None:
     assert (run.texts, sorted(run.seeds)) == (True, sorted(stage.web.urls[:6]))
     assert sorted(stage.web.urls[8:]) == sorted(run.seeds)
     assert stage.world.crawls[run.id].state is State.FINISHED
-    assert await control.lacking(with_text) == 0
+    assert await control.count_missing_content(with_text) == 0
     stage.clock.at_ms += 60_000
     assert await control.refetch(plan) == ()
     assert await control.refetch(replace(plan, texts=False)) == ()
@@ -162,14 +162,14 @@ async def test_raised_bodies_option_requests_omitted_types() -> None:
     assert f"{SITE}/set.zip" not in stage.web.urls
     stage.clock.at_ms += 60_000
     following = replace(first, id="next", started_at_ms=stage.clock.at_ms, bodies=Bodies.ALL)
-    assert await control_of(stage).lacking(following) == 2
+    assert await control_of(stage).count_missing_content(following) == 2
     (run,) = await control_of(stage).refetch(replace(PLAN, bodies=Bodies.ALL))
     assert sorted(run.seeds) == [f"{SITE}/file", f"{SITE}/set.zip"]
     await stage.drain()
     assert f"{SITE}/set.zip" in stage.web.urls
     bare = replace(run, bodies=Bodies.OFF)
-    assert wants_more(replace(bare, bodies=Bodies.HTML), bare)
-    assert not wants_more(bare, bare)
+    assert stores_more(replace(bare, bodies=Bodies.HTML), bare)
+    assert not stores_more(bare, bare)
 
 
 @pytest.mark.parametrize("pages_max", [1_000, 3])

@@ -9,13 +9,13 @@ import pytest
 
 from orbweaver.model.address_policy import parse_allowed
 from orbweaver.model.crawl import Crawl
-from orbweaver.model.redacted_names import (
-    closed_by,
-    local_of,
-    named_by,
+from orbweaver.model.named_origins import (
+    non_public_names,
+    non_public_origin_of,
     origins_of,
     parse_names,
     port_of,
+    problem_with_own_port,
 )
 from orbweaver.model.url import canonicalize
 
@@ -58,11 +58,11 @@ def test_named_by_returns_private_addresses_of_origins(
     names = parse_names("192.168.0.9 box\nfd00::9\tbox other # x\n8.8.8.8 web\nnonsense\n::1\n\n")
     url = canonicalize(reference)
     assert port_of(url) == port
-    assert named_by([url], names) == {(ip_address(one), port) for one in addresses}
+    assert non_public_names([url], names) == {(ip_address(one), port) for one in addresses}
 
 
 def test_named_by_without_hosts_file_ignores_names() -> None:
-    assert named_by(["http://box:80"]) == frozenset()
+    assert non_public_names(["http://box:80"]) == frozenset()
 
 
 def test_origins_of_contains_seeds_and_sitemaps() -> None:
@@ -76,7 +76,7 @@ def test_origins_of_contains_seeds_and_sitemaps() -> None:
 def test_origins_of_keeps_last_of_ten_thousand_seeds() -> None:
     many = tuple(f"https://h{number}.example/" for number in range(9_999))
     crawl = replace(CRAWL, seeds=(*many, "http://127.0.0.1:8001/"), sitemap_urls=())
-    assert (ip_address("127.0.0.1"), 8001) in named_by(origins_of(crawl))
+    assert (ip_address("127.0.0.1"), 8001) in non_public_names(origins_of(crawl))
 
 
 def test_origins_of_retry_are_anchors_of_first_run() -> None:
@@ -96,13 +96,13 @@ def test_origins_of_retry_are_anchors_of_first_run() -> None:
     ],
 )
 def test_local_of_returns_only_private_origin(url: str, local: str | None) -> None:
-    assert local_of(url) == local
+    assert non_public_origin_of(url) == local
 
 
 def test_closed_by_returns_first_origin_at_closed_port() -> None:
     allowed = parse_allowed("127.0.0.0/8,::1", frozenset({9000, 443}))
-    assert closed_by(CRAWL.references, allowed) == (
+    assert problem_with_own_port(CRAWL.references, allowed) == (
         "http://localhost:9000: 127.0.0.1 is loopback, and port 9000 there is the stack's own:"
         " it is never crawled"
     )
-    assert closed_by(CRAWL.seeds, allowed) is None
+    assert problem_with_own_port(CRAWL.seeds, allowed) is None

@@ -20,7 +20,7 @@ SPAN_MS_MAX = 8_000
 EARLY = 0.75
 
 
-class Glide:
+class ViewInterpolator:
     """Interpolates between successive views."""
 
     def __init__(self) -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orbweaver.frontier.admission import admit_entry, admit_redirect
-from orbweaver.frontier.belonging import admit_claimed, admit_dropped, is_of_one_host
+from orbweaver.frontier.crawl_scope import admit_claimed, admit_dropped, is_of_one_host
 from orbweaver.model.crawl import Crawl, default_crawl
 from orbweaver.model.crawl_settings import Bodies, Scope
 from orbweaver.model.outcome import Reason, Refusal

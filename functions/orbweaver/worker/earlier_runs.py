@@ -5,7 +5,7 @@ from its parent's id. Journals and ledgers outlive the run, and contain for ever
 
     left        links omitted because of a limit, depth, scope or pattern        (Journal.left)
     surplus     links beyond the page limit, whose claims were released          (Ledger.surplus)
-    late        late links that were never requested                             (frontier/late.py)
+    late        late links that were never requested                        (frontier/late_links.py)
     unasked     URLs that ended because the run did                              (Journal.unasked)
     records     URLs that failed or that robots.txt disallowed, if they get another request
                                                                       (frontier/resumption.py)
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 CHILDREN_AT_ONCE = 50
 
 
-class Retracer:
+class EarlierRunReader:
     """Reads packs of earlier runs."""
 
     def __init__(
@@ -81,7 +81,7 @@ class Retracer:
             later += await self._late(crawl, result, outbox_late(pack, run.id, *both))
         for start in range(0, len(later), PAST_PACKS_MAX):
             some = tuple(later[start : start + PAST_PACKS_MAX])
-            result.look_through(Past(run=run.id, packs=some))
+            result.add_past(Past(run=run.id, packs=some))
             result.count("seeds_more")
 
     async def _children(

@@ -10,26 +10,26 @@ from collections.abc import Coroutine
 from typing import Any
 
 
-class Ending:
+class ShutdownSignal:
     """Cancels work when the worker's end is announced."""
 
     def __init__(self) -> None:
-        self.told = False
+        self.is_announced = False
         # True if no new requests may start. Set alone, it lets requests in progress finish.
         self.resting = False
         # Ordered by start: a set of tasks has another order in each run.
         self._open: dict[asyncio.Task[None], None] = {}
         self._cut: set[asyncio.Task[None]] = set()
 
-    def tell(self) -> None:
+    def announce(self) -> None:
         """Announce the end. Repeated calls have no effect."""
-        self.told = self.resting = True
+        self.is_announced = self.resting = True
         for task in self._open:
             if task not in self._cut:
                 self._cut.add(task)
                 task.cancel()
 
-    async def cut_short(self, work: Coroutine[Any, Any, None]) -> bool:
+    async def run_until_end(self, work: Coroutine[Any, Any, None]) -> bool:
         """Run `work` until the end is announced. Return True if it was cancelled or not started."""
         if self.resting:
             work.close()

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from orbweaver.frontier.late import SOON_DONE, SOON_OUT, due, few_out, few_so_far, late_least
+from orbweaver.frontier.late_links import (
+    SOON_DONE,
+    SOON_OUT,
+    has_few_for_promising,
+    has_few_in_flight,
+    late_links_min,
+    late_packs_due,
+)
 from orbweaver.model.crawl import Counters, Crawl
 
 
@@ -24,7 +31,7 @@ def test_due_packs_by_claimed_pages_and_limit(
 ) -> None:
     crawl = Crawl(id="c-1", name="c", started_at_ms=0, pages_max=pages_max)
     counters = Counters(shards=(), total={"claimed": done, "fetched": done})
-    assert due(crawl, counters) == expected
+    assert late_packs_due(crawl, counters) == expected
 
 
 @pytest.mark.parametrize(
@@ -40,9 +47,9 @@ def test_due_packs_by_claimed_pages_and_limit(
 )
 def test_few_links_may_be_in_flight_in_early_crawl(done: int, out: int, expected: bool) -> None:
     counters = Counters(shards=(), total={"claimed": done + out, "fetched": done})
-    assert few_so_far(counters) is expected
+    assert has_few_for_promising(counters) is expected
     later = Counters(shards=(), total={"claimed": SOON_DONE + out, "fetched": SOON_DONE})
-    assert few_out(later) is few_so_far(later)
+    assert has_few_in_flight(later) is has_few_for_promising(later)
 
 
 @pytest.mark.parametrize(
@@ -54,8 +61,8 @@ def test_few_out_with_retries_counts_them_only_if_most_urls_fail(
 ) -> None:
     counts = {"claimed": done + retrying + others, "fetched": done, "retries": retrying + 5}
     counters = Counters(shards=(), total={**counts, "retries_taken": 5})
-    assert few_out(counters) is expected
-    assert few_so_far(counters) is (expected or others == 1)
+    assert has_few_in_flight(counters) is expected
+    assert has_few_for_promising(counters) is (expected or others == 1)
 
 
 @pytest.mark.parametrize(
@@ -63,4 +70,4 @@ def test_few_out_with_retries_counts_them_only_if_most_urls_fail(
 )
 def test_late_least_with_short_delay_keeps_host_busy(delay_ms: int, expected: int) -> None:
     crawl = Crawl(id="c-1", name="c", started_at_ms=0, delay_ms=delay_ms)
-    assert late_least(crawl) == expected
+    assert late_links_min(crawl) == expected

@@ -12,10 +12,10 @@ from typing import assert_never
 from orbweaver.frontier.admission import (
     admit_pattern,
     admit_seed,
+    apply_rule,
     in_scope,
-    of_hosts,
+    is_on_hosts,
     prefixes,
-    ruled,
 )
 from orbweaver.frontier.file_names import names_file
 from orbweaver.model.crawl import Crawl
@@ -25,7 +25,7 @@ from orbweaver.model.outcome import Reason, Refusal
 from orbweaver.model.registrable_domain import site_of
 from orbweaver.model.target import Target, TargetKind
 from orbweaver.model.url import host_of, hostname_of, is_canonical
-from orbweaver.model.url_rules import said_of
+from orbweaver.model.url_rules import combined_rule
 
 
 def admit_dropped(crawl: Crawl, url: str) -> Target | Refusal:
@@ -34,31 +34,31 @@ def admit_dropped(crawl: Crawl, url: str) -> Target | Refusal:
     # seeds, if its patterns allow them. Such a URL never widens the scope.
     if crawl.continuous or url in crawl.seeds:
         return admit_seed(crawl, url, planned=False)
-    if not lies_with_seeds(crawl, url):
+    if not is_in_seed_scope(crawl, url):
         return Refusal.SCOPE
     left_out = admit_pattern(crawl, url)
     target = Target(url=url, depth=0, bound=True)
-    return left_out or ruled(target, said_of(crawl.rules, url))
+    return left_out or apply_rule(target, combined_rule(crawl.rules, url))
 
 
-def lies_with_seeds(crawl: Crawl, url: str) -> bool:
+def is_in_seed_scope(crawl: Crawl, url: str) -> bool:
     """Return True if a URL is within the scope of the crawl's own seeds."""
     match crawl.scope:
         case Scope.ANY:
             return True
         case Scope.HOST:
-            return host_of(url) in _hosts(crawl.anchored)
+            return host_of(url) in _hosts(crawl.scope_urls)
         case Scope.DOMAIN:
-            return site_of(hostname_of(url)) in _sites(crawl.anchored)
+            return site_of(hostname_of(url)) in _sites(crawl.scope_urls)
         case Scope.PREFIX:
-            return url.startswith(prefixes(crawl.anchored) + crawl.roots)
+            return url.startswith(prefixes(crawl.scope_urls) + crawl.roots)
         case _:
             assert_never(crawl.scope)
 
 
 def is_of_one_host(crawl: Crawl) -> bool:
     """Return True if a crawl follows links on one host only, except redirects and later seeds."""
-    return crawl.scope in (Scope.HOST, Scope.PREFIX) and len(_hosts(crawl.anchored)) == 1
+    return crawl.scope in (Scope.HOST, Scope.PREFIX) and len(_hosts(crawl.scope_urls)) == 1
 
 
 @lru_cache(maxsize=16)
@@ -78,7 +78,7 @@ def admit_claimed(crawl: Crawl, target: Target) -> Reason | None:
     if target.depth > depth_limits(crawl)[1]:
         return Reason.DEPTH
     belongs = crawl.scope is Scope.ANY or _is_linked(crawl, target)
-    if not (belongs or lies_with_seeds(crawl, target.url)):
+    if not (belongs or is_in_seed_scope(crawl, target.url)):
         return Reason.SCOPE
     page = target.kind is not TargetKind.SITEMAP and target.depth > 0
     return admit_name(crawl, target.url) if page else None
@@ -101,4 +101,4 @@ def _is_linked(crawl: Crawl, target: Target) -> bool:
         return True
     if in_scope(crawl, target.url, target.referrer, target.root):
         return True
-    return target.site is not None and of_hosts(crawl, target.url, frozenset({target.site}))
+    return target.site is not None and is_on_hosts(crawl, target.url, frozenset({target.site}))

@@ -42,7 +42,7 @@ PAGES_SHOWN = 200
 
 
 @dataclass(slots=True, kw_only=True)
-class Comparing:
+class RunComparer:
     """Reads all records of runs, and caches the results."""
 
     ports: PortSet
