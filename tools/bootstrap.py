@@ -213,7 +213,7 @@ def _ensure_modules(project: Path, modules: Path, what: str) -> None:
     if is_current(modules, stamp):
         return
     say(f"installing {what}")
-    find = "from infra import node; print(node.of_wheel() or '')"
+    find = "from infra import node; print(node.wheel_node() or '')"
     wheel = run([VENV_PYTHON, "-c", find]).strip()
     folder = Path(wheel) if wheel else node.machine_node()
     if folder is None:
