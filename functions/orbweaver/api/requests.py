@@ -61,7 +61,7 @@ class Keyed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listing:
-    """Filters a list of crawls."""
+    """Query parameters that filter a list of crawls."""
 
     state: Annotated[State | None, Fits(says="only crawls in this state")] = None
     limit: Annotated[int, Fits(says="crawls a page", low=1, high=100)] = 50
@@ -70,7 +70,7 @@ class Listing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overviewed:
-    """Filters an overview of crawls: the newest run of each name, or all runs of one name."""
+    """Query parameters of an overview: the newest run of each name, or all runs of one name."""
 
     name: Annotated[str | None, Fits(says="all runs of this name", low=1, high=300)] = None
     begins: Annotated[

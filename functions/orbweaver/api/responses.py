@@ -215,7 +215,7 @@ class HostList:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeftOut:
-    """Skipped links by reason, most frequent first, and the distribution of requests."""
+    """Skipped links by reason, most frequent first, and requests by group of similar URLs."""
 
     crawl: Run
     skipped: tuple[Skipped, ...]

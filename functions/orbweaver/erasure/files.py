@@ -293,7 +293,7 @@ class FileEraser:
     # --- other files ------------------------------------------------------------------------
 
     async def _erase_other_files(self) -> None:
-        """Erase in snapshots and unfinished exports, and remove query results."""
+        """Erase URLs in scope from snapshots and unfinished exports. Remove all query results."""
         snapshots = await self._files.list(f"{PREFIX}{SNAPSHOTS}")
         whole = [key for key in snapshots if self._of_run(key)]
         await self.remove(whole, "snapshots")

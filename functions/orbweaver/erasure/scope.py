@@ -51,7 +51,7 @@ class ErasureScope:
         return crawl_id in self.runs
 
     def reference(self, reference: str) -> bool:
-        """Return True if a reference, in any form, means a URL in scope."""
+        """Return True if a URL is in scope, as written, canonical, or with tracking parameters."""
         spellings = {reference}
         for tracking in ({}, {"tracking": frozenset[str]()}):
             try:

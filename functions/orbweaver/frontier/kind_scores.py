@@ -343,7 +343,7 @@ class KindScores:
 
     @property
     def unshared_count(self) -> int:
-        """Number of requests and links in flight that other containers cannot read yet."""
+        """Sum of counted requests and links in flight that are not yet in the shared table."""
         known = self._kinds.known.values()
         return sum(one.asked_unshared + abs(one.out_unshared) for one in known)
 

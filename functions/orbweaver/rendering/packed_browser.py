@@ -46,7 +46,7 @@ class BrowserUnusable(OSError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PackedBrowser:
-    """The folder with a packed browser. `parent` is the folder in which it is unpacked."""
+    """Browser in an archive. `folder` holds the archive, and `parent` gets the unpacked files."""
 
     folder: Path
     parent: Path | None = None

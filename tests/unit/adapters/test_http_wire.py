@@ -32,7 +32,7 @@ class Line(asyncio.Transport):
     ],
 )
 async def test_flood_closes_connection_at_once(flood: bytes) -> None:
-    """The reader notices the limit later, and until then the server would keep sending."""
+    """The reader of the body checks its limit later. Until then the server would keep sending."""
     handler, line = CountingHandler(asyncio.get_running_loop()), Line()
     handler.connection_made(line)
     handler.set_response_params(read_until_eof=True)

@@ -8,7 +8,10 @@ from tests.chaos.gaps import TOLERANCE_MS, Arrival, Gaps, measure
 
 
 def gaps(*arrivals: tuple[int, str], **sent: int) -> Gaps:
-    """Return gaps of a host with a delay of 40 ms, and of 20 ms after robots.txt."""
+    """Measure the gaps between requests to a host.
+
+    The host has a delay of 40 ms, and the first request after robots.txt may come after 20 ms.
+    """
     return measure(
         [Arrival(at_ms=at_ms, path=path) for at_ms, path in arrivals],
         {f"/{name}": at_ms for name, at_ms in sent.items()},

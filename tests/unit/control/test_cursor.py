@@ -78,7 +78,7 @@ def forged(body: bytes) -> str:
     | st.sampled_from([b"[" * 700, b"5", b"{}", b"[NaN]", b"[1e999]", b"[" + b"9" * 600 + b"]"])
 )
 def test_forged_cursor_is_refused_unless_its_types_fit(body: bytes) -> None:
-    """A valid checksum is not enough: the content must be ASCII and whole numbers."""
+    """A valid checksum is not enough: each part must be an ASCII text or a whole number."""
     for first in ((), ("",), (0,), (0, ""), PLACE):
         with suppress(CursorError):
             place = cursor.decode(LISTING, forged(body), first)

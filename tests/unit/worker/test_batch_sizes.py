@@ -217,7 +217,7 @@ async def test_pack_returns_if_deferral_fails() -> None:
 
 @pytest.mark.parametrize("crawl", [CRAWL, replace(CRAWL, delay_ms=1_000)])
 async def test_no_url_is_started_without_remaining_time(crawl: Crawl) -> None:
-    """A worker near its limit returns all URLs (case 10)."""
+    """A worker near its time limit returns all URLs to the queue (case 10)."""
     stage = Stage()
     pack = stage.begin(crawl, A, B)
     assert await stage.deliver(pack, remaining_ms=5_000) == []

@@ -135,7 +135,7 @@ class DynamoFrontier:
         raise Transient(f"{target.url} is claimed again and again")
 
     async def _mark(self, crawl: Crawl, url: str, *, former: bool = False) -> None:
-        """Mark a run's claim as abandoned, or with `former` a claim that was replaced."""
+        """Mark a run's claim as abandoned. With `former`, the claim that another run replaced."""
         within = "#was." if former else ""
         try:
             await self._dynamo.call(

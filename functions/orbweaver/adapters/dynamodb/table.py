@@ -49,7 +49,8 @@ class ConditionFailed(Exception):
 class Cancelled(Exception):
     """A transaction was refused. `code` is the first reason.
 
-    `items` maps the place of each action whose condition failed to the stored item, or {}.
+    The keys of `items` are the indexes of actions whose condition failed. Each value is the stored
+    item, or {} if none is stored.
     """
 
     def __init__(self, reasons: Sequence[Mapping[str, Any]] | None) -> None:

@@ -42,10 +42,10 @@ UNKNOWN_TYPE = "unk"  # value in indexes for a response without a type
 
 
 class WarcWriter:
-    """Writes responses and their index. `name` is the final name of the file.
+    """Writes responses and their index. `name` is the file's name when it is complete.
 
     A `warcinfo` comes first, then the stored responses byte for byte, so one range request reads a
-    response. A response is followed by its `request`, if it contains the request's headers.
+    response. If the headers of a request were stored, a `request` record follows its response.
     """
 
     def __init__(self, sink: HashedFile, index: HashedFile, name: str) -> None:
