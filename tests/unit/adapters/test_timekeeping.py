@@ -104,3 +104,17 @@ def test_store_uses_machine_clock_after_reboot(
     machine.wall_ms, machine.passed_ms = NOW_MS + 3_600_000, 0
     with machine.opened() as ports:
         assert ports.clock.now_ms() == NOW_MS + 3_600_000
+
+
+async def test_implausible_time_since_boot_moves_no_stored_time(machine: Machine) -> None:
+    """`faketime` reports the wall time as the time since boot."""
+    record = samples.record(1, crawl=CRAWL.id)
+    with machine.opened() as ports:
+        await ports.crawls.create(replace(CRAWL, state=State.FINISHED))
+        await ports.pages.store([record])
+    uptime_ms = machine.passed_ms
+    for passed_ms, ahead_ms in ((NOW_MS + DAY_MS, DAY_MS), (uptime_ms, 0)):
+        machine.wall_ms, machine.passed_ms = NOW_MS + ahead_ms, passed_ms
+        with machine.opened() as ports:
+            assert ports.clock.now_ms() == machine.wall_ms
+            assert [one async for _, one in ports.pages.read_shard(DAY, 0)] == [record]

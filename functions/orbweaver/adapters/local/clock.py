@@ -69,6 +69,11 @@ class SteadyClock(SystemClock):
         """The machine's clock minus the time since boot."""
         return self._wall_ms() - self._passed_ms()
 
+    @property
+    def uptime_ms(self) -> int:
+        """The time since boot."""
+        return self._passed_ms()
+
     def follow(self, ahead_ms: int) -> None:
         """Set all steady clocks of the process to `ahead_ms` plus the time since boot."""
         self._epoch.ahead_ms, self._epoch.jumped_ms = ahead_ms, 0

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from orbweaver.adapters.local.clock import SteadyClock
     from orbweaver.adapters.sqlite.store import SqliteStore
 
+# No machine runs for so long. `faketime` reports the wall time as the time since boot.
+UPTIME_MS_MAX = 20 * 365 * 86_400_000
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 # A smaller jump does not move expiry times, because retentions are days.
 EXPIRY_MS_MIN = 86_400_000
@@ -53,7 +55,7 @@ def keep_time(
     `others` counts the other processes that work on the store.
     """
     boot = boot_id() if boot is None else boot
-    if not boot:
+    if not boot or clock.uptime_ms > UPTIME_MS_MAX:
         return False
     ahead_ms = _kept(store, boot)
     # After a boot the difference is unknown. Request times and messages that are too far ahead are
