@@ -1,7 +1,7 @@
 """Earlier runs that a run continues, and how much of its page limit they have used.
 
-A run continues the newest finished run of its name with the same seeds and sitemaps. It does so if
-URLs are left that may be requested now. The page limit covers all these runs together.
+A run continues the newest finished run of its name that has no other seeds or sitemaps than it. It
+does so if URLs are left that may be requested now. The page limit covers all these runs together.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def runs_to_continue(crawl: Crawl, others: Iterable[Crawl], journals_s: int) -> 
 
 
 def same_crawl(crawl: Crawl, others: Iterable[Crawl]) -> tuple[Crawl, ...]:
-    """List ended runs with the same name and seeds within the window, newest first.
+    """List ended runs of the same name within the window and without other seeds, newest first.
 
     Their retries are listed, too.
     """
@@ -55,7 +55,7 @@ def same_crawl(crawl: Crawl, others: Iterable[Crawl]) -> tuple[Crawl, ...]:
         for other in ended
         if other.retry_of is None
         and other.started_at_ms <= crawl.started_at_ms
-        and set(other.references) == set(crawl.references)
+        and set(other.references) <= set(crawl.references)
     }
     found: dict[str, Crawl] = {}
     for other in sorted(ended, key=lambda other: other.started_at_ms):

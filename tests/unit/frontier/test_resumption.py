@@ -44,6 +44,11 @@ def test_raised_limit_leaves_difference() -> None:
     assert crawl.seeds_planned == 2
 
 
+def test_run_with_further_seeds_continues_earlier_run() -> None:
+    crawl = replace(CRAWL, seeds=(*SEEDS, "https://example.com/other"), seeds_planned=2)
+    assert gone_on(crawl, (FIRST, LIMITED)).resumes == ("first",)
+
+
 def test_urls_skipped_by_cancel_are_not_carried() -> None:
     total = {"claimed": 60, "fetched": 20, "skipped": 40, "skipped.cancelled": 40}
     crawl = gone_on(CRAWL, (replace(FIRST, stop=Stop.CANCELLED), total))
@@ -68,6 +73,7 @@ def test_run_continues_all_runs_of_its_predecessor() -> None:
     [
         {"name": "y"},
         {"seeds": ("https://example.com/other",)},
+        {"seeds": (*SEEDS, "https://example.com/other")},
         {"sitemap_urls": ("https://example.com/map.xml",)},
         {"state": State.RUNNING},
         {"retry_of": "another"},
