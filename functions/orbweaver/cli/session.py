@@ -162,8 +162,11 @@ class Place(Protocol):
     async def waiting(self, status: Status) -> tuple[str, ...]:
         """Return what single URLs of a crawl wait for. Empty if the queues cannot be read."""
 
-    async def idle_workers(self) -> str | None:
-        """Return a warning if no worker runs, or None if one runs or that is unknown."""
+    async def idle_workers(self, crawl: Crawl | None = None) -> str | None:
+        """Return a warning if no worker runs, or None if one runs or that is unknown.
+
+        The warning names commands for `crawl`, if it is given.
+        """
 
     def reclaimed(self) -> bool:
         """Release the messages of killed workers. Return True if certainly no worker is active."""
@@ -203,7 +206,8 @@ class StackPlace:
         del status
         return ()
 
-    async def idle_workers(self) -> str | None:
+    async def idle_workers(self, crawl: Crawl | None = None) -> str | None:
+        del crawl
         if not self.workers:
             return None
         try:

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING
 from orbweaver.cli.exit_codes import UsageError
 from orbweaver.cli.stack import ENDPOINT
 from orbweaver.frontier.queues import Depths
-from orbweaver.model.crawl import State
+from orbweaver.frontier.refetch import has_only_seeds
+from orbweaver.model.crawl import Crawl, State
 from orbweaver.model.settings import STORE
 
 if TYPE_CHECKING:
@@ -35,6 +36,22 @@ NO_WORKERS = (
     " and `orbweaver serve` works on all crawls."
 )
 SILENCE_MS_MAX = 60_000
+
+
+def no_workers(crawl: Crawl | None) -> str:
+    """Report that no worker runs, and name the commands that continue or end a crawl."""
+    if crawl is None or (crawl.retry_of is None and crawl.state is not State.STOPPING):
+        return NO_WORKERS
+    if crawl.state is State.STOPPING:
+        same = "The same `orbweaver crawl` command or " if crawl.retry_of is None else ""
+        return f"No workers running. {same}`orbweaver serve` ends {crawl.id}."
+    return f"No workers running. {commands_of_retry(crawl)} requests the URLs of {crawl.id}."
+
+
+def commands_of_retry(run: Crawl) -> str:
+    """Return the commands that work on an unfinished retry."""
+    serve = "`orbweaver serve`"
+    return serve if has_only_seeds(run) else f"`orbweaver retry {run.retry_of} --wait` or {serve}"
 
 
 def store_of(
@@ -122,8 +139,8 @@ class StorePlace:
     def idle(self) -> bool:
         return not self.works and not worker_pids(self.ports.folder)
 
-    async def idle_workers(self) -> str | None:
-        return NO_WORKERS if self.idle else None
+    async def idle_workers(self, crawl: Crawl | None = None) -> str | None:
+        return no_workers(crawl) if self.idle else None
 
     def reclaimed(self) -> bool:
         from orbweaver.adapters.sqlite.processes import StoreProcesses

@@ -79,6 +79,11 @@ def refetch_crawl(crawl: Crawl, run: Crawl) -> Crawl:
     )
 
 
+def has_only_seeds(run: Crawl) -> bool:
+    """Return True if a run may request pages without content. Other runs may match by chance."""
+    return run.retry_of is not None and run.pages_max == len(run.references)
+
+
 def without_links(run: Crawl) -> Crawl:
     """Limit a run to its seeds, without links."""
     return replace(run, pages_max=len(run.references), shards=1)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -24,12 +25,13 @@ from orbweaver.frontier.journal import Ledger
 from orbweaver.frontier.late_links import BANDS_MAX, LANE, place_at
 from orbweaver.frontier.messages import Pack, encode
 from orbweaver.frontier.queues import Depths
-from orbweaver.model.crawl import Crawl, finished
+from orbweaver.model.crawl import Crawl, State, finished
 from orbweaver.model.http_exchange import Failure, Request
 from orbweaver.model.metrics import Service
 from orbweaver.model.outcome import Reason
 from orbweaver.model.settings import Settings
 from orbweaver.model.target import Target
+from tests.unit.cli.views import CRAWL
 from tests.unprivileged import unwritable
 
 if TYPE_CHECKING:
@@ -134,6 +136,29 @@ def test_store_without_living_process_is_idle(tmp_path: Path) -> None:
             assert not place.reclaimed()
         assert place.reclaimed()
         assert not StorePlace(ports=ports, works=True).reclaimed()
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({}, "The same `orbweaver crawl` command continues a crawl, and `orbweaver serve` works"),
+        (
+            {"state": State.STOPPING},
+            "The same `orbweaver crawl` command or `orbweaver serve` ends shop-20261121-090000.",
+        ),
+        ({"state": State.STOPPING, "retry_of": "a"}, "`orbweaver serve` ends shop-20261121-09"),
+        ({"retry_of": "a"}, "`orbweaver retry a --wait` or `orbweaver serve` requests the URLs of"),
+        ({"retry_of": "a", "pages_max": 3}, "`orbweaver serve` requests the URLs of shop-2026"),
+    ],
+)
+async def test_idle_workers_with_crawl_names_its_command(
+    tmp_path: Path, changes: dict[str, Any], said: str
+) -> None:
+    ports = StorePorts(Settings(), tmp_path)
+    with ports.ending:
+        off = await StorePlace(ports=ports).idle_workers(replace(CRAWL, **changes))
+    assert off is not None
+    assert off.startswith(f"No workers running. {said}")
 
 
 def test_messages_of_killed_process_are_due_at_once(tmp_path: Path) -> None:

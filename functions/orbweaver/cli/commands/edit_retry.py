@@ -82,6 +82,9 @@ def retry(arguments: Namespace, around: CliContext) -> int:
                 crawl.id, reasons=arguments.reason, host=arguments.host
             )
             _say_begun(crawl, runs, since_ms, arguments, around)
+            run = runs[-1] if runs else crawl
+            if run.live and (off := await session.place.idle_workers(run)) is not None:
+                around.note(off)
             code = OK
             for run in runs if arguments.wait else ():
                 watched = run.id

@@ -85,7 +85,7 @@ def status(arguments: Namespace, around: CliContext) -> int:
 
 async def _note_idle(session: Session, crawl: Crawl, around: CliContext) -> None:
     """Warn if no worker runs, unless the crawl is paused."""
-    if crawl.state in WORKING and (off := await session.place.idle_workers()) is not None:
+    if crawl.state in WORKING and (off := await session.place.idle_workers(crawl)) is not None:
         around.note(off)
 
 

@@ -42,12 +42,12 @@ async def steer(arguments: Namespace, around: CliContext) -> int:
         actions = {"pause": control.pause, "resume": control.resume, "cancel": control.cancel}
         crawl = await actions[arguments.command](arguments.which)
         works = arguments.command != "pause" and crawl.state is not State.FINISHED
-        off = await session.place.idle_workers() if works else None
-    if off is not None:
-        around.note(off)
+        off = await session.place.idle_workers(crawl) if works else None
     body = {"type": "result", "crawl": crawl.id, "state": str(crawl.state)}
     answer(arguments, around, body, f"{crawl.id} is {crawl.state}")
-    if not arguments.json:
+    if off is not None:
+        around.note(off)
+    elif not arguments.json:
         around.note(THEN[arguments.command].format(id=crawl.id))
     return OK
 

@@ -257,7 +257,8 @@ def notices(view: View) -> list[tuple[str, str]]:
     if view.crawl.state is State.RUNNING:
         found += [("waiting", words) for words in view.reading.waiting]
     if view.crawl.state is State.PAUSED:
-        same = "" if view.reading.billed else ", or run the same `orbweaver crawl` again"
+        is_crawl = not view.reading.billed and view.crawl.retry_of is None
+        same = ", or run the same `orbweaver crawl` again" if is_crawl else ""
         found.append(("paused", f"continue with `orbweaver resume {view.crawl.id}`{same}"))
     if view.quiet_ms >= HOLDING_MS_MIN:
         found += [
