@@ -54,7 +54,7 @@ POLL_FAILURES_MAX = 5
 SILENCE_MS_MAX = 5 * 60_000
 LOCAL_SILENCE_MS_MAX = 60_000
 _PAUSES = "Ctrl-C pauses the crawl; the same command continues it"
-_LEAVES = "Ctrl-C stops watching; the crawl continues"
+_LEAVES = "Ctrl-C stops watching"
 
 
 class Stalled(Exception):
@@ -90,7 +90,8 @@ class CliContext:
             return JsonDisplay(self.out)
         if self.out.isatty() and self.environment.get("TERM", "") not in ("", "dumb"):
             crawling = arguments.command == "crawl"
-            return Panel(self.out, self.environment, _PAUSES if crawling else _LEAVES)
+            footer = (lambda _: _PAUSES) if crawling else _footer_of_watch
+            return Panel(self.out, self.environment, footer)
         return Lines(self.out)
 
     def write(self, *lines: str) -> None:
@@ -112,6 +113,11 @@ class CliContext:
         """Write to the standard error, which does not disturb pipes."""
         for line in lines:
             print(shown(line, self.err), file=self.err, flush=True)
+
+
+def _footer_of_watch(view: View) -> str:
+    runs = view.crawl.state is State.RUNNING and not view.reading.idle
+    return f"{_LEAVES}; the crawl continues" if runs else _LEAVES
 
 
 def shown(line: str, out: TextIO) -> str:

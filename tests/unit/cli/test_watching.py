@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from argparse import Namespace
 from dataclasses import replace
 from io import StringIO
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,7 +17,7 @@ from orbweaver.model.crawl import State
 from orbweaver.model.errors import Transient
 from orbweaver.model.outcome import Outcome, Reason
 from tests.unit.cli.fakes import SITE, Machine, Row, Stage, Terminal
-from tests.unit.cli.views import example
+from tests.unit.cli.views import example, view_of
 
 RUN = "example.com-20261121-090000"
 SECOND_SCREEN, FIRST_SCREEN = "\x1b[?1049h", "\x1b[?1049l"
@@ -57,6 +59,25 @@ def test_no_color_removes_only_colours(stage: Stage) -> None:
     assert stage.run("status --watch") == 0
     assert not COLOUR.search(stage.said)
     assert "20 of 40 known URLs · 50 %" in stage.said
+
+
+@pytest.mark.parametrize(
+    ("changes", "footer"),
+    [
+        ({}, "Ctrl-C stops watching; the crawl continues"),
+        ({"idle": True}, "Ctrl-C stops watching"),
+        ({"state": State.STOPPING}, "Ctrl-C stops watching"),
+        ({"state": State.PAUSED}, "Ctrl-C stops watching"),
+    ],
+)
+def test_footer_of_idle_crawl_mentions_no_progress(
+    stage: Stage, changes: dict[str, Any], footer: str
+) -> None:
+    stage.out = Terminal()
+    display = stage.surroundings().display(Namespace(json=False, command="status"))
+    display.show(view_of({}, **changes))
+    display.close()
+    assert pictures(stage.said)[-1].rstrip().splitlines()[-1] == footer
 
 
 @pytest.mark.parametrize("which", [RUN, ""])

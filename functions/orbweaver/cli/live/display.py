@@ -8,7 +8,7 @@ returns. If the crawl has not ended when the screen closes, its last state is pr
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TextIO
 
 from orbweaver.cli import text
@@ -87,10 +87,19 @@ class JsonDisplay(Lines):
         print(json.dumps(body, ensure_ascii=True), file=self._out, flush=True)
 
 
+def _no_footer(_: View) -> str:
+    return ""
+
+
 class Panel(Display):
     """A screen that is redrawn in place. `footer` describes the effect of Ctrl-C."""
 
-    def __init__(self, out: TextIO, environment: Mapping[str, str], footer: str = "") -> None:
+    def __init__(
+        self,
+        out: TextIO,
+        environment: Mapping[str, str],
+        footer: Callable[[View], str] = _no_footer,
+    ) -> None:
         from rich.console import Console
 
         # Console reads NO_COLOR and TERM there, and the size if the terminal does not report it.
@@ -125,7 +134,8 @@ class Panel(Display):
             self._live.start()
         self._view = view
         size = self._console.size
-        lines = screen.draw(self._glide.show(view), size.width, size.height, self._footer)
+        footer = self._footer(view)
+        lines = screen.draw(self._glide.show(view), size.width, size.height, footer)
         self._live.update(Text("\n").join(lines), refresh=True)
 
     def close(self) -> None:
