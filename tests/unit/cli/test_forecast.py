@@ -62,6 +62,8 @@ PACED = {"claimed": 1_000, "fetched": 100, "host.0.claimed": 900, "host.0.done":
         (PACED, {"state": State.STOPPING}, None, "none", "stopping: 900 known URLs left"),
         (PACED, {"idle": True}, None, "none", "no worker runs: 900 known URLs left"),
         (PACED, {"idle": True, "state": State.PAUSED}, None, "none", "paused: 900 known URLs"),
+        ({}, {"idle": True}, None, "none", "no worker runs: 3 seeds queued"),
+        ({"seeds": 1}, {"idle": True}, None, "none", "no worker runs: 0 known URLs left"),
         (
             {"claimed": 99, "fetched": 40},
             {"retry_of": "docs", "pages_max": 99},
@@ -343,6 +345,11 @@ def test_summary_of_cancelled_crawl_counts_unrequested_urls() -> None:
     first, *others = crawl_summary.lines(view_of(total, stop=Stop.CANCELLED, **ENDED))
     assert " was cancelled after " in first
     assert "not requested  52 URLs: the same command requests them" in others
+
+
+def test_pages_of_unread_run_counts_its_seeds() -> None:
+    assert lines.pages(view_of({}, idle=True)) == "0 fetched, 3 seeds queued"
+    assert lines.pages(view_of({"claimed": 3}, idle=True)) == "0 fetched, 0 of 3 known URLs"
 
 
 # --- continued runs -----------------------------------------------------------------------------

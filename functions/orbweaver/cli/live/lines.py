@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from orbweaver.budget import prices
 from orbweaver.cli import text
 from orbweaver.control.progress import spending, status
+from orbweaver.control.progress.forecast import count_unread_seeds
 from orbweaver.control.progress.queued import SILENT_MS_MIN
 from orbweaver.control.progress.status import View
 from orbweaver.control.spec_checks import PAGES_MAX_DEFAULT
@@ -89,6 +90,9 @@ def line(view: View) -> str:
 def pages(view: View) -> str:
     """Count fetched pages, done and known URLs, and pages per second."""
     counters = view.reading.status.counters
+    seeds = count_unread_seeds(view.reading.status) if view.reading.idle else 0
+    if seeds and not view.ended:
+        return f"0 fetched, {text.plural(seeds, 'seed')} queued"
     said = f"{view.count(Outcome.FETCHED):,} fetched, {counters.done:,} of {counters.claimed:,}"
     said += " known URLs"
     if view.reading.idle and view.crawl.state in status.WORKING:

@@ -55,7 +55,9 @@ def forecast(
         return Forecast()
     if crawl.state is not State.RUNNING or idle:
         why = "no worker runs" if idle and crawl.state is not State.PAUSED else crawl.state
-        return Forecast(words=f"{why}: {_known(left)} left")
+        seeds = count_unread_seeds(status)
+        known = f"{figures.plural(seeds, 'seed')} queued" if seeds else f"{_known(left)} left"
+        return Forecast(words=f"{why}: {known}")
     if not left:
         taken = counters.claimed or counters.total.get("seeds", 0)
         words = "all known URLs are done; the run ends unless it finds new links"
@@ -73,6 +75,12 @@ def forecast(
     words = f"at most {figures.roughly(deadline_s)}: its time limit ends then, and {_known(left)}"
     words += f" would take {figures.roughly(found.left_s)}"
     return Forecast(left_s=max(0.0, deadline_s), basis=Basis.DURATION, words=words)
+
+
+def count_unread_seeds(status: Status) -> int:
+    """Return the number of seeds if no worker has read any yet, otherwise 0."""
+    begun = status.counters.claimed or status.counters.total.get("seeds", 0)
+    return 0 if begun else len(status.crawl.references)
 
 
 def hosts_begun_at(crawl: Crawl) -> int:
