@@ -226,6 +226,10 @@ class Control(CrawlQueries):
         )
         return await retrier.refetch(crawl, runs)
 
+    async def count_left_to_refetch(self, plan: CrawlSpec) -> int:
+        """Estimate the pages that another refetch of a plan may request."""
+        return await self.count_missing_content(crawl_of(plan, self._clock.now_ms()))
+
     async def count_missing_content(self, crawl: Crawl) -> int:
         """Estimate the pages of earlier runs without a text or body that a crawl stores."""
         runs = refetch.runs_of(crawl, await self._crawls.list(), self._settings.ledger_retention_s)

@@ -10,6 +10,7 @@ import difflib
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import islice
 
 from orbweaver.frontier.admission import prefixes, root_of
 from orbweaver.frontier.envelope import CRAWL_ID_CHARS_MAX
@@ -101,6 +102,10 @@ class Failures:
                 f"more than {FAILURES_MAX:,} URLs failed: choose some by --reason or --host, or"
                 " start the crawl again"
             )
+
+    def keep(self, number: int) -> None:
+        """Keep only the first URLs."""
+        self.depths = dict(islice(self.depths.items(), number))
 
     def _note_root(self, record: PageRecord) -> None:
         url = record.error

@@ -54,7 +54,10 @@ class Retrier:
         return await self._begin(crawl, failures, lambda run: run)
 
     async def refetch(self, crawl: Crawl, runs: Sequence[Crawl]) -> tuple[Crawl, ...]:
-        """Start runs for pages of earlier runs (oldest first) that lack a wanted text or body."""
+        """Start runs for pages of earlier runs (oldest first) that lack a wanted text or body.
+
+        The page limit of the crawl limits the number of these pages.
+        """
         if not any(stores_more(crawl, run) for run in runs):
             return ()
         first = next(run for run in runs if run.retry_of is None)
@@ -66,6 +69,7 @@ class Retrier:
                     failures.add(record)
         except RerunError as error:
             raise ControlError(str(error)) from error
+        failures.keep(crawl.pages_max)
         return await self._begin(refetch_crawl(crawl, first), failures, without_links)
 
     async def _begin(

@@ -152,6 +152,22 @@ async def test_refetch_requests_pages_without_text_once() -> None:
     assert await control.refetch(replace(plan, texts=False)) == ()
 
 
+async def test_refetch_with_page_limit_requests_at_most_this_many() -> None:
+    stage = Stage()
+    site(stage, 9)
+    await crawl(stage)
+    control, plan = control_of(stage), replace(PLAN, pages_max=6, texts=True)
+    for requested, left in ((6, 4), (4, 0)):
+        stage.clock.at_ms += 60_000
+        before = len(stage.web.urls)
+        (run,) = await control.refetch(plan)
+        await stage.drain()
+        assert len(run.seeds) == len(stage.web.urls) - before == requested
+        stage.clock.at_ms += 60_000
+        assert await control.count_left_to_refetch(plan) == left
+    assert await control.refetch(plan) == ()
+
+
 async def test_raised_bodies_option_requests_omitted_types() -> None:
     stage = Stage()
     stage.web.put(f"{SITE}/0", html("/file", "/1", "/set.zip"))

@@ -56,7 +56,7 @@ from orbweaver.cli.store import (
 from orbweaver.control.continuation import Continue, Refuse, Replace, Start
 from orbweaver.control.crawl_control import with_unused_id
 from orbweaver.control.crawl_spec import CrawlSpec, PlanError
-from orbweaver.control.progress.status import found_nothing_new
+from orbweaver.control.progress.status import View, found_nothing_new
 from orbweaver.control.schedule import recurrence_in
 from orbweaver.control.spec_checks import crawl_of, keyed
 from orbweaver.frontier.refetch import MISSING
@@ -258,9 +258,8 @@ async def _crawl(
         if not runs:
             display.say(NOTHING_LACKS)
             return OK
-        begun, *others = runs
-        if others:
-            _say_others(display, others)
+        begun = runs[0]
+        _say_others(display, runs[1:])
     running.crawl = begun.id
     stalled: Stalled | None = None
     try:
@@ -272,21 +271,37 @@ async def _crawl(
     except (asyncio.CancelledError, BrokenPipeError):
         running.paused = await pause(session, begun.id)
         raise
-    written: ExportResult | None = None
-    exported: Crawl | None = view.crawl
-    if found_nothing_new(view):
-        # Requested files contain the pages that earlier runs stored.
-        exported = None
-        if arguments.files_asked:
-            exported = await export_files.stored_run(session, begun, display.say)
-    if exported is not None:
-        written = await _written(session, exported, arguments, around, display)
+    written = await _written_at_end(session, view, arguments, around, display)
     if stalled is not None:
         return give_up(view, around, display, written, running.option)
     why = await why_no_pages(session, view)
     display.close()
     ended = EndedCrawl(view=view, written=written, why=why, before=running.before)
-    return conclude(ended, arguments.fail_above, around, display)
+    code = conclude(ended, arguments.fail_above, around, display)
+    if arguments.refetch is not None:
+        await _note_left(session, plan, around)
+    return code
+
+
+async def _note_left(session: Session, plan: CrawlSpec, around: CliContext) -> None:
+    """Count the pages that the next refetch requests, unless none is left."""
+    if left := await session.control.count_left_to_refetch(plan):
+        around.note(f"{_lacking(left)}; the same command requests them")
+
+
+async def _written_at_end(
+    session: Session, view: View, arguments: Namespace, around: CliContext, display: Display
+) -> ExportResult | None:
+    """Write the files of a run. If it found nothing new, write only requested files."""
+    exported: Crawl | None = view.crawl
+    if found_nothing_new(view):
+        # Requested files contain the pages that earlier runs stored.
+        exported = None
+        if arguments.files_asked:
+            exported = await export_files.stored_run(session, view.crawl, display.say)
+    if exported is None:
+        return None
+    return await _written(session, exported, arguments, around, display)
 
 
 async def _written(
@@ -358,15 +373,14 @@ async def _say_continued(session: Session, begun: Crawl, say: Callable[[str], No
     if begun.resumes:
         say(f"continuing {gone_on(begun)}")
     if lacking := await session.control.count_missing_content(begun):
-        say(_lacking(lacking))
+        say(f"{_lacking(lacking)}; --refetch {MISSING} requests only these")
 
 
 def _lacking(pages: int) -> str:
-    """Describe pages without text or body, and the option that fetches them."""
-    return (
-        f"{text.plural(pages, 'page')} of earlier runs lack the text or bodies that are wanted now,"
-        f" and are not requested again: --refetch {MISSING} requests only these"
-    )
+    """Count pages of earlier runs without text or body."""
+    lack = "lacks" if pages == 1 else "lack"
+    what = "the text or bodies that are wanted now"
+    return f"{text.plural(pages, 'page')} of earlier runs {lack} {what}"
 
 
 def _say_others(display: Display, runs: Sequence[Crawl]) -> None:
