@@ -15,7 +15,7 @@ from orbweaver.cli.option_types import Threshold
 from orbweaver.cli.session import CliContext, Session, Stalled
 from orbweaver.control.progress import status
 from orbweaver.control.progress.status import View
-from orbweaver.frontier.resumption import count_not_requested
+from orbweaver.frontier.resumption import carried, count_not_requested
 from orbweaver.frontier.retrying import closing
 from orbweaver.model.crawl import Crawl, State
 from orbweaver.model.errors import PortError
@@ -39,6 +39,8 @@ class EndedCrawl:
     written: ExportResult | None = None
     why: Sequence[str] | None = None
     before: str = ""
+    # Runs that used up the page limit, if it left no URL for this run.
+    used_by: Sequence[str] = ()
 
 
 def conclude(
@@ -54,7 +56,7 @@ def conclude(
         reasons = {} if why is None else {"why": [*why]}
         display.put({**crawl_summary.result(view, written, code), **reasons})
         return code
-    around.write("", *crawl_summary.lines(view, written, ended.before))
+    around.write("", *crawl_summary.lines(view, written, ended.before, ended.used_by))
     if why is not None:
         around.note(*(["nothing was fetched:", *why] if why else ["nothing was fetched"]))
     if too_many:
@@ -75,6 +77,14 @@ async def why_no_pages(session: Session, view: View) -> list[str] | None:
         shown = [_ending(record) async for record in records]
     number = view.reading.status.counters.claimed - count_not_requested(view.total)
     return _examples(shown, number, view.crawl)
+
+
+async def runs_with_pages(session: Session, view: View) -> tuple[str, ...]:
+    """Return the earlier runs whose URLs used up the page limit, if this run found nothing new."""
+    if not status.found_nothing_new(view):
+        return ()
+    totals = {run: (await session.control.status(run)).counters.total for run in view.crawl.resumes}
+    return tuple(run for run, total in totals.items() if carried(total))
 
 
 def _examples(lines: Sequence[str], number: int, crawl: Crawl) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from typing import Any
 
 from orbweaver.cli import text
@@ -22,12 +23,22 @@ from orbweaver.rendering.launch import INSTALL, find_browser
 QUERY = "SELECT url, status, title FROM pages LIMIT 10"
 
 
-def lines(view: View, written: ExportResult | None = None, before: str = "") -> list[str]:
-    """Return the summary as lines. `before` is a command that must run before other ones."""
+def lines(
+    view: View,
+    written: ExportResult | None = None,
+    before: str = "",
+    used_by: Sequence[str] = (),
+) -> list[str]:
+    """Return the summary as lines.
+
+    `before` is a command that must run before other ones, `used_by` are the runs that used up the
+    page limit, newest first.
+    """
     status = view.reading.status
     crawl = status.crawl
     if progress.found_nothing_new(view):
-        found = [nothing_new(crawl, before)]
+        has_rest = bool(_links_left(view))
+        found = [nothing_new(crawl, before, used_by, has_rest=has_rest)]
         return found if written is None else [*found, "", *map(text.clean, files(written))]
     why = "" if crawl.stop is None else STOPS.get(crawl.stop, f"{crawl.stop} is used up")
     took = text.clock(status.elapsed_ms / 1000)
@@ -107,13 +118,19 @@ def left_over(view: View) -> str:
         Stop.NOTHING_NEW: "that bring next to nothing new: the same command without"
         " --stop-when-nothing-new requests them",
     }
+    links = _links_left(view)
+    if crawl.stop not in goes_on or not links:
+        return ""
+    return f"{links} {goes_on[crawl.stop]}"
+
+
+def _links_left(view: View) -> str:
+    """Count the links that a page limit left unrequested; empty if there are none."""
     waiting, exact = progress.count_late_links(view)
     # If the crawl has no order or too many links, this counts each occurrence of a link.
     beyond = view.count(f"refused.{Refusal.BUDGET}")
-    if crawl.stop not in goes_on or not waiting + beyond:
-        return ""
     most = "" if exact and not beyond else "at most "
-    return f"{most}{text.plural(waiting + beyond, 'link')} {goes_on[crawl.stop]}"
+    return f"{most}{text.plural(waiting + beyond, 'link')}" if waiting + beyond else ""
 
 
 def incomplete(view: View) -> str:
@@ -208,13 +225,21 @@ def query(written: ExportResult) -> str:
     return f'orbweaver query --from {folder} "{QUERY}"'
 
 
-def nothing_new(crawl: Crawl, before: str = "") -> str:
-    """Explain why nothing was crawled, and how to crawl anyway."""
+def nothing_new(
+    crawl: Crawl, before: str = "", used_by: Sequence[str] = (), *, has_rest: bool = False
+) -> str:
+    """Explain why a run requested no URL, and how to crawl anyway.
+
+    `has_rest`: the page limit left out links.
+    """
     if crawl.resumes and not crawl.pages_own:
+        runs = used_by or crawl.resumes[:1]
+        before_it = f" and {len(runs) - 1} before it" if len(runs) > 1 else ""
+        rest = "a higher --max-pages crawls the rest, " if has_rest else ""
         return (
-            f"nothing new: the limit of {crawl.pages_max:,} pages is used up by"
-            f" {crawl.resumes[0]}, within the window of {text.span(crawl.window_s)}; a higher"
-            " --max-pages crawls the rest, --window 0s crawls everything again"
+            f"nothing new: the limit of {text.plural(crawl.pages_max, 'page')} is used up by"
+            f" {runs[0]}{before_it}, within the window of {text.span(crawl.window_s)};"
+            f" {rest}--window 0s crawls everything again"
         )
     if crawl.resumes:
         return (

@@ -375,17 +375,26 @@ def test_limit_of_continued_run_counts_all_runs() -> None:
 
 
 @pytest.mark.parametrize(
-    ("carried", "expected"),
+    ("carried", "refused", "used_by", "expected"),
     [
-        (200, "the limit of 200 pages is used up by shop-1, within the window of 7 days"),
-        (60, "exclude what shop-1 left out"),
+        (
+            200,
+            9,
+            (),
+            "is used up by shop-1, within the window of 7 days; a higher --max-pages crawls",
+        ),
+        (200, 0, ("shop-0",), "is used up by shop-0, within the window of 7 days; --window 0s"),
+        (200, 0, ("shop-1", "shop-0"), "is used up by shop-1 and 1 before it, within the window"),
+        (60, 9, (), "exclude what shop-1 left out"),
     ],
 )
-def test_run_unable_to_continue_gives_reason(carried: int, expected: str) -> None:
+def test_run_unable_to_continue_gives_reason(
+    carried: int, refused: int, used_by: tuple[str, ...], expected: str
+) -> None:
     options = {**SEQUEL, "pages_carried": carried, "state": State.FINISHED}
-    view = view_of({"refused.budget": 9}, **options)
+    view = view_of({"refused.budget": refused}, **options)
     assert status.found_nothing_new(view)
-    assert expected in crawl_summary.nothing_new(view.reading.status.crawl)
+    assert expected in crawl_summary.lines(view, used_by=used_by)[0]
 
 
 LIMITED: Mapping[str, Any] = {**ENDED, "pages_max": 200, "stop": Stop.MAX_PAGES}

@@ -36,6 +36,7 @@ from orbweaver.cli.crawl_end import (
     give_up,
     pause,
     put_interrupted,
+    runs_with_pages,
     timed,
     why_no_pages,
 )
@@ -276,7 +277,9 @@ async def _crawl(
         return give_up(view, around, display, written, running.option)
     why = await why_no_pages(session, view)
     display.close()
-    ended = EndedCrawl(view=view, written=written, why=why, before=running.before)
+    used_by = await runs_with_pages(session, view)
+    before = running.before
+    ended = EndedCrawl(view=view, written=written, why=why, before=before, used_by=used_by)
     code = conclude(ended, arguments.fail_above, around, display)
     if arguments.refetch is not None:
         await _note_left(session, plan, around)

@@ -106,7 +106,9 @@ def _meaning(line: Skipped) -> str:
 def _lines(found: Report) -> list[str]:
     lines = [found.crawl.id]
     if not found.skipped:
-        new = crawl_summary.nothing_new(found.crawl) if found.nothing_new else ""
+        has_rest = bool(found.spared.links)
+        reason = crawl_summary.nothing_new(found.crawl, has_rest=has_rest)
+        new = reason if found.nothing_new else ""
         return [f"{lines[0]}: {new}" if new else f"{lines[0]} left nothing out"]
     for kind, title in TITLES.items():
         those = [line for line in found.skipped if line.kind == kind]
