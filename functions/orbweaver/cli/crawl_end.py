@@ -164,8 +164,9 @@ def give_up(
         view.reading.depths,
     )
     dead = depths.dead if depths is not None else 0
-    missing = text.plural(counters.claimed - counters.done, "URL")
-    around.note(f"{crawl.id} is stalled: nothing is queued, and {missing} have no outcome")
+    number = counters.claimed - counters.done
+    missing = f"{text.plural(number, 'URL')} {'has' if number == 1 else 'have'} no outcome"
+    around.note(f"{crawl.id} is stalled: nothing is queued, and {missing}")
     if dead:
         messages = text.plural(dead, "message")
         around.note(f"{messages} on the dead-letter queue: it continues after they are redriven")

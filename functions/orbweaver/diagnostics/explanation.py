@@ -398,7 +398,8 @@ def _host(host: Host, now_ms: int) -> Iterator[tuple[str, str]]:
         return
     next_ms = max(host.tat_ms, host.line_ms)
     free = f"from {moment(next_ms)} on" if next_ms > now_ms else "now"
-    failed = f"; {host.failures} requests in a row without an answer" if host.failures else ""
+    requests = "1 request" if host.failures == 1 else f"{host.failures} requests in a row"
+    failed = f"; {requests} without an answer" if host.failures else ""
     yield "host", f"{host.name} can be requested {free}{failed}"
 
 

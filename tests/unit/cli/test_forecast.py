@@ -366,6 +366,8 @@ def test_continued_run_names_earlier_runs_and_rest_of_limit() -> None:
     assert lines.sequel(view_of({})) == ""
     unlimited = lines.sequel(view_of({}, **(SEQUEL | {"pages_max": PAGES_MAX_DEFAULT})))
     assert unlimited.endswith("URLs are not requested again")
+    single = lines.sequel(view_of({}, **(SEQUEL | {"pages_carried": 1, "pages_max": 2})))
+    assert single.endswith("1 URL is not requested again, 1 of the limit of 2 is left")
 
 
 def test_limit_of_continued_run_counts_all_runs() -> None:

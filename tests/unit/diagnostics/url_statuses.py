@@ -274,6 +274,11 @@ URL_STATUSES: dict[str, tuple[dict[str, Any], UrlStatus, list[str]]] = {
         UrlStatus.UNSEEN,
         ["can be requested now; 2 requests in a row without an answer"],
     ),
+    "of a host with one failure": (
+        {"host": Host(name=SITE, failures=1)},
+        UrlStatus.UNSEEN,
+        ["can be requested now; 1 request without an answer"],
+    ),
     "widened": (
         {
             "reference": "https://www.example.com/",

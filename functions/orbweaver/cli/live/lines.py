@@ -226,10 +226,15 @@ def gone_on(crawl: Crawl) -> str:
     if len(crawl.resumes) > 1:
         runs += f" and {len(crawl.resumes) - 1} before it"
     asked = text.plural(crawl.pages_carried, "URL")
-    said = f"{runs}: {asked} are not requested again"
+    said = f"{runs}: {asked} {_are(crawl.pages_carried)} not requested again"
     if crawl.pages_max == PAGES_MAX_DEFAULT:
         return said
-    return f"{said}, {crawl.pages_own:,} of the limit of {crawl.pages_max:,} are left"
+    own = crawl.pages_own
+    return f"{said}, {own:,} of the limit of {crawl.pages_max:,} {_are(own)} left"
+
+
+def _are(number: int) -> str:
+    return "is" if number == 1 else "are"
 
 
 def joined(run: Crawl, pids: Sequence[int]) -> str:
