@@ -13,6 +13,7 @@ from orbweaver.cli.export_files import ExportResult
 from orbweaver.cli.live.display import Display, JsonDisplay
 from orbweaver.cli.option_types import Threshold
 from orbweaver.cli.session import CliContext, Session, Stalled
+from orbweaver.cli.store import commands_of_retry
 from orbweaver.control.progress import status
 from orbweaver.control.progress.status import View
 from orbweaver.frontier.resumption import carried, count_not_requested
@@ -41,6 +42,8 @@ class EndedCrawl:
     before: str = ""
     # Runs that used up the page limit, if it left no URL for this run.
     used_by: Sequence[str] = ()
+    # Unfinished retries of earlier runs, if this run found nothing new.
+    retries: Sequence[str] = ()
 
 
 def conclude(
@@ -56,7 +59,12 @@ def conclude(
         reasons = {} if why is None else {"why": [*why]}
         display.put({**crawl_summary.result(view, written, code), **reasons})
         return code
-    around.write("", *crawl_summary.lines(view, written, ended.before, ended.used_by))
+    if ended.retries:
+        around.write("", *(f"nothing new: {said}" for said in ended.retries))
+        if written is not None:
+            around.write("", *crawl_summary.files(written))
+    else:
+        around.write("", *crawl_summary.lines(view, written, ended.before, ended.used_by))
     if why is not None:
         around.note(*(["nothing was fetched:", *why] if why else ["nothing was fetched"]))
     if too_many:
@@ -85,6 +93,27 @@ async def runs_with_pages(session: Session, view: View) -> tuple[str, ...]:
         return ()
     totals = {run: (await session.control.status(run)).counters.total for run in view.crawl.resumes}
     return tuple(run for run, total in totals.items() if carried(total))
+
+
+async def unfinished_retries(session: Session, view: View) -> tuple[str, ...]:
+    """Describe unfinished retries of earlier runs, if this run found nothing new."""
+    if not status.found_nothing_new(view) or not view.crawl.pages_own:
+        return ()
+    resumes = view.crawl.resumes
+    runs = [run for run in await session.control.crawls() if run.live and run.retry_of in resumes]
+    said = [await unfinished_retry(session, run) for run in runs]
+    return tuple(words for words in said if words)
+
+
+async def unfinished_retry(session: Session, run: Crawl) -> str:
+    """Count the URLs that a retry still has to request; empty for another run."""
+    if run.retry_of is None:
+        return ""
+    done = (await session.control.status(run.id)).counters.done
+    urls = text.plural(max(0, len(run.references) - done), "URL")
+    on_stack = session.place.billed
+    then = f"`orbweaver status {run.id} --watch`" if on_stack else commands_of_retry(run)
+    return f"{run.id} has {urls} to request: {then}"
 
 
 def _examples(lines: Sequence[str], number: int, crawl: Crawl) -> list[str]:

@@ -143,6 +143,13 @@ def test_retry_by_crawl_id_finds_unfinished_run(failed: Stage) -> None:
     assert f"{words} and has not ended: orbweaver status {RETRY}\n" in failed.noted
 
 
+def test_crawl_with_unfinished_retry_names_its_urls(failed: Stage) -> None:
+    assert failed.run("retry shop") == 0
+    failed.run(f"crawl {SITE} --name shop")
+    waits = f"{RETRY} has 2 URLs to request: `orbweaver status {RETRY} --watch`\n"
+    assert failed.said.startswith(waits)
+
+
 def test_retry_of_live_crawl_without_failures_states_it(stage: Stage) -> None:
     assert stage.run("retry shop") == 0
     assert (

@@ -38,6 +38,8 @@ from orbweaver.cli.crawl_end import (
     put_interrupted,
     runs_with_pages,
     timed,
+    unfinished_retries,
+    unfinished_retry,
     why_no_pages,
 )
 from orbweaver.cli.crawl_options import OPTIONS
@@ -277,9 +279,14 @@ async def _crawl(
         return give_up(view, around, display, written, running.option)
     why = await why_no_pages(session, view)
     display.close()
-    used_by = await runs_with_pages(session, view)
-    before = running.before
-    ended = EndedCrawl(view=view, written=written, why=why, before=before, used_by=used_by)
+    ended = EndedCrawl(
+        view=view,
+        written=written,
+        why=why,
+        before=running.before,
+        used_by=await runs_with_pages(session, view),
+        retries=await unfinished_retries(session, view),
+    )
     code = conclude(ended, arguments.fail_above, around, display)
     if arguments.refetch is not None:
         await _note_left(session, plan, around)
@@ -329,7 +336,8 @@ async def _begin(session: Session, plan: CrawlSpec, display: Display) -> Crawl:
     match decision:
         case Start(beside=beside):
             for run in beside:
-                display.say(f"{run.id}, with the same name and other seeds, has not finished")
+                seeds = f"{run.id}, with the same name and other seeds, has not finished"
+                display.say(await unfinished_retry(session, run) or seeds)
             return await _started(session, plan, display.say)
         case Continue(run=run, changes=changes):
             is_running = run.state is State.RUNNING
