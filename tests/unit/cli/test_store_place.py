@@ -14,7 +14,9 @@ from orbweaver.adapters.sqlite.shards import write_shard
 from orbweaver.adapters.sqlite.store import StoreUnusable
 from orbweaver.app.store_ports import StorePorts
 from orbweaver.app.store_waiting import queued_urls
+from orbweaver.cli.crawl_end import EndedCrawl, conclude, unfinished_retries
 from orbweaver.cli.live import lines
+from orbweaver.cli.live.display import Lines
 from orbweaver.cli.session import store_session
 from orbweaver.cli.store import StorePlace, is_store, opened_store
 from orbweaver.control.crawl_spec import CrawlSpec
@@ -31,7 +33,8 @@ from orbweaver.model.metrics import Service
 from orbweaver.model.outcome import Reason
 from orbweaver.model.settings import Settings
 from orbweaver.model.target import Target
-from tests.unit.cli.views import CRAWL
+from tests.unit.cli.fakes import Stage
+from tests.unit.cli.views import CRAWL, view_of
 from tests.unprivileged import unwritable
 
 if TYPE_CHECKING:
@@ -159,6 +162,25 @@ async def test_idle_workers_with_crawl_names_its_command(
         off = await StorePlace(ports=ports).idle_workers(replace(CRAWL, **changes))
     assert off is not None
     assert off.startswith(f"No workers running. {said}")
+
+
+async def test_empty_run_with_unfinished_retry_names_its_command(tmp_path: Path) -> None:
+    ports = StorePorts(Settings(), tmp_path)
+    with ports.ending:
+        session = store_session(ports)
+        first = await session.control.start(CrawlSpec(seeds=("https://a.example/",)))
+        retry = replace(first, id=f"{first.id}-retry1", retry_of=first.id)
+        assert await ports.crawls.create(retry)
+        view = view_of({}, state=State.FINISHED, resumes=(first.id,))
+        (said,) = await unfinished_retries(session, view)
+        assert said == (
+            f"{retry.id} has 1 URL to request: `orbweaver retry {first.id} --wait` or"
+            " `orbweaver serve`"
+        )
+        stage = Stage(folder=tmp_path)
+        ended = EndedCrawl(view=view, retries=(said,))
+        assert conclude(ended, None, stage.surroundings(), Lines(stage.out)) == 0
+        assert stage.said == f"\nnothing new: {said}\n"
 
 
 def test_messages_of_killed_process_are_due_at_once(tmp_path: Path) -> None:
