@@ -1,7 +1,7 @@
 """Earlier runs that a run continues, and how much of its page limit they have used.
 
-A run continues the newest finished run of its name that has no other seeds or sitemaps than it. It
-does so if URLs are left that may be requested now. The page limit covers all these runs together.
+A run continues the newest finished run of its name, unless that run had other seeds or sitemaps. It
+continues if URLs are left that may be requested now. The page limit covers all these runs together.
 """
 
 from __future__ import annotations
