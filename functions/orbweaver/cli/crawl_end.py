@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from argparse import Namespace
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
-from orbweaver.cli import crawl_summary, text
+from orbweaver.cli import crawl_summary, export_files, text
 from orbweaver.cli.exit_codes import FAILED, INTERRUPTED, OK
 from orbweaver.cli.export_files import ExportResult
 from orbweaver.cli.live.display import Display, JsonDisplay
+from orbweaver.cli.one_file import shown_as, write_one
 from orbweaver.cli.option_types import Threshold
 from orbweaver.cli.session import CliContext, Session, Stalled
 from orbweaver.cli.store import commands_of_retry
@@ -70,6 +73,37 @@ def conclude(
     if too_many:
         around.note(f"{failed:,} failures are above --fail-above")
     return code
+
+
+async def write_at_end(
+    session: Session, view: View, arguments: Namespace, around: CliContext, display: Display
+) -> ExportResult | None:
+    """Write the files of a run. If it found nothing new, write only requested files."""
+    exported: Crawl | None = view.crawl
+    if status.found_nothing_new(view):
+        # Requested files contain the pages that earlier runs stored.
+        exported = None
+        if arguments.files_asked:
+            exported = await export_files.stored_run(session, view.crawl, display.say)
+    if exported is None:
+        return None
+    return await _written(session, exported, arguments, around, display)
+
+
+async def _written(
+    session: Session, crawl: Crawl, arguments: Namespace, around: CliContext, display: Display
+) -> ExportResult:
+    """Write the files of an ended crawl, or one file if --out names a file."""
+    if arguments.file is not None:
+        runs = await session.control.with_same_crawl(crawl)
+        return shown_as(await write_one(session, runs, arguments.file), arguments.out)
+    folder: Path = arguments.out or export_files.OUT / crawl.id
+    wanted = export_files.ExportPlan(
+        folder=around.folder / folder, formats=arguments.format, say=display.say
+    )
+    written = await export_files.export_crawl(session, crawl, wanted)
+    absent = await export_files.pages_absent(session, crawl, wanted.folder)
+    return replace(written, folder=folder, runs=(crawl.id,), absent=absent, name=crawl.name)
 
 
 async def why_no_pages(session: Session, view: View) -> list[str] | None:

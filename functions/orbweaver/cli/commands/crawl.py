@@ -41,13 +41,13 @@ from orbweaver.cli.crawl_end import (
     unfinished_retries,
     unfinished_retry,
     why_no_pages,
+    write_at_end,
 )
 from orbweaver.cli.crawl_options import OPTIONS
 from orbweaver.cli.exit_codes import FAILED, INTERRUPTED, OK, UsageError
-from orbweaver.cli.export_files import ExportResult
 from orbweaver.cli.live.display import Display, JsonDisplay
 from orbweaver.cli.live.lines import gone_on, joined
-from orbweaver.cli.one_file import one_file, shown_as, write_one
+from orbweaver.cli.one_file import one_file
 from orbweaver.cli.session import CliContext, Session, Stalled, chosen, opened, store_session
 from orbweaver.cli.stack import ENDPOINT, PORT, port_option, settings_from
 from orbweaver.cli.store import (
@@ -59,7 +59,6 @@ from orbweaver.cli.store import (
 from orbweaver.control.continuation import Continue, Refuse, Replace, Start
 from orbweaver.control.crawl_control import with_unused_id
 from orbweaver.control.crawl_spec import CrawlSpec, PlanError
-from orbweaver.control.progress.status import View, found_nothing_new
 from orbweaver.control.schedule import recurrence_in
 from orbweaver.control.spec_checks import crawl_of, keyed
 from orbweaver.frontier.refetch import MISSING
@@ -274,7 +273,7 @@ async def _crawl(
     except (asyncio.CancelledError, BrokenPipeError):
         running.paused = await pause(session, begun.id)
         raise
-    written = await _written_at_end(session, view, arguments, around, display)
+    written = await write_at_end(session, view, arguments, around, display)
     if stalled is not None:
         return give_up(view, around, display, written, running.option)
     why = await why_no_pages(session, view)
@@ -297,37 +296,6 @@ async def _note_left(session: Session, plan: CrawlSpec, around: CliContext) -> N
     """Count the pages that the next refetch requests, unless none is left."""
     if left := await session.control.count_left_to_refetch(plan):
         around.note(f"{_lacking(left)}; the same command requests them")
-
-
-async def _written_at_end(
-    session: Session, view: View, arguments: Namespace, around: CliContext, display: Display
-) -> ExportResult | None:
-    """Write the files of a run. If it found nothing new, write only requested files."""
-    exported: Crawl | None = view.crawl
-    if found_nothing_new(view):
-        # Requested files contain the pages that earlier runs stored.
-        exported = None
-        if arguments.files_asked:
-            exported = await export_files.stored_run(session, view.crawl, display.say)
-    if exported is None:
-        return None
-    return await _written(session, exported, arguments, around, display)
-
-
-async def _written(
-    session: Session, crawl: Crawl, arguments: Namespace, around: CliContext, display: Display
-) -> ExportResult:
-    """Write the files of an ended crawl, or one file if --out names a file."""
-    if arguments.file is not None:
-        runs = await session.control.with_same_crawl(crawl)
-        return shown_as(await write_one(session, runs, arguments.file), arguments.out)
-    folder: Path = arguments.out or export_files.OUT / crawl.id
-    wanted = export_files.ExportPlan(
-        folder=around.folder / folder, formats=arguments.format, say=display.say
-    )
-    written = await export_files.export_crawl(session, crawl, wanted)
-    absent = await export_files.pages_absent(session, crawl, wanted.folder)
-    return replace(written, folder=folder, runs=(crawl.id,), absent=absent, name=crawl.name)
 
 
 async def _begin(session: Session, plan: CrawlSpec, display: Display) -> Crawl:
