@@ -21,7 +21,7 @@ class Condition:
     last_modified: str | None
 
 
-class BodyAllowance(Protocol):
+class BodyBudget(Protocol):
     """Part of a byte limit that one body may use. The body's reader can request more."""
 
     @property
@@ -51,7 +51,7 @@ class Request:
     direct: bool = False
     body: bytes | None = None
     named: frozenset[str] = frozenset()
-    room: BodyAllowance | None = field(default=None, repr=False, compare=False)
+    room: BodyBudget | None = field(default=None, repr=False, compare=False)
     # Called when the response has arrived, while the fetcher verifies that it belongs to the
     # request.
     answered: Callable[[], None] | None = field(default=None, repr=False, compare=False)

@@ -98,7 +98,7 @@ class Reason(StrEnum):
     NOINDEX = _fetched("noindex", "read, and it has noindex (--noindex skip: skipped)")
     REPEATED = _fetched(
         "repeated",
-        "read, but the same content occurred 50 times before: its links are not followed",
+        "read, but 50 earlier pages had the same content: its links are not followed",
     )
     SOFT_404 = _fetched("soft_404", 'read, and it looks like a "not found" page with status 200')
     NOT_MODIFIED = _unchanged(
@@ -116,8 +116,8 @@ class Reason(StrEnum):
     ROBOTS = _skipped("robots", "robots.txt forbids it")
     ROBOTS_UNREACHABLE = _skipped(
         "robots_unreachable",
-        "robots.txt could not be fetched (error has the reason), after up to four attempts, or"
-        " one if only a person can fix that",
+        "robots.txt could not be fetched (error has the reason), after up to four "
+        "attempts, or one attempt if only an operator can fix the cause",
     )
     CONTENT_TYPE = _skipped(
         "content_type",
@@ -128,9 +128,9 @@ class Reason(StrEnum):
     EMPTY = _skipped("empty", "no content: 204 or 205")
     CANONICAL = _skipped(
         "canonical",
-        "it names another page of the crawl as canonical (--canonical), which is requested",
+        "it names another page of the crawl as canonical (--canonical), which is requested instead",
     )
-    CANCELLED = _unrequested("cancelled", "the crawl was cancelled first")
+    CANCELLED = _unrequested("cancelled", "the crawl was cancelled before the request")
     DURATION = _unrequested("duration", "the crawl had reached its time limit (--duration)")
     BYTES = _unrequested("bytes", "the crawl had reached its byte limit (--max-bytes)")
     DOLLARS = _unrequested("dollars", "the crawl had reached its cost limit (--max-dollars)")
@@ -195,7 +195,10 @@ class Reason(StrEnum):
     DISCONNECTED = _silent(
         "disconnected", "the connection ended early, after four attempts", short="connection lost"
     )
-    PROTOCOL = _failed("protocol", "the response is not valid HTTP, or consists mostly of framing")
+    PROTOCOL = _failed(
+        "protocol",
+        "the response is not valid HTTP, or consists mostly of chunk headers and the like",
+    )
     ENCODING = _failed("encoding", "the body does not match its Content-Encoding")
     HEADERS_TOO_LARGE = _failed("headers_too_large", "the response headers are too large")
     ADDRESS = _permanent(
@@ -212,13 +215,12 @@ class Reason(StrEnum):
     )
     COSTLY = _failed(
         "costly",
-        "reading it took more than 1 s of CPU or 200 MB, or crashed; error has what "
-        "is missing (failed: everything)",
+        "parsing took more than 1 s of CPU or 200 MB, or crashed; error lists the missing parts",
     )
     UNREADABLE = _failed(
         "unreadable",
-        "an error in Orbweaver while reading it (named in error); the log event "
-        "page.unreadable has the traceback",
+        "parsing failed because of an error in Orbweaver (named in error); the log "
+        "event page.unreadable has the traceback",
     )
 
 
@@ -245,7 +247,10 @@ class Refusal(StrEnum):
     SEED_NOFOLLOW = (
         "seed_nofollow",
         "nofollow on a first page",
-        ("a first page has nofollow, or each of its links has it (--ignore-nofollow follows them)"),
+        (
+            "a seed's page has nofollow, or each of its links has it (--ignore-nofollow "
+            "follows them)"
+        ),
     )
     UNFOLLOWED = (
         "unfollowed",
@@ -261,10 +266,10 @@ class Refusal(StrEnum):
     DOLLARS = (
         "dollars",
         "beyond the limit of dollars",
-        "the rest of the cost limit would not have paid for it (--max-dollars)",
+        "the rest of the cost limit is less than its cost (--max-dollars)",
     )
     REDIRECTS = "redirects", "behind too many redirects", "ten redirects lead to it"
-    CLOSED = "closed", "after the end", "the crawl had ended when it arrived"
+    CLOSED = "closed", "after the end", "the crawl had ended when a worker received the URL"
     # crawler traps: frontier/crawler_traps.py
     PATH_DEPTH = (
         "path_depth",
@@ -288,8 +293,8 @@ class Refusal(StrEnum):
         "pattern",
         "endless pattern",
         (
-            "this container has seen folder_urls_max URLs of its folder, or "
-            "query_urls_max URLs of its path with these parameters"
+            "the worker has seen folder_urls_max URLs of its folder, or query_urls_max URLs "
+            "of its path with these parameters"
         ),
     )
     INDEX_ORDER = (
@@ -300,7 +305,7 @@ class Refusal(StrEnum):
     REPEATED = (
         "repeated",
         "on repeated pages",
-        "its page has content that occurred 50 times before",
+        "the page that contains it has the same content as 50 earlier pages",
     )
 
 
