@@ -78,7 +78,9 @@ def test_byte_limit_is_not_exceeded(anywhere: CommandStand) -> None:
     assert crawled.result["stop"] == "bytes"
     received = sum(row["bytes"] for row in crawled.rows if row["bytes"])
     assert 190_000 < received <= 200_000
-    assert len(asked) <= 200_000 // 5_000 + 1
+    # A body is cut if other requests hold the rest of the limit, so there can be several.
+    cut = sum(row["bytes"] < 5_000 for row in crawled.rows if row["bytes"])
+    assert len(asked) <= 200_000 // 5_000 + cut
     left = crawled.result["claimed"] - len(crawled.rows)
     assert crawled.result["reasons"]["skipped"] == {"bytes": left}
 
