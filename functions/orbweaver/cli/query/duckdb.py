@@ -131,6 +131,9 @@ def _interruptible(pool: ThreadPoolExecutor, connection: Any, act: Callable[[], 
     try:
         future = pool.submit(work)
         handed_over.set()
+        # A signal that arrives just before a wait does not end it, so each wait is short.
+        while not wait([future], INTERRUPTED_EVERY_S).done:
+            pass
         return future.result()
     except BaseException as error:
         # An interrupt during `submit` may break the pool's locks (RuntimeError). `after` runs after
