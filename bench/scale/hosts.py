@@ -63,7 +63,7 @@ class View:
         self._kernel = table.kernel
         self._seen: dict[str, tuple[Host, int]] = {}
 
-    async def look(self, host: str) -> Host:
+    async def read_host(self, host: str) -> Host:
         now_ms = self._kernel.time_ms
         seen = self._seen.get(host)
         if seen is not None and now_ms - seen[1] < LOOK_FRESH_MS:
@@ -82,7 +82,7 @@ class View:
         self, host: str, wanted: int, spacing_ms: int, now_ms: int, until_ms: int
     ) -> Slots:
         table = self._table
-        state = await self.look(host)
+        state = await self.read_host(host)
         for _ in range(RESERVE_TRIES):
             if state.blocked_until_ms > now_ms:
                 break

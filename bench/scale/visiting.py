@@ -152,7 +152,7 @@ class Visit:
 
     async def _visit_host(self, host: Host, targets: list[Target]) -> None:
         container, kernel = self.container, self.model.kernel
-        state = await container.view.look(host.name)
+        state = await container.view.read_host(host.name)
         if is_down(state, kernel.time_ms):
             for target in targets:
                 self._end(host, target, "host_down")
@@ -174,7 +174,7 @@ class Visit:
     async def _robots(self, host: Host) -> RobotsEntry | int:
         """Return the robots.txt of a host, or the time until which its URLs are deferred."""
         kernel, view = self.model.kernel, self.container.view
-        state = await view.look(host.name)
+        state = await view.read_host(host.name)
         if state.blocked_until_ms > kernel.time_ms:
             return state.blocked_until_ms
         entry = state.robots

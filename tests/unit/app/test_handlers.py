@@ -24,7 +24,7 @@ class FakeContainer:
     failed: tuple[str, ...] = ()
     calls: list[tuple[Any, ...]] = field(default_factory=list)
 
-    def work(self, deliveries: list[Delivery], remaining_ms: int) -> tuple[str, ...]:
+    def process_batch(self, deliveries: list[Delivery], remaining_ms: int) -> tuple[str, ...]:
         self.calls.append((deliveries, remaining_ms))
         return self.failed
 
@@ -142,7 +142,7 @@ def test_failure_outside_messages_fails_whole_batch(monkeypatch: pytest.MonkeyPa
     """Lambda returns the whole batch to the queue (case 9)."""
 
     class Broken(FakeContainer):
-        def work(self, deliveries: list[Delivery], remaining_ms: int) -> tuple[str, ...]:
+        def process_batch(self, deliveries: list[Delivery], remaining_ms: int) -> tuple[str, ...]:
             raise RuntimeError("broken")
 
     installed(monkeypatch, worker, Broken())

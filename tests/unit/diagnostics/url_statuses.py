@@ -198,7 +198,7 @@ URL_STATUSES: dict[str, tuple[dict[str, Any], UrlStatus, list[str]]] = {
         {"crawl": CANCELLED, "claim": CLAIM, "journey": replace(JOURNEY, gone=True)},
         UrlStatus.UNASKED,
         [
-            "not requested: the crawl was cancelled first (skipped: cancelled, which leaves no",
+            "not requested: the crawl was cancelled before the request (skipped: cancelled,",
             "again: by a new run of site with the same seeds, at once: it has not been requested",
         ],
     ),
