@@ -84,7 +84,7 @@ JOURNALS = st.builds(
     Journal,
     at_ms=st.integers(0, 2**50),
     records=st.lists(RECORDS, max_size=5).map(tuple),
-    again=st.lists(AGAIN, max_size=25).map(tuple),
+    returning=st.lists(AGAIN, max_size=25).map(tuple),
     candidates=st.lists(TARGETS, max_size=120).map(unique),
     counts=st.dictionaries(KEYS, st.integers(0, 1_000)),
     alone=st.booleans(),
@@ -99,7 +99,7 @@ JOURNALS = st.builds(
     ).map(tuple),
     late=st.lists(st.tuples(st.integers(0, BANDS_MAX), TARGETS), max_size=60).map(tuple),
     surplus_band=st.none() | st.integers(0, BANDS_MAX),
-    by=st.integers(0, 2**53),
+    delivery=st.integers(0, 2**53),
 )
 
 

@@ -49,7 +49,7 @@ PACKS = st.builds(
     at_ms=MOMENTS,
     targets=st.lists(TARGETS, min_size=1, max_size=PACK_TARGETS_MAX).map(tuple),
     failures=st.integers(0, 1_000),
-    put_offs=st.integers(0, 1_000),
+    requeues=st.integers(0, 1_000),
 )
 LATE = st.builds(
     replace, PACKS, late=st.just(value=True), place=st.sampled_from(["1.000002.a", "6.x"])

@@ -142,15 +142,15 @@ def test_microdata_items_with_two_names_do_not_multiply() -> None:
     objects = stated(
         "<div itemscope itemtype=x/A itemprop='a b'>" * 40 + "<p itemscope itemtype=P>"
     )
-    assert within(0.2, lambda: objects.of("P"))
-    assert stated("<p itemscope><b itemscope itemprop='a b' itemtype=P>").of("P") == [
+    assert within(0.2, lambda: objects.with_type("P"))
+    assert stated("<p itemscope><b itemscope itemprop='a b' itemtype=P>").with_type("P") == [
         {"@type": ["P"]}
     ]
 
 
 def test_microdata_items_may_be_deeply_nested() -> None:
     objects = stated("<div itemscope itemprop=x>" * 1_900 + "<b itemscope itemtype=P itemprop=y>")
-    assert len(objects.of("P")) == 1
+    assert len(objects.with_type("P")) == 1
 
 
 def test_microdata_scopes_are_found_in_linear_time() -> None:
