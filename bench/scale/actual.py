@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from bench.scale.kernel import Kernel
     from bench.scale.scenario import Scenario
     from orbweaver.frontier.queues import Queue
-    from orbweaver.model.ports import Clock
 
 POLL_MS = 50
 PAGE = b"<html><body><p>A page without links.</p></body></html>"
@@ -89,7 +88,7 @@ async def _play(scenario: Scenario, monkeypatch: pytest.MonkeyPatch) -> Counter[
     model.succession = Succession(
         backlog=MemoryBacklog(world),
         queue=cast("Queue", Port(model.queue)),
-        clock=cast("Clock", model.kernel),
+        clock=model.kernel,
     )
     await model.begin()
     cloud = _cloud(world, scenario, model)

@@ -104,8 +104,10 @@ class Backlog:
             del found.places[bisect_left(found.places, place)], found.sizes[place]
 
     async def first_places(self, crawl: str, host: str, count_max: int) -> tuple[WaitingPack, ...]:
-        """Not called, because no crawl of the model is cancelled."""
-        raise NotImplementedError
+        raise NotImplementedError("no crawl of the model is cancelled or has late links")
+
+    async def note_sent(self, crawl: str, host: str, read: WaitingPack, at_ms: int) -> bool:
+        raise NotImplementedError("no crawl of the model has late links")
 
     def _look(self, found: _Host) -> None:
         """Bill reads of the first places, and of packs in flight beyond these."""

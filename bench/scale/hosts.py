@@ -143,7 +143,7 @@ class View:
     async def release(self, host: str, from_ms: int, to_ms: int) -> None:
         """Do nothing, as on DynamoDB."""
 
-    async def probe(self, host: str, until_ms: int, now_ms: int) -> bool:
+    async def take_probe(self, host: str, until_ms: int, now_ms: int) -> bool:
         item = self._item(host)
         if not is_doubtful(item, now_ms):
             self._refresh(item)
@@ -157,12 +157,10 @@ class View:
         self._write(replace(self._item(host), robots=entry))
 
     async def cookies(self, crawl_id: str, site: str) -> str | None:
-        """Not called, because no crawl of the model stores cookies."""
-        raise NotImplementedError
+        raise NotImplementedError("no crawl of the model stores cookies")
 
     async def keep_cookies(self, crawl_id: str, site: str, text: str, now_ms: int) -> None:
-        """Not called, because no crawl of the model stores cookies."""
-        raise NotImplementedError
+        raise NotImplementedError("no crawl of the model stores cookies")
 
     def _item(self, host: str) -> Host:
         return self._table.items.get(host) or Host(name=host)

@@ -38,11 +38,9 @@ if TYPE_CHECKING:
     from bench.scale.visiting import Visit
     from bench.scale.web import Host
     from bench.scale.working import Round
-    from orbweaver.frontier.backlog import Backlog as FrontierBacklog
     from orbweaver.frontier.messages import Pack
     from orbweaver.frontier.queues import Queue as FrontierQueue
     from orbweaver.frontier.seen_urls import Novelty
-    from orbweaver.model.ports import Clock
 
 CRAWL = "crawl-20261121-200000"
 SAMPLE_MS = 5_000
@@ -101,9 +99,9 @@ class Model:
         self.queue = Queue(self.kernel, self.books, self.sizes)
         self.backlog = Backlog(self.books, self.sizes)
         self.succession = Succession(
-            backlog=cast("FrontierBacklog", self.backlog),
+            backlog=self.backlog,
             queue=cast("FrontierQueue", Port(self.queue)),
-            clock=cast("Clock", self.kernel),
+            clock=self.kernel,
         )
         self.crawl = Crawl(
             id=CRAWL, name="crawl", started_at_ms=0, delay_ms=scenario.delay_ms,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from bench.scale.claims import HostClaims
 from bench.scale.hosts import View
@@ -34,9 +34,7 @@ if TYPE_CHECKING:
     from bench.scale.model import Model
     from bench.scale.web import Host
     from orbweaver.frontier.messages import Pack
-    from orbweaver.model.ports import Clock
     from orbweaver.politeness.pacer import Turn
-    from orbweaver.politeness.ports import Hosts
     from orbweaver.worker.succession import PackPlace
 
 CPU_FULL_MB = 1_769
@@ -49,9 +47,7 @@ class Container:
         self.model = model
         kernel, settings = model.kernel, model.settings
         self.view = View(model.table)
-        self.health = HostHealth(
-            hosts=cast("Hosts", self.view), clock=cast("Clock", kernel), random=model.random
-        )
+        self.health = HostHealth(hosts=self.view, clock=kernel, random=model.random)
         self.everywhere = Gate(kernel, settings.fetch_concurrency)
         self.waiting_visits = WaitingVisits(settings)
         self.asking: dict[str, Gate] = {}
@@ -343,8 +339,8 @@ class Visit:
 
     def _pacer(self, host: Host, delay_ms: int, **more: Any) -> Pacer:
         return Pacer(
-            hosts=cast("Hosts", self.container.view),
-            clock=cast("Clock", self.model.kernel),
+            hosts=self.container.view,
+            clock=self.model.kernel,
             host=host.name,
             delay_ms=delay_ms,
             until_ms=self.until_ms,

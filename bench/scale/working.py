@@ -7,7 +7,7 @@ written before the packs' journals. URLs without a request are sent again last.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from bench.scale.kernel import Group
 from bench.scale.visiting import Visit
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from bench.scale.model import Model
     from bench.scale.visiting import Container
     from orbweaver.frontier.messages import Pack
-    from orbweaver.model.ports import Clock
 
     Begin = Callable[[Pack], None]
 
@@ -34,7 +33,7 @@ class Round(rounds.Round):
 
     def __init__(self, model: Model, *, end_ms: int, begin: Begin) -> None:
         super().__init__(
-            clock=cast("Clock", model.kernel),
+            clock=model.kernel,
             settings=model.settings,
             deadline_ms=end_ms,
             ending=ShutdownSignal(),
