@@ -131,7 +131,10 @@ def _join(parts: list[Path], target: Path, form: str) -> None:
 
 
 def _join_csv(parts: list[Path], target: Path) -> None:
-    heads = [columns_of(part.read_bytes()) for part in parts]
+    heads: list[list[str]] = []
+    for part in parts:
+        with part.open("rb") as lines:
+            heads.append(columns_of(lines.readline()))
     # Runs with other rules have other columns.
     columns = list(dict.fromkeys(name for head in heads for name in head))
     with target.open("wb") as out:

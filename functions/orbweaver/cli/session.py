@@ -309,8 +309,9 @@ class Session:
             depths=self.place.depths,
             billed=self.place.billed,
             waiting=self.place.waiting,
+            idle=self.place.idle,
         )
-        return replace(await reader.read(which), idle=self.place.idle)
+        return await reader.read(which)
 
 
 @asynccontextmanager

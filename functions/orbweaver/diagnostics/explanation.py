@@ -350,7 +350,8 @@ def _within_window(facts: Facts, url: str, url_status: UrlStatus) -> str | None:
     record = facts.record
     run = facts.crawl if record is not None and record.crawl == facts.crawl.id else facts.run
     when = "at once" if run.state is State.FINISHED else f"once {run.id} has ended"
-    said = f"by a new run of {run.name} with the same seeds, {when}"
+    who = f"by a new run of {run.name} with the same seeds"
+    said = f"{who}, {when}"
     if record is None:
         unasked = url_status is UrlStatus.UNASKED and run.stop in CUT_SHORT
         return f"{said}: it has not been requested" if unasked else None
@@ -359,10 +360,7 @@ def _within_window(facts: Facts, url: str, url_status: UrlStatus) -> str | None:
         return f"{said}: it has not been fetched"
     if record.reason is Reason.ROBOTS:
         day_later = moment(run.ended_ms(facts.now_ms) + DAY_S * 1000)
-        return (
-            f"by a new run of {run.name} with the same seeds, from {day_later} on, or {when} with"
-            " --ignore-robots or another user agent"
-        )
+        return f"{who}, from {day_later} on, or {when} with --ignore-robots or another user agent"
     return None
 
 

@@ -116,7 +116,6 @@ _NO_TEXT = compiled(
     rf"""(</?+{_any_name(INLINE)}{ATTRIBUTES} | {_COMMENT})
         | {_RAW_ELEMENT} | {_element("title")} | </?+[a-zA-Z]{ATTRIBUTES} | {_BOGUS_COMMENT}"""
 )
-TAG = compiled(rf"<[a-zA-Z]{ATTRIBUTES}")
 # A frameset page, and a frame in it.
 _FRAMESET = re.compile(rb"<frameset[\t\n\f\r />]", re.IGNORECASE)
 _FRAME = re.compile(rb"<frame(?=[\t\n\f\r />])([^<>]{0,2000}+)", re.IGNORECASE)

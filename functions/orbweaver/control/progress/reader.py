@@ -27,6 +27,8 @@ class StatusReader:
     billed: bool
     # Returns texts about URLs for which a crawl waits, if queues can be read.
     waiting: Callable[[Status], Awaitable[tuple[str, ...]]] | None = None
+    # True if certainly no worker runs.
+    idle: bool = False
 
     async def read(self, which: str | None) -> StatusReading:
         """Read a crawl by its id or name. None: the newest one."""
@@ -39,4 +41,5 @@ class StatusReader:
             hosts=tuple(await asyncio.gather(*looks)),
             billed=self.billed,
             waiting=() if self.waiting is None else await self.waiting(status),
+            idle=self.idle,
         )

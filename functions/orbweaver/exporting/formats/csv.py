@@ -85,7 +85,7 @@ writer = CsvWriter
 
 
 def columns_of(body: bytes) -> list[str]:
-    """List the column names of a file, as raw cells."""
+    """List the column names of a file, as raw cells. Its first line is enough."""
     head = body.removeprefix(BYTE_ORDER_MARK).partition(END.encode())[0]
     return _cells(head + END.encode())
 
