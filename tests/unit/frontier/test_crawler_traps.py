@@ -215,8 +215,8 @@ def test_urls_of_demo_shop_are_not_refused() -> None:
 
 def test_longest_urls_take_little_cpu() -> None:
     """Tested with the most expensive shapes of the longest URLs (case 66)."""
-    before = time.perf_counter()
+    before = time.process_time()
     for tail in ("/a" * 1_000, "/?" + "a&" * 1_000, "/" + "a1" * 1_000, "/" + "0a-" * 600):
         trap_reason(SITE + tail)
         patterns(SITE + tail)
-    assert time.perf_counter() - before < 0.2
+    assert time.process_time() - before < 0.2

@@ -147,9 +147,9 @@ def test_first_match_returns_first_matching_pattern() -> None:
 
 def test_pattern_matching_has_no_catastrophic_backtracking() -> None:
     url = f"{SITE}/{'a' * 2_000}!"
-    start = time.perf_counter()
+    start = time.process_time()
     assert not matches((r"/(a+)+$", r"(a|aa)+$", r"(.*a){20}b"), url)
-    assert time.perf_counter() - start < 2
+    assert time.process_time() - start < 2
 
 
 def test_places_returns_positions_of_matching_patterns() -> None:

@@ -124,7 +124,7 @@ HOSTILE = [
 
 @pytest.mark.parametrize("html", HOSTILE, ids=lambda html: repr(html[:16]))
 def test_megabyte_of_any_markup_is_scanned_in_linear_time(html: bytes) -> None:
-    before = time.perf_counter()
+    before = time.process_time()
     outline(html)
     text_of(html)
-    assert time.perf_counter() - before < 10
+    assert time.process_time() - before < 10

@@ -307,17 +307,17 @@ HOSTILE = {
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_page_is_parsed_quickly(name: str) -> None:
-    before = time.perf_counter()
+    before = time.process_time()
     assert parse(HOSTILE[name], URL, None).links == ("https://example.com/1",)
-    assert time.perf_counter() - before < 10  # a second or less on an idle machine
+    assert time.process_time() - before < 10  # a second or less on an idle machine
 
 
 def test_quarter_of_million_links_are_truncated() -> None:
     html = b"".join(b"<a href=%d>" % number for number in range(250_000))
-    before = time.perf_counter()
+    before = time.process_time()
     page = parse(html, URL, None)
     assert (len(page.links), page.links_cut) == (5_000, 245_000)
-    assert time.perf_counter() - before < 20
+    assert time.process_time() - before < 20
 
 
 def test_href_of_other_elements_is_ignored() -> None:

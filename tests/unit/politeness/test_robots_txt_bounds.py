@@ -79,11 +79,11 @@ AGENT_LINE = b"User-agent: orbweaver\n"
     ids=lambda body: repr(body[:24]),
 )
 def test_hostile_file_is_evaluated_quickly(body: bytes) -> None:
-    before = time.perf_counter()
+    before = time.process_time()
     robots = parse(AGENT_LINE + body)
     robots.crawl_delay(AGENT)
     assert robots.allows(AGENT, f"{SITE}/" + "a" * 2_000)
-    assert time.perf_counter() - before < 10  # a second or less on an idle machine
+    assert time.process_time() - before < 10  # a second or less on an idle machine
 
 
 # --- wildcards ----------------------------------------------------------------------------------
