@@ -1,6 +1,6 @@
 """The whole stack on this machine: an emulator with the deployed CDK app.
 
-If a command fails or is interrupted, it stops what it started. Earlier processes run on. The
+If a command fails or is interrupted, it stops the processes that it started, and no others. The
 emulator stores the fingerprint of its deployment (in an SSM parameter). If the fingerprint is
 unchanged, nothing is deployed.
 """

@@ -1,4 +1,4 @@
-"""Models what containers know about claimed URLs (already queued ones): `worker.host_claims`.
+"""Models the cached claims of queued URLs in containers: `worker.host_claims`.
 
 Only numbers of URLs are modelled, and each URL is equally likely. Times of reads and writes, the
 size of a container's memory, and evictions follow the worker.
@@ -41,7 +41,7 @@ class _Entry:
 
 
 class HostClaims:
-    """Numbers of URLs per host that a container knows to be claimed (already queued)."""
+    """Numbers of cached claims of queued URLs in a container, per host."""
 
     def __init__(self, model: Model, container: Container) -> None:
         self._model = model

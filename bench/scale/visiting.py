@@ -68,7 +68,7 @@ class Container:
 
 
 class Seen:
-    """Numbers of URLs per host that a container knows to be claimed: models `SeenUrls`."""
+    """Numbers of cached claims in a container, per host: models `SeenUrls`."""
 
     def __init__(self, kernel: Kernel) -> None:
         self._kernel = kernel

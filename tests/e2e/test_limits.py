@@ -60,7 +60,7 @@ def test_depth_of_one_is_page_and_its_links(anywhere: CommandStand) -> None:
     assert names(crawled.urls("failed"), site.url) == ["/gone"]
     assert len(crawled.rows) == 4
     refused = crawled.result["refused"]
-    # "/behind" appears twice. The others do only if the worker does not know their claims.
+    # Two pages link to "/behind". Other links count only if their claims are not cached.
     assert refused["scope"] == 1
     assert 2 <= refused["depth"] <= 4
     assert "/behind" not in site.log.paths()

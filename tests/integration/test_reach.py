@@ -1,4 +1,4 @@
-"""Local servers that a crawl may reach: only those that its seeds name.
+"""A crawl may reach a local server only if one of its seeds names it.
 
 The real worker and fetcher use real sockets. Tables and queues are in memory, time advances when
 idle, and names come from a table.

@@ -35,7 +35,7 @@ ROBOTS = "/robots.txt"
 ROBOTS_FRESH_S = 86_400.0
 # An invocation sends requests this long after it read robots.txt, and its last request may wait.
 ROBOTS_USED_S = 20.0 + 1.0
-# All workers that read the host a second after a block was stored know it before their request.
+# A worker that reads the host a second after a block was stored sees it before its request.
 BLOCK_KNOWN_S = 3.0
 
 
@@ -94,7 +94,7 @@ def _polite(plan: Scenario, world: World, web: SimWeb) -> Iterator[Violation]:
 def _unblocked(plan: Scenario, web: SimWeb) -> Iterator[Violation]:
     """Check that no worker requests a blocked host."""
     if plan.faults.throttled or plan.faults.unknown:
-        return  # Other workers do not know a block that could not be stored.
+        return  # A block that could not be stored does not reach other workers.
     known_s = BLOCK_KNOWN_S + plan.faults.latency_s * 4
     for rebuff in web.rebuffs:
         if any(rebuff.at_s <= stop_s <= rebuff.at_s + known_s for stop_s in rebuff.asker.stops_s):

@@ -33,7 +33,7 @@ NOTES = Path(__file__).with_name("caught.json")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Catch:
-    """Seed that revealed a mutant, its number among those that can, and the failed invariant."""
+    """Seed that revealed a mutant. `place` is its number among the seeds that can reveal it."""
 
     place: int
     invariant: str

@@ -74,8 +74,8 @@ def run(main: Coroutine[Any, Any, Any]) -> Any:
         asyncio.set_event_loop(loop)
         return loop.run_until_complete(main)
     finally:
-        # A cancelled task can itself wait for one that never ends, so this repeats until none is
-        # left.
+        # A cancelled task can wait for a task that never ends, so this repeats until all have
+        # ended.
         while rest := asyncio.all_tasks(loop):
             for task in rest:
                 task.cancel()

@@ -129,7 +129,7 @@ def _trouble(random: Random, site: Site) -> None:
 
 
 def _flap(random: Random, site: Site) -> None:
-    """Make a host flap; it has no other fault, otherwise a URL could exceed its tries."""
+    """Take a host up and down in turn. With other faults, a URL could exceed its tries."""
     site.flaps_s = (random.choice((3.0, 20.0)), random.choice((1.0, 8.0)))
     site.robots_trouble = None
     site.pages = {path: replace(page, trouble=None) for path, page in site.pages.items()}

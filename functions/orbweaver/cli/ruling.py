@@ -15,7 +15,7 @@ ROBOTS_MS_MAX = 60_000
 
 
 class HostsOfOneCommand:
-    """State of hosts in memory, which no other command shares."""
+    """Stores the state of hosts in memory, for one command."""
 
     def __init__(self) -> None:
         self._hosts: dict[str, Host] = {}

@@ -69,7 +69,7 @@ class Distinct:
 
     def _take(self, hashes: Iterable[int]) -> None:
         self.kept.update(one for one in hashes if not one & (1 << self.zeros) - 1)
-        # Of too many hashes, only those that end in one more zero bit are kept.
+        # If there are too many hashes, keep the ones that end in one more zero bit.
         while len(self.kept) > DIFFERENT_KEPT:
             self.zeros += 1
             self.kept = {one for one in self.kept if not one & (1 << self.zeros) - 1}
@@ -345,8 +345,8 @@ def _texts(one: KindCounts, digests: Mapping[str, int]) -> tuple[int, int]:
 
 def _brought_little(one: KindCounts, texts: tuple[int, int], *, titled: bool) -> bool:
     """Return whether at most half of a kind's requests brought something new, or led to it."""
-    # New is an indexable page with a title, a body and (in the sample) a text that no other page of
-    # its kind has. A link that named such a page first also counts, unless both URLs differ only in
+    # A page is new if it is indexable, and its title, body and (in the sample) text are unique in
+    # its kind. A link that named such a page first also counts, unless both URLs differ only in
     # their folders. Titles are ignored if all pages have much the same ones.
     pages = max(0, one.pages - one.noindex)
     by_text = pages * texts[0] / texts[1] if texts[1] else pages

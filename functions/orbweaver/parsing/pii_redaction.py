@@ -118,7 +118,7 @@ TWO, PAIRS = 2, 5
 
 
 def _is_phone(run: str, *, said: bool) -> bool:
-    """Whether a plain run of digits is a phone number. `said`: a label ("Tel.") precedes it.
+    """Return True if a run of digits is a phone number. `said`: a label ("Tel.") precedes it.
 
     It is international (`+` or `00` and 8 to 15 digits), labelled (6 to 15 digits), national with
     an area code in parentheses that is not a year (8 to 13 digits), North American (3-3-4), Chinese

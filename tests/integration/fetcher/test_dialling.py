@@ -103,7 +103,7 @@ async def test_name_with_one_private_address_is_refused(
 
 @pytest.mark.parametrize("port", [22, 25, 6379, 9001])
 async def test_unusual_port_of_public_name_is_refused(port: int, dialled: list[str]) -> None:
-    """Ports other than those of HTTP and HTTPS (case 57)."""
+    """The port is not common for HTTP or HTTPS (case 57)."""
     failure = await refused(f"http://name.test:{port}/", {"name.test": [PUBLIC]})
     assert failure.detail == f"port {port} is not one of 80, 443, 8000, 8080, 8443"
     assert dialled == []
@@ -294,7 +294,7 @@ async def test_second_address_is_tried() -> None:
 
 
 async def dials(addresses: list[str], dialled: list[str]) -> list[str]:
-    """Fetch from a name with these dead addresses; return those that were tried."""
+    """Fetch from a name with these dead addresses. Return the tried addresses."""
     fetcher = HttpFetcher(resolver=lambda: Names({"name.test": addresses}))
     result = await fetcher.fetch(request("http://name.test/"))
     await fetcher.aclose()

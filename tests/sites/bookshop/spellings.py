@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 DEPTH = 12
 HTML = ("Content-Type", "text/html; charset=utf-8")
 
-# An HTML parser finds none of these links. The log must not contain "ghost".
+# An HTML parser does not find these links, so the log must not contain "ghost".
 HIDDEN = """<!-- <a href="/ghost/comment">not a link</a> -->
 <script>const html = '<a href="/ghost/script">not a link</a>';</script>
 <style>/* <a href="/ghost/style">not a link</a> */</style>

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from orbweaver.adapters.local.clock import SteadyClock
     from orbweaver.adapters.sqlite.store import SqliteStore
 
-# No machine runs for so long. `faketime` reports the wall time as the time since boot.
+# Longer than any machine runs. `faketime` reports the wall time as the time since boot.
 UPTIME_MS_MAX = 20 * 365 * 86_400_000
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 # A smaller jump does not move expiry times, because retentions are days.

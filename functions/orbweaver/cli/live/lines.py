@@ -204,7 +204,7 @@ def queue(view: View) -> str:
     pairs = zip(numbers, ("waiting", "in flight", "delayed"), strict=True)
     words = " · ".join(f"{number:,} {word}" for number, word in pairs)
     if depths.in_work and not depths.waiting and depths.hidden_s:
-        # The queue shows neither which message is hidden nor since when.
+        # The queue does not show which message is hidden, or for how long.
         words += f" (redelivered within {text.roughly(depths.hidden_s)} if the worker died)"
     return words
 

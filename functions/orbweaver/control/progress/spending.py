@@ -29,7 +29,7 @@ MILLION = 1_000_000
 class Budget:
     """Used part and size of a limit. `words` describes both.
 
-    The text `beside` replaces the percentage: a page counts as soon as it is found.
+    A page counts when a link to it is found. So the text `beside` replaces the percentage.
     """
 
     name: str
