@@ -72,7 +72,7 @@ def canonicalize(reference: str, base: str | None = None) -> str:
             raise ValueError(
                 f"base {redacted(base)!r} is no URL of the web: {_WHOLE_URL}"
             ) from error
-        fix = _WHOLE_URL if base else f"{_WHOLE_URL}, or as `base` the page that it stands on"
+        fix = _WHOLE_URL if base else f"{_WHOLE_URL}, or as `base` the page that contains it"
         raise ValueError(f"{redacted(reference)!r}: {error}: {fix}") from error
 
 

@@ -309,23 +309,23 @@ class Kinds(Generic[K]):
     become `*`, then the lightest kinds are dropped. A dropped kind that occurs again starts anew.
     The order of URLs has no effect.
 
-    Queries also become `*`, unless `stands` returns True for their merged data. All
-    scripts of a site share one place, `/*.php?…`, and otherwise productive and unproductive scripts
-    would count as one kind.
+    Queries also become `*`, unless `keeps_query` returns True for their merged data. All scripts of
+    a site share one place, `/*.php?…`, and otherwise productive and unproductive scripts would count
+    as one kind.
     """
 
     def __init__(
         self,
         new: Callable[[], K],
         kinds_max: int = KINDS_MAX,
-        stands: Callable[[K], bool] | None = None,
+        keeps_query: Callable[[K], bool] | None = None,
     ) -> None:
         self.rest = new()
         # Number of merges. A kind that was looked up before a merge may be outdated.
         self.changes = 0
         self._new = new
         self._kinds_max = kinds_max
-        self._stands = stands
+        self._keeps_query = keeps_query
         self._known: dict[Shape, K] = {}
         # Words found after each prefix of a shape. Words that stay literal in places with too many.
         self._words: dict[Shape, set[str]] = {}
@@ -394,13 +394,13 @@ class Kinds(Generic[K]):
 
     def _literal_words(self, start: Shape) -> set[str]:
         at = len(start)
-        if at != _QUERY or self._stands is None:
+        if at != _QUERY or self._keeps_query is None:
             return set()
         together: defaultdict[str, K] = defaultdict(self._new)
         for shape, known in self._known.items():
             if shape[:at] == start and shape[at] in self._words[start]:
                 together[shape[at]].merge(known)
-        return {word for word, known in together.items() if self._stands(known)}
+        return {word for word, known in together.items() if self._keeps_query(known)}
 
     def _merge_words(self, start: Shape, standing: set[str]) -> None:
         self.changes += 1
