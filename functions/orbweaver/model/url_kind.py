@@ -310,8 +310,8 @@ class Kinds(Generic[K]):
     The order of URLs has no effect.
 
     Queries also become `*`, unless `keeps_query` returns True for their merged data. All scripts of
-    a site share one place, `/*.php?…`, and otherwise productive and unproductive scripts would count
-    as one kind.
+    a site share one place, `/*.php?…`, and otherwise productive and unproductive scripts would
+    count as one kind.
     """
 
     def __init__(
