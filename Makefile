@@ -59,7 +59,7 @@ waiting: serving
 	    tests/e2e >$(SAID) 2>&1; code=$$?; cat $(SAID); exit $$code
 	@$(PY) -m tests.iam $(BOOKS)
 
-test-long: setup ## the end-to-end tests that take minutes, which `make test` leaves out
+test-long: setup ## the tests that take minutes or measure times, which `make test` leaves out
 	@rm -rf $(BOOKS)
 	@ORBWEAVER_BOOKS=$(BOOKS) $(PY) -m pytest -n 2 --dist loadfile -m "long and not chaos" $(ARGS)
 	@$(PY) -m tests.iam $(BOOKS) $(if $(ARGS),,--all)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -28,7 +27,6 @@ pytestmark = [
     pytest.mark.skipif(browser.installed() is None, reason="no Chromium is installed"),
 ]
 
-SESSION_S_MAX = 180
 PAGES = 24
 TOML = "document.querySelector('textarea.toml')"
 ROWS = (
@@ -102,7 +100,6 @@ async def test_console_session_matches_commands(stand: Stand, tmp_path: Path) ->
     with graph.serve_in_background(site_of("5 euro")) as site:
         async with served(words, tmp_path, stand.environment) as url, browser.opened() as tab:
             person = Person(stand, tab, site, tmp_path)
-            began_s = time.monotonic()
             await tab.go(url)
             await tab.see("Runs")
             toml = (
@@ -121,7 +118,6 @@ async def test_console_session_matches_commands(stand: Stand, tmp_path: Path) ->
             await _queried(person, second)
             await _cancelled(person, toml.replace("400ms", "60s"))
             assert tab.mistakes() == []
-            assert time.monotonic() - began_s < SESSION_S_MAX
 
 
 async def _watched(person: Person, toml: str) -> str:

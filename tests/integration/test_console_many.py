@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tests.unit.console.stage import Stage
 
 pytestmark = [
-    pytest.mark.thorough,
+    pytest.mark.long,
     pytest.mark.skipif(browser.installed() is None, reason="no Chromium is installed"),
 ]
 

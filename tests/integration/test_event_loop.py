@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from pathlib import Path
 
-pytestmark = [pytest.mark.thorough, pytest.mark.slow]
+pytestmark = [pytest.mark.long, pytest.mark.slow]
 
 # CPU time of one callback on a free core. A page of 5,000 links took 1 s before it was split.
 HELD_S_MAX = 0.1
@@ -113,11 +113,7 @@ async def holds_shortly(scripts: dict[str, Any], folder: Path, wanted: int, **op
     pytest.fail(f"a callback held the event loop for {min(held_s) * 1000:.0f} ms of CPU")
 
 
-# Both orders share most of their path, so only one of them is in `make test`.
-AS_FOUND = pytest.param(None, id="as found", marks=pytest.mark.long)
-
-
-@pytest.mark.parametrize("order", [AS_FOUND, pytest.param(300, id="ordered")])
+@pytest.mark.parametrize("order", [None, 300], ids=["as found", "ordered"])
 @pytest.mark.parametrize("kind", PAGES)
 async def test_page_of_5_000_links_blocks_loop_briefly(
     kind: str, order: int | None, tmp_path: Path
@@ -132,7 +128,7 @@ async def test_page_of_known_links_blocks_loop_briefly(tmp_path: Path) -> None:
     await holds_shortly(scripts, tmp_path, LINKS + 1, delay="100ms", max_pages=1_000_000)
 
 
-@pytest.mark.parametrize("form", ["plain", pytest.param("gzip", marks=pytest.mark.long)])
+@pytest.mark.parametrize("form", ["plain", "gzip"])
 @pytest.mark.parametrize("kind", SITEMAPS)
 async def test_sitemap_of_20_000_entries_blocks_loop_briefly(
     kind: str, form: str, tmp_path: Path

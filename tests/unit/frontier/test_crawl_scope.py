@@ -162,6 +162,7 @@ def test_only_canonicalize_results_are_canonical(path: str, host: str, query: st
     assert is_canonical(text) is (url == text)
 
 
+@pytest.mark.long
 def test_check_of_claimed_target_takes_under_8_us() -> None:
     """A pack of 25 URLs takes less than 0.2 ms of CPU time."""
     targets = [replace(PAGE, url=f"{SITE}/a/page-{n}.html?n={n}") for n in range(10_000)]

@@ -213,6 +213,7 @@ def test_urls_of_demo_shop_are_not_refused() -> None:
     assert Shares().take("c", urls) == set()
 
 
+@pytest.mark.long
 def test_longest_urls_take_little_cpu() -> None:
     """Tested with the most expensive shapes of the longest URLs (case 66)."""
     before = time.process_time()

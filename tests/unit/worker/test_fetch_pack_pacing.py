@@ -84,6 +84,7 @@ async def test_undecided_robots_rule_skips_url_and_is_counted() -> None:
     assert stage.web.urls == [f"{SITE}/robots.txt", f"{SITE}/b"]
 
 
+@pytest.mark.long
 async def test_robots_matching_yields_to_event_loop() -> None:
     stage = Stage()
     stage.web.put(f"{SITE}/robots.txt", answer(200, WILDCARDS))
