@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
+from operator import attrgetter
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
@@ -158,7 +159,8 @@ class PackFetcher:
         if priors:
             context = replace(context, before=await self._history.earlier_records(priors))
         hosts: defaultdict[str, list[Target]] = defaultdict(list)
-        for target in targets:
+        # Retries come last, so that a page that never answers does not delay the others each time.
+        for target in sorted(targets, key=attrgetter("attempt")):
             work, now_ms = self._sitemaps.go_on(context, target), self._clock.now_ms()
             part = await result_or_fault(work, context.crawl, target, now_ms)
             # The result is added at once: a received response counts, whatever happens to other

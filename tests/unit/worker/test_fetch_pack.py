@@ -330,7 +330,7 @@ async def test_retry_after_blocks_host(status: int, attempt: int) -> None:
     stage = Stage()
     stage.web.put(A.url, answer(status, retry_after="40"))
     stage.web.put(f"{SITE}/b", html())
-    asked = [replace(A, attempt=attempt), *targets("b")]
+    asked = [replace(target, attempt=attempt) for target in (A, *targets("b"))]
     journal = await visit(stage, asked, POLITE)
     blocked_until_ms = stage.world.hosts[SITE].blocked_until_ms
     assert 40_000 <= blocked_until_ms - NOW_MS <= 45_000

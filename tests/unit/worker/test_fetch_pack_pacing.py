@@ -173,6 +173,13 @@ async def test_host_is_requested_in_its_slots() -> None:
     assert journal.counts["deferrals"] == 3
 
 
+async def test_retry_is_requested_after_first_attempts() -> None:
+    stage = Stage()
+    first, *others = targets("slow", "a", "b")
+    await visit(stage, [replace(first, attempt=2), *others], POLITE)
+    assert stage.web.urls == [f"{SITE}/{name}" for name in ("a", "b", "slow")]
+
+
 async def test_missed_slots_are_not_made_up_for() -> None:
     stage = Stage()
     stage.web.takes_ms = 2_600
