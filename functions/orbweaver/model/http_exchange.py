@@ -8,6 +8,8 @@ from typing import Protocol, TypeAlias
 
 from orbweaver.model.outcome import Reason
 
+# Maximum time without a head, or without more of a body.
+IDLE_S = 10.0
 Headers: TypeAlias = tuple[tuple[str, str], ...]
 # By origin, or by host as in a definition.
 HostHeaders: TypeAlias = tuple[tuple[str, Headers], ...]

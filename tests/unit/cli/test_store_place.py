@@ -119,7 +119,7 @@ async def test_store_names_retry_and_silent_request_of_running_crawl(tmp_path: P
         view = ProgressMeter().add(await session.read(begun.id))
         retried, silent = view.reading.waiting
         assert retried.startswith("waiting to retry https://a.example/again (HTTP 500), attempt 2")
-        assert silent.startswith("no answer from https://a.example/ for 8 s; given up within 12 s")
+        assert silent.startswith("no answer from https://a.example/ for 8 s; given up after 10 s")
         assert retried in lines.line(view)
 
 

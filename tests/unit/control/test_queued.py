@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from orbweaver.control.progress.queued import QueuedUrl, words_of
+from orbweaver.model.backoff import ATTEMPTS_MAX
 from orbweaver.model.target import Target
 
 NOW_MS = 1_000_000
@@ -18,6 +19,7 @@ def queued(
     return QueuedUrl(target=target, at_ms=NOW_MS + round(after_s * 1000), in_work=in_work)
 
 
+LIMITS = "given up after 10 s without data or 20 s in total"
 A, B = "http://a.test/1", "http://a.test/2"
 
 
@@ -34,7 +36,11 @@ A, B = "http://a.test/1", "http://a.test/2"
         ([queued(A, -4, in_work=True)], []),
         (
             [queued(A, -8, in_work=True)],
-            [f"no answer from {A} for 8 s; given up within 12 s and then retried"],
+            [f"no answer from {A} for 8 s; {LIMITS}, then retried"],
+        ),
+        (
+            [queued(A, -8, attempt=ATTEMPTS_MAX, in_work=True)],
+            [f"no answer from {A} for 8 s; {LIMITS}"],
         ),
         ([queued(A, -25, in_work=True)], [f"no answer from {A} for 25 s"]),
     ],

@@ -130,7 +130,7 @@ class Watched:
         return found
 
 
-@pytest.mark.thorough
+@pytest.mark.long
 async def test_hostile_pages_do_not_delay_other_hosts(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

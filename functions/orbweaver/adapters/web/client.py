@@ -39,7 +39,7 @@ from orbweaver.adapters.web.pooled_request import Attempt, AwareRequest
 from orbweaver.adapters.web.tls import context as tls_context
 from orbweaver.adapters.web.wire import LINE_BYTES_MAX
 from orbweaver.model.address_policy import PUBLIC_ONLY, Allowed
-from orbweaver.model.http_exchange import Failure, Request, Response
+from orbweaver.model.http_exchange import IDLE_S, Failure, Request, Response
 from orbweaver.model.http_headers import one_line
 from orbweaver.model.outcome import Reason
 from orbweaver.model.user_agent import stored_headers
@@ -62,7 +62,7 @@ class Limits:
     connections: int = 64
     connections_per_host: int = 1
     connect_s: float = 8.0  # TCP and TLS together
-    idle_s: float = 10.0  # without a head, or without more of a body
+    idle_s: float = IDLE_S
     keepalive_s: float = 15.0
     resolve_s: float = 5.0
     drain_s: float = 1.0  # for reading the rest of a response, to keep the connection

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from orbweaver.control.progress import figures
+from orbweaver.model.backoff import ATTEMPTS_MAX
+from orbweaver.model.http_exchange import IDLE_S
 
 if TYPE_CHECKING:
     from orbweaver.model.target import Target
@@ -54,10 +56,10 @@ def _retry(one: QueuedUrl, now_ms: int) -> str:
 def _silent(one: QueuedUrl, now_ms: int, request_s: float) -> str:
     waited_s = (now_ms - one.at_ms) / 1000
     said = f"no answer from {_short(one.target.url)} for {figures.roughly(waited_s)}"
-    left_s = request_s - waited_s
-    if left_s <= 0:
+    if waited_s >= request_s:
         return said
-    return f"{said}; given up within {figures.roughly(left_s)} and then retried"
+    said += f"; given up after {IDLE_S:g} s without data or {request_s:g} s in total"
+    return said if one.target.attempt >= ATTEMPTS_MAX else f"{said}, then retried"
 
 
 def _more(number: int) -> str:
