@@ -11,7 +11,8 @@ Rules
   file of its own, which the kernel releases when the process ends. A process that ends in order
   releases its messages itself.
 - A process that is no longer needed finishes its current requests, for up to `END_S`, and requeues
-  the rest of its batches. After an interrupt or SIGTERM it requeues its current requests as well.
+  the rest of its batches. After an interrupt it finishes them for up to `INTERRUPTED_S`, and then
+  requeues them as well.
 - Further processes may start before the store exists. They import their modules and wait for a line
   on standard input, a pipe from their parent. They end when the pipe closes.
 """
@@ -53,7 +54,7 @@ RETRY_S = 10.0
 # Interval at which a process looks for new messages and for dead processes.
 POLL_S, IDLE_POLL_S, POLLS_TO_IDLE = 0.02, 0.25, 100
 TEND_S, LOOKS_TO_REAP = 1.0, 60
-END_S = 10.0
+END_S, INTERRUPTED_S = 10.0, 3.0
 DEFAULTS = {
     "ALLOW_ADDRESSES": THIS_MACHINE,
     "SEGMENT_WAIT_S": "0.5",
@@ -203,11 +204,13 @@ async def running(
         ports.held_by(own)
         runner = StoreRunner(ports, processes, further)
         task = asyncio.create_task(runner.run())
+        patience_s = INTERRUPTED_S
         try:
             yield runner
-            runner.drain()
-            await asyncio.wait({task}, timeout=END_S)
+            patience_s = END_S
         finally:
+            runner.drain()
+            await asyncio.wait({task}, timeout=patience_s)
             runner.end()
             await asyncio.wait({task}, timeout=END_S)
             task.cancel()
