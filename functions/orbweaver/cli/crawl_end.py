@@ -22,7 +22,7 @@ from orbweaver.control.progress.status import View
 from orbweaver.frontier.resumption import carried, count_not_requested
 from orbweaver.frontier.retrying import closing
 from orbweaver.model.crawl import Crawl, State
-from orbweaver.model.errors import PortError
+from orbweaver.model.errors import Conflict, PortError
 from orbweaver.model.outcome import SUCCESSES, Outcome
 from orbweaver.model.page_record import PageRecord
 
@@ -183,14 +183,16 @@ def _why(record: PageRecord) -> str:
     return text.clean(record.error or record.reason.means)
 
 
-async def pause(session: Session, crawl_id: str) -> bool:
-    """Pause an interrupted crawl. Returns False if that takes longer than `PAUSE_S`."""
+async def pause(session: Session, crawl_id: str) -> State | None:
+    """Pause an interrupted crawl and return its state; None if that takes longer than `PAUSE_S`."""
     try:
         async with asyncio.timeout(PAUSE_S):
-            paused = await session.control.pause(crawl_id)
+            try:
+                return (await session.control.pause(crawl_id)).state
+            except Conflict:  # it is ending or has ended
+                return (await session.control.find(crawl_id)).state
     except (PortError, TimeoutError):
-        return False
-    return paused.state is State.PAUSED
+        return None
 
 
 async def left_behind(session: Session, crawl: Crawl) -> str | None:

@@ -289,6 +289,14 @@ def test_crawl_with_closed_output_is_paused(stage: Stage) -> None:
     assert stage.machine.asked == ["start 4566", "stop 4566"]
 
 
+def test_output_closed_after_end_names_export(stage: Stage) -> None:
+    stage.out = Closing(lines=3)
+    with pytest.raises(BrokenPipeError):
+        stage.run(f"crawl {SITE} --out data")
+    assert stage.world.crawls[RUN].state is State.FINISHED
+    assert f"{RUN} has finished; to write its files again: orbweaver local up && " in stage.noted
+
+
 def test_interrupt_with_unreachable_stack_ends_soon(stage: Stage) -> None:
     def fault(effect: str) -> None:
         if effect == "crawls.move":

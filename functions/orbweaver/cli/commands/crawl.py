@@ -77,7 +77,8 @@ class RunState:
     """State of a command, for messages about how to continue after an interrupt or error."""
 
     crawl: str | None = None
-    paused: bool = False
+    # Its state at the end of the command, if known.
+    state: State | None = None
     # Command that must run before commands about the crawl work, and the option for its stack.
     before: str = ""
     option: str = ""
@@ -271,8 +272,9 @@ async def _crawl(
         # A dead letter delays the end of its crawl, but not the files of stored pages.
         stalled, view = error, error.view
     except (asyncio.CancelledError, BrokenPipeError):
-        running.paused = await pause(session, begun.id)
+        running.state = await pause(session, begun.id)
         raise
+    running.state = view.crawl.state
     written = await write_at_end(session, view, arguments, around, display)
     if stalled is not None:
         return give_up(view, around, display, written, running.option)
@@ -376,8 +378,12 @@ def _say_how_to_go_on(around: CliContext, display: Display, running: RunState) -
 def _how_to_go_on(running: RunState) -> list[str]:
     if running.crawl is None:
         return ["interrupted"]
+    if running.state is State.FINISHED:
+        export = f"{running.before}orbweaver export --crawl {running.crawl}{running.option}"
+        return [f"{running.crawl} has finished; to write its files again: {export}"]
+    paused = running.state is State.PAUSED
     return [
-        f"interrupted: {running.crawl} is {'paused' if running.paused else 'not finished'}",
+        f"interrupted: {running.crawl} is {'paused' if paused else 'not finished'}",
         "run the same command again to continue it; to inspect or cancel it:",
         f"  {running.before}orbweaver status {running.crawl}{running.option}",
         f"  {running.before}orbweaver cancel {running.crawl}{running.option}",

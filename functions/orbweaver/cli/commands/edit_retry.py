@@ -93,7 +93,8 @@ def retry(arguments: Namespace, around: CliContext) -> int:
                 try:
                     view = await session.watch(run.id, display)
                 except asyncio.CancelledError:
-                    paused = not session.place.busy and await pause(session, run.id)
+                    if not session.place.busy:
+                        paused = await pause(session, run.id) is State.PAUSED
                     raise
                 ended = EndedCrawl(view=view, why=await why_no_pages(session, view))
                 display.close()
