@@ -6,8 +6,8 @@ PY     := .venv/bin/python
 ARGS   ?=
 # Where each stack of the end-to-end tests leaves what its functions needed of AWS.
 BOOKS  := $(CURDIR)/.local/books
-# What those tests say, while others run beside them.
-SAID   := $(CURDIR)/.local/end-to-end.log
+# Outputs of tests while others run, shown at their end.
+LOGS   := $(CURDIR)/.local/logs
 # The tests that only compute: they start neither an emulator nor Node.
 COMPUTING := tests/unit tests/property tests/simulation
 
@@ -41,22 +41,24 @@ format: venv ## reformat, and fix what can be fixed safely
 typecheck: venv ## strict types
 	@$(PY) -m mypy
 
-# First the tests that start servers, and keep to times by the clock. Then those that only compute fill
-# the time in which the end-to-end tests wait, whose words are shown at their end.
+# The tests that only compute have a low priority: they fill the time in which the others wait. First
+# those run that start servers, then the end-to-end tests.
 pytest: setup $(if $(ARGS),,computing waiting) ## all tests; ARGS="-k robots -x" runs the ones asked for
 	@$(if $(ARGS),$(PY) -m pytest $(ARGS),:)
 
 serving: setup
 	@$(PY) -m pytest -n 3 --dist worksteal -m "not e2e and not long" $(COMPUTING:%=--ignore=%)
 
-computing: serving
-	@nice -n 5 $(PY) -m pytest -n 2 --dist worksteal -m "not long" $(COMPUTING)
+computing: setup
+	@mkdir -p $(LOGS)
+	@nice -n 15 $(PY) -m pytest -n 2 --dist worksteal -m "not long" $(COMPUTING) \
+	    >$(LOGS)/computing 2>&1; code=$$?; cat $(LOGS)/computing; exit $$code
 
 # The end-to-end tests of a process share a deployed stack.
 waiting: serving
-	@rm -rf $(BOOKS)
+	@rm -rf $(BOOKS); mkdir -p $(LOGS)
 	@ORBWEAVER_BOOKS=$(BOOKS) $(PY) -m pytest -n 2 --dist loadfile -m "e2e and not chaos and not long" \
-	    tests/e2e >$(SAID) 2>&1; code=$$?; cat $(SAID); exit $$code
+	    tests/e2e >$(LOGS)/e2e 2>&1; code=$$?; cat $(LOGS)/e2e; exit $$code
 	@$(PY) -m tests.iam $(BOOKS)
 
 test-long: setup ## the tests that take minutes or measure times, which `make test` leaves out

@@ -124,6 +124,7 @@ def bench(account: Account, functions: Functions, records: None) -> Iterator[Her
 CASES = [(grant, deed) for work in WORK for deed, grants in work.items() for grant in grants]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("grant", "deed"), CASES, ids=[grant for grant, _ in CASES])
 def test_work_without_one_permission_is_denied(
     bench: Here, grant: str, deed: Callable[[Here], Act]

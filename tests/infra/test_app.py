@@ -34,7 +34,7 @@ def run(context: dict[str, str], folder: Path) -> subprocess.CompletedProcess[st
     )
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(300)
 def test_cdk_ls_without_credentials_or_venv_synthesizes_the_stack(tmp_path: Path) -> None:
     chosen = node.folder()

@@ -153,7 +153,10 @@ async def test_hostile_pages_are_read_or_cut(hardened: Renderer) -> None:
     "script",
     [
         "const all = []; for (;;) all.push({one: [all.length], two: 'x' + all.length})",
-        "for (;;) document.documentElement.append(Math.random(), document.createElement('p'))",
+        pytest.param(
+            "for (;;) document.documentElement.append(Math.random(), document.createElement('p'))",
+            marks=pytest.mark.long,
+        ),
     ],
     ids=["heap", "elements"],
 )

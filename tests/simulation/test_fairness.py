@@ -23,7 +23,10 @@ FILLED, FILLED_RATIO_MAX = 5, 1.5
 WORSE_RATIO_MIN = 1.5
 
 
-@pytest.mark.parametrize(("workers", "most"), [(20, RATIO_MAX), (FILLED, FILLED_RATIO_MAX)])
+@pytest.mark.parametrize(
+    ("workers", "most"),
+    [(20, RATIO_MAX), pytest.param(FILLED, FILLED_RATIO_MAX, marks=pytest.mark.long)],
+)
 def test_small_crawl_beside_big_one_takes_as_long_as_alone(workers: int, most: float) -> None:
     """Average over seeds: a crawl of half a minute varies by one visit of five seconds."""
     contests = [replace(CONTEST, seed=seed, workers=workers) for seed in (1, 2, 3)]
@@ -32,6 +35,7 @@ def test_small_crawl_beside_big_one_takes_as_long_as_alone(workers: int, most: f
     assert sum(map(took_s, contests)) <= most * alone_s
 
 
+@pytest.mark.long
 def test_small_crawl_without_groups_waits_for_queue() -> None:
     """All packs of a crawl without a delay are queued: only message groups are fair."""
     contest = replace(CONTEST, fair=False, waits=False, batch=10, big_urls=20_000)
