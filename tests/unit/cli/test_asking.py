@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from orbweaver.cli.commands.hosts_report import KINDS_LEGEND
 from orbweaver.model.crawl import Stop
 from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.politeness.host_schedule import Host
@@ -161,6 +162,7 @@ def test_report_shows_requests_by_kind_and_exclusions(stage: Stage) -> None:
         f"      {SITE}/log-in?to=…",
         f"         1                1                                 $0  {SITE}/x/0",
         f"      {SITE}/x/1",
+        *KINDS_LEGEND,
         "",
         "patterns for kinds without items, links or unique texts: saves 30 requests, $0",
         "  --exclude '^https://example\\.com/log-in\\?to=[^&;]*$'   30 requests, $0",

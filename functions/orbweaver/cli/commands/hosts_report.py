@@ -134,6 +134,11 @@ KINDS_HEAD = (
     *("requests", "noindex", "failed", "titles", "bodies", "texts", "led to", "$", "kind"),
 )
 
+KINDS_LEGEND = (
+    "  titles, bodies, texts: number of different ones, texts of up to 12 pages",
+    "  led to: indexable pages whose first link was on a page of this kind",
+)
+
 
 def _where(told: Requests) -> list[str]:
     """Format the kinds of URLs with the most requests, and patterns that exclude useless kinds."""
@@ -157,7 +162,7 @@ def _where(told: Requests) -> list[str]:
         number = text.plural(len(kinds) - len(shown), "kind")
         rest = f", {told.other_requests:,} of them of others" if told.other_requests else ""
         lines.append(f"  {left:,} more, of {number} (--json){rest}")
-    return lines + _exclusions(told)
+    return [*lines, *KINDS_LEGEND, *_exclusions(told)]
 
 
 def _kind(one: RequestKind) -> tuple[str, ...]:

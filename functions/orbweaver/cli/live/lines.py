@@ -51,7 +51,7 @@ def rows(view: View) -> list[tuple[str, str]]:
     elapsed = text.clock(view.elapsed_s)
     found = [
         ("pages", pages(view)),
-        ("time", f"{elapsed} {'from start to end' if view.ended else 'so far'}"),
+        ("time", f"{elapsed} {'from start to end' if view.ended else 'since the start'}"),
         ("left", "" if view.ended else left(view)),
         ("ended", ended(view)),
         *((label, reasons(view, label)) for label in ("failed", "skipped")),
