@@ -7,18 +7,16 @@ import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Protocol, TextIO
+from typing import TYPE_CHECKING, TextIO, TypeAlias
 
 from orbweaver.app.wiring import control_of
 from orbweaver.cli.live.display import Display, JsonDisplay, Lines, Panel
 from orbweaver.cli.stack import (
-    ENDPOINT,
     Machine,
-    StackUnreachable,
+    StackPlace,
     environment_of,
     outputs_of,
     settings_from,
-    sources_of,
     workers_of,
 )
 from orbweaver.cli.store import StorePlace, opened_store, store_of, worker_pids
@@ -26,7 +24,6 @@ from orbweaver.cli.text import clean_lines, escape_controls
 from orbweaver.control.crawl_control import Control
 from orbweaver.control.progress.reader import StatusReader
 from orbweaver.control.progress.status import ProgressMeter, StatusReading, View, is_stalled
-from orbweaver.frontier.queues import Depths
 from orbweaver.model.crawl import Crawl, State
 from orbweaver.model.errors import NOTHING, Transient
 from orbweaver.model.ports import Clock, Fetcher
@@ -39,20 +36,14 @@ if TYPE_CHECKING:
     from orbweaver.app.aws_ports import Ports
     from orbweaver.app.ports import PortSet
     from orbweaver.app.store_ports import StorePorts
-    from orbweaver.control.crawl_queries import Status
 
     Connect = Callable[[Settings, Mapping[str, str]], AbstractAsyncContextManager[Ports]]
     Reach = Callable[[str], Awaitable[str | None]]
 
-LOCAL_POLL_S = 1.0
-AWS_POLL_S = 3.0
 # Interval at which the screen is redrawn with the age of the reading.
 TICK_S = 1.0
-# Limits for a stack that never answered, and for a stack that has answered, because a network can
-# return and a laptop can wake up.
+# Failed readings after which watching a place that never answered fails.
 POLL_FAILURES_MAX = 5
-SILENCE_MS_MAX = 5 * 60_000
-LOCAL_SILENCE_MS_MAX = 60_000
 _PAUSES = "Ctrl-C pauses the crawl; the same command continues it"
 _LEAVES = "Ctrl-C stops watching"
 
@@ -131,104 +122,7 @@ def note_older(around: CliContext, crawl: Crawl, newest: Crawl) -> None:
         around.note(f"{newest.id} fetched nothing: this is about {crawl.id}, an earlier run")
 
 
-class Place(Protocol):
-    """The stack or store of a session: its queues and workers."""
-
-    @property
-    def poll_s(self) -> float:
-        """Interval at which a watched crawl is read."""
-
-    @property
-    def silence_ms_max(self) -> int:
-        """Duration without an answer after which watching fails."""
-
-    @property
-    def billed(self) -> bool:
-        """True if its use costs money."""
-
-    @property
-    def busy(self) -> bool:
-        """True if workers of other processes may be active."""
-
-    @property
-    def others(self) -> tuple[int, ...]:
-        """Process ids of these workers, as far as they are known."""
-
-    @property
-    def idle(self) -> bool:
-        """Whether certainly no worker runs."""
-
-    @property
-    def left_in_work(self) -> Mapping[str, int]:
-        """Number of pages that killed processes were working on, by crawl, if known."""
-
-    async def depths(self) -> Depths | None:
-        """Count queued messages. Returns None without permission."""
-
-    async def waiting(self, status: Status) -> tuple[str, ...]:
-        """Return what single URLs of a crawl wait for. Empty if the queues cannot be read."""
-
-    async def idle_workers(self, crawl: Crawl | None = None) -> str | None:
-        """Return a warning if no worker runs, or None if one runs or that is unknown.
-
-        The warning names commands for `crawl`, if it is given.
-        """
-
-    def reclaimed(self) -> bool:
-        """Release the messages of killed workers. Return True if certainly no worker is active."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StackPlace:
-    """A stack. `workers` are its worker and renderer functions, if its outputs contain them."""
-
-    machine: Machine
-    settings: Settings
-    environment: Mapping[str, str]
-    workers: tuple[str, ...] = ()
-    billed: bool = True
-    busy: bool = True
-    others: tuple[int, ...] = ()
-    idle: bool = False
-    left_in_work: Mapping[str, int] = field(default_factory=dict)
-
-    @property
-    def _is_local(self) -> bool:
-        return bool(self.environment.get(ENDPOINT))
-
-    @property
-    def poll_s(self) -> float:
-        return LOCAL_POLL_S if self._is_local else AWS_POLL_S
-
-    @property
-    def silence_ms_max(self) -> int:
-        return LOCAL_SILENCE_MS_MAX if self._is_local else SILENCE_MS_MAX
-
-    async def depths(self) -> Depths | None:
-        return await asyncio.to_thread(self.machine.depths, self.settings, self.environment)
-
-    async def waiting(self, status: Status) -> tuple[str, ...]:
-        """Always empty, because SQS shows messages only to workers."""
-        del status
-        return ()
-
-    async def idle_workers(self, crawl: Crawl | None = None) -> str | None:
-        del crawl
-        if not self.workers:
-            return None
-        try:
-            found = await asyncio.to_thread(
-                sources_of, self.workers, self.machine, self.environment
-            )
-        except StackUnreachable:
-            return None
-        if not found or not all(source.is_off for source in found):
-            return None
-        return "All workers are off. Switch them on with `orbweaver workers on`."
-
-    def reclaimed(self) -> bool:
-        """Always False: SQS releases messages itself, and an invocation may be running."""
-        return False
+Place: TypeAlias = StorePlace | StackPlace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -319,11 +213,16 @@ async def opened(
     around: CliContext,
     settings: Settings,
     environment: Mapping[str, str],
-    workers: tuple[str, ...] = (),
+    functions: tuple[str, ...] = (),
+    stack: str = "",
 ) -> AsyncIterator[Session]:
     async with around.connect(settings, environment) as ports:
         place = StackPlace(
-            machine=around.machine, settings=settings, environment=environment, workers=workers
+            machine=around.machine,
+            settings=settings,
+            environment=environment,
+            functions=functions,
+            stack=stack,
         )
         yield stack_session(ports, place)
 
@@ -378,5 +277,6 @@ async def chosen(
     environment = environment_in(arguments, around)
     outputs = outputs_of(arguments.stack, around.machine, environment, around.note)
     settings = settings_from(outputs, around.machine, environment)
-    async with opened(around, settings, environment, workers_of(outputs)) as session:
+    functions = workers_of(outputs)
+    async with opened(around, settings, environment, functions, arguments.stack) as session:
         yield session

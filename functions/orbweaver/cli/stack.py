@@ -13,18 +13,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import AbstractContextManager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+import asyncio
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol
 
 from orbweaver.frontier.queues import Depths
 from orbweaver.model.address_policy import THIS_MACHINE
+from orbweaver.model.errors import Transient
 from orbweaver.model.settings import PREFIX, Settings, SettingsError
 
 if TYPE_CHECKING:
     from localstack.alarms import Alarm
     from localstack.sources import Source
+    from orbweaver.control.crawl_queries import Status
+    from orbweaver.model.crawl import Crawl
 
     Say = Callable[[str], None]
 
@@ -32,6 +37,9 @@ ENDPOINT = "AWS_ENDPOINT_URL"
 REGIONS = ("AWS_REGION", "AWS_DEFAULT_REGION")
 EMULATOR_REGION = "us-east-1"
 PORT = 4566
+LOCAL_POLL_S, AWS_POLL_S = 1.0, 3.0
+# Limits for a stack that has answered, because a network can return and a laptop can wake up.
+SILENCE_MS_MAX, LOCAL_SILENCE_MS_MAX = 5 * 60_000, 60_000
 LOCAL_CONTEXT = {"target": "local", "allow_addresses": THIS_MACHINE}
 NAMES = {
     "CrawlQueueUrl": "seed_queue_url",
@@ -286,3 +294,96 @@ def settings_from(
         raise StackUnreachable(
             f"the stack's worker has a setting of another version: {error}"
         ) from None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StackPlace:
+    """A stack: its queues, workers and alarms. Implements `ConsolePlace`.
+
+    `functions` are its worker and renderer, if its outputs contain them.
+    """
+
+    machine: Machine
+    settings: Settings
+    environment: Mapping[str, str]
+    functions: tuple[str, ...] = ()
+    stack: str = ""
+    billed: bool = True
+    # Workers of other processes may be active, and no message can be taken back from them.
+    busy: bool = True
+    others: tuple[int, ...] = ()
+    idle: bool = False
+    left_in_work: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def poll_s(self) -> float:
+        return LOCAL_POLL_S if self.environment.get(ENDPOINT) else AWS_POLL_S
+
+    @property
+    def silence_ms_max(self) -> int:
+        return LOCAL_SILENCE_MS_MAX if self.environment.get(ENDPOINT) else SILENCE_MS_MAX
+
+    @property
+    def title(self) -> str:
+        if endpoint := self.environment.get(ENDPOINT):
+            return f"the stack on this machine, at {endpoint}"
+        return f"the stack on AWS, in {self.environment.get(REGIONS[0], 'its region')}"
+
+    async def depths(self) -> Depths | None:
+        return await asyncio.to_thread(self.machine.depths, self.settings, self.environment)
+
+    async def waiting(self, status: Status) -> tuple[str, ...]:  # noqa: ARG002 - a store needs it
+        """Always empty, because SQS shows messages only to workers."""
+        return ()
+
+    async def idle_workers(self, crawl: Crawl | None = None) -> str | None:  # noqa: ARG002 - see above
+        try:
+            found = await self._sources()
+        except StackUnreachable:
+            return None
+        if not found or not all(source.is_off for source in found):
+            return None
+        return "All workers are off. Switch them on with `orbweaver workers on`."
+
+    def reclaimed(self) -> bool:
+        """Always False: SQS releases messages itself, and an invocation may be running."""
+        return False
+
+    async def workers(self) -> Mapping[str, str] | None:
+        if not self.functions:
+            return None
+        with _transient():
+            return {source.queue: source.state for source in await self._sources()}
+
+    async def alarms(self) -> list[dict[str, Any]] | None:
+        with _transient():
+            found = await asyncio.to_thread(self.machine.alarms, self.stack, self.environment)
+        return None if found is None else [asdict(alarm) for alarm in found]
+
+    async def switch(self, *, on: bool) -> Mapping[str, str] | None:
+        """Request that the workers be switched on or off. The change takes a while."""
+        act = partial(ask_to_switch, self.machine, self.functions, self.environment, on=on)
+        with _transient():
+            await asyncio.to_thread(act)
+        return await self.workers()
+
+    async def _sources(self) -> tuple[Source, ...]:
+        return await asyncio.to_thread(sources_of, self.functions, self.machine, self.environment)
+
+
+def ask_to_switch(
+    machine: Machine, functions: Iterable[str], environment: Mapping[str, str], *, on: bool
+) -> None:
+    """Switch the event sources that differ."""
+    for source in sources_of(functions, machine, environment):
+        if source.is_off == on:
+            machine.switch(source, environment, on=on)
+
+
+@contextmanager
+def _transient() -> Iterator[None]:
+    """Convert StackUnreachable to Transient, so that the console retries."""
+    try:
+        yield
+    except StackUnreachable as error:
+        raise Transient(str(error)) from error

@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from orbweaver.cli.exit_codes import UsageError
 from orbweaver.cli.stack import ENDPOINT
@@ -95,17 +95,22 @@ def is_store(folder: Path) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StorePlace:
-    """A store as the `Place` of a session (cli/session.py)."""
+    """A store: its queues and workers. Implements `ConsolePlace`."""
 
     ports: StorePorts
     # True if this command has workers, and the ids of other processes that had some before.
     works: bool = False
     others: tuple[int, ...] = ()
+    # Interval at which a watched crawl is read, and time without an answer after which this fails.
     poll_s: float = POLL_S
     silence_ms_max: int = SILENCE_MS_MAX
     billed: bool = False
     # Pages that killed processes were working on when this command began, by crawl.
     left_in_work: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def title(self) -> str:
+        return f"the store {shlex.quote(str(self.ports.folder))}"
 
     async def depths(self) -> Depths | None:
         from orbweaver.adapters.sqlite.messages import QueueName
@@ -122,6 +127,7 @@ class StorePlace:
         )
 
     async def waiting(self, status: Status) -> tuple[str, ...]:
+        """Return what single URLs of a crawl wait for."""
         counters = status.counters
         if status.crawl.state is State.FINISHED or counters.claimed <= counters.done:
             return ()
@@ -133,22 +139,34 @@ class StorePlace:
 
     @property
     def busy(self) -> bool:
+        """True if workers of other processes may be active."""
         return bool(self.others)
 
     @property
     def idle(self) -> bool:
+        """True if certainly no worker runs."""
         return not self.works and not worker_pids(self.ports.folder)
 
     async def idle_workers(self, crawl: Crawl | None = None) -> str | None:
         return no_workers(crawl) if self.idle else None
 
     def reclaimed(self) -> bool:
+        """Release the messages of killed workers. Return True if certainly no worker is active."""
         from orbweaver.adapters.sqlite.processes import StoreProcesses
 
         processes = StoreProcesses(self.ports.folder)
         for ended in processes.ended():
             self.ports.take_back(ended)
         return not self.works and not processes.count_alive()
+
+    async def workers(self) -> None:
+        """Return None: a store has no switch."""
+
+    async def alarms(self) -> list[dict[str, Any]]:
+        return []
+
+    async def switch(self, *, on: bool) -> None:
+        """Return None: a store has no switch."""
 
 
 def worker_pids(folder: Path) -> tuple[int, ...]:

@@ -83,7 +83,7 @@ class Actions:
         depths = None if idle is None else await self.where.depths()
         if depths is None:
             return idle
-        return idle if any(depths[name] for name in QUEUED) else None
+        return idle if any(getattr(depths, name) for name in QUEUED) else None
 
     # --- definitions of new crawls --------------------------------------------------------------
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from orbweaver.api.problems import Refused
@@ -59,7 +59,7 @@ class GlobalStatus:
         return {
             "where": self.where.title,
             "billed": self.where.billed,
-            "queues": depths,
+            "queues": None if depths is None else asdict(depths),
             "workers": await self.where.workers(),
             "idle": await self.where.idle_workers(),
             **await self._read_seldom(zone),

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from orbweaver.app.ports import PortSet
     from orbweaver.console.run_comparer import RunComparer
     from orbweaver.frontier.queues import Depths
+    from orbweaver.model.crawl import Crawl
     from orbweaver.model.ports import Clock
 
     Answer: TypeAlias = Mapping[str, Any]
@@ -93,12 +94,12 @@ class HostedPlace:
     def title(self) -> str:
         return f"the stack {self.stack}"
 
-    async def idle_workers(self) -> str | None:
+    async def idle_workers(self, crawl: Crawl | None = None) -> str | None:  # noqa: ARG002 - the port's
         """Always None: the hosted console does not read whether workers are switched on."""
         return None
 
-    async def depths(self) -> Mapping[str, int] | None:
-        return asdict(await self.read_depths())
+    async def depths(self) -> Depths | None:
+        return await self.read_depths()
 
     async def workers(self) -> Mapping[str, str] | None:
         """Always None: users of the hosted console cannot switch workers."""

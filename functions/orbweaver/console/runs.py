@@ -20,6 +20,7 @@ from orbweaver.frontier.retrying import closing
 
 if TYPE_CHECKING:
     from orbweaver.control.crawl_control import Control
+    from orbweaver.frontier.queues import Depths
     from orbweaver.model.crawl import Crawl
     from orbweaver.model.page_record import PageRecord
     from orbweaver.model.ports import Clock
@@ -44,11 +45,14 @@ class ConsolePlace(Protocol):
     def billed(self) -> bool:
         """True if its use costs money."""
 
-    async def idle_workers(self) -> str | None:
-        """Return a warning if no worker runs, or None if one runs or that is unknown."""
+    async def idle_workers(self, crawl: Crawl | None = None) -> str | None:
+        """Return a warning if no worker runs, or None if one runs or that is unknown.
 
-    async def depths(self) -> Mapping[str, int] | None:
-        """Count the messages of each queue. Returns None without permission."""
+        The warning names commands for `crawl`, if it is given.
+        """
+
+    async def depths(self) -> Depths | None:
+        """Count queued messages. Returns None without permission."""
 
     async def workers(self) -> Mapping[str, str] | None:
         """Return the state of each queue's event source, or None for a store without one."""

@@ -141,7 +141,7 @@ class AsyncClient:
                 yield session.store_session(ports, works=self.workers > 0, others=others)
             return
         from orbweaver.cli.local_machine import ThisMachine, connect
-        from orbweaver.cli.stack import environment_of, settings_of
+        from orbweaver.cli.stack import StackPlace, environment_of, settings_of
         from orbweaver.model.settings import STACK
 
         machine = ThisMachine()
@@ -150,9 +150,7 @@ class AsyncClient:
             environment = environment_of(target, machine, os.environ, self.region, port=self.port)
             settings = settings_of(self.stack or STACK, machine, environment)
             async with connect(settings, environment) as ports:
-                place = session.StackPlace(
-                    machine=machine, settings=settings, environment=environment
-                )
+                place = StackPlace(machine=machine, settings=settings, environment=environment)
                 yield session.stack_session(ports, place)
         finally:
             machine.close()

@@ -53,7 +53,7 @@ async def test_workers_of_stack_are_switched_on_all_queues(tmp_path: Path) -> No
     stage = Stage(folder=tmp_path, machine=machine)
     arguments = parse(["console", "--target", "local"])
     async with chosen(arguments, stage.surroundings()) as session:
-        where = console.SessionPlace(session=session)
+        where = session.place
         assert await where.workers() == {"crawl": "Enabled", "seeds": "Enabled"}
         assert await where.switch(on=True) == {"crawl": "Enabled", "seeds": "Enabled"}
         assert await where.switch(on=False) == {"crawl": "Disabling", "seeds": "Disabling"}
@@ -76,14 +76,14 @@ async def test_alarms_of_stack_are_listed_by_its_name(
     machine = Machine(up_already=True, raised=raised)
     stage = Stage(folder=tmp_path, machine=machine)
     async with chosen(parse(["console", "--target", "local"]), stage.surroundings()) as session:
-        where = console.SessionPlace(session=session, stack="Orbweaver")
+        where = session.place
         assert await where.alarms() == shown
         assert "alarms Orbweaver" in machine.asked
 
 
 async def test_store_has_no_alarms(stage: Stage) -> None:
     async with chosen(parse(["console"]), stage.surroundings()) as session:
-        assert await console.SessionPlace(session=session).alarms() == []
+        assert await session.place.alarms() == []
 
 
 class Printed(io.StringIO):

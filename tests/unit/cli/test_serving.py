@@ -15,7 +15,8 @@ from orbweaver.cli.commands.serve import (
     DailyExport,
     EndedExport,
 )
-from orbweaver.cli.session import StackPlace, stack_session
+from orbweaver.cli.session import stack_session
+from orbweaver.cli.stack import StackPlace
 from orbweaver.exporting.manifest import manifest_path
 from orbweaver.model.crawl import Crawl, State
 from orbweaver.model.page_record import DAY_MS

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from orbweaver.cli import session
+from orbweaver.cli import session, stack
 from orbweaver.cli.live.display import JsonDisplay, Lines, Panel
 from orbweaver.model.crawl import State
 from orbweaver.model.errors import Transient
@@ -152,7 +152,7 @@ def test_slow_reading_lets_age_of_last_one_grow(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(session, "TICK_S", 0.001)
-    monkeypatch.setattr(session, "LOCAL_POLL_S", 0.001)
+    monkeypatch.setattr(stack, "LOCAL_POLL_S", 0.001)
     depths = stage.machine.depths
     reads = 0
 

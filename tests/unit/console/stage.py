@@ -11,7 +11,6 @@ from aiohttp import ClientSession
 from yarl import URL
 
 from orbweaver.app.store_ports import StorePorts
-from orbweaver.cli.commands.console import SessionPlace
 from orbweaver.cli.query.confined import ExportTables
 from orbweaver.cli.session import store_session
 from orbweaver.console.actions import Actions
@@ -89,18 +88,17 @@ async def opened(folder: Path) -> AsyncIterator[Stage]:
         return await read(crawl)
 
     (folder / "queries").mkdir()
-    where = SessionPlace(session=session)
     actions = Actions(
         ports=ports,
         control=session.control,
         runs=WatchedRuns(
             control=session.control,
             watching=CrawlWatcher(look, clock.now_ms, POLL_MS),
-            where=where,
+            where=session.place,
             clock=clock,
             newest=ports.pages.newest,
         ),
-        where=where,
+        where=session.place,
         tables=ExportTables(
             source=folder / "out", named=Path("out"), folder=folder / "queries", files=None
         ),

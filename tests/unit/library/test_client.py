@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 import orbweaver
-from orbweaver.cli.session import AWS_POLL_S, LOCAL_POLL_S, StackPlace, stack_session
+from orbweaver.cli.session import stack_session
+from orbweaver.cli.stack import AWS_POLL_S, LOCAL_POLL_S, StackPlace
 from orbweaver.cli.store import POLL_S, is_store
 from orbweaver.model.settings import STORE, Settings
 from tests.unit.cli.fakes import LOCAL, NOW_MS, SITE, Everything, Machine, Stage

@@ -8,26 +8,21 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-import shlex
 import webbrowser
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import asdict, dataclass
-from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from orbweaver.cli import option_types
 from orbweaver.cli.command import command, option, stack_options
 from orbweaver.cli.commands.metrics import address
-from orbweaver.cli.commands.workers import ask_to_switch
 from orbweaver.cli.exit_codes import UsageError
 from orbweaver.cli.export_files import OUT
-from orbweaver.cli.session import CliContext, Session, StackPlace, chosen, store_session
-from orbweaver.cli.stack import ENDPOINT, REGIONS, StackUnreachable, sources_of
-from orbweaver.cli.store import StorePlace, opened_store, store_of
-from orbweaver.model.errors import Transient
+from orbweaver.cli.session import CliContext, Session, chosen, store_session
+from orbweaver.cli.stack import StackPlace
+from orbweaver.cli.store import opened_store, store_of
 
 if TYPE_CHECKING:
     import argparse
@@ -51,7 +46,6 @@ async def console(arguments: argparse.Namespace, around: CliContext) -> int:
     token = secrets.token_urlsafe(32)
     async with _session(arguments, around) as session:
         now_ms, poll_ms = around.clock.now_ms, round(session.place.poll_s * 1000)
-        where = SessionPlace(session=session, stack=arguments.stack)
         with _tables(arguments, around, session) as tables:
             actions = Actions(
                 ports=session.ports,
@@ -59,19 +53,18 @@ async def console(arguments: argparse.Namespace, around: CliContext) -> int:
                 runs=WatchedRuns(
                     control=session.control,
                     watching=CrawlWatcher(MeteredReadings(session.read).read, now_ms, poll_ms),
-                    where=where,
+                    where=session.place,
                     clock=around.clock,
                     newest=getattr(session.ports.pages, "newest", None),
                 ),
-                where=where,
+                where=session.place,
                 tables=tables,
                 tickets=Tickets(now_ms),
             )
             try:
                 async with serving(actions, token, host, port) as url:
-                    around.note(
-                        f"console of {where.title}, for this machine only; press Ctrl-C to stop"
-                    )
+                    title = session.place.title
+                    around.note(f"console of {title}, for this machine only; press Ctrl-C to stop")
                     around.write(f"{url}#token={token}")
                     with _opened(f"{url}#token={token}", around, wanted=not arguments.no_open):
                         await asyncio.Event().wait()
@@ -131,77 +124,6 @@ async def _session(arguments: argparse.Namespace, around: CliContext) -> AsyncIt
         looks.append(ended_export(session, folder, around).poll)
         async with polling(*looks):
             yield session
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionPlace:
-    """Description of the session's store or stack."""
-
-    session: Session
-    # Name of the stack, or "" for a store.
-    stack: str = ""
-
-    @property
-    def title(self) -> str:
-        match self.session.place:
-            case StorePlace(ports=ports):
-                return f"the store {shlex.quote(str(ports.folder))}"
-            case StackPlace(environment=environment):
-                endpoint = environment.get(ENDPOINT)
-                if endpoint:
-                    return f"the stack on this machine, at {endpoint}"
-                return f"the stack on AWS, in {environment.get(REGIONS[0], 'its region')}"
-            case _:
-                return "the stack"
-
-    @property
-    def billed(self) -> bool:
-        return self.session.place.billed
-
-    async def idle_workers(self) -> str | None:
-        return await self.session.place.idle_workers()
-
-    async def depths(self) -> dict[str, int] | None:
-        found = await self.session.place.depths()
-        return None if found is None else asdict(found)
-
-    async def workers(self) -> dict[str, str] | None:
-        """Return the state of each event source by queue. None for a store, which has no switch."""
-        match self.session.place:
-            case StackPlace(machine=machine, environment=environment, workers=named) if named:
-                with _passing():
-                    found = await asyncio.to_thread(sources_of, named, machine, environment)
-                return {source.queue: source.state for source in found}
-            case _:
-                return None
-
-    async def alarms(self) -> list[dict[str, Any]] | None:
-        """List a stack's alarms, raised ones first. A store has none."""
-        match self.session.place:
-            case StackPlace(machine=machine, environment=environment):
-                with _passing():
-                    found = await asyncio.to_thread(machine.alarms, self.stack, environment)
-                return None if found is None else [asdict(alarm) for alarm in found]
-            case _:
-                return []
-
-    async def switch(self, *, on: bool) -> dict[str, str] | None:
-        """Request that a stack's workers be switched on or off. The change takes a while."""
-        match self.session.place:
-            case StackPlace(machine=machine, environment=environment, workers=named):
-                act = partial(ask_to_switch, machine, named, environment, on=on)
-                with _passing():
-                    await asyncio.to_thread(act)
-        return await self.workers()
-
-
-@contextmanager
-def _passing() -> Iterator[None]:
-    """Convert StackUnreachable to Transient, so that the console retries."""
-    try:
-        yield
-    except StackUnreachable as error:
-        raise Transient(str(error)) from error
 
 
 @contextmanager

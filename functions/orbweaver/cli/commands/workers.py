@@ -17,8 +17,8 @@ from orbweaver.cli.exit_codes import FAILED, OK, UsageError
 from orbweaver.cli.session import CliContext, environment_in
 from orbweaver.cli.stack import (
     WORKER,
-    Machine,
     StackUnreachable,
+    ask_to_switch,
     outputs_of,
     sources_of,
     workers_of,
@@ -78,22 +78,12 @@ async def _switched(
     """Switch every source and wait until each is switched, at most `STEPS_MAX` times."""
     machine = around.machine
     for _ in range(STEPS_MAX):
-        found = ask_to_switch(machine, functions, environment, on=wanted == WANTED["on"])
+        found = sources_of(functions, machine, environment)
+        ask_to_switch(machine, functions, environment, on=wanted == WANTED["on"])
         if all(source.state == wanted for source in found):
             break
         await around.clock.sleep(STEP_S)
     return sources_of(functions, machine, environment)
-
-
-def ask_to_switch(
-    machine: Machine, functions: Sequence[str], environment: Mapping[str, str], *, on: bool
-) -> tuple[Source, ...]:
-    """Switch the event sources that differ. Return their states before."""
-    found = sources_of(functions, machine, environment)
-    for source in found:
-        if source.is_off == on:
-            machine.switch(source, environment, on=on)
-    return found
 
 
 COMMANDS = (
