@@ -1,4 +1,4 @@
-"""CPU, memory and import times of commands."""
+"""CPU and memory of commands."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bench import imports, measure
+from bench import measure
 from bench.measure import Ran, Usage
 
 ENVIRONMENT = {"PATH": os.environ.get("PATH", os.defpath)}
@@ -72,12 +72,3 @@ def test_cpu_before_moment_is_interpolated(moment_s: float, cpu_s: float) -> Non
         samples=samples,
     )
     assert ran.cpu_before_s(moment_s) == cpu_s
-
-
-def test_least_import_times_are_summed_by_package() -> None:
-    """The load of the machine differs between runs, so the smallest time of each module counts."""
-    first = "import time: self [us] | cumulative | imported package\nimport time:  90 | 100 | a.b\n"
-    second = "import time:  10 | 100 |   a\nimport time:  70 | 70 |     a.b\nother words\n"
-    modules = imports.least(imports.own_us(text) for text in (first, second))
-    assert modules == {"a.b": 70, "a": 10}
-    assert imports.by_package(modules) == {"a": 80}
