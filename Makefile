@@ -13,7 +13,7 @@ COMPUTING := tests/unit tests/property tests/simulation
 
 SHELL         := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-long check lint format typecheck pytest unit simulate mutants chaos fairness bench \
+.PHONY: help demo test test-long check lint format typecheck pytest unit simulate mutants chaos bench \
         serving computing waiting fuzz scale yield export-scale hostile-site deployed arm64 \
         setup venv up down status wheel lock clean python
 
@@ -81,9 +81,6 @@ mutants: setup ## random changes of the product, each against its tests; ARGS="-
 
 chaos: setup ## a deployed stack under faults, kills and copies; SEED=7, ARGS="--pages 3000 --json"
 	@$(PY) -m tests.chaos $(if $(SEED),--seed $(SEED)) $(ARGS)
-
-fairness: setup ## a small crawl beside a big one, on deployed stacks; ARGS="--urls 10000 --limit 60"
-	@$(PY) -m bench.fairness $(ARGS)
 
 bench: setup ## ours beside other crawlers; ARGS="--quick --sites python,generated --peers floor,worker"
 	@$(PYTHON) tools/bootstrap.py bench

@@ -1,18 +1,16 @@
 """Duration of a small crawl beside a big one, and alone, in virtual time without faults.
 
-The simulated queue uses SQS's order, roughly oldest first. Its fair mode behaves as measured by
-`bench/fairness/neighbours.py`.
+The simulated queue uses SQS's order, roughly oldest first, or the order of a fair queue.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict, deque
+from collections import Counter, defaultdict, deque
 from dataclasses import dataclass
 from random import Random
 from typing import TYPE_CHECKING
 
-from bench.fairness.neighbours import Neighbours
 from orbweaver.frontier.backlog import BacklogState, waiting_of, with_place
 from orbweaver.frontier.journal import OutgoingPack
 from orbweaver.frontier.messages import Pack, SeedsMessage, decode, encode, seeds_of
@@ -31,7 +29,7 @@ from tests.simulation.trace import Trace
 from tests.simulation.web import SimWeb
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 PACK_URLS = 25
 # Approximate start of the small crawl. By then the big one is at full speed.
@@ -39,6 +37,8 @@ HEAD_START_S, HEAD_START_SPREAD_S = 10.0, 5.0
 WAIT_S_MAX = 4 * 3_600.0
 # Lambda's initial concurrent batches, and the increase per second (services-sqs-scaling).
 WORKERS_FIRST, WORKERS_MORE = 5, 5
+NOISY_SHARE, NOISY_MESSAGES_MIN = 0.1, 30
+RECENT_S = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +68,54 @@ class Quiet(Trace):
 
     def note(self, line: str) -> None:
         pass
+
+
+class Neighbours:
+    """A fair queue's groups: messages in flight, and the consumers' recent time.
+
+    AWS describes the order in "How Amazon SQS fair queues work". A group is a noisy neighbour if it
+    has more than 10 % of the messages in flight and at least 30, or more than 10 % of the
+    consumers' recent time. AWS does not define "recent". Messages of quiet groups are delivered
+    first. If only noisy groups have messages, the group with the fewest messages in flight is next.
+    """
+
+    def __init__(self) -> None:
+        # By message: its group, and the time of delivery.
+        self._flying: dict[str, tuple[str, float]] = {}
+        # Finished messages: time, group, and duration.
+        self._done: deque[tuple[float, str, float]] = deque()
+
+    def taken(self, message: str, group: str, now_s: float) -> None:
+        self._flying[message] = (group, now_s)
+
+    def done(self, message: str, now_s: float) -> None:
+        """Record a message as deleted. A message that was not delivered is ignored."""
+        if message in self._flying:
+            group, taken_s = self._flying.pop(message)
+            self._done.append((now_s, group, now_s - taken_s))
+
+    def first(self, oldest: Mapping[str, float], now_s: float) -> str:
+        """Return the next group. `oldest` is the send time of each group's oldest message."""
+        if len(oldest) == 1:
+            return next(iter(oldest))
+        flying = Counter(group for group, _ in self._flying.values())
+        noisy = self._noisy(flying, now_s)
+        quiet = [group for group in oldest if group not in noisy]
+        if quiet:
+            return min(quiet, key=oldest.__getitem__)
+        return min(oldest, key=lambda group: (flying[group], oldest[group]))
+
+    def _noisy(self, flying: Counter[str], now_s: float) -> set[str]:
+        while self._done and self._done[0][0] < now_s - RECENT_S:
+            self._done.popleft()
+        spent_s: defaultdict[str, float] = defaultdict(float)
+        for _, group, took_s in self._done:
+            spent_s[group] += took_s
+        for group, taken_s in self._flying.values():
+            spent_s[group] += now_s - taken_s
+        share, long_s = NOISY_SHARE * flying.total(), NOISY_SHARE * sum(spent_s.values())
+        too_many = {g for g, n in flying.items() if n >= NOISY_MESSAGES_MIN and n > share}
+        return too_many | {group for group, took_s in spent_s.items() if took_s > long_s}
 
 
 class OrderedSqs(Sqs):
