@@ -92,7 +92,7 @@ fuzz: venv ## fuzzers, a minute for each of what strangers write; ARGS="--second
 
 yield: setup ## what the first requests to real applications find; ARGS="--apps cgit --crawlers ours,wget"
 	@$(PYTHON) tools/bootstrap.py bench
-	@$(PY) -m bench.yield $(ARGS)
+	@$(PY) -m bench.yields $(ARGS)
 
 scale: venv ## a thousand workers over a hundred thousand hosts, in virtual time; ARGS="--only grid"
 	@$(PY) -m bench.scale $(ARGS)

@@ -26,7 +26,7 @@ PAGES = (
 REASONS = {
     "an AWS account": 14,
     "the AWS command line": 6,
-    "a package index": 6,  # tests/e2e/test_wheel.py runs three of them.
+    "a package index": 4,  # tests/e2e/test_wheel.py runs three of them.
     "a server of yours": 1,
     "an answer at the terminal": 1,
     "a rule of yours that names functions": 1,

@@ -1,41 +1,240 @@
-"""An application of this benchmark: how to make it, serve it, and find articles in requests."""
+"""An application of this benchmark: its packages, its folder and servers, and its articles.
+
+Packages of Debian are used without installation: fetched by apt, unpacked below .local/yield/root.
+Installed packages are used from the system. The benchmark configures no package and writes no file
+outside .local/yield. Servers listen on 127.0.0.1.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import hashlib
 import inspect
 import json
+import os
+import pwd
+import shutil
+import socket
+import subprocess
 import sys
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+import sysconfig
+import tarfile
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from bench.yields import packages
 from bench.yields.judging import Truth
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from bench.yields.place import Place
-
+PROJECT = Path(__file__).resolve().parents[2]
+HOME = PROJECT / ".local" / "yield"
+ROOT = HOME / "root"  # unpacked packages
+PYTHONS = HOME / "python"  # virtual environments
+ADDRESS = "127.0.0.1"
+READY_S, STOP_S = 30.0, 10.0
+STEP_LIMIT_S = 600.0
+SAID_CHARS = 800
 TRUTH = "truth.json"
+TRIPLET = sysconfig.get_config_var("MULTIARCH") or ""
+LIBRARIES = os.pathsep.join(
+    str(ROOT / folder) for folder in (f"usr/lib/{TRIPLET}", f"lib/{TRIPLET}", "usr/lib", "lib")
+)
+SERVER = ("apache2-bin", "apache2-data", "media-types")
+FETCH_LIMIT_S = 600
+MODULES = (
+    "mpm_event authn_core authz_core alias autoindex cgid dir env headers mime negotiation proxy "
+    "proxy_fcgi proxy_http rewrite setenvif"
+)
+LOG = "access.log"
+# Runs a Python application in its own process, behind Apache.
+WSGI_SERVER = """
+import sys
+from socketserver import ThreadingMixIn
+from wsgiref.simple_server import WSGIServer, make_server
+class Server(ThreadingMixIn, WSGIServer):
+    daemon_threads = True
+make_server(sys.argv[1], int(sys.argv[2]), application, Server).serve_forever()
+"""
+CONFIGURATION = """\
+ServerRoot "{folder}"
+DefaultRuntimeDir "{folder}"
+PidFile "{folder}/apache.pid"
+Listen {address}:{port}
+ServerName {address}:{port}
+UseCanonicalName Off
+{modules}
+TypesConfig "{types}"
+AddDefaultCharset off
+Timeout 60
+KeepAlive On
+MaxKeepAliveRequests 0
+KeepAliveTimeout 5
+# Debian's defaults: an idle connection takes no thread.
+StartServers 2
+MaxRequestWorkers 150
+MaxConnectionsPerChild 0
+ScriptSock "{folder}/cgi"
+ErrorLog "{folder}/error.log"
+LogFormat "%{{begin:usec}}t\\t%>s\\t%r" yield
+# Its own questions to itself, by which it wakes workers up, are no requests.
+CustomLog "{folder}/{log}" yield "expr=%{{REQUEST_METHOD}} != 'OPTIONS'"
+<Directory "/">
+  AllowOverride None
+  Options FollowSymLinks
+  Require all granted
+</Directory>
+{site}
+"""
 
 
-class Prepare(Protocol):
-    """Fills a new folder with an application and its content. Returns its articles."""
-
-    def __call__(self, place: Place) -> Truth: ...
+class Unavailable(Exception):
+    """An application or crawler is not available here. The message contains the reason."""
 
 
-class Serve(Protocol):
-    """Starts all servers of an application. The server on `port` writes the access log."""
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind((ADDRESS, 0))
+        return int(probe.getsockname()[1])
 
-    def __call__(self, place: Place, port: int) -> None: ...
+
+def identity() -> dict[str, Any]:
+    """Return the servers' user: the caller, or `nobody` for root, as Apache requires."""
+    if os.geteuid():
+        return {}
+    user = pwd.getpwnam("nobody")
+    return {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
 
 
-class KeysOf(Protocol):
-    """Returns the keys of the articles that a GET of a target shows, usually none."""
+# For processes that run as the caller, because `nobody` cannot use an interpreter in root's home.
+CALLER: dict[str, Any] = {"user": None, "group": None, "extra_groups": None}
 
-    def __call__(self, target: str) -> Iterable[str]: ...
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """An application's folder, and the processes started in it."""
+
+    name: str
+    home: Path = HOME
+    open: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
+
+    @property
+    def folder(self) -> Path:
+        return self.home / "apps" / self.name
+
+    def path(self, name: str) -> Path:
+        return self.folder / name
+
+    def write(self, name: str, text: str) -> Path:
+        path = self.path(name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        return path
+
+    def renew(self) -> None:
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self.folder.mkdir(parents=True)
+        self.hand_over()
+
+    def hand_over(self) -> None:
+        """Make the servers' user the owner of the folder."""
+        if user := identity():
+            for folder, names, files in os.walk(self.folder):
+                for name in (".", *names, *files):
+                    os.chown(Path(folder, name), user["user"], user["group"], follow_symlinks=False)
+
+    def run(
+        self,
+        words: Sequence[str | Path],
+        *,
+        environment: Mapping[str, str] | None = None,
+        text: str = "",
+        **more: Any,
+    ) -> str:
+        """Run a command and return its output. Raises Unavailable with its last output."""
+        done: subprocess.CompletedProcess[str] = subprocess.run(
+            [str(word) for word in words],
+            cwd=self.folder,
+            env={**os.environ, **self._surroundings(words[0]), **(environment or {})},
+            input=text,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=STEP_LIMIT_S,
+            **{**identity(), **more},
+        )
+        if done.returncode:
+            said = (done.stdout + done.stderr)[-SAID_CHARS:]
+            raise Unavailable(f"`{Path(words[0]).name} …` ended with {done.returncode}: {said}")
+        return done.stdout
+
+    def start(
+        self,
+        words: Sequence[str | Path],
+        *,
+        port: int,
+        environment: Mapping[str, str] | None = None,
+        **more: Any,
+    ) -> subprocess.Popen[bytes]:
+        """Start a server that ends with the place. Returns when it listens on its port."""
+        log = self.open.enter_context(self.path(f"{Path(words[0]).name}.out").open("ab"))
+        process = subprocess.Popen(
+            [str(word) for word in words],
+            cwd=self.folder,
+            env={**os.environ, **self._surroundings(words[0]), **(environment or {})},
+            stdout=log,
+            stderr=log,
+            process_group=0,  # so that Ctrl-C reaches this process first
+            **{**identity(), "stdin": subprocess.DEVNULL, **more},
+        )
+        self.open.callback(_stop, process)
+        _until_listening(process, port, Path(log.name))
+        return process
+
+    def _surroundings(self, program: str | Path) -> dict[str, str]:
+        found = {"HOME": str(self.folder), "LC_ALL": "C.UTF-8"}
+        if Path(program).is_relative_to(PYTHONS):
+            return found  # the unpacked packages contain another build of its library
+        return {**found, "LD_LIBRARY_PATH": LIBRARIES}
+
+
+@contextlib.contextmanager
+def placed(name: str) -> Iterator[Place]:
+    """Provide a place whose servers end with the block. Waits while another run uses it."""
+    place = Place(name=name)
+    lock = HOME / "locks" / name
+    lock.parent.mkdir(parents=True, exist_ok=True)
+    with lock.open("w") as held, place.open:
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            print(f"{name}: another run has it, so this one waits", file=sys.stderr, flush=True)
+            fcntl.flock(held, fcntl.LOCK_EX)
+        yield place
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    process.terminate()
+    try:
+        process.wait(STOP_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def _until_listening(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
+    until_s = time.monotonic() + READY_S
+    while time.monotonic() < until_s:
+        if process.poll() is not None:
+            break
+        with contextlib.suppress(OSError), socket.create_connection((ADDRESS, port), 1):
+            return
+        time.sleep(0.05)
+    said = log.read_text(errors="replace")[-SAID_CHARS:]
+    raise Unavailable(f"{log.stem} does not listen on port {port}: {said}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,35 +243,162 @@ class Application:
 
     name: str
     title: str
-    prepare: Prepare
-    serve: Serve
-    keys_of: KeysOf
+    # Fills the new folder with the application and its content. Returns its articles.
+    prepare: Callable[[Place], Truth]
+    # Starts all servers. The server on the port writes the access log.
+    serve: Callable[[Place, int], None]
+    # Returns the keys of the articles that a GET of a target shows, usually none.
+    keys_of: Callable[[str], Iterable[str]]
     packages: Sequence[str] = ()
-    start: str = "/"
-    # Options that our crawler needs to crawl the application at all.
-    owner: Sequence[str] = ()
 
     def made(self, place: Place) -> Truth:
         """Make the application, once per version of its code. Return its articles."""
-        packages.unpack(self.packages)
+        unpack(self.packages)
         stamp = place.path(".made")
-        source = inspect.getsource(sys.modules[self.prepare.__module__])
+        source = inspect.getsource(sys.modules[self.keys_of.__module__])
         version = hashlib.sha256(source.encode()).hexdigest()
         if not stamp.is_file() or stamp.read_text() != version:
             place.renew()
-            _write(place, self.prepare(place))
+            truth = self.prepare(place)
+            if not truth.articles:
+                raise RuntimeError(f"{place.name} was made without articles")
+            kept = {"articles": sorted(truth.articles), "aliases": dict(truth.aliases)}
+            place.write(TRUTH, json.dumps(kept, ensure_ascii=False, indent=1))
             place.open.close()  # stops servers that were started to make it
             stamp.write_text(version)
-        return _read(place)
+        kept = json.loads(place.path(TRUTH).read_text())
+        return Truth(articles=frozenset(kept["articles"]), aliases=kept["aliases"])
 
 
-def _write(place: Place, truth: Truth) -> None:
-    if not truth.articles:
-        raise RuntimeError(f"{place.name} was made without articles")
-    kept = {"articles": sorted(truth.articles), "aliases": dict(truth.aliases)}
-    place.write(TRUTH, json.dumps(kept, ensure_ascii=False, indent=1))
+def unpack(packages: Sequence[str]) -> None:
+    """Unpack packages and their dependencies. Raises Unavailable with apt's message."""
+    wanted = [*SERVER, *packages]
+    stamp = HOME / "unpacked" / hashlib.sha256(" ".join(wanted).encode()).hexdigest()[:16]
+    if stamp.is_file():
+        return
+    for tool in ("apt-get", "dpkg-deb"):
+        if shutil.which(tool) is None:
+            raise Unavailable(f"there is no {tool}: the applications are packages of Debian")
+    archives = HOME / "archives"
+    (archives / "partial").mkdir(parents=True, exist_ok=True)
+    options = ["Debug::NoLocking=1", f"Dir::Cache::archives={archives}", "APT::Sandbox::User="]
+    words = ["apt-get", "install", "--download-only", "--no-install-recommends", "-qq", "-y"]
+    done = subprocess.run(
+        [*words, *(word for option in options for word in ("-o", option)), *wanted],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=FETCH_LIMIT_S,
+    )
+    if done.returncode:
+        said = " ".join(done.stderr.split())[-300:]
+        raise Unavailable(f"apt cannot have {' '.join(packages)} (try apt-get update): {said}")
+    ROOT.mkdir(parents=True, exist_ok=True)
+    stamp.parent.mkdir(exist_ok=True)
+    for archive in sorted(archives.glob("*.deb")):
+        if not (done_with := stamp.with_name(archive.name)).exists():
+            extract(archive, ROOT)
+            done_with.touch()
+    _relink()
+    stamp.write_text(" ".join(wanted) + "\n")
 
 
-def _read(place: Place) -> Truth:
-    kept = json.loads(place.path(TRUTH).read_text())
-    return Truth(articles=frozenset(kept["articles"]), aliases=kept["aliases"])
+def fetched(packages: Sequence[str], folder: Path) -> list[Path]:
+    """Fetch packages without dependencies. Raises Unavailable with apt's message."""
+    folder.mkdir(parents=True, exist_ok=True)
+    words = ["apt-get", "download", "-qq", "-o", "APT::Sandbox::User=", *packages]
+    done = subprocess.run(
+        words, cwd=folder, capture_output=True, text=True, check=False, timeout=FETCH_LIMIT_S
+    )
+    if done.returncode:
+        said = " ".join(done.stderr.split())[-300:]
+        raise Unavailable(f"apt cannot have {' '.join(packages)} (try apt-get update): {said}")
+    return sorted(folder.glob("*.deb"))
+
+
+def extract(archive: Path, folder: Path) -> None:
+    """Unpack a package into a folder. Existing files stay, because some packages share a folder."""
+    # Packages are not unpacked in the order of their dependencies, so links may be dangling:
+    # DokuWiki has one in place of a library that it needs. A folder replaces such a link.
+    folder.mkdir(parents=True, exist_ok=True)
+    read = ["dpkg-deb", "--fsys-tarfile", str(archive)]
+    with (
+        subprocess.Popen(read, stdout=subprocess.PIPE) as reading,
+        tarfile.open(fileobj=reading.stdout, mode="r|") as members,
+    ):
+        for place in [folder / member.name for member in members if member.isdir()]:
+            if place.is_symlink() and not place.exists():
+                place.unlink()
+    write = ["tar", "-x", "--skip-old-files", "-C", str(folder)]
+    with subprocess.Popen(read, stdout=subprocess.PIPE) as reading:
+        subprocess.run(write, stdin=reading.stdout, check=True)
+    if reading.returncode:
+        raise Unavailable(f"{archive.name} cannot be unpacked")
+
+
+def file(path: str) -> Path:
+    """Find a package's file by a pattern, unpacked or installed. Raises Unavailable."""
+    for folder in (ROOT, Path("/")):
+        if found := sorted(folder.glob(path)):
+            return found[-1]
+    raise Unavailable(f"no package has brought /{path}")
+
+
+def _relink() -> None:
+    """Make absolute links point to their unpacked targets."""
+    for folder, names, files in os.walk(ROOT):
+        for name in (*names, *files):
+            link = Path(folder, name)
+            if link.is_symlink() and (target := link.readlink()).is_absolute():
+                within = ROOT / target.relative_to("/")
+                if within.is_symlink() or within.exists():
+                    link.unlink()
+                    link.symlink_to(within)
+
+
+def serve(place: Place, port: int, site: str) -> None:
+    """Serve a site with Apache, by a part of its configuration."""
+    folder = file("usr/lib/apache2/modules")
+    modules = (f'LoadModule {name}_module "{folder}/mod_{name}.so"' for name in MODULES.split())
+    text = CONFIGURATION.format(
+        folder=place.folder,
+        address=ADDRESS,
+        port=port,
+        modules="\n".join(modules),
+        types=file("etc/mime.types"),
+        log=LOG,
+        site=site,
+    )
+    place.path(LOG).unlink(missing_ok=True)
+    configuration = place.write("apache.conf", text)
+    place.hand_over()
+    apache = file("usr/sbin/apache2")
+    place.start([apache, "-f", configuration, "-D", "FOREGROUND"], port=port)
+
+
+def serve_wsgi(place: Place, port: int, python: Path, application: str, home: Path) -> None:
+    """Serve an application with its own server, run by the caller, behind Apache.
+
+    `application` is Python code that defines it. `sys.argv[3]` is its `home`.
+    """
+    own = free_port()
+    script = place.write("serve.py", application + WSGI_SERVER)
+    place.start([python, script, ADDRESS, str(own), home], port=own, **CALLER)
+    serve(place, port, f'ProxyPreserveHost On\nProxyPass "/" "http://{ADDRESS}:{own}/"')
+
+
+def installed(requirements: tuple[str, ...], name: str) -> Path:
+    """Install PyPI packages into their own virtual environment. Return its interpreter."""
+    folder = PYTHONS / name
+    python = folder / "bin" / "python"
+    stamp = folder / ".installed"
+    if not stamp.is_file():
+        for words in (
+            [sys.executable, "-m", "venv", str(folder)],
+            [str(python), "-m", "pip", "install", "--quiet", *requirements],
+        ):
+            done = subprocess.run(words, capture_output=True, text=True, check=False)
+            if done.returncode:
+                raise Unavailable(f"PyPI cannot give {requirements}: {done.stderr[-300:]}")
+        stamp.touch()
+    return python

@@ -2,43 +2,19 @@
 
 from __future__ import annotations
 
-from bench.yields import (
-    autoindex,
-    dokuwiki,
-    forum,
-    fossil,
-    hgweb,
-    machina,
-    mediawiki,
-    oscar,
-    repositories,
-    roundup,
-    shop,
-    static,
-    trac,
-    wordpress,
-)
+from bench.yields import machina, mediawiki, oscar, repositories, static
 
 ALL = {
     application.name: application
     for application in (
         mediawiki.APPLICATION,
         repositories.CGIT,
-        autoindex.APPLICATION,
-        autoindex.APPLICATION_SMALL,
+        static.INDEX,
+        static.INDEX_SMALL,
         repositories.GITWEB_FOLLOWED,
         repositories.GITWEB_AS_PACKAGED,
-        hgweb.APPLICATION,
-        fossil.APPLICATION,
-        wordpress.APPLICATION,
-        dokuwiki.APPLICATION,
-        shop.APPLICATION,
         oscar.APPLICATION,
-        forum.APPLICATION,
         machina.APPLICATION,
-        roundup.APPLICATION,
-        trac.APPLICATION,
-        static.PELICAN_BLOG,
         static.SPHINX,
     )
 }

@@ -19,10 +19,6 @@ if TYPE_CHECKING:
 OK = 200
 NO_REQUEST = "-"  # a connection without a request
 ESCAPED = re.compile(r"\\(x[0-9a-fA-F]{2}|.)")
-# A value that names a function, as in `action=edit`. Other values are numbers, names, tokens.
-WORD = re.compile(r"[a-z_]{1,20}")
-PROGRAMS = ("php", "cgi")
-KINDS_KEPT = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,33 +85,6 @@ def area(counts: Sequence[int], articles: int, point: int) -> float:
     return (sum(found) + last * (point - len(found))) / (articles * point)
 
 
-def kind_of(target: str) -> str:
-    """Return the kind of a request: its first two folders, parameter names, and values like `edit`.
-
-    The last part of a path is one page and does not count, except for a program's name, the part
-    before a colon, and a file's extension.
-    """
-    path, _, parameters = target.partition("?")
-    *folders, last = path.split("/")[1:] or [""]
-    kind = [*folders[:2], _end_of(last) if last else "…" * (len(folders) > 2)]
-    named = sorted(
-        f"{name}={value}" if WORD.fullmatch(value) else f"{name}=…"
-        for name, value in _parameters(parameters)
-    )
-    query = "&".join(dict.fromkeys(named))
-    return f"/{'/'.join(kind)}{'?' * bool(query)}{query}"
-
-
-def barren(requests: Sequence[Request], counts: Sequence[int]) -> list[tuple[str, int]]:
-    """Return the most frequent kinds of requests that found no new article."""
-    kinds = Counter(
-        kind_of(request.target)
-        for request, count in zip(requests, counts, strict=True)
-        if not count
-    )
-    return kinds.most_common(KINDS_KEPT)
-
-
 def judged(
     requests: Sequence[Request],
     truth: Truth,
@@ -133,28 +102,14 @@ def judged(
         },
         "area": area(counts, articles, max(points)),
         "statuses": dict(sorted(Counter(str(request.status) for request in requests).items())),
-        "barren": barren(requests, counts),
         "curve": list(accumulate(counts))[::10],
     }
 
 
 def query_of(target: str) -> tuple[str, dict[str, str]]:
-    """Split a target into its decoded path and its parameters."""
-    path, _, parameters = target.partition("?")
-    return unquote(path), dict(_parameters(parameters))
-
-
-def _end_of(name: str) -> str:
-    space, colon, _ = name.partition(":")
-    _, dot, suffix = name.rpartition(".")
-    if suffix in PROGRAMS:
-        return name
-    return f"{space}:…" if colon else f"….{suffix}" if dot and WORD.fullmatch(suffix) else "…"
-
-
-def _parameters(query: str) -> list[tuple[str, str]]:
-    """Parse parameters separated by an ampersand or a semicolon."""
-    return parse_qsl(query.replace(";", "&"), keep_blank_values=True)
+    """Split a target into its decoded path and its parameters, separated by `&` or `;`."""
+    path, _, query = target.partition("?")
+    return unquote(path), dict(parse_qsl(query.replace(";", "&"), keep_blank_values=True))
 
 
 def _plain(target: str) -> str:

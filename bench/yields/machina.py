@@ -11,15 +11,14 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from bench.yields import on_django, texts
-from bench.yields.application import Application
+from bench.yields.application import Application, installed
 from bench.yields.judging import Truth, query_of
-from bench.yields.static import installed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from bench.yields.place import Place
+    from bench.yields.application import Place
 
 MACHINA = ("django-machina==1.3.1", "django==5.2.19")
 CATEGORIES, FORUMS, TOPICS, MEMBERS, LONGEST, DAYS = 3, 12, 500, 90, 30, 730

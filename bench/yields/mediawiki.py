@@ -13,18 +13,24 @@ from random import Random
 from typing import TYPE_CHECKING
 from xml.sax.saxutils import escape
 
-from bench.yields import packages, texts, web
-from bench.yields.application import Application
+from bench.yields import texts
+from bench.yields.application import ADDRESS, Application, file, free_port, serve
 from bench.yields.judging import Truth, query_of
-from bench.yields.packages import file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from pathlib import Path
 
-    from bench.yields.place import Place
+    from bench.yields.application import Place
 
 ARTICLES, TALKS, CATEGORIES, REDIRECTS, REVISIONS = 400, 60, 24, 30, 3
 NAMESPACES = {0: "", 1: "Talk:", 14: "Category:"}
+PHP = ("fpm", "cli", "sqlite3", "mbstring", "intl", "xml", "gd", "apcu")
+PHP_EXTENSIONS = (
+    "pdo xml apcu calendar ctype dom exif fileinfo gd iconv intl mbstring pdo_sqlite phar posix "
+    "simplexml sqlite3 tokenizer xmlreader xmlwriter"
+)
+PHP_WORKERS = 3  # a small private server has as many
 EXTENSIONS = ("Cite", "CategoryTree", "ParserFunctions", "CiteThisPage", "InputBox")
 # With any of these parameters, a page does not show the named article's current text.
 OTHER_VIEWS = {"oldid", "diff", "curid", "redirect", "search", "veaction", "from", "undo"}
@@ -42,7 +48,7 @@ $wgEnableUploads = false; $wgUseImageMagick = false; $wgPingback = false;
 
 def prepare(place: Place) -> Truth:
     """Install the wiki, import its pages, and read their titles from its database."""
-    php = web.php(place)
+    php = _php(place)
     code = file("usr/share/mediawiki")
     for name in ("data", "cache"):
         place.path(name).mkdir()
@@ -72,10 +78,10 @@ def prepare(place: Place) -> Truth:
     return _truth(place)
 
 
-def serve(place: Place, port: int) -> None:
-    php = web.serve_php(place)
+def serve_wiki(place: Place, port: int) -> None:
+    php = _serve_php(place)
     settings, code = place.path("LocalSettings.php"), file("usr/share/mediawiki")
-    web.serve(place, port, f'DocumentRoot "{code}"\nSetEnv MW_CONFIG_FILE "{settings}"\n{php}')
+    serve(place, port, f'DocumentRoot "{code}"\nSetEnv MW_CONFIG_FILE "{settings}"\n{php}')
 
 
 def keys_of(target: str) -> Iterable[str]:
@@ -184,11 +190,46 @@ def _linked(number: int, random: Random) -> int:
     return int(ARTICLES * random.random() ** 2)
 
 
+def _php(place: Place) -> list[str | Path]:
+    return [file("usr/bin/php[0-9]*"), "-c", _php_settings(place)]
+
+
+def _serve_php(place: Place) -> str:
+    """Start PHP's workers. Return the configuration that makes Apache use them."""
+    port = free_port()
+    text = (
+        f"[global]\nerror_log = {place.folder}/fpm.log\ndaemonize = no\n"
+        f"[www]\nlisten = {ADDRESS}:{port}\npm = static\npm.max_children = {PHP_WORKERS}\n"
+        "clear_env = no\ncatch_workers_output = yes\n"
+    )
+    configuration = place.write("fpm.conf", text)
+    place.hand_over()
+    fpm = file("usr/sbin/php-fpm[0-9]*")
+    place.start([fpm, "-F", "-y", configuration, "-c", _php_settings(place)], port=port)
+    return (
+        "DirectoryIndex index.php index.html\n"
+        f'<FilesMatch "\\.php$">\nSetHandler "proxy:fcgi://{ADDRESS}:{port}"\n</FilesMatch>\n'
+        "SetEnvIf Request_URI .* proxy-fcgi-pathinfo=unescape\n"
+        f'<Proxy "fcgi://{ADDRESS}:{port}">\nProxySet enablereuse=off\n</Proxy>'
+    )
+
+
+def _php_settings(place: Place) -> Path:
+    folder = file("usr/lib/php/20*")
+    present = [name for name in PHP_EXTENSIONS.split() if (folder / f"{name}.so").is_file()]
+    lines = [f"extension_dir={folder}", f"zend_extension={folder}/opcache.so"]
+    lines += [f"extension={folder}/{name}.so" for name in present]
+    lines += ["memory_limit=256M", "date.timezone=UTC", "opcache.revalidate_freq=60"]
+    lines += [f"sys_temp_dir={place.folder}", f"session.save_path={place.folder}"]
+    lines += ["error_reporting=E_ALL & ~E_DEPRECATED & ~E_NOTICE & ~E_WARNING", "log_errors=On"]
+    return place.write("php.ini", "\n".join(lines) + "\n")
+
+
 APPLICATION = Application(
     name="mediawiki",
     title="MediaWiki",
-    packages=(*packages.PHP, "mediawiki"),
+    packages=(*(f"php-{name}" for name in PHP), "mediawiki"),
     prepare=prepare,
-    serve=serve,
+    serve=serve_wiki,
     keys_of=keys_of,
 )

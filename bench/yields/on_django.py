@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from bench.yields import web
-from bench.yields.place import CALLER
+from bench.yields.application import CALLER, serve_wsgi
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from bench.yields.place import Place
+    from bench.yields.application import Place
 
 # As written by `django-admin startproject`, except that static files are served without DEBUG, and
 # transactions of several processes wait for each other instead of failing.
@@ -106,4 +105,4 @@ def run(place: Place, python: Path, words: list[str | Path], text: str = "") -> 
 
 
 def serve(place: Place, port: int, python: Path) -> None:
-    web.serve_wsgi(place, port, python, SERVED, place.path(FOLDER))
+    serve_wsgi(place, port, python, SERVED, place.path(FOLDER))

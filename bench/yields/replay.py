@@ -24,10 +24,10 @@ from functools import partial
 from random import Random
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
+from bench.yields.application import ADDRESS, HOME, Place, placed
 from bench.yields.applications import ALL
 from bench.yields.judging import Request as Asked
 from bench.yields.judging import novel, shares
-from bench.yields.place import ADDRESS, HOME, Place, placed
 from orbweaver.app.store_runner import BATCH_MESSAGES, BATCH_S, BATCHES
 from orbweaver.frontier.messages import encode
 from orbweaver.model.http_exchange import Response
@@ -218,7 +218,7 @@ def measured(application: Application, place: Place, asked: argparse.Namespace) 
     application.serve(place, PORT)
     answers = Answers(HOME / "answers" / f"{application.name}.jsonl")
     points = sorted(map(int, asked.requests.split(",")))
-    start = f"http://{ADDRESS}:{PORT}{application.start}"
+    start = f"http://{ADDRESS}:{PORT}/"
     rows: list[list[float]] = []
     for seed in range(asked.first, asked.first + asked.seeds):
         requests = crawl(answers, start, points[-1], seed, asked.workers)

@@ -15,17 +15,22 @@ import subprocess
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from bench.yields import web
-from bench.yields.application import Application
+from bench.yields.application import (
+    ADDRESS,
+    PROJECT,
+    Application,
+    Unavailable,
+    file,
+    free_port,
+    serve,
+)
 from bench.yields.judging import Truth, query_of
-from bench.yields.packages import file
-from bench.yields.place import ADDRESS, PROJECT, Unavailable, free_port
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-    from bench.yields.place import Place
+    from bench.yields.application import Place
 
 # Otherwise git refuses a repository of another user.
 TRUSTED = {
@@ -61,17 +66,17 @@ $logo = "/static/git-logo.png"; $favicon = "/static/git-favicon.png";
 def prepare(place: Place) -> Truth:
     """Copy the repository at one commit. Its files and commits are the articles."""
     git = ["git", "-C", str(PROJECT)]
-    listed = said([*git, "rev-list", "--reverse", "--first-parent", "HEAD"]).split()
+    listed = _said([*git, "rev-list", "--reverse", "--first-parent", "HEAD"]).split()
     if len(listed) < COMMITS:
         raise Unavailable(f"the repository has {len(listed)} commits here: clone it in full")
     repository = place.path(NAME)
-    said(["git", "init", "--quiet", "--bare", "--initial-branch=main", str(repository)])
-    said([*git, "push", "--quiet", str(repository), f"{listed[COMMITS - 1]}:refs/heads/main"])
+    _said(["git", "init", "--quiet", "--bare", "--initial-branch=main", str(repository)])
+    _said([*git, "push", "--quiet", str(repository), f"{listed[COMMITS - 1]}:refs/heads/main"])
     bare = ["git", "-C", str(repository)]
-    said([*bare, "gc", "--quiet"])
+    _said([*bare, "gc", "--quiet"])
     (repository / "description").write_text("A crawler\n")
-    files = said([*bare, "ls-tree", "-r", "-z", "--name-only", "main"]).split("\0")
-    commits = said([*bare, "rev-list", "main"]).split()
+    files = _said([*bare, "ls-tree", "-r", "-z", "--name-only", "main"]).split("\0")
+    commits = _said([*bare, "rev-list", "main"]).split()
     place.hand_over()
     articles = [f"file {name}" for name in files if name]
     return Truth(articles=frozenset([*articles, *(f"commit {commit}" for commit in commits)]))
@@ -85,7 +90,7 @@ def serve_cgit(place: Place, port: int) -> None:
         f'Alias /robots.txt "{files}/robots.txt"\nAlias /favicon.ico "{files}/favicon.ico"\n'
         f'ScriptAlias / "{program}/"\n<Directory "{program.parent}">\nOptions ExecCGI\n</Directory>'
     )
-    web.serve(place, port, _environment(site))
+    serve(place, port, _environment(site))
 
 
 def serve_gitweb(place: Place, port: int) -> None:
@@ -116,7 +121,7 @@ def _serve_gitweb(place: Place, port: int, program: Path) -> None:
         f'SetEnv GITWEB_CONFIG "{settings}"\nDocumentRoot "{file("usr/share/gitweb")}"\n'
         f'ProxyPassMatch "^/$" "fcgi://{ADDRESS}:{behind}/" enablereuse=off'
     )
-    web.serve(place, port, _environment(site))
+    serve(place, port, _environment(site))
 
 
 def cgit_keys(target: str) -> Iterable[str]:
@@ -143,7 +148,7 @@ def _environment(site: str) -> str:
     return lines + site
 
 
-def said(words: Sequence[str | Path]) -> str:
+def _said(words: Sequence[str | Path]) -> str:
     return subprocess.run(words, check=True, capture_output=True, text=True).stdout
 
 

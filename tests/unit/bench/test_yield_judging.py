@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bench.yields import autoindex, judging, mediawiki, repositories
+from bench.yields import judging, mediawiki, repositories, static
 from bench.yields.judging import Request, Truth
 
 TRUTH = Truth(articles=frozenset({"/a", "/b", "/c", "/d"}), aliases={"/short": "/b"})
@@ -69,31 +69,11 @@ def test_area_rewards_early_articles() -> None:
     assert judging.area([], 4, 4) == 0
 
 
-@pytest.mark.parametrize(
-    ("target", "kind"),
-    [
-        ("/", "/"),
-        ("/robots.txt", "/….txt"),
-        ("/docs/big/deep/a", "/docs/big/…"),
-        ("/index.php/Special:RecentChanges", "/index.php/Special:…"),
-        ("/index.php?title=A&action=edit&section=3", "/index.php?action=edit&section=…&title=…"),
-        ("/web.git/diff/a/b.py?id=0af", "/web.git/diff/….py?id=…"),
-        ("/web.git/commit/?id=0af", "/web.git/commit/?id=…"),
-        ("/?p=web.git;a=blob;f=x.py", "/?a=blob&f=…&p=…"),
-        ("/docs/?C=N;O=D", "/docs/?C=…&O=…"),
-        ("?only", "/?only=…"),
-    ],
-)
-def test_kind_of_groups_similar_targets(target: str, kind: str) -> None:
-    assert judging.kind_of(target) == kind
-
-
-def test_verdict_counts_barren_requests_by_kind() -> None:
+def test_verdict_has_found_articles_and_shares() -> None:
     requests = [request("/a"), request("/a?sort=up"), request("/b?sort=up"), request("/b")]
     verdict = judging.judged(requests, TRUTH, lambda target: [target], [2, 5])
     assert verdict["found"] == 2
     assert verdict["shares"] == {"2": 0.25, "5": None}
-    assert verdict["barren"] == [("/…?sort=up", 2)]
 
 
 @pytest.mark.parametrize(
@@ -150,6 +130,6 @@ def test_gitweb_key_is_whole_file_or_commit(target: str, keys: list[str]) -> Non
 
 
 def test_autoindex_key_excludes_sorted_listings() -> None:
-    assert list(autoindex.keys_of("/docs/?C=N;O=D")) == []
-    assert list(autoindex.keys_of("/docs/a%20b/")) == ["/docs/a b/"]
-    assert list(autoindex.keys_of("/docs/a.html?x=1")) == ["/docs/a.html"]
+    assert list(static.keys_of("/docs/?C=N;O=D")) == []
+    assert list(static.keys_of("/docs/a%20b/")) == ["/docs/a b/"]
+    assert list(static.keys_of("/docs/a.html?x=1")) == ["/docs/a.html"]

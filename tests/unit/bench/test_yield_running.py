@@ -11,11 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from bench.yields import command, crawlers, packages, place, running
-from bench.yields.application import Application
+from bench.yields import __main__ as command
+from bench.yields import application as applications
+from bench.yields import crawling
+from bench.yields.application import Application, Place, Unavailable
+from bench.yields.crawling import Bounds
 from bench.yields.judging import Truth
-from bench.yields.place import Place, Unavailable
-from bench.yields.running import Bounds
 
 # A crawler that makes five requests and waits.
 WAITING = "import signal, sys; open(sys.argv[1], 'a').write('7\\tline\\n' * 5); signal.pause()"
@@ -27,23 +28,21 @@ BOUNDS = Bounds(requests=5, seconds=60, bytes=2**40)
 def ended(folder: Path, script: str, bounds: Bounds) -> str:
     log = folder / "access.log"
     log.touch()
-    return running._run([sys.executable, "-c", script, log], folder, running.Lines(log, 0), bounds)[
-        0
-    ]
+    return crawling._run([sys.executable, "-c", script, log], folder, log, bounds)[0]
 
 
 def test_runs_of_application_take_turns(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(place, "HOME", tmp_path)
+    monkeypatch.setattr(applications, "HOME", tmp_path)
     order: list[str] = []
 
     def other() -> None:
-        with place.placed("one"):
+        with applications.placed("one"):
             order.append("other")
 
     with ThreadPoolExecutor(1) as pool:
-        with place.placed("one"):
+        with applications.placed("one"):
             waiting = pool.submit(other)
             while "another run" not in capsys.readouterr().err:
                 time.sleep(0.01)
@@ -72,16 +71,6 @@ def test_end_of_crawler_is_reported(tmp_path: Path) -> None:
     assert ended(tmp_path, FAILING, BOUNDS) == "failed: code 1: no such site"
 
 
-def test_new_lines_of_log_are_counted_once(tmp_path: Path) -> None:
-    log = tmp_path / "log"
-    log.write_text("10\ta\n20\tb\n30\tc")
-    lines = running.Lines(log, since_us=20)
-    assert lines.count() == 1
-    with log.open("a") as opened:
-        opened.write("\n15\td\n40\te\n")
-    assert lines.count() == 3
-
-
 def _serve(place: Place, port: int) -> None: ...
 
 
@@ -90,7 +79,7 @@ def _own(target: str) -> list[str]:
 
 
 def test_application_is_prepared_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(packages, "unpack", list)
+    monkeypatch.setattr(applications, "unpack", list)
     made = []
 
     def prepare(place: Place) -> Truth:
@@ -104,10 +93,10 @@ def test_application_is_prepared_once(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_missing_apt_is_unavailable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(packages, "HOME", tmp_path)
+    monkeypatch.setattr(applications, "HOME", tmp_path)
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(Unavailable, match="there is no apt-get"):
-        packages.unpack(["cgit"])
+        applications.unpack(["cgit"])
 
 
 @pytest.mark.skipif(DPKG_DEB is None, reason="there is no dpkg-deb")
@@ -129,18 +118,17 @@ def test_dangling_link_is_replaced_by_folder(tmp_path: Path) -> None:
     (there / "before" / "code.php").write_text("old")
     (there / "kept").symlink_to("before")
     (there / "library").symlink_to("nowhere")
-    packages.extract(archive, root)
+    applications.extract(archive, root)
     assert (there / "library" / "code.php").read_text() == "new"
     assert (there / "kept").is_symlink()
     assert (there / "before" / "code.php").read_text() == "old"
 
 
 def test_options_are_passed_to_own_crawler_only(tmp_path: Path) -> None:
-    job = crawlers.Job(url="http://127.0.0.1/", requests=7, folder=tmp_path)
-    ours, wget = crawlers.named(["ours", "wget"], ["--exclude", "x"])
-    assert ours.words(job)[-2:] == ["--exclude", "x"]
-    assert ours.words(job)[ours.words(job).index("--max-pages") + 1] == "7"
-    assert "--exclude" not in wget.words(job)
+    job = crawling.Job(url="http://127.0.0.1/", requests=7, folder=tmp_path)
+    known = crawling.crawlers(["--exclude", "x"])
+    assert known["ours"].words(job)[-4:] == ["--max-pages", "7", "--exclude", "x"]
+    assert "--exclude" not in known["wget"].words(job)
 
 
 def test_table_names_application_once() -> None:

@@ -1,4 +1,7 @@
-"""The command: applications one after another, each with every crawler. Prints a table and JSON."""
+"""`python -m bench.yields`: applications one after another, each with every crawler.
+
+It prints a table, and writes JSON.
+"""
 
 from __future__ import annotations
 
@@ -12,17 +15,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bench.session import machine
-from bench.yields import crawlers, running
+from bench.yields.application import HOME, Unavailable, free_port, placed
 from bench.yields.applications import ALL
+from bench.yields.crawling import Bounds, crawl, crawlers
 from bench.yields.judging import judged
-from bench.yields.place import HOME, Unavailable, free_port, placed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from types import FrameType
 
     from bench.yields.application import Application
-    from bench.yields.crawlers import Crawler
+    from bench.yields.crawling import Crawler
 
 INTERRUPTED = 130
 
@@ -33,9 +36,10 @@ def main(words: Sequence[str] | None = None) -> int:
     asked = parser.parse_args(words)
     try:
         applications = [ALL[name] for name in asked.apps.split(",")]
-        taking = crawlers.named(asked.crawlers.split(","), shlex.split(asked.options))
+        known = crawlers(shlex.split(asked.options))
+        taking = [known[name] for name in asked.crawlers.split(",")]
     except KeyError as unknown:
-        parser.error(f"{unknown} is none of {', '.join((*ALL, *crawlers.NAMES))}")
+        parser.error(f"{unknown} is none of {', '.join((*ALL, *crawlers()))}")
     points = sorted({int(point) for point in asked.requests.split(",")})
     results: dict[str, Any] = {
         "at": dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
@@ -45,7 +49,7 @@ def main(words: Sequence[str] | None = None) -> int:
         "crawls": [],
         "skipped": {},
     }
-    bounds = running.Bounds(requests=points[-1], seconds=asked.limit, bytes=asked.memory * 2**20)
+    bounds = Bounds(requests=points[-1], seconds=asked.limit, bytes=asked.memory * 2**20)
     signal.signal(signal.SIGTERM, _interrupt)
     try:
         for application in applications:
@@ -66,23 +70,21 @@ def table(results: dict[str, Any]) -> str:
     head += ["requests", "ended by"]
     lines = [_row(head), _row(["---"] * 2 + ["---:"] * (len(points) + 3) + ["---"])]
     last = ""
-    for crawl in results["crawls"]:
-        name = f"{crawl['title']}, {crawl['articles']:,}"
-        cells = [
-            "-" if share is None else f"{100 * share:.0f}" for share in crawl["shares"].values()
-        ]
-        found = f"{100 * crawl['found'] / crawl['articles']:.0f}"
-        cells += [f"{100 * crawl['area']:.0f}", found, f"{crawl['requests']:,}", crawl["ended"]]
-        lines.append(_row(["" if name == last else name, crawl["crawler"], *cells]))
+    for row in results["crawls"]:
+        name = f"{row['title']}, {row['articles']:,}"
+        cells = ["-" if share is None else f"{100 * share:.0f}" for share in row["shares"].values()]
+        found = f"{100 * row['found'] / row['articles']:.0f}"
+        cells += [f"{100 * row['area']:.0f}", found, f"{row['requests']:,}", row["ended"]]
+        lines.append(_row(["" if name == last else name, row["crawler"], *cells]))
         last = name
     lines += [f"\n{name}: skipped, {why}" for name, why in results["skipped"].items()]
     return "\n".join(lines)
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m bench.yield", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m bench.yields", description=__doc__)
     parser.add_argument("--apps", default=",".join(ALL), help=",".join(ALL))
-    parser.add_argument("--crawlers", default="ours", help=",".join(crawlers.NAMES))
+    parser.add_argument("--crawlers", default="ours", help=",".join(crawlers()))
     parser.add_argument("--requests", default="500,1000", help="where shares are read (500,1000)")
     parser.add_argument("--limit", type=float, default=240, help="seconds for a crawl (240)")
     parser.add_argument("--memory", type=int, default=3_000, help="megabytes for a crawl (3000)")
@@ -96,7 +98,7 @@ def _measured(
     application: Application,
     taking: Sequence[Crawler],
     points: Sequence[int],
-    bounds: running.Bounds,
+    bounds: Bounds,
     results: dict[str, Any],
     setup: bool,
 ) -> Iterator[None]:
@@ -113,11 +115,11 @@ def _measured(
             results["skipped"][application.title] = str(why)
             return
         for crawler in [] if setup else taking:
-            if absent := crawler.absent():
-                _say(f"  {crawler.title} is skipped: {absent}")
-                results["skipped"][crawler.title] = absent
+            if crawler.absent:
+                _say(f"  {crawler.title} is skipped: {crawler.absent}")
+                results["skipped"][crawler.title] = crawler.absent
                 continue
-            ran = running.crawl(application, place, port, crawler, bounds)
+            ran = crawl(place, port, crawler, bounds)
             verdict = judged(ran.requests, truth, application.keys_of, points)
             results["crawls"].append(
                 {
@@ -152,3 +154,7 @@ def _row(cells: Sequence[str]) -> str:
 
 def _say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
