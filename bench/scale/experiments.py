@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import gc
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from bench.scale.model import Model
-from bench.scale.scenario import Changes, Fleet, Scenario, Web
+from bench.scale.scenario import Fleet, Scenario, Web
 from orbweaver.budget.billing_units import Term
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from bench.scale.model import Result
-
-AS_IS = Changes()
-ROOM = Changes(room_before_slot=True)
 DELAYS_MS = (250, 1_000, 4_000, 15_000)
 HOSTS = (30, 300, 3_000)
 # The fleet of a thousand workers is divided by this, because a run of all would take minutes.
@@ -34,12 +30,8 @@ class Figures:
     ended: int
     end_min: float | None
     pages_a_delivery: float
-    pages_a_commit: float
     deferrals_a_page: float
     taken_on_a_page: float
-    put_offs_a_page: float
-    forfeited_a_page: float
-    conflicts_a_transaction: float
     transactions_a_page: float
     in_flight_most: int
     host_writes_most: int
@@ -50,36 +42,27 @@ class Figures:
     units: Mapping[str, float]
     writes: Mapping[str, float]
     reads: Mapping[str, float]
-    samples: tuple[tuple[int, ...], ...]
 
 
-def figures(scenario: Scenario, from_min: float = 0.0, to_min: float | None = None) -> Figures:
-    """Run a scenario. `pages_a_minute` covers only the time from `from_min` to `to_min`."""
+def figures(scenario: Scenario, from_min: float = 0.0) -> Figures:
+    """Run a scenario. `pages_a_minute` covers only the time from `from_min` on."""
     gc.collect()
     gc.disable()
     try:
         result = Model(scenario).run()
     finally:
         gc.enable()
-    return _figures(result, from_min, scenario.minutes if to_min is None else to_min)
-
-
-def _figures(result: Result, from_min: float, to_min: float) -> Figures:
     counts, books = result.books.counts, result.books
     ended = max(1, counts["ended"])
     dollars = {str(term): value for term, value in books.dollars_a_million.items()}
     waits = books.waits_ms
     return Figures(
-        pages_a_minute=result.pages_a_minute(from_min, to_min),
+        pages_a_minute=result.pages_a_minute(from_min, scenario.minutes),
         ended=ended,
         end_min=None if result.finished_ms is None else result.finished_ms / 60_000,
         pages_a_delivery=ended / max(1, counts["deliveries"]),
-        pages_a_commit=ended / max(1, counts["commits"]),
         deferrals_a_page=counts["deferrals"] / ended,
         taken_on_a_page=counts["taken on"] / ended,
-        put_offs_a_page=counts["put off"] / ended,
-        forfeited_a_page=counts["slots forfeited for room"] / ended,
-        conflicts_a_transaction=counts["transactions in conflict"] / max(1, counts["transactions"]),
         transactions_a_page=counts["transactions"] / ended,
         in_flight_most=result.in_flight_most,
         host_writes_most=result.host_writes_most,
@@ -91,19 +74,14 @@ def _figures(result: Result, from_min: float, to_min: float) -> Figures:
         units={str(term): books.a_page(term) for term in Term},
         writes={table: sum(by.values()) / ended for table, by in books.writes.items()},
         reads={table: sum(by.values()) / 2 / ended for table, by in books.reads.items()},
-        samples=tuple(
-            (s.at_ms, s.ended, s.visible, s.delayed, s.in_flight, s.workers) for s in result.samples
-        ),
     )
 
 
-def sprint(workers: int, batch_size: int, changes: Changes = AS_IS, **web: Any) -> Scenario:
+def sprint(workers: int, batch_size: int) -> Scenario:
     """Return a scenario in which all workers start at once, with a hundred hosts each."""
-    plan = Web(hosts=100 * workers, pages=6_000 * workers)
     return Scenario(
-        web=replace(plan, **web),
+        web=Web(hosts=100 * workers, pages=6_000 * workers),
         fleet=Fleet(workers_max=workers, workers_first=workers, batch_size=batch_size),
-        changes=changes,
         shards=max(1, min(64, 64 * workers // 1_000)),
         minutes=SPRINT_MIN,
     )
@@ -144,15 +122,6 @@ def grid(workers: int = 30) -> dict[str, Figures]:
     return found
 
 
-def course(workers: int = 50) -> dict[str, Figures]:
-    """Record a crawl over time from its first seed, with part of a fleet that grows."""
-    fleet = Fleet(workers_max=workers, workers_more_a_minute=3 * workers // 10)
-    plan = Scenario(
-        web=Web(hosts=100 * workers, pages=1_500 * workers), fleet=fleet, shards=6, minutes=12.0,
-    )  # fmt: skip
-    return {"course": figures(plan)}
-
-
 def costs(sizes: tuple[int, ...] = (10_000, 30_000, 100_000)) -> dict[str, Figures]:
     """Measure the cost of a million pages by size of the crawl, with a hundred pages per host."""
     found = {}
@@ -186,35 +155,10 @@ def skew() -> dict[str, Figures]:
     return found
 
 
-def crowd(workers: int = 15) -> dict[str, Figures]:
-    """Measure used slots if a batch has more hosts than a container's concurrent requests."""
-    plan = sprint(workers, 40)
-    wider = replace(plan.settings, fetch_concurrency=256)
-    variants = {
-        "as is": plan,
-        "room before slot": replace(plan, changes=ROOM),
-        "256 requests at once": replace(plan, settings=wider),
-    }
-    return {name: figures(to, FROM_MIN) for name, to in variants.items()}
-
-
-def books(workers: int = 50) -> dict[str, Figures]:
-    """Measure commits per second by number of counter shards."""
-    found = {}
-    for changes, word in ((Changes(commit_each=True), "each"), (AS_IS, "together")):
-        for shards in (1, 4):
-            plan = replace(sprint(workers, 40, changes), shards=shards, minutes=2.0)
-            found[f"{shards}/{word}"] = figures(plan, FROM_MIN)
-    return found
-
-
 QUESTIONS: Mapping[str, Callable[[], dict[str, Figures]]] = {
     "growth": growth,
     "grid": grid,
     "skew": skew,
-    "course": course,
-    "crowd": crowd,
-    "books": books,
     "costs": costs,
     "whole": whole,
 }

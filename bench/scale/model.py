@@ -2,47 +2,34 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from random import Random
-from typing import TYPE_CHECKING, cast
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
-from bench.scale.backlog import Backlog
-from bench.scale.books import (
-    LOG_BYTES,
-    RECORDS_LONG,
-    REQUEST_BYTES,
-    SHARD_BYTES,
-    Books,
-    sizes,
-)
-from bench.scale.claims import SOUGHT_CPU_MS
-from bench.scale.hosts import Table
-from bench.scale.kernel import Kernel
-from bench.scale.queue import Port, Queue
-from bench.scale.visiting import Container
-from bench.scale.web import Web
-from bench.scale.working import Batch
+from bench.scale.books import LOG_BYTES, RECORDS_LONG, SHARD_BYTES
+from bench.scale.kernel import Group
+from bench.scale.state import CRAWL, State
+from bench.scale.visiting import SOUGHT_CPU_MS, Container, Visit
 from orbweaver.budget.billing_units import Stage, Term, write_units
-from orbweaver.frontier.journal import Journal, Ledger, outbox
+from orbweaver.frontier.journal import Journal, Ledger, OutgoingPack, outbox
 from orbweaver.frontier.messages import SEEDS_REFERENCES_MAX, child_id
-from orbweaver.model.crawl import Crawl
 from orbweaver.model.page_record import shard_of
 from orbweaver.model.target import Target
+from orbweaver.worker import rounds
 from orbweaver.worker.crawl_cache import CRAWL_FRESH_MS
-from orbweaver.worker.succession import NOWHERE, Succession, place_of_message
+from orbweaver.worker.group_commit import TOGETHER_MAX
+from orbweaver.worker.pack import REQUEUES_MAX
+from orbweaver.worker.shutdown import ShutdownSignal
+from orbweaver.worker.succession import NOWHERE, place_of_message
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
+    from bench.scale.books import Books
     from bench.scale.scenario import Scenario
-    from bench.scale.visiting import Visit
     from bench.scale.web import Host
-    from bench.scale.working import Round
     from orbweaver.frontier.messages import Pack
-    from orbweaver.frontier.queues import Queue as FrontierQueue
     from orbweaver.frontier.seen_urls import Novelty
 
-CRAWL = "crawl-20261121-200000"
 SAMPLE_MS = 5_000
 # The values of adapters/dynamodb/table.py and adapters/aws/clients.py.
 TRANSACTION_TRIES = 10
@@ -84,29 +71,11 @@ class Result:
         return (last.ended - first.ended) * 60_000 / (last.at_ms - first.at_ms)
 
 
-class Model:
+class Model(State):
     """All parts of one run."""
 
     def __init__(self, scenario: Scenario) -> None:
-        self.scenario = scenario
-        self.kernel = Kernel()
-        self.books = Books()
-        self.random = Random(f"{scenario.seed}/model")
-        self.web = Web(scenario.web, scenario.seed, scenario.minutes)
-        self.settings = scenario.of_stack()
-        self.table = Table(self.kernel, self.books)
-        self.sizes = sizes()
-        self.queue = Queue(self.kernel, self.books, self.sizes)
-        self.backlog = Backlog(self.books, self.sizes)
-        self.succession = Succession(
-            backlog=self.backlog,
-            queue=cast("FrontierQueue", Port(self.queue)),
-            clock=self.kernel,
-        )
-        self.crawl = Crawl(
-            id=CRAWL, name="crawl", started_at_ms=0, delay_ms=scenario.delay_ms,
-            shards=scenario.shards, seeds=tuple(f"{host}/0" for host in self.web.hosts),
-        )  # fmt: skip
+        super().__init__(scenario)
         self.claimed = 0
         self.done = 0
         self.ended_twice = 0
@@ -114,8 +83,6 @@ class Model:
         # Committed packs (batches of URLs) whose messages may be delivered again. True: the pack
         # has no following pack.
         self.committed: dict[str, bool] = {}
-        # Number of claimed URLs in the file of each host.
-        self.claim_files: dict[str, float] = {}
         self._journaled: set[str] = set()
         self._warm: list[Container] = []
         self._running = 0
@@ -143,10 +110,6 @@ class Model:
         )
 
     # Callbacks of visits
-
-    def requested(self) -> None:
-        self.books.use(Term.SENT_BYTES, Stage.WEB, REQUEST_BYTES)
-        self.books.count("requests")
 
     def ended(self, host: Host, target: Target, reason: str) -> None:
         """Record that a URL is finished. A second end is counted as an error."""
@@ -361,3 +324,126 @@ class Model:
     def check(self) -> None:
         """Check whether the crawl is finished: read its item and all shards."""
         self.books.read("crawls", Stage.ANNOUNCE, 2 + 2 * self.scenario.shards)
+
+
+class Round(rounds.Round):
+    """An invocation's round (the time in which it crawls), in virtual time."""
+
+    def __init__(self, model: Model, *, end_ms: int, begin: Callable[[Pack], None]) -> None:
+        super().__init__(
+            clock=model.kernel,
+            settings=model.settings,
+            deadline_ms=end_ms,
+            ending=ShutdownSignal(),
+        )
+        self._begin_pack = begin
+
+    @property
+    def is_open(self) -> bool:
+        """Always True, because the model stops no worker."""
+        return True
+
+    def _start(self, pack: Pack) -> None:
+        self._begin_pack(pack)
+
+
+class Batch:
+    """The packs of one invocation, and packs taken on early. It follows `batch.py` and `pack.py`.
+
+    Stored pages go into one file for all packs of the batch. It is written before the packs'
+    journals. URLs without a request are sent again last.
+    """
+
+    def __init__(self, model: Model, container: Container, packs: list[Pack], end_ms: int) -> None:
+        self._model = model
+        self._container = container
+        self._packs = packs
+        self._visiting = 0
+        self._requeued: list[OutgoingPack] = []
+        self._waiting: list[Visit] = []
+        self._opened_ms: int | None = None
+        self._group = Group(model.kernel)
+        self._leaf = False
+        self._round = Round(model, end_ms=end_ms, begin=self._begin)
+
+    async def work(self) -> None:
+        """Visit all packs concurrently, settle each, and send the deferred URLs."""
+        for pack in self._packs:
+            if pack.id in self._model.committed:
+                self._leaf = await self._model.copied(pack) or self._leaf
+            else:
+                self._group.start(self._first(pack))
+        await self._group.done()
+        if self._requeued:
+            self._model.queue.send(self._requeued)
+            self._model.books.count("put off", len(self._requeued))
+        if self._leaf:
+            self._model.check()
+
+    async def _first(self, pack: Pack) -> None:
+        requeued = await self._visit(pack)
+        if requeued is not None:
+            self._requeued.append(requeued)
+
+    def _begin(self, pack: Pack) -> None:
+        """Take on a pack early: its message is still delayed."""
+        self._model.books.count("taken on")
+        self._group.start(self._early(pack))
+
+    async def _early(self, pack: Pack) -> None:
+        """Visit a pack, again if it got no slot, as `batch.Worker.take_on` does."""
+        model, round_ = self._model, self._round
+        model.recall(self._container, 1)
+        await model.kernel.until(model.kernel.time_ms + model.scenario.fleet.recall_ms)
+        while (requeued := await self._visit(pack, early=True)) is not None:
+            pack = requeued.pack
+            if not await round_.pause(pack.crawl, requeued.delay_s):
+                delay_s = round_.resend_delay_s(pack.crawl, requeued.delay_s)
+                if delay_s is not None:
+                    model.queue.send([replace(requeued, delay_s=delay_s)])
+                    model.books.count("put off")
+                return
+
+    async def _visit(self, pack: Pack, *, early: bool = False) -> OutgoingPack | None:
+        """Visit a pack and settle it. If it got no slot, return the pack to send again."""
+        until_ms = self._round.until_ms(pack.crawl, long=bool(pack.place))
+        visit = Visit(self._container, pack, until_ms, early=early)
+        self._visiting += 1
+        await visit.go()
+        if not visit.result.deferrals:
+            await self._model.succession.take_on_next(self._model.crawl, pack, self._round)
+        self._visiting -= 1
+        delay_s = visit.result.requeue_delay_s(pack.targets)
+        if delay_s is not None and pack.requeues < REQUEUES_MAX:
+            self._flush()
+            return OutgoingPack(pack=replace(pack, requeues=pack.requeues + 1), delay_s=delay_s)
+        if visit.body_bytes:
+            self._waiting.append(visit)
+            if self._opened_ms is None:
+                self._opened_ms = self._model.kernel.time_ms
+                self._model.kernel.ready(self._flush_later(self._opened_ms))
+            self._flush()
+        else:
+            self._flush()
+            await self._settle([visit])
+        return None
+
+    async def _flush_later(self, opened_ms: int) -> None:
+        wait_ms = round(self._model.settings.segment_wait_s * 1000)
+        await self._model.kernel.until(opened_ms + wait_ms)
+        if self._opened_ms == opened_ms:
+            self._flush(due=True)
+
+    def _flush(self, *, due: bool = False) -> None:
+        """Write the file once no visit runs any more, or the first visit has waited long enough."""
+        size = sum(visit.body_bytes for visit in self._waiting)
+        full = size >= self._model.settings.segment_bytes_max
+        if self._waiting and (due or full or not self._visiting):
+            self._model.books.use(Term.S3_PUT, Stage.BODIES, 1)
+            self._model.books.count("bytes stored", size)
+            ready, self._waiting, self._opened_ms = self._waiting, [], None
+            for start in range(0, len(ready), TOGETHER_MAX):
+                self._group.start(self._settle(ready[start : start + TOGETHER_MAX]))
+
+    async def _settle(self, visits: Sequence[Visit]) -> None:
+        self._leaf = await self._model.settle(visits, self._round) or self._leaf

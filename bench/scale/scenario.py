@@ -8,16 +8,6 @@ from orbweaver.model.settings import Settings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Changes:
-    """Decisions that differ from the product's: earlier or possible ones. Default: off."""
-
-    # Take one of a container's concurrent requests before a slot of the host, not after.
-    room_before_slot: bool = False
-    # Commit every pack (batch of URLs) by itself, as earlier versions did.
-    commit_each: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Web:
     """Hosts and their responses, with heavy tails."""
 
@@ -71,7 +61,6 @@ class Scenario:
     web: Web = field(default_factory=Web)
     fleet: Fleet = field(default_factory=Fleet)
     settings: Settings = field(default_factory=Settings)
-    changes: Changes = field(default_factory=Changes)
     delay_ms: int = 1_000
     shards: int = 16
     # Share of each host that is queued at the start. Links find the rest.

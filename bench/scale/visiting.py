@@ -10,10 +10,11 @@ from collections import Counter, defaultdict, deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from bench.scale.claims import HostClaims
-from bench.scale.hosts import View
 from bench.scale.kernel import Gate, Group
+from bench.scale.services import View
+from orbweaver.budget.billing_units import Stage, Term
 from orbweaver.fetching import response_verdict as answers
+from orbweaver.frontier.known_claims import DIGEST_BYTES, DIGESTS_MAX
 from orbweaver.frontier.pack_result import PackResult
 from orbweaver.frontier.seen_urls import GENERATION_MS, GENERATION_URLS_MAX, Novelty
 from orbweaver.model.backoff import ATTEMPTS_MAX, backoff_s
@@ -24,6 +25,7 @@ from orbweaver.politeness.host_health import HostHealth
 from orbweaver.politeness.host_schedule import RobotsEntry, delay_of, is_down
 from orbweaver.politeness.pacer import LAPSES_MAX, Pacer
 from orbweaver.politeness.robots_cache import FRESH_MS, UNREACHABLE_FRESH_MS
+from orbweaver.worker.host_claims import BYTES_MAX, ENTRY_BYTES, IN_USE_MS, is_worth_saving
 from orbweaver.worker.host_visits import WaitingVisits
 from orbweaver.worker.succession import place_of_message
 
@@ -31,19 +33,23 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
     from bench.scale.kernel import Kernel
-    from bench.scale.model import Model
+    from bench.scale.state import State
     from bench.scale.web import Host
     from orbweaver.frontier.messages import Pack
     from orbweaver.politeness.pacer import Turn
     from orbweaver.worker.succession import PackPlace
 
 CPU_FULL_MB = 1_769
+# Assumed: duration of a GET and a PUT of S3.
+GET_MS, PUT_MS = 30, 60
+# Measured on a whole CPU: reading and merging a digest, hashing and looking up a link.
+MERGED_CPU_MS, SOUGHT_CPU_MS = 0.00015, 0.004
 
 
 class Container:
     """An execution environment: its memory, CPU and open requests."""
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: State) -> None:
         self.model = model
         kernel, settings = model.kernel, model.settings
         self.view = View(model.table)
@@ -93,6 +99,114 @@ class Seen:
         self._newer_urls += urls
 
 
+@dataclass(slots=True)
+class _Entry:
+    known: float = 0.0
+    new: float = 0.0
+    visited_ms: int = 0
+    loaded_until_ms: int = 0
+    saving: bool = False
+
+    @property
+    def size_bytes(self) -> float:
+        return ENTRY_BYTES + DIGEST_BYTES * self.known
+
+
+class HostClaims:
+    """Numbers of cached claims of queued URLs in a container, per host: `worker.host_claims`.
+
+    Each URL is equally likely. Times of reads and writes, the size of a container's memory, and
+    evictions follow the worker.
+    """
+
+    def __init__(self, model: State, container: Container) -> None:
+        self._model = model
+        self._container = container
+        self._used = model.settings.shares_claims
+        self._entries: dict[str, _Entry] = {}
+        self._held = 0.0
+
+    def visit(self, host: Host, pack: Pack, until_ms: int, *, early: bool) -> Callable[[], None]:
+        """Begin a visit, and return a function to call before each request."""
+        kernel = self._model.kernel
+        if not (self._used and pack.place and self._model.scenario.delay_ms):
+            return _ignore
+        entry = self._entries.pop(host.name, None)
+        if entry is None:
+            if not self._room(ENTRY_BYTES):
+                return _ignore
+            entry = _Entry()
+            self._held += entry.size_bytes
+        self._entries[host.name] = entry
+        entry.visited_ms = kernel.time_ms
+
+        def asking() -> None:
+            if not early and entry.loaded_until_ms != until_ms:
+                entry.loaded_until_ms = until_ms
+                kernel.ready(self._load(host, entry))
+            left_ms = until_ms - kernel.time_ms
+            if is_worth_saving(int(entry.new), left_ms) and not entry.saving:
+                entry.saving = True
+                kernel.ready(self._save(host, entry))
+
+        return asking
+
+    def known(self, host: Host) -> float:
+        """Return the number of a host's URLs that are known to be claimed."""
+        entry = self._entries.get(host.name)
+        return 0.0 if entry is None else min(host.found, entry.known)
+
+    def learn(self, host: Host, urls: float) -> None:
+        entry = self._entries.get(host.name)
+        if entry is not None and self._room(DIGEST_BYTES * urls):
+            entry.new += self._grow(entry, min(host.found, entry.known + urls))
+
+    async def _load(self, host: Host, entry: _Entry) -> None:
+        books, kernel = self._model.books, self._model.kernel
+        books.use(Term.S3_GET, Stage.BODIES, 1)
+        books.count("claims read")
+        await kernel.until(kernel.time_ms + GET_MS)
+        stored = self._model.claim_files.get(host.name, 0.0)
+        if not stored or self._entries.get(host.name) is not entry:
+            return
+        await self._container.think(MERGED_CPU_MS * (stored + entry.known))
+        if self._room(DIGEST_BYTES * max(0.0, stored - entry.known)):
+            # Other containers may have found the new URLs since.
+            new = entry.new * (1 - stored / host.found)
+            self._grow(entry, min(host.found, stored + new))
+            entry.new = new
+
+    async def _save(self, host: Host, entry: _Entry) -> None:
+        books, kernel = self._model.books, self._model.kernel
+        known, new = entry.known, entry.new
+        books.use(Term.S3_PUT, Stage.BODIES, 1)
+        books.count("claims written")
+        await kernel.until(kernel.time_ms + PUT_MS)
+        self._model.claim_files[host.name] = known
+        entry.new = max(0.0, entry.new - new)
+        entry.saving = False
+
+    def _grow(self, entry: _Entry, known: float) -> float:
+        known = min(DIGESTS_MAX, max(known, entry.known))
+        more = known - entry.known
+        entry.known = known
+        self._held += DIGEST_BYTES * more
+        return more
+
+    def _room(self, more_bytes: float) -> bool:
+        in_use_ms = self._model.kernel.time_ms - IN_USE_MS
+        while self._held + more_bytes > BYTES_MAX:
+            name, entry = next(iter(self._entries.items()), ("", None))
+            if entry is None or entry.visited_ms >= in_use_ms:
+                return False
+            self._held -= entry.size_bytes
+            del self._entries[name]
+        return True
+
+
+def _ignore() -> None: ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Walk:
     """URLs of one host in a pack that the visit still has to request."""
@@ -123,7 +237,7 @@ class Visit:
         # Claims to learn once the pack is committed, and links that were looked up.
         self.learned: defaultdict[str, float] = defaultdict(float)
         self.sought = 0.0
-        self._asking: Callable[[], None] = lambda: None
+        self._asking: Callable[[], None] = _ignore
 
     @property
     def standing(self) -> PackPlace:
@@ -207,7 +321,7 @@ class Visit:
     async def _ask_in_turn(self, walk: _Walk) -> int | None:
         """Request the queue. If slots run out, return the time until which the rest is deferred."""
         # URLs that missed their slots are in the queue again.
-        container, changes = self.container, self.model.scenario.changes
+        container = self.container
         kernel, waits_ms = self.model.kernel, self.model.books.waits_ms
         queue, pacer = walk.queue, walk.pacer
         turns = container.turns.setdefault(walk.host.name, Gate(kernel, 1))
@@ -222,15 +336,11 @@ class Visit:
                 await turns.enter()
                 turn = True
             await walk.asking.enter()
-            if changes.room_before_slot:
-                await container.everywhere.enter()
             waits_ms["for the request before"] += kernel.time_ms - began_ms
             began_ms = kernel.time_ms
             return_at_ms = await pacer.wait_for_slot(len(queue))
             waits_ms["for slots"] += kernel.time_ms - began_ms
             if return_at_ms is not None:
-                if changes.room_before_slot:
-                    container.everywhere.leave()
                 walk.asking.leave()
                 break
             group.start(self._ask(walk, queue.popleft(), pacer.turn))
@@ -241,8 +351,7 @@ class Visit:
 
     async def _ask(self, walk: _Walk, target: Target, turn: Turn) -> None:
         container, kernel, host = self.container, self.model.kernel, walk.host
-        if not self.model.scenario.changes.room_before_slot:
-            await container.everywhere.enter()
+        await container.everywhere.enter()
         if not walk.pacer.start_request(turn):
             container.everywhere.leave()
             self.model.books.count("slots forfeited for room")
