@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 RESULTS = contest.HOME / "results"
 LAST = RESULTS / "last.json"
-DOCS = contest.ROOT / "docs"
-SAVED = DOCS / "benchmarks"
+PAGE = contest.ROOT / "docs" / "benchmarks.md"
+SAVED = PAGE.with_suffix("")
 FAILED, USAGE, INTERRUPTED = 1, 2, 130
 QUIET_LOAD = 0.5
 BUSY = "this machine is busy (load {load:.1f}): the figures will be too low"
@@ -150,8 +150,8 @@ def _render(files: Sequence[Path]) -> int:
     if not files or not all(file.is_file() for file in files):
         print("there are no such results: run `make bench ARGS=--save`", file=sys.stderr)
         return FAILED
-    for written in render.write([json.loads(file.read_text()) for file in files], DOCS):
-        print(written)
+    render.write([json.loads(file.read_text()) for file in files], PAGE)
+    print(PAGE)
     return 0
 
 

@@ -13,17 +13,17 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
 import sys
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bench.pages import fill, grid
 from bench.scale.experiments import DELAYS_MS, HOSTS, PART, QUESTIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
     Figures = Mapping[str, Mapping[str, Mapping[str, Any]]]
 
@@ -78,17 +78,7 @@ def _rounded(value: Any) -> Any:
 
 def render(figures: Figures, page: Path) -> None:
     """Write the tables of the available figures into the page."""
-    text = page.read_text()
-    for name, rows in _tables(figures):
-        block = f"<!-- {name} -->\n{_markdown(rows)}<!-- end -->"
-        text = re.sub(rf"<!-- {name} -->\n.*?<!-- end -->", lambda _: block, text, flags=re.DOTALL)  # noqa: B023
-    page.write_text(text)
-
-
-def _markdown(rows: Sequence[Sequence[str]]) -> str:
-    head, *rest = rows
-    lines = [head, ["---", *["---:"] * (len(head) - 1)], *rest]
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+    fill(page, {name: grid(head, rest) for name, (head, *rest) in _tables(figures)})
 
 
 def _tables(figures: Figures) -> Iterator[tuple[str, list[list[str]]]]:

@@ -14,6 +14,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bench.pages import grid
 from bench.session import machine
 from bench.yields.application import HOME, Unavailable, free_port, placed
 from bench.yields.applications import ALL
@@ -68,17 +69,17 @@ def table(results: dict[str, Any]) -> str:
     points = results["points"]
     head = ["application", "crawler", *(f"{point:,}" for point in points), "mean", "in all"]
     head += ["requests", "ended by"]
-    lines = [_row(head), _row(["---"] * 2 + ["---:"] * (len(points) + 3) + ["---"])]
+    rows = []
     last = ""
     for row in results["crawls"]:
         name = f"{row['title']}, {row['articles']:,}"
         cells = ["-" if share is None else f"{100 * share:.0f}" for share in row["shares"].values()]
         found = f"{100 * row['found'] / row['articles']:.0f}"
         cells += [f"{100 * row['area']:.0f}", found, f"{row['requests']:,}", row["ended"]]
-        lines.append(_row(["" if name == last else name, row["crawler"], *cells]))
+        rows.append(["" if name == last else name, row["crawler"], *cells])
         last = name
-    lines += [f"\n{name}: skipped, {why}" for name, why in results["skipped"].items()]
-    return "\n".join(lines)
+    skipped = (f"\n{name}: skipped, {why}" for name, why in results["skipped"].items())
+    return "\n".join([grid(head, rows, left=2), *skipped])
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -146,10 +147,6 @@ def _interrupt(_number: int, _frame: FrameType | None) -> None:
 def _write(path: Path, results: dict[str, Any]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(results, ensure_ascii=False, indent=1))
-
-
-def _row(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"
 
 
 def _say(text: str) -> None:
