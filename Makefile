@@ -98,7 +98,7 @@ scale: venv ## a thousand workers over a hundred thousand hosts, in virtual time
 	@$(PY) -m bench.scale $(ARGS)
 
 export-scale: venv ## export a day of a million pages under a limit of 256 MB; ARGS="--rows 20000"
-	@$(PY) -m bench.exports_scale $(ARGS)
+	@$(PY) -m tests.exports_scale $(ARGS)
 
 deployed: ## unit, property, contract and simulation tests with the Python that the functions run on (3.13)
 	@tools/interpreter.sh 3.13 -q -n 2 --dist worksteal \

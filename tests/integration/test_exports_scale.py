@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from bench.exports_scale.__main__ import run
-from bench.exports_scale.reading import ITEMS
+from tests.exports_scale.__main__ import run
+from tests.exports_scale.reading import ITEMS
 
 pytestmark = [pytest.mark.long, pytest.mark.slow, pytest.mark.timeout(400)]
 LIMIT_MB = 256
@@ -32,7 +32,7 @@ def test_bodies_and_texts_stay_within_memory_limit(tmp_path: Path) -> None:
 
 def test_memory_limit_is_enforced() -> None:
     code = (
-        "from bench.exports_scale.exporting import limit_data; limit_data(128);"
+        "from tests.exports_scale.exporting import limit_data; limit_data(128);"
         "held = [bytearray(2**20) for _ in range(128)]"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

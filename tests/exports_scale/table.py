@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
-from bench.exports_scale.records import CRAWL, DAY, SHARDS, page, segments, url_of
 from orbweaver.adapters.dynamodb.table import to_item
 from orbweaver.model.page_record import page_key, shard_of, to_fields
 from orbweaver.model.url import url_hash
+from tests.exports_scale.records import CRAWL, DAY, SHARDS, page, segments, url_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

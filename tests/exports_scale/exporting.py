@@ -48,7 +48,6 @@ async def export(
     folder: Path, bodies: Path, formats: tuple[str, ...], part_rows_max: int
 ) -> Measured:
     """Export the day's table into a folder. The environment contains the table's endpoint."""
-    from bench.exports_scale.records import CRAWL, DAY, SHARDS, crawl
     from orbweaver.adapters.aws.clients import Aws
     from orbweaver.adapters.dynamodb.pages import DynamoPages
     from orbweaver.adapters.dynamodb.table import Dynamo
@@ -56,6 +55,7 @@ async def export(
     from orbweaver.adapters.local.folder import FolderFiles
     from orbweaver.exporting.exporter import ExporterParts, InProcessExporter, WaitingExport
     from orbweaver.exporting.workspace import FolderWorkspace
+    from tests.exports_scale.records import CRAWL, DAY, SHARDS, crawl
     from tests.memory import MemoryCrawls, World
 
     clock, random, waiting = SystemClock(), Random(1), WaitingExport()

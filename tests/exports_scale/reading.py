@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 from warcio.archiveiterator import ArchiveIterator
 
-from bench.exports_scale.records import BROKEN_EVERY, DAY, NAME, RULE, url_of
+from tests.exports_scale.records import BROKEN_EVERY, DAY, NAME, RULE, url_of
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bench.exports_scale.reading import check
-from bench.exports_scale.records import segments
+from tests.exports_scale.reading import check
+from tests.exports_scale.records import segments
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,7 +25,7 @@ FORMATS = "jsonl,csv,parquet"
 @contextmanager
 def table_of(rows: int, *, bodies: bool) -> Iterator[str]:
     """Run a process that serves the table, and yield its endpoint."""
-    words = [sys.executable, "-m", "bench.exports_scale.table", "--rows", str(rows)]
+    words = [sys.executable, "-m", "tests.exports_scale.table", "--rows", str(rows)]
     words += ["--bodies"] if bodies else []
     with subprocess.Popen(
         words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -46,7 +46,7 @@ def run(
         for key, body in segments(rows):
             (stored / key).parent.mkdir(parents=True, exist_ok=True)
             (stored / key).write_bytes(body)
-    words = [sys.executable, "-m", "bench.exports_scale.exporting", str(exported), str(stored)]
+    words = [sys.executable, "-m", "tests.exports_scale.exporting", str(exported), str(stored)]
     words += ["--formats", f"{FORMATS},warc" if bodies else FORMATS]
     words += ["--limit-mb", str(limit_mb), "--part-rows-max", str(part_rows_max)]
     with table_of(rows, bodies=bodies) as endpoint:
