@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import shutil
 import signal
 import sys
 import tempfile
@@ -23,8 +22,7 @@ if TYPE_CHECKING:
     from bench.contest import Client
     from bench.sites import Place
 
-RESULTS = contest.HOME / "results"
-LAST = RESULTS / "last.json"
+LAST = contest.HOME / "results" / "last.json"
 PAGE = contest.ROOT / "docs" / "benchmarks.md"
 SAVED = PAGE.with_suffix("")
 FAILED, USAGE, INTERRUPTED = 1, 2, 130
@@ -70,7 +68,8 @@ def _measure(wanted: Asked, asked: argparse.Namespace) -> int:
         return FAILED
     if asked.save:
         SAVED.mkdir(exist_ok=True)
-        (SAVED / f"{_name(results)}.json").write_text(_json(results))
+        name = f"{results['at'][:19].replace(':', '')}-{results['machine']['python']}.json"
+        (SAVED / name).write_text(_json(results))
         return _render(sorted(SAVED.glob("*.json")))
     return 0
 
@@ -124,19 +123,10 @@ def _here(one: Place | Client) -> bool:
 
 
 def _keep(results: dict[str, Any], file: Path | None) -> Path:
-    """Write results to `file`, or else to a new file and as the last results."""
-    if file is not None:
-        file.write_text(_json(results))
-        return file
-    RESULTS.mkdir(parents=True, exist_ok=True)
-    kept = RESULTS / f"{_name(results)}.json"
+    kept = file or LAST
+    kept.parent.mkdir(parents=True, exist_ok=True)
     kept.write_text(_json(results))
-    shutil.copyfile(kept, LAST)
     return kept
-
-
-def _name(results: dict[str, Any]) -> str:
-    return f"{results['at'][:19].replace(':', '')}-{results['machine']['python']}"
 
 
 def _json(results: dict[str, Any]) -> str:

@@ -130,44 +130,6 @@ def _row(site: str, client: str, group: Sequence[Mapping[str, Any]]) -> Row:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ratio:
-    """A client's speed relative to the floor (`clients/floor.py`), each peer, and the best peer."""
-
-    site: str
-    client: str
-    to_floor: float | None
-    to_peers: Mapping[str, float]
-
-    @property
-    def to_best(self) -> float | None:
-        """Speed relative to the fastest peer."""
-        return min(self.to_peers.values(), default=None)
-
-
-def ratios(table: Sequence[Row], clients: Sequence[str]) -> list[Ratio]:
-    """Compare clients with the floor and the peers, by site."""
-    speeds = {(row.site, row.client): row.pages_per_s for row in table}
-    found: list[Ratio] = []
-    for row in table:
-        if row.client not in clients:
-            continue
-        floor = speeds.get((row.site, FLOOR))
-        found.append(
-            Ratio(
-                site=row.site,
-                client=row.client,
-                to_floor=row.pages_per_s / floor if floor else None,
-                to_peers={
-                    peer: row.pages_per_s / speeds[row.site, peer]
-                    for peer in PEERS
-                    if speeds.get((row.site, peer))
-                },
-            )
-        )
-    return found
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Spread:
     """A client's relative speed over several benchmarks."""
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from bench.figures import Ratio, Row, Spread
+    from bench.figures import Row, Spread
 
     Results = Mapping[str, Any]
 
@@ -177,15 +177,15 @@ def _versions(results: Results) -> str:
 
 
 def _cells(rows: Sequence[Row]) -> list[tuple[str, ...]]:
-    ratios: dict[str, Ratio] = {
-        ratio.client: ratio for ratio in figures.ratios(rows, [row.client for row in rows])
-    }
+    speeds = {row.client: row.pages_per_s for row in rows}
+    floor = speeds.get(figures.FLOOR)
+    best = max((speeds[peer] for peer in figures.PEERS if peer in speeds), default=None)
     return [
         (
             row.client,
             f"{row.pages_per_s:,.1f}",
-            _times(ratios[row.client].to_floor),
-            _times(ratios[row.client].to_best),
+            _times(row.pages_per_s / floor if floor else None),
+            _times(row.pages_per_s / best if best else None),
             f"{row.cpu_ms_per_page:,.2f}",
             f"{row.resident_bytes_max / 2**20:,.0f}",
             f"{row.overall_s:,.1f} s",

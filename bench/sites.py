@@ -1,7 +1,6 @@
 """The crawled sites: manuals from Debian packages, and generated sites.
 
-A manual is served from its folder: `/dir/` is its `index.html`, and `/dir` redirects there. Of
-Rust's manual, only the standard library and its sources are served; other links give 404.
+A manual is served from its folder: `/dir/` is its `index.html`, and `/dir` redirects there.
 """
 
 from __future__ import annotations
@@ -41,8 +40,6 @@ class Manual:
     package: str
     folder: Path
     start: str = "/index.html"
-    # Subfolders to serve, or all if empty.
-    only: tuple[str, ...] = ()
 
     @property
     def absent(self) -> str:
@@ -52,24 +49,16 @@ class Manual:
         return f"{self.title} is not installed: apt-get install {self.package}"
 
     def entries(self, _pages: int) -> Iterator[Entry]:
-        tops = [self.folder / name for name in self.only] or [self.folder]
-        for top in tops:
-            for file in sorted(top.rglob("*")):
-                yield from self._entries(file)
-        if not self.only:
-            yield from self._entries(self.folder)
-
-    def _entries(self, file: Path) -> Iterator[Entry]:
-        path = f"/{file.relative_to(self.folder)}" if file != self.folder else "/"
-        if file.is_dir():
-            index = file / "index.html"
-            if index.is_file():
-                yield Entry(path=path.rstrip("/") + "/", body=index.read_bytes())
-            if path != "/":
+        for file in (*sorted(self.folder.rglob("*")), self.folder):
+            path = f"/{file.relative_to(self.folder)}" if file != self.folder else ""
+            if file.is_file():
+                kind = TYPES.guess_type(file.name)[0] or "application/octet-stream"
+                yield Entry(path=path, content_type=kind, body=file.read_bytes())
+                continue
+            if (index := file / "index.html").is_file():
+                yield Entry(path=f"{path}/", body=index.read_bytes())
+            if path:
                 yield Entry(path=path, status=301, location=f"{path}/", content_type="")
-        elif file.is_file():
-            kind = TYPES.guess_type(file.name)[0] or "application/octet-stream"
-            yield Entry(path=path, content_type=kind, body=file.read_bytes())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,14 +97,6 @@ SITES: dict[str, Site] = {
             title="PostgreSQL 15 manual",
             package="postgresql-doc-15",
             folder=DOC / "postgresql-doc-15" / "html",
-        ),
-        Manual(
-            name="rust",
-            title="Rust std manual",
-            package="rust-doc",
-            folder=DOC / "rust-doc" / "html",
-            start="/std/index.html",
-            only=("std", "src"),
         ),
         Generated(name="generated-30", title="Made-up, 30 KB", size_bytes=30_000, share=1),
         Generated(name="generated-150", title="Made-up, 150 KB", size_bytes=150_000, share=3),

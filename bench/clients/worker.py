@@ -16,14 +16,16 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from bench.books import units_of
 from bench.clients.said import arguments, said
 from orbweaver import __version__
 from orbweaver.adapters.local.clock import SystemClock
 from orbweaver.adapters.local.reader import BudgetReader
 from orbweaver.app.aws_ports import Ports, meter_of
 from orbweaver.app.wiring import control_of, keep_made, worker_of
+from orbweaver.budget import billing_units
+from orbweaver.budget.prices import spent
 from orbweaver.control.crawl_spec import CrawlSpec
+from orbweaver.model.amounts import NANO
 from orbweaver.model.crawl_settings import Bodies
 from orbweaver.model.outcome import Outcome
 from orbweaver.model.settings import Settings
@@ -31,6 +33,8 @@ from orbweaver.worker.pack import Delivery
 from tests import memory
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from orbweaver.worker.batch import Worker
 
 BATCH = 10
@@ -125,6 +129,16 @@ def crawl(url: str, at_once: int) -> dict[str, object]:
         "messages": messages,
         "dead": len(world.buried),
         **units_of(counts),
+    }
+
+
+def units_of(counts: Mapping[str, int]) -> dict[str, Any]:
+    """Return a crawl's own estimate of its cost, and its metered AWS usage by term."""
+    dollars = spent(counts)
+    terms = billing_units.units_of(counts).by_term
+    return {
+        "nanodollars": None if dollars is None else round(dollars * NANO),
+        "units": {str(term): number for term, number in terms.items()},
     }
 
 

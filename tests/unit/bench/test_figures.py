@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from itertools import chain
-from typing import Any
 
 import pytest
 
-from bench.books import units_of
-from bench.figures import Run, order, ratios, rows, sequence, void
+from bench.clients.worker import units_of
+from bench.figures import Run, order, rows, sequence, void
 
 PATHS = frozenset({"/", "/a", "/b", "/c"})
 RUN = Run(site="made-up", client="floor", round=0, paths=PATHS, pages=4, crawl_s=2.0, cpu_s=0.008)
@@ -70,24 +68,6 @@ def test_json_of_run_has_number_and_hash_of_pages() -> None:
     assert "paths" not in first
     assert first["pages_given"] == 4
     assert first["paths_sha256"] == second["paths_sha256"]
-
-
-def _table(speeds: Mapping[str, float]) -> list[Any]:
-    return rows(replace(RUN, client=name, crawl_s=4 / s).as_json() for name, s in speeds.items())
-
-
-def test_ratios_to_floor_peers_and_best_peer() -> None:
-    table = _table({"floor": 100, "worker": 60, "scrapy": 10, "crawlee": 20})
-    (ratio,) = ratios(table, ["worker"])
-    assert ratio.to_floor == pytest.approx(0.6)
-    assert ratio.to_peers == pytest.approx({"scrapy": 6.0, "crawlee": 3.0})
-    assert ratio.to_best == pytest.approx(3.0)
-
-
-def test_ratios_are_missing_without_floor_and_peers() -> None:
-    (ratio,) = ratios(_table({"worker": 60}), ["worker"])
-    assert ratio.to_floor is None
-    assert ratio.to_best is None
 
 
 def test_order_rotates_and_then_reverses() -> None:

@@ -48,8 +48,8 @@ def test_generated_site_is_deterministic() -> None:
 
 
 def test_sites_are_selected_by_name_family_and_tls() -> None:
-    assert [place.name for place in named("rust,generated,rust")] == [
-        "rust",
+    assert [place.name for place in named("python,generated,python")] == [
+        "python",
         "generated-30",
         "generated-150",
     ]
