@@ -6,12 +6,12 @@ import compileall
 import contextlib
 import os
 import shutil
-import socket
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bench.measure import free_port
 from localstack import layout, stack
 from orbweaver.cli.stack import LOCAL_CONTEXT
 from orbweaver.model.amounts import NANO
@@ -148,7 +148,7 @@ class Contest:
         return Turn(words=turn.words, environment=turn.environment, beside=beside)
 
     def _cold(self, url: str) -> Turn:
-        port = _free_port()
+        port = free_port()
 
         def remove() -> None:
             shutil.rmtree(layout.INSTANCES / str(port), ignore_errors=True)
@@ -213,9 +213,3 @@ def _standing(environment: Mapping[str, str], say: Callable[[str], None]) -> Ite
             del os.environ[name]
         else:
             os.environ[name] = before
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

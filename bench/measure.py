@@ -13,6 +13,7 @@ import contextlib
 import json
 import os
 import signal
+import socket
 import subprocess
 import tempfile
 import time
@@ -75,6 +76,12 @@ class Ran:
                 return before.cpu_s + (sample.cpu_s - before.cpu_s) * max(0.0, share)
             before = sample
         return before.cpu_s
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
 
 
 def family(roots: Sequence[int], proc: Path = PROC) -> list[int]:

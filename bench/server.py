@@ -5,6 +5,11 @@
 It serves HTTP/1.1 with keep-alive to well-behaved clients, without delay or compression. Its first
 output line is its address. Then it reads commands on standard input: `report` prints the requests
 since the last `reset`, `count` their number, each as a line of JSON. It stops when the input ends.
+
+    python -m bench.server URL PATH...
+
+This measures a server alone: eight connections each request the next page when the previous one has
+arrived. The server must be far faster than any client, or else the benchmark measures the server.
 """
 
 from __future__ import annotations
@@ -20,7 +25,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 from bench.sites import HTML, ROBOTS, SITES, Entry
 
@@ -29,6 +34,8 @@ if TYPE_CHECKING:
 
 HOST = "127.0.0.1"
 END = b"\r\n\r\n"
+LENGTH = b"Content-Length: "
+CONNECTIONS = 8
 # A page fits, so an answer takes one system call.
 SEND_BUFFER_BYTES = 1024 * 1024
 
@@ -149,12 +156,66 @@ def _say(words: dict[str, Any]) -> None:
     sys.stdout.flush()
 
 
+class Asker(asyncio.Protocol):
+    """A connection that always requests the next page when one has arrived."""
+
+    def __init__(self, host: str, paths: list[str], start: int) -> None:
+        self._requests = [f"GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n".encode() for path in paths]
+        self._at = start
+        self._left = 0
+        self.answers = 0
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        self._ask()
+
+    def data_received(self, data: bytes) -> None:
+        """Count down the bytes, and send the next request. A head must arrive in one piece."""
+        if self._left == 0:
+            end = data.index(END) + len(END)
+            at = data.index(LENGTH) + len(LENGTH)
+            self._left = end + int(data[at : data.index(b"\r", at)])
+        self._left -= len(data)
+        if self._left == 0:
+            self.answers += 1
+            self._ask()
+
+    def _ask(self) -> None:
+        self._at += 1
+        self._transport.write(self._requests[self._at % len(self._requests)])
+
+
+async def load(url: str, paths: list[str], seconds: float) -> float:
+    """Return the requests per second that a server answers, without processing."""
+    split = urlsplit(url)
+    host, port = split.hostname or "", split.port or 0
+    loop = asyncio.get_running_loop()
+    tls = ssl.create_default_context() if split.scheme == "https" else None
+    askers = [Asker(split.netloc, paths, 7 * number) for number in range(CONNECTIONS)]
+    transports = [
+        (await loop.create_connection(lambda one=one: one, host, port, ssl=tls))[0]
+        for one in askers
+    ]
+    before, started_s = sum(one.answers for one in askers), time.monotonic()
+    await asyncio.sleep(seconds)
+    rate = (sum(one.answers for one in askers) - before) / (time.monotonic() - started_s)
+    for transport in transports:
+        transport.close()
+    return rate
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.server")
-    parser.add_argument("site", choices=SITES)
+    parser.add_argument("site", help=f"{', '.join(SITES)}; with paths: the URL of a server")
+    parser.add_argument("paths", nargs="*", help="measure how fast the server gives these")
+    parser.add_argument("--seconds", type=float, default=2.0)
     parser.add_argument("--pages", type=int, default=1_000)
     parser.add_argument("--tls", type=Path, help="folder with chain.pem and key.pem")
     asked = parser.parse_args()
+    if asked.paths:
+        _say({"requests_per_s": asyncio.run(load(asked.site, asked.paths, asked.seconds))})
+        return
     tls = None
     if asked.tls is not None:
         tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

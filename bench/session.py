@@ -189,7 +189,7 @@ class Session:
         if not paths:
             return
         before = served.ask("reset")
-        words = [sys.executable, "-m", "bench.load", served.url, *paths]
+        words = [sys.executable, "-m", "bench.server", served.url, *paths]
         turn = contest.Turn(
             words=[*words, "--seconds", str(self._asked.load_s)],
             environment={

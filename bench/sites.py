@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bench import generated
+from tests.sites import generated
 from tests.sites.static import TYPES
 
 if TYPE_CHECKING:

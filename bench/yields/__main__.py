@@ -14,9 +14,10 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bench.measure import free_port
 from bench.pages import grid
 from bench.session import machine
-from bench.yields.application import HOME, Unavailable, free_port, placed
+from bench.yields.application import HOME, Unavailable, placed
 from bench.yields.applications import ALL
 from bench.yields.crawling import Bounds, crawl, crawlers
 from bench.yields.judging import judged

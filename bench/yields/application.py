@@ -25,6 +25,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bench.measure import free_port
 from bench.yields.judging import Truth
 
 if TYPE_CHECKING:
@@ -93,12 +94,6 @@ CustomLog "{folder}/{log}" yield "expr=%{{REQUEST_METHOD}} != 'OPTIONS'"
 
 class Unavailable(Exception):
     """An application or crawler is not available here. The message contains the reason."""
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind((ADDRESS, 0))
-        return int(probe.getsockname()[1])
 
 
 def identity() -> dict[str, Any]:
@@ -237,7 +232,7 @@ def _until_listening(process: subprocess.Popen[bytes], port: int, log: Path) -> 
     raise Unavailable(f"{log.stem} does not listen on port {port}: {said}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Application:
     """An application with content."""
 
@@ -276,23 +271,11 @@ def unpack(packages: Sequence[str]) -> None:
     stamp = HOME / "unpacked" / hashlib.sha256(" ".join(wanted).encode()).hexdigest()[:16]
     if stamp.is_file():
         return
-    for tool in ("apt-get", "dpkg-deb"):
-        if shutil.which(tool) is None:
-            raise Unavailable(f"there is no {tool}: the applications are packages of Debian")
     archives = HOME / "archives"
     (archives / "partial").mkdir(parents=True, exist_ok=True)
-    options = ["Debug::NoLocking=1", f"Dir::Cache::archives={archives}", "APT::Sandbox::User="]
-    words = ["apt-get", "install", "--download-only", "--no-install-recommends", "-qq", "-y"]
-    done = subprocess.run(
-        [*words, *(word for option in options for word in ("-o", option)), *wanted],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=FETCH_LIMIT_S,
-    )
-    if done.returncode:
-        said = " ".join(done.stderr.split())[-300:]
-        raise Unavailable(f"apt cannot have {' '.join(packages)} (try apt-get update): {said}")
+    options = ("Debug::NoLocking=1", f"Dir::Cache::archives={archives}")
+    words = ["install", "--download-only", "--no-install-recommends", "-y"]
+    _apt([*words, *(word for option in options for word in ("-o", option))], wanted)
     ROOT.mkdir(parents=True, exist_ok=True)
     stamp.parent.mkdir(exist_ok=True)
     for archive in sorted(archives.glob("*.deb")):
@@ -306,14 +289,26 @@ def unpack(packages: Sequence[str]) -> None:
 def fetched(packages: Sequence[str], folder: Path) -> list[Path]:
     """Fetch packages without dependencies. Raises Unavailable with apt's message."""
     folder.mkdir(parents=True, exist_ok=True)
-    words = ["apt-get", "download", "-qq", "-o", "APT::Sandbox::User=", *packages]
+    _apt(["download"], packages, folder)
+    return sorted(folder.glob("*.deb"))
+
+
+def _apt(words: Sequence[str], packages: Sequence[str], folder: Path | None = None) -> None:
+    for tool in ("apt-get", "dpkg-deb"):
+        if shutil.which(tool) is None:
+            raise Unavailable(f"there is no {tool}: the applications are packages of Debian")
+    command = ["apt-get", *words, "-qq", "-o", "APT::Sandbox::User=", *packages]
     done = subprocess.run(
-        words, cwd=folder, capture_output=True, text=True, check=False, timeout=FETCH_LIMIT_S
+        command,
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=FETCH_LIMIT_S,
     )
     if done.returncode:
         said = " ".join(done.stderr.split())[-300:]
         raise Unavailable(f"apt cannot have {' '.join(packages)} (try apt-get update): {said}")
-    return sorted(folder.glob("*.deb"))
 
 
 def extract(archive: Path, folder: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bench.yields import machina, mediawiki, oscar, repositories, static
+from bench.yields import machina, mediawiki, repositories, static
 
 ALL = {
     application.name: application
@@ -13,7 +13,6 @@ ALL = {
         static.INDEX_SMALL,
         repositories.GITWEB_FOLLOWED,
         repositories.GITWEB_AS_PACKAGED,
-        oscar.APPLICATION,
         machina.APPLICATION,
         static.SPHINX,
     )

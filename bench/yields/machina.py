@@ -1,27 +1,94 @@
 """Machina, a forum from PyPI: topics with fifteen posts per page, and a URL for each post.
 
-Its set-up follows its manual and example. Users without a log-in may only read. An article is a
-page of a topic, which the URLs of its posts show too, or the first page of a forum.
+Its set-up follows its manual and example: a default Django project with SQLite. Users without a
+log-in may only read. An article is a page of a topic, which the URLs of its posts show too, or the
+first page of a forum.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from bench.yields import on_django, texts
-from bench.yields.application import Application, installed
+from bench.yields import texts
+from bench.yields.application import CALLER, Application, installed, serve_wsgi
 from bench.yields.judging import Truth, query_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from pathlib import Path
 
     from bench.yields.application import Place
 
 MACHINA = ("django-machina==1.3.1", "django==5.2.19")
 CATEGORIES, FORUMS, TOPICS, MEMBERS, LONGEST, DAYS = 3, 12, 500, 90, 30, 730
+# As written by `django-admin startproject`, except that static files are served without DEBUG, and
+# transactions of several processes wait for each other instead of failing.
+DJANGO = """
+from pathlib import Path
+BASE_DIR = Path(__file__).resolve().parent
+SECRET_KEY = "of no one but this machine"
+DEBUG = False
+ALLOWED_HOSTS = ["127.0.0.1", "localhost"]
+INSTALLED_APPS = [
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+]
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+]
+ROOT_URLCONF = "urls"
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ],
+        },
+    },
+]
+CONTEXT = TEMPLATES[0]["OPTIONS"]["context_processors"]
+DATABASES = {
+    "default": {
+        "ENGINE": "django.db.backends.sqlite3",
+        "NAME": BASE_DIR / "db.sqlite3",
+        "OPTIONS": {"timeout": 60, "transaction_mode": "IMMEDIATE"},
+    }
+}
+LANGUAGE_CODE = "en-us"
+TIME_ZONE = "UTC"
+USE_I18N = True
+USE_TZ = True
+STATIC_URL = "static/"
+MEDIA_URL = "media/"
+MEDIA_ROOT = BASE_DIR / "media"
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+SITE_ID = 1
+"""
+SERVED = """
+import os, sys
+sys.path.insert(0, sys.argv[3])
+os.environ["DJANGO_SETTINGS_MODULE"] = "settings"
+from django.contrib.staticfiles.handlers import StaticFilesHandler
+from django.core.wsgi import get_wsgi_application
+application = StaticFilesHandler(get_wsgi_application())
+"""
 SETTINGS = """
 from machina import MACHINA_MAIN_STATIC_DIR, MACHINA_MAIN_TEMPLATE_DIR
 INSTALLED_APPS += [
@@ -134,13 +201,24 @@ SHOWN = re.compile(rf"{FORUM}(?:topic/[^/]+-([0-9]+)/)?")
 
 
 def prepare(place: Place) -> Truth:
-    on_django.begin(place, _python(), SETTINGS, URLS)
-    articles, aliases = on_django.filled(place, _python(), FILL, _content())
+    """Create a project, make its tables, and fill it with a script that reads the content."""
+    place.write("project/settings.py", DJANGO + SETTINGS)
+    place.write("project/urls.py", URLS)
+    fill = place.write("fill.py", FILL)
+    python = installed(MACHINA, "machina")
+    settings = {
+        "PYTHONPATH": str(place.path("project")),
+        "DJANGO_SETTINGS_MODULE": "settings",
+    }
+    place.run([python, "-m", "django", "migrate"], environment=settings, **CALLER)
+    said = place.run([python, fill], environment=settings, text=json.dumps(_content()), **CALLER)
+    place.hand_over()
+    articles, aliases = json.loads(said.splitlines()[-1])
     return Truth(articles=frozenset(articles), aliases=aliases)
 
 
 def serve(place: Place, port: int) -> None:
-    on_django.serve(place, port, _python())
+    serve_wsgi(place, port, installed(MACHINA, "machina"), SERVED, place.path("project"))
 
 
 def keys_of(target: str) -> Iterable[str]:
@@ -154,10 +232,6 @@ def keys_of(target: str) -> Iterable[str]:
     if topic is None:
         return (f"forum {forum}",) if page == "1" else ()
     return (f"post {query['post']}" if "post" in query else f"topic {topic} page {page}",)
-
-
-def _python() -> Path:
-    return installed(MACHINA, "machina")
 
 
 def _content() -> dict[str, Any]:
@@ -204,10 +278,4 @@ def _topic(number: int, random: Random) -> dict[str, Any]:
     }
 
 
-APPLICATION = Application(
-    name="machina",
-    title="Machina",
-    prepare=prepare,
-    serve=serve,
-    keys_of=keys_of,
-)
+APPLICATION = Application("machina", "Machina", prepare, serve, keys_of)

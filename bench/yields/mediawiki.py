@@ -13,8 +13,9 @@ from random import Random
 from typing import TYPE_CHECKING
 from xml.sax.saxutils import escape
 
+from bench.measure import free_port
 from bench.yields import texts
-from bench.yields.application import ADDRESS, Application, file, free_port, serve
+from bench.yields.application import ADDRESS, Application, file, serve
 from bench.yields.judging import Truth, query_of
 
 if TYPE_CHECKING:
@@ -226,10 +227,10 @@ def _php_settings(place: Place) -> Path:
 
 
 APPLICATION = Application(
-    name="mediawiki",
-    title="MediaWiki",
+    "mediawiki",
+    "MediaWiki",
+    prepare,
+    serve_wiki,
+    keys_of,
     packages=(*(f"php-{name}" for name in PHP), "mediawiki"),
-    prepare=prepare,
-    serve=serve_wiki,
-    keys_of=keys_of,
 )

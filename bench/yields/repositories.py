@@ -15,13 +15,13 @@ import subprocess
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from bench.measure import free_port
 from bench.yields.application import (
     ADDRESS,
     PROJECT,
     Application,
     Unavailable,
     file,
-    free_port,
     serve,
 )
 from bench.yields.judging import Truth, query_of
@@ -152,21 +152,14 @@ def _said(words: Sequence[str | Path]) -> str:
     return subprocess.run(words, check=True, capture_output=True, text=True).stdout
 
 
-CGIT = Application(
-    name="cgit",
-    title="cgit",
-    packages=("cgit",),
-    prepare=prepare,
-    serve=serve_cgit,
-    keys_of=cgit_keys,
-)
+CGIT = Application("cgit", "cgit", prepare, serve_cgit, cgit_keys, packages=("cgit",))
 GITWEB_FOLLOWED = Application(
-    name="gitweb",
-    title="gitweb",
+    "gitweb",
+    "gitweb",
+    prepare,
+    serve_gitweb,
+    gitweb_keys,
     packages=("git", "gitweb", "libcgi-fast-perl", "libfcgi-procmanager-perl"),
-    prepare=prepare,
-    serve=serve_gitweb,
-    keys_of=gitweb_keys,
 )
 GITWEB_AS_PACKAGED = replace(
     GITWEB_FOLLOWED,

@@ -70,23 +70,9 @@ def keys_of(target: str) -> Iterable[str]:
 
 
 SPHINX = Application(
-    name="sphinx",
-    title="Sphinx",
-    packages=("python3-doc",),
-    prepare=prepare_sphinx,
-    serve=serve_sphinx,
-    keys_of=keys_of,
+    "sphinx", "Sphinx", prepare_sphinx, serve_sphinx, keys_of, packages=("python3-doc",)
 )
-INDEX, INDEX_SMALL = (
-    Application(
-        name=name,
-        title=title,
-        prepare=partial(prepare_index, documentation),
-        serve=serve_index,
-        keys_of=keys_of,
-    )
-    for name, title, documentation in (
-        ("apache", "Apache index", LARGE),
-        ("apache-small", "Apache index, small", SMALL),
-    )
+INDEX = Application("apache", "Apache index", partial(prepare_index, LARGE), serve_index, keys_of)
+INDEX_SMALL = Application(
+    "apache-small", "Apache index, small", partial(prepare_index, SMALL), serve_index, keys_of
 )

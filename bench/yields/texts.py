@@ -9,7 +9,6 @@ CONSONANTS = "b d f g h k l m n p r s t v w br dr gr kl st tr"
 VOWELS = "a e i o u ai ea io"
 ENDINGS = "n r s t l m x nd st rk"
 WORDS = 3_000
-HOURS = 24 * 730  # two years
 SMALL = "the of and a to in that is as for with by on it from at which are or not"
 # Titles in other scripts, as in real wikis and blogs.
 OTHER_SCRIPTS = (
@@ -34,7 +33,7 @@ def title(number: int) -> str:
 
 def sentence(random: Random) -> str:
     """Make a sentence of about fifteen words."""
-    rare, small = _vocabulary(), _small()
+    rare, small = _vocabulary(), SMALL.split()
     words = [
         random.choice(small) if random.random() < 0.4 else rare[int(WORDS * random.random() ** 2)]
         for _ in range(random.randint(8, 22))
@@ -45,17 +44,6 @@ def sentence(random: Random) -> str:
 def paragraph(random: Random) -> str:
     """Make a paragraph of about five sentences."""
     return " ".join(sentence(random) for _ in range(random.randint(3, 7)))
-
-
-def hours_ago(random: Random, most: int) -> list[float]:
-    """Choose one to `most` times within two years, oldest first."""
-    count = random.randint(1, most)
-    return sorted((random.uniform(1, HOURS) for _ in range(count)), reverse=True)
-
-
-@cache
-def _small() -> tuple[str, ...]:
-    return tuple(SMALL.split())
 
 
 @cache

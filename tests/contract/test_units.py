@@ -10,7 +10,6 @@ from __future__ import annotations
 from random import Random
 from typing import TYPE_CHECKING, Any, cast
 
-from bench import generated
 from bench.units import Line
 from orbweaver.adapters.aws.usage_meter import UsageMeter
 from orbweaver.adapters.local.reader import InPlaceReader
@@ -23,6 +22,7 @@ from orbweaver.model.settings import Settings
 from orbweaver.worker import group_commit, link_dedup
 from tests.contract.worlds import KEYS
 from tests.ports import OpenedPorts
+from tests.sites import generated
 
 if TYPE_CHECKING:
     import pytest

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from selectolax.lexbor import LexborHTMLParser
 
-from bench import generated
 from bench.server import END, Connection, Shelf
 from bench.sites import ROBOTS, SITES, Entry, Manual, named
+from tests.sites import generated
 
 PAGES = 120
 

@@ -86,7 +86,7 @@ def test_application_is_prepared_once(tmp_path: Path, monkeypatch: pytest.Monkey
         made.append(place.name)
         return Truth(articles=frozenset({"ä", "b"}), aliases={"c": "b"})
 
-    application = Application(name="one", title="One", prepare=prepare, serve=_serve, keys_of=_own)
+    application = Application("one", "One", prepare, _serve, _own)
     place = Place(name="one", home=tmp_path)
     assert application.made(place) == application.made(place) == prepare(place)
     assert made == ["one", "one"]  # once by the application, and once in this line
