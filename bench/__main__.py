@@ -19,15 +19,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import FrameType
 
-    from bench.contest import Client
-    from bench.sites import Place
 
 LAST = contest.HOME / "results" / "last.json"
 PAGE = contest.ROOT / "docs" / "benchmarks.md"
 SAVED = PAGE.with_suffix("")
 FAILED, USAGE, INTERRUPTED = 1, 2, 130
 QUIET_LOAD = 0.5
-BUSY = "this machine is busy (load {load:.1f}): the figures will be too low"
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -51,7 +48,7 @@ def _measure(wanted: Asked, asked: argparse.Namespace) -> int:
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         session = Session(wanted, Path(folder), _say, _show)
         if (load := session.results["machine"]["load"]) > QUIET_LOAD:
-            _say(BUSY.format(load=load))
+            _say(f"this machine is busy (load {load:.1f}): the figures will be too low")
         try:
             session.run()
         except LocalStackError as error:
@@ -105,8 +102,8 @@ def _wanted(asked: argparse.Namespace) -> Asked:
     names = (asked.peers or ("floor,worker" if quick else ",".join(contest.ALL))).split(",")
     clients = [contest.ALL[name] for name in dict.fromkeys(names)]
     return Asked(
-        places=[place for place in places if _here(place)],
-        clients=[client for client in clients if _here(client)],
+        places=[place for place in places if _here(place.site.absent)],
+        clients=[client for client in clients if _here(client.absent)],
         rounds=asked.rounds or (1 if quick else 3),
         once=quick,
         pages=asked.pages or (200 if quick else 3_000),
@@ -115,11 +112,10 @@ def _wanted(asked: argparse.Namespace) -> Asked:
     )
 
 
-def _here(one: Place | Client) -> bool:
-    why = one.absent
-    if why:
-        _say(f"left out: {why}")
-    return not why
+def _here(why_absent: str) -> bool:
+    if why_absent:
+        _say(f"left out: {why_absent}")
+    return not why_absent
 
 
 def _keep(results: dict[str, Any], file: Path | None) -> Path:

@@ -7,7 +7,8 @@ import contextlib
 import os
 import shutil
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ from orbweaver.cli.stack import LOCAL_CONTEXT
 from orbweaver.model.amounts import NANO
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from localstack.stack import Stack
 
@@ -118,9 +119,14 @@ class Contest:
 
     def turn(self, client: Client, url: str) -> Turn:
         if client is STACK:
-            return self._warm(url)
+            assert self._stack is not None
+            emulator = self._stack.emulator
+            turn = self._crawl(url, "--port", str(emulator.port))
+            return replace(turn, beside=(emulator.process.pid,))
         if client is COLD:
-            return self._cold(url)
+            port = str(free_port())
+            remove = partial(shutil.rmtree, layout.INSTANCES / port, ignore_errors=True)
+            return replace(self._crawl(url, "--port", port), after=remove)
         if client is STORE:
             return self._crawl(url, "--store", str(self._folder / f"store-{self._crawls}"))
         if client.peer:
@@ -134,44 +140,23 @@ class Contest:
             environment={**self._environment, "PYTHONPATH": path},
         )
 
-    def warm_up(self, url: str) -> Turn | None:
-        """Return a crawl that warms up a stack for a site."""
+    def warm_up(self, url: str) -> Turn:
+        """Return a crawl that warms up a stack for a site. It trusts the same authorities."""
         if self._stack is None:
-            self._stack = self._open.enter_context(_standing(self._environment, self._say))
+            trusted = {"SSL_CERT_FILE": self._environment["SSL_CERT_FILE"]}
+            self._stack = self._open.enter_context(
+                stack.temporary(context=LOCAL_CONTEXT, settings=trusted, say=self._say)
+            )
         port = self._stack.emulator.port
         return self._crawl(url, "--port", str(port), "--max-pages", str(WARM_PAGES))
-
-    def _warm(self, url: str) -> Turn:
-        assert self._stack is not None
-        turn = self._crawl(url, "--port", str(self._stack.emulator.port))
-        beside = (self._stack.emulator.process.pid,)
-        return Turn(words=turn.words, environment=turn.environment, beside=beside)
-
-    def _cold(self, url: str) -> Turn:
-        port = free_port()
-
-        def remove() -> None:
-            shutil.rmtree(layout.INSTANCES / str(port), ignore_errors=True)
-
-        turn = self._crawl(url, "--port", str(port))
-        return Turn(words=turn.words, environment=turn.environment, after=remove)
 
     def _crawl(self, url: str, *more: str) -> Turn:
         self._crawls += 1
         # Runs of the same name would share the record of queued URLs.
         name = f"bench-{self._crawls}"
-        out = self._folder / name
         options = ["--name", name, "--delay", "0", "--concurrency", str(AT_ONCE), *more]
         options += ["--bodies", "off"]  # the other clients store no bodies
-        words: list[str | Path] = [
-            ORBWEAVER,
-            "crawl",
-            url,
-            *options,
-            "--out",
-            out,
-            "--json",
-        ]
+        words = [ORBWEAVER, "crawl", url, *options, "--out", self._folder / name, "--json"]
         return Turn(words=words, environment=self._environment)
 
 
@@ -197,19 +182,3 @@ def got(client: Client, said: Mapping[str, Any]) -> dict[str, Any]:
         "units": said.get("units", {}),
         "said": {"state": said.get("state"), "outcomes": outcomes},
     }
-
-
-@contextlib.contextmanager
-def _standing(environment: Mapping[str, str], say: Callable[[str], None]) -> Iterator[Stack]:
-    """Run a stack whose functions trust the same authorities as all clients."""
-    name = "SSL_CERT_FILE"
-    before = os.environ.get(name)
-    os.environ[name] = environment[name]  # the emulator inherits it
-    try:
-        with stack.temporary(context=LOCAL_CONTEXT, say=say) as stood:
-            yield stood
-    finally:
-        if before is None:
-            del os.environ[name]
-        else:
-            os.environ[name] = before

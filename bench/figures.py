@@ -69,7 +69,6 @@ class Row:
     overall_s: float
     resident_bytes_max: int
     bytes: int
-    requests: int
     dollars_per_million: float | None = None
     units_per_page: Mapping[str, float] = field(default_factory=dict)
 
@@ -121,7 +120,6 @@ def _row(site: str, client: str, group: Sequence[Mapping[str, Any]]) -> Row:
         overall_s=middle("overall_s"),
         resident_bytes_max=round(middle("resident_bytes_max")),
         bytes=round(middle("bytes")),
-        requests=round(middle("requests")),
         dollars_per_million=in_dollars(median(spent)) / pages * MILLION if spent else None,
         units_per_page={
             name: median(run["units"].get(name, 0) for run in group) / pages for name in names
@@ -129,30 +127,17 @@ def _row(site: str, client: str, group: Sequence[Mapping[str, Any]]) -> Row:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Spread:
-    """A client's relative speed over several benchmarks."""
-
-    median: float
-    low: float
-    high: float
-    benchmarks: int
-
-
-def spreads(
+def ratios(
     tables: Iterable[Sequence[Row]], clients: Sequence[str], base: str
-) -> dict[tuple[str, str], Spread]:
-    """Compare clients with a base client within each benchmark, by site and client."""
+) -> dict[tuple[str, str], list[float]]:
+    """Divide clients' speeds by that of a base client in the same benchmark, by site and client."""
     found: defaultdict[tuple[str, str], list[float]] = defaultdict(list)
     for table in tables:
         speeds = {(row.site, row.client): row.pages_per_s for row in table}
         for (site, client), speed in speeds.items():
             if client in clients and (site, base) in speeds:
                 found[site, client].append(speed / speeds[site, base])
-    return {
-        key: Spread(median=median(all_), low=min(all_), high=max(all_), benchmarks=len(all_))
-        for key, all_ in found.items()
-    }
+    return dict(found)
 
 
 def sequence(turns: Mapping[str, int], number: int) -> list[str]:

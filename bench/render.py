@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from bench import contest, figures
@@ -11,13 +12,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from bench.figures import Row, Spread
+    from bench.figures import Row
 
     Results = Mapping[str, Any]
 
 NONE = "-"
 HEADS = ("client", "pages/s", "x floor", "x best peer", "CPU ms a page", "peak MB", "in all", "± %")
-MONEY = "$ a million"
 
 
 def write(benchmarks: Sequence[Results], page: Path) -> None:
@@ -66,17 +66,17 @@ def _ratios(benchmarks: Sequence[Results]) -> str:
     sites, clients = _known(benchmarks, "sites"), _known(benchmarks, "clients")
     tables = list(map(counted, benchmarks))
     by_base = {
-        base: figures.spreads(tables, contest.OURS, base)
+        base: figures.ratios(tables, contest.OURS, base)
         for base in (*figures.PEERS[::-1], figures.FLOOR)
     }
-    bases = [base for base, spreads in by_base.items() if spreads]
-    keys = {key for spreads in by_base.values() for key in spreads}
+    bases = [base for base, found in by_base.items() if found]
+    keys = {key for found in by_base.values() for key in found}
     heads = ("site", "client", *(f"x {clients[base]}" for base in bases))
     body = [
         (
             sites[site],
             clients[client],
-            *(_spread(by_base[base].get((site, client))) for base in bases),
+            *(_spread(by_base[base].get((site, client), ())) for base in bases),
         )
         for site in sites
         for client in contest.OURS
@@ -155,7 +155,7 @@ def _units(results: Results, rows: Sequence[Row]) -> str:
     billed = [row for row in rows if any(row.units_per_page.values())]
     priced = [row for row in billed if row.dollars_per_million is not None]
     names = list(dict.fromkeys(name for row in priced for name in row.units_per_page))
-    heads = ("site", "client", MONEY, *(f"{name} a page" for name in names))
+    heads = ("site", "client", "$ a million", *(f"{name} a page" for name in names))
     body = [
         (
             results["sites"][row.site]["title"],
@@ -218,12 +218,12 @@ def _known(benchmarks: Sequence[Results], what: str) -> dict[str, str]:
     }
 
 
-def _spread(spread: Spread | None) -> str:
-    if spread is None:
+def _spread(found: Sequence[float]) -> str:
+    """Format the median of several benchmarks, with minimum and maximum."""
+    if not found:
         return NONE
-    if spread.benchmarks == 1:
-        return _times(spread.median)
-    return f"{_times(spread.median)} ({_times(spread.low)} to {_times(spread.high)})"
+    ends = f" ({_times(min(found))} to {_times(max(found))})" * (len(found) > 1)
+    return _times(median(found)) + ends
 
 
 def _times(ratio: float | None) -> str:

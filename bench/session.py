@@ -148,9 +148,7 @@ class Session:
             self.results["runs"] += [{**run.as_json(), "void": why} for run in runs]
 
     def _warm_up(self, url: str) -> None:
-        turn = self._contest.warm_up(url)
-        assert turn is not None
-        ran = self._measured(turn)
+        ran = self._measured(self._contest.warm_up(url))
         if ran.code:
             self._say(f"  warming the stack up failed: {ran.err}")
 

@@ -125,10 +125,6 @@ class Place:
     def title(self) -> str:
         return self.site.title + ", HTTPS" * self.tls
 
-    @property
-    def absent(self) -> str:
-        return self.site.absent
-
 
 def named(words: str) -> list[Place]:
     """Parse a comma-separated list of names. Raises KeyError for an unknown name."""

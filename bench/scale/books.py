@@ -41,25 +41,23 @@ class Books:
         self.units = Units()
         self.counts: Counter[str] = Counter()
         self.waits_ms: Counter[str] = Counter()
-        # Write units and half read units, by table and second.
-        self.writes: dict[str, Counter[int]] = {table: Counter() for table in TABLES}
-        self.reads: dict[str, Counter[int]] = {table: Counter() for table in TABLES}
-        self.second = 0
+        # Write units and half read units, by table.
+        self.writes: Counter[str] = Counter()
+        self.reads: Counter[str] = Counter()
 
     def forget(self) -> None:
         """Discard all counts, because they belong to the time before this run."""
         self.units.clear()
-        for table in TABLES:
-            self.writes[table].clear()
-            self.reads[table].clear()
+        self.writes.clear()
+        self.reads.clear()
 
     def write(self, table: str, stage: Stage, units: int) -> None:
         self.units[Term.WRITE, stage] += units
-        self.writes[table][self.second] += units
+        self.writes[table] += units
 
     def read(self, table: str, stage: Stage, halves: int) -> None:
         self.units[Term.READ_HALVES, stage] += halves
-        self.reads[table][self.second] += halves
+        self.reads[table] += halves
 
     def use(self, term: Term, stage: Stage, number: int) -> None:
         self.units[term, stage] += number

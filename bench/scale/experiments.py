@@ -6,6 +6,7 @@ import gc
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from bench.scale.books import TABLES
 from bench.scale.model import Model
 from bench.scale.scenario import Fleet, Scenario, Web
 from orbweaver.budget.billing_units import Term
@@ -72,8 +73,8 @@ def figures(scenario: Scenario, from_min: float = 0.0) -> Figures:
         wait_share=waits["for slots"] / max(1, waits["visits"]),
         dollars={**dollars, "all": sum(dollars.values())},
         units={str(term): books.a_page(term) for term in Term},
-        writes={table: sum(by.values()) / ended for table, by in books.writes.items()},
-        reads={table: sum(by.values()) / 2 / ended for table, by in books.reads.items()},
+        writes={table: books.writes[table] / ended for table in TABLES},
+        reads={table: books.reads[table] / 2 / ended for table in TABLES},
     )
 
 

@@ -213,7 +213,6 @@ class Model(State):
 
     async def _sampled(self) -> None:
         while True:
-            self.books.second = self.kernel.time_ms // 1000
             self._samples.append(
                 Sample(
                     at_ms=self.kernel.time_ms,

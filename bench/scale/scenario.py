@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from orbweaver.model.settings import Settings
 
@@ -67,11 +67,3 @@ class Scenario:
     known: float = 0.0
     # Time limit of the run.
     minutes: float = 60.0
-
-    def of_stack(self) -> Settings:
-        """Return the settings that the stack gives to its worker."""
-        return replace(
-            self.settings,
-            waits_billed="yes",
-            memory_mb=self.fleet.memory_mb,
-        )

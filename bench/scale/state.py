@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 from typing import TYPE_CHECKING, cast
 
@@ -29,7 +30,9 @@ class State:
         self.books = Books()
         self.random = Random(f"{scenario.seed}/model")
         self.web = Web(scenario.web, scenario.seed, scenario.minutes)
-        self.settings = scenario.of_stack()
+        # The settings that the stack gives to its worker.
+        memory_mb = scenario.fleet.memory_mb
+        self.settings = replace(scenario.settings, waits_billed="yes", memory_mb=memory_mb)
         self.table = Table(self.kernel, self.books)
         self.sizes = sizes()
         self.queue = Queue(self.kernel, self.books, self.sizes)

@@ -153,7 +153,7 @@ class Place:
         done: subprocess.CompletedProcess[str] = subprocess.run(
             [str(word) for word in words],
             cwd=self.folder,
-            env={**os.environ, **self._surroundings(words[0]), **(environment or {})},
+            env=self._surroundings(words[0], environment or {}),
             input=text,
             capture_output=True,
             text=True,
@@ -179,7 +179,7 @@ class Place:
         process = subprocess.Popen(
             [str(word) for word in words],
             cwd=self.folder,
-            env={**os.environ, **self._surroundings(words[0]), **(environment or {})},
+            env=self._surroundings(words[0], environment or {}),
             stdout=log,
             stderr=log,
             process_group=0,  # so that Ctrl-C reaches this process first
@@ -189,11 +189,12 @@ class Place:
         _until_listening(process, port, Path(log.name))
         return process
 
-    def _surroundings(self, program: str | Path) -> dict[str, str]:
-        found = {"HOME": str(self.folder), "LC_ALL": "C.UTF-8"}
-        if Path(program).is_relative_to(PYTHONS):
-            return found  # the unpacked packages contain another build of its library
-        return {**found, "LD_LIBRARY_PATH": LIBRARIES}
+    def _surroundings(self, program: str | Path, more: Mapping[str, str]) -> dict[str, str]:
+        found = {**os.environ, "HOME": str(self.folder), "LC_ALL": "C.UTF-8"}
+        # Environments of PyPI packages do not get the unpacked packages' build of Python's library.
+        if not Path(program).is_relative_to(PYTHONS):
+            found["LD_LIBRARY_PATH"] = LIBRARIES
+        return {**found, **more}
 
 
 @contextlib.contextmanager

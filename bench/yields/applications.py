@@ -11,8 +11,7 @@ ALL = {
         repositories.CGIT,
         static.INDEX,
         static.INDEX_SMALL,
-        repositories.GITWEB_FOLLOWED,
-        repositories.GITWEB_AS_PACKAGED,
+        repositories.GITWEB,
         machina.APPLICATION,
         static.SPHINX,
     )

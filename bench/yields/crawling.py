@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from bench import measure
 from bench.contest import CLIENTS, ORBWEAVER, PEERS_PYTHON
-from bench.yields.application import ADDRESS, LOG
+from bench.yields.application import ADDRESS, LOG, SAID_CHARS
 from bench.yields.judging import requests_of
 
 if TYPE_CHECKING:
@@ -32,12 +32,10 @@ if TYPE_CHECKING:
 AT_ONCE = "8"
 PORT = 4_778  # port of the emulated stack
 STACK_WORKERS = 10
-NOT_INSTALLED = "run: .venv/bin/python tools/bootstrap.py bench"
 WGET_SAW_ERRORS = 8
 TICK_S = 0.1
 # Answers in progress when a crawler ends are logged a moment later.
 SETTLE_S = 1.5
-SAID_CHARS = 600
 
 Words = list[str | Path]
 
@@ -82,7 +80,7 @@ class Crawl:
 
 def crawlers(options: Sequence[str] = ()) -> dict[str, Crawler]:
     """Return all crawlers by name. `options` belong to our own crawl."""
-    peers = "" if PEERS_PYTHON.exists() else NOT_INSTALLED
+    peers = "" if PEERS_PYTHON.exists() else "run: .venv/bin/python tools/bootstrap.py bench"
     wget = "" if shutil.which("wget") else "there is no wget"
     breadth = _peer("scrapy_spider.py", "--breadth-first")
     return {

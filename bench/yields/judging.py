@@ -102,7 +102,6 @@ def judged(
         },
         "area": area(counts, articles, max(points)),
         "statuses": dict(sorted(Counter(str(request.status) for request in requests).items())),
-        "curve": list(accumulate(counts))[::10],
     }
 
 

@@ -4,7 +4,7 @@
   it completely (`tree`, `plain`; `blob`, `blob_plain`), a commit by its own page. A difference, a
   patch, a log, and a commit limited to one path do not count.
 - gitweb marks its pages `index, nofollow`, so no crawler gets beyond the first page. Here the
-  program is changed to `index, follow`; `gitweb-as-packaged` is unchanged.
+  program is changed to `index, follow`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from __future__ import annotations
 import os
 import socket
 import subprocess
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from bench.measure import free_port
@@ -98,14 +97,6 @@ def serve_gitweb(place: Place, port: int) -> None:
     text = file("usr/share/gitweb/gitweb.cgi").read_text()
     program = place.write("gitweb.cgi", text.replace("index, nofollow", "index, follow"))
     program.chmod(0o755)
-    _serve_gitweb(place, port, program)
-
-
-def serve_gitweb_as_packaged(place: Place, port: int) -> None:
-    _serve_gitweb(place, port, file("usr/share/gitweb/gitweb.cgi"))
-
-
-def _serve_gitweb(place: Place, port: int, program: Path) -> None:
     settings = place.write("gitweb.conf", GITWEB.format(folder=place.folder))
     folders = ("usr/share/perl5/CGI.pm", "usr/lib/*/perl5/*/HTML")
     modules = os.pathsep.join(str(file(folder).parent) for folder in folders)
@@ -153,17 +144,11 @@ def _said(words: Sequence[str | Path]) -> str:
 
 
 CGIT = Application("cgit", "cgit", prepare, serve_cgit, cgit_keys, packages=("cgit",))
-GITWEB_FOLLOWED = Application(
+GITWEB = Application(
     "gitweb",
     "gitweb",
     prepare,
     serve_gitweb,
     gitweb_keys,
     packages=("git", "gitweb", "libcgi-fast-perl", "libfcgi-procmanager-perl"),
-)
-GITWEB_AS_PACKAGED = replace(
-    GITWEB_FOLLOWED,
-    name="gitweb-as-packaged",
-    title="gitweb as packaged",
-    serve=serve_gitweb_as_packaged,
 )
