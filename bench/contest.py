@@ -156,8 +156,8 @@ class Contest:
         name = f"bench-{self._crawls}"
         options = ["--name", name, "--delay", "0", "--concurrency", str(AT_ONCE), *more]
         options += ["--bodies", "off"]  # the other clients store no bodies
-        words = [ORBWEAVER, "crawl", url, *options, "--out", self._folder / name, "--json"]
-        return Turn(words=words, environment=self._environment)
+        options += ["--out", str(self._folder / name), "--json"]
+        return Turn(words=(ORBWEAVER, "crawl", url, *options), environment=self._environment)
 
 
 def got(client: Client, said: Mapping[str, Any]) -> dict[str, Any]:

@@ -53,7 +53,7 @@ repo.url={name}
 repo.path={path}
 repo.desc=A crawler
 """
-GITWEB = """\
+GITWEB_CONFIG = """\
 $projectroot = "{folder}"; $git_temp = "{folder}";
 $feature{{'snapshot'}}{{'default'}} = ['tgz'];
 @stylesheets = ("/static/gitweb.css"); $javascript = "/static/gitweb.js";
@@ -97,7 +97,7 @@ def serve_gitweb(place: Place, port: int) -> None:
     text = file("usr/share/gitweb/gitweb.cgi").read_text()
     program = place.write("gitweb.cgi", text.replace("index, nofollow", "index, follow"))
     program.chmod(0o755)
-    settings = place.write("gitweb.conf", GITWEB.format(folder=place.folder))
+    settings = place.write("gitweb.conf", GITWEB_CONFIG.format(folder=place.folder))
     folders = ("usr/share/perl5/CGI.pm", "usr/lib/*/perl5/*/HTML")
     modules = os.pathsep.join(str(file(folder).parent) for folder in folders)
     behind = free_port()
