@@ -28,7 +28,7 @@ QUIET_LOAD = 0.5
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Run the requested measurements. Return 1 if a round was void or nothing was measured."""
+    """Run the requested measurements. Return 1 after a void round, or without a measurement."""
     asked = _parser().parse_args(words)
     if asked.render:
         return _render([asked.results] if asked.results else sorted(SAVED.glob("*.json")))

@@ -130,7 +130,7 @@ def _row(site: str, client: str, group: Sequence[Mapping[str, Any]]) -> Row:
 def ratios(
     tables: Iterable[Sequence[Row]], clients: Sequence[str], base: str
 ) -> dict[tuple[str, str], list[float]]:
-    """Divide clients' speeds by that of a base client in the same benchmark, by site and client."""
+    """Divide clients' speeds by a base client's speed in one benchmark, by site and client."""
     found: defaultdict[tuple[str, str], list[float]] = defaultdict(list)
     for table in tables:
         speeds = {(row.site, row.client): row.pages_per_s for row in table}

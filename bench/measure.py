@@ -128,7 +128,7 @@ def run(
     tick: Callable[[], None] = lambda: None,
 ) -> Ran:
     """Run a command to its end, or kill it after `limit_s`: then its `code` is None."""
-    # The usage of running processes with the ids `beside` counts, too: they work for the command.
+    # The usage of running processes with the ids `beside` counts: they work for the command.
     before = usage(beside)
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
         started_s = time.monotonic()

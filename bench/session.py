@@ -90,7 +90,7 @@ def serving(place: Place, pages: int, folder: Path) -> Iterator[Served]:
 
 
 class Session:
-    """Runs all measurements. `say` prints lines, `show` prints progress that is overwritten."""
+    """Runs all measurements. `say` writes lines, `show` overwrites one line."""
 
     def __init__(
         self, asked: Asked, folder: Path, say: Callable[[str], None], show: Callable[[str], None]

@@ -1,7 +1,7 @@
 """Counts the usage of a run: billed units, time and events.
 
 Sizes of stored data are measured once, with the real codecs and packs of documentation pages. Reads
-and writes are those of the adapters (`adapters/dynamodb`).
+and writes equal the adapters' (`adapters/dynamodb`).
 """
 
 from __future__ import annotations
