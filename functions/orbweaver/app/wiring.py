@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 # By default, Python collects every 700 objects: a tenth of a worker's CPU. Pages leave no cyclic
-# garbage (`bench/memory.py`).
+# garbage (measured in November 2026).
 GARBAGE_OBJECTS = 10_000
 
 
