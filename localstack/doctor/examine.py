@@ -8,60 +8,24 @@ stack is always removed.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 from botocore.parsers import ResponseParserError
 
 from infra.config import Config
 from infra.keys import ConfigError
-from localstack import cdk, deployed, removal
-from localstack.doctor import account, masking, own, registry
-from localstack.doctor.ground import (
-    Check,
-    Finding,
-    Ground,
-    Result,
-    code_of,
-    failed,
-    skipped,
-)
+from localstack import deployed, removal
+from localstack.doctor import masking, own, reads, registry
+from localstack.doctor.ground import Check, Finding, Ground, Result, failed, safe, skipped
 from localstack.errors import LocalStackError
 from orbweaver import __version__
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from localstack.cdk import Say
-
-    Show = Callable[[Check, Finding], None]
-    Crawl = Callable[[Mapping[str, str], str], tuple[int, int]]
-
 FIRST = "account.credentials"
-ODD = (
-    KeyError,
-    IndexError,
-    TypeError,
-    ValueError,
-    AttributeError,
-    StopIteration,
-    ResponseParserError,
-)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
-    """Options of a run. `crawl` crawls a URL with the stack of the given outputs."""
-
-    environment: Mapping[str, str]
-    region_from: str
-    stack: str
-    full: bool = False
-    url: str | None = None
-    context: Mapping[str, str] = field(default_factory=dict)
-    crawl: Crawl | None = None
+ODD = (LookupError, TypeError, ValueError, AttributeError, StopIteration, ResponseParserError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,56 +41,30 @@ class Examined:
         return bool(self.advice)
 
 
-def examine(wanted: Wanted, *, say: Say, show: Show) -> Examined:
+def examine(ground: Ground, *, show: Callable[[Check, Finding], None]) -> Examined:
     """Run the checks, show each result, and return the report."""
-    ground = _ground(wanted)
-    stack = own.Own(own.context(wanted.environment, wanted.context), say)
+    ground.stack = own.STACK if ground.full else ground.stack
+    ground.config = Config.from_context({"target": "local"} if ground.emulator else {})
     entries: list[dict[str, Any]] = []
     advice: list[tuple[str, str]] = []
-    reached, left = True, 0
-
-    def note(check: Check, finding: Finding, took_ms: int = 0) -> None:
-        entries.append(_entry(check, finding, took_ms))
-        if finding.result is Result.FAILED:
-            advice.append((check.id, check.do))
-        if not check.full or wanted.full:
-            show(check, finding)
-
+    reached = True
     try:
-        for check in registry.checks(stack):
+        for check in registry.checks():
             began = time.monotonic()
-            finding = _skip_reason(check, ground, wanted, reached=reached) or _run(check, ground)
-            note(check, finding, round(1000 * (time.monotonic() - began)))
+            finding = _skip_reason(check, ground, reached=reached) or _run(check, ground)
+            entries.append(_entry(check, finding, round(1000 * (time.monotonic() - began))))
+            if finding.result is Result.FAILED:
+                advice.append((check.id, check.do))
+            if ground.full or not check.full:
+                show(check, finding)
             if check.id == FIRST:
                 reached = finding.result is Result.PASSED
-                if reached and not wanted.full:
+                if reached and not ground.full:
                     _look(ground)
-            if check.id == "own.removed":
-                left = int(str(finding.seen.get("left", 0)))
-    except BaseException:
-        if wanted.full:
-            stack.remove(ground)
-        raise
     finally:
+        own.remove_stack(ground)
         ground.close()
-    report = _report(wanted, ground, entries, left)
-    return Examined(report=report, advice=tuple(advice), reached=reached)
-
-
-def _ground(wanted: Wanted) -> Ground:
-    local = {"target": "local"} if cdk.is_emulator(wanted.environment) else {}
-    ground = Ground(
-        environment=wanted.environment,
-        region_from=wanted.region_from,
-        stack=own.STACK if wanted.full else wanted.stack,
-        config=Config.from_context(local),
-        lend=lambda service: cdk.client(service, wanted.environment),
-        url=wanted.url,
-    )
-    if wanted.crawl is not None:
-        crawl = wanted.crawl
-        ground.crawl = lambda url: crawl(ground.outputs, url)
-    return ground
+    return Examined(report=_report(ground, entries), advice=tuple(advice), reached=reached)
 
 
 def _look(ground: Ground) -> None:
@@ -137,20 +75,19 @@ def _look(ground: Ground) -> None:
             return
         ground.outputs = found.outputs
         ground.resources = tuple(removal.resources_of(ground.stack, ground.lend))
-        given = deployed.context_of(ground.stack, ground.environment)
+        ground.given = deployed.context_of(ground.stack, ground.environment)
         local = {"target": "local"} if ground.emulator else {}
-        named = {**given, **local, "stack_name": ground.stack}
-        ground.config, ground.given = Config.from_context(named), frozenset(given)
+        ground.config = Config.from_context({**ground.given, **local, "stack_name": ground.stack})
     except (LocalStackError, ConfigError, *ODD):
         # Ignored, because the checks examine each resource and report unreadable ones.
         return
 
 
-def _skip_reason(check: Check, ground: Ground, wanted: Wanted, *, reached: bool) -> Finding | None:
+def _skip_reason(check: Check, ground: Ground, *, reached: bool) -> Finding | None:
     """Return why a check is skipped, or None if it runs."""
     if not reached:
         return skipped("credentials are not accepted")
-    if check.full and not wanted.full:
+    if check.full and not ground.full:
         return skipped("it needs --full")
     if check.not_on_emulator and ground.emulator:
         return skipped(f"not on the emulator: {check.not_on_emulator}")
@@ -164,7 +101,9 @@ def _run(check: Check, ground: Ground) -> Finding:
         return check.run(ground)
     except ClientError as error:
         # The operation's name comes from the client, so it is safe to show.
-        return failed(f"{error.operation_name} was refused", code=code_of(error))
+        return failed(
+            f"{error.operation_name} was refused", code=safe(error.response["Error"]["Code"])
+        )
     except BotoCoreError as error:
         return failed(f"AWS could not be asked: {type(error).__name__}")
     except LocalStackError:
@@ -176,30 +115,22 @@ def _run(check: Check, ground: Ground) -> Finding:
 
 
 def _entry(check: Check, finding: Finding, took_ms: int) -> dict[str, Any]:
-    entry: dict[str, Any] = {
-        "id": check.id,
-        "title": check.title,
-        "assumptions": list(check.assumptions),
-        "result": str(finding.result),
-        "seen": dict(finding.seen),
-        "took_ms": took_ms,
-    }
-    return {**entry, "why": finding.why} if finding.why else entry
+    named = {"id": check.id, "title": check.title, "assumptions": list(check.assumptions)}
+    found = {"result": str(finding.result), "seen": dict(finding.seen), "took_ms": took_ms}
+    return {**named, **found, **({"why": finding.why} if finding.why else {})}
 
 
-def _report(
-    wanted: Wanted, ground: Ground, entries: list[dict[str, Any]], left: int
-) -> dict[str, Any]:
-    named = wanted.environment.get("AWS_REGION", "")
+def _report(ground: Ground, entries: list[dict[str, Any]]) -> dict[str, Any]:
+    named = ground.environment.get("AWS_REGION", "")
     report: dict[str, Any] = {
         "version": __version__,
         "when": datetime.now(UTC).isoformat(timespec="seconds"),
         "target": "local" if ground.emulator else "aws",
-        "full": wanted.full,
-        "region": named if account.REGION.fullmatch(named) else "(not a region's name)",
+        "full": ground.full,
+        "region": named if reads.REGION.fullmatch(named) else "(not a region's name)",
         "stack": ground.stack,
         "checks": entries,
-        "left": left,
+        "left": entries[-1]["seen"].get("left", 0),
     }
     masked: dict[str, Any] = masking.everything(report)
     return masked

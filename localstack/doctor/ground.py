@@ -2,58 +2,54 @@
 
 A check returns failures instead of raising them. examine.py catches unexpected refusals by AWS, and
 reports operation and code, never the message. AWS's texts are only compared with known words:
-`word`, `version`, `code_of`.
+`safe`.
 """
 
 from __future__ import annotations
 
-import contextlib
 import re
 import time
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
-from botocore.exceptions import ClientError, ParamValidationError
-
+from infra.config import Config
 from localstack import cdk
+from localstack.removal import Resource
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from infra.config import Config
-    from localstack.removal import Resource
-    from localstack.retained import Lend
-
-Seen: TypeAlias = "int | float | bool | str | list[Any] | dict[str, Any]"
+Seen: TypeAlias = dict[str, Any]
 
 OTHER = "(another word)"
-# AWS's error codes for refused requests. A report hides all other codes.
-CODES = frozenset(
-    {"AccessDenied", "AccessDeniedException", "UnauthorizedOperation", "AuthorizationError"}
-    | {"ValidationException", "ValidationError", "InvalidParameterValueException"}
-    | {"InvalidParameterValue", "InvalidParameterException", "InvalidMessageContents"}
-    | {"AWS.SimpleQueueService.TooManyEntriesInBatchRequest", "TooManyEntriesInBatchRequest"}
-    | {"AWS.SimpleQueueService.BatchRequestTooLong", "BatchRequestTooLong", "MalformedXML"}
-    | {"AWS.SimpleQueueService.QueueDeletedRecently", "QueueDeletedRecently", "Throttling"}
-    | {"AWS.SimpleQueueService.NonExistentQueue", "QueueDoesNotExist", "ThrottlingException"}
-    | {"ConditionalCheckFailedException", "TransactionCanceledException", "NoSuchKey"}
-    | {"TransactionConflictException", "TransactionInProgressException", "NoSuchBucket"}
-    | {"IdempotentParameterMismatchException", "ResourceNotFoundException", "404", "400"}
-    | {"ProvisionedThroughputExceededException", "PreconditionFailed", "EntityTooSmall"}
-    | {"BucketNotEmpty", "RequestEntityTooLargeException", "RequestTooLargeException", "413"}
-    | {"ExpiredToken", "ExpiredTokenException", "InvalidClientTokenId", "SignatureDoesNotMatch"}
-    | {"UnrecognizedClientException", "OptInRequired", "ParameterNotFound", "NotImplemented"}
-    | {"UnsupportedOperation", "InternalError", "InternalFailure", "ServiceUnavailable"}
-    | {"ConcurrentModificationException", "EntityNotFoundException", "InvalidRequestException"}
-    | {"ResourceConflictException", "TooManyRequestsException", "UnknownOperationException"}
-    | {"InvalidAction", "MethodNotAllowed", "NotFoundException", "NoSuchEntity", "AWSError"}
-    | {
-        "NoSuchLifecycleConfiguration",
-        "InvalidAttributeValue",
-        "RequestEntityTooLarge",
-        "LimitExceededException",
-    }
+# AWS's error codes and states. A report hides all other texts of AWS.
+WORDS = frozenset(
+    """
+    400 404 413 ACTIVE AES256 AWS.SimpleQueueService.BatchRequestTooLong
+    AWS.SimpleQueueService.NonExistentQueue AWS.SimpleQueueService.QueueDeletedRecently
+    AWS.SimpleQueueService.TooManyEntriesInBatchRequest AWSError AccessDenied AccessDeniedException
+    Active Allow AuthorizationError BatchRequestTooLong BucketNotEmpty CREATE_COMPLETE
+    ConcurrentModificationException ConditionalCheckFailed ConditionalCheckFailedException Creating
+    DELETING DISABLED Delete Disabled Disabling DuplicateItem ENABLED Enabled Enabling
+    EntityNotFoundException EntityTooSmall ExpiredToken ExpiredTokenException FLEXIBLE Failed
+    IMPORT_COMPLETE IdempotentParameterMismatchException Inactive InternalError InternalFailure
+    InvalidAction InvalidAttributeValue InvalidClientTokenId InvalidMessageContents
+    InvalidParameterException InvalidParameterValue InvalidParameterValueException
+    InvalidRequestException LimitExceededException MalformedXML MethodNotAllowed NoSuchBucket
+    NoSuchEntity NoSuchKey NoSuchLifecycleConfiguration None NotFoundException NotImplemented OFF
+    OptInRequired PAY_PER_REQUEST PROVISIONED ParamValidation ParameterNotFound Pending
+    PreconditionFailed ProvisionedThroughputExceededException QueueDeletedRecently QueueDoesNotExist
+    ROLLBACK_COMPLETE RequestEntityTooLarge RequestEntityTooLargeException RequestTooLargeException
+    ResourceConflictException ResourceNotFoundException Retain RetainExceptOnCreate
+    ServiceUnavailable SignatureDoesNotMatch Snapshot Terminate Throttling ThrottlingError
+    ThrottlingException TooManyEntriesInBatchRequest TooManyRequestsException
+    TransactionCanceledException TransactionConflict TransactionConflictException
+    TransactionInProgressException UPDATE_COMPLETE UPDATE_FAILED UPDATE_IN_PROGRESS
+    UPDATE_ROLLBACK_COMPLETE UPDATE_ROLLBACK_FAILED UnauthorizedOperation UnknownOperationException
+    UnrecognizedClientException UnsupportedOperation Updating ValidationError ValidationException
+    allowed arm64 aws:kms explicitDeny implicitDeny python3.11 python3.12 python3.13 python3.14
+    x86_64
+    """.split()  # noqa: SIM905 - shorter than a list
 )
 
 
@@ -70,7 +66,7 @@ class Finding:
     """Result of a check with the values it saw. `why` explains a failed or skipped check."""
 
     result: Result
-    seen: Mapping[str, Seen] = field(default_factory=dict)
+    seen: Mapping[str, Any] = field(default_factory=dict)
     why: str = ""
 
 
@@ -81,6 +77,7 @@ class Check:
     id: str
     title: str
     run: Callable[[Ground], Finding]
+    steps: tuple[str, ...] = ()
     assumptions: tuple[str, ...] = ()
     full: bool = False
     stack: bool = True  # the check needs a stack
@@ -97,14 +94,20 @@ class Ground:
     stack: str
     outputs: Mapping[str, str] = field(default_factory=dict)
     resources: tuple[Resource, ...] = ()
-    config: Config
-    given: frozenset[str] = frozenset()  # the context keys given to the deployment
-    lend: Lend
+    config: Config = field(default_factory=Config)
+    full: bool = False
+    context: Mapping[str, str] = field(default_factory=dict)  # for the doctor's own stack
+    given: Mapping[str, str] = field(default_factory=dict)  # the context of the deployment
     url: str | None = None
-    crawl: Callable[[str], tuple[int, int]] | None = None
+    crawl: Callable[[Mapping[str, str], str], tuple[int, int]] | None = None
+    say: Callable[[str], None] = print
+    deployed: bool = False  # by the doctor, which must remove it
     pause: Callable[[float], None] = time.sleep
-    _open: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
+    _open: ExitStack = field(default_factory=ExitStack)
     _clients: dict[str, Any] = field(default_factory=dict)
+
+    def lend(self, service: str) -> AbstractContextManager[Any]:
+        return cdk.client(service, self.environment)
 
     @property
     def emulator(self) -> bool:
@@ -116,6 +119,11 @@ class Ground:
             self._clients[service] = self._open.enter_context(self.lend(service))
         return self._clients[service]
 
+    def call(self, operation: str, **parameters: Any) -> Any:
+        """Call an operation, such as "sqs.send_message"."""
+        service, _, method = operation.partition(".")
+        return getattr(self.client(service), method)(**parameters)
+
     def close(self) -> None:
         self._clients.clear()
         self._open.close()
@@ -123,31 +131,20 @@ class Ground:
     def of_kind(self, kind: str) -> list[Resource]:
         return [one for one in self.resources if one.kind == kind]
 
-    def named(self, *keys: str) -> dict[str, str]:
-        """Return the stack's outputs with these keys. Missing outputs are omitted."""
-        return {key: self.outputs[key] for key in keys if self.outputs.get(key)}
+    def until(self, is_true: Callable[[], bool], seconds: int) -> bool:
+        """Repeat `is_true` every second until it is or `seconds` pass. Return the last result."""
+        for _ in range(seconds - 1):
+            if is_true():
+                return True
+            self.pause(1)
+        return is_true()
 
 
-def probe(
-    name: str, title: str, run: Callable[[Ground], Finding], *assumptions: str, emulator: str = ""
-) -> Check:
-    """Make a check that needs its own stack. `emulator` is the reason to skip it on one."""
-    return Check(
-        id=name,
-        title=title,
-        run=run,
-        assumptions=assumptions,
-        full=True,
-        do="report it with this file: the code relies on it",
-        not_on_emulator=emulator,
-    )
-
-
-def passed(**seen: Seen) -> Finding:
+def passed(**seen: Any) -> Finding:
     return Finding(result=Result.PASSED, seen=seen)
 
 
-def failed(why: str, **seen: Seen) -> Finding:
+def failed(why: str, **seen: Any) -> Finding:
     return Finding(result=Result.FAILED, seen=seen, why=why)
 
 
@@ -155,65 +152,21 @@ def skipped(why: str) -> Finding:
     return Finding(result=Result.SKIPPED, why=why)
 
 
-def judged(problems: list[str], **seen: Seen) -> Finding:
+def judged(problems: list[str], **seen: Any) -> Finding:
     return failed("; ".join(problems), **seen) if problems else passed(**seen)
 
 
-def expect(true: bool, otherwise: str, **seen: Seen) -> Finding:
-    return passed(**seen) if true else failed(otherwise, **seen)
-
-
-def word(given: object, *known: str) -> str:
-    """Return a word of AWS if it is one of `known`, else a placeholder."""
-    return str(given) if given in known else OTHER
-
-
-def version(given: object) -> str:
-    """Return a version of digits and dots. Other text becomes a placeholder."""
-    found = re.fullmatch(r"\d{1,5}(\.\d{1,5}){0,3}", str(given))
-    return found[0] if found else OTHER
-
-
-def number(given: object) -> int:
-    """Parse a number that AWS may return as text. Returns -1 if it is invalid."""
-    try:
-        return int(str(given))
-    except ValueError:
-        return -1
-
-
-def code_of(error: ClientError) -> str:
-    """Return an error's code, without its message. Unknown codes become a placeholder."""
-    code = str(error.response.get("Error", {}).get("Code", ""))
-    return code if code in CODES else "(another error)"
-
-
-def refusal(call: Callable[..., Any], **parameters: Any) -> str:
-    """Make a call that AWS should refuse. Return the error code, or "" if AWS accepted the call."""
-    try:
-        call(**parameters)
-    except ClientError as error:
-        return code_of(error)
-    except ParamValidationError:
-        return "ParamValidation"
-    return ""
-
-
-def refused(call: Callable[..., Any], what: str, *known: str, **parameters: Any) -> Finding:
-    """Check that AWS refuses a call, with one of the codes in `known` if there are any."""
-    code = refusal(call, **parameters)
-    if not code:
-        return failed(f"{what} was taken")
-    if known and code not in known:
-        return failed(f"{what} was refused for another reason", code=code)
-    return passed(code=code)
-
-
-def until(ground: Ground, found: Callable[[], Any], seconds: float, every: float = 1.0) -> Any:
-    """Repeat `found` until its result is true or `seconds` have passed. Return the last result."""
-    tries = max(1, round(seconds / every))
-    for left in range(tries, 0, -1):
-        if (got := found()) or left == 1:
-            return got
-        ground.pause(every)
-    return None
+def safe(given: Any) -> Any:
+    """Return numbers, booleans and known words of AWS. Other text becomes a placeholder."""
+    match given:
+        case bool() | int() | float():
+            return given
+        case list():
+            return [safe(value) for value in given]
+        case dict():
+            return {key: safe(value) for key, value in given.items()}
+        case None:
+            return "(none)"
+        case _:
+            text = str(given)
+            return int(text) if re.fullmatch(r"\d{1,9}", text) else text if text in WORDS else OTHER

@@ -1,23 +1,25 @@
-"""The stack that `--full` deploys for its probes and then removes, and resources it left behind."""
+"""The stack that `--full` deploys, crawls with and removes, and resources it left behind."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import contextlib
+import functools
+import tempfile
+import threading
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from infra.config import Config
-from localstack import cdk, concurrency, removal
-from localstack.doctor.ground import Check, Finding, Ground, Seen, expect, failed, passed
-from localstack.doctor.probe_crawl import switch
+from localstack import cdk, concurrency, removal, sources
+from localstack.doctor.ground import Finding, Ground, Seen, failed, judged, passed, skipped
+from localstack.doctor.script import Script
 from localstack.errors import LocalStackError
 from localstack.retained import BUCKET, TABLE
 from orbweaver.model.address_policy import THIS_MACHINE
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from localstack.cdk import Say
 
 STACK = "OrbweaverDoctor"
 OURS = {
@@ -27,9 +29,11 @@ OURS = {
     **dict.fromkeys(("worker_concurrency_max", "express_concurrency_max"), "2"),
     "exporter_concurrency_max": "2",
 }
+SWITCH_S_MAX = 120
 # SQS still lists a deleted queue for up to a minute.
 LISTED_TRIES, LISTED_PAUSE_S = 9, 10
 LOG_GROUPS = ("/aws/lambda/{}-", "/aws/apigateway/{}")
+PAGES = 5
 
 
 def context(environment: Mapping[str, str], given: Mapping[str, str]) -> dict[str, str]:
@@ -38,117 +42,131 @@ def context(environment: Mapping[str, str], given: Mapping[str, str]) -> dict[st
     return {**given, **OURS, **(local if cdk.is_emulator(environment) else {})}
 
 
-def role(ground: Ground) -> str:
-    """Return whether the stack sets API Gateway's log role. An existing role is kept."""
-    if ground.emulator:
-        return "yes"
-    found = ground.client("apigateway").get_account()
-    return "no" if found.get("cloudwatchRoleArn") else "yes"
+def deploy(script: Script) -> Seen | Finding:
+    """Deploy the stack, and store its outputs and resources in the script's `ground`."""
+    ground = script.ground
+    account = {} if ground.emulator else ground.call("apigateway.get_account")
+    # An existing role of API Gateway for its logs is kept.
+    role = {"api_account_role": "no" if account.get("cloudwatchRoleArn") else "yes"}
+    ground.given = {**context(ground.environment, ground.context), **role}
+    ground.config, ground.deployed = Config.from_context(ground.given), True
+    try:
+        ground.outputs = cdk.deploy(ground.environment, ground.given, say=ground.say, yes=True)
+    except LocalStackError as error:
+        ground.say(str(error))
+        return failed("it could not be deployed: see the messages of CDK")
+    ground.resources = tuple(removal.resources_of(STACK, ground.lend))
+    # An emulator's CloudFormation enables event sources, whatever the template contains.
+    is_off = switch(ground, on=False)
+    limits = concurrency.default_limits(renders=ground.config.renders)
+    seen = {key: getattr(ground.config, key) for key in limits}
+    return {"resources": len(ground.resources), **seen, "workers_off": is_off}
 
 
-class Own:
-    """The stack of one run. The first check deploys it, the last one removes it."""
+def remove(script: Script) -> Finding:
+    return remove_stack(script.ground)
 
-    def __init__(self, given: Mapping[str, str], say: Say) -> None:
-        self._given = dict(given)
-        self._say = say
-        self._begun = False
 
-    def deploy(self, ground: Ground) -> Finding:
-        """Deploy the stack, and store its outputs and resources in `ground`."""
-        wanted = {**self._given, "api_account_role": role(ground)}
-        ground.config, ground.given = Config.from_context(wanted), frozenset(wanted)
-        self._given, self._begun = wanted, True
-        try:
-            ground.outputs = cdk.deploy(ground.environment, wanted, say=self._say, yes=True)
-        except LocalStackError as error:
-            self._say(str(error))
-            return failed("it could not be deployed: see what CDK says")
-        ground.resources = tuple(removal.resources_of(STACK, ground.lend))
-        # An emulator's CloudFormation enables event sources, whatever the template contains.
-        quiet = switch(ground, on=False)
-        limits: dict[str, Seen] = {
-            key: getattr(ground.config, key)
-            for key in concurrency.default_limits(renders=ground.config.renders)
-        }
-        seen: dict[str, Seen] = {"resources": len(ground.resources), **limits}
-        return expect(quiet, "its workers cannot be switched off", **seen)
-
-    def remove(self, ground: Ground) -> Finding:
-        """Remove the stack and its contents. Fails if resources are left."""
-        if not self._begun:
-            return passed(left=0)
-        self._begun = False
-        held = removal.resources_of(STACK, ground.lend)
-        try:
-            cdk.destroy(ground.environment, self._given, say=self._say, yes=True)
-        except LocalStackError as error:
-            self._say(str(error))
-        left = leftovers(ground, [*held, *ground.resources])
-        for _ in range(0 if ground.emulator else LISTED_TRIES):
-            if not left:
-                break
-            ground.pause(LISTED_PAUSE_S)
-            left = leftovers(ground, [*held, *ground.resources])
-        for kind, name in left:
-            self._say(f"left: {kind} {name}")
-        kinds: dict[str, Any] = {}
-        for kind, _ in left:
-            kinds[kind] = kinds.get(kind, 0) + 1
-        return expect(not left, "something is left: see what was said", left=len(left), **kinds)
+def remove_stack(ground: Ground) -> Finding:
+    """Remove the stack and its contents, if it is deployed. Fails if resources are left."""
+    if not ground.deployed:
+        return passed(left=0)
+    ground.deployed = False
+    held = [*removal.resources_of(STACK, ground.lend), *ground.resources]
+    try:
+        cdk.destroy(ground.environment, ground.given, say=ground.say, yes=True)
+    except LocalStackError as error:
+        ground.say(str(error))
+    left = leftovers(ground, held)
+    for _ in range(0 if ground.emulator else LISTED_TRIES):
+        if not left:
+            break
+        ground.pause(LISTED_PAUSE_S)
+        left = leftovers(ground, held)
+    for kind, name in left:
+        ground.say(f"left: {kind} {name}")
+    problems = ["resources are left: see the messages"] if left else []
+    return judged(problems, left=len(left), **Counter(kind for kind, _ in left))
 
 
 def leftovers(ground: Ground, held: list[removal.Resource]) -> list[tuple[str, str]]:
-    tables = {one.name for one in held if one.kind == TABLE}
-    buckets = {one.name for one in held if one.kind == BUCKET}
-    dynamodb, s3, logs = (ground.client(name) for name in ("dynamodb", "s3", "logs"))
-    queues = ground.client("sqs").list_queues(QueueNamePrefix=f"{STACK}-").get("QueueUrls", ())
-    listed = ground.client("lambda").get_paginator("list_functions").paginate()
-    functions = [one["FunctionName"] for page in listed for one in page["Functions"]]
-    groups = [
-        group["logGroupName"]
-        for prefix in LOG_GROUPS
-        for group in logs.describe_log_groups(logGroupNamePrefix=prefix.format(STACK))["logGroups"]
-    ]
-    for group in groups:  # The probes' functions made them, and no other program writes there.
-        logs.delete_log_group(logGroupName=group)
-    found = [("queue", url.rpartition("/")[2]) for url in queues]
-    found += [("function", name) for name in functions if name.startswith(f"{STACK}-")]
-    found += [
-        ("table", name) for name in tables if _exists(dynamodb.describe_table, TableName=name)
-    ]
-    found += [("bucket", name) for name in buckets if _exists(s3.head_bucket, Bucket=name)]
-    standing = cdk.stack_outputs(STACK, ground.environment) is not None
-    return found + ([("stack", STACK)] if standing else [])
+    logs, prefix = ground.client("logs"), f"{STACK}-"
+    for start in LOG_GROUPS:  # The probes' functions made them. Other programs do not write there.
+        found = logs.describe_log_groups(logGroupNamePrefix=start.format(STACK))["logGroups"]
+        for group in found:
+            logs.delete_log_group(logGroupName=group["logGroupName"])
+    queues = ground.call("sqs.list_queues", QueueNamePrefix=prefix).get("QueueUrls", ())
+    pages = ground.client("lambda").get_paginator("list_functions").paginate()
+    names = [one["FunctionName"] for page in pages for one in page["Functions"]]
+    left = {("queue", url.rpartition("/")[2]) for url in queues}
+    left |= {("function", name) for name in names if name.startswith(prefix)}
+    for one in held:
+        if one.kind == TABLE and exists(ground, "dynamodb.describe_table", TableName=one.name):
+            left.add(("table", one.name))
+        if one.kind == BUCKET and exists(ground, "s3.head_bucket", Bucket=one.name):
+            left.add(("bucket", one.name))
+    if cdk.stack_outputs(STACK, ground.environment) is not None:
+        left.add(("stack", STACK))
+    return sorted(left)
 
 
-def _exists(call: Callable[..., Any], **named: str) -> bool:
+def exists(ground: Ground, operation: str, **named: str) -> bool:
     try:
-        call(**named)
+        ground.call(operation, **named)
     except (BotoCoreError, ClientError):
         return False
     return True
 
 
-def checks(own: Own) -> tuple[Check, Check]:
-    """Return the first and the last check of a full run."""
-    return (
-        Check(
-            id="own.deployed",
-            title="a stack of the kit's own is deployed",
-            run=own.deploy,
-            assumptions=("A26", "A27", "A72", "A76"),
-            full=True,
-            stack=False,
-            do="read what CDK says, mend it, and run the doctor again",
-        ),
-        Check(
-            id="own.removed",
-            title="it is removed again, with all that was in it",
-            run=own.remove,
-            assumptions=("A50",),
-            full=True,
-            stack=False,
-            do=f"run `orbweaver destroy --stack {STACK}`, and remove what is named by hand",
-        ),
-    )
+class _Site(SimpleHTTPRequestHandler):
+    def log_message(self, *_words: object) -> None:
+        """Log nothing."""
+
+
+@contextlib.contextmanager
+def site() -> Iterator[str]:
+    """Serve a few pages that link to each other, and yield the URL of the first one."""
+    with tempfile.TemporaryDirectory() as folder:
+        links = "".join(f'<a href="/{place}.html">{place}</a>' for place in range(PAGES))
+        for place in range(PAGES):
+            page = f"<!doctype html><title>{place}</title>{links}"
+            Path(folder, f"{place}.html").write_text(page, encoding="utf-8")
+        handler = functools.partial(_Site, directory=folder)
+        with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+            thread = threading.Thread(target=server.serve_forever, daemon=True)
+            thread.start()
+            try:
+                yield f"http://127.0.0.1:{server.server_address[1]}/0.html"
+            finally:
+                server.shutdown()
+                thread.join()
+
+
+def switch(ground: Ground, *, on: bool) -> bool:
+    """Switch the workers and wait. Return whether the switch has happened."""
+    wanted = sources.ON if on else sources.OFF
+
+    def switched() -> bool:
+        found = sources.read_sources(ground.outputs["WorkerFunction"], ground.environment)
+        for one in found:
+            if one.is_off == on:
+                sources.switch(one, ground.environment, on=on)
+        return bool(found) and all(one.state == wanted for one in found)
+
+    return ground.until(switched, SWITCH_S_MAX)
+
+
+def crawl(script: Script) -> Seen | Finding:
+    ground = script.ground
+    if ground.crawl is None or (ground.url is None and not ground.emulator):
+        return skipped("no site was named: give one of your own by --url")
+    if not switch(ground, on=True):
+        return failed("the workers cannot be switched on")
+    try:
+        with contextlib.ExitStack() as serving:
+            url = ground.url or serving.enter_context(site())
+            pages, failures = ground.crawl(ground.outputs, url)
+    finally:
+        is_off = switch(ground, on=False)
+    seen = {"complete": pages == PAGES or bool(ground.url and pages)}
+    return {**seen, "pages": pages, "failures": failures, "switched_off": is_off}

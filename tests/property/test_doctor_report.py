@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from localstack import cdk
 from localstack.doctor import examine
-from localstack.doctor.functions import KIND
+from localstack.doctor.ground import Ground
 from localstack.retained import BUCKET, TABLE
 from orbweaver.cli.stack import NAMES
 
@@ -28,7 +28,14 @@ OUTPUTS = (
     *("CrawlEventSource", "ExpressEventSource", "SeedEventSource"),
 )
 KINDS = (
-    *(KIND, TABLE, BUCKET, "AWS::Events::Rule", "AWS::KMS::Key", "AWS::Logs::LogGroup"),
+    *(
+        "AWS::Lambda::Function",
+        TABLE,
+        BUCKET,
+        "AWS::Events::Rule",
+        "AWS::KMS::Key",
+        "AWS::Logs::LogGroup",
+    ),
     *("AWS::Scheduler::Schedule", "AWS::CloudWatch::Alarm"),
 )
 DEPTH_MAX = 6
@@ -134,15 +141,17 @@ def test_report_contains_no_secret_or_account_id(token: str, form: str, *, refus
     def unreachable(*_words: object, **_options: object) -> None:
         raise OSError(secret)
 
-    wanted = examine.Wanted(
-        environment={"AWS_REGION": "eu-west-1"}, region_from="--region", stack="Orbweaver"
+    ground = Ground(
+        environment={"AWS_REGION": "eu-west-1"},
+        region_from="--region",
+        stack="Orbweaver",
+        pause=lambda _: None,
     )
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(cdk, "_open", opened)
         patched.setattr(urllib.request, "urlopen", unreachable)
         found = examine.examine(
-            wanted,
-            say=lambda _: None,
+            ground,
             show=lambda check, finding: shown.append(str((check.id, finding))),
         )
     told = json.dumps(found.report) + "".join(shown)

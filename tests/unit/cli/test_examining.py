@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from localstack.doctor import examine
-from localstack.doctor.ground import Check, failed, passed, skipped
+from localstack.doctor.ground import Check, Ground, failed, passed, skipped
 from tests.unit.cli.fakes import Stage
 
 AWS = "doctor --target aws --region eu-west-1"
@@ -19,10 +19,10 @@ class Kit:
     """A replacement of the checks: three of them, of which one fails by default."""
 
     def __init__(self) -> None:
-        self.asked: list[examine.Wanted] = []
+        self.asked: list[Ground] = []
         self.good, self.reached = False, True
 
-    def __call__(self, wanted: examine.Wanted, **given: Any) -> examine.Examined:
+    def __call__(self, wanted: Ground, **given: Any) -> examine.Examined:
         self.asked.append(wanted)
         bad = Check(id="a.bad", title="it holds", run=lambda _: passed(), do="mend it")
         findings = [passed(n=3) if self.good else failed("it does not", n=4), skipped("not here")]

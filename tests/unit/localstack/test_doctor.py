@@ -3,37 +3,31 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import boto3
+import botocore.session
+import jmespath  # type: ignore[import-untyped] # botocore requires it
 import pytest
+from botocore import xform_name
 from botocore.exceptions import ClientError, NoCredentialsError
 from botocore.stub import Stubber
 from moto import mock_aws
 
 from infra.config import Config
 from localstack import cdk, layout, removal
-from localstack.doctor import (
-    account,
-    examine,
-    functions,
-    masking,
-    own,
-    probe_batches,
-    probe_files,
-    probe_sqs,
-    probe_tables,
-    queues,
-    registry,
-)
+from localstack.doctor import examine, masking, own, registry
 from localstack.doctor.ground import Check, Finding, Ground, Result, passed
+from localstack.doctor.script import VERBS, Script, parsed
 from localstack.errors import LocalStackError
 
 REGION = "eu-west-1"
 ENVIRONMENT = {"AWS_REGION": REGION}
-WANTED = examine.Wanted(environment=ENVIRONMENT, region_from="--region", stack="Orbweaver")
+CHECKS = {check.id: check for check in registry.checks()}
 
 
 def client(service: str) -> Any:
@@ -48,22 +42,35 @@ def _at_once(params: dict[str, Any], **_: object) -> dict[str, Any]:
     return {**params, "WaitTimeSeconds": 0}
 
 
-def ground(**outputs: str) -> Ground:
-    """Return what checks need (`Ground`) for a stack with these outputs."""
+class Local(Ground):
+    """A ground whose clients have keys. Inside `mock_aws` they reach moto."""
 
     @contextlib.contextmanager
-    def lend(service: str) -> Iterator[Any]:
+    def lend(self, service: str) -> Iterator[Any]:
         yield client(service)
 
-    return Ground(
+
+@cache
+def operations(service: str) -> dict[str, Any]:
+    model = botocore.session.get_session().get_service_model(service)
+    return {xform_name(name): model.operation_model(name) for name in model.operation_names}
+
+
+def ground(**outputs: str) -> Ground:
+    """Return what checks need (`Ground`) for a stack with these outputs."""
+    return Local(
         environment=ENVIRONMENT,
         region_from="--region",
         stack="Orbweaver",
         outputs=outputs,
         config=replace(Config(), worker_enabled="no"),
-        lend=lend,
         pause=lambda _seconds: None,
     )
+
+
+def find(name: str, made: Ground) -> Finding:
+    """Run the check with this id."""
+    return CHECKS[name].run(made)
 
 
 @contextlib.contextmanager
@@ -79,33 +86,55 @@ def answering(service: str, *answers: tuple[str, dict[str, Any]]) -> Iterator[Gr
         stubber.assert_no_pending_responses()
 
 
+# --- the table --------------------------------------------------------------------------------
+
+
+def test_table_steps_name_known_operations_parameters_and_expressions() -> None:
+    """An emulator does not run all steps, so their names are compared with botocore's models."""
+    for step in (step for check in CHECKS.values() for step in check.steps):
+        verb, _, rest = step.partition(" ")
+        if verb == "run":
+            assert rest in registry.FUNCTIONS
+        if verb in ("run", "empty", "hide", "pause", "skip"):
+            continue
+        words = rest if verb in VERBS else step
+        words = words.partition(": ")[2] if verb in ("each", "until") else words
+        line, _, see = re.sub(r"`\$\w+`", "`0`", words).partition(" -> ")
+        for call in line.split("; "):
+            operation, _, text = call.strip().partition(" ")
+            service, _, method = operation.partition(".")
+            names = {name.removesuffix("|json") for name in parsed(text)}
+            assert names <= operations(service)[method].input_shape.members.keys(), call
+        jmespath.compile(see if verb == "each" else f"{{{see or 'a: a'}}}")
+
+
 # --- checks that read -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("quota", "given", "total", "result"),
     [
-        (1_000, frozenset(), 80, Result.PASSED),
-        (10, frozenset(), 7, Result.PASSED),
-        (8, frozenset(), 6, Result.FAILED),
-        (60, frozenset({"worker_concurrency_max"}), 54, Result.PASSED),
-        (50, frozenset({"worker_concurrency_max"}), 54, Result.FAILED),
+        (1_000, (), 80, Result.PASSED),
+        (10, (), 7, Result.PASSED),
+        (8, (), 6, Result.FAILED),
+        (60, ("worker_concurrency_max",), 54, Result.PASSED),
+        (50, ("worker_concurrency_max",), 54, Result.FAILED),
     ],
 )
 def test_quota_below_limits_fails(
-    quota: int, given: frozenset[str], total: int, result: Result
+    quota: int, given: tuple[str, ...], total: int, result: Result
 ) -> None:
     limits = {"AccountLimit": {"UnreservedConcurrentExecutions": quota}}
     with answering("lambda", ("get_account_settings", limits)) as made:
-        made.given = given
-        found = account.quota(made)
+        made.given = dict.fromkeys(given, "")
+        found = find("account.concurrency", made)
     assert found.result is result
     assert found.seen == {"quota": quota, "limits": total}
 
 
 def test_account_id_is_masked() -> None:
     with answering("sts", ("get_caller_identity", {"Account": "123456789012"})) as made:
-        assert account.credentials(made).seen == {"account": "********9012"}
+        assert find("account.credentials", made).seen == {"account": "********9012"}
 
 
 def test_account_without_bootstrap_fails() -> None:
@@ -114,7 +143,8 @@ def test_account_without_bootstrap_fails() -> None:
     made._clients["ssm"] = stubbed
     with Stubber(stubbed) as stubber:
         stubber.add_client_error("get_parameter", "ParameterNotFound")
-        assert account.bootstrap(made).why == "nothing was deployed here with CDK yet"
+        found = find("account.bootstrap", made)
+    assert (found.result, found.seen["code"]) == (Result.FAILED, "ParameterNotFound")
 
 
 @pytest.mark.parametrize(("hidden_s", "result"), [(721, Result.PASSED), (719, Result.FAILED)])
@@ -124,21 +154,23 @@ def test_short_visibility_timeout_fails(hidden_s: int, result: Result) -> None:
         url = client("sqs").create_queue(
             QueueName="q", Attributes={"VisibilityTimeout": str(hidden_s)}
         )["QueueUrl"]
-        found = queues.visibility(ground(PackQueueUrl=url))
+        found = find("queues.visibility", ground(PackQueueUrl=url))
     assert found.result is result
     assert found.seen == {"PackQueueUrl": hidden_s}
 
 
 def test_variables_are_measured_without_names_and_values() -> None:
     made = ground()
-    made.resources = (removal.Resource(logical="F", kind=functions.KIND, name="f", kept=False),)
+    made.resources = (
+        removal.Resource(logical="F", kind="AWS::Lambda::Function", name="f", kept=False),
+    )
     stubbed = client("lambda")
     made._clients["lambda"] = stubbed
     values = {"TOKEN": "x" * 5000}
     answer = {"Handler": "handlers.worker.handler", "Environment": {"Variables": values}}
     with Stubber(stubbed) as stubber:
         stubber.add_response("get_function_configuration", answer)
-        found = functions.variables(made)
+        found = find("functions.variables", made)
     assert found.result is Result.FAILED
     assert found.seen == {"worker": 5005}
 
@@ -177,26 +209,16 @@ def stack() -> Iterator[Ground]:
 # Probes that moto (5.2) supports. It lacks request tokens, size limits in bytes and batch limits.
 @pytest.mark.thorough
 @pytest.mark.parametrize(
-    "probe",
+    "name",
     [
-        probe_sqs.entries_max,
-        probe_sqs.visibility,
-        probe_sqs.polls,
-        probe_tables.conditions,
-        probe_tables.returned,
-        probe_tables.reasons,
-        probe_tables.expired,
-        probe_tables.consistent,
-        probe_batches.order,
-        probe_files.whole,
-        probe_files.part,
-        probe_files.absent,
-        probe_files.full_bucket,
+        *("sqs.entries", "sqs.visibility", "sqs.polls"),
+        *("dynamodb.conditions", "dynamodb.returned", "dynamodb.reasons", "dynamodb.expired"),
+        *("dynamodb.consistent", "dynamodb.order"),
+        *("s3.whole", "s3.range", "s3.absent", "s3.full"),
     ],
-    ids=lambda probe: probe.__name__,
 )
-def test_probe_passes_on_moto(stack: Ground, probe: Callable[[Ground], Finding]) -> None:
-    found = probe(stack)
+def test_probe_passes_on_moto(stack: Ground, name: str) -> None:
+    found = find(name, stack)
     assert (found.result, found.why) == (Result.PASSED, "")
     assert found.seen
 
@@ -204,9 +226,22 @@ def test_probe_passes_on_moto(stack: Ground, probe: Callable[[Ground], Finding])
 @pytest.mark.thorough
 def test_probe_fails_without_expected_refusal(stack: Ground) -> None:
     """The queue has no redrive policy, so no dead letter arrives."""
-    found = probe_sqs.dead(stack)
+    found = find("sqs.dead", stack)
     assert found.result is Result.FAILED
-    assert "it is no dead letter" in found.why
+    assert "attributes is False, expected =true" in found.why
+
+
+def test_script_failed_step_removes_created_queue(stack: Ground) -> None:
+    sqs = stack.client("sqs")
+    steps = (
+        "sqs.create_queue QueueName=temporary -> _url: QueueUrl",
+        "undo sqs.delete_queue QueueUrl=$_url",
+        "sqs.send_message QueueUrl=$_url MessageBody=x -> _absent: Absent",
+        "sqs.delete_message QueueUrl=$_url ReceiptHandle=$_absent",
+    )
+    with pytest.raises(LookupError, match="_absent"):
+        Script(stack, {}, {}).run(steps)
+    assert not sqs.list_queues(QueueNamePrefix="temporary").get("QueueUrls")
 
 
 # --- the run ----------------------------------------------------------------------------------
@@ -220,13 +255,16 @@ def check(run: Callable[[Ground], Finding], **options: Any) -> Check:
 def listed(monkeypatch: pytest.MonkeyPatch) -> list[Check]:
     """Run only the checks of the test, in an account without a stack."""
     found: list[Check] = []
-    monkeypatch.setattr(registry, "checks", lambda _own: tuple(found))
+    monkeypatch.setattr(registry, "checks", lambda: tuple(found))
     monkeypatch.setattr(examine, "_look", lambda _ground: None)
     return found
 
 
-def run(wanted: examine.Wanted = WANTED) -> examine.Examined:
-    return examine.examine(wanted, say=lambda _: None, show=lambda _check, _finding: None)
+def run(**options: Any) -> examine.Examined:
+    made = ground()
+    for name, value in options.items():
+        setattr(made, name, value)
+    return examine.examine(made, show=lambda _check, _finding: None)
 
 
 def raising(error: BaseException) -> Callable[[Ground], Finding]:
@@ -276,8 +314,8 @@ def test_skipped_checks_have_reason(listed: list[Check], monkeypatch: pytest.Mon
         "there is no stack",
         None,
     ]
-    local = replace(WANTED, environment={layout.ENDPOINT: "http://127.0.0.1:1"})
-    assert run(local).report["checks"][2]["why"] == "not on the emulator: it is none"
+    local = run(environment={layout.ENDPOINT: "http://127.0.0.1:1"})
+    assert local.report["checks"][2]["why"] == "not on the emulator: it is none"
 
 
 def test_failed_credentials_skip_all_other_checks(listed: list[Check]) -> None:
@@ -301,23 +339,24 @@ def test_interrupted_run_removes_its_stack(
     listed: list[Check], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     removed: list[int] = []
-    monkeypatch.setattr(own.Own, "remove", lambda *_: removed.append(1))
+    monkeypatch.setattr(own, "remove_stack", lambda _: removed.append(1))
     listed.append(check(raising(KeyboardInterrupt()), stack=False, full=True))
     with pytest.raises(KeyboardInterrupt):
-        run(replace(WANTED, full=True))
+        run(full=True)
     assert removed == [1]
 
 
 def test_resources_left_after_removal_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    stack = own.Own({}, lambda _: None)
-    stack._begun = True
+    made, said = ground(), list[str]()
+    made.deployed, made.say = True, said.append
     left = [("queue", "OrbweaverDoctor-x"), ("queue", "OrbweaverDoctor-y")]
     monkeypatch.setattr(removal, "resources_of", lambda *_: [])
     monkeypatch.setattr(cdk, "destroy", lambda *_, **__: None)
     monkeypatch.setattr(own, "leftovers", lambda *_: left)
-    found = stack.remove(ground())
+    found = own.remove_stack(made)
     assert (found.result, found.seen) == (Result.FAILED, {"left": 2, "queue": 2})
-    assert stack.remove(ground()).seen == {"left": 0}
+    assert "left: queue OrbweaverDoctor-x" in said
+    assert own.remove_stack(made).seen == {"left": 0}
 
 
 def test_doctor_stack_is_removed_whole_with_workers_off() -> None:

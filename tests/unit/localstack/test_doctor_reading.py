@@ -7,7 +7,7 @@ import io
 import json
 import sys
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 from urllib.error import HTTPError
@@ -19,8 +19,8 @@ from botocore.stub import Stubber
 from infra.config import Config
 from infra.retention import kept_d
 from localstack import removal
-from localstack.doctor import functions, services, stores
-from localstack.doctor.ground import Finding, Ground, Result
+from localstack.doctor import registry
+from localstack.doctor.ground import Ground, Result
 
 REGION = "eu-west-1"
 Answers = tuple[tuple[str, str, dict[str, Any]], ...]
@@ -32,10 +32,6 @@ TABLE = "arn:aws:dynamodb:eu-west-1:123456789012:table/t"
 @contextlib.contextmanager
 def answering(answers: Answers, kind: str, **outputs: str) -> Iterator[Ground]:
     """Yield what checks need (`Ground`); its clients return these answers in turn."""
-
-    def lend(service: str) -> Any:
-        raise AssertionError(service)
-
     found = removal.Resource(logical="R", kind=kind, name="r", kept=False)
     made = Ground(
         environment={"AWS_REGION": REGION},
@@ -44,7 +40,6 @@ def answering(answers: Answers, kind: str, **outputs: str) -> Iterator[Ground]:
         outputs=outputs,
         resources=(found,),
         config=CONFIG,
-        lend=lend,
     )
     with contextlib.ExitStack() as open_:
         for service in {one for one, _, _ in answers}:
@@ -103,20 +98,13 @@ def measured(stack: str) -> Answers:
 
 def simulated(decision: str) -> Answers:
     """Answer with simulated policy decisions for each table of a role."""
+    results = {"EvalActionName": "dynamodb:UpdateItem", "EvalDecision": decision}
     rounds = [
         (
             ("dynamodb", "describe_table", {"Table": {"TableArn": TABLE}}),
-            (
-                "iam",
-                "simulate_principal_policy",
-                {
-                    "EvaluationResults": [
-                        {"EvalActionName": action, "EvalDecision": decision} for action in actions
-                    ]
-                },
-            ),
+            ("iam", "simulate_principal_policy", {"EvaluationResults": [results] * actions}),
         )
-        for actions in services.NEEDED.values()
+        for actions in (2, 3, 2)
     ]
     flat = tuple(one for pair in rounds for one in pair)
     return (("lambda", "get_function_configuration", {"Role": ROLE}), *flat)
@@ -132,43 +120,43 @@ def conditioned(*conditions: str) -> Answers:
 
 
 BEGUN = "REPORT RequestId: x Duration: 1.0 ms Billed Duration: 412 ms Init Duration: 398.4 ms"
-CASES: list[tuple[Callable[[Ground], Finding], Answers, Answers, Result]] = [
-    (functions.retries, retried(2), retried(0), Result.FAILED),
-    (functions.init, reported(BEGUN), reported("REPORT"), Result.SKIPPED),
-    (stores.restore, restorable("DISABLED"), restorable("ENABLED"), Result.FAILED),
-    (stores.lifecycle, forgetting(1), forgetting(30), Result.FAILED),
-    (stores.kms, conditioned(), conditioned("aws:SourceAccount"), Result.FAILED),
-    (services.alarms, alarmed("arn:aws:sns:eu-west-1:123456789012:t"), alarmed(), Result.FAILED),
-    (services.metrics, measured("Orbweaver"), measured("Other"), Result.SKIPPED),
-    (services.policies, simulated("allowed"), simulated("implicitDeny"), Result.FAILED),
+CHECKS = {check.id: check for check in registry.checks()}
+CASES: list[tuple[str, Answers, Answers, Result]] = [
+    ("functions.retries", retried(2), retried(0), Result.FAILED),
+    ("functions.init", reported(BEGUN), reported("REPORT"), Result.SKIPPED),
+    ("tables.restore", restorable("DISABLED"), restorable("ENABLED"), Result.FAILED),
+    ("bucket.lifecycle", forgetting(1), forgetting(30), Result.FAILED),
+    ("key.policy", conditioned(), conditioned("aws:SourceAccount"), Result.FAILED),
+    ("watch.alarms", alarmed("arn:aws:sns:eu-west-1:123456789012:t"), alarmed(), Result.FAILED),
+    ("watch.metrics", measured("Orbweaver"), measured("Other"), Result.SKIPPED),
+    ("roles.worker", simulated("allowed"), simulated("implicitDeny"), Result.FAILED),
     (
-        services.account_role,
+        "api.account",
         (("apigateway", "get_account", {"cloudwatchRoleArn": ROLE}),),
         (("apigateway", "get_account", {}),),
         Result.FAILED,
     ),
 ]
-KINDS: dict[Any, str] = {stores.kms: "AWS::KMS::Key", services.alarms: "AWS::CloudWatch::Alarm"}
+KINDS = {"key.policy": "AWS::KMS::Key", "watch.alarms": "AWS::CloudWatch::Alarm"}
 OUTPUTS = {
     **dict.fromkeys(("UrlsTable", "Bucket", "WorkerFunction", "WorkerLogGroup"), "x"),
     "ExporterFunction": "x",
 }
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case[0].__name__)
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case[0])
 def test_check_passes_right_answer_and_fails_wrong_one(
-    case: tuple[Callable[[Ground], Finding], Answers, Answers, Result],
+    case: tuple[str, Answers, Answers, Result],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(sys.modules, "aws_cdk", None)
     monkeypatch.delitem(sys.modules, "infra.storage", raising=False)
-    run, right, wrong, result = case
-    named = dict(OUTPUTS)
-    if run is services.policies:
-        named |= dict.fromkeys(services.NEEDED, "t")
+    name, right, wrong, result = case
+    tables = ("PagesTable", "CrawlsTable") if name == "roles.worker" else ()
+    named = {**OUTPUTS, **dict.fromkeys(tables, "x")}
     for answers, expected in ((right, Result.PASSED), (wrong, result)):
-        with answering(answers, KINDS.get(run, "AWS::None"), **named) as made:
-            found = run(made)
+        with answering(answers, KINDS.get(name, "AWS::None"), **named) as made:
+            found = CHECKS[name].run(made)
         assert found.result is expected, found
         assert "123456789012" not in str(found)
 
@@ -182,5 +170,5 @@ def test_unsigned_request_must_get_403(
 
     monkeypatch.setattr(urllib.request, "urlopen", refuse)
     with answering((), "AWS::None", ApiUrl="https://x/") as made:
-        found = services.signed(made)
+        found = CHECKS["api.signed"].run(made)
     assert (found.result, found.seen) == (result, {"status": status})

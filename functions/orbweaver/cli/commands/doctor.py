@@ -42,13 +42,14 @@ PAGES_MAX, DELAY_MS, CRAWL_S_MAX = 5, 500, 180
 
 def doctor(arguments: Namespace, around: CliContext) -> int:
     from localstack.doctor import examine
+    from localstack.doctor.ground import Ground
 
     if arguments.url and not arguments.full:
         raise UsageError("orbweaver doctor: --url needs --full: add it")
     if arguments.url:
         checked(_plan(arguments.url, delay_ms=0), around)
     environment = environment_in(arguments, around)
-    wanted = examine.Wanted(
+    ground = Ground(
         environment=environment,
         region_from=_region_from(arguments, around.environment, environment),
         stack=arguments.stack,
@@ -56,13 +57,14 @@ def doctor(arguments: Namespace, around: CliContext) -> int:
         url=arguments.url,
         context=context_of(arguments, around),
         crawl=lambda outputs, url: asyncio.run(_crawl(url, outputs, environment, around)),
+        say=around.note,
     )
 
     def show(check: Check, finding: Finding) -> None:
         if not arguments.json:
             around.write(_line(check, finding))
 
-    found = examine.examine(wanted, say=around.note, show=show)
+    found = examine.examine(ground, show=show)
     answer(arguments, around, found.report, *_summary(found.report, found.advice))
     if arguments.out is not None:
         file = around.folder / arguments.out
