@@ -12,10 +12,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
-from infra.asset import ROOT, STORE, Asset, Libraries, build
+from infra.asset import ROOT, STORE, Asset, Libraries, build, source_of
 from infra.browser import obtain
 from infra.config import Config
-from infra.custom import source_of
 from infra.deploy_context import context_to_store, metadata
 from infra.keys import ConfigError
 from infra.node import use_wheel_node

@@ -9,6 +9,7 @@ Source: docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html (250 MB 
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import fcntl
 import hashlib
@@ -23,7 +24,6 @@ from typing import TYPE_CHECKING, Literal
 
 from infra import pruning, wheels
 from infra.browser import FOLDER as BROWSER
-from infra.custom import MODULE as EXTRACTOR
 from infra.wheels import AssetError
 
 if TYPE_CHECKING:
@@ -35,6 +35,8 @@ ROOT = Path(__file__).resolve().parent.parent
 STORE = ROOT / ".local" / "asset"
 KEPT_MAX = 8  # archives of each kind; four pairs of assets, if no stack renders
 PACKED = ".zst"
+# Package of the user's own extraction functions (orbweaver/adapters/local/custom_extractors.py).
+EXTRACTOR = "orbweaver_extractor"
 UNPACKED_BYTES_MAX = 250 * 1024 * 1024
 
 # Name of the requirements file: `runtime` for most functions, `files` for functions that write and
@@ -131,6 +133,26 @@ def build(
         asset = _weighed(libraries, folder, archive, key, compiled=bool(compiler))
         _drop_oldest(store)
     return asset
+
+
+def source_of(path: str, root: Path) -> Path | None:
+    """Return the file that the key `extractor` names, or None without one. Raises AssetError.
+
+    The file is parsed, not run: it must be valid Python, and define a public function.
+    """
+    if not path:
+        return None
+    file = root / path
+    if not file.is_file():
+        raise AssetError(f"context key extractor={path}: there is no such file in {root}")
+    try:
+        tree = ast.parse(file.read_bytes(), filename=path)
+    except (SyntaxError, ValueError) as error:
+        raise AssetError(f"context key extractor={path}: it is not Python: {error}") from error
+    if not any(isinstance(node, ast.FunctionDef) and node.name[0] != "_" for node in tree.body):
+        fix = "define one that takes a page and its URL, and whose name begins with no underscore"
+        raise AssetError(f"context key extractor={path}: it has no function: {fix}")
+    return file
 
 
 @contextlib.contextmanager

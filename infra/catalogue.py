@@ -72,7 +72,7 @@ class Catalogue(Construct):
 
     def _workgroup(self, config: Config, storage: Storage) -> athena.CfnWorkGroup:
         group = athena.CfnWorkGroup
-        # Results are deleted after `athena_retention_d` days (storage.py).
+        # Results are deleted after a week (retention.py).
         results = group.ResultConfigurationProperty(
             output_location=f"s3://{storage.bucket.bucket_name}/{ATHENA_RESULTS}",
             encryption_configuration=group.EncryptionConfigurationProperty(
@@ -89,7 +89,7 @@ class Catalogue(Construct):
             work_group_configuration=group.WorkGroupConfigurationProperty(
                 # Athena cancels a query that reads more, and bills the bytes read ($5 per TB).
                 # Clients cannot override these settings.
-                bytes_scanned_cutoff_per_query=int(config.athena_bytes_max),
+                bytes_scanned_cutoff_per_query=config.athena_bytes_max,
                 enforce_work_group_configuration=True,
                 publish_cloud_watch_metrics_enabled=True,
                 engine_version=group.EngineVersionProperty(selected_engine_version=ENGINE),

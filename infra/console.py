@@ -20,6 +20,7 @@ from constructs import Construct
 
 from infra.api import SETTINGS, accept_reading, api_permissions
 from infra.findings import accept
+from infra.gateway import BURST_MAX, RATE_MAX
 from infra.program import Needs, Program, Site, allow, log_group
 from infra.sign_in import SignInPages
 from orbweaver.console.users import OPEN_ROUTES, SIGNED_IN_ROUTES
@@ -98,15 +99,15 @@ class HostedConsole(Construct):
                 destination_arn=access.log_group_arn, format=json.dumps(LOGGED)
             ),
             default_route_settings=apigateway.CfnStage.RouteSettingsProperty(
-                throttling_rate_limit=config.api_rate_max,
-                throttling_burst_limit=config.api_burst_max,
+                throttling_rate_limit=RATE_MAX,
+                throttling_burst_limit=BURST_MAX,
             ),
             # Each route has its own limit, so strangers on public routes do not slow users down.
             # Browsers cache the files, so a visit needs few requests.
             route_settings={
                 key: {
-                    "ThrottlingRateLimit": config.api_rate_max,
-                    "ThrottlingBurstLimit": config.api_burst_max,
+                    "ThrottlingRateLimit": RATE_MAX,
+                    "ThrottlingBurstLimit": BURST_MAX,
                 }
                 for key in (*OPEN_ROUTES, *SIGNED_IN_ROUTES)
             },

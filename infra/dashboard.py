@@ -30,9 +30,8 @@ if TYPE_CHECKING:
 
     from aws_cdk import aws_sqs as sqs
 
-    from infra.renderer import Renderer
     from infra.watch import Parts
-    from infra.worker import Worker
+    from infra.worker import Renderer, Worker
 
 METRICS_FREE_MAX = 50
 MINUTE = Duration.minutes(1)

@@ -1,6 +1,6 @@
 """Deliveries: exports are pushed to an SFTP server, or copied to another bucket.
 
-The constructs exist only if exports have receivers (`sftp_host`, `copy_bucket`), and cost nothing
+The constructs exist only if exports have receivers (`sftp_url`, `copy_bucket`), and cost nothing
 otherwise. EventBridge and SQS deliver at least once, so the function detects files that exist
 already.
 
@@ -37,10 +37,6 @@ TIMEOUT_S = 900
 VISIBILITY_TIMEOUTS = 6
 AT_ONCE = 2  # the minimum of Lambda; more connections would share the same bandwidth
 RETENTION_D = 7
-SETTINGS = (
-    *("sftp_host", "sftp_port", "sftp_user", "sftp_folder", "sftp_host_key", "sftp_secret"),
-    *("sftp_formats", "copy_bucket"),
-)
 SOURCE, EXPORTED = "orbweaver", "ExportCompleted"
 
 
@@ -80,14 +76,12 @@ class Delivery(Construct):
         self._accept(config, storage, program)
 
     def _settings(self, config: Config) -> dict[str, str]:
+        sftp = config.sftp_settings if config.sftp_url else {}
         return {
             "DELIVERY_QUEUE_URL": self.queue.queue_url,
             "DELIVERY_DEAD_LETTER_URL": self.dead_letters.queue_url,
-            **{
-                key.upper(): str(getattr(config, key))
-                for key in SETTINGS
-                if getattr(config, key) and (config.sftp_host or not key.startswith("sftp_"))
-            },
+            **{key.upper(): value for key, value in sftp.items() if value},
+            **({"COPY_BUCKET": config.copy_bucket} if config.copy_bucket else {}),
         }
 
     def _permissions(self, config: Config, storage: Storage) -> list[iam.PolicyStatement]:
@@ -102,7 +96,7 @@ class Delivery(Construct):
             # Without this permission, GetObject reports "access denied" instead of "no such key".
             allow(["s3:ListBucket"], bucket),
         ]
-        if config.sftp_host:
+        if config.sftp_url:
             secret = secret_arn(self, config.sftp_secret)
             given.append(allow(["secretsmanager:GetSecretValue"], secret))
         if config.copy_bucket:

@@ -16,11 +16,7 @@ NOT_TRACED = (
     "A trace ends at every queue, so it cannot follow a crawl; `orbweaver explain`, logs and"
     " metrics can. Tracing is billed per invocation."
 )
-TRACES_HAVE_NO_RESOURCE = "The actions of X-Ray that send traces support no resources."
-NOT_LATEST = (
-    "All pinned libraries have wheels for Python 3.13 and are proven on it; `runtime` accepts a"
-    " newer version."
-)
+NOT_LATEST = "All pinned libraries have wheels for Python 3.13 and are proven on it."
 FENCED = "File names depend on days and crawls; the prefix is the narrowest possible limit."
 
 

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from infra.config import Config
 
 STAGE = "v1"
+# Requests per second and at once, all callers together. They bound the concurrency that API calls
+# take from the workers; a person or program that steers crawls sends far fewer.
+RATE_MAX, BURST_MAX = 20, 40
 # The gateway's own error text, as a JSON string.
 REASON = "$context.error.messageString"
 # Texts that replace the gateway's own, which explain too little.
@@ -56,8 +59,8 @@ def rest_api(scope: Construct, config: Config) -> apigateway.RestApi:
         cloud_watch_role=False,
         deploy_options=apigateway.StageOptions(
             stage_name=STAGE,
-            throttling_rate_limit=config.api_rate_max,
-            throttling_burst_limit=config.api_burst_max,
+            throttling_rate_limit=RATE_MAX,
+            throttling_burst_limit=BURST_MAX,
             logging_level=apigateway.MethodLoggingLevel.ERROR,
             data_trace_enabled=False,  # bodies do not belong in logs
             access_log_destination=apigateway.LogGroupLogDestination(access),

@@ -8,12 +8,58 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from dataclasses import Field
 
 # Errors hide these values, because a person may have typed the secret instead of its name.
-SECRETS = ("proxy_secret", "webhook_secret", "sftp_secret")
+SECRETS = ("proxy_secret", "webhook_secret", "sftp_secret", "sftp_url")
 # A whole ARN includes the six characters that AWS appends to the name.
 ARN = r"arn:aws[a-z-]*:secretsmanager:[a-z0-9-]+:\d{12}:secret:[\w/+=.@-]+-[A-Za-z0-9]{6}"
+# Keys of earlier versions, and their replacement: usually a constant in the code.
+REMOVED = {
+    "alarm_key": "kms_key, which also encrypts the alarm topic",
+    "closed_ports": "allow_addresses, which lists the ports of this machine that crawls may reach",
+    "export_span": "exporter_cron: `hour` is implied by more than one start a day",
+    "invalid_items_percent": "alarms=all, and INVALID_PERCENT_MAX in infra/watch.py",
+    "runtime": "AWS_RUNTIME in infra/runtime.py",
+    "sftp_formats": "export_formats: all exported formats are pushed",
+    "tracing": "NOT_TRACED in infra/findings.py",
+    "user_agent": "contact, and identity.user_agents in a crawl's definition",
+    **dict.fromkeys(
+        ("sftp_host", "sftp_port", "sftp_user", "sftp_folder"),
+        "sftp_url (sftp://user@host:port/folder)",
+    ),
+    "api_burst_max": "BURST_MAX in infra/gateway.py",
+    "api_rate_max": "RATE_MAX in infra/gateway.py",
+    "athena_retention_d": "ATHENA_D in infra/retention.py",
+    "batch_size": "BATCH in functions/orbweaver/budget/rounds.py",
+    "batch_window_s": "Config.batch_window_s in infra/config.py",
+    "export_missing_h": "EXPORT_MISSING_H in infra/watch.py",
+    "renderer_batch_size": "RENDER_BATCH in infra/worker.py",
+    "snapshot_retention_d": "SNAPSHOTS_D in infra/retention.py",
+    "work_retention_d": "WORK_D in infra/retention.py",
+    "yield_drop_percent": "YIELD_DROP_PERCENT in infra/watch.py",
+    **{
+        key: f"Config.{key} in infra/config.py"
+        for key in (
+            *("athena_bytes_max", "exporter_memory_mb", "exporter_storage_mb"),
+            *("exporter_timeout_s", "queue_retention_d", "dead_letter_retention_d", "receive_max"),
+            *("recursive_loop", "renderer_memory_mb", "renderer_timeout_s", "worker_timeout_s"),
+        )
+    },
+    "crawl_retention_d": "Settings.crawl_retention_s in functions/orbweaver/model/settings.py",
+    **{
+        key: f"Settings.{key} in functions/orbweaver/model/settings.py"
+        for key in (
+            *("apply_reserve_s", "claims_travel", "fetch_concurrency", "fetch_total_s"),
+            *("folder_urls_max", "held_bytes_max", "large_bodies", "links_per_page_max"),
+            *("pages_shards", "part_bytes_max", "part_rows_max", "path_segments_max"),
+            *("query_chars_max", "query_parameters_max", "query_urls_max", "repeats_max"),
+            *("retry_base_s", "segment_bytes_max", "sitemap_bytes_max", "wait_s_max"),
+            "waiting_bytes_max",
+        )
+    },
+}
 
 
 class ConfigError(Exception):
@@ -56,19 +102,18 @@ def choice(default: str, options: tuple[str, ...], meaning: str, **local: str) -
     return text(default, meaning, pattern="|".join(options), takes=takes, **local)
 
 
-def convert(item: Field[Any], value: object, *, local: bool) -> int | str:
+def convert(item: Field[Any], value: object) -> int | str:
     """Convert a key's value. Raises ConfigError if it is invalid."""
     rule = item.metadata
     if "low" in rule:
         digits = str(value)
-        fits = re.fullmatch(r"[0-9]{1,6}", digits) and rule["low"] <= int(digits) <= rule["high"]
+        fits = re.fullmatch(r"[0-9]{1,10}", digits) and rule["low"] <= int(digits) <= rule["high"]
         if not fits:
             raise unfit(
                 item.name, value, f"set a whole number from {rule['low']} to {rule['high']}"
             )
         return int(digits)
-    free = local and item.name == "runtime"  # Config checks it against this machine's runtime.
-    if not isinstance(value, str) or not (free or re.fullmatch(rule["pattern"], value)):
+    if not isinstance(value, str) or not re.fullmatch(rule["pattern"], value):
         raise unfit(item.name, value, f"give {rule['takes']}")
     return value
 
@@ -79,8 +124,11 @@ def unfit(key: str, value: object, fix: str) -> ConfigError:
     return ConfigError(f"context key {key}={shown} is invalid: {fix}")
 
 
-def unknown(key: str, value: object, known: list[str]) -> ConfigError:
-    """Return the error for an unknown key, with the closest known key."""
+def unknown(key: str, value: object, known: Iterable[str]) -> ConfigError:
+    """Return the error for an unknown key: what replaced it, or the closest known key."""
+    if key in REMOVED:
+        fix = f"see {REMOVED[key]}. Omit the key; `-c {key}=` drops it from a deployed stack"
+        return ConfigError(f"context key {key} was removed: {fix}")
     near = difflib.get_close_matches(key, known, n=1)
     fix = f"did you mean {near[0]}?" if near else "`python -m infra.config` lists all keys"
     return ConfigError(f"context key {key}={value} is unknown: {fix}")

@@ -25,36 +25,17 @@ MB = 1024 * 1024
 PROGRAMS_MB = 101
 
 
-def unfit_memory(memory_mb: int, settings: Settings) -> str | None:
-    """Return why the memory is too small, with the sum and a remedy, or None if it suffices."""
-    return _unfit(memory_mb, _parts(settings), settings)
-
-
-def unfit_renderer_memory(memory_mb: int, settings: Settings) -> str | None:
-    """Same as `unfit_memory`, for a renderer, which also has a browser."""
-    limits = RenderLimits()
-    parts = _parts(settings) | {
-        "of a browser before it is killed": ceil(BEYOND * limits.memory_bytes_max / MB),
-        f"of what {limits.tabs} pages load": ceil(limits.tabs * limits.bytes_max / MB),
-        "of shared scripts and styles": ceil(ASSETS_BYTES_MAX / MB),
-    }
-    return _unfit(memory_mb, parts, settings)
-
-
-def _unfit(memory_mb: int, parts: dict[str, int], settings: Settings) -> str | None:
-    needed_mb = sum(parts.values())
-    if needed_mb <= memory_mb:
-        return None
-    body_mb = settings.body_bytes_max / MB
-    left_mb = memory_mb - needed_mb + settings.large_bodies * body_mb
-    fix = f"set {needed_mb}"
-    if (fewer := int(left_mb // body_mb)) > 0:
-        fix += f", or -c large_bodies={fewer}"
-    else:
-        fix += ", or lower large_bodies, fetch_concurrency, body_bytes_max, waiting_bytes_max,"
-        fix += " held_bytes_max, sitemap_bytes_max, segment_bytes_max"
-    listed = " + ".join(f"{mb} {what}" for what, mb in parts.items())
-    return f"{fix}: it may need {needed_mb} MB at once: {listed}"
+def needed_mb(settings: Settings, *, renders: bool = False) -> tuple[int, str]:
+    """Return the MB that a worker or (`renders`) a renderer may need at once, and their sum."""
+    parts = _parts(settings)
+    if renders:
+        limits = RenderLimits()
+        parts |= {
+            "of a browser before it is killed": ceil(BEYOND * limits.memory_bytes_max / MB),
+            f"of what {limits.tabs} pages load": ceil(limits.tabs * limits.bytes_max / MB),
+            "of shared scripts and styles": ceil(ASSETS_BYTES_MAX / MB),
+        }
+    return sum(parts.values()), " + ".join(f"{mb} {what}" for what, mb in parts.items())
 
 
 def _parts(settings: Settings) -> dict[str, int]:

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from aws_cdk import Aws, Duration, RemovalPolicy
+from aws_cdk import Aws, Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_cloudwatch_actions as cloudwatch_actions
 from aws_cdk import aws_iam as iam
-from aws_cdk import aws_kms as kms
 from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sns_subscriptions as subscriptions
 from constructs import Construct
@@ -22,7 +21,6 @@ from infra.watch import (
     Watch,
     watches,
     watches_of_deliveries,
-    watches_of_items,
     watches_of_renderer,
     watches_paid,
 )
@@ -54,12 +52,9 @@ class Monitoring(Construct):
         self.alarms: list[cloudwatch.Alarm] = []
         watched = watches(config, self._parts)
         self._raise([one for one in watched if one.name in FRUGAL] if config.is_frugal else watched)
-        if not config.local:  # emulators have no metric math
-            if config.alarms == "all":
-                self._raise(watches_paid(config))
-                self._raise(watches_of_renderer(config, self._parts))
-            if config.invalid_items_percent:
-                self._raise(watches_of_items(config))
+        if config.alarms == "all" and not config.local:  # emulators have no metric math
+            self._raise(watches_paid(config))
+            self._raise(watches_of_renderer(config, self._parts))
 
     def watch_deliveries(self, dead_letters: sqs.Queue) -> None:
         self._raise(watches_of_deliveries(dead_letters))
@@ -77,18 +72,19 @@ class Monitoring(Construct):
         )
 
     def _topic(self, config: Config) -> sns.Topic:
-        # The topic contains names and numbers of the stack, no crawled data. A key costs $1 a
-        # month, idle or not. AWS's own key for topics does not work: alarms cannot publish with it.
-        key = None
-        if config.alarm_key == "yes" and not config.kms_key:
-            # The key encrypts no stored data, and a key that outlives the stack is billed.
-            key = kms.Key(
-                self, "Key", enable_key_rotation=True, removal_policy=RemovalPolicy.DESTROY
-            )
-            key.add_to_resource_policy(_alarms_may(["kms:Decrypt", "kms:GenerateDataKey*"], "*"))
-        topic = sns.Topic(self, "Alarms", enforce_ssl=config.tls_only, master_key=key)
+        # The topic contains names and numbers of the stack, no crawled data, so it has no own key,
+        # which costs $1 a month. `kms_key` also encrypts the topic. With AWS's key for topics,
+        # alarms cannot publish.
+        topic = sns.Topic(self, "Alarms", enforce_ssl=config.tls_only)
         # An explicit policy replaces the default, which lets the account's alarms publish.
-        topic.add_to_resource_policy(_alarms_may(["sns:Publish"], topic.topic_arn))
+        topic.add_to_resource_policy(
+            iam.PolicyStatement(
+                principals=[iam.ServicePrincipal("cloudwatch.amazonaws.com")],
+                actions=["sns:Publish"],
+                resources=[topic.topic_arn],
+                conditions={"StringEquals": {"aws:SourceAccount": Aws.ACCOUNT_ID}},
+            )
+        )
         if config.alarm_email:
             mailed = topic.add_subscription(subscriptions.EmailSubscription(config.alarm_email))
             accept(
@@ -124,13 +120,3 @@ class Monitoring(Construct):
         if silence:
             alarm.add_insufficient_data_action(action)
         return alarm
-
-
-def _alarms_may(actions: list[str], resource: str) -> iam.PolicyStatement:
-    """Allow CloudWatch to act for this account. In a key's own policy, `*` means that key."""
-    return iam.PolicyStatement(
-        principals=[iam.ServicePrincipal("cloudwatch.amazonaws.com")],
-        actions=actions,
-        resources=[resource],
-        conditions={"StringEquals": {"aws:SourceAccount": Aws.ACCOUNT_ID}},
-    )

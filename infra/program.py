@@ -8,7 +8,7 @@ create log groups.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from aws_cdk import ArnFormat, Duration, RemovalPolicy, Size, Stack
 from aws_cdk import aws_iam as iam
@@ -17,7 +17,7 @@ from aws_cdk import aws_logs as logs
 from constructs import Construct
 
 from infra.config import LOG_RETENTIONS_D
-from infra.findings import NOT_LATEST, NOT_TRACED, TRACES_HAVE_NO_RESOURCE, accept
+from infra.findings import NOT_LATEST, NOT_TRACED, accept
 from orbweaver.model.settings import ARM, X86
 
 if TYPE_CHECKING:
@@ -39,7 +39,6 @@ EVENT_BUS = "default"
 ON_X86 = "ORBWEAVER_ARCHITECTURE"
 # Settings with names of resources that only some stacks have.
 EXTRA = ("RENDER_QUEUE_URL",)
-TRACES = ("xray:PutTraceSegments", "xray:PutTelemetryRecords")
 # CDK's names of CloudWatch Logs' retention periods, in the same order.
 RETENTIONS = dict(zip(LOG_RETENTIONS_D, logs.RetentionDays, strict=False))
 
@@ -171,8 +170,7 @@ class Program(Construct):
         name = f"{config.stack_name}-{needs.handler}"
         self.logs = log_group(self, "Logs", f"/aws/lambda/{name}", config)
         writes = allow(["logs:CreateLogStream", "logs:PutLogEvents"], self.logs.log_group_arn)
-        traced = config.tracing == "yes"
-        statements = [*needs.permissions, writes, *([allow(TRACES, "*")] if traced else [])]
+        statements = [*needs.permissions, writes]
         self.role = iam.Role(
             self,
             "Role",
@@ -204,19 +202,9 @@ class Program(Construct):
             log_group=self.logs,
             recursive_loop=needs.recursive_loop,
         )
-        if traced:
-            self._trace()
-        else:
-            accept(self.function, "Serverless-LambdaTracing", NOT_TRACED)
+        accept(self.function, "Serverless-LambdaTracing", NOT_TRACED)
         for rule in ("AwsSolutions-L1", "Serverless-LambdaLatestVersion"):
             accept(self.function, rule, NOT_LATEST)
-
-    def _trace(self) -> None:
-        """Enable X-Ray. CDK's own option would widen the role."""
-        function = cast("lambda_.CfnFunction", self.function.node.default_child)
-        function.tracing_config = lambda_.CfnFunction.TracingConfigProperty(mode="Active")
-        for rule in ("AwsSolutions-IAM5[Resource::*]", "Serverless-LambdaStarPermissions"):
-            accept(self.role, rule, TRACES_HAVE_NO_RESOURCE)
 
 
 def feed(

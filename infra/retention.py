@@ -14,6 +14,9 @@ WORK = f"{EXPORTS}_work/"  # files of running exports
 SNAPSHOTS = f"{EXPORTS}_snapshots/"  # baselines of change feeds
 ATHENA_RESULTS = "athena-results/"
 FOREVER = "forever"
+WORK_D = 7  # a finished export removes its own work files
+SNAPSHOTS_D = 365  # a later feed without baseline reports all pages as created
+ATHENA_D = 7  # a query can be run again
 CLAIMED_D = 14  # longer than most runs; a run without digests looks its links up in the table
 UPLOAD_D = 1  # a multipart upload that is incomplete after a day is left over from a crash
 
@@ -23,9 +26,9 @@ def kept_d(config: Config) -> dict[str, int]:
     days = {
         BODIES: config.body_retention_d,
         CLAIMED: CLAIMED_D,
-        WORK: config.work_retention_d,
-        SNAPSHOTS: config.snapshot_retention_d,
-        ATHENA_RESULTS: config.athena_retention_d,
+        WORK: WORK_D,
+        SNAPSHOTS: SNAPSHOTS_D,
+        ATHENA_RESULTS: ATHENA_D,
     }
     if config.export_retention_d != FOREVER:
         days[EXPORTS] = int(config.export_retention_d)

@@ -2,7 +2,7 @@
 
 Architecture and version are one setting, because wheels depend on both. On AWS, all runtimes use
 Amazon Linux 2023, whose C library is new enough for today's wheels. An emulator runs functions on
-this machine, so it accepts only this machine's runtime.
+this machine, so it has this machine's runtime.
 
 Source: docs.aws.amazon.com/lambda/latest/dg/lambda-runtimes.html.
 """
@@ -13,8 +13,8 @@ import platform
 import sys
 from dataclasses import dataclass
 
-PATTERN = r"(arm64|x86_64)/python3\.(12|13|14)"
-TAKES = "arm64 or x86_64, a slash, and python3.12, python3.13 or python3.14"
+# On arm64, a second costs four fifths of x86_64's price. All pinned libraries have wheels for 3.13.
+AWS_RUNTIME = "arm64/python3.13"
 ARCHITECTURES = {"arm64": "arm64", "aarch64": "arm64", "x86_64": "x86_64", "AMD64": "x86_64"}
 
 

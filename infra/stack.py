@@ -24,11 +24,10 @@ from infra.monitoring import Monitoring
 from infra.notifier import Notifier
 from infra.program import Site
 from infra.protection import Protection
-from infra.renderer import Renderer
 from infra.schedules import Starter
 from infra.storage import Storage
 from infra.watch import Parts
-from infra.worker import Worker
+from infra.worker import Renderer, Worker
 
 if TYPE_CHECKING:
     from constructs import Construct
@@ -102,7 +101,7 @@ class OrbweaverStack(Stack):
         """Add the outputs. Warns if requests contain no contact for the owners of sites."""
         for key, value in self._outputs().items():
             CfnOutput(self, key, value=value)
-        if not (config.local or config.contact or config.user_agent):
+        if not (config.local or config.contact):
             Annotations.of(self).add_warning_v2(
                 "orbweaver:contact",
                 "Site owners cannot reach you: deploy with -c contact=<URL or e-mail address>",

@@ -2,7 +2,7 @@
 
 An alarm has one cause and requires an operator to act. Its description is the text of the e-mail.
 Ten alarms on one metric each are free; each further metric costs $0.10 a month, idle or not. So ten
-are the default, and others are optional (`alarms`, `invalid_items_percent`, or deliveries).
+are the default, and others are optional (`alarms`, or deliveries).
 
 Source: aws.amazon.com/cloudwatch/pricing.
 """
@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from infra.exporter import Exporter
     from infra.failures import FailedCalls
     from infra.frontier import Frontier
-    from infra.renderer import Renderer
-    from infra.worker import Worker
+    from infra.worker import Renderer, Worker
 
 PERIOD = Duration.minutes(5)
 EXPRESS_AGE_S_MAX = 15 * 60
@@ -40,6 +39,11 @@ SHARED_MIN = 20
 ERROR_PERCENT_MAX = 10
 UNREADABLE_PERCENT_MAX = 1
 NEEDS_RENDERING_PERCENT_MAX = 30
+INVALID_PERCENT_MAX = 5
+# Hours without an export: a day, and two hours for a late one.
+EXPORT_MISSING_H = 26
+# Percentage of pages missing, compared to the previous run.
+YIELD_DROP_PERCENT = 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,8 +222,8 @@ def watches(config: Config, parts: Parts) -> list[Watch]:
             metric=worker.metric_duration(period=PERIOD, statistic="Maximum"),
             above=DURATION_SHARE_MAX * config.worker_timeout_s * 1_000,
             periods=3,
-            meaning="Workers almost reach their timeout; raise it, or lower batch_size",
-            command=_deploy_command("worker_timeout_s", config.worker_timeout_s, 900),
+            meaning="Workers almost reach their timeout; more memory gives them more CPU",
+            command=_deploy_command("worker_memory_mb", config.worker_memory_mb, 10_240),
         ),
         Watch(
             name="ApiErrors",
@@ -233,7 +237,7 @@ def watches(config: Config, parts: Parts) -> list[Watch]:
 
 
 def watches_paid(config: Config) -> list[Watch]:
-    """Return the optional alarms: nine metrics, $0.90 a month."""
+    """Return the optional alarms: eleven metrics, $1.10 a month."""
     return [
         Watch(
             name="ErrorRate",
@@ -259,14 +263,14 @@ def watches_paid(config: Config) -> list[Watch]:
                 period=Duration.hours(1),
             ),
             above=None,
-            periods=config.export_missing_h,
-            meaning=f"No export was finished for {config.export_missing_h} hours; read the log",
+            periods=EXPORT_MISSING_H,
+            meaning=f"No export was finished for {EXPORT_MISSING_H} hours; read the log",
             command=_errors_of(config, "exporter"),
         ),
         Watch(
             name="YieldDrop",
             metric=our_metric(config.stack_name, Metric.YIELD_DROP_PERCENT, "Maximum"),
-            above=config.yield_drop_percent,
+            above=YIELD_DROP_PERCENT,
             meaning="A run fetched fewer pages than the previous run of its name; the event"
             " crawl.fell_short in the worker's log names it",
             command="orbweaver report",
@@ -278,6 +282,14 @@ def watches_paid(config: Config) -> list[Watch]:
             meaning=f"More than {NEEDS_RENDERING_PERCENT_MAX} % of an hour's pages are empty"
             " without their scripts, so crawls miss their content",
             command="orbweaver report",
+        ),
+        # A page template changed, or a rule is wrong.
+        Watch(
+            name="InvalidItems",
+            metric=invalid_share(config.stack_name),
+            above=INVALID_PERCENT_MAX,
+            meaning="Items are invalid; `problems` in the table invalid_items has the causes",
+            command="orbweaver query 'SELECT problems FROM invalid_items'",
         ),
     ]
 
@@ -318,19 +330,6 @@ def watches_of_renderer(config: Config, parts: Parts) -> list[Watch]:
             " page.not_rendered in the renderer's log has the cause",
             command=_logged_of(config, "renderer", "page.not_rendered"),
         ),
-    ]
-
-
-def watches_of_items(config: Config) -> list[Watch]:
-    """Return the alarm about invalid items: a page template changed, or a rule is wrong."""
-    return [
-        Watch(
-            name="InvalidItems",
-            metric=invalid_share(config.stack_name),
-            above=config.invalid_items_percent,
-            meaning="Items are invalid; `problems` in the table invalid_items has the causes",
-            command="orbweaver query 'SELECT problems FROM invalid_items'",
-        )
     ]
 
 

@@ -1,6 +1,9 @@
-"""The worker: receives packs (batches of URLs) and seeds, crawls, and sends follow-up packs.
+"""The worker receives packs (batches of URLs) and seeds, crawls, and sends follow-up packs.
 
-Source: docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html, …/invocation-recursion.html.
+The renderer does the same for packs that need a browser. It runs on x86_64, like the browser.
+
+Source: docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html, …/invocation-recursion.html,
+aws.amazon.com/lambda/pricing.
 """
 
 from __future__ import annotations
@@ -11,6 +14,8 @@ from typing import TYPE_CHECKING
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
+from infra.browser import PLACE
+from infra.config import Config
 from infra.findings import accept, accept_files
 from infra.program import (
     EVENT_BUS,
@@ -24,7 +29,11 @@ from infra.program import (
     secret_arn,
     sending,
 )
+from infra.rendering_keys import STORAGE_MB
 from infra.retention import BODIES, CLAIMED
+from orbweaver.budget.rounds import BATCH
+from orbweaver.model.settings import INSTALLED, Settings
+from orbweaver.rendering.task import RenderLimits
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,17 +41,15 @@ if TYPE_CHECKING:
     from aws_cdk import aws_iam as iam
     from aws_cdk import aws_sqs as sqs
 
-    from infra.config import Config
     from infra.storage import Storage
 
 # Seconds of a round (the time a worker crawls per batch), as text.
 LOCAL_ROUND_S = "10"
-# By default, Lambda stops a function that feeds its own queue after about 16 hops. With `Allow`,
-# depth, budget and `orbweaver workers off` limit the loop.
-LOOPS = {
-    "Allow": lambda_.RecursiveLoop.ALLOW,
-    "Terminate": lambda_.RecursiveLoop.TERMINATE,
-}
+# All hosts of a batch are crawled concurrently, so more messages (BATCH) mean less idle waiting.
+LOCAL_BATCH = 10
+# A renderer processes four pages at a time, from different hosts if possible.
+RENDER_BATCH = 5
+LOOP = lambda_.RecursiveLoop[Config.recursive_loop.upper()]
 USES = (
     *("SEED_QUEUE_URL", "CRAWL_QUEUE_URL", "EXPRESS_QUEUE_URL", "RENDER_QUEUE_URL"),
     *("DEAD_LETTER_QUEUE_URL", "URLS_TABLE", "PAGES_TABLE", "HOSTS_TABLE"),
@@ -66,13 +73,13 @@ class Worker(Construct):
             uses=USES,
             settings=settings_of(config),
             permissions=crawling(self, site, (*frontier.packs[:2], frontier.seeds)),
-            recursive_loop=LOOPS[config.recursive_loop],
+            recursive_loop=LOOP,
         )
         program = Program(self, site, needs)
         self.function, self.logs = program.function, program.logs
         # Reserved concurrency would throttle deliveries, which count as receives and lead to the
         # dead-letter queue. The event sources limit the concurrency instead.
-        at_once, size = config.worker_concurrency_max, config.batch_size
+        at_once, size = config.worker_concurrency_max, LOCAL_BATCH if config.local else BATCH
         batches = batches_of(config, at_once=at_once, size=size)
         express = replace(batches, at_once=config.express_concurrency_max)
         seeds = replace(batches, at_once=SEED_WORKERS, size=SEED_BODIES)
@@ -82,6 +89,44 @@ class Worker(Construct):
             self.express_source = feed(self, "Express", program, frontier.express, express)
         self.seed_source = feed(self, "Seeds", program, frontier.seeds, seeds)
         accept_crawling(program, site.storage)
+
+
+class Renderer(Construct):
+    """The worker's program with a browser, and its event source. Exists only with `rendering=yes`.
+
+    It fetches a page and runs its scripts in the same invocation, so its role equals the worker's
+    except for the consumed queue. It starts no page that it could not finish before its timeout.
+    """
+
+    def __init__(self, scope: Construct, construct_id: str, site: Site, queue: sqs.Queue) -> None:
+        super().__init__(scope, construct_id)
+        config = site.config
+        needs = Needs(
+            handler="renderer",
+            memory_mb=config.renderer_memory_mb,
+            timeout_s=config.renderer_timeout_s,
+            storage_mb=None if config.local else STORAGE_MB,
+            uses=USES,
+            settings=settings_of(config) | _rendering_settings(config),
+            permissions=crawling(self, site, (queue,)),
+            recursive_loop=LOOP,
+            renders=True,
+        )
+        program = Program(self, site, needs)
+        self.function, self.logs = program.function, program.logs
+        at_once, size = config.renderer_concurrency_max, RENDER_BATCH
+        batches = batches_of(config, at_once=at_once, size=size)
+        self.source = feed(self, "Render", program, queue, batches)
+        accept_crawling(program, site.storage)
+
+
+def _rendering_settings(config: Config) -> dict[str, str]:
+    settings = Settings.from_environment(config.environment())
+    reserve_s = settings.apply_reserve_s + RenderLimits().page_s_max
+    return {
+        "BROWSER": INSTALLED if config.local else PLACE,
+        "APPLY_RESERVE_S": f"{reserve_s:g}",
+    }
 
 
 def crawling(scope: Construct, site: Site, taken: Sequence[sqs.Queue]) -> list[iam.PolicyStatement]:
@@ -143,9 +188,6 @@ def batches_of(config: Config, *, at_once: int, size: int) -> Batches:
 def settings_of(config: Config) -> dict[str, str]:
     """Return the worker's settings that follow from the deployment."""
     found = {"EVENT_BUS": EVENT_BUS}
-    # Defaults are omitted, because environment variables have a size limit.
-    if config.claims_travel != ("no" if config.local else "yes"):
-        found["CLAIMS_TRAVEL"] = config.claims_travel
     secret = {"PROXY_SECRET": config.proxy_secret} if config.proxy_secret else {}
     # Emulator: waiting is free and so are messages, so short rounds give others their turn sooner.
     if config.local:

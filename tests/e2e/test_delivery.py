@@ -41,12 +41,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sshd]:
 @pytest.fixture(scope="module")
 def stand(server: Sshd, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stand]:
     context = {
-        "sftp_host": sshd.HOST,
-        "sftp_port": str(server.port),
-        "sftp_user": server.user,
+        "sftp_url": f"sftp://{server.user}@{sshd.HOST}:{server.port}/~/{FOLDER}",
         "sftp_host_key": server.host_key,
         "sftp_secret": SECRET,
-        "sftp_folder": FOLDER,
         "copy_bucket": BUCKET,
     }
     with enforced.standing(tmp_path_factory.mktemp("stand"), context) as made:

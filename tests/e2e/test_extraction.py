@@ -92,7 +92,7 @@ def test_broken_template_gives_invalid_items_with_reasons(
 
 def test_user_functions_are_deployed_with_worker(tmp_path: Path) -> None:
     own = str((SHOP / "extractor.py").relative_to(Path.cwd()))
-    context = {"extractor": own, "invalid_items_percent": "10"}
+    context = {"extractor": own, "alarms": "all"}
     config = tmp_path / "crawl.toml"
     config.write_text(OWN)
     with (

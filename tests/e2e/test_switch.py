@@ -26,9 +26,9 @@ KEYS = {
     "contact": "https://example.org/bot",
     "copy_bucket": "their-exports",
     "kms_key": "generate",
-    "fetch_total_s": "15",
+    "page_retention_d": "7",
     "webhook_secret": "generate",
-    "worker_timeout_s": "30",
+    "worker_memory_mb": "512",
 }
 
 

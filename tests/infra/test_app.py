@@ -42,7 +42,7 @@ def test_cdk_ls_without_credentials_or_venv_synthesizes_the_stack(tmp_path: Path
     places = f"{chosen}{os.pathsep}{os.defpath}"
     kept = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
     unreachable = {"AWS_EC2_METADATA_DISABLED": "true", "PATH": places}
-    options = ("--output", tmp_path, "-c", "stack_name=Mine", "-c", "batch_size=5")
+    options = ("--output", tmp_path, "-c", "stack_name=Mine", "-c", "log_retention_d=5")
     done = subprocess.run(
         [ROOT / "node_modules" / ".bin" / "cdk", "ls", *options],
         cwd=ROOT,
@@ -58,7 +58,7 @@ def test_cdk_ls_without_credentials_or_venv_synthesizes_the_stack(tmp_path: Path
     assert "code asset for files: " in done.stderr
     template = json.loads((tmp_path / "Mine.template.json").read_text())
     assert "CrawlQueueUrl" in template["Outputs"]
-    assert template["Metadata"]["Orbweaver"]["Context"] == {"batch_size": "5"}
+    assert template["Metadata"]["Orbweaver"]["Context"] == {"log_retention_d": "5"}
     assert template["Description"] == deployed.DESCRIPTION
     names = [zipfile.ZipFile(path).namelist() for path in sorted(tmp_path.glob("asset.*.zip"))]
     code = [each for each in names if {"handlers/worker.py", "aiohttp/client.py"} <= set(each)]

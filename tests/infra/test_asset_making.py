@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, get_args
 import pytest
 
 from infra import asset, wheels
-from infra.asset import Libraries, build
+from infra.asset import EXTRACTOR, Libraries, build, source_of
 from infra.config import Config
-from infra.custom import MODULE, source_of
 from infra.wheels import AssetError
 from orbweaver.adapters.local import custom_extractors
 
@@ -139,11 +138,11 @@ def test_user_module_is_packaged(tmp_path: Path, no_libraries: list[Path]) -> No
     made = build(LOCAL, root=project, store=store, extractor=own)
     assert made.hash != without.hash
     with zipfile.ZipFile(made.archive) as archive:
-        assert archive.read(f"{MODULE}/__init__.py") == b"def books(page, url): ...\n"
+        assert archive.read(f"{EXTRACTOR}/__init__.py") == b"def books(page, url): ...\n"
     (project / "own.py").write_text("def other(page, url): ...\n")
     assert build(LOCAL, root=project, store=store, extractor=own).hash != made.hash
     assert source_of("", project) is None
-    assert MODULE == custom_extractors.MODULE
+    assert EXTRACTOR == custom_extractors.MODULE
 
 
 @pytest.mark.parametrize(

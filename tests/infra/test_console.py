@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from infra.config import Config
-from infra.console_keys import RESERVED
+from infra.config import RESERVED, Config
 from infra.keys import ConfigError
 from orbweaver.console.files import static_files
 from orbweaver.console.users import Group

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from infra.config import Config
-from infra.delivery_keys import DeliveryKeys
 from infra.keys import ConfigError
 from orbweaver.delivery.plan import TRIES_MAX, retry_s
 from orbweaver.model.settings import Settings
@@ -21,12 +20,9 @@ if TYPE_CHECKING:
 
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl"
 SFTP = {
-    "sftp_host": "files.example.org",
-    "sftp_user": "crawler",
+    "sftp_url": "sftp://crawler@files.example.org/~/in/box",
     "sftp_host_key": f"files.example.org {KEY}",
     "sftp_secret": "crawl/sftp",
-    "sftp_folder": "in/box",
-    "sftp_formats": "csv,parquet",
 }
 COPY = {"copy_bucket": "their-exports"}
 FUNCTION, ROLE = "DeliveryProgramFunction", "DeliveryProgramRole"
@@ -112,8 +108,10 @@ def test_failed_delivery_raises_alarm(synthesize: Callable[..., Synthesized]) ->
 def test_delivery_settings_reach_its_function_only(synthesize: Callable[..., Synthesized]) -> None:
     stack = synthesize(**SFTP)
     settings = Settings.from_environment(environment(stack))
-    assert {key: getattr(settings, key) for key in SFTP} == SFTP
-    assert settings.sftp_port == 22
+    named = (settings.sftp_user, settings.sftp_host, settings.sftp_port, settings.sftp_folder)
+    assert named == ("crawler", "files.example.org", 22, "in/box")
+    assert settings.sftp_host_key == SFTP["sftp_host_key"]
+    assert settings.sftp_secret == SFTP["sftp_secret"]
     assert settings.delivery_queue_url == "<DeliveryQueue>"
     copying = environment(synthesize(**COPY))
     assert copying["ORBWEAVER_COPY_BUCKET"] == COPY["copy_bucket"]
@@ -144,17 +142,19 @@ def test_delivery_queue_accepts_only_its_rule(synthesize: Callable[..., Synthesi
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"sftp_user": ""}, "sftp_user"),
         ({"sftp_host_key": ""}, "sftp_host_key"),
         ({"sftp_host_key": "trust me"}, "ssh-keyscan"),
         ({"sftp_host_key": f"@cert-authority * {KEY}"}, "marker"),
         ({"sftp_secret": ""}, "sftp_secret"),
         ({"sftp_secret": "-----BEGIN OPENSSH PRIVATE KEY-----"}, "not the secret itself"),
-        ({"sftp_formats": "csv,xml"}, "'xml' is no format"),
-        ({"sftp_host": "sftp://files.example.org"}, "without a scheme"),
-        ({"sftp_host": ""}, "set sftp_host as well"),
-        ({"sftp_folder": "in/../.."}, "without .."),
-        ({"sftp_port": "0"}, "from 1 to 65535"),
+        ({"sftp_url": "files.example.org"}, "give sftp://user@host"),
+        ({"sftp_url": "sftp://files.example.org"}, "give sftp://user@host"),
+        ({"sftp_url": "sftp://me:BEGIN@files.example.org"}, "without a password"),
+        ({"sftp_url": ""}, "set sftp_url as well"),
+        ({"sftp_url": "sftp://me@files.example.org/~/in/../.."}, "without .."),
+        ({"sftp_url": "sftp://me@files.example.org:65536"}, "65535"),
+        ({"sftp_url": "sftp://me@[::]:1]"}, "give sftp://user@host"),
+        ({"sftp_url": "sftp://me@[1:2]"}, "sftp_url"),
         ({"copy_bucket": "Their_Exports"}, "the name of a bucket"),
     ],
 )
@@ -168,4 +168,19 @@ def test_valid_delivery_settings_are_accepted() -> None:
     for context in (SFTP, COPY, {**SFTP, **COPY}):
         assert Config.from_context(context).has_receiver
     assert not Config.from_context({}).has_receiver
-    assert issubclass(Config, DeliveryKeys)
+
+
+@pytest.mark.parametrize(
+    ("url", "parts"),
+    [
+        ("sftp://me@h", ("me", "h", "22", "")),
+        ("sftp://me@h/", ("me", "h", "22", "")),
+        ("sftp://me@h/~", ("me", "h", "22", "")),
+        ("sftp://me@h/~/in", ("me", "h", "22", "in")),
+        ("sftp://me%40corp@h:2222/srv/in", ("me@corp", "h", "2222", "/srv/in")),
+        ("sftp://me@[::1]:2222/~in", ("me", "::1", "2222", "/~in")),
+    ],
+)
+def test_sftp_url_is_split_into_settings(url: str, parts: tuple[str, ...]) -> None:
+    found = Config.from_context({**SFTP, "sftp_url": url}).sftp_settings
+    assert tuple(found[f"sftp_{key}"] for key in ("user", "host", "port", "folder")) == parts

@@ -23,7 +23,7 @@ OWN = {"generate": "<EncryptionKey.Arn>", ARN: ARN}
 @pytest.fixture(params=OWN)
 def keyed(request: pytest.FixtureRequest, synthesize: Callable[..., Synthesized]) -> Any:
     """Return a stack with a key, and the key's name in its template."""
-    context = {"kms_key": request.param, "webhook_secret": "generate", "alarm_key": "yes"}
+    context = {"kms_key": request.param, "webhook_secret": "generate"}
     return synthesize(**context), OWN[request.param]
 
 

@@ -23,8 +23,7 @@ pytestmark = pytest.mark.infra
 
 REASON_CHARS_MIN = 30
 SFTP = {
-    "sftp_host": "files.example.org",
-    "sftp_user": "crawler",
+    "sftp_url": "sftp://crawler@files.example.org",
     "sftp_host_key": f"SHA256:{'A' * 43}",
     "sftp_secret": "crawl/sftp",
 }
@@ -45,9 +44,9 @@ def found_in(stack: IConstruct) -> set[tuple[str, str]]:
     "context",
     [
         {},
-        {"alarm_key": "yes", "alarm_email": "a@example.org"},
+        {"kms_key": "generate", "alarm_email": "a@example.org"},
         {"proxy_secret": "crawl/proxies"},
-        {"tracing": "yes", "alarms": "all"},
+        {"alarms": "all", "rendering": "yes"},
         {"webhook_secret": "generate"},
         {"webhook_secret": "crawl/key"},
         {"copy_bucket": "their-exports", **SFTP},

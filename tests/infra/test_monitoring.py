@@ -42,7 +42,14 @@ ALARMS = {
 }
 ALARMS_FREE_MAX = 10
 # Settings, and the paid metrics of each.
-PAID = {"ErrorRate": 2, "Unreadable": 2, "ExportMissing": 1, "YieldDrop": 1, "NeedsRendering": 3}
+PAID = {
+    "ErrorRate": 2,
+    "Unreadable": 2,
+    "ExportMissing": 1,
+    "YieldDrop": 1,
+    "NeedsRendering": 3,
+    "InvalidItems": 2,
+}
 # A key costs $1 a month. The rest are priced by the hour.
 PAID_WHILE_IDLE = (
     "AWS::KMS::",
@@ -95,17 +102,8 @@ def test_topic_accepts_own_alarms_over_tls_only(aws: Synthesized) -> None:
     assert (condition[0], text(condition[1])) == ("aws:SourceAccount", "<AWS::AccountId>")
 
 
-def test_topic_key_is_rotated_and_usable_by_alarms(synthesize: Callable[..., Synthesized]) -> None:
-    made = synthesize(alarm_key="yes", alarm_email="someone@example.org")
-    assert text(made.only("AWS::SNS::Topic")["KmsMasterKeyId"]) == "<MonitoringKey.Arn>"
-    key = made.only("AWS::KMS::Key")
-    assert key["EnableKeyRotation"] is True
-    used = [
-        statement["Action"]
-        for statement in key["KeyPolicy"]["Statement"]
-        if statement["Principal"] == {"Service": "cloudwatch.amazonaws.com"}
-    ]
-    assert used == [["kms:Decrypt", "kms:GenerateDataKey*"]]
+def test_alarms_are_mailed(synthesize: Callable[..., Synthesized]) -> None:
+    made = synthesize(alarm_email="someone@example.org")
     subscription = made.only("AWS::SNS::Subscription")
     assert (subscription["Protocol"], subscription["Endpoint"]) == ("email", "someone@example.org")
 
@@ -124,9 +122,9 @@ def texts(made: Synthesized) -> dict[str, str]:
 
 def test_alarm_descriptions_name_command(synthesize: Callable[..., Synthesized]) -> None:
     guide = (Path(__file__).parents[2] / "docs/operations.md").read_text()
-    made = synthesize(alarms="all", invalid_items_percent="5", copy_bucket="their-exports")
+    made = synthesize(alarms="all", copy_bucket="their-exports")
     said = texts(made)
-    assert said.keys() == ALARMS.keys() | PAID.keys() | {"InvalidItems", "Deliveries"}
+    assert said.keys() == ALARMS.keys() | PAID.keys() | {"Deliveries"}
     for name, description in said.items():
         meaning, _, command = description.partition(". Run: ")
         assert meaning, name
@@ -139,9 +137,7 @@ def test_alarm_descriptions_name_command(synthesize: Callable[..., Synthesized])
 
 
 def test_paid_alarms_are_optional(synthesize: Callable[..., Synthesized]) -> None:
-    made = synthesize(
-        alarms="all", yield_drop_percent="40", export_missing_h="30", worker_concurrency_max="600"
-    )
+    made = synthesize(alarms="all", worker_concurrency_max="600")
     found = made.properties("AWS::CloudWatch::Alarm")
     late = text(found["MonitoringCrawlAge"]["AlarmDescription"])
     assert "worker_concurrency_max=1000" in late
@@ -151,7 +147,7 @@ def test_paid_alarms_are_optional(synthesize: Callable[..., Synthesized]) -> Non
         if name.removeprefix("Monitoring") not in ALARMS
     }
     assert paid.keys() == PAID.keys()
-    assert sum(PAID.values()) == 9
+    assert sum(PAID.values()) == 11
     for name, alarm in paid.items():
         stats = [one for one in alarm.get("Metrics", []) if "MetricStat" in one]
         assert (len(stats) or 1) == PAID[name]
@@ -165,7 +161,7 @@ def test_paid_alarms_are_optional(synthesize: Callable[..., Synthesized]) -> Non
     assert (drop["MetricName"], drop["Statistic"], drop["Threshold"]) == (
         "YieldDropPercent",
         "Maximum",
-        40,
+        30,
     )
     needing = paid["NeedsRendering"]
     assert (needing["Threshold"], needing["EvaluationPeriods"]) == (30, 1)
@@ -183,30 +179,17 @@ def test_paid_alarms_are_optional(synthesize: Callable[..., Synthesized]) -> Non
 def test_missing_export_raises_alarm_after_first_export(
     synthesize: Callable[..., Synthesized],
 ) -> None:
-    made = synthesize(alarms="all", yield_drop_percent="40", export_missing_h="30")
+    made = synthesize(alarms="all")
     alarm = made.properties("AWS::CloudWatch::Alarm")["MonitoringExportMissing"]
     assert (alarm["MetricName"], alarm["Dimensions"]) == (
         "ExportsSealed",
         [{"Name": "service", "Value": "exporter"}, {"Name": "stack", "Value": "Orbweaver"}],
     )
-    assert (alarm["Period"], alarm["EvaluationPeriods"]) == (3600, 30)
-    # Hourly periods can be watched for seven days.
-    assert 168 * 3600 <= 7 * 86_400
+    assert (alarm["Period"], alarm["EvaluationPeriods"]) == (3600, 26)
     assert (alarm["ComparisonOperator"], alarm["Threshold"]) == ("LessThanThreshold", 1)
     assert alarm["TreatMissingData"] == "missing"
     for actions in (alarm["AlarmActions"], alarm["InsufficientDataActions"]):
         assert [text(action) for action in actions] == ["<MonitoringAlarms>"]
-
-
-def test_tracing_covers_all_functions_if_enabled(synthesize: Callable[..., Synthesized]) -> None:
-    for context, traced in (({"tracing": "yes"}, True), ({}, False)):
-        made = synthesize(**context)
-        functions = made.functions()
-        modes = {function.get("TracingConfig", {}).get("Mode") for function in functions.values()}
-        assert modes == ({"Active"} if traced else {None})
-        for name in ("WorkerProgramRole", "ExporterProgramRole", "ApiProgramRole"):
-            actions = made.allowed(name).get("*", set())
-            assert ("xray:PutTraceSegments" in actions) is traced
 
 
 PANELS = [
@@ -258,9 +241,8 @@ def test_delivery_alarms_are_on_dashboard(synthesize: Callable[..., Synthesized]
 def test_invalid_items_alarm_needs_share_and_20_items(
     synthesize: Callable[..., Synthesized],
 ) -> None:
-    made = synthesize(invalid_items_percent="5")
+    made = synthesize(alarms="all")
     alarms = made.properties("AWS::CloudWatch::Alarm")
-    assert len(alarms) == len(ALARMS) + 1
     alarm = alarms["MonitoringInvalidItems"]
     assert (alarm["Threshold"], alarm["TreatMissingData"]) == (5, "notBreaching")
     *metrics, share = sorted(alarm["Metrics"], key=lambda one: "Expression" in one)
@@ -320,7 +302,7 @@ def test_named_metrics_are_emitted_by_code(
         crawl_everything(function, container)
         export_a_day(function, container)
     emitted = function.metrics
-    made = synthesize(alarms="all", invalid_items_percent="5", copy_bucket="their-exports")
+    made = synthesize(alarms="all", copy_bucket="their-exports")
     named: set[tuple[str, str]] = set()
     for alarm in made.properties("AWS::CloudWatch::Alarm").values():
         stats = [

@@ -125,15 +125,13 @@ ENVIRONMENT_BYTES_MAX = 4_096
 def test_full_stack_is_within_cloudformation_limits(synthesize: Callable[..., Synthesized]) -> None:
     made = synthesize(
         stack_name="A" * 40,
-        user_agent="u" * 256,
+        contact="u" * 256,
         proxy_secret="p" * 512,
         webhook_secret="w" * 512,
         kms_key="generate",
         copy_bucket="b" * 63,
         alarms="all",
-        invalid_items_percent="5",
         alarm_email="someone@example.org",
-        tracing="yes",
         permissions_boundary=BOUNDARY,
     )
     assert len(made.template["Resources"]) < RESOURCES_MAX / 2

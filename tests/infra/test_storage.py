@@ -100,23 +100,18 @@ def test_retention_days_are_settings(synthesize: Callable[..., Synthesized]) -> 
     stack = synthesize(
         body_retention_d="3",
         export_retention_d="400",
-        work_retention_d="2",
-        snapshot_retention_d="50",
-        athena_retention_d="1",
-        crawl_retention_d="10",
         page_retention_d="5",
     )
     assert expiring(stack) == {
         "bodies": ("bodies/", 3),
         "claimed": ("claimed/", 14),
         "exports": ("exports/", 400),
-        "work": ("exports/_work/", 2),
-        "snapshots": ("exports/_snapshots/", 50),
-        "athena-results": ("athena-results/", 1),
+        "work": ("exports/_work/", 7),
+        "snapshots": ("exports/_snapshots/", 365),
+        "athena-results": ("athena-results/", 7),
     }
     worker = stack.properties("AWS::Lambda::Function")["WorkerProgramFunction"]
     variables = worker["Environment"]["Variables"]
-    assert variables["ORBWEAVER_CRAWL_RETENTION_S"] == str(10 * 86_400)
     assert variables["ORBWEAVER_PAGE_RETENTION_S"] == str(5 * 86_400)
 
 

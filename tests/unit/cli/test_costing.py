@@ -156,10 +156,10 @@ def test_estimate_of_stack_uses_options_then_context(stage: Stage) -> None:
     line = "estimate --hosts 100 --pages 100000"
     assert stage.run(line) == 0
     assert "50 workers at once (--workers), up to 40 messages each" in stage.said
-    keys = '"worker_concurrency_max": "5", "batch_size": 30, "worker_memory_mb": 2048'
+    keys = '"worker_concurrency_max": "5", "worker_memory_mb": 2048'
     (stage.folder / "cdk.json").write_text(f'{{"context": {{{keys}}}}}')
     assert stage.run(line) == 0
-    assert "5 workers at once (--workers), up to 30 messages each" in stage.said
+    assert "5 workers at once (--workers), up to 40 messages each" in stage.said
     assert "2,048 MB" in stage.said
     assert stage.run(f"{line} --workers 1 --batch-size 20 --memory 512") == 0
     assert "1 worker at once (--workers), up to 20 messages each" in stage.said
@@ -168,11 +168,12 @@ def test_estimate_of_stack_uses_options_then_context(stage: Stage) -> None:
 
 def test_estimate_deployed_stack_reads_its_context(stage: Stage) -> None:
     (stage.folder / "crawl.toml").write_text('seeds = ["https://a.example/"]\n')
-    (stage.folder / "cdk.json").write_text('{"context": {"batch_size": 30}}')
+    (stage.folder / "cdk.json").write_text('{"context": {"worker_memory_mb": 500}}')
     stage.machine.up_already = True
     stage.machine.deployed_with = {"worker_concurrency_max": "7", "alarm_email": "me@example.org"}
     assert stage.run("estimate --deployed") == 0
-    assert "7 workers at once (--workers), up to 30 messages each" in stage.said
+    assert "7 workers at once (--workers), up to 40 messages each" in stage.said
+    assert "500 MB" in stage.said
 
 
 def test_estimate_defaults_equal_defaults_of_deployment() -> None:
@@ -181,7 +182,7 @@ def test_estimate_defaults_equal_defaults_of_deployment() -> None:
         assert getattr(usual, key) == value
 
 
-@pytest.mark.parametrize("written", ["", "[]", '{"context": {"batch_size": "many"}}'])
+@pytest.mark.parametrize("written", ["", "[]", '{"context": {"worker_memory_mb": "many"}}'])
 def test_estimate_with_unreadable_context_uses_defaults(stage: Stage, written: str) -> None:
     (stage.folder / "crawl.toml").write_text('seeds = ["https://a.example/"]\n')
     (stage.folder / "cdk.json").write_text(written)

@@ -35,7 +35,6 @@ MEMORY_MB_MIN = 128
 STACK: Mapping[str, int] = {
     "worker_memory_mb": MEMORY_MB,
     "worker_concurrency_max": WORKERS,
-    "batch_size": BATCH,
 }
 # Numbers of this size or more are shown without decimals.
 DIGITS = 100
@@ -94,7 +93,7 @@ def estimated(arguments: Namespace, around: CliContext) -> int:
         answer_s=arguments.answer / 1000,
         memory_mb=max(MEMORY_MB_MIN, _of_stack("worker_memory_mb", arguments.memory, context)),
         workers=_of_stack("worker_concurrency_max", arguments.workers, context),
-        batch=_of_stack("batch_size", arguments.batch_size, context),
+        batch=arguments.batch_size or BATCH,
     )
     found = estimate(crawl, assumed)
     assumptions = [*_assumptions(crawl, assumed)]
@@ -225,7 +224,7 @@ _PAGES_HELP = f"number of pages (default: the definition's limit, or {PAGES_ASSU
 _STACK_HELP = "default: cdk.json of this folder, or"
 _MEMORY_HELP = f"memory of a worker ({_STACK_HELP} {MEMORY_MB})"
 _WORKERS_HELP = f"maximum number of workers ({_STACK_HELP} {WORKERS})"
-_BATCH_HELP = f"messages per batch of a worker ({_STACK_HELP} {BATCH})"
+_BATCH_HELP = f"messages per batch of a worker (default: {BATCH})"
 COMMANDS = (
     command(
         "estimate",
