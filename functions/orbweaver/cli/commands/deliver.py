@@ -13,7 +13,7 @@ from orbweaver.exporting.manifest import PREFIX, days_between
 from orbweaver.model.page_record import DAY_MS, day_of
 
 _NOBODY = (
-    "the stack has no receiver of exports: deploy with -c sftp_host=… or -c copy_bucket=…"
+    "the stack has no receiver of exports: deploy with -c sftp_url=… or -c copy_bucket=…"
     " (docs/delivery.md)"
 )
 _STORE = (

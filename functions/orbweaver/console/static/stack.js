@@ -25,7 +25,7 @@ function Workers({ workers, again }) {
     <${Warning} trouble=${trouble} />
     <div class="scroll"><table><thead><tr><th scope="col">Queue</th><th scope="col">Workers</th></tr></thead><tbody>${Object.entries(workers).map(([queue, state]) => html`<tr><th scope="row">${queue}</th><td class=${state === "Enabled" ? "good" : "warn"}>${state.toLowerCase()}</td></tr>`)}</tbody></table></div>
     ${asked && html`<${Dialog} title="Switch all workers off?" close=${() => setAsked(false)}>
-      <p>This stops all crawls. Requests in progress finish. Messages stay queued for four days, or for the <code>queue_retention_d</code> of the deployment.</p>
+      <p>This stops all crawls. Requests in progress finish. Messages stay queued for four days.</p>
       <div class="actions"><${Act} kind="danger" label="Switch off" act=${post(false)} done=${done} /></div></${Dialog}>`}
   </section>`;
 }
