@@ -3,6 +3,9 @@
 Accepted, separated by lines or commas: fingerprints (`SHA256:…`), public keys (`ssh-ed25519 AAAA…`)
 and lines of `known_hosts`. Names, addresses and comments are ignored.
 
+asyncssh's reader has neither fingerprints nor single keys, and the machine that deploys has no
+asyncssh, which takes 0.7 s of CPU to import.
+
 Sources: RFC 4251 5 (strings), RFC 4253 6.6 (keys), sshd(8) "SSH_KNOWN_HOSTS FILE FORMAT".
 """
 
