@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from infra.asset import ROOT, STORE, Asset, Libraries, build, source_of
 from infra.browser import obtain
-from infra.config import Config
-from infra.deploy_context import context_to_store, metadata
+from infra.config import Config, is_ours
 from infra.keys import ConfigError
 from infra.node import use_wheel_node
 from infra.wheels import AssetError
@@ -24,6 +23,14 @@ from localstack.errors import LocalStackError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+# The template's metadata contains the context that a deployment was given. Values of cdk.json are
+# read from the file each time. `stack_name` and `target` only identify the deployment, and event
+# sources have the state of `worker_enabled`. Secrets are stored by name. The command line passes
+# the context to store (`KEY`), because it chooses some values anew for each deployment.
+KEY = "orbweaver:context"
+METADATA, CONTEXT = "Orbweaver", "Context"
+NEVER = ("stack_name", "target", "worker_enabled", "keep_settings")
 
 
 def main() -> int:
@@ -88,6 +95,21 @@ def _of_renderer(config: Config, extractor: Path | None) -> Asset | None:
     built = build(config.renderer_runs_on, extractor=extractor, browser=browser)
     sys.stderr.write(f"of the renderer, {built}\n")
     return built
+
+
+def metadata(context: Mapping[str, Any], file: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the metadata of a template for an app's context and its cdk.json."""
+    given = json.loads(context[KEY]) if KEY in context else context_to_store(context, file)
+    return {METADATA: {CONTEXT: {key: given[key] for key in sorted(given) if key not in NEVER}}}
+
+
+def context_to_store(context: Mapping[str, Any], file: Mapping[str, Any]) -> dict[str, str]:
+    """Return Orbweaver's keys in a context with values that differ from cdk.json."""
+    return {
+        key: str(value)
+        for key, value in context.items()
+        if is_ours(key) and (key not in file or file[key] != value)
+    }
 
 
 if __name__ == "__main__":

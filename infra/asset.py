@@ -1,8 +1,8 @@
 """The functions' code as two folders (`Libraries`), built without Docker.
 
-Contents: the wheels pinned in requirements/ (infra/wheels.py), without files that no function reads
-(infra/pruning.py), and functions/ without the command line. Assets are cached under a fingerprint
-of all inputs, which is also the asset's hash: equal inputs give equal assets on any machine.
+Contents: the wheels pinned in requirements/ without files that no function reads (infra/wheels.py),
+and functions/ without the command line. Assets are cached under a fingerprint of all inputs, which
+is also the asset's hash: equal inputs give equal assets on any machine.
 
 Source: docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html (250 MB unpacked).
 """
@@ -22,7 +22,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from infra import pruning, wheels
+from infra import wheels
 from infra.browser import FOLDER as BROWSER
 from infra.wheels import AssetError
 
@@ -96,7 +96,7 @@ def build(
     """Return a runtime's asset from the cache, or build it."""
     compiler = wheels.find_compiler(runtime)
     requirements = root / "requirements" / f"{libraries}.txt"
-    recipe = [Path(file).read_bytes() for file in (__file__, pruning.__file__, wheels.__file__)]
+    recipe = [Path(file).read_bytes() for file in (__file__, wheels.__file__)]
     recipe += [libraries.encode(), json.dumps([asdict(runtime), bool(compiler)]).encode()]
     libraries_key = _digest([*recipe, requirements.read_bytes()])
     paths = own_files(root / "functions", libraries, console=console)
@@ -108,7 +108,7 @@ def build(
 
     def make_libraries(folder: Path) -> None:
         wheels.install(runtime, requirements, folder)
-        pruning.prune(folder)
+        wheels.prune(folder)
         wheels.finish(folder, compiler)
 
     packages = sorted({Path(name).parts[0] for name in own})

@@ -18,8 +18,8 @@ from aws_cdk import aws_events_targets as targets
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
-from infra.failures import Keeping, failures_queue, work_queue
 from infra.findings import accept, accept_files
+from infra.frontier import Keeping, failures_queue, work_queue
 from infra.program import Batches, Needs, Program, Site, allow, feed, secret_arn
 from infra.retention import EXPORTS
 from orbweaver.delivery.plan import TRIES_MAX

@@ -18,8 +18,8 @@ from aws_cdk import aws_scheduler as scheduler
 from constructs import Construct
 
 from infra.catalogue import accept_registering, table_permissions
-from infra.failures import EVENT_S_MAX, RETRIES, Keeping, failures_queue, retry, work_queue
 from infra.findings import accept, accept_files
+from infra.frontier import EVENT_S_MAX, RETRIES, Keeping, failures_queue, retry, work_queue
 from infra.program import Batches, Needs, Program, Site, allow, event_bus_arn, feed, sending
 from infra.retention import BODIES, EXPORTS
 from infra.schedules import firing_role

@@ -2,17 +2,21 @@
 
 People and programs send seeds to the seed queue, whose messages are read only as seeds. Only the
 stack's own functions may send packs. The render queue, for packs that need a browser, exists only
-with `rendering=yes`.
+with `rendering=yes`. Failed invocations have queues of their own, each with an alarm. Such a queue
+receives failures of the caller (a schedule, the event bus) and of the function.
 
 Source: docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html,
+docs.aws.amazon.com/lambda/latest/dg/invocation-async-error-handling.html,
 docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-dead-letter-queues.html.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from aws_cdk import ArnFormat, Duration, Stack
+from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
@@ -25,6 +29,10 @@ if TYPE_CHECKING:
 # at least 6 times the consumer's timeout plus the batching window.
 VISIBILITY_TIMEOUTS = 6
 MESSAGE_BYTES_MAX = 1_048_576
+RETRIES = 2
+# Events older than this are dropped, because their work is out of date by then.
+EVENT_S_MAX = 6 * 3_600
+FAILURES_KEPT_D = 14
 
 
 class Frontier(Construct):
@@ -81,17 +89,90 @@ class Frontier(Construct):
         timeout_s = config.worker_timeout_s
         if construct_id == "Render":
             timeout_s = config.renderer_timeout_s
-        visibility_s = VISIBILITY_TIMEOUTS * timeout_s + config.batch_window_s
-        return sqs.Queue(
-            self,
-            construct_id,
-            queue_name=name,
-            visibility_timeout=Duration.seconds(visibility_s),
-            retention_period=Duration.days(config.queue_retention_d),
-            max_message_size_bytes=MESSAGE_BYTES_MAX,
-            encryption=sqs.QueueEncryption.SQS_MANAGED,
-            enforce_ssl=config.tls_only,
-            dead_letter_queue=sqs.DeadLetterQueue(
-                queue=self.dead_letters, max_receive_count=config.receive_max
-            ),
+        keeping = Keeping(
+            hidden_s=VISIBILITY_TIMEOUTS * timeout_s + config.batch_window_s,
+            kept_d=config.queue_retention_d,
+            receive_max=config.receive_max,
+            dead_letters=self.dead_letters,
+            bytes_max=MESSAGE_BYTES_MAX,
         )
+        return work_queue(self, construct_id, name, config, keeping)
+
+
+class FailedCalls(Construct):
+    """Queue of failed invocations of the starter and the notifier."""
+
+    def __init__(self, scope: Construct, construct_id: str, *, config: Config) -> None:
+        super().__init__(scope, construct_id)
+        # One queue, because alarms cost per metric. A message names its function.
+        self.queue = failures_queue(self, "Queue", f"{config.stack_name}-failed-calls", config)
+
+
+def failures_queue(
+    scope: Construct, construct_id: str, name: str, config: Config, *, of_queue: bool = False
+) -> sqs.Queue:
+    """Make a queue for failed invocations, or (`of_queue`) for a queue's dead letters."""
+    queue = sqs.Queue(
+        scope,
+        construct_id,
+        queue_name=name,
+        retention_period=Duration.days(FAILURES_KEPT_D),
+        encryption=sqs.QueueEncryption.SQS_MANAGED,
+        enforce_ssl=config.tls_only,
+    )
+    reason = "It is itself a dead-letter queue, for functions and their callers."
+    if not of_queue:
+        accept(queue, "AwsSolutions-SQS3", reason)
+    accept(queue, "Serverless-SQSRedrivePolicy", reason)
+    return queue
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Keeping:
+    """Retention and retries of a queue. `hidden_s` is the visibility timeout."""
+
+    hidden_s: int
+    kept_d: int
+    receive_max: int
+    dead_letters: sqs.Queue
+    bytes_max: int | None = None
+
+
+def work_queue(
+    scope: Construct, construct_id: str, name: str, config: Config, keeping: Keeping
+) -> sqs.Queue:
+    return sqs.Queue(
+        scope,
+        construct_id,
+        queue_name=name,
+        visibility_timeout=Duration.seconds(keeping.hidden_s),
+        retention_period=Duration.days(keeping.kept_d),
+        max_message_size_bytes=keeping.bytes_max,
+        encryption=sqs.QueueEncryption.SQS_MANAGED,
+        enforce_ssl=config.tls_only,
+        dead_letter_queue=sqs.DeadLetterQueue(
+            queue=keeping.dead_letters, max_receive_count=keeping.receive_max
+        ),
+    )
+
+
+def retry(scope: Construct, function: lambda_.Function, failures: sqs.Queue) -> None:
+    """Configure Lambda's retries and failure queue. The role must allow sending to it."""
+    lambda_.CfnEventInvokeConfig(
+        scope,
+        "Retries",
+        function_name=function.function_name,
+        qualifier="$LATEST",
+        maximum_retry_attempts=RETRIES,
+        maximum_event_age_in_seconds=EVENT_S_MAX,
+        destination_config=lambda_.CfnEventInvokeConfig.DestinationConfigProperty(
+            on_failure=lambda_.CfnEventInvokeConfig.OnFailureProperty(
+                destination=failures.queue_arn
+            )
+        ),
+    )
+    accept(
+        function,
+        "Serverless-LambdaDLQ",
+        "It has an on-failure destination, which adds the error to the event.",
+    )

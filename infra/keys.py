@@ -7,6 +7,8 @@ import re
 from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
+from orbweaver.model.settings import Settings
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from dataclasses import Field
@@ -15,7 +17,8 @@ if TYPE_CHECKING:
 SECRETS = ("proxy_secret", "webhook_secret", "sftp_secret", "sftp_url")
 # A whole ARN includes the six characters that AWS appends to the name.
 ARN = r"arn:aws[a-z-]*:secretsmanager:[a-z0-9-]+:\d{12}:secret:[\w/+=.@-]+-[A-Za-z0-9]{6}"
-# Keys of earlier versions, and their replacement: usually a constant in the code.
+# Keys of earlier versions, and their replacement: usually a constant in the code. Limits of the
+# functions were keys too, and are fields of `Settings`.
 REMOVED = {
     "alarm_key": "kms_key, which also encrypts the alarm topic",
     "closed_ports": "allow_addresses, which lists the ports of this machine that crawls may reach",
@@ -29,8 +32,8 @@ REMOVED = {
         ("sftp_host", "sftp_port", "sftp_user", "sftp_folder"),
         "sftp_url (sftp://user@host:port/folder)",
     ),
-    "api_burst_max": "BURST_MAX in infra/gateway.py",
-    "api_rate_max": "RATE_MAX in infra/gateway.py",
+    "api_burst_max": "BURST_MAX in infra/api.py",
+    "api_rate_max": "RATE_MAX in infra/api.py",
     "athena_retention_d": "ATHENA_D in infra/retention.py",
     "batch_size": "BATCH in functions/orbweaver/budget/rounds.py",
     "batch_window_s": "Config.batch_window_s in infra/config.py",
@@ -48,17 +51,6 @@ REMOVED = {
         )
     },
     "crawl_retention_d": "Settings.crawl_retention_s in functions/orbweaver/model/settings.py",
-    **{
-        key: f"Settings.{key} in functions/orbweaver/model/settings.py"
-        for key in (
-            *("apply_reserve_s", "claims_travel", "fetch_concurrency", "fetch_total_s"),
-            *("folder_urls_max", "held_bytes_max", "large_bodies", "links_per_page_max"),
-            *("pages_shards", "part_bytes_max", "part_rows_max", "path_segments_max"),
-            *("query_chars_max", "query_parameters_max", "query_urls_max", "repeats_max"),
-            *("retry_base_s", "segment_bytes_max", "sitemap_bytes_max", "wait_s_max"),
-            "waiting_bytes_max",
-        )
-    },
 }
 
 
@@ -126,8 +118,11 @@ def unfit(key: str, value: object, fix: str) -> ConfigError:
 
 def unknown(key: str, value: object, known: Iterable[str]) -> ConfigError:
     """Return the error for an unknown key: what replaced it, or the closest known key."""
-    if key in REMOVED:
-        fix = f"see {REMOVED[key]}. Omit the key; `-c {key}=` drops it from a deployed stack"
+    place = REMOVED.get(key)
+    if place is None and key in Settings.__dataclass_fields__:
+        place = f"Settings.{key} in functions/orbweaver/model/settings.py"
+    if place is not None:
+        fix = f"see {place}. Omit the key; `-c {key}=` drops it from a deployed stack"
         return ConfigError(f"context key {key} was removed: {fix}")
     near = difflib.get_close_matches(key, known, n=1)
     fix = f"did you mean {near[0]}?" if near else "`python -m infra.config` lists all keys"

@@ -17,13 +17,13 @@ from aws_cdk import aws_events_targets as targets
 from aws_cdk import aws_secretsmanager as secretsmanager
 from constructs import Construct
 
-from infra.failures import EVENT_S_MAX, retry
 from infra.findings import accept
+from infra.frontier import EVENT_S_MAX, retry
 from infra.program import Needs, Program, Site, allow, secret_arn
 
 if TYPE_CHECKING:
     from infra.config import Config
-    from infra.failures import FailedCalls
+    from infra.frontier import FailedCalls
 
 HANDLER = "notifier"
 MEMORY_MB = 512

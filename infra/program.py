@@ -27,8 +27,7 @@ if TYPE_CHECKING:
 
     from infra.asset import Libraries
     from infra.config import Config
-    from infra.failures import FailedCalls
-    from infra.frontier import Frontier
+    from infra.frontier import FailedCalls, Frontier
     from infra.storage import Storage
 
 ARCHITECTURES = {

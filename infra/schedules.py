@@ -16,7 +16,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_scheduler as scheduler
 from constructs import Construct
 
-from infra.failures import retry
+from infra.frontier import retry
 from infra.program import Needs, Program, Site, allow, sending
 
 if TYPE_CHECKING:

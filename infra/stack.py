@@ -18,15 +18,13 @@ from infra.console import HostedConsole
 from infra.delivery import Delivery
 from infra.encryption import Encryption
 from infra.exporter import Exporter
-from infra.failures import FailedCalls
-from infra.frontier import Frontier
+from infra.frontier import FailedCalls, Frontier
 from infra.monitoring import Monitoring
 from infra.notifier import Notifier
 from infra.program import Site
 from infra.protection import Protection
 from infra.schedules import Starter
 from infra.storage import Storage
-from infra.watch import Parts
 from infra.worker import Renderer, Worker
 
 if TYPE_CHECKING:
@@ -68,18 +66,8 @@ class OrbweaverStack(Stack):
         self.starter = Starter(self, "Starter", site)
         self.console = HostedConsole(self, "Console", site) if config.hosts_console else None
         self.notifier = Notifier(self, "Notifier", site) if config.webhook_secret else None
-        parts = Parts(
-            stack=config.stack_name,
-            frontier=self.frontier,
-            worker=self.worker,
-            renderer=self.renderer,
-            exporter=self.exporter,
-            api=self.api,
-            failed_calls=self.failed_calls,
-        )
-        self.monitoring = Monitoring(self, "Monitoring", config=config, parts=parts)
-        self.delivery = self._delivery(site) if config.has_receiver else None
-        self.monitoring.show()
+        self.delivery = Delivery(self, "Delivery", site) if config.has_receiver else None
+        self.monitoring = Monitoring(self, "Monitoring", config=config)
         self.catalogue = Catalogue(self, "Catalogue", config=config, storage=self.storage)
         protection = (
             None
@@ -91,11 +79,6 @@ class OrbweaverStack(Stack):
         if protection is not None:
             protection.order_last()
         self._add_outputs(config)
-
-    def _delivery(self, site: Site) -> Delivery:
-        delivery = Delivery(self, "Delivery", site)
-        self.monitoring.watch_deliveries(delivery.dead_letters)
-        return delivery
 
     def _add_outputs(self, config: Config) -> None:
         """Add the outputs. Warns if requests contain no contact for the owners of sites."""

@@ -19,15 +19,10 @@ from infra.config import DAY_S
 from orbweaver.model.metrics import NAMESPACE, SERVICE, STACK, Metric, Service
 
 if TYPE_CHECKING:
-    from aws_cdk import aws_lambda as lambda_
     from aws_cdk import aws_sqs as sqs
 
-    from infra.api import Api
     from infra.config import Config
-    from infra.exporter import Exporter
-    from infra.failures import FailedCalls
-    from infra.frontier import Frontier
-    from infra.worker import Renderer, Worker
+    from infra.stack import OrbweaverStack
 
 PERIOD = Duration.minutes(5)
 EXPRESS_AGE_S_MAX = 15 * 60
@@ -44,19 +39,6 @@ INVALID_PERCENT_MAX = 5
 EXPORT_MISSING_H = 26
 # Percentage of pages missing, compared to the previous run.
 YIELD_DROP_PERCENT = 30
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Parts:
-    """The parts of a stack that alarms monitor, and the stack's name."""
-
-    stack: str
-    frontier: Frontier
-    worker: Worker
-    renderer: Renderer | None
-    exporter: Exporter
-    api: Api
-    failed_calls: FailedCalls
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,7 +128,7 @@ def _share(
     )
 
 
-def watches(config: Config, parts: Parts) -> list[Watch]:
+def watches(config: Config, parts: OrbweaverStack) -> list[Watch]:
     worker = parts.worker.function
     late_s = config.queue_retention_d * DAY_S // 4
     return [
@@ -294,7 +276,7 @@ def watches_paid(config: Config) -> list[Watch]:
     ]
 
 
-def watches_of_renderer(config: Config, parts: Parts) -> list[Watch]:
+def watches_of_renderer(config: Config, parts: OrbweaverStack) -> list[Watch]:
     """Return the alarms of a renderer, $0.30 a month."""
     renderer, queue = parts.renderer, parts.frontier.render
     if renderer is None or queue is None:
@@ -333,24 +315,26 @@ def watches_of_renderer(config: Config, parts: Parts) -> list[Watch]:
     ]
 
 
-def watches_of_deliveries(dead_letters: sqs.Queue) -> list[Watch]:
-    return [
-        Watch(
-            name="Deliveries",
-            metric=visible(dead_letters),
-            above=0,
-            meaning="An export could not be delivered; the attribute `reason` has the cause",
-            command="aws sqs receive-message --queue-url $DeliveryDeadLetterQueueUrl"
-            " --message-attribute-names reason",
+def watches_of(config: Config, stack: OrbweaverStack) -> list[Watch]:
+    """Return the alarms of a stack."""
+    found = watches(config, stack)
+    if config.is_frugal:
+        # The only one, because nothing else shows its cause.
+        found = [watch for watch in found if watch.name == "DeadLetters"]
+    if config.alarms == "all" and not config.local:  # emulators have no metric math
+        found += [*watches_paid(config), *watches_of_renderer(config, stack)]
+    if stack.delivery is not None:
+        found.append(
+            Watch(
+                name="Deliveries",
+                metric=visible(stack.delivery.dead_letters),
+                above=0,
+                meaning="An export could not be delivered; the attribute `reason` has the cause",
+                command="aws sqs receive-message --queue-url $DeliveryDeadLetterQueueUrl"
+                " --message-attribute-names reason",
+            )
         )
-    ]
-
-
-def durations(function: lambda_.Function) -> list[cloudwatch.Metric]:
-    return [
-        function.metric_duration(period=PERIOD, statistic=statistic, label=statistic)
-        for statistic in ("p50", "p99", "Maximum")
-    ]
+    return found
 
 
 def _errors_of(config: Config, program: str) -> str:

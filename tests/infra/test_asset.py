@@ -21,8 +21,7 @@ import pytest
 
 from infra.asset import FILES_ONLY, UNPACKED_BYTES_MAX, Asset, Libraries, build, own_files
 from infra.config import Config
-from infra.pruning import SERVICES, is_needed, prune, without_words
-from infra.wheels import MTIME_S
+from infra.wheels import MTIME_S, SERVICES, is_needed, prune, without_words
 from orbweaver.exporting.formats import NAMES
 from orbweaver.model.columns import TEXTS
 from tests.unit.exporting.reading import written

@@ -59,11 +59,9 @@ def test_workgroup_limits_override_clients(aws: Synthesized) -> None:
     assert results["EncryptionConfiguration"] == {"EncryptionOption": "SSE_S3"}
 
 
-def test_query_limit_is_setting_in_bytes(synthesize: Callable[..., Synthesized]) -> None:
-    group = synthesize(athena_bytes_max="20000000", kms_key="generate").only(GROUP)
-    said = group["WorkGroupConfiguration"]
-    assert said["BytesScannedCutoffPerQuery"] == 20_000_000
-    encrypted = said["ResultConfiguration"]["EncryptionConfiguration"]
+def test_query_results_use_key_of_stack(synthesize: Callable[..., Synthesized]) -> None:
+    group = synthesize(kms_key="generate").only(GROUP)["WorkGroupConfiguration"]
+    encrypted = group["ResultConfiguration"]["EncryptionConfiguration"]
     assert encrypted["EncryptionOption"] == "SSE_KMS"
     assert text(encrypted["KmsKey"]) == "<EncryptionKey.Arn>"
 

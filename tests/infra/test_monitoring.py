@@ -200,7 +200,7 @@ PANELS = [
 
 
 def test_dashboard_shows_all_operations_free_of_charge(aws: Synthesized) -> None:
-    from infra.dashboard import METRICS_FREE_MAX
+    from infra.monitoring import METRICS_FREE_MAX
 
     body = dashboard(aws)
     assert [widget["properties"]["title"] for widget in body if widget["type"] != "text"] == [

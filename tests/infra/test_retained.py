@@ -19,7 +19,7 @@ pytestmark = pytest.mark.infra
 
 SECRET_ARN = "arn:aws:secretsmanager:eu-central-1:123456789012:secret:proxies-AbCdEf"
 KEY_ARN = "arn:aws:kms:eu-central-1:123456789012:key/12345678-1234-1234-1234-123456789012"
-SFTP = {"sftp_host": "files.example.org", "sftp_user": "crawler", "sftp_secret": SECRET_ARN}
+SFTP = {"sftp_url": "sftp://crawler@files.example.org", "sftp_secret": SECRET_ARN}
 SFTP |= {"sftp_host_key": "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI" + "A" * 43}
 # Contexts for keys whose values are free text, by key.
 TEXTS: Mapping[tuple[str, ...], Mapping[str, str]] = {
@@ -28,13 +28,13 @@ TEXTS: Mapping[tuple[str, ...], Mapping[str, str]] = {
     ("webhook_secret",): {"webhook_secret": "generate"},
     ("proxy_secret",): {"proxy_secret": SECRET_ARN},
     ("copy_bucket",): {"copy_bucket": "their-exports"},
-    (*SFTP, "sftp_folder", "sftp_formats"): SFTP,
+    (*SFTP,): SFTP,
     ("alarm_email",): {"alarm_email": "me@example.org"},
 }
 # Keys that change only properties or names of resources.
 PLAIN = {
-    *("stack_name", "runtime", "user_agent", "contact", "allow_addresses", "closed_ports"),
-    *("export_retention_d", "athena_bytes_max", "exporter_cron", "export_formats"),
+    *("stack_name", "contact", "allow_addresses"),
+    *("export_retention_d", "exporter_cron", "export_formats"),
     *("permissions_boundary", "qualifier", "extractor"),
 }
 # A stack on an emulator retains nothing by default, and no stack does with `destroy`.

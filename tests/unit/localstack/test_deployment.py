@@ -12,8 +12,8 @@ import boto3
 import pytest
 from botocore.stub import Stubber
 
-from infra import deploy_context
-from infra.deploy_context import metadata
+import app
+from app import metadata
 from localstack import cdk, concurrency, deployed, deployment, sources
 from localstack.errors import LocalStackError
 
@@ -184,8 +184,8 @@ def test_template_metadata_has_given_settings_only() -> None:
 
 
 def test_app_and_deployment_share_metadata_keys() -> None:
-    assert (deploy_context.KEY, deploy_context.NEVER) == (deployment.KEY, deployment.NEVER)
-    assert (deploy_context.METADATA, deploy_context.CONTEXT) == (
+    assert (app.KEY, app.NEVER) == (deployment.KEY, deployment.NEVER)
+    assert (app.METADATA, app.CONTEXT) == (
         deployed.METADATA,
         deployed.CONTEXT,
     )
