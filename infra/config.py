@@ -232,6 +232,9 @@ class Config:
     renderer_timeout_s: ClassVar[int] = 240
     # 1,769 MB equal one CPU, which four pages at a time use fully.
     renderer_memory_mb: ClassVar[int] = 2_048
+    # Space for the browser (214 MB unpacked), for Chromium's files (there is no shared memory), and
+    # for pages' files. Lambda's default is 512 MB.
+    renderer_storage_mb: ClassVar[int] = 1_024
     exporter_memory_mb: ClassVar[int] = 1_024
     # The files of one part of an export have 256 MiB together (`part_bytes_max`, four times). Up to
     # 64 MiB per table wait uncompressed for Parquet. Lambda's default of 512 MB would mostly

@@ -29,7 +29,6 @@ from infra.program import (
     secret_arn,
     sending,
 )
-from infra.rendering_keys import STORAGE_MB
 from infra.retention import BODIES, CLAIMED
 from orbweaver.budget.rounds import BATCH
 from orbweaver.model.settings import INSTALLED, Settings
@@ -105,7 +104,7 @@ class Renderer(Construct):
             handler="renderer",
             memory_mb=config.renderer_memory_mb,
             timeout_s=config.renderer_timeout_s,
-            storage_mb=None if config.local else STORAGE_MB,
+            storage_mb=None if config.local else config.renderer_storage_mb,
             uses=USES,
             settings=settings_of(config) | _rendering_settings(config),
             permissions=crawling(self, site, (queue,)),

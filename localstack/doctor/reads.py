@@ -152,9 +152,7 @@ def compare_memory(script: Script) -> Finding:
     wanted = {name: {key: getattr(config, f"{name}_{key}") for key in keys} for name in names}
     wanted["exporter"]["room_mb"] = config.exporter_storage_mb
     if not config.local:
-        from infra.rendering_keys import STORAGE_MB
-
-        wanted["renderer"]["room_mb"] = STORAGE_MB
+        wanted["renderer"]["room_mb"] = config.renderer_storage_mb
     return compare(script, wanted, {"memory_mb": MEMORY_MB})
 
 
