@@ -24,7 +24,7 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 from botocore.parsers import ResponseParserError
 
-from localstack import adoption, amend, assembly, installed, layout, prebuilt, processes, removal
+from localstack import adoption, amend, assembly, installed, layout, processes, removal
 from localstack.api_address import local_outputs
 from localstack.errors import LocalStackError
 
@@ -169,15 +169,10 @@ def deploy(
 ) -> dict[str, str]:
     """Deploy the stack and return its outputs. If `yes`, AWS is changed without asking."""
     context = context or {}
-    if prebuilt.is_used(environment):
-        folder = prebuilt.synthesize(context, say=say, root=root, store=store)
-        say("deploying the stack")
-        outputs_by_key = prebuilt.deploy(folder, _lender(environment))
-    else:
-        installed.ensure_cdk(say)
-        bootstrap(environment, qualifier=context.get("qualifier", ""), say=say, root=root)
-        folder = synthesize(environment, context, say=say, root=root, store=store)
-        outputs_by_key = _deploy(folder, environment, say=say, yes=yes, root=root)
+    installed.ensure_cdk(say)
+    bootstrap(environment, qualifier=context.get("qualifier", ""), say=say, root=root)
+    folder = synthesize(environment, context, say=say, root=root, store=store)
+    outputs_by_key = _deploy(folder, environment, say=say, yes=yes, root=root)
     if is_emulator(environment):
         amend.apply(folder, _lender(environment))
         for name in assembly.stack_names(folder):

@@ -28,12 +28,16 @@ def is_installed(module: str) -> bool:
     return importlib.util.find_spec(module) is not None
 
 
-def has_cdk() -> bool:
-    return is_installed("aws_cdk")
-
-
 def install_words(extra: str) -> str:
     return f"pip install '{DISTRIBUTION}[{extra}]'"
+
+
+def require_cdk() -> None:
+    """Raise ExtraMissing if the library of CDK is not installed."""
+    if not is_installed("aws_cdk"):
+        raise ExtraMissing(
+            f"a deployment needs CDK, which is not installed: {install_words(DEPLOY)}"
+        )
 
 
 def missing_extra_text(error: ModuleNotFoundError) -> str | None:

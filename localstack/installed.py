@@ -87,10 +87,7 @@ def ensure_cdk(say: Say) -> None:
     """Install the CDK command line. Raises ExtraMissing if its library or Node is missing."""
     if layout.CHECKOUT:
         return
-    if not extras.has_cdk():
-        raise extras.ExtraMissing(
-            f"this deploys by CDK, which is not installed: {extras.install_words(extras.DEPLOY)}"
-        )
+    extras.require_cdk()
     ensure_project()
     folder = layout.node_directory()
     if layout.CDK.exists():

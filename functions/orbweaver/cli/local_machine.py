@@ -171,6 +171,9 @@ class ThisMachine:
     def running_stack(
         self, port: int, say: Say, context: Mapping[str, str] | None = None
     ) -> Iterator[EmulatedStack]:
+        from localstack import extras
+
+        extras.require_cdk()
         from localstack import lending, stack
 
         with contextlib.ExitStack() as use:
@@ -190,6 +193,9 @@ class ThisMachine:
     def start_stack(
         self, port: int, context: Mapping[str, str], *, fresh: bool, say: Say
     ) -> Mapping[str, str]:
+        from localstack import extras
+
+        extras.require_cdk()
         from localstack import stack
 
         with _reaching():

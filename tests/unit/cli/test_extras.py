@@ -139,7 +139,7 @@ def test_command_names_missing_extra_in_one_line(tmp_path: Path) -> None:
     for command, (code, out, err) in zip(NEEDS_AWS, ran(tmp_path, *NEEDS_AWS), strict=True):
         assert (code, out) == (2, ""), (command, err)
         assert err.count("\n") == 1, (command, err)
-        extra = "deploy" if command.startswith("deploy") else "aws"
+        extra = "deploy" if command.startswith(("deploy", "local up")) else "aws"
         assert f"pip install 'orbweaver-crawler[{extra}]'" in err, command
 
 

@@ -7,12 +7,10 @@ import shlex
 import shutil
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
-from botocore.exceptions import ClientError, WaiterError
 
-from localstack import extras, installed, layout, prebuilt
+from localstack import extras, installed, layout
 from localstack.errors import LocalStackError
 
 
@@ -112,10 +110,10 @@ def test_missing_pip_and_uv_is_error(home: Path, monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.usefixtures("home")
 def test_missing_cdk_or_node_names_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(extras, "has_cdk", lambda: False)
+    monkeypatch.setattr(extras, "is_installed", lambda _: False)
     with pytest.raises(extras.ExtraMissing, match=r"pip install 'orbweaver-crawler\[deploy\]'"):
         installed.ensure_cdk(pytest.fail)
-    monkeypatch.setattr(extras, "has_cdk", lambda: True)
+    monkeypatch.setattr(extras, "is_installed", lambda _: True)
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     monkeypatch.setattr(shutil, "which", lambda _: None)
     monkeypatch.setattr(installed, "ensure_project", lambda: None)
@@ -127,92 +125,3 @@ def test_data_folder_comes_from_environment(tmp_path: Path) -> None:
     assert layout.data_folder({"ORBWEAVER_HOME": str(tmp_path)}) == tmp_path
     assert layout.data_folder({"XDG_DATA_HOME": str(tmp_path)}) == tmp_path / "orbweaver"
     assert layout.data_folder({}).parts[-3:] == (".local", "share", "orbweaver")
-
-
-class Played:
-    """S3 and CloudFormation with the calls of a deployment."""
-
-    def __init__(self, status: str | None, *, refused: str = "", broken: bool = False) -> None:
-        self.status, self.refused, self.broken = status, refused, broken
-        self.meta = type("Meta", (), {"endpoint_url": "http://127.0.0.1:1"})
-        self.did: list[str] = []
-
-    def __call__(self, _service: str) -> Played:
-        return self
-
-    def __enter__(self) -> Played:  # noqa: PYI034 - a fake
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
-
-    def create_bucket(self, **_: Any) -> None:
-        pass
-
-    def upload_file(self, file: str, _bucket: str, name: str) -> None:
-        self.did.append(f"upload {name}")
-
-    def describe_stacks(self, **_: Any) -> dict[str, Any]:
-        if self.status is None:
-            raise ClientError({"Error": {"Code": "ValidationError"}}, "DescribeStacks")
-        outputs = [{"OutputKey": "Bucket", "OutputValue": "b"}]
-        return {"Stacks": [{"StackStatus": self.status, "Outputs": outputs}]}
-
-    def describe_stack_events(self, **_: Any) -> dict[str, Any]:
-        failed = {"LogicalResourceId": "Worker", "ResourceStatus": "CREATE_FAILED"}
-        return {"StackEvents": [{**failed, "ResourceStatusReason": "no such role"}]}
-
-    def delete_stack(self, **_: Any) -> None:
-        self.did.append("delete")
-
-    def create_stack(self, *, TemplateURL: str, **_: Any) -> None:  # noqa: N803
-        self._change(f"create {TemplateURL.rpartition('/')[2]}")
-
-    def update_stack(self, **_: Any) -> None:
-        self._change("update")
-
-    def _change(self, word: str) -> None:
-        if self.refused:
-            raise ClientError(
-                {"Error": {"Code": "ValidationError", "Message": self.refused}}, "UpdateStack"
-            )
-        self.did.append(word)
-        self.status = "CREATE_COMPLETE"
-
-    def get_waiter(self, name: str) -> Played:
-        self.waits = name
-        return self
-
-    def wait(self, **_: Any) -> None:
-        if self.broken:
-            raise WaiterError(self.waits, "it failed", {})
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    (tmp_path / "code.zip").touch()
-    (tmp_path / prebuilt.TEMPLATE).touch()
-    return tmp_path
-
-
-@pytest.mark.parametrize(
-    ("played", "did"),
-    [
-        (Played(None), ["create Orbweaver.template.json"]),
-        (Played("CREATE_COMPLETE"), ["update"]),
-        (Played("CREATE_COMPLETE", refused="No updates are to be performed."), []),
-        (Played("ROLLBACK_COMPLETE"), ["delete", "create Orbweaver.template.json"]),
-    ],
-)
-def test_prebuilt_deployment_creates_or_updates_stack(
-    folder: Path, played: Played, did: list[str]
-) -> None:
-    assert prebuilt.deploy(folder, played) == {"Bucket": "b"}
-    assert played.did == ["upload code.zip", "upload Orbweaver.template.json", *did]
-
-
-def test_failed_prebuilt_deployment_reports_reason(folder: Path) -> None:
-    with pytest.raises(LocalStackError, match="Worker: no such role"):
-        prebuilt.deploy(folder, Played(None, broken=True))
-    with pytest.raises(LocalStackError, match="too long"):
-        prebuilt.deploy(folder, Played(None, refused="too long"))

@@ -76,9 +76,7 @@ def local(arguments: Namespace, around: CliContext) -> int:
 
 
 def deploy(arguments: Namespace, around: CliContext) -> int:
-    if arguments.target != "local" and not extras.has_cdk():
-        missing = "a deployment needs CDK, which is not installed"
-        raise UsageError(f"{missing}: {extras.install_words(extras.DEPLOY)}")
+    extras.require_cdk()
     environment, context, name = _stack_of(arguments, around)
     names = [] if arguments.new else around.machine.stacks(environment)
     if names and name not in names:  # the name may be mistyped
