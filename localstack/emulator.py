@@ -5,28 +5,27 @@
 - A kept instance (`keep`) writes its state only when it is stopped, so a killed one falls back to
   its last orderly stop. An instance that is not kept leaves no files.
 - A new instance stops when its starter ends, even by SIGKILL, unless `release` releases it (see
-  `guard`) or another command uses it (see `lending`).
-- After a kill, the next command finds the left-over `pid.json`. It marks the lost state
-  (`lost.json`), which is reported until the next start.
+  `guard`).
+- An orderly stop removes `pid.json`. The file of a killed instance stays until the next start, and
+  contains the time since when its state is lost.
 """
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import json
 import os
 import shutil
 import time
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from localstack import guard, inflight, launch, layout, lost, processes
+from localstack import guard, launch, layout, processes
 from localstack.errors import LocalStackError
 
 if TYPE_CHECKING:
     import subprocess
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
     from pathlib import Path
 
 PORT = 4566
@@ -39,15 +38,15 @@ _PORT_TRIES = 5
 
 @dataclass(slots=True, kw_only=True)
 class Emulator:
-    """A running emulator. `ends_with` names its owner: see `guard`."""
+    """An emulator. `lost_since_s` is set if it was killed before this start."""
 
     port: int
     directory: Path
     keep: bool
     process: processes.Identity
-    since_s: float = 0.0
-    ends_with: str = guard.STARTER
-    missing: lost.Lost | None = None
+    since_s: float
+    released: bool = False
+    lost_since_s: float | None = None
     _child: subprocess.Popen[bytes] | None = field(default=None, repr=False)
     _leash: int | None = field(default=None, repr=False)
 
@@ -67,21 +66,13 @@ class Emulator:
         return processes.is_running(self.process) and launch.answers(self.endpoint_url)
 
     def release(self) -> None:
-        """Let the emulator run on after this process and all commands that use it."""
-        if self.ends_with != guard.DOWN:
-            self.ends_with = guard.DOWN
-            _note(self)
-        if self._leash is not None:
-            os.write(self._leash, guard.RELEASED)
+        """Let the emulator run on after its starter."""
+        self.released = True
+        self.write_note()
         self.hand_over()
 
-    def lend(self) -> None:
-        """Let the emulator end with the last command that uses it: see `lending`."""
-        self.ends_with = guard.USER
-        _note(self)
-
     def hand_over(self) -> None:
-        """Leave the emulator to its guard, which waits for the commands that use it."""
+        """Forget the child process, which another process stops."""
         self._drop_leash()
         if self._child is not None and self._child.poll() is None:
             self._child.returncode = 0  # keeps Popen from waiting for it or warning about it
@@ -95,13 +86,22 @@ class Emulator:
         if self._child is not None:
             self._child.wait()
         self._drop_leash()
-        if (self.directory / guard.NOTE).exists():  # an orderly stop removes this file last
-            if self.keep:
-                lost.mark(self.directory, self.since_s)
-            (self.directory / guard.NOTE).unlink(missing_ok=True)
         shutil.rmtree(self.directory / "tmp", ignore_errors=True)
         if not self.keep:
             shutil.rmtree(self.directory, ignore_errors=True)
+
+    def write_note(self) -> None:
+        """Write `pid.json`, by which other processes find this emulator."""
+        noted = {
+            "pid": self.process.pid,
+            "started": self.process.started,
+            "keep": self.keep,
+            "since_s": self.since_s,
+            "released": self.released,
+        }
+        draft = self.directory / f"{guard.NOTE}.new"
+        draft.write_text(json.dumps(noted))
+        draft.replace(self.directory / guard.NOTE)
 
     def _drop_leash(self) -> None:
         if self._leash is not None:
@@ -115,7 +115,7 @@ def start(
     keep: bool = True,
     fresh: bool = False,
     settings: Mapping[str, str] | None = None,
-    instances: Path = layout.INSTANCES,
+    instances: Path | None = None,
 ) -> Emulator:
     """Start an emulator and wait until it answers.
 
@@ -124,10 +124,13 @@ def start(
     """
     if not layout.EMULATOR_PYTHON.exists():
         raise LocalStackError("The emulator is not installed: run `make setup`")
+    folder = layout.INSTANCES if instances is None else instances
     for tries_left in range(_PORT_TRIES if port == 0 else 1, 0, -1):
-        chosen = port or launch.free_port(instances)
+        chosen = port or launch.free_port(folder)
+        directory = folder / str(chosen)
+        directory.mkdir(parents=True, exist_ok=True)
         try:
-            with _locked(instances / str(chosen)) as directory:
+            with guard.locked(directory / "lock"):  # one process at a time starts an instance
                 return _start(chosen, directory, keep=keep, fresh=fresh, settings=settings or {})
         except LocalStackError:
             if tries_left == 1:
@@ -135,42 +138,69 @@ def start(
     raise AssertionError  # a range from 1 up is never empty
 
 
-def find(port: int = PORT, *, instances: Path = layout.INSTANCES) -> Emulator | None:
+def find(port: int = PORT, *, instances: Path | None = None) -> Emulator | None:
     """Return the running emulator of a port, or None. Cleans up after an emulator that has died."""
-    directory = instances / str(port)
-    try:
-        noted = json.loads((directory / guard.NOTE).read_text())
-        process = processes.Identity(pid=noted["pid"], started=noted["started"])
-        found = Emulator(
-            port=port,
-            directory=directory,
-            keep=noted["keep"],
-            process=process,
-            since_s=noted.get("since_s", 0.0),
-            ends_with=noted.get("ends_with", guard.DOWN),
-        )
-    except (OSError, ValueError, KeyError):
+    noted = _noted((layout.INSTANCES if instances is None else instances) / str(port))
+    if noted is not None and not processes.is_running(noted.process):
+        noted.stop()
         return None
-    if processes.is_running(process):
-        return found
-    found.stop()
-    return None
+    return noted
 
 
-def find_all(*, instances: Path = layout.INSTANCES) -> list[Emulator]:
-    ports = sorted(int(file.parent.name) for file in instances.glob(f"*/{guard.NOTE}"))
-    return [found for port in ports if (found := find(port, instances=instances))]
+def find_all(*, instances: Path | None = None) -> list[Emulator]:
+    folders = _folders(instances, guard.NOTE)
+    return [found for one in folders if (found := find(int(one.name), instances=one.parent))]
 
 
 def stopped(*, instances: Path | None = None) -> list[int]:
     """Return the ports of stopped emulators with a kept state, most recently used first."""
-    states = (layout.INSTANCES if instances is None else instances).glob("*/state")
     used = {
-        int(state.parent.name): state.parent.stat().st_mtime
-        for state in states
-        if any(state.iterdir()) and not (state.parent / guard.NOTE).exists()
+        int(folder.name): folder.stat().st_mtime
+        for folder in _folders(instances, "state")
+        if any((folder / "state").iterdir())
+        and find(int(folder.name), instances=folder.parent) is None
     }
     return sorted(used, key=lambda port: -used[port])
+
+
+def lost_data(*, instances: Path | None = None) -> list[str]:
+    """Describe the data that killed emulators have lost, one per line."""
+    noted = [found for one in _folders(instances, guard.NOTE) if (found := _noted(one))]
+    killed = [one for one in noted if one.keep and not processes.is_running(one.process)]
+    return [describe_loss(one.port, one.since_s) for one in killed]
+
+
+def describe_loss(port: int, since_s: float) -> str:
+    since = datetime.fromtimestamp(since_s, tz=UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    return (
+        f"the emulator on port {port} was killed, or the machine went down: what its tables"
+        f" and queues got since {since} is lost, crawls that had finished too (files in its"
+        " bucket and exported files are not). To keep records, export a crawl when it has"
+        " ended (`orbweaver export --crawl ID`), and stop the emulator with"
+        " `orbweaver local down`, which writes its state"
+    )
+
+
+def _folders(instances: Path | None, part: str) -> list[Path]:
+    """Return the folders of instances that contain a file or folder, by port."""
+    found = (layout.INSTANCES if instances is None else instances).glob(f"*/{part}")
+    return sorted((one.parent for one in found), key=lambda folder: int(folder.name))
+
+
+def _noted(directory: Path) -> Emulator | None:
+    """Return the emulator that a folder's note names, running or not."""
+    try:
+        noted = json.loads((directory / guard.NOTE).read_text())
+        return Emulator(
+            port=int(directory.name),
+            directory=directory,
+            keep=noted["keep"],
+            process=processes.Identity(pid=noted["pid"], started=noted["started"]),
+            since_s=noted["since_s"],
+            released=noted["released"],
+        )
+    except (OSError, ValueError, KeyError):
+        return None
 
 
 def _start(
@@ -188,49 +218,34 @@ def _start(
             f"Port {port} is taken by another program: choose another one with --port"
             " (0 takes a free one), or stop that program"
         )
-    missing = None if fresh else lost.of(directory)
+    killed = None if fresh or not keep else _noted(directory)
     if fresh or not keep:
         for name in ("state", "s3"):
             shutil.rmtree(directory / name, ignore_errors=True)
     for name in ("state", "s3", "tmp"):
-        (directory / name).mkdir(exist_ok=True)
-    inflight.make_visible(directory / "state", time.time())
+        (directory / name).mkdir(parents=True, exist_ok=True)
     child, leash = launch.spawn(
         directory, launch.environment(port, directory, keep=keep) | dict(settings)
     )
-    process = processes.identify(child.pid) or processes.Identity(pid=child.pid, started="")
     emulator = Emulator(
         port=port,
         directory=directory,
         keep=keep,
-        process=process,
+        process=processes.identify(child.pid) or processes.Identity(pid=child.pid, started=""),
         since_s=time.time(),
-        missing=missing,
+        lost_since_s=None if killed is None else killed.since_s,
         _child=child,
         _leash=leash,
     )
     try:
-        _note(emulator)
+        emulator.write_note()
         _wait_healthy(emulator, child)
     except BaseException:
         emulator.stop()
+        if killed is not None:
+            killed.write_note()  # the next start reports the loss
         raise
-    lost.unmark(directory)
     return emulator
-
-
-def _note(emulator: Emulator) -> None:
-    noted = {
-        "pid": emulator.process.pid,
-        "started": emulator.process.started,
-        "keep": emulator.keep,
-        "since_s": emulator.since_s,
-        "ends_with": emulator.ends_with,
-    }
-    file = emulator.directory / guard.NOTE
-    draft = file.with_suffix(".new")
-    draft.write_text(json.dumps(noted))
-    draft.replace(file)
 
 
 def _wait_healthy(emulator: Emulator, child: subprocess.Popen[bytes]) -> None:
@@ -245,12 +260,3 @@ def _wait_healthy(emulator: Emulator, child: subprocess.Popen[bytes]) -> None:
     reason = "ended while starting" if child.poll() is not None else "did not answer in time"
     tail = "\n".join(emulator.log.read_text(errors="replace").splitlines()[-LOG_LINES_SHOWN:])
     raise LocalStackError(f"The emulator on port {emulator.port} {reason}. Its last words:\n{tail}")
-
-
-@contextlib.contextmanager
-def _locked(directory: Path) -> Iterator[Path]:
-    """Hold the lock that lets one process at a time start a port's instance."""
-    directory.mkdir(parents=True, exist_ok=True)
-    with (directory / "lock").open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield directory

@@ -2,9 +2,8 @@
 
 - The emulator's interpreter starts this file by path, as leader of its own process group, in the
   instance's folder. The argument is the reading end of a pipe (leash).
-- A byte on the pipe releases the emulator (`local up` has succeeded). If the pipe closes without a
-  byte, the starter has ended, and the emulator stops. If other commands use it (see `lending`), it
-  stops after the last one.
+- If the pipe closes, the starter has ended, and the emulator stops. An emulator whose `pid.json`
+  says that it is released (`local up` has succeeded) continues.
 - An orderly end writes the state and then removes `pid.json`. If that file is left, the emulator
   was killed.
 - MiniStack (1.5.33) does not end its Lambda processes, so the last step kills the process group.
@@ -25,67 +24,31 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import TextIO
 
-RELEASED = b"r"
 GRACE_S = 10.0
 # Time in which functions requeue their work while the emulator still serves them.
 FUNCTIONS_S, ASKED_EVERY_S = 2.0, 0.1
-# The emulator's owner: its starter, the last command that uses it, or `local down`.
-STARTER, USER, DOWN = "starter", "user", "down"
-# Files of an instance: a lock for entering and leaving, a lock of its users, and its process.
-GATE, USERS, NOTE = "gate", "users", "pid.json"
+NOTE = "pid.json"  # names an instance's process, see `emulator`
 
 
 @contextlib.contextmanager
-def locked(file: Path) -> Iterator[None]:
-    """Hold a file's lock during the block. Waits for the lock."""
+def locked(file: Path, mode: int = fcntl.LOCK_EX) -> Iterator[None]:
+    """Hold a file's lock during the block. Waits for the lock, unless `mode` has LOCK_NB."""
     with file.open("a") as opened:
-        fcntl.flock(opened, fcntl.LOCK_EX)
+        fcntl.flock(opened, mode)
         yield
 
 
-def take(opened: TextIO) -> bool:
-    """Take a file's lock if it is free. Return whether it was."""
-    try:
-        fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
-
-
 def watch(leash: int, folder: Path) -> None:
-    """Wait for the starter's byte. Stop this process if the pipe closes without one."""
-    if os.read(leash, 1) == RELEASED:
-        os.close(leash)
-        return
-    with contextlib.ExitStack() as locks:
-        with contextlib.suppress(OSError):  # the folder may be gone already
-            if _ends_with(folder) != STARTER:
-                wait_unused(folder, locks)
-                if _ends_with(folder) == DOWN:
-                    return
-        end_functions(os.getpid())
-        os.kill(os.getpid(), signal.SIGTERM)
-        time.sleep(GRACE_S)
-        os.killpg(0, signal.SIGKILL)
-
-
-def _ends_with(folder: Path) -> str:
-    return str(json.loads((folder / NOTE).read_text())["ends_with"])
-
-
-def wait_unused(folder: Path, locks: contextlib.ExitStack) -> None:
-    """Wait until no command uses the emulator. Then `locks` hold the gate, so none can start to."""
-    users = locks.enter_context((folder / USERS).open("a"))
-    gate = locks.enter_context((folder / GATE).open("a"))
-    while True:
-        fcntl.flock(users, fcntl.LOCK_EX)
-        fcntl.flock(users, fcntl.LOCK_UN)
-        fcntl.flock(gate, fcntl.LOCK_EX)
-        if take(users):
+    """Wait until the starter ends. Then stop this process, unless it is released."""
+    os.read(leash, 1)
+    with contextlib.suppress(OSError):  # the folder may be gone already
+        if json.loads((folder / NOTE).read_text())["released"]:
             return
-        fcntl.flock(gate, fcntl.LOCK_UN)
+    end_functions(os.getpid())
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(GRACE_S)
+    os.killpg(0, signal.SIGKILL)
 
 
 def end_functions(emulator: int) -> None:

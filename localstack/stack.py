@@ -1,28 +1,22 @@
 """The whole stack on this machine: an emulator with the deployed CDK app.
 
-If a command fails or is interrupted, it stops the processes that it started, and no others. The
-emulator stores the fingerprint of its deployment (in an SSM parameter). If the fingerprint is
-unchanged, nothing is deployed.
+- If a command fails or is interrupted, it stops the processes that it started, and no others.
+- A command holds a shared lock on the instance's file `users` while it uses an emulator. The
+  command that started the emulator waits for this lock before it stops the emulator.
+- The emulator stores the fingerprint of its deployment (in an SSM parameter). If the fingerprint is
+  unchanged, nothing is deployed.
 """
 
 from __future__ import annotations
 
 import contextlib
+import fcntl
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
-from localstack import (
-    assembly,
-    cdk,
-    deployment,
-    emulator,
-    guard,
-    installed,
-    layout,
-    lending,
-)
+from localstack import assembly, cdk, deployment, emulator, guard, installed, layout
 from localstack.errors import LocalStackError
 
 if TYPE_CHECKING:
@@ -33,6 +27,7 @@ if TYPE_CHECKING:
 
 FINGERPRINT = "/orbweaver/local/fingerprint"
 CONTEXT = {"target": "local"}  # from infra/config.py; a caller's own values override it
+USERS = "users"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,21 +51,20 @@ def up(
     root: Path = layout.ROOT,
 ) -> Stack:
     """Start a stack that outlives this process. `fresh` discards the state and the settings."""
-    with lending.gate(port, layout.INSTANCES):
-        found = emulator.find(port) if port else None
-        if found is not None and fresh:
-            say("stopping the emulator that runs")
-            found.stop()
-            found = None
-        if found is not None:
-            found.release()
-    if found is not None:
-        outputs = bring_up_to_date(found, context, defaults=defaults, say=say, root=root)
-        return Stack(emulator=found, outputs=outputs)
-    with _started(port=port, keep=True, fresh=fresh, say=say) as started:
-        outputs = bring_up_to_date(started, context, defaults=defaults, say=say, root=root)
-        started.release()
-    return Stack(emulator=started, outputs=outputs)
+    if fresh:
+        down(port, say=say)
+    with running(port) as found:
+        used = found or _start(port, say, fresh=fresh)
+        try:
+            outputs = bring_up_to_date(used, context, defaults=defaults, say=say, root=root)
+            used.release()
+        except BaseException:
+            if found is None:
+                # With port 0, later commands could not find the state, because the port is random.
+                used.keep = port != 0
+                used.stop()
+            raise
+    return Stack(emulator=used, outputs=outputs)
 
 
 @contextlib.contextmanager
@@ -84,11 +78,54 @@ def temporary(
     root: Path = layout.ROOT,
 ) -> Iterator[Stack]:
     """Run a new stack during the block. If `keep`, its state stays on its port for a later `up`."""
-    with _started(port=port, keep=keep, fresh=keep, say=say, settings=settings) as started:
+    started = _start(port, say, keep=keep, fresh=keep, settings=settings)
+    try:
+        outputs = bring_up_to_date(started, context, say=say, root=root)
+        yield Stack(emulator=started, outputs=outputs)
+    finally:
+        started.stop()
+
+
+@contextlib.contextmanager
+def running(port: int) -> Iterator[emulator.Emulator | None]:
+    """Use the running emulator of a port during the block, or None."""
+    found = emulator.find(port) if port else None
+    if found is None:
+        yield None
+        return
+    with guard.locked(found.directory / USERS, fcntl.LOCK_SH):
+        # It may have been stopped until the lock was free.
+        yield emulator.find(port)
+
+
+@contextlib.contextmanager
+def shared(port: int, *, say: Say) -> Iterator[tuple[emulator.Emulator, bool]]:
+    """Use a port's emulator during the block. Yields it, and whether this command started it."""
+    with running(port) as found:
+        if found is not None:
+            yield found, False
+            return
+        started = _start(port, say)
         try:
-            outputs = bring_up_to_date(started, context, say=say, root=root)
-            yield Stack(emulator=started, outputs=outputs)
+            yield started, True
         finally:
+            _leave(started, say)
+
+
+def _leave(started: emulator.Emulator, say: Say) -> None:
+    """Stop an emulator when no other command uses it, unless `local up` has released it."""
+    users = started.directory / USERS
+    try:
+        with guard.locked(users, fcntl.LOCK_EX | fcntl.LOCK_NB):
+            pass
+    except BlockingIOError:
+        say("another command uses the emulator: waiting for its end (Ctrl-C stops the emulator)")
+    with guard.locked(users):
+        now = emulator.find(started.port)
+        if now is None or now.process != started.process or now.released:
+            started.hand_over()
+        else:
+            say("stopping the emulator")
             started.stop()
 
 
@@ -103,7 +140,7 @@ def down(port: int = emulator.PORT, *, say: Say = lambda _: None) -> bool:
 
 
 def bring_up_to_date(
-    running: emulator.Emulator,
+    on: emulator.Emulator,
     context: Mapping[str, str] | None = None,
     *,
     defaults: Mapping[str, str] | None = None,
@@ -117,10 +154,10 @@ def bring_up_to_date(
     The last deployment's settings are kept, unless `context` overrides them or `reset` drops them.
     `defaults` apply to the others. If `working`, a stack whose workers are off is an error.
     """
-    environment = running.environment()
+    environment = on.environment()
     installed.ensure_project()
     # One deployment at a time. A second one then finds the fingerprint unchanged.
-    with guard.locked(running.directory / "deploy"), cdk.client("ssm", environment) as ssm:
+    with guard.locked(on.directory / "deploy"), cdk.client("ssm", environment) as ssm:
         given = dict(context or {})
         usual = {**CONTEXT, **(defaults or {})}
         planned = deployment.plan(given, environment, defaults=usual, reset=reset, root=root)
@@ -155,24 +192,17 @@ def _outputs(environment: Mapping[str, str], key: str) -> dict[str, str] | None:
     return {name: value for stack in stacks if stack for name, value in stack.items()}
 
 
-@contextlib.contextmanager
-def _started(
-    *,
+def _start(
     port: int,
-    keep: bool,
-    fresh: bool = False,
     say: Say,
+    *,
+    keep: bool = True,
+    fresh: bool = False,
     settings: Mapping[str, str] | None = None,
-) -> Iterator[emulator.Emulator]:
+) -> emulator.Emulator:
     installed.ensure_emulator(say)
     say("starting the emulator")
     started = emulator.start(port=port, keep=keep, fresh=fresh, settings=settings)
-    if started.missing is not None:
-        say(started.missing.describe(started.port))
-    try:
-        yield started
-    except BaseException:
-        # With port 0, later commands could not find the state, because the port is random.
-        started.keep = keep and port != 0
-        started.stop()
-        raise
+    if started.lost_since_s is not None:
+        say(emulator.describe_loss(started.port, started.lost_since_s))
+    return started

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from localstack import cdk, emulator, layout, lost, processes
+from localstack import cdk, emulator, layout, processes
 from localstack.errors import LocalStackError
 from orbweaver.cli.main import main
 
@@ -106,27 +106,6 @@ def test_kept_state_survives_stop_until_fresh_start(start: Start) -> None:
     assert queues(start(port=first.port, keep=True, fresh=True)) == []
 
 
-def test_message_in_flight_is_visible_after_stop(start: Start) -> None:
-    first = start(keep=True)
-    with cdk.client("sqs", first.environment()) as sqs:
-        url = sqs.create_queue(QueueName="q", Attributes={"VisibilityTimeout": "360"})["QueueUrl"]
-        sqs.send_message(QueueUrl=url, MessageBody="in work")
-        sqs.send_message(QueueUrl=url, MessageBody="delayed", DelaySeconds=600)
-        assert [one["Body"] for one in sqs.receive_message(QueueUrl=url)["Messages"]] == ["in work"]
-        assert "Messages" not in sqs.receive_message(QueueUrl=url)
-    first.stop()
-    second = start(port=first.port, keep=True)
-    with cdk.client("sqs", second.environment()) as sqs:
-        found = sqs.receive_message(
-            QueueUrl=url,
-            MaxNumberOfMessages=10,
-            MessageSystemAttributeNames=["ApproximateReceiveCount"],
-        )["Messages"]
-    assert [(one["Body"], one["Attributes"]) for one in found] == [
-        ("in work", {"ApproximateReceiveCount": "2"})
-    ]
-
-
 def test_temporary_emulator_removes_its_folder(start: Start, tmp_path: Path) -> None:
     running = start(keep=False)
     make_queue(running, "gone")
@@ -176,8 +155,9 @@ def test_stale_pid_file_is_removed_harmlessly(start: Start, tmp_path: Path) -> N
     """The file's process id is the test's own."""
     first = start(keep=True)
     first.stop()
-    stale = {"pid": os.getpid(), "started": "long ago", "keep": True}
-    (tmp_path / str(first.port) / "pid.json").write_text(json.dumps(stale))
+    stale = {"pid": os.getpid(), "started": "long ago", "keep": True, "since_s": 0}
+    noted = json.dumps({**stale, "released": True})
+    (tmp_path / str(first.port) / "pid.json").write_text(noted)
 
     assert emulator.find(first.port, instances=tmp_path) is None
     assert start(port=first.port).is_healthy()
@@ -258,10 +238,11 @@ def test_emulator_ends_with_its_starter_unless_released(
 USER = """
     import sys
     from pathlib import Path
-    from localstack import lending
+    from localstack import layout, stack
 
-    port, instances = int(sys.argv[1]), Path(sys.argv[2])
-    with lending.lend(port=port, say=lambda _: None, instances=instances) as (running, started):
+    layout.INSTANCES = Path(sys.argv[2])
+
+    with stack.shared(int(sys.argv[1]), say=lambda _: None) as (running, started):
         print(running.port, started, flush=True)
         sys.stdin.readline()
     print("left", flush=True)
@@ -289,34 +270,50 @@ def said(command: subprocess.Popen[str]) -> list[str]:
     return command.stdout.readline().split()
 
 
-def leave(command: subprocess.Popen[str]) -> None:
+def end(command: subprocess.Popen[str]) -> None:
     assert command.stdin is not None
     command.stdin.write("\n")
     command.stdin.flush()
+
+
+def leave(command: subprocess.Popen[str]) -> None:
+    end(command)
     assert said(command) == ["left"]
     assert command.wait() == 0
 
 
-@pytest.mark.parametrize("killed", [False, True])
-def test_last_of_several_commands_stops_emulator(tmp_path: Path, *, killed: bool) -> None:
+def test_starting_command_stops_emulator_after_other_command(tmp_path: Path) -> None:
     with user(0, tmp_path) as first:
         port = int(said(first)[0])
+        running = emulator.find(port, instances=tmp_path)
+        assert running is not None
         with user(port, tmp_path) as second:
             assert said(second) == [str(port), "False"]
-            if killed:
-                first.kill()
-                first.wait()
-            else:
-                leave(first)
-            running = emulator.find(port, instances=tmp_path)
-            assert running is not None
-            make_queue(running, "still-here")
+            end(first)
+            make_queue(running, "kept")
             leave(second)
-        assert processes.wait_gone(running.process, timeout_s=20)
-    assert lost.of(tmp_path / str(port)) is None
+        assert said(first) == ["left"]
+        assert not processes.is_running(running.process)
+    with user(port, tmp_path) as third:
+        assert said(third) == [str(port), "True"]
+        found = emulator.find(port, instances=tmp_path)
+        assert found is not None
+        assert queues(found) == ["kept"]
+        leave(third)
 
 
-def test_local_up_keeps_emulator_of_crawl(tmp_path: Path) -> None:
+def test_killed_starting_command_ends_emulator_in_order(tmp_path: Path) -> None:
+    with user(0, tmp_path) as first:
+        port = int(said(first)[0])
+        running = emulator.find(port, instances=tmp_path)
+        assert running is not None
+        first.kill()
+        first.wait()
+    assert processes.wait_gone(running.process, timeout_s=20)
+    assert emulator.lost_data(instances=tmp_path) == []
+
+
+def test_released_emulator_outlives_command_that_started_it(tmp_path: Path) -> None:
     with user(0, tmp_path) as first:
         port = int(said(first)[0])
         running = emulator.find(port, instances=tmp_path)
@@ -325,37 +322,6 @@ def test_local_up_keeps_emulator_of_crawl(tmp_path: Path) -> None:
         leave(first)
     assert running.is_healthy()
     running.stop()
-
-
-def test_temporary_emulator_ends_with_its_starter(start: Start, tmp_path: Path) -> None:
-    running = start(keep=False)
-    with user(running.port, tmp_path) as other:
-        assert said(other) == [str(running.port), "False"]
-        leave(other)
-    assert running.is_healthy()
-
-
-def test_emulator_ends_after_all_its_commands_are_killed(tmp_path: Path) -> None:
-    with user(0, tmp_path) as first:
-        port = int(said(first)[0])
-        running = emulator.find(port, instances=tmp_path)
-        assert running is not None
-        make_queue(running, "kept")
-        with user(port, tmp_path) as second:
-            said(second)
-            first.kill()
-            first.wait()
-            assert running.is_healthy()
-            second.kill()
-            second.wait()
-    assert processes.wait_gone(running.process, timeout_s=20)
-    assert lost.of(tmp_path / str(port)) is None
-    with user(port, tmp_path) as third:
-        assert said(third) == [str(port), "True"]
-        found = emulator.find(port, instances=tmp_path)
-        assert found is not None
-        assert queues(found) == ["kept"]
-        leave(third)
 
 
 def test_killed_emulator_reports_lost_state(start: Start, tmp_path: Path) -> None:
@@ -367,18 +333,20 @@ def test_killed_emulator_reports_lost_state(start: Start, tmp_path: Path) -> Non
     os.killpg(running.process.pid, signal.SIGKILL)
     assert processes.wait_gone(running.process, timeout_s=20)
 
-    assert emulator.find(running.port, instances=tmp_path) is None
-    assert emulator.find(running.port, instances=tmp_path) is None
-    told = lost.of_all(tmp_path)
-    assert told == {running.port: lost.Lost(since_s=running.since_s)}
-    assert "is lost" in told[running.port].describe(running.port)
+    for _ in range(2):
+        assert emulator.find(running.port, instances=tmp_path) is None
+        assert emulator.lost_data(instances=tmp_path) == [
+            emulator.describe_loss(running.port, running.since_s)
+        ]
 
+    with socket.create_server(("127.0.0.1", running.port)), pytest.raises(LocalStackError):
+        start(port=running.port, keep=True)
     again = start(port=running.port, keep=True)
-    assert again.missing == told[running.port]
+    assert again.lost_since_s == running.since_s
     assert queues(again) == []
     with cdk.client("s3", again.environment()) as s3:
         assert s3.get_object(Bucket="files", Key="a/b")["Body"].read() == b"kept"
-    assert lost.of_all(tmp_path) == {}
+    assert emulator.lost_data(instances=tmp_path) == []
 
 
 def test_emulator_and_clients_ignore_machines_aws_account(

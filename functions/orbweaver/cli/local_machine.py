@@ -174,11 +174,11 @@ class ThisMachine:
         from localstack import extras
 
         extras.require_cdk()
-        from localstack import lending, stack
+        from localstack import stack
 
         with contextlib.ExitStack() as use:
             with _reaching():
-                found, started = use.enter_context(lending.lend(port=port, say=say))
+                found, started = use.enter_context(stack.shared(port, say=say))
                 given = _kept(dict(context or {}), found.directory)
                 outputs = stack.bring_up_to_date(
                     found, given, defaults=LOCAL_CONTEXT, working=True, say=say
@@ -233,10 +233,9 @@ class ThisMachine:
         return lines
 
     def lost_data(self) -> list[str]:
-        from localstack import emulator, layout, lost
+        from localstack import emulator
 
-        emulator.find_all()  # marks killed emulators
-        return [found.describe(port) for port, found in lost.of_all(layout.INSTANCES).items()]
+        return emulator.lost_data()
 
     def deploy(
         self,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -12,7 +13,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from localstack import cdk, deployed, deployment, emulator, guard, layout, lost, stack
+from localstack import cdk, deployed, deployment, emulator, guard, layout, stack
 from localstack.errors import LocalStackError
 from orbweaver.adapters.aws.clients import Aws
 from orbweaver.app import container
@@ -36,11 +37,11 @@ class Emulated:
     port: int = 4566
     keep: bool = True
     stopped: bool = False
-    ends_with: str = guard.STARTER
+    released: bool = False
     directory: Path = Path()
     log: Path = Path("emulator.log")
     process: str = "a process"
-    missing: lost.Lost | None = None
+    lost_since_s: float | None = None
 
     @property
     def endpoint_url(self) -> str:
@@ -60,9 +61,6 @@ class Emulated:
 
     def hand_over(self) -> None:
         pass
-
-    def lend(self) -> None:
-        self.ends_with = guard.USER
 
 
 @dataclass
@@ -177,8 +175,9 @@ def test_local_stack_is_found_without_emulators_of_tests(
 
 
 def test_stopped_stacks_are_found_by_saved_state(played: Played) -> None:
+    played.running = [Emulated(port=5003)]
     for age, (port, parts) in enumerate(
-        {5001: ["state/x"], 5002: ["state/x"], 5003: ["state/x", guard.NOTE], 5004: []}.items()
+        {5001: ["state/x"], 5002: ["state/x"], 5003: ["state/x"], 5004: []}.items()
     ):
         for part in ["state", *parts]:
             place = played.folder / str(port) / part
@@ -237,9 +236,9 @@ def test_stack_status_is_reported(
     assert all(f"the stack 'Mine' is {status}: " in line and said in line for line in told)
 
 
-@pytest.mark.parametrize("ends_with", [guard.DOWN, guard.STARTER])
-def test_running_emulator_is_updated_and_left_running(played: Played, ends_with: str) -> None:
-    played.running = [Emulated(ends_with=ends_with, directory=played.folder)]
+@pytest.mark.parametrize("released", [True, False])
+def test_running_emulator_is_updated_and_left_running(played: Played, *, released: bool) -> None:
+    played.running = [Emulated(released=released, directory=played.folder)]
     said: list[str] = []
     with ThisMachine().running_stack(4566, said.append) as stood:
         assert (stood.started, stood.outputs) == (False, {"Bucket": "b"})
@@ -263,21 +262,20 @@ def test_started_emulator_is_stopped_and_state_kept(played: Played, fault: bool)
 def test_killed_emulator_is_reported_until_it_starts_again(
     played: Played, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told = lost.Lost(since_s=0)
-
     def restarted(**options: Any) -> Emulated:
-        again = Emulated(port=options["port"], directory=played.folder, missing=told)
+        again = Emulated(port=options["port"], directory=played.folder, lost_since_s=0)
         played.started.append(again)
         return again
 
     monkeypatch.setattr(emulator, "start", restarted)
     (played.folder / "4566").mkdir()
-    (played.folder / "4566" / lost.MARK).write_text('{"since_s": 0}')
-    assert ThisMachine().lost_data() == [told.describe(4566)]
+    noted = {"pid": os.getpid(), "started": "long ago", "keep": True, "since_s": 0}
+    (played.folder / "4566" / guard.NOTE).write_text(json.dumps({**noted, "released": True}))
+    (lost,) = ThisMachine().lost_data()
+    assert "since 1970-01-01 00:00:00 UTC is lost" in lost
     said: list[str] = []
     with ThisMachine().running_stack(4566, said.append):
-        assert said == ["starting the emulator", told.describe(4566)]
-    assert "since 1970-01-01 00:00:00 UTC is lost" in told.describe(4566)
+        assert said == ["starting the emulator", lost]
 
 
 def test_deployment_to_own_emulator_keeps_fingerprint(
