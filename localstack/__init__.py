@@ -6,7 +6,7 @@
 - `emulator`   MiniStack as a child process: start, find, stop
 - `launch`     its process
 - `guard`      runs inside that process, so that it never outlives its owner
-- `processes`  processes identified by more than their id
+- `processes`  processes identified by more than their id, and commands with a time limit
 - `layout`     paths in this checkout, and the environment of clients
 
 All other code uses the endpoint in `AWS_ENDPOINT_URL`.

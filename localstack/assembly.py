@@ -14,7 +14,7 @@ import os
 import shutil
 import sys
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -31,6 +31,7 @@ INPUTS = (
     "requirements/dev.txt",
     "package-lock.json",
 )
+STACK = "aws:cloudformation:stack"
 KEPT_MAX = 4
 DRAFT_AGE_S_MAX = 3600.0  # an older draft was left by a killed synthesis
 
@@ -68,27 +69,12 @@ def obtain(key: str, store: Path, make: Callable[[Path], None]) -> tuple[Path, b
     return kept, True
 
 
-def stack_names(assembly: Path) -> list[str]:
-    artifacts = json.loads((assembly / "manifest.json").read_text()).get("artifacts", {})
-    return [
-        artifact.get("properties", {}).get("stackName", name)
-        for name, artifact in artifacts.items()
-        if artifact["type"] == "aws:cloudformation:stack"
-    ]
-
-
-def resources(assembly: Path, stack: str) -> set[str]:
-    """Return the logical ids of all resources in a stack's template."""
-    artifacts = json.loads((assembly / "manifest.json").read_text()).get("artifacts", {})
-    described = [one.get("properties", {}) | {"name": name} for name, one in artifacts.items()]
-    files = [
-        one["templateFile"]
-        for one in described
-        if one.get("stackName", one["name"]) == stack and "templateFile" in one
-    ]
-    return {
-        name for file in files for name in json.loads((assembly / file).read_text())["Resources"]
-    }
+def stack_of(assembly: Path) -> tuple[str, dict[str, Any]]:
+    """Return the name and the template of an assembly's only stack."""
+    artifacts = json.loads((assembly / "manifest.json").read_text())["artifacts"]
+    ((name, stack),) = (one for one in artifacts.items() if one[1]["type"] == STACK)
+    template = json.loads((assembly / stack["properties"]["templateFile"]).read_text())
+    return stack["properties"].get("stackName", name), template
 
 
 def _extractor(root: Path, context: Mapping[str, str]) -> list[str]:

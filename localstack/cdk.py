@@ -9,13 +9,10 @@ processes. The CDK command line is the one in node_modules, run by the Node of .
 from __future__ import annotations
 
 import contextlib
-import itertools
 import json
-import os
-import signal
+import re
 import subprocess
 import tempfile
-import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +22,6 @@ from botocore.exceptions import BotoCoreError, ClientError
 from botocore.parsers import ResponseParserError
 
 from localstack import adoption, amend, assembly, installed, layout, processes, removal
-from localstack.api_address import local_outputs
 from localstack.errors import LocalStackError
 
 if TYPE_CHECKING:
@@ -37,12 +33,12 @@ if TYPE_CHECKING:
 
 MARK = "orbweaver:stack"  # context key that marks a planned deployment
 TOOLKIT = "CDKToolkit"  # the stack that `cdk bootstrap` makes
-RUN_S_MAX = 900.0
 LINES_SHOWN = 40
 ANSWER_CHARS = 120
-TOLD_EVERY_S = 10.0
-_GRACE_S = 5.0
-_STANDING = ("CREATE_COMPLETE", "UPDATE_COMPLETE", "UPDATE_ROLLBACK_COMPLETE", "IMPORT_COMPLETE")
+API_URL = "ApiUrl"
+_API = re.compile(r"https://([a-z0-9]+)\.execute-api\.[^/]+/([^/]+)/")
+# No change is running, and the last one was completed or rolled back.
+SETTLED = ("CREATE_COMPLETE", "UPDATE_COMPLETE", "UPDATE_ROLLBACK_COMPLETE", "IMPORT_COMPLETE")
 
 
 def is_emulator(environment: Mapping[str, str]) -> bool:
@@ -87,11 +83,11 @@ def _open(service: str, environment: Mapping[str, str]) -> Any:
     return session.client(service)
 
 
-def stack_outputs(name: str, environment: Mapping[str, str]) -> dict[str, str] | None:
-    """Return a stack's outputs, or None if the stack does not exist or is incomplete."""
+def describe_stack(name: str, environment: Mapping[str, str]) -> dict[str, Any] | None:
+    """Return CloudFormation's description of a stack, or None if the stack does not exist."""
     try:
         with client("cloudformation", environment) as cloudformation:
-            described = cloudformation.describe_stacks(StackName=name)
+            found: dict[str, Any] = cloudformation.describe_stacks(StackName=name)["Stacks"][0]
     except ClientError as error:
         if error.response["Error"]["Code"] == "ValidationError":  # "Stack … does not exist"
             return None
@@ -101,11 +97,34 @@ def stack_outputs(name: str, environment: Mapping[str, str]) -> dict[str, str] |
             f"Cannot reach {environment.get(layout.ENDPOINT, 'AWS')} ({error}): is it up, and are"
             " credentials and a region set?"
         ) from error
-    stack = described["Stacks"][0]
-    if stack["StackStatus"] not in _STANDING:
-        return None
-    outputs = {item["OutputKey"]: item["OutputValue"] for item in stack.get("Outputs", ())}
+    return found
+
+
+def outputs_of(described: Mapping[str, Any], environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the outputs of a described stack, with the emulator's address of the API."""
+    outputs = {item["OutputKey"]: item["OutputValue"] for item in described.get("Outputs", ())}
     return local_outputs(outputs, environment)
+
+
+def stack_outputs(name: str, environment: Mapping[str, str]) -> dict[str, str] | None:
+    """Return a stack's outputs, or None if the stack does not exist or is incomplete."""
+    found = describe_stack(name, environment)
+    if found is None or found["StackStatus"] not in SETTLED:
+        return None
+    return outputs_of(found, environment)
+
+
+def local_outputs(outputs: Mapping[str, str], environment: Mapping[str, str]) -> dict[str, str]:
+    """Return a stack's outputs with the emulator's API address, or unchanged on AWS.
+
+    The output of an emulator's stack is an AWS name too, so clients would send signed requests to
+    the Internet. MiniStack and LocalStack serve REST APIs at `/restapis/ID/STAGE/_user_request_/`.
+    """
+    endpoint, found = environment.get(layout.ENDPOINT), _API.fullmatch(outputs.get(API_URL, ""))
+    if not endpoint or found is None:
+        return dict(outputs)
+    path = f"restapis/{found[1]}/{found[2]}/_user_request_/"
+    return {**outputs, API_URL: f"{endpoint.rstrip('/')}/{path}"}
 
 
 def synthesize(
@@ -124,7 +143,7 @@ def synthesize(
         once = ": once for this version on this machine, it is kept" if reusable else ""
         say(f"synthesizing the stack{once}")
         words = ["synth", "--quiet", "--output", str(folder), *_context_words(context)]
-        _run(words, environment, root=root, attached=not reusable, say=say)
+        _run(words, environment, root=root, say=say)
 
     if not reusable:
         with contextlib.suppress(FileNotFoundError):
@@ -155,7 +174,7 @@ def bootstrap(
         words += ["--app", ""]
     else:
         words += ["-c", f"{MARK}="]
-    _run(words, environment, root=root, attached=not is_emulator(environment), say=say)
+    _run(words, environment, root=root, say=say)
 
 
 def deploy(
@@ -168,24 +187,12 @@ def deploy(
     store: Path = layout.ASSEMBLIES,
 ) -> dict[str, str]:
     """Deploy the stack and return its outputs. If `yes`, AWS is changed without asking."""
-    context = context or {}
+    context, lend = context or {}, _lender(environment)
     installed.ensure_cdk(say)
     bootstrap(environment, qualifier=context.get("qualifier", ""), say=say, root=root)
     folder = synthesize(environment, context, say=say, root=root, store=store)
-    outputs_by_key = _deploy(folder, environment, say=say, yes=yes, root=root)
-    if is_emulator(environment):
-        amend.apply(folder, _lender(environment))
-        for name in assembly.stack_names(folder):
-            removal.protect(removal.resources_of(name, _lender(environment)), _lender(environment))
-    return local_outputs(outputs_by_key, environment)
-
-
-def _deploy(
-    folder: Path, environment: Mapping[str, str], *, say: Say, yes: bool, root: Path
-) -> dict[str, str]:
-    lend, held = _lender(environment), {}
-    for name in assembly.stack_names(folder):
-        held[name] = _adopt_left(name, folder, environment, say=say, root=root)
+    name, template = assembly.stack_of(folder)
+    held = _adopt_left(name, template, folder, environment, say=say, root=root)
     say("deploying the stack")
     with tempfile.TemporaryDirectory() as scratch:
         outputs = Path(scratch) / "outputs.json"
@@ -194,16 +201,23 @@ def _deploy(
             words += ["--require-approval", "never"]
         if is_emulator(environment):
             words += ["--method", "direct"]  # faster without a change set, which no one reads
-        _run(words, environment, root=root, attached=not is_emulator(environment), say=say)
-        by_stack = json.loads(outputs.read_text()) if outputs.exists() else {}
-    for name, before in held.items():
-        if before and (left := removal.dropped(before, removal.resources_of(name, lend))):
-            removal.remember(left, lend, adoption.place(name, root, lend), say)
-    return {key: value for stack in by_stack.values() for key, value in stack.items()}
+        _run(words, environment, root=root, say=say)
+        found = json.loads(outputs.read_text()).get(name, {}) if outputs.exists() else {}
+    if held and (left := removal.dropped(held, removal.resources_of(name, lend))):
+        removal.remember(left, lend, adoption.place(name, root, lend), say)
+    if is_emulator(environment):
+        amend.apply(folder, lend)
+    return local_outputs(found, environment)
 
 
 def _adopt_left(
-    name: str, folder: Path, environment: Mapping[str, str], *, say: Say, root: Path
+    name: str,
+    template: Mapping[str, Any],
+    folder: Path,
+    environment: Mapping[str, str],
+    *,
+    say: Say,
+    root: Path,
 ) -> list[removal.Resource]:
     """Import an earlier stack's resources. Return the resources that the stack already had."""
     lend, there = _lender(environment), stack_outputs(name, environment) is not None
@@ -211,17 +225,14 @@ def _adopt_left(
     def adopt(mapping: Path) -> None:
         words = ["import", name, "--app", str(folder), "--resource-mapping", str(mapping)]
         # The template may contain other changes too, which the deployment makes afterwards.
-        words += ["--force"] if there else []
-        _run(words, environment, root=root, attached=not is_emulator(environment))
+        _run([*words, *(["--force"] if there else [])], environment, root=root)
 
     if not there and not is_emulator(environment):
         adoption.wait(name, lend, say)
     file = adoption.place(name, root, lend)
-    held = removal.resources_of(name, lend) if there else []
     if file.exists():
-        declared = assembly.resources(folder, name)
-        deployed = {one.logical for one in held}
-        adoption.adopt(file, declared, deployed, adopt, lend, say)
+        held = {one.logical for one in removal.resources_of(name, lend)} if there else ()
+        adoption.adopt(file, template["Resources"], held, adopt, lend, say)
     return removal.resources_of(name, lend) if there else []
 
 
@@ -245,25 +256,23 @@ def destroy(
     # A removal needs only the names of stacks, so the app makes no plan.
     marked = {**(context or {}), **({} if is_emulator(environment) else {MARK: ""})}
     folder = synthesize(environment, marked, say=say, root=root, store=store)
-    names, lend = assembly.stack_names(folder), _lender(environment)
-    held = {name: removal.resources_of(name, lend) for name in names}
-    attached = not is_emulator(environment)
-    asked = attached and not yes
+    (name, _), lend = assembly.stack_of(folder), _lender(environment)
+    held = removal.resources_of(name, lend)
+    asked = not is_emulator(environment) and not yes
     say("removing the stack")
     words = ["destroy", "--all", "--app", str(folder)]
-    for found in () if asked else held.values():
-        removal.empty(found, lend, say)
+    if not asked:
+        removal.empty(held, lend, say)
     try:
-        _run([*words, *([] if asked else ["--force"])], environment, root=root, attached=attached)
+        _run([*words, *([] if asked else ["--force"])], environment, root=root)
     except LocalStackError:
-        stuck = [one for name in names for one in removal.resources_of(name, lend) if one.stuck]
+        stuck = [one for one in removal.resources_of(name, lend) if one.stuck]
         if not removal.empty(stuck, lend, say):
             raise
-        _run([*words, "--force"], environment, root=root, attached=attached)
-    for name, found in held.items():
-        if stack_outputs(name, environment) is not None:
-            raise LocalStackError(f"the stack {name} still stands: it was not to be removed")
-        removal.finish(found, lend, adoption.place(name, root, lend), say)
+        _run([*words, "--force"], environment, root=root)
+    if stack_outputs(name, environment) is not None:
+        raise LocalStackError(f"the stack {name} still stands: it was not to be removed")
+    removal.finish(held, lend, adoption.place(name, root, lend), say)
 
 
 def _context_words(context: Mapping[str, str]) -> list[str]:
@@ -275,77 +284,19 @@ def _run(
     environment: Mapping[str, str],
     *,
     root: Path,
-    attached: bool,
     say: Say = lambda _: None,
 ) -> None:
-    """Run a CDK command, attached to the terminal or with hidden output and time limit."""
+    """Run a CDK command, for AWS attached to the terminal, else with hidden output."""
     if not layout.CDK.exists():
         raise LocalStackError("The CDK command line is not installed: run `make setup`")
     command = [str(layout.node_directory() / "node"), str(layout.CDK), "--no-notices", *words]
     surroundings = layout.tool_environment(environment)
-    if attached:
-        ended = subprocess.run(command, cwd=root, env=surroundings, check=False).returncode
-        if ended != 0:
-            raise LocalStackError(f"`cdk {words[0]}` failed: see its words above")
-        return
-    with group(command, root, surroundings) as (process, timed_out):
-        said = _heard(process, say)
-    if timed_out.is_set():
-        said += f"\nstopped after {RUN_S_MAX:.0f} s"
-    if process.returncode != 0:
+    if is_emulator(environment):
+        code, said = processes.run(command, root, surroundings, say)
         tail = "\n".join(said.splitlines()[-LINES_SHOWN:])
-        raise LocalStackError(f"`cdk {words[0]}` failed. Its last words:\n{tail}")
-
-
-def _heard(process: subprocess.Popen[str], say: Say, told_every_s: float = TOLD_EVERY_S) -> str:
-    """Return a process's output when it has ended. Reports the elapsed time until then."""
-    for times in itertools.count(1):
-        try:
-            return process.communicate(timeout=told_every_s)[0]
-        except subprocess.TimeoutExpired:
-            say(f"  {times * told_every_s:.0f} s so far")
-    raise AssertionError("counting has no end")
-
-
-@contextlib.contextmanager
-def group(
-    command: Sequence[str], root: Path, environment: Mapping[str, str]
-) -> Iterator[tuple[subprocess.Popen[str], threading.Event]]:
-    """Run a command in its own process group, which ends with the block or its time limit."""
-    process = subprocess.Popen(
-        command,
-        cwd=root,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-        start_new_session=True,
-    )
-    timed_out = threading.Event()
-
-    def expire() -> None:
-        timed_out.set()
-        _end(process)
-
-    timer = threading.Timer(RUN_S_MAX, expire)
-    timer.daemon = True
-    timer.start()
-    try:
-        yield process, timed_out
-    finally:
-        timer.cancel()
-        if process.poll() is None:
-            _end(process)
-        if process.stdout is not None:
-            process.stdout.close()
-
-
-def _end(process: subprocess.Popen[str]) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGTERM)
-    with contextlib.suppress(subprocess.TimeoutExpired):
-        process.wait(timeout=_GRACE_S)
-    processes.kill_group(process.pid)
-    process.wait()
+        shown = f". Its last words:\n{tail}"
+    else:
+        code = subprocess.run(command, cwd=root, env=surroundings, check=False).returncode
+        shown = ": see its words above"
+    if code != 0:
+        raise LocalStackError(f"`cdk {words[0]}` failed{shown}")

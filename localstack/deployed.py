@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from localstack import cdk, layout
-from localstack.api_address import local_outputs
+from localstack import cdk
 from localstack.errors import LocalStackError
 
 if TYPE_CHECKING:
@@ -28,7 +27,6 @@ METADATA = "Orbweaver"
 CONTEXT = "Context"
 
 _THERE = ("CREATE_COMPLETE", "UPDATE_", "IMPORT_")
-_SETTLED = ("CREATE_COMPLETE", "UPDATE_COMPLETE", "UPDATE_ROLLBACK_COMPLETE", "IMPORT_COMPLETE")
 _NOT_THERE = {
     "CREATE_IN_PROGRESS": "it is being created: try again once that has ended",
     "CREATE_FAILED": "its creation failed: `orbweaver destroy`, then `orbweaver deploy`",
@@ -64,7 +62,7 @@ class Described:
     @property
     def is_settled(self) -> bool:
         """True if no change is running, and the last one was completed or rolled back."""
-        return self.status in _SETTLED
+        return self.status in cdk.SETTLED
 
     @property
     def status_text(self) -> str:
@@ -76,20 +74,10 @@ class Described:
 
 def describe(name: str, environment: Mapping[str, str]) -> Described | None:
     """Describe a stack, or return None if it does not exist."""
-    try:
-        with cdk.client("cloudformation", environment) as cloudformation:
-            found = cloudformation.describe_stacks(StackName=name)["Stacks"][0]
-    except ClientError as error:
-        if error.response["Error"]["Code"] == "ValidationError":  # "Stack … does not exist"
-            return None
-        raise LocalStackError(f"Cannot ask for the stack {name}: {error}") from error
-    except BotoCoreError as error:
-        raise LocalStackError(
-            f"Cannot reach {environment.get(layout.ENDPOINT, 'AWS')} ({error}): is it up, and are"
-            " credentials and a region set?"
-        ) from error
-    described = _described(found, environment)
-    return None if described.status == "DELETE_COMPLETE" else described
+    found = cdk.describe_stack(name, environment)
+    if found is None or found["StackStatus"] == "DELETE_COMPLETE":
+        return None
+    return _described(found, environment)
 
 
 def names(environment: Mapping[str, str]) -> list[str]:
@@ -116,12 +104,11 @@ def context_of(name: str, environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def _described(found: Mapping[str, Any], environment: Mapping[str, str]) -> Described:
-    outputs = {item["OutputKey"]: item["OutputValue"] for item in found.get("Outputs", ())}
     return Described(
         name=found["StackName"],
         status=found["StackStatus"],
         description=found.get("Description", ""),
-        outputs=local_outputs(outputs, environment),
+        outputs=cdk.outputs_of(found, environment),
     )
 
 

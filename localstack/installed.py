@@ -3,7 +3,7 @@
 - An installed package has its folder in `layout.ROOT`: a copy of the project's files, the emulator
   and the CDK command line. Each part is made when it is first needed, and again for another version
   of the package or of Python.
-- A part appears by a rename. Two commands that need it wait for one another.
+- A part without a current stamp is made again. Two commands that need it wait for one another.
 - Only packages pinned by hash in requirements/ and package-lock.json are installed, with pip, or
   with uv if this environment has no pip.
 """
@@ -16,16 +16,13 @@ import json
 import os
 import shlex
 import shutil
-import subprocess
 import sys
-import threading
-import time
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from infra import node
-from localstack import extras, guard, layout
+from localstack import extras, guard, layout, processes
 from localstack.errors import LocalStackError
 
 if TYPE_CHECKING:
@@ -36,7 +33,6 @@ if TYPE_CHECKING:
 # Project files that the wheel contains and that belong to no package (pyproject.toml).
 SHIPPED = Path(__file__).with_name("shipped")
 STAMP = ".orbweaver-stamp"
-SAID_EVERY_S = 10.0
 LINES_SHOWN = 20
 
 
@@ -76,11 +72,11 @@ def ensure_emulator(say: Say) -> None:
     with _alone():
         if _is_current(folder, stamp):
             return
-        what = f"first start: fetching the emulator of AWS (some 50 MB, once) into {folder}"
-        with report_step(what, say), _draft(folder) as draft:
-            _run([sys.executable, "-m", "venv", "--without-pip", str(draft)])
-            _install(draft / "bin" / "python", requirements)
-            (draft / STAMP).write_text(stamp)
+        shutil.rmtree(folder, ignore_errors=True)
+        say(f"first start: fetching the emulator of AWS (some 50 MB, once) into {folder}")
+        _run([sys.executable, "-m", "venv", "--without-pip", str(folder)], say)
+        _run([*_installer(folder / "bin" / "python"), "-r", str(requirements)], say)
+        (folder / STAMP).write_text(stamp)
 
 
 def ensure_cdk(say: Say) -> None:
@@ -92,32 +88,11 @@ def ensure_cdk(say: Say) -> None:
     folder = layout.node_directory()
     if layout.CDK.exists():
         return
-    with (
-        _alone(),
-        report_step(f"first use: fetching the CDK command line (once) into {layout.ROOT}", say),
-    ):
+    with _alone():
+        say(f"first use: fetching the CDK command line (once) into {layout.ROOT}")
         path = f"{folder}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
-        _run([*node.npm(folder), "ci", "--ignore-scripts", "--loglevel=error"], PATH=path)
-
-
-@contextlib.contextmanager
-def report_step(what: str, say: Say) -> Iterator[None]:
-    """Report a step, the elapsed time every few seconds, and the total at the end."""
-    begun_s, over = time.monotonic(), threading.Event()
-
-    def tick() -> None:
-        while not over.wait(SAID_EVERY_S):
-            say(f"… {time.monotonic() - begun_s:.0f} s so far")
-
-    say(what)
-    clock = threading.Thread(target=tick, daemon=True)
-    clock.start()
-    try:
-        yield
-    finally:
-        over.set()
-        clock.join()
-    say(f"… done in {time.monotonic() - begun_s:.0f} s")
+        words = [*node.npm(folder), "ci", "--ignore-scripts", "--loglevel=error"]
+        _run(words, say, PATH=path)
 
 
 def _package(name: str) -> Path:
@@ -154,47 +129,27 @@ def _alone() -> Iterator[None]:
         yield
 
 
-@contextlib.contextmanager
-def _draft(folder: Path) -> Iterator[Path]:
-    """Yield an empty folder that replaces `folder` if the block succeeds."""
-    draft = folder.with_name(f".{folder.name}.new")
-    shutil.rmtree(draft, ignore_errors=True)
-    try:
-        yield draft
-        shutil.rmtree(folder, ignore_errors=True)
-        draft.rename(folder)
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)
-
-
-def _install(python: Path, requirements: Path) -> None:
-    common = ["--quiet", "--require-hashes", "-r", str(requirements)]
+def _installer(python: Path) -> list[str]:
+    """Return the command that installs pinned packages for an interpreter without pip."""
     if extras.is_installed("pip"):
-        pip = [sys.executable, "-m", "pip", "--python", str(python), "install"]
-        _run([*pip, "--disable-pip-version-check", *common])
-        return
-    beside = Path(sys.executable).with_name("uv")
-    uv = str(beside) if beside.exists() else shutil.which("uv")
-    if uv is None:
-        raise LocalStackError("Neither pip nor uv is at hand to fetch the emulator: install pip")
-    _run([uv, "pip", "install", "--python", str(python), *common])
+        words = [sys.executable, "-m", "pip", "--python", str(python), "install"]
+        words.append("--disable-pip-version-check")
+    else:
+        beside = Path(sys.executable).with_name("uv")
+        uv = str(beside) if beside.exists() else shutil.which("uv")
+        if uv is None:
+            fix = "install pip"
+            raise LocalStackError(f"Neither pip nor uv is at hand to fetch the emulator: {fix}")
+        words = [uv, "pip", "install", "--python", str(python)]
+    return [*words, "--quiet", "--require-hashes"]
 
 
-def _run(words: Sequence[str], **variables: str) -> None:
+def _run(words: Sequence[str], say: Say, **variables: str) -> None:
     try:
-        ended = subprocess.run(
-            words,
-            cwd=layout.ROOT,
-            env={**os.environ, **variables},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            check=False,
-        )
+        code, said = processes.run(words, layout.ROOT, {**os.environ, **variables}, say)
     except OSError as error:
         raise LocalStackError(f"Cannot run {words[0]}: {error}") from error
-    if ended.returncode != 0:
-        tail = "\n".join(ended.stdout.splitlines()[-LINES_SHOWN:])
+    if code != 0:
+        tail = "\n".join(said.splitlines()[-LINES_SHOWN:])
         fix = "is a package index reachable? The next try begins anew"
         raise LocalStackError(f"{tail}\n`{' '.join(words[:4])} …` failed: {fix}")

@@ -1,4 +1,4 @@
-"""Processes identified by id and start time, because ids are reused, and stopped by group.
+"""Processes identified by id and start time, because ids are reused, run and stopped by group.
 
 The start time comes from /proc on Linux and from ps elsewhere. A zombie counts as ended. A process
 whose threads are still ending does not: its files and ports stay open until the last thread ends.
@@ -8,6 +8,7 @@ Only a process that leads its own group is stopped with its group.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import signal
 import subprocess
@@ -17,9 +18,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
 
+RUN_S_MAX = 900.0
+PROGRESS_S = 10.0
 _POLL_S = 0.02
+_GRACE_S = 5.0
 _KILL_S = 5.0
 
 
@@ -73,13 +77,62 @@ def _is_gone(fields: list[str]) -> bool:
     return fields[0] in "ZX" and int(fields[17]) <= 1
 
 
+def run(
+    command: Sequence[str],
+    root: Path,
+    environment: Mapping[str, str],
+    say: Callable[[str], None] = lambda _: None,
+) -> tuple[int, str]:
+    """Run a command in its own process group, and report the elapsed time. Return code and output.
+
+    The group ends with this call, even if the call is interrupted or over its time limit.
+    """
+    with subprocess.Popen(
+        command,
+        cwd=root,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+    ) as process:
+        try:
+            for times in itertools.count(1):
+                try:
+                    output = process.communicate(timeout=PROGRESS_S)[0]
+                except subprocess.TimeoutExpired:
+                    if times * PROGRESS_S >= RUN_S_MAX:
+                        break
+                    say(f"  {times * PROGRESS_S:.0f} s so far")
+                else:
+                    return process.returncode, output
+            _end(process)
+            output = process.communicate()[0]
+            return process.returncode, f"{output}\nstopped after {RUN_S_MAX:.0f} s"
+        finally:
+            if process.poll() is None:
+                _end(process)
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGTERM)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(timeout=_GRACE_S)
+    kill_group(process.pid)
+    process.wait()
+
+
 def stop_group(leader: Identity, *, grace_s: float) -> None:
     """Stop a group leader, with SIGTERM first if `grace_s` > 0, then kill the rest of its group."""
     # Only the leader gets SIGTERM, because it ends its children in its own order. A group id stays
     # reserved while the group has a member, so it cannot be another process's group.
     if is_running(leader):
         if grace_s > 0:
-            _signal(leader.pid, signal.SIGTERM)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(leader.pid, signal.SIGTERM)
             wait_gone(leader, timeout_s=grace_s)
     elif identify(leader.pid) is not None or not members(leader.pid):
         return
@@ -105,8 +158,3 @@ def _wait_until(holds: Callable[[], bool], *, timeout_s: float) -> bool:
             return False
         time.sleep(_POLL_S)
     return True
-
-
-def _signal(pid: int, number: signal.Signals) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(pid, number)

@@ -113,7 +113,7 @@ def shared(port: int, *, say: Say) -> Iterator[tuple[emulator.Emulator, bool]]:
 
 
 def _leave(started: emulator.Emulator, say: Say) -> None:
-    """Stop an emulator when no other command uses it, unless `local up` has released it."""
+    """Wait for other commands, then stop the emulator unless `local up` has released it."""
     users = started.directory / USERS
     try:
         with guard.locked(users, fcntl.LOCK_EX | fcntl.LOCK_NB):
@@ -182,14 +182,11 @@ def _deployed(ssm: Any) -> str | None:
 
 
 def _outputs(environment: Mapping[str, str], key: str) -> dict[str, str] | None:
-    """Return the outputs of an assembly's stacks, or None unless all are complete."""
+    """Return the outputs of an assembly's stack, or None if it is not complete."""
     kept = layout.ASSEMBLIES / key
     if not (kept / "manifest.json").exists():
         return None
-    stacks = [cdk.stack_outputs(name, environment) for name in assembly.stack_names(kept)]
-    if None in stacks:
-        return None
-    return {name: value for stack in stacks if stack for name, value in stack.items()}
+    return cdk.stack_outputs(assembly.stack_of(kept)[0], environment)
 
 
 def _start(

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from localstack import amend, cdk, emulator, layout
+from localstack.assembly import STACK as STACK_TYPE
 from localstack.emulator import Emulator
 from localstack.errors import LocalStackError
 
@@ -62,7 +63,7 @@ def running(tmp_path: Path) -> Iterator[Emulator]:
 
 
 def assembly(folder: Path) -> Path:
-    stack = {"type": amend.STACK, "properties": {"templateFile": "t.json", "stackName": STACK}}
+    stack = {"type": STACK_TYPE, "properties": {"templateFile": "t.json", "stackName": STACK}}
     artifacts = {"One": stack, "Tree": {"type": "cdk:tree"}}
     (folder / "manifest.json").write_text(json.dumps({"artifacts": artifacts}))
     (folder / "t.json").write_text(json.dumps(TEMPLATE))
@@ -107,5 +108,5 @@ def test_ignored_properties_are_set_once(running: Emulator, tmp_path: Path) -> N
 def test_missing_stack_is_one_line_error(tmp_path: Path) -> None:
     nowhere = layout.client_environment("http://127.0.0.1:1")
 
-    with pytest.raises(LocalStackError, match="Cannot complete the deployment"):
+    with pytest.raises(LocalStackError, match="Cannot ask what the stack Some holds"):
         amend.apply(assembly(tmp_path), lambda service: cdk.client(service, nowhere))

@@ -6,7 +6,6 @@ The real Node runs a substitute for `cdk`; e2e tests deploy the real stack.
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import subprocess
 import sys
@@ -22,7 +21,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from infra import node
-from localstack import adoption, assembly, cdk, emulator, layout, processes, removal
+from localstack import adoption, amend, assembly, cdk, emulator, layout, processes, removal
 from localstack.errors import LocalStackError
 from localstack.removal import Resource
 from localstack.retained import BUCKET
@@ -45,7 +44,11 @@ STAND_IN = """
         setInterval(() => {}, 1000);
         return;
       }
-      fs.writeFileSync(after("--output") + "/manifest.json", "{}");
+      const file = (name, held) => fs.writeFileSync(
+        after("--output") + "/" + name, JSON.stringify(held));
+      const stack = { type: "aws:cloudformation:stack", properties: { templateFile: "t.json" } };
+      file("manifest.json", { artifacts: { Orbweaver: stack, Tree: { type: "cdk:tree" } } });
+      file("t.json", { Resources: {} });
     }
     if (words.includes("deploy")) {
       const outputs = { Orbweaver: { QueueUrl: "here", Node: process.version } };
@@ -73,6 +76,9 @@ def calls(
     script.write_text(textwrap.dedent(STAND_IN))
     monkeypatch.setattr(layout, "CDK", script)
     monkeypatch.setattr(cdk, "stack_outputs", lambda *_: {})
+    monkeypatch.setattr(removal, "resources_of", lambda *_: [])
+    monkeypatch.setattr(adoption, "place", lambda *_: tmp_path / "left.json")
+    monkeypatch.setattr(amend, "apply", lambda *_: None)
 
     def asked() -> list[str]:
         file = project / "calls.txt"
@@ -172,7 +178,8 @@ def test_command_over_time_limit_is_stopped(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(cdk, "RUN_S_MAX", 1.0)
+    monkeypatch.setattr(processes, "PROGRESS_S", 0.5)
+    monkeypatch.setattr(processes, "RUN_S_MAX", 1.0)
 
     with pytest.raises(LocalStackError, match="stopped after 1 s"):
         cdk.synthesize(EMULATOR, {"endless": "yes"}, root=project, store=tmp_path / "store")
@@ -182,30 +189,33 @@ def test_command_over_time_limit_is_stopped(
 
 # The process needs SIGKILL and then time, because it returns much memory.
 STUBBORN = """
-import signal, time
+import pathlib, signal, time
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
 held = b"x" * 300_000_000
-print("ready", flush=True)
+pathlib.Path("ready").write_text(str(pathlib.os.getpgid(0)))
 time.sleep(60)
 """
 
 
-def test_interrupted_command_ends_with_its_children(tmp_path: Path) -> None:
+def test_interrupted_command_ends_with_its_children(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(processes, "PROGRESS_S", 0.05)
     words = ["/bin/sh", "-c", f"{sys.executable} -c '{STUBBORN}' & wait"]
-    groups: list[int] = []
+    said: list[str] = []
 
-    def interrupted() -> None:
-        with cdk.group(words, tmp_path, EMULATOR) as (process, _):
-            assert process.stdout is not None
-            assert process.stdout.readline() == "ready\n"
-            groups.append(process.pid)
-            assert len(processes.members(process.pid)) == 2
+    def interrupt(text: str) -> None:
+        said.append(text)
+        if group.exists() and group.read_text():
+            assert len(processes.members(int(group.read_text()))) == 2
             raise KeyboardInterrupt
 
+    group = tmp_path / "ready"
     with pytest.raises(KeyboardInterrupt):
-        interrupted()
+        processes.run(words, tmp_path, EMULATOR, interrupt)
 
-    assert [processes.members(group) for group in groups] == [[]]
+    assert processes.members(int(group.read_text())) == []
+    assert all(text.endswith(" s so far") for text in said)
 
 
 def test_deployment_synthesizes_only_changes(
@@ -310,7 +320,7 @@ def test_full_bucket_is_emptied_and_removal_repeated(
     error: str | None,
 ) -> None:
     monkeypatch.setattr(cdk, "synthesize", lambda *_, **__: tmp_path)
-    monkeypatch.setattr(assembly, "stack_names", lambda _: ["Mine"])
+    monkeypatch.setattr(assembly, "stack_of", lambda _: ("Mine", {}))
     monkeypatch.setattr(cdk, "_run", account.run)
     monkeypatch.setattr(cdk, "stack_outputs", lambda *_: {} if account.stands else None)
     monkeypatch.setattr(removal, "resources_of", account.resources)
@@ -321,18 +331,6 @@ def test_full_bucket_is_emptied_and_removal_repeated(
     with ending:
         cdk.destroy({}, {}, yes=yes, root=project)
     assert account.done == done
-
-
-def test_stacks_of_assembly_are_named(tmp_path: Path) -> None:
-    stack = "aws:cloudformation:stack"
-    artifacts = {
-        "One": {"type": stack, "properties": {"stackName": "given"}},
-        "Two": {"type": stack},
-        "Tree": {"type": "cdk:tree"},
-    }
-    (tmp_path / "manifest.json").write_text(json.dumps({"artifacts": artifacts}))
-
-    assert assembly.stack_names(tmp_path) == ["given", "Two"]
 
 
 def test_unreachable_endpoint_is_named() -> None:
@@ -376,28 +374,6 @@ def test_missing_stack_is_none(tmp_path: Path) -> None:
 def test_context_needs_key_and_value(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["local", "up", "--port", "0", "-c", "novalue"]) == 2
     assert "novalue" in capsys.readouterr().err
-
-
-def test_long_command_reports_elapsed_time() -> None:
-    reading, writing = os.pipe()
-    said: list[str] = []
-
-    def say(words: str) -> None:
-        said.append(words)
-        if len(said) == 3:
-            os.write(writing, b"x")
-
-    code = f"import os; print('begun', flush=True); os.read({reading}, 1); print('done')"
-    try:
-        with subprocess.Popen(
-            [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, pass_fds=[reading]
-        ) as process:
-            assert cdk._heard(process, say, told_every_s=0.02) == "begun\ndone\n"
-    finally:
-        os.close(reading)
-        os.close(writing)
-    assert len(said) >= 3
-    assert all(words.endswith(" s so far") for words in said)
 
 
 def test_make_up_and_local_up_are_one_command() -> None:

@@ -313,7 +313,7 @@ def test_killed_starting_command_ends_emulator_in_order(tmp_path: Path) -> None:
     assert emulator.lost_data(instances=tmp_path) == []
 
 
-def test_released_emulator_outlives_command_that_started_it(tmp_path: Path) -> None:
+def test_released_emulator_outlives_its_starter(tmp_path: Path) -> None:
     with user(0, tmp_path) as first:
         port = int(said(first)[0])
         running = emulator.find(port, instances=tmp_path)

@@ -218,7 +218,7 @@ class ThisMachine:
         return frozenset(found.port for found in emulator.find_all())
 
     def running(self) -> list[str]:
-        from localstack import api_address, deployed, emulator
+        from localstack import cdk, deployed, emulator
         from localstack.errors import LocalStackError
 
         lines = []
@@ -228,7 +228,7 @@ class ThisMachine:
             lines.append(f"{found.endpoint_url}  {health}  log {found.log}")
             with contextlib.suppress(LocalStackError):
                 stacks = deployed.of_product(found.environment()) if healthy else ()
-                apis = ((one.name, one.outputs.get(api_address.OUTPUT)) for one in stacks)
+                apis = ((one.name, one.outputs.get(cdk.API_URL)) for one in stacks)
                 lines += [f"  stack {name}, API {url}" for name, url in apis if url]
         return lines
 

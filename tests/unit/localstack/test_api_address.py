@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from localstack.api_address import local_outputs
+from localstack.cdk import local_outputs
 
 AWS = "https://cb833e21.execute-api.us-east-1.amazonaws.com/v1/"
 OTHERS = {"Bucket": "b"}

@@ -7,10 +7,11 @@ import shlex
 import shutil
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from localstack import extras, installed, layout
+from localstack import extras, installed, layout, processes
 from localstack.errors import LocalStackError
 
 
@@ -62,50 +63,40 @@ def test_emulator_is_installed_once_with_messages(
 ) -> None:
     ran: list[list[str]] = []
 
-    def run(words: list[str], **_: str) -> None:
+    def run(words: list[str], *_: Any) -> tuple[int, str]:
         ran.append(words)
+        layout.EMULATOR_PYTHON.parent.mkdir(parents=True, exist_ok=True)
+        layout.EMULATOR_PYTHON.touch()
+        return 0, ""
 
-    def draft_with_python(words: list[str], **more: str) -> None:
-        run(words, **more)
-        if "venv" in words:
-            place = Path(words[-1]) / "bin" / "python"
-            place.parent.mkdir(parents=True)
-            place.touch()
-
-    monkeypatch.setattr(installed, "_run", draft_with_python)
+    monkeypatch.setattr(processes, "run", run)
     said: list[str] = []
     installed.ensure_emulator(said.append)
-    assert layout.EMULATOR_PYTHON.is_file()
     assert "once" in said[0]
     assert str(home) in said[0]
-    assert said[-1].startswith("… done in ")
     assert "--require-hashes" in ran[-1]
     installed.ensure_emulator(pytest.fail)
     assert len(ran) == 2
 
 
-def test_failed_install_leaves_no_files(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(installed, "_install", lambda *_: installed._run(["false"]))
-    with pytest.raises(LocalStackError, match="The next try begins anew"):
-        installed.ensure_emulator(lambda _: None)
-    assert not layout.EMULATOR_PYTHON.exists()
-    assert not list(layout.LOCAL.glob(".*.new"))
-    with pytest.raises(LocalStackError, match="Cannot run /nowhere/at/all"):
-        installed._run(["/nowhere/at/all"])
+def test_failed_install_is_repeated(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(installed, "_installer", lambda _: ["false"])
+    for _ in range(2):
+        with pytest.raises(LocalStackError, match="The next try begins anew"):
+            installed.ensure_emulator(lambda _: None)
     assert home.exists()
+    with pytest.raises(LocalStackError, match="Cannot run /nowhere/at/all"):
+        installed._run(["/nowhere/at/all"], pytest.fail)
 
 
 def test_missing_pip_and_uv_is_error(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    ran: list[str] = []
     monkeypatch.setattr(extras, "is_installed", lambda _: False)
-    monkeypatch.setattr(installed, "_run", lambda words: ran.append(words[1]))
     monkeypatch.setattr(sys, "executable", "/nowhere/python")
     monkeypatch.setattr(shutil, "which", lambda _: "/there/uv")
-    installed._install(home / "python", home / "requirements.txt")
-    assert ran == ["pip"]
+    assert installed._installer(home / "python")[:2] == ["/there/uv", "pip"]
     monkeypatch.setattr(shutil, "which", lambda _: None)
     with pytest.raises(LocalStackError, match="Neither pip nor uv"):
-        installed._install(home / "python", home / "requirements.txt")
+        installed._installer(home / "python")
 
 
 @pytest.mark.usefixtures("home")
