@@ -10,10 +10,10 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from botocore.exceptions import BotoCoreError, ClientError
+from botocore.exceptions import ClientError
 
 from localstack import cdk
-from localstack.errors import LocalStackError
+from localstack.errors import aws_errors
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,16 +35,14 @@ class Alarm:
 
 def read_alarms(stack: str, environment: Mapping[str, str]) -> tuple[Alarm, ...] | None:
     """Return a stack's alarms, raised ones first. Returns None without permission to read them."""
-    try:
-        with cdk.client("cloudwatch", environment) as client:
+    with aws_errors(f"list the alarms of {stack}"), cdk.client("cloudwatch", environment) as client:
+        try:
             pages = client.get_paginator("describe_alarms").paginate(AlarmNamePrefix=f"{stack}-")
             found = [each for page in pages for each in page["MetricAlarms"]]
-    except ClientError as error:
-        if error.response["Error"]["Code"] in DENIED:
-            return None
-        raise LocalStackError(f"Cannot list the alarms of {stack}: {error}") from error
-    except BotoCoreError as error:
-        raise LocalStackError(f"Cannot list the alarms of {stack}: {error}") from error
+        except ClientError as error:
+            if error.response["Error"]["Code"] in DENIED:
+                return None
+            raise
     alarms = []
     for each in found:
         if named := NAME.fullmatch(each["AlarmName"].removeprefix(stack)):

@@ -11,10 +11,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from botocore.exceptions import BotoCoreError, ClientError
-
 from localstack import assembly, removal
-from localstack.errors import LocalStackError
+from localstack.errors import LocalStackError, aws_errors
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -39,16 +37,17 @@ def apply(folder: Path, lend: Lend) -> None:
             f"The stack lacks {', '.join(lacking)}, because its last deployment failed:"
             " run `orbweaver destroy`, then deploy again"
         )
-    try:
+    with (
+        aws_errors("complete the deployment to the emulator"),
+        lend("dynamodb") as dynamodb,
+        lend("lambda") as functions,
+    ):
         removal.protect(resources, lend)
-        with lend("dynamodb") as dynamodb, lend("lambda") as functions:
-            for logical, properties in wanted.items():
-                if LIFE in properties:
-                    _expire(dynamodb, names[logical], properties[LIFE])
-                else:
-                    _loop(functions, names[logical], properties[LOOP])
-    except (BotoCoreError, ClientError) as error:
-        raise LocalStackError(f"Cannot complete the deployment to the emulator: {error}") from error
+        for logical, properties in wanted.items():
+            if LIFE in properties:
+                _expire(dynamodb, names[logical], properties[LIFE])
+            else:
+                _loop(functions, names[logical], properties[LOOP])
 
 
 def _expire(dynamodb: Any, table: str, wanted: dict[str, Any]) -> None:

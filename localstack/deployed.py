@@ -7,18 +7,15 @@ metadata contains the context given to the deployment, so a later one can keep i
 
 from __future__ import annotations
 
-import contextlib
 import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from botocore.exceptions import BotoCoreError, ClientError
-
 from localstack import cdk
-from localstack.errors import LocalStackError
+from localstack.errors import aws_errors
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
 # The same as in infra/config.py and infra/deploy_context.py, without importing them.
 STACK = "Orbweaver"
@@ -86,7 +83,10 @@ def names(environment: Mapping[str, str]) -> list[str]:
 
 def of_product(environment: Mapping[str, str]) -> list[Described]:
     """Describe all of Orbweaver's stacks in an account and region, sorted by name."""
-    with _aws_errors("stacks"), cdk.client("cloudformation", environment) as cloudformation:
+    with (
+        aws_errors("ask for the stacks"),
+        cdk.client("cloudformation", environment) as cloudformation,
+    ):
         pages = cloudformation.get_paginator("describe_stacks").paginate()
         found = [_described(each, environment) for page in pages for each in page["Stacks"]]
     ours = (each for each in found if each.description == DESCRIPTION)
@@ -96,7 +96,8 @@ def of_product(environment: Mapping[str, str]) -> list[Described]:
 
 def context_of(name: str, environment: Mapping[str, str]) -> dict[str, str]:
     """Return the context given to a stack's last deployment, or {} if unknown."""
-    with _aws_errors(f"template of {name}"), cdk.client("cloudformation", environment) as client:
+    deed = f"ask for the template of {name}"
+    with aws_errors(deed), cdk.client("cloudformation", environment) as client:
         body = client.get_template(StackName=name, TemplateStage="Original")["TemplateBody"]
     template = json.loads(body) if isinstance(body, str) else body
     kept = template.get("Metadata", {}).get(METADATA, {}).get(CONTEXT, {})
@@ -110,12 +111,3 @@ def _described(found: Mapping[str, Any], environment: Mapping[str, str]) -> Desc
         description=found.get("Description", ""),
         outputs=cdk.outputs_of(found, environment),
     )
-
-
-@contextlib.contextmanager
-def _aws_errors(what: str) -> Iterator[None]:
-    """Convert errors of AWS to LocalStackError."""
-    try:
-        yield
-    except (BotoCoreError, ClientError) as error:
-        raise LocalStackError(f"Cannot ask for the {what}: {error}") from error

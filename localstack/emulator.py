@@ -33,7 +33,6 @@ START_S_MAX = 60.0
 STOP_S_MAX = 20.0  # an orderly stop waits 3 s for open requests, then writes the state
 LOG_LINES_SHOWN = 15
 _POLL_S = 0.05
-_PORT_TRIES = 5
 
 
 @dataclass(slots=True, kw_only=True)
@@ -125,17 +124,11 @@ def start(
     if not layout.EMULATOR_PYTHON.exists():
         raise LocalStackError("The emulator is not installed: run `make setup`")
     folder = layout.INSTANCES if instances is None else instances
-    for tries_left in range(_PORT_TRIES if port == 0 else 1, 0, -1):
-        chosen = port or launch.free_port(folder)
-        directory = folder / str(chosen)
-        directory.mkdir(parents=True, exist_ok=True)
-        try:
-            with guard.locked(directory / "lock"):  # one process at a time starts an instance
-                return _start(chosen, directory, keep=keep, fresh=fresh, settings=settings or {})
-        except LocalStackError:
-            if tries_left == 1:
-                raise
-    raise AssertionError  # a range from 1 up is never empty
+    port = port or launch.free_port(folder)
+    directory = folder / str(port)
+    directory.mkdir(parents=True, exist_ok=True)
+    with guard.locked(directory / "lock"):  # one process at a time starts an instance
+        return _start(port, directory, keep=keep, fresh=fresh, settings=settings or {})
 
 
 def find(port: int = PORT, *, instances: Path | None = None) -> Emulator | None:
@@ -196,8 +189,8 @@ def _noted(directory: Path) -> Emulator | None:
             directory=directory,
             keep=noted["keep"],
             process=processes.Identity(pid=noted["pid"], started=noted["started"]),
-            since_s=noted["since_s"],
-            released=noted["released"],
+            since_s=noted.get("since_s", 0.0),
+            released=noted.get("released", True),  # an earlier version notes nothing
         )
     except (OSError, ValueError, KeyError):
         return None

@@ -2,11 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 class LocalStackError(Exception):
     """A requirement on this machine is not met. The message contains the remedy."""
+
+
+@contextlib.contextmanager
+def aws_errors(deed: str) -> Iterator[None]:
+    """Convert errors of AWS's clients to LocalStackError with the text "Cannot `deed`"."""
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    try:
+        yield
+    except (BotoCoreError, ClientError) as error:
+        raise LocalStackError(f"Cannot {deed}: {error}") from error
 
 
 def sentence_of(error: Exception) -> str | None:

@@ -15,9 +15,9 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from botocore.exceptions import BotoCoreError, ClientError
+from botocore.exceptions import ClientError
 
-from localstack.errors import LocalStackError
+from localstack.errors import LocalStackError, aws_errors
 from localstack.retained import BUCKET, KINDS, PARTS, TABLE
 
 if TYPE_CHECKING:
@@ -58,17 +58,16 @@ class Resource:
 
 def resources_of(stack: str, lend: Lend) -> list[Resource]:
     """Return the resources of a deployed stack. Empty if it does not exist."""
-    try:
-        with lend("cloudformation") as cloudformation:
+    deed = f"ask what the stack {stack} holds"
+    with aws_errors(deed), lend("cloudformation") as cloudformation:
+        try:
             template = cloudformation.get_template(StackName=stack)["TemplateBody"]
-            pages = cloudformation.get_paginator("list_stack_resources").paginate(StackName=stack)
-            deployed = [item for page in pages for item in page["StackResourceSummaries"]]
-    except ClientError as error:
-        if error.response["Error"]["Code"] == "ValidationError":  # "Stack … does not exist"
-            return []
-        raise LocalStackError(f"Cannot ask what the stack {stack} holds: {error}") from error
-    except BotoCoreError as error:
-        raise LocalStackError(f"Cannot ask what the stack {stack} holds: {error}") from error
+        except ClientError as error:
+            if error.response["Error"]["Code"] == "ValidationError":  # "Stack … does not exist"
+                return []
+            raise
+        pages = cloudformation.get_paginator("list_stack_resources").paginate(StackName=stack)
+        deployed = [item for page in pages for item in page["StackResourceSummaries"]]
     declared = (json.loads(template) if isinstance(template, str) else template)["Resources"]
     there = [
         item
@@ -108,13 +107,8 @@ def empty(resources: list[Resource], lend: Lend, say: Say = lambda _: None) -> i
     removed = 0
     for resource in resources:
         if resource.kind == BUCKET and not resource.kept:
-            try:
-                with lend("s3") as s3:
-                    removed += _empty(resource.name, s3, say)
-            except (BotoCoreError, ClientError) as error:
-                raise LocalStackError(
-                    f"Cannot empty the bucket {resource.name}: {error}"
-                ) from error
+            with aws_errors(f"empty the bucket {resource.name}"), lend("s3") as s3:
+                removed += _empty(resource.name, s3, say)
     return removed
 
 

@@ -12,9 +12,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from botocore.exceptions import BotoCoreError, ClientError
+from botocore.exceptions import ClientError
 
-from localstack.errors import LocalStackError
+from localstack.errors import aws_errors
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -130,15 +130,13 @@ def resource_exists(identifier: Mapping[str, str], lend: Lend) -> bool:
     """Return whether a resource with these identifiers exists and can be imported."""
     kind = next(one for one in KINDS.values() if {*one.identifiers} == {*identifier})
     values = [identifier[name] for name in kind.identifiers]
-    try:
-        with lend(kind.service) as client:
-            asked = dict(zip(kind.parameters, values, strict=True))
+    asked = dict(zip(kind.parameters, values, strict=True))
+    with aws_errors(f"ask for {values[0]}"), lend(kind.service) as client:
+        try:
             answer = getattr(client, kind.operation)(**asked)
-    except ClientError as error:
-        if error.response["Error"]["Code"] in ABSENT:
-            return False
-        raise LocalStackError(f"Cannot ask for {values[0]}: {error}") from error
-    except BotoCoreError as error:
-        raise LocalStackError(f"Cannot ask for {values[0]}: {error}") from error
+        except ClientError as error:
+            if error.response["Error"]["Code"] in ABSENT:
+                return False
+            raise
     state: str = answer.get("KeyMetadata", {}).get("KeyState", USABLE)
     return state == USABLE

@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from botocore.exceptions import BotoCoreError, ClientError
+from botocore.exceptions import ClientError
 
 from localstack import cdk
-from localstack.errors import LocalStackError
+from localstack.errors import aws_errors
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -36,14 +36,10 @@ class Source:
 
 
 def read_sources(function: str, environment: Mapping[str, str]) -> tuple[Source, ...]:
-    try:
-        with cdk.client("lambda", environment) as client:
-            pages = client.get_paginator("list_event_source_mappings").paginate(
-                FunctionName=function
-            )
-            found = [each for page in pages for each in page["EventSourceMappings"]]
-    except (BotoCoreError, ClientError) as error:
-        raise LocalStackError(f"Cannot list the event sources of {function}: {error}") from error
+    deed = f"list the event sources of {function}"
+    with aws_errors(deed), cdk.client("lambda", environment) as client:
+        pages = client.get_paginator("list_event_source_mappings").paginate(FunctionName=function)
+        found = [each for page in pages for each in page["EventSourceMappings"]]
     sources = (
         Source(
             id=each["UUID"],
@@ -57,13 +53,11 @@ def read_sources(function: str, environment: Mapping[str, str]) -> tuple[Source,
 
 def switch(source: Source, environment: Mapping[str, str], *, on: bool) -> bool:
     """Enable or disable a source. Returns False if Lambda accepts no update now."""
-    try:
-        with cdk.client("lambda", environment) as client:
+    with aws_errors(f"switch {source.queue}"), cdk.client("lambda", environment) as client:
+        try:
             client.update_event_source_mapping(UUID=source.id, Enabled=on)
-    except ClientError as error:
-        if error.response["Error"]["Code"] in BUSY:
-            return False
-        raise LocalStackError(f"Cannot switch {source.queue}: {error}") from error
-    except BotoCoreError as error:
-        raise LocalStackError(f"Cannot switch {source.queue}: {error}") from error
+        except ClientError as error:
+            if error.response["Error"]["Code"] in BUSY:
+                return False
+            raise
     return True
