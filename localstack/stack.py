@@ -197,6 +197,7 @@ def _start(
     fresh: bool = False,
     settings: Mapping[str, str] | None = None,
 ) -> emulator.Emulator:
+    installed.ensure_cdk(say)  # an installed package without Node ends here
     installed.ensure_emulator(say)
     say("starting the emulator")
     started = emulator.start(port=port, keep=keep, fresh=fresh, settings=settings)
