@@ -23,6 +23,7 @@ from botocore.parsers import ResponseParserError
 
 from localstack import adoption, amend, assembly, installed, layout, processes, removal
 from localstack.errors import LocalStackError
+from localstack.retained import BUCKET
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
 MARK = "orbweaver:stack"  # context key that marks a planned deployment
 TOOLKIT = "CDKToolkit"  # the stack that `cdk bootstrap` makes
+QUALIFIER = "hnb659fds"  # CDK's default
 LINES_SHOWN = 40
 ANSWER_CHARS = 120
 API_URL = "ApiUrl"
@@ -169,12 +171,24 @@ def bootstrap(
     if qualifier:
         words += ["--qualifier", qualifier, "--toolkit-stack-name", f"{TOOLKIT}-{qualifier}"]
     if is_emulator(environment):
+        _drop_left_assets(qualifier or QUALIFIER, _lender(environment))
         words.append(f"aws://{layout.ACCOUNT}/{layout.REGION}")
         # With account and region given, the app need not run to find them.
         words += ["--app", ""]
     else:
         words += ["-c", f"{MARK}="]
     _run(words, environment, root=root, say=say)
+
+
+def _drop_left_assets(qualifier: str, lend: Lend) -> None:
+    """Remove the asset bucket of a toolkit stack that a killed emulator has lost."""
+    # The emulator keeps buckets, and a new toolkit stack needs the same name.
+    name = f"cdk-{qualifier}-assets-{layout.ACCOUNT}-{layout.REGION}"
+    with lend("s3") as s3:
+        if name in [bucket["Name"] for bucket in s3.list_buckets()["Buckets"]]:
+            bucket = removal.Resource(logical="", kind=BUCKET, name=name, kept=False)
+            removal.empty([bucket], lend)
+            s3.delete_bucket(Bucket=name)
 
 
 def deploy(

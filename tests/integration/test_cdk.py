@@ -264,6 +264,7 @@ def test_qualifier_has_own_bootstrap(
 ) -> None:
     parameters = Parameters("team") if there else Parameters()
     monkeypatch.setattr(cdk, "client", lambda *_: contextlib.nullcontext(parameters))
+    monkeypatch.setattr(cdk, "_drop_left_assets", lambda *_: None)
 
     cdk.deploy(EMULATOR, {"qualifier": "team"}, root=project, store=tmp_path / "store")
 

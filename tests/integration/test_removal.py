@@ -16,7 +16,7 @@ import pytest
 from botocore.exceptions import ClientError
 from moto import mock_aws
 
-from localstack import adoption, removal
+from localstack import adoption, cdk, layout, removal
 from localstack.errors import LocalStackError
 from localstack.removal import Resource
 from localstack.retained import ACCOUNT as SETTING
@@ -141,6 +141,17 @@ def test_removed_bucket_is_emptied(monkeypatch: pytest.MonkeyPatch) -> None:
         f"the bucket {bucket} is empty: 28 objects removed",
     ]
     assert removal.empty(resources, client, said.append) == 0  # The bucket is gone.
+
+
+def test_drop_left_assets_of_killed_emulator_removes_bucket() -> None:
+    """A new toolkit stack cannot create a bucket that exists."""
+    name = f"cdk-{cdk.QUALIFIER}-assets-{layout.ACCOUNT}-{layout.REGION}"
+    with client("s3") as s3:
+        s3.create_bucket(Bucket=name)
+        s3.put_object(Bucket=name, Key="asset.zip", Body=b"x")
+        for _ in range(2):
+            cdk._drop_left_assets(cdk.QUALIFIER, client)
+        assert s3.list_buckets()["Buckets"] == []
 
 
 def test_retained_bucket_is_left_alone() -> None:
