@@ -49,13 +49,13 @@ def fingerprint(root: Path, context: Mapping[str, str], inputs: tuple[str, ...] 
     return digest.hexdigest()[:32]
 
 
-def obtain(key: str, store: Path, make: Callable[[Path], None]) -> tuple[Path, bool]:
-    """Return the assembly of a key, and whether it is new. `make` fills a new one's folder."""
+def obtain(key: str, store: Path, make: Callable[[Path], None]) -> Path:
+    """Return the assembly of a key. `make` fills the folder of a new one."""
     kept = store / key
     if (kept / "manifest.json").exists():
         with contextlib.suppress(OSError):
             os.utime(kept)  # the least recently used is deleted first
-        return kept, False
+        return kept
     draft = store / f".{key}.{os.getpid()}"
     shutil.rmtree(draft, ignore_errors=True)
     draft.mkdir(parents=True)
@@ -66,7 +66,7 @@ def obtain(key: str, store: Path, make: Callable[[Path], None]) -> tuple[Path, b
     finally:
         shutil.rmtree(draft, ignore_errors=True)
     _drop_oldest(store)
-    return kept, True
+    return kept
 
 
 def stack_of(assembly: Path) -> tuple[str, dict[str, Any]]:

@@ -150,7 +150,7 @@ def synthesize(
     if not reusable:
         with contextlib.suppress(FileNotFoundError):
             (store / key / "manifest.json").unlink()
-    return assembly.obtain(key, store, make)[0]
+    return assembly.obtain(key, store, make)
 
 
 def bootstrap(

@@ -83,8 +83,8 @@ def _resource(
 ) -> Resource:
     name, parent = item["PhysicalResourceId"], ""
     if (part := PARTS.get(item["ResourceType"])) is not None and "Properties" in declared:
-        properties = declared["Properties"]
-        name, parent = properties[part.name], names[properties[part.parent]["Ref"]]
+        own, parent_of = (declared["Properties"][key] for key in part)
+        name, parent = own, names[parent_of["Ref"]]
     return Resource(
         logical=item["LogicalResourceId"],
         kind=item["ResourceType"],

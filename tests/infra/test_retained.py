@@ -73,6 +73,6 @@ def test_retained_resource_is_named_and_adopted(
         # Resources shared in the account must stay; the rest is removed with a failed first create.
         assert one["DeletionPolicy"] == ("Retain" if kind.shared else "RetainExceptOnCreate"), name
         if (part := PARTS.get(one["Type"])) is not None:
-            properties = one["Properties"]
-            assert isinstance(properties[part.name], str)
-            assert properties[part.parent]["Ref"] in kept
+            own, parent = (one["Properties"][key] for key in part)
+            assert isinstance(own, str)
+            assert parent["Ref"] in kept
