@@ -17,7 +17,7 @@ from localstack.errors import aws_errors
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-# The same as in infra/config.py and infra/deploy_context.py, without importing them.
+# The same as in infra/config.py and app.py, without importing them.
 STACK = "Orbweaver"
 DESCRIPTION = "Orbweaver, a serverless web crawler"
 METADATA = "Orbweaver"

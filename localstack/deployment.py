@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from localstack.cdk import Say
 
-# From infra/deploy_context.py.
+# From app.py.
 KEY = "orbweaver:context"
 NEVER = ("stack_name", "target", "worker_enabled", "keep_settings")
 # Tells the app that a deployment was planned, and whether its stack exists.
