@@ -14,7 +14,7 @@ from botocore.exceptions import ClientError
 
 from localstack.doctor.ground import Seen
 from localstack.doctor.script import Script
-from orbweaver.adapters.aws.usage_dynamodb import used
+from orbweaver.adapters.aws.usage_requests import dynamodb
 
 RIVALS = 8
 RECEIVE = "sqs.receive_message QueueUrl=$ExpressQueueUrl"
@@ -117,17 +117,13 @@ def order(script: Script) -> Seen:
 
 
 def capacity(script: Script) -> Seen:
-    """Compare the units that DynamoDB reports with our rules: write units, or half read units."""
+    """Return the units of each request that DynamoDB reports: write units, or half read units."""
     names, seen = script.ground.client("dynamodb").meta.method_to_api_mapping, {}
     for method, text in REQUESTS.items():
         asked = script.parameters(text)
         answer = script.ground.call(f"dynamodb.{method}", **asked, ReturnConsumedCapacity="TOTAL")
-        reported = used(names[method], asked, answer, final=True)
-        answer.pop("ConsumedCapacity", None)
-        ours = used(names[method], asked, answer, final=False)
-        seen[method] = {"aws": sum(reported.values()), "ours": sum(ours.values())}
-    others = [method for method, units in seen.items() if units["aws"] != units["ours"]]
-    return {**seen, "others": others}
+        seen[method] = sum(dynamodb(names[method], asked, answer).values())
+    return seen
 
 
 def whole_puts(script: Script) -> Seen:

@@ -1,14 +1,16 @@
 """AWS units per page in a small closed crawl, with bounds that reveal a cost regression.
 
-The real worker and adapters run over moto and are metered at the clients. The web is in memory and
-the clock is fixed, so each run uses the same units. A small crawl has more partly filled packs
-(batches of URLs) than a large one: for 10,000 pages see `python -m bench.units`.
+The real worker and adapters run over the emulator, which reports the units of writes by size. The
+web is in memory and the clock is fixed, so each run uses the same units. A small crawl has more
+partly filled packs (batches of URLs) than a large one: see `python -m bench.units`.
 """
 
 from __future__ import annotations
 
 from random import Random
 from typing import TYPE_CHECKING, Any, cast
+
+import pytest
 
 from bench.units import Line
 from orbweaver.adapters.aws.usage_meter import UsageMeter
@@ -20,19 +22,19 @@ from orbweaver.model.crawl import State
 from orbweaver.model.http_exchange import Response
 from orbweaver.model.settings import Settings
 from orbweaver.worker import group_commit, link_dedup
-from tests.contract.worlds import KEYS
+from tests.contract.worlds import KEYS, AwsWorld
 from tests.ports import OpenedPorts
 from tests.sites import generated
 
 if TYPE_CHECKING:
-    import pytest
-
     from orbweaver.model.http_exchange import Request
-    from tests.contract.worlds import AwsWorld
+    from tests.contract.worlds import Opener
+
+pytestmark = pytest.mark.emulator
 
 PAGES = 300
 SITE = "https://made-up.example"
-# Per page: the measured value (2.41, 0.50, 0.047, 0.013, 24) plus a margin.
+# Per page: the measured value (2.41, 0.45, 0.047, 0.017, 25) plus a margin.
 BOUNDS = {
     Term.WRITE: 2.5,
     Term.READ_HALVES: 2 * 0.6,
@@ -77,25 +79,27 @@ def ports_of(world: AwsWorld, meter: UsageMeter) -> Any:
 
 
 async def test_units_per_page_stay_within_bounds(
-    moto_world: AwsWorld, monkeypatch: pytest.MonkeyPatch
+    opener: Opener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     web = Web()
     monkeypatch.setattr(wiring, "fetcher_of", lambda _ports: web)
     # Packs wait for each other at any machine load.
     monkeypatch.setattr(link_dedup, "TURN_WAIT_S", 60.0)
     monkeypatch.setattr(group_commit, "WAIT_S", 60.0)
-    meter = UsageMeter(tables={moto_world.table(name): name for name in KEYS})
-    ports = ports_of(moto_world, meter)
-    plan = CrawlSpec(seeds=(SITE,), delay_ms=0, concurrency=16)
-    crawl = await wiring.control_of(ports).start(plan)
-    queue_url = moto_world.urls["crawl"]
-    line = Line([wiring.worker_of(ports)], meter, moto_world.clients["sqs"], queue_url)
-    while await line.batch(10, moto_world.clock.now_ms()):
-        pass
-    ended = await ports.crawls.get(crawl.id)
-    assert ended.state is State.FINISHED
-    counters = await ports.crawls.counters(ended)
-    assert counters.total["fetched"] == counters.total["claimed"] == PAGES
+    async with opener("emulator") as world:
+        assert isinstance(world, AwsWorld)
+        meter = UsageMeter(tables={world.table(name): name for name in KEYS})
+        ports = ports_of(world, meter)
+        plan = CrawlSpec(seeds=(SITE,), delay_ms=0, concurrency=16)
+        crawl = await wiring.control_of(ports).start(plan)
+        queue_url = world.urls["crawl"]
+        line = Line([wiring.worker_of(ports)], meter, world.clients["sqs"], queue_url)
+        while await line.batch(10, world.clock.now_ms()):
+            pass
+        ended = await ports.crawls.get(crawl.id)
+        assert ended.state is State.FINISHED
+        counters = await ports.crawls.counters(ended)
+        assert counters.total["fetched"] == counters.total["claimed"] == PAGES
     used = cast("dict[Term, float]", line.used.units.by_term)
     line.used.pages = PAGES
     over = {

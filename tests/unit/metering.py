@@ -15,9 +15,7 @@ TABLES = {
     "Stack-packs": "packs",
     "Stack-crawls": "crawls",
 }
-AWS = "https://dynamodb.us-east-1.amazonaws.com/"
-EMULATOR = "http://127.0.0.1:4566/"
-PUT = {"TableName": "Stack-urls", "Item": {"k": {"S": "x" * 2_000}}}
+PUT = {"TableName": "Stack-urls", "Item": {"k": {"S": "x"}}}
 
 
 @dataclass
@@ -30,10 +28,9 @@ class Named:
 
 @dataclass
 class Answered:
-    """Status and headers of an answer."""
+    """The status of a response."""
 
     status_code: int
-    url: str
 
 
 @dataclass
@@ -68,7 +65,6 @@ class FakeClient:
         asked: dict[str, Any],
         answer: dict[str, Any] | None,
         *,
-        url: str = EMULATOR,
         status: int = 200,
     ) -> None:
         """Emit the botocore events of a call. A call without an answer is lost."""
@@ -82,7 +78,7 @@ class FakeClient:
         else:
             self.events.emit(
                 f"after-call.{name}",
-                http_response=Answered(status, url),
+                http_response=Answered(status),
                 parsed=answer,
                 model=model,
                 context=context,

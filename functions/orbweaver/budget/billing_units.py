@@ -7,17 +7,13 @@ Amazon SQS pricing; Amazon EventBridge pricing.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from enum import StrEnum
-from functools import lru_cache
-from typing import Any
 
 from orbweaver.model.crawl import Counts
 
 PREFIX = "units."
 WRITE_BYTES, READ_BYTES, CHUNK_BYTES = 1024, 4096, 64 * 1024
-# Size of a list or map without its members, and overhead of each member.
-NESTED_BYTES, MEMBER_BYTES = 3, 1
 
 
 class Term(StrEnum):
@@ -130,63 +126,6 @@ def chunks(size_bytes: int) -> int:
     return max(1, -(-size_bytes // CHUNK_BYTES))
 
 
-def item_bytes(item: Mapping[str, Mapping[str, Any]]) -> int:
-    """Return the size of an item in DynamoDB's form: attribute name to {type: value}."""
-    return sum(map(text_bytes, item)) + values_bytes(item.values())
-
-
-def values_bytes(attributes: Iterable[Mapping[str, Any]]) -> int:
-    """Return the size of attributes without their names: {type: value} each."""
-    size = 0
-    for attribute in attributes:
-        for kind, value in attribute.items():
-            # Most values are texts, and most texts are ASCII.
-            if kind == "S" and value.isascii():
-                size += len(value)
-            else:
-                size += _value_bytes(kind, value)
-    return size
-
-
 def text_bytes(text: str) -> int:
     """Return the size of a text. Lone surrogates, which cannot be sent, are allowed."""
     return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
-
-
-@lru_cache(maxsize=1024)
-def number_bytes(text: str) -> int:
-    """Return the size of a number: a byte, and one for every two significant digits."""
-    if text.isdigit():
-        digits, exponent, signs = text, 0, 0
-    else:
-        mantissa, _, power = text.lower().partition("e")
-        whole, _, fraction = mantissa.lstrip("+-").partition(".")
-        digits, exponent = whole + fraction, int(power or 0) - len(fraction)
-        signs = int(mantissa.startswith("-"))
-    significant = digits.lstrip("0").rstrip("0")
-    if not significant:
-        return 1
-    exponent += len(digits) - len(digits.rstrip("0"))
-    # Pairs are aligned at the decimal point: a number that starts or ends within a pair uses all of
-    # it.
-    padded = len(significant) + exponent % 2
-    return 1 + (padded + 1) // 2 + signs
-
-
-def _value_bytes(kind: str, value: Any) -> int:
-    size = 1  # true, false and null
-    match kind:
-        case "S":
-            size = text_bytes(value)
-        case "N":
-            size = number_bytes(value)
-        case "B":
-            size = len(value)
-        case "L":
-            members = sum(_value_bytes(*one) for each in value for one in each.items())
-            size = NESTED_BYTES + MEMBER_BYTES * len(value) + members
-        case "M":
-            size = NESTED_BYTES + MEMBER_BYTES * len(value) + item_bytes(value)
-        case "SS" | "NS" | "BS":
-            size = sum(_value_bytes(kind[0], member) for member in value)
-    return size

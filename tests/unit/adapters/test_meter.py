@@ -17,7 +17,7 @@ from orbweaver.adapters.aws.usage_meter import (
 )
 from orbweaver.budget.billing_units import Stage, Term, units_of
 from orbweaver.model.http_exchange import Request, Response
-from tests.unit.metering import PUT, Clock, FakeClient, meter_by
+from tests.unit.metering import Clock, meter_by
 
 
 @pytest.fixture
@@ -52,23 +52,13 @@ async def test_usage_of_concurrent_tasks_belongs_to_their_crawls(meter: UsageMet
             for _ in range(number):
                 await asyncio.sleep(0)
                 meter.use(Term.WRITE, Stage.CLAIM, 1)
-            with meter.for_stage(Stage.ROBOTS):
-                meter.use(Term.SQS, Stage.SEND, number)
+            meter.use(Term.SQS, Stage.SEND, number)
 
     await asyncio.gather(work("a", 2), work("b", 3))
     with meter.booking("a") as counts:
         assert counts == {"units.write.claim": 2, "units.sqs.send": 2}
     with meter.booking("b") as counts:
         assert counts == {"units.write.claim": 3, "units.sqs.send": 3}
-
-
-def test_named_stage_overrides_stage_of_table(meter: UsageMeter) -> None:
-    client = FakeClient("dynamodb")
-    meter.watch(client)
-    with meter.for_crawl("a"), meter.for_stage(Stage.ROBOTS):
-        client.ask("PutItem", dict(PUT), {})
-    with meter.booking("a") as counts:
-        assert counts == {"units.write.robots": 2}
 
 
 def test_failed_commit_books_nothing(meter: UsageMeter) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from orbweaver.budget.billing_units import Term
-from tests.unit.metering import AWS, EMULATOR, PUT, Clock, FakeClient, meter_by, used
+from tests.unit.metering import PUT, Clock, FakeClient, meter_by, used
 
 if TYPE_CHECKING:
     from orbweaver.adapters.aws.usage_meter import UsageMeter
@@ -25,47 +25,31 @@ ADD = {
     "ExpressionAttributeNames": {"#n": "n"},
     "ExpressionAttributeValues": {":n": {"N": "1"}},
 }
-REMOVE = {
-    "TableName": "Stack-urls",
-    "Key": {"k": {"S": "a"}},
-    "UpdateExpression": "REMOVE #was",
-    "ExpressionAttributeNames": {"#was": "was"},
-}
-INSERT = {
-    "Statement": "INSERT INTO \"Stack-urls\" VALUE {'k': ?, 'long': ?}",
-    "Parameters": [{"S": "a"}, {"B": b"x" * 1_500}],
-}
+INSERT = {"Statement": "INSERT INTO \"Stack-urls\" VALUE {'k': ?}", "Parameters": [{"S": "a"}]}
 KEYS = [{"k": {"S": name}} for name in "abc"]
-LARGE = {"k": {"S": "a"}, "b": {"B": b"x" * 9_000}}
 HOST = {"host": {"S": "https://a.example"}}
 ROBOTS = {"host": {"S": "https://a.example#robots"}}
 WAITING = {"k": {"S": "backlog#c-1#https://a.example"}, "part": {"S": "1.p"}}
 FAILED = {"Error": {"Code": "ConditionalCheckFailedException"}}
-CANCELLED = {
-    "Error": {"Code": "TransactionCanceledException"},
-    "CancellationReasons": [{"Code": "ConditionalCheckFailed", "Item": LARGE}, {"Code": "None"}],
-}
+CANCELLED = {"Error": {"Code": "TransactionCanceledException"}}
 ACTIONS = {"TransactItems": [{"Put": PUT}, {"Update": ADD}]}
 
 
 @pytest.mark.parametrize(
     ("operation", "asked", "answer", "counts"),
     [
-        ("PutItem", PUT, {}, {"write.claim": 2}),
-        ("PutItem", PUT, FAILED, {"write.claim": 2}),
-        ("PutItem", PUT, {**FAILED, "Item": LARGE}, {"write.claim": 9}),
+        ("PutItem", PUT, {}, {"write.claim": 1}),
+        ("PutItem", PUT, FAILED, {"write.claim": 1}),
         ("PutItem", PUT, {"Error": {"Code": "ThrottlingException"}}, {}),
         ("PutItem", PUT, {"Error": {"Code": "ValidationException"}}, {}),
-        ("PutItem", {**PUT, "TableName": "another"}, {}, {"write.other": 2}),
+        ("PutItem", {**PUT, "TableName": "another"}, {}, {"write.other": 1}),
         (
             "PutItem",
             {**PUT, "TableName": "arn:aws:dynamodb:us-east-1:1:table/Stack-packs"},
             {},
-            {"write.journal": 2},
+            {"write.journal": 1},
         ),
         ("UpdateItem", ADD, {}, {"write.reserve": 1}),
-        ("UpdateItem", ADD, {"Attributes": LARGE}, {"write.reserve": 9}),
-        ("UpdateItem", REMOVE, {}, {"write.claim": 1}),
         ("UpdateItem", {**ADD, "TableName": "Stack-packs"}, {}, {"write.sent": 1}),
         ("PutItem", {"TableName": "Stack-hosts", "Item": HOST}, {}, {"write.host": 1}),
         ("PutItem", {"TableName": "Stack-hosts", "Item": ROBOTS}, {}, {"write.robots": 1}),
@@ -103,53 +87,36 @@ ACTIONS = {"TransactItems": [{"Put": PUT}, {"Update": ADD}]}
         ),
         ("DeleteItem", {"TableName": "Stack-packs", "Key": WAITING}, {}, {"write.sent": 1}),
         ("DescribeTable", {"TableName": "Stack-urls"}, {}, {}),
-        ("TransactWriteItems", ACTIONS, {}, {"write.commit": 2 * (2 + 1)}),
-        ("TransactWriteItems", ACTIONS, CANCELLED, {"write.commit": 2 * (9 + 1)}),
-        (
-            "BatchGetItem",
-            {"RequestItems": {"Stack-urls": {"Keys": KEYS}}},
-            {
-                "Responses": {"Stack-urls": [LARGE]},
-                "UnprocessedKeys": {"Stack-urls": {"Keys": KEYS[1:2]}},
-            },
-            {"read_halves.lookup": 3 + 1},
+        *(
+            ("TransactWriteItems", ACTIONS, answer, {"write.commit": 2 * 2})
+            for answer in ({}, CANCELLED)
+        ),
+        *(
+            (
+                "BatchGetItem",
+                {"RequestItems": {"Stack-urls": {"Keys": KEYS, "ConsistentRead": consistent}}},
+                {},
+                {"read_halves.lookup": units},
+            )
+            for consistent, units in ((False, 3), (True, 6))
         ),
         (
             "BatchWriteItem",
-            {"RequestItems": {"Stack-urls": [{"PutRequest": {"Item": LARGE}}] * 2}},
-            {"UnprocessedItems": {"Stack-urls": [{"PutRequest": {"Item": LARGE}}]}},
-            {"write.claim": 9},
+            {"RequestItems": {"Stack-urls": [{"PutRequest": {"Item": KEYS[0]}}] * 2}},
+            {},
+            {"write.claim": 2},
         ),
         (
             "Query",
             {"TableName": "Stack-urls", "ConsistentRead": True},
-            {"Items": [LARGE], "Count": 1, "ScannedCount": 3},
-            {"read_halves.lookup": 2 * 7},
+            {},
+            {"read_halves.lookup": 2},
         ),
-        *(
-            (
-                operation,
-                {"TableName": "Stack-urls"},
-                {"Items": [], "Count": 0},
-                {"read_halves.lookup": 1},
-            )
-            for operation in ("Query", "Scan")
-        ),
-        (
-            "BatchExecuteStatement",
-            {"Statements": [INSERT] * 3},
-            {
-                "Responses": [
-                    {},
-                    {"Error": {"Code": "DuplicateItem"}},
-                    {"Error": {"Code": "ThrottlingError"}},
-                ]
-            },
-            {"write.claim": 2 * 2},
-        ),
+        ("Scan", {"TableName": "Stack-urls"}, {}, {"read_halves.lookup": 1}),
+        ("BatchExecuteStatement", {"Statements": [INSERT] * 3}, {}, {"write.claim": 3}),
     ],
 )
-def test_table_requests_are_counted_by_size(
+def test_requests_without_reported_units_are_counted_by_item(
     meter: UsageMeter,
     operation: str,
     asked: dict[str, Any],
@@ -163,30 +130,43 @@ def test_table_requests_are_counted_by_size(
 
 
 @pytest.mark.parametrize(
-    ("url", "told", "units"), [(AWS, 1, 1), (AWS, 7, 7), (EMULATOR, 1, 2), (EMULATOR, 7, 7)]
+    ("operation", "asked", "capacity", "counts"),
+    [
+        ("PutItem", PUT, {"CapacityUnits": 7.0}, {"write.claim": 7}),
+        ("Query", {"TableName": "Stack-urls"}, {"CapacityUnits": 1.5}, {"read_halves.lookup": 3}),
+        (
+            "BatchWriteItem",
+            {"RequestItems": {"Stack-urls": [{}, {}]}},
+            [{"CapacityUnits": 9.0}],
+            {"write.claim": 9},
+        ),
+        # AWS charges a repeated transaction as a read.
+        (
+            "TransactWriteItems",
+            ACTIONS,
+            [{"CapacityUnits": 2.0, "ReadCapacityUnits": 2.0}],
+            {"read_halves.commit": 4},
+        ),
+    ],
 )
-def test_consumed_capacity_is_taken_from_aws(
-    meter: UsageMeter, url: str, told: float, units: int
+def test_reported_units_replace_count_of_items(
+    meter: UsageMeter,
+    operation: str,
+    asked: dict[str, Any],
+    capacity: Any,
+    counts: dict[str, int],
 ) -> None:
-    """An emulator's figure counts only if it exceeds our own calculation."""
     client = FakeClient("dynamodb")
     meter.watch(client)
-    asked = dict(PUT)
-    capacity = {"TableName": "Stack-urls", "CapacityUnits": told}
-    client.ask("PutItem", asked, {"ConsumedCapacity": capacity}, url=url)
-    assert used(meter) == {"units.write.claim": units}
-    assert asked["ReturnConsumedCapacity"] == "TOTAL"
+    for one in capacity if isinstance(capacity, list) else [capacity]:
+        one["TableName"] = "Stack-urls"
+    parameters = dict(asked)
+    client.ask(operation, parameters, {"ConsumedCapacity": capacity})
+    assert used(meter) == {f"units.{key}": number for key, number in counts.items()}
+    assert parameters["ReturnConsumedCapacity"] == "TOTAL"
 
 
-def test_repeated_transaction_counts_reads(meter: UsageMeter) -> None:
-    client = FakeClient("dynamodb")
-    meter.watch(client)
-    capacity = {"TableName": "Stack-urls", "CapacityUnits": 2.0, "ReadCapacityUnits": 2.0}
-    client.ask("TransactWriteItems", dict(ACTIONS), {"ConsumedCapacity": [capacity]}, url=AWS)
-    assert used(meter) == {"units.read_halves.commit": 4}
-
-
-@pytest.mark.parametrize(("answer", "status", "units"), [(None, 0, 2), ({}, 500, 0)])
+@pytest.mark.parametrize(("answer", "status", "units"), [(None, 0, 1), ({}, 500, 0)])
 def test_failed_requests_are_counted_if_possibly_executed(
     meter: UsageMeter, answer: dict[str, Any] | None, status: int, units: int
 ) -> None:

@@ -14,8 +14,7 @@ secrets           Secrets Manager
 glue              Glue catalogue
 emf               metrics as log lines
 usage_meter       AWS units used, counted at the clients
-usage_dynamodb    billed units of DynamoDB requests
-usage_requests    billed units of SQS, S3 and EventBridge requests
+usage_requests    billed units of requests
 permissions       IAM permissions that a request needs
 recorder          log of needed permissions, for tests
 """

@@ -2,7 +2,7 @@
 
 Usage of no crawl (such as container time) is charged to the next crawl that commits. A commit's own
 usage is charged to the next commit, and usage after the last commit to no crawl. A request that the
-client repeats counts once. The modules usage_* name the sources.
+client repeats counts once. `usage_requests` names the sources.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, TextIO
 
-from orbweaver.adapters.aws import usage_dynamodb, usage_requests
+from orbweaver.adapters.aws import usage_requests
 from orbweaver.budget.billing_units import Stage, Term, Units, chunks, text_bytes
 from orbweaver.budget.prices import dollars
 from orbweaver.model.crawl import Counts
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 ASKED = "orbweaver.asked"
 ROBOTS = "#robots"
 BACKLOG = "backlog#"
-AWS_HOSTS = ".amazonaws.com"
 # Crawls whose usage a container keeps apart. Usage of older ones then belongs to no crawl.
 CRAWLS_MAX = 64
 BATCH_MESSAGES = 10
@@ -56,7 +55,6 @@ STAGES: Mapping[tuple[str, str], Stage] = {
 OF_PACKS = frozenset({Stage.RECALL, Stage.JOURNAL, Stage.SENT})
 
 _crawl: ContextVar[str | None] = ContextVar("orbweaver.meter.crawl", default=None)
-_stage: ContextVar[Stage | None] = ContextVar("orbweaver.meter.stage", default=None)
 
 
 class UsageMeter:
@@ -68,14 +66,12 @@ class UsageMeter:
         tables: Mapping[str, str] | None = None,
         memory_mb: int = 0,
         time_term: Term = Term.MB_MS,
-        files: Stage = Stage.BODIES,
         clock_s: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`tables` maps table names to roles (`urls`, …). `files` is the stage of S3 requests."""
+        """`tables` maps table names to roles (`urls`, …)."""
         self._tables = dict(tables or {})
         self._memory_mb = memory_mb
         self._time_term = time_term
-        self._files = files
         self._clock_s = clock_s
         self._pots: OrderedDict[str | None, Units] = OrderedDict({None: Units()})
         self._total = Units()
@@ -85,21 +81,13 @@ class UsageMeter:
     # --- attribution ----------------------------------------------------------------------------
 
     @contextmanager
-    def for_crawl(self, crawl: str | None, stage: Stage | None = None) -> Iterator[None]:
-        """Attribute usage in this context to a crawl, and to a stage (kind of work) if given."""
+    def for_crawl(self, crawl: str) -> Iterator[None]:
+        """Attribute usage in this context to a crawl."""
         before = _crawl.set(crawl)
-        at = _stage.set(stage)
         try:
             yield
         finally:
-            _stage.reset(at)
             _crawl.reset(before)
-
-    @contextmanager
-    def for_stage(self, stage: Stage, crawl: str | None = None) -> Iterator[None]:
-        """Attribute usage in this context to a stage, and to a crawl if given."""
-        with self.for_crawl(_crawl.get() if crawl is None else crawl, stage):
-            yield
 
     # --- counting -------------------------------------------------------------------------------
 
@@ -187,9 +175,8 @@ class UsageMeter:
 
     def watch(self, client: Any) -> None:
         service = client.meta.service_model.service_id.hyphenize()
-        note = self._before_dynamodb_call if service == "dynamodb" else self._before_call
         events = client.meta.events
-        events.register_last(f"provide-client-params.{service}", note)
+        events.register_last(f"provide-client-params.{service}", self._before_call)
         events.register_first(f"after-call.{service}", self._after_call)
         events.register_first(f"after-call-error.{service}", self._after_call_error)
 
@@ -197,51 +184,44 @@ class UsageMeter:
         self, params: dict[str, Any], model: Any, context: dict[str, Any], **_: Any
     ) -> None:
         context[ASKED] = params, model
-
-    def _before_dynamodb_call(
-        self, params: dict[str, Any], model: Any, context: dict[str, Any], **_: Any
-    ) -> None:
-        context[ASKED] = params, model
-        if model.name in usage_dynamodb.RULES:
+        if model.name in usage_requests.REPORTING:
             params.setdefault("ReturnConsumedCapacity", "TOTAL")
 
     def _after_call(
         self, http_response: Any, parsed: dict[str, Any], context: dict[str, Any], **_: Any
     ) -> None:
         if http_response.status_code < SERVER_ERROR_MIN:
-            self._count(context, parsed, final=AWS_HOSTS in http_response.url)
+            self._count(*context[ASKED], parsed)
 
     def _after_call_error(self, context: dict[str, Any], **_: Any) -> None:
         # A request without a response counts as carried out.
-        self._count(context, {}, final=False)
+        self._count(*context[ASKED], {})
 
-    def _count(self, context: dict[str, Any], answer: dict[str, Any], *, final: bool) -> None:
-        params, model = context[ASKED]
-        operation, service = model.name, model.service_model.service_name
-        stage = _stage.get()
-        match service:
+    def _count(self, params: dict[str, Any], model: Any, answer: dict[str, Any]) -> None:
+        match model.service_model.service_name:
             case "dynamodb":
-                found = usage_dynamodb.used(operation, params, answer, final=final)
+                found = usage_requests.dynamodb(model.name, params, answer)
                 for (table, term), number in found.items():
-                    at = stage or self._stage_of(operation, table, term)
-                    if at is Stage.HOST and _is_robots(params):
-                        at = Stage.ROBOTS
-                    elif at in OF_PACKS and operation != "DeleteItem" and _is_backlog(params):
-                        at = Stage.SEND
-                    self.use(term, at, number)
+                    self.use(term, self._stage_of(model.name, params, table, term), number)
             case "sqs":
-                self.use(*_with_stage(usage_requests.sqs(params, answer), stage or Stage.SEND))
+                self.use(Term.SQS, Stage.SEND, usage_requests.sqs(params, answer))
             case "s3":
-                self.use(*_with_stage(usage_requests.s3(operation), stage or self._files))
+                term, number = usage_requests.s3(model.name)
+                self.use(term, Stage.BODIES, number)
             case "events":
-                self.use(*_with_stage(usage_requests.events(params), stage or Stage.ANNOUNCE))
+                self.use(Term.EVENTS, Stage.ANNOUNCE, usage_requests.events(params))
 
-    def _stage_of(self, operation: str, table: str, term: Term) -> Stage:
+    def _stage_of(self, operation: str, params: Mapping[str, Any], table: str, term: Term) -> Stage:
         if operation == "TransactWriteItems":
             return Stage.COMMIT
-        holds = self._tables.get(table, "")
+        role = self._tables.get(table, "")
         kind = WRITES if term is Term.WRITE else READS
-        return STAGES.get((holds, operation)) or STAGES.get((holds, kind), Stage.OTHER)
+        stage = STAGES.get((role, operation)) or STAGES.get((role, kind), Stage.OTHER)
+        if stage is Stage.HOST and _is_robots(params):
+            return Stage.ROBOTS
+        if stage in OF_PACKS and operation != "DeleteItem" and _is_backlog(params):
+            return Stage.SEND
+        return stage
 
 
 def _is_robots(params: Mapping[str, Any]) -> bool:
@@ -258,11 +238,6 @@ def _is_backlog(params: Mapping[str, Any]) -> bool:
         values = params.get("ExpressionAttributeValues") or {}
         key = (params.get("Item") or {}).get("k") or values.get(":k") or {}
     return str(key.get("S", "")).startswith(BACKLOG)
-
-
-def _with_stage(used: tuple[Term, int], stage: Stage) -> tuple[Term, Stage, int]:
-    term, number = used
-    return term, stage, number
 
 
 class MeteredFetcher:
