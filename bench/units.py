@@ -34,8 +34,8 @@ from orbweaver.app.aws_ports import meter_of
 from orbweaver.app.container import connect
 from orbweaver.app.wiring import control_of, worker_of
 from orbweaver.budget.billing_units import Term, Units
+from orbweaver.budget.estimate import CPU_MB
 from orbweaver.budget.prices import dollars
-from orbweaver.budget.rounds import CPU_MB
 from orbweaver.control.crawl_spec import CrawlSpec
 from orbweaver.model.crawl_settings import ORDERED_PAGES_MAX, Bodies
 from orbweaver.model.settings import Settings

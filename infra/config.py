@@ -18,7 +18,7 @@ from infra.browser import ARCHITECTURE
 from infra.keys import choice, convert, number, secret, text, unfit, unknown
 from infra.memory import needed_mb
 from infra.runtime import AWS_RUNTIME, Runtime, host_runtime
-from orbweaver.budget.rounds import MEMORY_MB, WORKERS
+from orbweaver.budget.estimate import MEMORY_MB, WORKERS
 from orbweaver.delivery.known_hosts import HostKeyError, host_keys_of
 from orbweaver.exporting.formats import FORMATS
 from orbweaver.model.settings import NEWER_WAIT_D, PREFIX, USER_AGENT, Settings, SettingsError

@@ -35,7 +35,7 @@ REMOVED = {
     "api_burst_max": "BURST_MAX in infra/api.py",
     "api_rate_max": "RATE_MAX in infra/api.py",
     "athena_retention_d": "ATHENA_D in infra/retention.py",
-    "batch_size": "BATCH in functions/orbweaver/budget/rounds.py",
+    "batch_size": "BATCH in functions/orbweaver/budget/estimate.py",
     "batch_window_s": "Config.batch_window_s in infra/config.py",
     "export_missing_h": "EXPORT_MISSING_H in infra/watch.py",
     "renderer_batch_size": "RENDER_BATCH in infra/worker.py",

@@ -30,7 +30,7 @@ from infra.program import (
     sending,
 )
 from infra.retention import BODIES, CLAIMED
-from orbweaver.budget.rounds import BATCH
+from orbweaver.budget.estimate import BATCH
 from orbweaver.model.settings import INSTALLED, Settings
 from orbweaver.rendering.task import RenderLimits
 

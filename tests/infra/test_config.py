@@ -14,7 +14,7 @@ import pytest
 from infra.config import Config, describe
 from infra.keys import REMOVED, ConfigError, convert
 from infra.runtime import Runtime, host_runtime
-from orbweaver.budget.rounds import MEMORY_MB
+from orbweaver.budget.estimate import MEMORY_MB
 from orbweaver.model.settings import Settings
 from orbweaver.rendering.task import RenderLimits
 

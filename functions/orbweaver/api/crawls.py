@@ -173,9 +173,8 @@ def _checked(means: HandlerContext, body: Mapping[str, Any]) -> Reply:
 def _expected(crawl: Crawl, pages_max: int | None) -> Estimated:
     """Estimate the cost of a crawl on a stack with default settings."""
     # Imported here so that other requests do not load it.
-    from orbweaver.budget.estimate import estimate
+    from orbweaver.budget.estimate import PAGES_ASSUMED, Assumptions, estimate
     from orbweaver.budget.prices import dollars
-    from orbweaver.budget.rounds import PAGES_ASSUMED, Assumptions
 
     hosts = max(1, len(hosts_of(crawl)))
     assumed = Assumptions(pages=pages_max or PAGES_ASSUMED, hosts=hosts)

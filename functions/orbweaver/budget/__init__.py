@@ -6,7 +6,6 @@ Workers reserve a part of a limit before they send requests, so limits hold over
     reservation    reservations of a delivery
     billing_units  counts of units that AWS bills
     prices         prices of these units, and the charges of a budget
-    rounds         how often packs (messages with up to 25 URLs) are visited
     estimate       the usage that a crawl would have
     ports          port of the stored budgets
 """

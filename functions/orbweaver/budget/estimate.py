@@ -1,28 +1,59 @@
 """Estimate a crawl's usage of AWS and its least duration before it starts.
 
-Every page is assumed to be requested once, without failures. The result is within 25 % of the scale
-model (docs/cost.md, bench/scale/bills.json).
+Every page is assumed to be requested once, without failures. A *visit* processes a pack (message
+with up to 25 URLs) once. A *round* is the minute during which a function keeps a host
+(worker/rounds.py). The result is within 25 % of the scale model (docs/cost.md,
+bench/scale/bills.json).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from math import ceil, exp, log1p, sqrt
-from typing import TYPE_CHECKING
+from math import ceil, exp, sqrt
 
 from orbweaver.budget.billing_units import Stage, Term, Units
-from orbweaver.budget.rounds import OWN_LINKS, ROUND_S, Assumptions, rounds_of
+from orbweaver.budget.prices import (
+    COUNTERS,
+    JOURNAL_BYTES,
+    LEDGER,
+    NOTE,
+    RECALL_HALVES,
+    RECORD,
+    URL_BYTES,
+    second,
+    wait_ms_most,
+)
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.crawl_settings import Bodies
+from orbweaver.model.settings import Settings
 from orbweaver.politeness.host_schedule import spacing_ms
 from orbweaver.politeness.pacer import BLOCK_MS
 
-if TYPE_CHECKING:
-    from orbweaver.budget.rounds import Rounds
-
-# Messages per request of SQS.
-MESSAGES = 10
+# Number of pages if it is unknown.
+PAGES_ASSUMED = 10_000
+# Defaults of a stack on AWS, which infra/config.py imports: concurrent workers, messages per batch,
+# memory.
+WORKERS, BATCH, MEMORY_MB = 50, 40, Settings().memory_mb
+# CPU of a page: fixed, per KB, and the additional share for main texts. CPU of a visit.
+PAGE_CPU_MS, KB_CPU_MS, TEXT_CPU_SHARE, VISIT_CPU_MS = 2.0, 0.1, 0.5, 20.0
+# Memory that gives a whole CPU, and time of an invocation's calls.
+CPU_MB, CALLS_S = 1_769, 0.2
+# Length of a round (`round_s`), of a visit's wait without rounds (`wait_s_max`), and of a file's
+# wait for packs (`segment_wait_s`).
+ROUND_S, WAIT_S, FILE_S = 60.0, 5.0, 5.0
+# Limit of concurrent requests of a function (`fetch_concurrency`), and messages per SQS request.
+REQUESTS_MAX, MESSAGES = 64, 10
+# Response times vary, and a host's pace follows its slower responses.
+PACE = 1.5
+# URLs per pack on average, because a visit also sends a partial pack: with a delay (visits end
+# early), without a delay, and per new link of a page.
+PACK_URLS, PACK_URLS_FREE, LINK_URLS = 16, 22, 3
+# Share of a page's links that not all pages of its host have.
+OWN_LINKS = 0.6
+# Packs of different hosts in a batch: its size to the power FULL, because the other messages are of
+# packs already visited. Without a delay its size by CLUMP, because a visit sends several packs of
+# one host at once.
+FULL, CLUMP = 0.9, 5
 # Duration of a cold start (docs/scale.md), and approximate lifetime of a container.
 INIT_S, CONTAINER_S = 0.9, 7_200
 # Invocations come in bursts, so there are PEAK containers per busy one, and PEAK_LEAST more.
@@ -34,12 +65,46 @@ LOOKED_UP, LOST = 0.01, 0.0015
 # MISSED: limit of links per page that the host's file of claims lacks, because another container
 # has just found them. WRITTEN: such files written per file read.
 MISSED, WRITTEN = 1.5, 0.09
-# Bytes of a journal per URL, and without URLs. Bytes of a record, of a request and of a response's
-# acknowledgements, and of an invocation's log.
-URL_BYTES, JOURNAL_BYTES, RECORD_BYTES = 160, 300, 700
-REQUEST_BYTES, ACK_BYTES, ACKED_BYTES, LOG_BYTES = 230, 52, 2_896, 1_100
-# MB-milliseconds to export a record, with a function of 1,024 MB.
-EXPORT_MB_MS = 300
+# Bytes of a record, of a request, of a response's acknowledgements, and of an invocation's log.
+RECORD_BYTES, REQUEST_BYTES, ACK_BYTES, ACKED_BYTES, LOG_BYTES = 700, 230, 52, 2_896, 1_100
+# MB-milliseconds to export a record, with a function of 1,024 MB, and files of an export.
+EXPORT_MB_MS, EXPORT_FILES = 300, 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assumptions:
+    """Assumptions about the site, its pages as transferred, and the stack."""
+
+    pages: int
+    hosts: int = 1
+    links: int = 50
+    body_bytes: int = 30_000
+    answer_s: float = 0.2
+    memory_mb: int = MEMORY_MB
+    # Stack: concurrent workers, and packs per batch.
+    workers: int = WORKERS
+    batch: int = BATCH
+
+    def cpu_ms(self, *, texts: bool) -> float:
+        """Return the CPU time of a page on a whole CPU."""
+        whole = PAGE_CPU_MS + KB_CPU_MS * self.body_bytes / 1000
+        return whole * (1 + TEXT_CPU_SHARE) if texts else whole
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """Totals of a crawl, and the mean numbers of hosts and containers at work.
+
+    `files` are files of bodies. `containers` is the number at once.
+    """
+
+    packs: float
+    visits: float
+    invocations: float
+    files: float
+    seconds: float
+    hosts: float
+    containers: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,131 +115,112 @@ class Estimate:
     least_s: float
 
 
-def estimate(crawl: Crawl, assumed: Assumptions) -> Estimate:
-    rounds = rounds_of(crawl, assumed)
-    at_once = _at_once(crawl, assumed, rounds)
-    units = Units()
-    for part, number in (
-        (
-            _per_page(crawl, assumed, _knowing(crawl, assumed, rounds, at_once)),
-            float(assumed.pages),
-        ),
-        (_per_pack(crawl, assumed, rounds), 1.0),
-        (_per_invocation(crawl, rounds), rounds.invocations),
-    ):
-        for (term, stage), used in part.items():
-            units.use(term, stage, ceil(used * number))
-    if crawl.bodies is not Bodies.OFF or crawl.texts:
-        units.use(Term.S3_PUT, Stage.BODIES, ceil(rounds.files))
-    if _travels(crawl):
-        read = rounds.hosts * max(rounds.seconds / ROUND_S, 1.0)
-        units.use(Term.S3_GET, Stage.BODIES, ceil(read))
-        units.use(Term.S3_PUT, Stage.BODIES, ceil(WRITTEN * read))
-    units.use(Term.S3_PUT, Stage.EXPORT, 4)
-    units.use(Term.EVENTS, Stage.ANNOUNCE, 1)
-    spacing_s = spacing_ms(crawl.delay_ms) / 1000
-    slots_s = spacing_s or assumed.answer_s / crawl.concurrency
-    least_s = slots_s * assumed.pages / assumed.hosts
-    begun_s = INIT_S * _containers(at_once, rounds.seconds)
-    units.use(Term.MB_MS, Stage.RUN, ceil(begun_s * 1000 * assumed.memory_mb))
-    return Estimate(units=units, least_s=least_s)
-
-
-def _at_once(crawl: Crawl, assumed: Assumptions, rounds: Rounds) -> int:
-    if crawl.delay_ms:
-        wanted = PEAK * rounds.at_once + PEAK_LEAST
+def work_of(crawl: Crawl, assumed: Assumptions) -> Work:
+    pages, delayed = assumed.pages, bool(crawl.delay_ms)
+    host_pages, answer_s = pages / assumed.hosts, PACE * assumed.answer_s
+    gap_s = max(1e-3, assumed.answer_s / max(1, crawl.concurrency))  # between a host's requests
+    if delayed:
+        gap_s = max(gap_s, spacing_ms(max(crawl.delay_ms, round(answer_s * 1000))) / 1000)
+    urls = min(PACK_URLS if delayed else PACK_URLS_FREE, max(1.0, host_pages))
+    if (new_links := OWN_LINKS * assumed.links) >= 1:  # otherwise URLs come from sitemaps
+        urls = min(urls, LINK_URLS * new_links)
+    packs = pages / urls
+    batch = min(float(assumed.batch), max(1.0, packs))
+    # Hosts that a function serves at a time. They share its time.
+    full = batch**FULL if delayed else batch / CLUMP
+    hosts = max(1.0, assumed.hosts * (1 - exp(-full / assumed.hosts)))
+    # Slots of a pack in a visit. With a delay, a host has one pack in flight.
+    slots = ROUND_S / gap_s if delayed else (1 + WAIT_S / gap_s) * hosts / batch
+    if delayed:
+        # This number of hosts must wait together to make waiting cheaper than another invocation.
+        a_second = second(memory_mb=assumed.memory_mb)
+        enough = max(1.0, gap_s * 1000 / wait_ms_most(a_second=a_second, visits=1))
+        slots = slots if enough <= hosts else 0.0
+        hosts = max(1.0, hosts - (enough - 1))
+    visited = urls * slots / (urls + slots) if delayed else min(urls, slots)
+    visits = max(packs, pages / max(1.0, visited))
+    cpu_share = min(1.0, assumed.memory_mb / CPU_MB)
+    page_s, visit_s = assumed.cpu_ms(texts=crawl.texts) / 1000, VISIT_CPU_MS / 1000
+    seconds = (pages * page_s + visits * visit_s) / cpu_share
+    if not slots:  # each page needs an invocation
+        invocations = visits
+        seconds += pages * answer_s + packs * min(gap_s, BLOCK_MS / 1000)
     else:
-        # As many containers as AWS has added by the end. A crawl spreads only once it has found
-        # enough URLs.
-        wanted = min(
-            rounds.invocations / 4, FIRST * sqrt(1 + 2 * MORE_A_S / FIRST**2 * rounds.seconds)
-        )
-    return max(1, min(assumed.workers, ceil(wanted), ceil(rounds.invocations)))
+        seconds = max(seconds, pages * max(gap_s / hosts, assumed.answer_s / REQUESTS_MAX))
+        invocations = seconds / ROUND_S + packs / assumed.batch if delayed else visits / batch
+        invocations = max(1.0, visits / assumed.batch, min(invocations, visits))
+        seconds += 0.0 if delayed else invocations * answer_s
+    seconds += CALLS_S * invocations
+    if delayed:
+        containers = PEAK * seconds / (host_pages * gap_s) + PEAK_LEAST
+    else:
+        # As many as AWS has added by the end. A crawl spreads once it has found enough URLs.
+        added = FIRST * sqrt(1 + 2 * MORE_A_S / FIRST**2 * seconds)
+        containers = min(invocations / 4, added)
+    return Work(
+        packs=packs,
+        visits=visits,
+        invocations=invocations,
+        files=max(invocations, min(visits, seconds / FILE_S) if delayed else 0.0),
+        seconds=seconds,
+        hosts=hosts,
+        containers=max(1, ceil(min(assumed.workers, containers, invocations))),
+    )
 
 
-def _travels(crawl: Crawl) -> bool:
-    """Return True if workers hand on the known claims of a host in a file."""
-    return bool(crawl.delay_ms) and not crawl.continuous
-
-
-def _knowing(crawl: Crawl, assumed: Assumptions, rounds: Rounds, at_once: int) -> float:
-    """Return the expected number of containers that process a host."""
-    if not crawl.delay_ms:
-        return float(at_once)
-    host_rounds = rounds.hosts * rounds.seconds / ROUND_S / assumed.hosts
-    return at_once * (1 - exp(max(1.0, host_rounds) * log1p(-1 / at_once))) if at_once > 1 else 1.0
-
-
-def _containers(at_once: int, busy_s: float) -> int:
-    """Return the number of cold starts, for `at_once` containers and `busy_s` of work."""
-    return at_once * ceil(max(1.0, busy_s / at_once / CONTAINER_S))
-
-
-def _per_page(
-    crawl: Crawl, assumed: Assumptions, containers: float
-) -> Mapping[tuple[Term, Stage], float]:
-    acks = ceil(assumed.body_bytes / ACKED_BYTES)
+def estimate(crawl: Crawl, assumed: Assumptions) -> Estimate:
+    work, pages, delayed = work_of(crawl, assumed), assumed.pages, bool(crawl.delay_ms)
+    visits, invocations, at_once = work.visits, work.invocations, work.containers
+    taken_on = work.packs if delayed else 0.0  # packs visited before their messages arrived
+    # Each visit sends messages. Without a delay, most last visits of packs do not.
+    sent = visits if delayed else max(0.3 * visits, visits - work.packs)
     # A container remembers the URLs that it has seen. So each container looks up each URL once that
     # others have found.
-    others = (containers - 1) * (1 - exp(-OWN_LINKS * assumed.links / containers))
-    if _travels(crawl):
+    others = (at_once - 1) * (1 - exp(-OWN_LINKS * assumed.links / at_once))
+    shared = 0.0  # files in which workers hand on the known claims of a host
+    if delayed and not crawl.continuous:
         others = min(others, MISSED)
-    return {
-        (Term.WRITE, Stage.CLAIM): 1 + LOST * assumed.links,
-        (Term.READ_HALVES, Stage.LOOKUP): LOOKED_UP * assumed.links + others,
-        (Term.WRITE, Stage.STORE): 1,
-        (Term.SENT_BYTES, Stage.WEB): REQUEST_BYTES + ACK_BYTES * acks,
-        (Term.READ_HALVES, Stage.EXPORT): RECORD_BYTES / 4096,
-        (Term.MB_MS, Stage.EXPORT): EXPORT_MB_MS,
-    }
-
-
-def _per_pack(
-    crawl: Crawl, assumed: Assumptions, rounds: Rounds
-) -> Mapping[tuple[Term, Stage], float]:
-    """List the usage of all packs (messages with up to 25 URLs)."""
-    visits, taken_on = rounds.visits, rounds.taken_on
-    journal_bytes = JOURNAL_BYTES * visits + URL_BYTES * assumed.pages
-    # Each visit sends messages, except most last visits of packs.
-    sent = max(0.3 * visits, visits - rounds.packs)
-    units = {
-        # Packs found in one visit are sent together.
-        (Term.SQS, Stage.SEND): 1.15 * sent,
-        # Journal, ledger and strikes of each pack.
-        (Term.READ_HALVES, Stage.RECALL): 6 * (rounds.deliveries + taken_on),
-        (Term.READ_HALVES, Stage.HOST): 2 * visits,
-        (Term.WRITE, Stage.JOURNAL): journal_bytes / 1024 + visits / 2,
-        # A ledger for each pack, and counters for packs that share a file, in a transaction of two
-        # KB. Then a note that the next packs were sent.
-        (Term.WRITE, Stage.COMMIT): 2 * visits + 4 * rounds.files,
-        (Term.WRITE, Stage.SENT): sent,
-        (Term.MB_MS, Stage.RUN): rounds.seconds * 1000 * assumed.memory_mb,
-    }
-    if crawl.delay_ms:
-        # Slots are reserved by block, and for the rest of a pack. A host is read every few seconds.
-        blocks = assumed.pages / max(1, BLOCK_MS // crawl.delay_ms)
-        units |= {
-            (Term.READ_HALVES, Stage.HOST): 2 * max(visits, blocks),
-            (Term.WRITE, Stage.HOST): min(float(assumed.pages), visits + blocks),
-            # One pack of a host is in flight, the others wait in a table. Each is added, taken and
-            # removed, in two writes, and removed once more if its message comes later. It is read
-            # as often.
-            (Term.SQS, Stage.SEND): visits,
-            (Term.WRITE, Stage.SEND): 4 * visits + 2 * taken_on,
-            (Term.READ_HALVES, Stage.SEND): 4 * visits + 2 * taken_on,
-            (Term.WRITE, Stage.SENT): visits,
-        }
-    return units
-
-
-def _per_invocation(crawl: Crawl, rounds: Rounds) -> Mapping[tuple[Term, Stage], float]:
+        shared = work.hosts * max(work.seconds / ROUND_S, 1.0)
+    # With a delay, slots are reserved by block, and for the rest of a pack.
+    blocks = pages / max(1, BLOCK_MS // crawl.delay_ms) if delayed else 0.0
+    # One pack of a host is in flight, the others wait in a table. Each is added, taken and removed,
+    # in two writes, and removed once more if its message comes later. It is read as often.
+    waiting = 4 * visits + 2 * taken_on if delayed else 0.0
     # If no pack follows from a pack, the crawl may be complete, so all its counters are read.
-    looks = 1 - exp(-rounds.packs / rounds.invocations)
-    return {
-        # Requests to SQS: up to ten messages each, received and deleted.
-        (Term.SQS, Stage.RECEIVE): 2 * ceil(rounds.deliveries / rounds.invocations / MESSAGES),
-        (Term.READ_HALVES, Stage.CRAWL): 2,
-        (Term.READ_HALVES, Stage.ANNOUNCE): looks * (2 + 2 * crawl.shards),
-        (Term.INVOCATIONS, Stage.RUN): 1,
-        (Term.LOG_BYTES, Stage.RUN): LOG_BYTES,
+    looks = 1 - exp(-work.packs / invocations)
+    started = at_once * ceil(max(1.0, work.seconds / at_once / CONTAINER_S))
+    stored = work.files if crawl.bodies is not Bodies.OFF or crawl.texts else 0.0
+    acks = ceil(assumed.body_bytes / ACKED_BYTES)
+    used: dict[tuple[Term, Stage], float] = {
+        (Term.SQS, Stage.RECEIVE): 2 * invocations * ceil(visits / invocations / MESSAGES),
+        (Term.READ_HALVES, Stage.RECALL): RECALL_HALVES * (visits + taken_on),
+        (Term.READ_HALVES, Stage.CRAWL): 2 * invocations,
+        (Term.READ_HALVES, Stage.HOST): 2 * max(visits, blocks),
+        (Term.WRITE, Stage.HOST): min(float(pages), visits + blocks) if delayed else 0.0,
+        (Term.SENT_BYTES, Stage.WEB): pages * (REQUEST_BYTES + ACK_BYTES * acks),
+        (Term.READ_HALVES, Stage.LOOKUP): pages * (LOOKED_UP * assumed.links + others),
+        (Term.S3_GET, Stage.BODIES): shared,
+        (Term.S3_PUT, Stage.BODIES): ceil(stored) + WRITTEN * shared,
+        (Term.WRITE, Stage.JOURNAL): (JOURNAL_BYTES * visits + URL_BYTES * pages) / 1024
+        + visits / 2,
+        (Term.WRITE, Stage.CLAIM): pages * (1 + LOST * assumed.links),
+        (Term.WRITE, Stage.STORE): pages * RECORD,
+        (Term.WRITE, Stage.COMMIT): LEDGER * visits + COUNTERS * work.files,
+        (Term.SQS, Stage.SEND): sent,
+        (Term.WRITE, Stage.SEND): waiting,
+        (Term.READ_HALVES, Stage.SEND): waiting,
+        (Term.WRITE, Stage.SENT): NOTE * sent,
+        (Term.READ_HALVES, Stage.ANNOUNCE): looks * (2 + 2 * crawl.shards) * invocations,
+        (Term.EVENTS, Stage.ANNOUNCE): 1,
+        (Term.READ_HALVES, Stage.EXPORT): pages * RECORD_BYTES / 4096,
+        (Term.S3_PUT, Stage.EXPORT): EXPORT_FILES,
+        (Term.MB_MS, Stage.EXPORT): pages * EXPORT_MB_MS,
+        (Term.MB_MS, Stage.RUN): 1000 * assumed.memory_mb * (work.seconds + INIT_S * started),
+        (Term.INVOCATIONS, Stage.RUN): invocations,
+        (Term.LOG_BYTES, Stage.RUN): LOG_BYTES * invocations,
     }
+    slot_s = spacing_ms(crawl.delay_ms) / 1000 or assumed.answer_s / crawl.concurrency
+    return Estimate(
+        units=Units({key: ceil(number) for key, number in used.items() if number}),
+        least_s=slot_s * pages / assumed.hosts,
+    )

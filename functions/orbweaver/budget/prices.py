@@ -15,6 +15,7 @@ from types import MappingProxyType
 from orbweaver.budget.billing_units import Term, units_of
 from orbweaver.model.amounts import NANO, in_dollars
 from orbweaver.model.settings import ARM, X86
+from orbweaver.model.target import PACK_TARGETS_MAX
 
 AS_OF = "2026-11"
 GIGABYTE = 1024**3
@@ -78,6 +79,18 @@ def spent(total: Mapping[str, int]) -> float | None:
     return charged(total) if counted is None else counted
 
 
+# --- usage of a pack (message with up to 25 URLs) and of a URL ----------------------------------
+
+# `estimate` multiplies these by expected numbers. The charges of a budget contain them.
+
+# Half read units: journal, ledger and strikes of a pack.
+RECALL_HALVES = 6
+# Bytes of a journal without URLs, and per URL.
+JOURNAL_BYTES, URL_BYTES = 300, 150
+# Write units: a ledger and counters of two KB in a transaction, the note that the next packs were
+# sent, and a URL's record.
+LEDGER, COUNTERS, NOTE, RECORD = 2, 4, 1, 1
+
 # --- charges of a budget ------------------------------------------------------------------------
 
 # A budget needs costs before a request, so it charges by claim and by visit, above the counted
@@ -85,24 +98,29 @@ def spent(total: Mapping[str, int]) -> float | None:
 
 # Cost of an SQS request of up to 64 KB.
 SQS_REQUEST = unit_cost(Term.SQS)
-# Costs of a KB written (twice that in transactions), and of 4 KB read (half of that if stale).
-WRITE, WRITE_TRANSACTED = unit_cost(Term.WRITE), unit_cost(Term.WRITE, 2)
-READ, READ_STALE = unit_cost(Term.READ_HALVES, 2), unit_cost(Term.READ_HALVES)
+# Costs of a KB written, and of 4 KB read by an eventually consistent read.
+WRITE, READ_STALE = unit_cost(Term.WRITE), unit_cost(Term.READ_HALVES)
 GB_SECOND, INVOCATION = unit_cost(Term.MB_MS, 1024 * 1000), unit_cost(Term.INVOCATIONS)
 # Costs of a KB of logs, of a record's rows in exports, and of a file of bodies.
 LOG_KB, EXPORTED_ROW, FILE = unit_cost(Term.LOG_BYTES, 1024), 20, unit_cost(Term.S3_PUT)
 
 # A message is sent, received and deleted. Batches would cost less, but cannot be relied on.
 _MESSAGE = 3 * SQS_REQUEST + INVOCATION
-# Reads of a pack's state, a journal of some KB, ledger and counters of two KB in a transaction as
-# if it were not shared (worker/group_commit.py), the note that the next packs were sent, and the
+# The state of a full pack, as if its counters were not shared (worker/group_commit.py), and the
 # time of all this in a function with 1 GB.
-_PACK = 3 * READ + 5 * WRITE + 3 * WRITE_TRANSACTED + GB_SECOND // 10 + LOG_KB
+_JOURNAL = ceil((JOURNAL_BYTES + PACK_TARGETS_MAX * URL_BYTES) / 1024)
+_PACK = (
+    unit_cost(Term.READ_HALVES, RECALL_HALVES)
+    + (_JOURNAL + LEDGER + COUNTERS + NOTE) * WRITE
+    + GB_SECOND // 10
+    + LOG_KB
+)
 # Packs hold up to 25 URLs, and are seldom full.
 _SHARE = (_MESSAGE + _PACK) // 10
-# Everything that happens to a URL once, requested or not: its claim, record and export, and its
-# share of a pack. So a crawl that has spent its dollars can still end every claimed URL.
-CLAIM = WRITE + 2 * WRITE + EXPORTED_ROW + _SHARE
+# Everything that happens to a URL once, requested or not: its claim, its record (of up to two KB)
+# and export, and its share of a pack. So a crawl that has spent its dollars can still end every
+# claimed URL.
+CLAIM = WRITE + 2 * RECORD * WRITE + EXPORTED_ROW + _SHARE
 # Cost of a URL that returns, and of a request apart from time.
 AGAIN = _SHARE
 ASKED = WRITE + 2 * READ_STALE

@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from orbweaver.budget.estimate import estimate
+from orbweaver.budget.estimate import PAGES_ASSUMED, Assumptions, estimate
 from orbweaver.budget.prices import dollars
-from orbweaver.budget.rounds import PAGES_ASSUMED, Assumptions
 from orbweaver.control.definition import parse
 from orbweaver.control.spec_checks import crawl_of
 from orbweaver.model.crawl import State, Stop

@@ -9,9 +9,8 @@ import pytest
 
 from bench.scale.bills import GRID, RUNS, Bill, Run, composed, known, modelled
 from bench.scale.scenario import Web
-from orbweaver.budget.estimate import estimate
+from orbweaver.budget.estimate import Assumptions, estimate
 from orbweaver.budget.prices import dollars
-from orbweaver.budget.rounds import Assumptions
 from orbweaver.model.crawl import Crawl
 
 BILLS = known()

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from orbweaver.budget.billing_units import Stage, Term
-from orbweaver.budget.estimate import estimate
+from orbweaver.budget.estimate import Assumptions, estimate
 from orbweaver.budget.prices import PRICES, dollars
-from orbweaver.budget.rounds import Assumptions
 from orbweaver.model.crawl import Crawl
 
 GUIDE = (Path(__file__).parents[3] / "docs/cost.md").read_text()

@@ -12,9 +12,16 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from orbweaver.budget.billing_units import Term, Units, units_of
-from orbweaver.budget.estimate import estimate
+from orbweaver.budget.estimate import (
+    BATCH,
+    CPU_MB,
+    MEMORY_MB,
+    PAGES_ASSUMED,
+    WORKERS,
+    Assumptions,
+    estimate,
+)
 from orbweaver.budget.prices import AS_OF, charged, dollars
-from orbweaver.budget.rounds import BATCH, CPU_MB, MEMORY_MB, PAGES_ASSUMED, WORKERS, Assumptions
 from orbweaver.cli import text
 from orbweaver.cli.command import STACK_JSON, answer, command, crawl_argument, file, option
 from orbweaver.cli.commands.init_check import plan_in
