@@ -191,13 +191,14 @@ class UsageMeter:
         self, http_response: Any, parsed: dict[str, Any], context: dict[str, Any], **_: Any
     ) -> None:
         if http_response.status_code < SERVER_ERROR_MIN:
-            self._count(*context[ASKED], parsed)
+            self._count(context, parsed)
 
     def _after_call_error(self, context: dict[str, Any], **_: Any) -> None:
         # A request without a response counts as carried out.
-        self._count(*context[ASKED], {})
+        self._count(context, {})
 
-    def _count(self, params: dict[str, Any], model: Any, answer: dict[str, Any]) -> None:
+    def _count(self, context: dict[str, Any], answer: dict[str, Any]) -> None:
+        params, model = context[ASKED]
         match model.service_model.service_name:
             case "dynamodb":
                 found = usage_requests.dynamodb(model.name, params, answer)
