@@ -101,13 +101,9 @@ class StorePorts:
     # --- queues -----------------------------------------------------------------------------
 
     @cached_property
-    def _messages(self) -> SqliteMessages:
+    def messages(self) -> SqliteMessages:
         most = self.settings.receive_max
         return SqliteMessages(self.store, clock=self.clock, receive_max=most)
-
-    @property
-    def messages(self) -> SqliteMessages:
-        return self._messages
 
     def keep_time(self, others: Callable[[], int]) -> bool:
         """Share one time with the other processes. Return True if it moved with the clock."""
@@ -117,29 +113,29 @@ class StorePorts:
 
     def held_by(self, process: str) -> None:
         """Take and send messages under the name of a process, so that others can take them back."""
-        self._messages.holder = process
-        self._messages.bring_near()
+        self.messages.holder = process
+        self.messages.bring_near()
 
     def take_back(self, process: str) -> int:
         """Make the messages of a dead process due now. Return their number."""
-        return self._messages.take_back(process)
+        return self.messages.take_back(process)
 
     def inbox(self, queue: QueueName) -> SqliteInbox:
         from orbweaver.adapters.sqlite.receiving import SqliteInbox
 
-        return SqliteInbox(self._messages, queue, clock=self.clock)
+        return SqliteInbox(self.messages, queue, clock=self.clock)
 
     @cached_property
     def queue(self) -> SqliteQueue:
         from orbweaver.adapters.sqlite.queue import SqliteQueue
 
-        return SqliteQueue(self._messages)
+        return SqliteQueue(self.messages)
 
     @cached_property
     def dead_letters(self) -> SqliteDeadLetters:
         from orbweaver.adapters.sqlite.dead_letters import SqliteDeadLetters
 
-        return SqliteDeadLetters(self._messages)
+        return SqliteDeadLetters(self.messages)
 
     @cached_property
     def lanes(self) -> tuple[SqliteDeadLetters, ...]:
@@ -147,28 +143,28 @@ class StorePorts:
 
         packs, seeds = MessageSource.PACKS, MessageSource.SEEDS
         return (
-            SqliteDeadLetters(self._messages, QueueName.SEEDS, seeds),
-            SqliteDeadLetters(self._messages, QueueName.CRAWL, packs),
-            SqliteDeadLetters(self._messages, QueueName.EXPRESS, packs),
+            SqliteDeadLetters(self.messages, QueueName.SEEDS, seeds),
+            SqliteDeadLetters(self.messages, QueueName.CRAWL, packs),
+            SqliteDeadLetters(self.messages, QueueName.EXPRESS, packs),
         )
 
     @cached_property
     def orders(self) -> SqliteOrders:
         from orbweaver.adapters.sqlite.queue import SqliteOrders
 
-        return SqliteOrders(self._messages)
+        return SqliteOrders(self.messages)
 
     @cached_property
     def deliveries(self) -> SqliteDeliveries:
         from orbweaver.adapters.sqlite.queue import SqliteDeliveries
 
-        return SqliteDeliveries(self._messages)
+        return SqliteDeliveries(self.messages)
 
     @cached_property
     def events(self) -> SqliteEvents:
         from orbweaver.adapters.sqlite.queue import SqliteEvents
 
-        return SqliteEvents(self._messages, stack=self.settings.stack)
+        return SqliteEvents(self.messages, stack=self.settings.stack)
 
     # --- tables -----------------------------------------------------------------------------
 

@@ -19,7 +19,7 @@ import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict, dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import parse_qsl
 
 import orbweaver
@@ -45,24 +45,13 @@ from orbweaver.control.progress.reader import StatusReader
 
 if TYPE_CHECKING:
     from orbweaver.api.app import Api
-    from orbweaver.app.ports import PortSet
+    from orbweaver.app.aws_ports import Ports
     from orbweaver.console.run_comparer import RunComparer
     from orbweaver.frontier.queues import Depths
     from orbweaver.model.crawl import Crawl
     from orbweaver.model.ports import Clock
 
     Answer: TypeAlias = Mapping[str, Any]
-
-    class Counted(Protocol):
-        """The queues of a stack."""
-
-        async def read(self) -> Depths: ...
-
-    class CountedPorts(PortSet, Protocol):
-        """The ports of a stack, with queue depths."""
-
-        @property
-        def depths(self) -> Counted: ...
 
 
 POLL_MS = 1_500
@@ -114,7 +103,7 @@ class HostedPlace:
         return None
 
 
-def hosted_console(ports: CountedPorts) -> HostedConsole:
+def hosted_console(ports: Ports) -> HostedConsole:
     settings, clock, control = ports.settings, ports.clock, control_of(ports)
     depths = ports.depths.read
     place = HostedPlace(stack=settings.stack, read_depths=depths)

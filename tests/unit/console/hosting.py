@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlencode
 
 from orbweaver.app.store_ports import StorePorts
@@ -100,6 +100,6 @@ async def hosted(folder: Path) -> AsyncIterator[Hosting]:
     settings = Settings(console_issuer=ISSUER, console_client=CLIENT, console_pages=PAGES)
     ports = CountedStore(settings, folder, clock=clock)
     try:
-        yield Hosting(ports, clock, hosted_console(ports))
+        yield Hosting(ports, clock, hosted_console(cast("Any", ports)))
     finally:
         await ports.aclose()
