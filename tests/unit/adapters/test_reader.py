@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from orbweaver.adapters.local import reader_wire
-from orbweaver.adapters.local.reader import WAITING_BYTES_MAX, BudgetReader, ReaderError
+from orbweaver.adapters.local.reader import WAITING_BYTES_MAX, BudgetReader, ReaderError, Turns
 from orbweaver.adapters.local.reader_child import lacks_memory
-from orbweaver.adapters.local.turns import Turns
 from orbweaver.extraction.extract import Field, ItemRule, ValueSource
 from orbweaver.extraction.work_budget import HeavyError
 from orbweaver.frontier.stored_content import Keeping

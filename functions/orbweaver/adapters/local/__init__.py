@@ -4,7 +4,6 @@ clock              the time
 folder             files in a folder
 journal_blob       journal encoding, in a thread if long
 reader             page reading, in the worker or in a child process
-turns              order in which hosts use the child
 reader_child       the child process
 reader_wire        messages between worker and child
 secrets            secrets from the environment or a folder

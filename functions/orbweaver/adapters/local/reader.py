@@ -16,9 +16,11 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections import OrderedDict, deque
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from orbweaver.adapters.local.reader_wire import (
     LENGTH,
@@ -28,7 +30,6 @@ from orbweaver.adapters.local.reader_wire import (
     decode_response,
     packed,
 )
-from orbweaver.adapters.local.turns import Turns
 from orbweaver.extraction.work_budget import HeavyError
 from orbweaver.model.errors import Transient
 from orbweaver.model.item_rules import Field, ItemRule
@@ -70,6 +71,7 @@ _CRASHES = frozenset(
     {signal.SIGABRT, signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE, signal.SIGPROF}
 )
 
+Ticket: TypeAlias = "asyncio.Future[None]"
 # A rule for which a reader parses any page into a tree.
 _NEEDS_TREE = ItemRule(name="tree", match="", fields=(Field(name="title", where="title"),))
 
@@ -311,3 +313,58 @@ class Child:
         taken = bytes(self._received[:number])
         del self._received[:number]
         return taken
+
+
+class Turns:
+    """A lock that serves waiting hosts in rotation, and the tasks of one host in order."""
+
+    def __init__(self) -> None:
+        self._taken = False
+        self._waiting: OrderedDict[str, deque[Ticket]] = OrderedDict()
+
+    @asynccontextmanager
+    async def taken(self, host: str, wait_s: float) -> AsyncIterator[bool]:
+        """Wait up to `wait_s` seconds for a turn, and yield whether it came."""
+        got = await self._take(host, wait_s)
+        try:
+            yield got
+        finally:
+            if got:
+                self._release()
+
+    async def _take(self, host: str, wait_s: float) -> bool:
+        if not self._taken:
+            self._taken = True
+            return True
+        ticket: Ticket = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(host, deque()).append(ticket)
+        try:
+            async with asyncio.timeout(max(0.0, wait_s)):
+                await ticket
+        except TimeoutError:
+            return not self._leave(host, ticket)  # the turn may have come at the last moment
+        except asyncio.CancelledError:
+            if not self._leave(host, ticket):
+                self._release()
+            raise
+        return True
+
+    def _leave(self, host: str, ticket: Ticket) -> bool:
+        """Stop waiting. Return False if the turn had come."""
+        queue = self._waiting.get(host)
+        if queue is None or ticket not in queue:
+            return False
+        queue.remove(ticket)
+        if not queue:
+            del self._waiting[host]
+        return True
+
+    def _release(self) -> None:
+        if not self._waiting:
+            self._taken = False
+            return
+        host, queue = self._waiting.popitem(last=False)
+        ticket = queue.popleft()
+        if queue:
+            self._waiting[host] = queue  # after all other hosts
+        ticket.set_result(None)
