@@ -7,7 +7,6 @@ a group of similar URLs.
     envelope        fields that all messages have
     messages        messages on the queues
     crawl_scope     whether a message's URL belongs to its crawl
-    file_names      URLs that name files which are never pages
     admission       whether a URL is claimed or requested, or why it is refused
     crawler_traps   sites that generate URLs without end
     seen_urls       memory of claimed URLs

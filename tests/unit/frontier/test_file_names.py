@@ -6,7 +6,7 @@ from mimetypes import MimeTypes
 
 import pytest
 
-from orbweaver.frontier.file_names import ENDINGS, names_file
+from orbweaver.frontier.crawl_scope import ENDINGS, names_file
 from orbweaver.parsing.sniffing import HTML_TYPES
 
 SITE = "https://example.com"
