@@ -9,5 +9,4 @@ store_runner      workers over a store, in processes of this machine
 store_waiting     reasons why single URLs of a store wait
 store_service     schedules, webhooks and the HTTP API of a store
 wiring_exporting  exporters
-wiring_delivery   deliverers of exports
 """

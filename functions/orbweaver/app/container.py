@@ -22,7 +22,14 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar
 from orbweaver.adapters.aws.clients import Aws, Watcher
 from orbweaver.adapters.aws.usage_meter import UsageMeter
 from orbweaver.app.aws_ports import Ports, meter_of
-from orbweaver.app.wiring import api_of, keep_made, notifying, starting, worker_of
+from orbweaver.app.wiring import (
+    api_of,
+    delivering,
+    keep_made,
+    notifying,
+    starting,
+    worker_of,
+)
 from orbweaver.model.settings import Settings, function_name, in_lambda
 
 if TYPE_CHECKING:
@@ -107,8 +114,6 @@ class Container:
                     async with notifying(ports):
                         pass
                 case "deliver":
-                    from orbweaver.app.wiring_delivery import delivering
-
                     with delivering(ports):
                         pass
 
@@ -181,7 +186,6 @@ class Container:
 
     def deliver(self, taken: ReceivedOrder, remaining_ms: int) -> tuple[str, ...]:
         """Deliver an export and return the message's id if it failed."""
-        from orbweaver.app.wiring_delivery import delivering
 
         async def run(ports: Ports) -> tuple[str, ...]:
             with delivering(ports) as deliverer:

@@ -372,7 +372,7 @@ import asyncio, json, sys
 from pathlib import Path
 from orbweaver.app.store_ports import StorePorts
 from orbweaver.app.wiring import control_of, explainer_of, notifying, starting, stores_of, worker_of
-from orbweaver.app.wiring_delivery import delivering
+from orbweaver.app.wiring import delivering
 from orbweaver.app.wiring_exporting import alone_of, exporter_of
 from orbweaver.model.settings import Settings
 
