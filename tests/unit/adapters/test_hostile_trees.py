@@ -66,7 +66,7 @@ def test_hostile_tree_is_not_light(body: bytes) -> None:
     assert not is_light(asked(body))
 
 
-@pytest.mark.thorough
+@pytest.mark.long
 @pytest.mark.parametrize("body", HOSTILE, ids=range(len(HOSTILE)))
 async def test_hostile_tree_takes_bounded_cpu_and_memory(body: bytes) -> None:
     before = resource.getrusage(resource.RUSAGE_CHILDREN)

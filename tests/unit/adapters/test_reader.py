@@ -422,7 +422,7 @@ asyncio.run(main())
     assert done.stderr == b""
 
 
-@pytest.mark.thorough
+@pytest.mark.long
 @pytest.mark.parametrize(
     "name", ["dots", "formats-open", "templates", "noise", "not-found", "items-nested", "digits"]
 )
