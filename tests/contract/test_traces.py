@@ -1,4 +1,4 @@
-"""Contract of traces: read every item and message, to erase personal data."""
+"""Contract of traces: read and erase items of all tables, and write erase rules."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from orbweaver.frontier.backlog import LeaseRequest, WaitingPack
 from orbweaver.frontier.claims import Claimer
+from orbweaver.frontier.erase_rule import erase_rule, with_erased
 from orbweaver.frontier.journal import Ledger
-from orbweaver.frontier.messages import SeedsMessage, encode
 from orbweaver.model.crawl import State
 from orbweaver.politeness.host_schedule import RobotsEntry
 from tests.contract import samples
@@ -18,7 +17,6 @@ from tests.contract import samples
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from orbweaver.frontier.dead_letters import DeadLetter
     from tests.contract.worlds import AwsWorld, World
     from tests.memory import ManualClock
 
@@ -92,62 +90,6 @@ async def test_records_of_all_days_are_read_and_removed(world: World) -> None:
     assert left == {record.url for record in records[2:]}
 
 
-@pytest.mark.parametrize("links", [1, 9_000])
-async def test_removed_journal_leaves_ledger(world: World, links: int) -> None:
-    container = world.container()
-    journal = replace(samples.large_journal(7, links), crawl=CRAWL.id)
-    for pack in ("aa", "bb"):
-        await container.packs.write_journal(pack, journal)
-    await container.crawls.create(CRAWL)
-    await container.packs.commit(CRAWL, Ledger(pack="aa", children=()), {})
-    found = {trace.pack: trace for trace in await listed(container.traces.journals())}
-    assert set(found) == {"aa", "bb"}
-    assert found["aa"].journal == journal
-    await container.traces.remove_journals([found["aa"]])
-    (left,) = await listed(world.container().traces.journals())
-    assert left.pack == "bb"
-    known = (await world.container().packs.recall(["aa"]))["aa"]
-    assert known.journal is None
-    assert known.ledger is not None
-
-
-async def test_parked_messages_of_all_crawls_are_read(world: World) -> None:
-    container = world.container()
-    for crawl_id in ("one-1", "two-2"):
-        paused = replace(CRAWL, id=crawl_id, state=State.PAUSED)
-        await container.crawls.create(paused)
-        assert await container.packs.park(crawl_id, f"body of {crawl_id}", "aa")
-    found = {trace.crawl: trace for trace in await listed(container.traces.parked())}
-    assert {crawl: (trace.pack, trace.body) for crawl, trace in found.items()} == {
-        "one-1": ("aa", "body of one-1"),
-        "two-2": ("aa", "body of two-2"),
-    }
-    assert await listed(container.traces.journals()) == []
-
-
-async def test_waiting_packs_are_read_until_left(world: World) -> None:
-    container = world.container()
-    other = "https://other.example:81"
-    for crawl_id, host in (("one-1", HOST), ("one-1", other), ("two-2", HOST)):
-        waiting = [
-            WaitingPack(place=f"1.{name}", body=f"{name} of {crawl_id} \U0001f578") for name in "ab"
-        ]
-        await container.backlog.put(crawl_id, host, waiting)
-    out = LeaseRequest(crawl="one-1", host=other, edits=0, place="1.a", holder="p")
-    assert await container.backlog.begin(out)
-    found = await listed(world.container().traces.backlog())
-    assert sorted((one.crawl, one.host, one.place, one.in_flight, one.body) for one in found) == [
-        (crawl, host, f"1.{name}", (host, name) == (other, "a"), f"{name} of {crawl} \U0001f578")
-        for crawl, host in (("one-1", HOST), ("one-1", other), ("two-2", HOST))
-        for name in "ab"
-    ]
-    assert await listed(container.traces.journals()) == []
-    assert await listed(container.traces.parked()) == []
-    for one in found:
-        await container.backlog.leave(one.crawl, one.host, one.place)
-    assert await listed(container.traces.backlog()) == []
-
-
 @pytest.mark.parametrize("more", [0, 500], ids=["short", "long"])
 async def test_definition_changes_in_any_state_unless_edited(world: World, more: int) -> None:
     container = world.container()
@@ -156,6 +98,7 @@ async def test_definition_changes_in_any_state_unless_edited(world: World, more:
     await container.crawls.create(crawl)
     left = replace(crawl, seeds=(f"{HOST}/a",))
     assert await container.traces.redefine(left, crawl)
+    left = replace(left, edits=1)
     assert await container.crawls.get(crawl.id) == left
     edited = replace(left, delay_ms=5)
     assert await container.crawls.edit(edited, left)
@@ -163,6 +106,29 @@ async def test_definition_changes_in_any_state_unless_edited(world: World, more:
     found = await container.crawls.get(crawl.id)
     assert found is not None
     assert (found.seeds, found.delay_ms) == ((f"{HOST}/a",), 5)
+
+
+@pytest.mark.parametrize("more", [0, 500], ids=["short", "long"])
+async def test_erase_rule_survives_steering_edits_and_end(world: World, more: int) -> None:
+    container = world.container()
+    seeds = tuple(f"{HOST}/b/{place}/{'x' * 1_000}" for place in range(more))
+    crawl = replace(CRAWL, seeds=(f"{HOST}/a", *seeds))
+    await container.crawls.create(crawl)
+    ruled = with_erased(crawl, [f"{HOST}/gone"], samples.NOW_MS)
+    assert await container.traces.redefine(ruled, crawl)
+    # A writer that read the crawl before does not overwrite the rule.
+    assert not await container.traces.redefine(with_erased(crawl, ["b"], 0), crawl)
+    assert not await container.crawls.edit(replace(crawl, delay_ms=5), crawl)
+    assert await container.crawls.move(replace(crawl, state=State.PAUSED), [State.RUNNING])
+    finished = replace(crawl, state=State.FINISHED, finished_at_ms=samples.NOW_MS)
+    assert await container.crawls.move(replace(crawl, state=State.RUNNING), [State.PAUSED])
+    counters = await container.crawls.counters(crawl)
+    assert await container.crawls.seal(crawl, counters, finished)
+    found = await world.container().crawls.get(crawl.id)
+    assert found is not None
+    assert (found.state, found.seeds) == (State.FINISHED, crawl.seeds)
+    assert erase_rule(found).url(f"{HOST}/gone")
+    assert not erase_rule(found).url(f"{HOST}/a")
 
 
 async def test_samples_can_be_replaced(world: World) -> None:
@@ -234,43 +200,6 @@ async def test_cookies_are_removed_one_by_one(world: World) -> None:
         await container.traces.remove_cookies("c-1", "example.com")
     assert await world.container().hosts.cookies("c-1", "example.com") is None
     assert await world.container().hosts.cookies("c-2", "example.com") == "[]"
-
-
-async def test_lane_messages_are_taken_put_back_or_removed(world: World) -> None:
-    container = world.container()
-    seeds = [
-        SeedsMessage(id=f"5{number}", crawl="c-1", at_ms=1, references=(f"{HOST}/{number}",))
-        for number in range(3)
-    ]
-    await container.queue.send_seeds(seeds, express=False)
-    taken: list[DeadLetter] = []
-    while some := await container.lane.take(10, 60):
-        taken += some
-    assert {letter.body for letter in taken} == {encode(message) for message in seeds}
-    assert await container.lane.hidden() == 3
-    await container.lane.delete(taken[:1])
-    await container.lane.put_back(taken[1:])
-    assert await container.lane.hidden() == 0
-    left = [received.body for received in await world.receive("crawl")]
-    assert sorted(left) == sorted(letter.body for letter in taken[1:])
-
-
-async def test_orphaned_journals_are_found_and_removed(
-    aws_world: AwsWorld, clock: ManualClock
-) -> None:
-    container = aws_world.container()
-    first, second = (replace(samples.large_journal(seed, 9_000), crawl=CRAWL.id) for seed in (1, 2))
-    await container.packs.write_journal("aa", first)
-    assert await container.packs.write_journal("aa", second) == first
-    assert [trace.is_orphan for trace in await listed(container.traces.journals())] == [False]
-    clock.at_ms += 3_600_000
-    found = {trace.is_orphan: trace for trace in await listed(container.traces.journals())}
-    assert (found[False].journal, found[True].journal) == (first, second)
-    await container.traces.remove_journals([found[True]])
-    (left,) = await listed(aws_world.container().traces.journals())
-    assert (left.is_orphan, left.journal) == (False, first)
-    await container.traces.remove_journals([left])
-    assert await container.traces._journal_items("aa") == []  # type: ignore[attr-defined]
 
 
 async def test_crawl_past_retention_is_absent(aws_world: AwsWorld, clock: ManualClock) -> None:

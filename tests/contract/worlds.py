@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from orbweaver.adapters.aws.clients import Aws
     from orbweaver.adapters.sqlite.messages import ReceivedMessage
     from orbweaver.budget.ports import Budgets
-    from orbweaver.erasure.ports import Lane, Traces
+    from orbweaver.erasure.ports import Traces
     from orbweaver.frontier.backlog import Backlog
     from orbweaver.frontier.ports import Crawls, Frontier, Packs
     from orbweaver.frontier.queues import DeadLetters, Queue
@@ -101,7 +101,6 @@ class Container:
     events: Bus
     traces: Traces
     # Crawl queue as the erasure reads it.
-    lane: Lane
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,7 +154,6 @@ class MemoryWorld:
             files=memory.MemoryFiles(self.state),
             events=memory.MemoryEvents(self.state),
             traces=memory.MemoryTraces(self.state),
-            lane=memory.MemoryLane(self.state, clock=self.clock),
         )
 
     async def receive(self, lane: str) -> list[Received]:
@@ -218,7 +216,6 @@ class SqliteWorld:
             files=ports.files,
             events=ports.events,
             traces=ports.traces,
-            lane=ports.lanes[1],
         )
 
     async def receive(self, lane: str) -> list[Received]:
@@ -355,15 +352,8 @@ class AwsWorld:
             traces=DynamoTraces(
                 dynamo,
                 clock=clock,
-                tables=TableNames(**{name: self.table(name) for name in KEYS}),
+                tables=TableNames(**{name: self.table(name) for name in KEYS if name != "packs"}),
                 ledger_retention_s=LEDGER_RETENTION_S,
-            ),
-            lane=SqsDeadLetters(
-                clients["sqs"],
-                dead_letter_url=self.urls["crawl"],
-                crawl_url=self.urls["crawl"],
-                source=MessageSource.PACKS,
-                wait_s=0,
             ),
         )
 

@@ -11,7 +11,7 @@ from tests.memory.budgets import MemoryBudgets
 from tests.memory.catalogue import MemoryCatalogue
 from tests.memory.claims import MemoryFrontier
 from tests.memory.couriers import MemoryCourier, MemoryDeliveries
-from tests.memory.dead_letters import MemoryDeadLetters, MemoryLane
+from tests.memory.dead_letters import MemoryDeadLetters
 from tests.memory.hosts import MemoryHosts
 from tests.memory.outside import (
     ManualClock,
@@ -44,7 +44,6 @@ __all__ = [
     "MemoryFiles",
     "MemoryFrontier",
     "MemoryHosts",
-    "MemoryLane",
     "MemoryMetrics",
     "MemoryOrders",
     "MemoryPacks",

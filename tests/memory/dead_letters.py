@@ -21,7 +21,7 @@ class MemoryDeadLetters(Gated):
         def act() -> tuple[DeadLetter, ...]:
             now_ms = self._clock.now_ms()
             looks = self._world.looks
-            due = [mail for mail in self._mails if looks.get(mail.id, (0, 0))[1] <= now_ms]
+            due = [mail for mail in self._world.buried if looks.get(mail.id, (0, 0))[1] <= now_ms]
             for mail in due[:count_max]:
                 looks[mail.id] = (looks.get(mail.id, (0, 0))[0] + 1, now_ms + hold_s * 1000)
             return tuple(self._letter(mail) for mail in due[:count_max])
@@ -40,7 +40,7 @@ class MemoryDeadLetters(Gated):
         gone = {letter.id for letter in letters}
 
         def act() -> None:
-            held = self._mails
+            held = self._world.buried
             held[:] = [mail for mail in held if mail.id not in gone]
 
         await self._do("dead_letters.delete", act)
@@ -52,14 +52,6 @@ class MemoryDeadLetters(Gated):
             mail = Mail(body=body, source=source)
             await self._do("queue.send", lambda mail=mail: self._world.sent.append(mail))  # type: ignore[misc]
 
-    async def hidden(self) -> int:
-        now_ms = self._clock.now_ms()
-        return sum(1 for mail in self._mails if self._world.looks.get(mail.id, (0, 0))[1] > now_ms)
-
-    @property
-    def _mails(self) -> list[Mail]:
-        return self._world.buried
-
     def _letter(self, mail: Mail) -> DeadLetter:
         return DeadLetter(
             id=mail.id,
@@ -69,11 +61,3 @@ class MemoryDeadLetters(Gated):
             sent_at_ms=mail.at_ms,
             source=mail.source,
         )
-
-
-class MemoryLane(MemoryDeadLetters):
-    """Messages on the normal and express queue; delayed ones can be received, too."""
-
-    @property
-    def _mails(self) -> list[Mail]:
-        return self._world.sent

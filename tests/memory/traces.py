@@ -6,7 +6,8 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from orbweaver.erasure.ports import BacklogTrace, ClaimTrace, JournalTrace, ParkedTrace, RecordTrace
+from orbweaver.erasure.ports import ClaimTrace, RecordTrace
+from orbweaver.model import crawl_codec
 from orbweaver.model.crawl import Crawl, State
 from tests.memory.world import Gate, Gated, World, open_gate
 
@@ -59,34 +60,13 @@ class MemoryTraces(Gated):
         for trace in records:
             await self._do("traces.record", lambda key=trace.key: self._world.pages.pop(key, None))  # type: ignore[misc]
 
-    async def journals(self) -> AsyncIterator[JournalTrace]:
-        for pack, journal in list(self._world.journals.items()):
-            yield JournalTrace(key=None, pack=pack, journal=journal)
-
-    async def remove_journals(self, journals: Sequence[JournalTrace]) -> None:
-        for trace in journals:
-            await self._do(
-                "traces.journal",
-                lambda pack=trace.pack: self._world.journals.pop(pack, None),  # type: ignore[misc]
-            )
-
-    async def parked(self) -> AsyncIterator[ParkedTrace]:
-        for (crawl, pack), body in list(self._world.parked.items()):
-            yield ParkedTrace(crawl=crawl, pack=pack, body=body)
-
-    async def backlog(self) -> AsyncIterator[BacklogTrace]:
-        for (crawl, host), places in list(self._world.backlog.items()):
-            for one in list(places.values()):
-                out = one.place in self._world.out[crawl, host].in_flight
-                yield BacklogTrace(
-                    crawl=crawl, host=host, place=one.place, body=one.body, in_flight=out
-                )
-
     async def redefine(self, crawl: Crawl, was: Crawl) -> bool:
         def put() -> bool:
-            if self._world.crawls[crawl.id].edits != was.edits:
+            standing = self._world.crawls[crawl.id]
+            if standing.edits != was.edits:
                 return False
-            self._world.crawls[crawl.id] = crawl
+            changed = {name: getattr(crawl, name) for name in crawl_codec.changes(crawl, was)}
+            self._world.crawls[crawl.id] = replace(standing, **changed, edits=was.edits + 1)
             return True
 
         return await self._do("traces.redefine", put)

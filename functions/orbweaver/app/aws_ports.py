@@ -11,7 +11,6 @@ from orbweaver.adapters.aws.clients import Aws
 from orbweaver.adapters.aws.sqs import SqsQueue
 from orbweaver.adapters.aws.usage_meter import UsageMeter
 from orbweaver.adapters.local.clock import SystemClock
-from orbweaver.frontier.messages import MessageSource
 from orbweaver.model.settings import Settings
 
 if TYPE_CHECKING:
@@ -78,27 +77,15 @@ class Ports:
 
     @cached_property
     def dead_letters(self) -> SqsDeadLetters:
-        return self._letters(self.settings.dead_letter_queue_url)
-
-    @cached_property
-    def lanes(self) -> tuple[SqsDeadLetters, ...]:
-        settings = self.settings
-        return (
-            self._letters(settings.seed_queue_url, MessageSource.SEEDS),
-            *(self._letters(url, MessageSource.PACKS) for url in settings.pack_queue_urls),
-        )
-
-    def _letters(self, url: str, source: MessageSource | None = None) -> SqsDeadLetters:
         from orbweaver.adapters.aws.sqs_dead_letters import SqsDeadLetters
 
         settings = self.settings
         return SqsDeadLetters(
             self.aws.later("sqs"),
-            dead_letter_url=url,
+            dead_letter_url=settings.dead_letter_queue_url,
             crawl_url=settings.crawl_queue_url,
             seed_url=settings.seed_queue_url,
             pack_queues=settings.pack_queues,
-            source=source,
         )
 
     @cached_property
@@ -194,7 +181,6 @@ class Ports:
             pages=self.settings.pages_table,
             hosts=self.settings.hosts_table,
             crawls=self.settings.crawls_table,
-            packs=self.settings.packs_table,
         )
         kept_s = self.settings.ledger_retention_s
         clock = self.clock

@@ -17,7 +17,6 @@ from orbweaver.adapters.sqlite.messages import QueueName, SqliteMessages
 from orbweaver.adapters.sqlite.processes import StoreProcesses
 from orbweaver.adapters.sqlite.store import SqliteStore
 from orbweaver.adapters.sqlite.timekeeping import keep_time
-from orbweaver.frontier.messages import MessageSource
 from orbweaver.model.errors import Permanent
 from orbweaver.model.settings import Settings
 
@@ -136,17 +135,6 @@ class StorePorts:
         from orbweaver.adapters.sqlite.dead_letters import SqliteDeadLetters
 
         return SqliteDeadLetters(self.messages)
-
-    @cached_property
-    def lanes(self) -> tuple[SqliteDeadLetters, ...]:
-        from orbweaver.adapters.sqlite.dead_letters import SqliteDeadLetters
-
-        packs, seeds = MessageSource.PACKS, MessageSource.SEEDS
-        return (
-            SqliteDeadLetters(self.messages, QueueName.SEEDS, seeds),
-            SqliteDeadLetters(self.messages, QueueName.CRAWL, packs),
-            SqliteDeadLetters(self.messages, QueueName.EXPRESS, packs),
-        )
 
     @cached_property
     def orders(self) -> SqliteOrders:

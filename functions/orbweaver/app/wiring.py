@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from orbweaver.delivery.deliverer import Deliverer, Receiver
     from orbweaver.delivery.ports import Courier
     from orbweaver.diagnostics.explainer import Explainer
-    from orbweaver.erasure.messages import Stores
+    from orbweaver.erasure.ports import Stores
     from orbweaver.frontier.pack_result import UncommittedResults
     from orbweaver.model.ports import Fetcher, Metrics
     from orbweaver.worker.apply_journal import JournalApplier
@@ -176,19 +176,15 @@ def explainer_of(ports: PortSet, control: Control, *, letters: bool = True) -> E
 
 
 def stores_of(ports: PortSet) -> Stores:
-    from orbweaver.erasure.messages import Stores
+    from orbweaver.erasure.ports import Stores
 
     return Stores(
         traces=ports.traces,
-        lanes=ports.lanes,
         dead_letters=ports.dead_letters,
         queue=ports.queue,
-        packs=ports.packs,
-        backlog=ports.backlog,
         crawls=ports.crawls,
         pages=ports.pages,
         files=ports.files,
-        applier=applier_of(ports),
         events=ports.events,
         clock=ports.clock,
         catalogue=ports.catalogue,

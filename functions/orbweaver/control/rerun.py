@@ -181,6 +181,7 @@ def rerun_of(crawl: Crawl, failures: Failures, run_id: str, now_ms: int) -> Craw
         hosts_counted=first_hosts(taken),
         quotas=(),
         edits=0,
+        erased=(),
         continuous=False,
         state=State.RUNNING,
         stop=None,

@@ -1,8 +1,13 @@
 """Steps of an erasure, in order: all data about URLs, a host or a crawl.
 
-Data that could restore other data is erased first. Each step can be repeated, and erased data does
-not return, wherever the process is killed. Later crawls may store the URLs again, unless their
-definitions exclude them.
+First, every crawl gets a rule, so that workers no longer request, claim or record these URLs. So
+messages, waiting packs and journals may still contain them until they expire. Each step can be
+repeated, and erased data does not return, wherever the process is killed. Later crawls may store
+the URLs again, unless their definitions exclude them.
+
+Data that *belongs* to a URL in scope is removed. Data that only *mentions* it stays without the
+mention. Bodies and texts of other pages stay unless `mentions` is set, because they belong to other
+authors. Table keys and ids contain hashes of URLs, which expire with their items.
 """
 
 from __future__ import annotations
@@ -12,21 +17,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from orbweaver.control.crawl_control import CLOSE_S, Conflict
+from orbweaver.erasure.dead_letters import DeadLetterEraser
 from orbweaver.erasure.files import FileEraser, ReadOnlyFiles, Say
-from orbweaver.erasure.messages import MessageEraser, Stores
-from orbweaver.erasure.ports import ClaimTrace, RecordTrace
+from orbweaver.erasure.ports import ClaimTrace, RecordTrace, Stores
 from orbweaver.erasure.preview import ErasurePreview, exported, is_claimed, preview
-from orbweaver.erasure.rules import definition_left, record_left, samples_left
+from orbweaver.erasure.rules import definition_left, samples_left
 from orbweaver.erasure.scope import ErasureScope
 from orbweaver.fetching.cookies import jar_of
+from orbweaver.frontier.erase_rule import NAMES_MAX, with_erased
 from orbweaver.model.columns import items_folder
 from orbweaver.model.crawl import Crawl, State
 from orbweaver.model.errors import Permanent
 
 BATCH = 100
-PASSES_MAX = 50
-# The longest delay of a message on a queue is a quarter of an hour.
-HIDDEN_WAIT_S, HIDDEN_LOOK_S = 960, 15
 EDIT_TRIES = 5
 
 
@@ -51,7 +54,7 @@ class Forgetter:
         self._say = say
 
     async def count(self, scope: ErasureScope, look: ErasurePreview) -> Forgotten:
-        """Count the data in scope, except messages on queues, without changes."""
+        """Count the data in scope, except data that expires, without changes."""
         files = ReadOnlyFiles(self._stores.files)
         file_eraser = FileEraser(files=files, clock=self._clock, scope=scope, say=self._say)
         await file_eraser.count()
@@ -60,19 +63,20 @@ class Forgetter:
         return Forgotten(done=+done, left=tuple(file_eraser.left))
 
     async def forget(self, scope: ErasureScope, look: ErasurePreview | None = None) -> Forgotten:
-        """Erase all data in scope. Raises Conflict while a running crawl has such data."""
+        """Erase all data in scope. Raises Conflict if a run in scope has not ended."""
         if look is None:
             self._say("looking through the tables")
             look = await preview(self._stores, scope)
-        refuse(look, scope)
-        await self._wait_for_workers(look)
-        # Journals first: they would claim URLs and store records again.
-        message_eraser = MessageEraser(self._stores, scope)
-        await self._erase_messages(message_eraser, look)
-        done, left = Counter(message_eraser.done), sorted(message_eraser.left)
-        done.update(await self._claims(scope))
-        if not scope.runs:
+        refuse(look)
+        done, left = Counter[str](), list[str]()
+        if scope.rule:
             left += await self._definitions(scope, done)
+        await self._wait_for_workers(scope)
+        dead_letters = DeadLetterEraser(self._stores, scope)
+        await dead_letters.erase()
+        done.update(dead_letters.done)
+        left += sorted(dead_letters.left)
+        done.update(await self._claims(scope))
         done.update(await self._records(scope))
         file_eraser = FileEraser(
             files=self._stores.files,
@@ -92,48 +96,21 @@ class Forgetter:
         # Last, because copies of messages find the crawl finished until then. Afterwards the
         # remaining item has the same effect.
         for crawl in look.crawls:
-            if scope.run(crawl.id):
-                await self._traces.tombstone_crawl(crawl)
-                done["crawls"] += 1
-        # The erased URLs may have been the last of a paused crawl.
-        for crawl in await self._crawls.list():
-            if crawl.state is State.PAUSED:
-                await self._stores.applier.finish(crawl.id)
+            await self._traces.tombstone_crawl(crawl)
+            done["crawls"] += 1
         return Forgotten(done=+done, left=(*left, *file_eraser.left))
 
-    async def _wait_for_workers(self, look: ErasurePreview) -> None:
-        """Wait for workers that read the crawl before it was paused or ended."""
+    async def _wait_for_workers(self, scope: ErasureScope) -> None:
+        """Wait until no worker uses a crawl that it read before the rule was written."""
         if self._idle:
-            return  # later workers read the crawl's current state
+            return  # later workers read the rule
         now_ms = self._clock.now_ms()
-        wait_ms = 0
-        for crawl in look.crawls:
-            since_ms = now_ms if crawl.finished_at_ms is None else crawl.finished_at_ms
-            wait_ms = max(wait_ms, since_ms + CLOSE_S * 1000 - now_ms)
+        crawls = [one for one in await self._crawls.list() if scope.rule or scope.run(one.id)]
+        ends_ms = [crawl.ended_ms(now_ms) for crawl in crawls]
+        wait_ms = max(ends_ms, default=0) + CLOSE_S * 1000 - now_ms
         if wait_ms > 0:
             self._say(f"waiting {wait_ms / 1000:.0f} s for workers to be done")
             await self._clock.sleep(wait_ms / 1000)
-
-    async def _erase_messages(self, message_eraser: MessageEraser, look: ErasurePreview) -> None:
-        self._say("looking through queues and journals")
-        paused = any(crawl.live for crawl in look.crawls)
-        until_ms = self._clock.now_ms() + HIDDEN_WAIT_S * 1000
-        found = 0
-        # Repeated, because packs that are ended here send new messages.
-        while found < PASSES_MAX:
-            if await message_eraser.erase():
-                found += 1
-                continue
-            # Messages of ended crawls have no effect anyway.
-            if not paused or not await message_eraser.hidden():
-                return
-            if self._clock.now_ms() >= until_ms:
-                break
-            self._say("waiting for messages that the queue holds back, up to a quarter of an hour")
-            await self._clock.sleep(HIDDEN_LOOK_S)
-        message_eraser.left.add(
-            "messages kept coming, or are held back: run this again when the queues are empty"
-        )
 
     async def _claims(self, scope: ErasureScope) -> Counter[str]:
         self._say("removing claims")
@@ -154,15 +131,28 @@ class Forgetter:
         return done
 
     async def _definitions(self, scope: ErasureScope, done: Counter[str]) -> list[str]:
-        """Remove URLs from definitions and samples. Return crawls that were edited too often."""
+        """Write the rule into all crawls, and remove URLs from definitions and samples.
+
+        Returns crawls that were edited too often. Finished crawls need the rule because later runs
+        read their journals (worker/earlier_runs.py).
+        """
+        self._say("telling all crawls to skip it")
         edited = []
         for listed in await self._crawls.list():
             crawl: Crawl | None = listed
             for _ in range(EDIT_TRIES):
-                if crawl is None or (left := definition_left(crawl, scope)) == crawl:
+                if crawl is None:
                     break
-                if await self._traces.redefine(left, crawl):
-                    done["definitions"] += 1
+                left = definition_left(crawl, scope)
+                ruled = with_erased(left, scope.rule, self._clock.now_ms())
+                if len(ruled.erased) > NAMES_MAX:
+                    raise Conflict(
+                        f"{crawl.id} has {NAMES_MAX:,} erased URLs: erase their host or the crawl"
+                    )
+                if ruled == crawl:
+                    break
+                if await self._traces.redefine(ruled, crawl):
+                    done["definitions"] += left != crawl
                     break
                 crawl = await self._crawls.get(listed.id)
             else:
@@ -179,7 +169,7 @@ class Forgetter:
         done: Counter[str] = Counter()
         gone: list[RecordTrace] = []
         async for trace in self._traces.records():
-            left = record_left(trace.record, scope)
+            left = scope.record_left(trace.record)
             if left is None:
                 gone.append(trace)
             elif left is not trace.record:
@@ -237,16 +227,9 @@ def _site_of(host: str) -> str:
     return jar_of(f"{host if '://' in host else f'https://{host}'}/")
 
 
-def refuse(look: ErasurePreview, scope: ErasureScope) -> None:
-    """Raise Conflict if a running crawl has data in scope."""
-    unfinished = [crawl for crawl in look.crawls if scope.run(crawl.id)]
-    unfinished = [crawl for crawl in unfinished if crawl.state is not State.FINISHED]
+def refuse(look: ErasurePreview) -> None:
+    """Raise Conflict if a run in scope has not ended."""
+    unfinished = [crawl for crawl in look.crawls if crawl.state is not State.FINISHED]
     if unfinished:
         named = ", ".join(f"{crawl.id} is {crawl.state}" for crawl in unfinished)
         raise Conflict(f"{named}: `orbweaver cancel` it, or wait for its end")
-    if look.working:
-        named = ", ".join(crawl.id for crawl in look.working)
-        raise Conflict(
-            f"still at work with it: {named}. Pause (`orbweaver pause`) or cancel it, or wait for"
-            " its end; a paused one goes on without it afterwards"
-        )

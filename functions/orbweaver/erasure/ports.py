@@ -1,4 +1,4 @@
-"""Ports to all items of the tables and queues, for erasure."""
+"""Ports to all stored data, for erasure."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from orbweaver.frontier.dead_letters import DeadLetter
-from orbweaver.frontier.journal import Journal
+from orbweaver.exporting.ports import Catalogue, ExportEvents
+from orbweaver.frontier.ports import Crawls, Pages
+from orbweaver.frontier.queues import DeadLetters, Queue
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.page_record import PageRecord
+from orbweaver.model.ports import Clock, Files
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,39 +35,6 @@ class RecordTrace:
     record: PageRecord
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JournalTrace:
-    """A journal (redo log of a pack). `is_orphan`: another delivery's journal was stored instead.
-
-    `journal` is None if a stray journal was not written completely.
-    """
-
-    key: Any
-    pack: str
-    journal: Journal | None
-    is_orphan: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ParkedTrace:
-    """A stored message of a crawl that is or was paused."""
-
-    crawl: str
-    pack: str
-    body: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BacklogTrace:
-    """A pack in its host's backlog. `in_flight` means that it is in flight."""
-
-    crawl: str
-    host: str
-    place: str
-    body: str
-    in_flight: bool
-
-
 class Traces(Protocol):
     """All items of all tables. Reading costs as much as a scan."""
 
@@ -81,19 +50,8 @@ class Traces(Protocol):
 
     async def remove_records(self, records: Sequence[RecordTrace]) -> None: ...
 
-    def journals(self) -> AsyncIterator[JournalTrace]:
-        """Read all journals, including unused ones whose writers must have ended."""
-
-    async def remove_journals(self, journals: Sequence[JournalTrace]) -> None:
-        """Remove journals, but not ledgers (commit records)."""
-
-    def parked(self) -> AsyncIterator[ParkedTrace]:
-        """Read the stored messages of all paused crawls."""
-
-    def backlog(self) -> AsyncIterator[BacklogTrace]: ...
-
     async def redefine(self, crawl: Crawl, was: Crawl) -> bool:
-        """Write the changes from `was` to `crawl`.
+        """Write the changes from `was` to `crawl` as an edit, in any state.
 
         Return False if the crawl was edited meanwhile.
         """
@@ -121,16 +79,17 @@ class Traces(Protocol):
         """
 
 
-class Lane(Protocol):
-    """A queue to search."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stores:
+    """All stored data."""
 
-    async def take(self, count_max: int, hold_s: int) -> Sequence[DeadLetter]:
-        """Receive messages and hide them for `hold_s` seconds. Empty once all are taken."""
-
-    async def put_back(self, letters: Sequence[DeadLetter]) -> None:
-        """Make messages visible again. Messages that are no longer held are ignored."""
-
-    async def delete(self, letters: Sequence[DeadLetter]) -> None: ...
-
-    async def hidden(self) -> int:
-        """Return the approximate number of delayed and held messages."""
+    traces: Traces
+    dead_letters: DeadLetters
+    queue: Queue
+    crawls: Crawls
+    pages: Pages
+    files: Files
+    events: ExportEvents
+    clock: Clock
+    # The catalogue of item tables, or None without one.
+    catalogue: Catalogue | None = None

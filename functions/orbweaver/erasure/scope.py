@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeAlias
 
+from orbweaver.frontier.erase_rule import UrlMatcher
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.url import canonicalize, host_of, hostname_of, redacted
 
@@ -23,7 +24,7 @@ BytesPattern: TypeAlias = "re.Pattern[bytes]"
 
 
 @dataclass(frozen=True, kw_only=True)
-class ErasureScope:
+class ErasureScope(UrlMatcher):
     """The data to erase. `runs` and `names` belong to crawls that are erased as a whole.
 
     `host` is `example.org` (any scheme and port), `example.org:8080` or `https://example.org`. Its
@@ -47,6 +48,11 @@ class ErasureScope:
         origin = host_of(url)
         return self.host in (origin, origin.partition("://")[2], hostname_of(url))
 
+    @property
+    def rule(self) -> frozenset[str]:
+        """The names that crawls must not request any more. Erased runs have ended."""
+        return self.urls if self.host is None else frozenset({self.host})
+
     def run(self, crawl_id: str | None) -> bool:
         return crawl_id in self.runs
 
@@ -66,17 +72,6 @@ class ErasureScope:
 
     def text(self, text: str | None) -> bool:
         return bool(text) and self._needles is not None and bool(self._needles.search(text or ""))
-
-    def value_left(self, value: Any) -> Any:
-        """Return what remains of a cell: None if it mentions a URL, lists without such entries."""
-        match value:
-            case str():
-                return None if self.url(value) or self.text(value) else value
-            case list() | tuple():
-                kept = [one for one in value if one is None or self.value_left(one) is not None]
-                return value if len(kept) == len(value) else kept
-            case _:
-                return value
 
     def row_left(self, row: Mapping[str, Any]) -> Mapping[str, Any] | None:
         """Return None, a changed copy, or the same object if an export's row is not affected."""
@@ -133,6 +128,10 @@ class ErasureScope:
         longest_first = sorted(spelled, key=lambda text: (-len(text), text))
         any_of = "|".join(map(re.escape, longest_first))
         return rf"(?<![\w/.~%-])(?:{any_of}){END}" if any_of else ""
+
+
+def without(references: tuple[str, ...], scope: ErasureScope) -> tuple[str, ...]:
+    return tuple(one for one in references if not scope.reference(one))
 
 
 def scope_of_url(

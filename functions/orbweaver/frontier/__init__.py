@@ -9,6 +9,7 @@ a group of similar URLs.
     crawl_scope     whether a message's URL belongs to its crawl
     admission       whether a URL is claimed or requested, or why it is refused
     crawler_traps   sites that generate URLs without end
+    erase_rule      URLs that a crawl must not request again after an erasure
     seen_urls       memory of claimed URLs
     known_claims    claimed URLs of a host, as digests for other containers
     seen_content    memory of titles, texts, paths and values of pages, as digests

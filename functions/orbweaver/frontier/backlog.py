@@ -11,10 +11,21 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from orbweaver.frontier.journal import OutgoingPack
+from orbweaver.frontier.late_links import LANE
 from orbweaver.frontier.messages import Pack, encode
+from orbweaver.model.crawl_settings import WEEK_S
 from orbweaver.model.url import host_of
 
 DEPTH_DIGITS, AT_DIGITS = 6, 14
+# Exceeds the retention of every crawl that can be resumed.
+WAITING_KEPT_S = 365 * 86_400
+# Nothing removes the late packs that a crawl leaves at its end. A crawl lasts at most a week.
+LATE_KEPT_S = 2 * WEEK_S
+
+
+def kept_s(host: str) -> int:
+    """Return the maximum wait of a pack. `host` is a host, or `LANE` for late packs."""
+    return LATE_KEPT_S if host == LANE else WAITING_KEPT_S
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

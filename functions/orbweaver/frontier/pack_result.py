@@ -9,16 +9,17 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from itertools import filterfalse, islice
 from math import ceil
 from types import MappingProxyType
 from typing import Literal, TypeAlias, assert_never
 
 from orbweaver.frontier.body_file import BodyPlace, Kept, with_body_place
+from orbweaver.frontier.erase_rule import NO_RULE, EraseRule, erase_rule
 from orbweaver.frontier.journal import DELAY_S_MAX, NOTHING, Journal, Requeue, Unrecorded
 from orbweaver.frontier.late_links import NOTHING_NEW, Banded
 from orbweaver.frontier.messages import Past
-from orbweaver.model.crawl import Counts
+from orbweaver.model.crawl import Counts, Crawl
 from orbweaver.model.cuts import counters
 from orbweaver.model.outcome import Outcome, Reason, Refusal
 from orbweaver.model.page_record import NEEDS_RENDERING, RENDERED, PageRecord
@@ -79,9 +80,10 @@ class PageResult:
 class PackResult:
     """Collects the results of a pack's URLs, which may end in any order."""
 
-    def __init__(self, crawl: str, hosts: Sequence[str] = ()) -> None:
+    def __init__(self, crawl: str, hosts: Sequence[str] = (), erased: EraseRule = NO_RULE) -> None:
         """Start an empty result for a pack of `crawl`. `hosts` are also counted by host."""
         self.crawl = crawl
+        self._erased = erased
         self._hosts = {host: place for place, host in enumerate(hosts)}
         self._records: dict[str, PageRecord] = {}
         self._again: dict[str, Requeue] = {}
@@ -193,6 +195,9 @@ class PackResult:
 
     def link(self, target: Target) -> None:
         """Add a link. If several links have the same URL, a sitemap or the shallowest wins."""
+        if self._erased.url(target.url):
+            self.refuse(Refusal.ERASED)
+            return
         standing = self._candidates.get(target.url)
         if (
             standing is None
@@ -211,11 +216,13 @@ class PackResult:
         if count:
             self._counts[f"refused.{refusal}"] += count
         taken = self._samples[refusal] if urls else []
-        taken += [redacted(url) for url in islice(urls, max(0, SAMPLES_MAX - len(taken)))]
+        shown = filterfalse(self._erased.url, urls)
+        taken += [redacted(url) for url in islice(shown, max(0, SAMPLES_MAX - len(taken)))]
 
     def leave_out(self, target: Target) -> None:
         """Remember a link for later runs. A limit or the scope excludes it now."""
-        self._left.setdefault((target.url, target.depth), target)
+        if not self._erased.url(target.url):
+            self._left.setdefault((target.url, target.depth), target)
 
     def put_in_order(self, links: Sequence[Target]) -> None:
         """Replace the links by these, in the order in which they must be claimed."""
@@ -337,6 +344,10 @@ class PackResult:
             late=tuple(self._late),
             surplus_band=self._surplus_band,
         )
+
+
+def result_for(crawl: Crawl) -> PackResult:
+    return PackResult(crawl.id, crawl.hosts_counted, erase_rule(crawl))
 
 
 class UncommittedResults:

@@ -91,6 +91,9 @@ class Crawl(CrawlSettings):
     # Digest of the definition. Edits do not change it.
     work: str | None = None
     edits: int = 0
+    # Digests of URLs and hosts that `orbweaver forget` has erased, each with its day
+    # (frontier/erase_rule.py).
+    erased: tuple[tuple[str, int], ...] = ()
     state: State = State.RUNNING
     stop: Stop | None = None
     finished_at_ms: int | None = None

@@ -23,7 +23,16 @@ COLUMNS = tuple(field.name for field in fields(Crawl))
 # Fields that describe the run, not the requested work.
 OF_THE_RUN = frozenset(
     {"id", "started_at_ms", "state", "stop", "finished_at_ms", "announced"}
-    | {"work", "edits", "quotas", "hosts_counted", "pages_before", "paused_at_ms", "paused_ms"}
+    | {
+        "work",
+        "edits",
+        "erased",
+        "quotas",
+        "hosts_counted",
+        "pages_before",
+        "paused_at_ms",
+        "paused_ms",
+    }
     | {"resumes", "pages_carried"}
 )
 

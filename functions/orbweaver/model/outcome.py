@@ -137,7 +137,7 @@ class Reason(StrEnum):
     HOST_PAGES = _unrequested(
         "host_pages", "its host had reached its limit of URLs (--max-host-pages)"
     )
-    FORGOTTEN = _skipped("forgotten", "it was erased (orbweaver forget) before it was requested")
+    ERASED = _skipped("erased", "it was erased (orbweaver forget) before it was requested")
     # Reasons for a URL in a message that does not fit its crawl (frontier/crawl_scope.py).
     INVALID = _skipped("invalid", "a message contained it, and it is not a canonical URL")
     SCOPE = _skipped("scope", "a message contained it, and it is outside the scope")
@@ -269,6 +269,7 @@ class Refusal(StrEnum):
         "the rest of the cost limit is less than its cost (--max-dollars)",
     )
     REDIRECTS = "redirects", "behind too many redirects", "ten redirects lead to it"
+    ERASED = "erased", "erased", "it was erased (orbweaver forget), so it is not claimed again"
     CLOSED = "closed", "after the end", "the crawl had ended when a worker received the URL"
     # crawler traps: frontier/crawler_traps.py
     PATH_DEPTH = (

@@ -17,6 +17,7 @@ from orbweaver.frontier import late_links
 from orbweaver.frontier.admission import admit_target
 from orbweaver.frontier.backlog import with_place
 from orbweaver.frontier.claims import AlreadyCommitted, Claimer, Closed, Committed, OverBudget
+from orbweaver.frontier.erase_rule import erase_rule
 from orbweaver.frontier.journal import (
     Journal,
     Ledger,
@@ -116,14 +117,19 @@ class JournalApplier:
         """Carry out a stored result. Return its commit record, or None if the crawl has ended."""
         claimer = claimer_of(crawl, pack_id, journal.at_ms)
         won: frozenset[str] = frozenset()
-        for window_s, group in by_window(journal.candidates):
+        # The journal may be older than the rule.
+        erased = erase_rule(crawl)
+        candidates = [one for one in journal.candidates if not erased.url(one.url)]
+        for window_s, group in by_window(candidates):
             owner = claimer_of(crawl, pack_id, journal.at_ms, window_s)
             # Claiming again succeeds for a link that this pack has claimed already.
             won |= await self._frontier.claim(owner, group)
-        if journal.records:
-            await self._pages.store(journal.records)
+        left = map(erased.record_left, journal.records)
+        if records := [record for record in left if record is not None]:
+            await self._pages.store(records)
         await turn_after(won)
-        ledger = await self._commit(crawl, pack_id, journal, won)
+        gone = len(journal.candidates) - len(candidates)
+        ledger = await self._commit(crawl, pack_id, journal, won, gone)
         await turn_after(won)
         kept = {journal.candidates[place].url for place in ledger.children} if ledger else set()
         # Release only claims of this pack that its ledger leaves out, and only after the commit.
@@ -322,7 +328,7 @@ class JournalApplier:
         await self._crawls.announced(crawl.id)
 
     async def _commit(
-        self, crawl: Crawl, pack_id: str, journal: Journal, won: frozenset[str]
+        self, crawl: Crawl, pack_id: str, journal: Journal, won: frozenset[str], erased: int
     ) -> Ledger | None:
         places = [place for place, target in enumerate(journal.candidates) if target.url in won]
         kept = places
@@ -331,6 +337,9 @@ class JournalApplier:
             counts = commit_counts(
                 journal, ledger, len(places), crawl.hosts_counted, claim_nanodollars=CLAIM
             )
+            if erased:
+                key = f"refused.{Refusal.ERASED}"
+                counts = {**counts, key: counts.get(key, 0) + erased}
             settled = settlements(journal.reserved, counts)
             result = await self.commits.commit(crawl, ledger, counts, settled)
             match result:

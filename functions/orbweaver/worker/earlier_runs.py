@@ -28,11 +28,13 @@ from typing import TYPE_CHECKING
 
 from orbweaver.frontier.admission import admit_left_out
 from orbweaver.frontier.claims import Recalled
+from orbweaver.frontier.erase_rule import erase_rule
 from orbweaver.frontier.journal import Journal, Ledger, outbox, outbox_late, outbox_past, surplus_of
 from orbweaver.frontier.messages import PAST_PACKS_MAX, Pack, Past
 from orbweaver.frontier.pack_result import PackResult
 from orbweaver.frontier.resumption import requested_again, roots_of
 from orbweaver.model.crawl import Crawl, State
+from orbweaver.model.outcome import Refusal
 from orbweaver.model.target import Target
 from orbweaver.model.url_limits import Bounds
 from orbweaver.worker.crawl_cache import RecentCrawls
@@ -75,10 +77,10 @@ class EarlierRunReader:
                 result.count("past_lost")
                 continue
             both = known.journal, known.ledger
-            self._link(crawl, result, _left_out(*both))
+            self._link(run, crawl, result, _left_out(*both))
             later += [seeds.id for seeds in outbox_past(pack, run.id, known.journal)]
             later += await self._children(run, crawl, result, pack, known.journal, known.ledger)
-            later += await self._late(crawl, result, outbox_late(pack, run.id, *both))
+            later += await self._late(run, crawl, result, outbox_late(pack, run.id, *both))
         for start in range(0, len(later), PAST_PACKS_MAX):
             some = tuple(later[start : start + PAST_PACKS_MAX])
             result.add_past(Past(run=run.id, packs=some))
@@ -114,10 +116,12 @@ class EarlierRunReader:
                 urls = [target.url for target in unasked]
                 await self._frontier.abandon(run, urls)
                 result.reopen(urls)
-                self._link(crawl, result, unasked)
+                self._link(run, crawl, result, unasked)
         return ended
 
-    async def _late(self, crawl: Crawl, result: PackResult, packs: Sequence[Pack]) -> list[str]:
+    async def _late(
+        self, run: Crawl, crawl: Crawl, result: PackResult, packs: Sequence[Pack]
+    ) -> list[str]:
         """Add late links that were never requested. Return the ids of late packs that were."""
         ended: list[str] = []
         for start in range(0, len(packs), CHILDREN_AT_ONCE):
@@ -126,14 +130,20 @@ class EarlierRunReader:
             for one in some:
                 known = recalled.get(one.id, Recalled())
                 if known.ledger is None and known.newer is None:
-                    self._link(crawl, result, one.targets)
+                    self._link(run, crawl, result, one.targets)
                 else:
                     ended.append(one.id)
         return ended
 
-    def _link(self, crawl: Crawl, result: PackResult, targets: Iterable[Target]) -> None:
-        """Add targets as links if they belong to the continuing run."""
+    def _link(
+        self, run: Crawl, crawl: Crawl, result: PackResult, targets: Iterable[Target]
+    ) -> None:
+        """Add targets as links if they belong to the continuing run and were not erased."""
+        erased = erase_rule(run)  # the journals of `run` still contain erased URLs
         for target in targets:
+            if erased.url(target.url):
+                result.refuse(Refusal.ERASED)
+                continue
             admitted = admit_left_out(crawl, target, self._bounds)
             if admitted is not None:
                 result.link(replace(admitted, again=target.again))

@@ -428,10 +428,11 @@ class PackFetcher:
             return True  # most crawls are unchanged since the pack read them
         if now is None or now.state is not State.RUNNING:
             return False
-        return (now.delay_ms, now.concurrency, now.rules) == (
+        return (now.delay_ms, now.concurrency, now.rules, now.erased) == (
             then.delay_ms,
             then.concurrency,
             then.rules,
+            then.erased,
         )
 
     def _defer(self, result: PackResult, targets: Iterable[Target], return_at_ms: int) -> None:

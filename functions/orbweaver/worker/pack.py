@@ -18,10 +18,11 @@ from orbweaver.frontier.admission import admit_target
 from orbweaver.frontier.claims import Recalled
 from orbweaver.frontier.crawl_scope import admit_claimed
 from orbweaver.frontier.envelope import SINCE, SINCE_DIGITS_MAX
+from orbweaver.frontier.erase_rule import erase_rule
 from orbweaver.frontier.journal import Journal, OutgoingPack, has_successors, isolate_urls
 from orbweaver.frontier.kind_scores import is_ordered
 from orbweaver.frontier.messages import Pack, SeedsMessage, child_id
-from orbweaver.frontier.pack_result import PackResult, UncommittedResults
+from orbweaver.frontier.pack_result import PackResult, UncommittedResults, result_for
 from orbweaver.model.crawl import Crawl, State
 from orbweaver.model.errors import StoredNewer, is_fault
 from orbweaver.model.metrics import counted, failures
@@ -341,7 +342,7 @@ class PackProcessor:
     async def _visit(
         self, pack: Pack, crawl: Crawl, round_: Round, *, early: bool = False
     ) -> _Results | Requeued:
-        result = PackResult(crawl.id, crawl.hosts_counted)
+        result = result_for(crawl)
         self._underway.begin(pack.id, result)
         reservations = self._budget_keeper.open(crawl, pack.id)
         refused = admit_target(crawl, self._clock.now_ms())
@@ -371,7 +372,9 @@ class PackProcessor:
                 if not result.deferrals:
                     await self._applier.succession.take_on_next(crawl, pack, round_)
                     await self._feed(crawl, pack.targets, round_, own=pack.place)
-                result.locate(await part.put(result.kept))
+                erased = erase_rule(await self._with_rule(crawl))
+                kept = [one for one in result.kept if not erased.url(one.url)]
+                result.locate(await part.put(kept))
             reservations.files = part.files
         delay_s = result.requeue_delay_s(pack.targets)
         # Only a commit returns reserved bytes and dollars, so such a pack is not requeued.
@@ -386,7 +389,12 @@ class PackProcessor:
 
     def _admitted(self, context: PackContext, result: PackResult, pack: Pack) -> list[Target]:
         admitted: list[Target] = []
+        erased = erase_rule(context.crawl)
         for target in pack.targets:
+            if erased.url(target.url):
+                result.leave(target, Reason.ERASED)
+                self._pack_fetcher.kinds.leave(context.crawl, [target])
+                continue
             try:
                 refused = admit_claimed(context.crawl, target)
             except Exception as error:  # noqa: BLE001 - a fault ends one page
@@ -410,6 +418,7 @@ class PackProcessor:
     async def _settle(
         self, crawl: Crawl, message: Pack | SeedsMessage, journal: Journal, round_: Round
     ) -> Done:
+        crawl = await self._with_rule(crawl)
         standing = place_of_message(message)
         ledger = await self._applier.apply(crawl, message.id, journal, standing, round_)
         if ledger is None:
@@ -423,6 +432,15 @@ class PackProcessor:
         await self._feed(crawl, [*targets, *(link for _, link in journal.late)], round_)
         soon = self._pack_fetcher.kinds.looks_soon(crawl)
         return Done(check=None if more else crawl.id, check_late=crawl.id if soon else None)
+
+    async def _with_rule(self, crawl: Crawl) -> Crawl:
+        """Return a crawl with its current erase rule, at most five seconds old."""
+        # A page may have been requested, or a journal written, before its URL was erased. `forget`
+        # waits until no worker uses an older rule.
+        now = await self._crawls.get(crawl.id)
+        if now is None or now.erased == crawl.erased:
+            return crawl
+        return replace(crawl, erased=now.erased)
 
     async def _feed(
         self, crawl: Crawl, targets: Sequence[Target], round_: Round, *, own: str = ""

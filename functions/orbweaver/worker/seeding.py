@@ -13,7 +13,7 @@ from orbweaver.frontier.admission import admit_again, admit_seed, admit_sitemap,
 from orbweaver.frontier.crawl_scope import admit_dropped
 from orbweaver.frontier.late_links import band_at
 from orbweaver.frontier.messages import Loose, Pack, SeedsMessage, seeds_of
-from orbweaver.frontier.pack_result import PackResult
+from orbweaver.frontier.pack_result import PackResult, result_for
 from orbweaver.model.crawl import DEFAULT_CRAWL, Crawl, default_crawl
 from orbweaver.model.outcome import Refusal
 from orbweaver.model.ports import Clock
@@ -52,7 +52,7 @@ class Seeder:
 
 def result_of(seeds: SeedsMessage, crawl: Crawl) -> PackResult:
     """Turn seeds and listed sitemaps into links to claim. Seeds of a retry keep their depths."""
-    result = PackResult(crawl.id, crawl.hosts_counted)
+    result = result_for(crawl)
     if seeds.planned:
         result.count("seeds")
     if not crawl.live:
@@ -73,7 +73,7 @@ def result_of(seeds: SeedsMessage, crawl: Crawl) -> PackResult:
 
 def late_result(pack: Pack, crawl: Crawl, now_ms: int) -> PackResult:
     """Turn a pack of deferred links into links to claim, unless the crawl has stopped."""
-    result = PackResult(crawl.id, crawl.hosts_counted)
+    result = result_for(crawl)
     result.take_late(len(pack.targets), band_at(pack.place))
     over = admit_target(crawl, now_ms) is not None
     for target in pack.targets:

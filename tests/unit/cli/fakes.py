@@ -39,7 +39,6 @@ from tests.memory import (
     MemoryFiles,
     MemoryFrontier,
     MemoryHosts,
-    MemoryLane,
     MemoryPacks,
     MemoryPages,
     MemoryQueue,
@@ -421,7 +420,6 @@ class Everything:
         self.events = MemoryEvents(world, gate)
         self.schedules = MemorySchedules(world, gate)
         self.traces = MemoryTraces(world, gate)
-        self.lanes = (MemoryLane(world, gate, clock=stage.clock),)
         self.catalogue = None
         self.deliveries = MemoryDeliveries(world, gate)
         self.clock = stage.clock

@@ -83,12 +83,14 @@ def test_forget_needs_yes_or_an_answer(stage: Stage, monkeypatch: pytest.MonkeyP
     assert traces_of(stage.world, PATH) == []
 
 
-def test_forget_is_refused_while_a_crawl_uses_the_data(stage: Stage) -> None:
-    stage.stuck = True
+def test_forget_works_while_a_crawl_uses_the_data(stage: Stage) -> None:
     stage.world.crawls[ENDED.id] = replace(ENDED, state=State.RUNNING, finished_at_ms=None)
-    assert stage.run(f"forget --url {URL} --yes") == 2
-    assert ENDED.id in stage.noted
-    assert "pause" in stage.noted
+    assert stage.run(f"forget --url {URL} --yes") == 1
+    assert "waiting 35 s" in stage.noted
+    assert f"left: dead letters of {ENDED.id}" in stage.noted
+    assert {place.split()[0] for place in traces_of(stage.world, PATH)} == {"buried"}
+    assert stage.run(f"forget --crawl {ENDED.id} --yes") == 2
+    assert f"{ENDED.id} is running: `orbweaver cancel` it" in stage.noted
 
 
 @pytest.mark.parametrize(

@@ -78,20 +78,13 @@ def stage(tmp_path: Path) -> Stage:
 @pytest.mark.parametrize("which", SCOPE)
 async def test_erased_scope_leaves_no_trace(stage: Stage, which: str) -> None:
     scope, needles = SCOPE[which]
-    _of_the_crawl(stage, which)
     before = traces_of(stage.world, *needles)
-    assert {place.split()[0] for place in before} >= {"claims", "pages", "journals", "sent", "file"}
+    assert {place.split()[0] for place in before} >= {"claims", "pages", "buried", "file"}
     done = await forgetter_of(stage).forget(scope)
     assert traces_of(stage.world, *needles) == []
     assert done.left == ()
     again = await forgetter_of(stage).forget(scope)
     assert {kind: count for kind, count in again.done.items() if kind != "crawls"} == {}
-
-
-def _of_the_crawl(stage: Stage, which: str) -> None:
-    """Remove the URL that names no crawl, because erasing a crawl does not remove it."""
-    if which == "crawl":
-        stage.world.sent.pop()
 
 
 async def test_other_pages_are_kept_without_referrer(stage: Stage) -> None:
@@ -135,14 +128,12 @@ async def test_erasure_killed_at_any_moment_completes(tmp_path: Path, which: str
     scope, needles = SCOPE[which]
     whole = Stage()
     fill(whole.world, tmp_path)
-    _of_the_crawl(whole, which)
     await forgetter_of(whole).forget(scope)
     wanted = _files(whole)
     number, finished = 1, False
     while not finished:
         stage = Stage()
         fill(stage.world, tmp_path)
-        _of_the_crawl(stage, which)
         finished = await survives(forgetter_of(stage, kill_at(number)).forget(scope))
         stage.clock.at_ms += 1_000_000  # its messages become visible again
         await forgetter_of(stage).forget(scope)
@@ -157,7 +148,7 @@ def _files(stage: Stage) -> dict[str, str]:
 
 
 async def test_sources_of_data_are_erased_before_data(stage: Stage) -> None:
-    """Order: messages, journals, claims and records, files.
+    """Order: the rule, dead letters, claims and records, files.
 
     Data erased later cannot restore data erased earlier.
     """
@@ -166,9 +157,8 @@ async def test_sources_of_data_are_erased_before_data(stage: Stage) -> None:
     firsts = [
         effects.index(effect)
         for effect in (
+            "traces.redefine",
             "dead_letters.delete",
-            "packs.unpark",
-            "traces.journal",
             "traces.claim",
             "traces.record",
             "files.put",
@@ -187,7 +177,6 @@ async def test_late_message_restores_nothing(stage: Stage) -> None:
 
 
 async def test_erased_crawl_keeps_its_end(stage: Stage) -> None:
-    _of_the_crawl(stage, "crawl")
     late = [mail.body for mail in stage.world.sent]
     await forgetter_of(stage).forget(SCOPE["crawl"][0])
     assert await stage.crawls.list() == ()
@@ -200,26 +189,12 @@ async def test_erased_crawl_keeps_its_end(stage: Stage) -> None:
 # --- running crawls -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("state", [State.RUNNING, State.STOPPING])
-async def test_running_crawl_refuses_erasure_without_effect(stage: Stage, state: State) -> None:
-    stage.world.crawls[ENDED.id] = replace(ENDED, state=state, finished_at_ms=None)
-    before = everything(stage.world)
-    with pytest.raises(Conflict, match=ENDED.id):
-        await forgetter_of(stage).forget(WHOLE)
-    stage.world.looks.clear()
-    assert everything(stage.world) == before
-
-
 async def test_data_of_newer_version_is_not_erased(stage: Stage) -> None:
     body = '{"v":2,"crawl":"site-9","at":1,"work":"compressed"}'
-    stage.world.sent.append(Mail(body=body, group="site-9"))
     stage.world.buried.append(Mail(body=body, reason="stored by a newer version"))
-    stage.world.parked["site-9", "p9"] = body
     done = await forgetter_of(stage).forget(WHOLE)
     assert any("of version 2" in left and "deploy that version" in left for left in done.left)
-    assert [mail.body for mail in stage.world.sent].count(body) == 1
     assert [mail.body for mail in stage.world.buried].count(body) == 1
-    assert stage.world.parked == {("site-9", "p9"): body}
     stage.world.newer[ENDED.id] = "stored by a newer version"
     with pytest.raises(StoredNewer):
         await forgetter_of(stage).forget(WHOLE)
@@ -289,7 +264,7 @@ async def _paused(stage: Stage, steps: int) -> None:
 @pytest.mark.parametrize("parked", [False, True])
 @pytest.mark.parametrize("steps", range(4))
 async def test_paused_crawl_finishes_after_erasure(steps: int, *, parked: bool) -> None:
-    """Its claimed URLs end as `skipped: forgotten`, so its counters balance."""
+    """Its claimed URLs end as `skipped: erased`, so its counters balance."""
     stage = Stage()
     await _paused(stage, steps)
     stage.restart()
@@ -297,8 +272,6 @@ async def test_paused_crawl_finishes_after_erasure(steps: int, *, parked: bool) 
         await stage.drain()
     await forgetter_of(stage).forget(LINKS)
     assert traces_of(stage.world, PATH) == []
-    stage.web.put(OTHER, html(f"{SITE}/a"))
-    stage.web.put(f"{SITE}/a", html(f"{SITE}/b"))
     crawl = stage.world.crawls[CRAWL.id]
     if crawl.state is State.PAUSED:
         stage.world.crawls[CRAWL.id] = replace(crawl, state=State.RUNNING)
@@ -311,7 +284,7 @@ async def test_paused_crawl_finishes_after_erasure(steps: int, *, parked: bool) 
     counts = stage.counts()
     assert counts["claimed"] == sum(counts.get(end, 0) for end in ("fetched", "skipped", "failed"))
     assert set(ends(stage.world)) == {OTHER, f"{SITE}/a", f"{SITE}/b"}
-    assert counts.get("skipped.forgotten", 0) == (1 if steps == 2 else 0)
+    assert counts.get("skipped.erased", 0) == (1 if steps == 2 else 0)
 
 
 @pytest.mark.parametrize("steps", [2, 3])
@@ -327,29 +300,10 @@ async def test_erasure_of_paused_crawl_survives_kill(steps: int) -> None:
         crawl = stage.world.crawls[CRAWL.id]
         if crawl.state is State.PAUSED:
             stage.world.crawls[CRAWL.id] = replace(crawl, state=State.RUNNING)
-            stage.web.put(OTHER, html(f"{SITE}/a"))
-            stage.web.put(f"{SITE}/a", html(f"{SITE}/b"))
             stage.restart()
             await stage.drain()
         assert stage.world.crawls[CRAWL.id].state is State.FINISHED, number
         number += 3
-
-
-@pytest.mark.parametrize("sent", [False, True])
-async def test_journal_without_crawl_is_erased_when_unused(stage: Stage, *, sent: bool) -> None:
-    """A journal of an earlier version names no crawl.
-
-    It is unused once sent, or once all crawls ended.
-    """
-    stage.world.crawls["other-1"] = replace(CRAWL, id="other-1", name="other")
-    stage.world.journals["p0"] = replace(stage.world.journals["p0"], crawl="")
-    stage.world.ledgers["p0"] = replace(stage.world.ledgers["p0"], sent=sent)
-    done = await forgetter_of(stage).forget(WHOLE)
-    assert ("p0" in stage.world.journals) is not sent
-    assert len(done.left) == (0 if sent else 1)
-    stage.world.crawls["other-1"] = replace(ENDED, id="other-1", name="other")
-    await forgetter_of(stage).forget(WHOLE)
-    assert traces_of(stage.world, PATH) == []
 
 
 # --- scope --------------------------------------------------------------------------------------
@@ -396,13 +350,10 @@ async def test_preview_counts_without_effect(stage: Stage) -> None:
         "claims": 1,
         "records": 1,
         "mentions_in_records": 2,
-        "journals": 2,
-        "parked": 1,
-        "waiting": 2,
         "dead_letters": 2,
         "definitions": 1,
     }
-    assert look.crawls == (ENDED,)
+    assert look.crawls == ()
     assert everything(stage.world) == before
 
 
@@ -448,7 +399,6 @@ async def test_host_with_future_slot_loses_robots_only(stage: Stage) -> None:
 async def test_cookies_are_erased_with_crawl_or_site(
     stage: Stage, which: str, left: set[tuple[str, str]]
 ) -> None:
-    _of_the_crawl(stage, which)
     stage.world.cookies |= dict.fromkeys(
         [(ENDED.id, "example.com"), ("other-1", "example.com"), ("other-1", "example.org")], "[]"
     )

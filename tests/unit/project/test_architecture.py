@@ -60,7 +60,7 @@ ACTORS = frozenset(
             "crawl_control crawl_queries dead_letter_admin progress.reader retry_failures "
             "rule_trial scheduler seed_preview stored_reading webhook_sender"
         ),
-        "erasure": "erasure files messages preview",
+        "erasure": "dead_letters erasure files preview",
         "api": "app context crawls pages results seeds",
     }.items()
     for name in names.split()

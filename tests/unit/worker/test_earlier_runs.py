@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from orbweaver.control.crawl_spec import CrawlSpec
+from orbweaver.frontier.erase_rule import with_erased
 from orbweaver.frontier.messages import Past, SeedsMessage, decode, encode, past_of
 from orbweaver.frontier.refetch import stores_more
 from orbweaver.model.crawl import Crawl, State, Stop
@@ -47,6 +48,17 @@ async def test_raised_limit_requests_difference() -> None:
     third = await crawl(stage, pages_max=1_000)
     assert (third.stop, len(third.resumes)) == (Stop.FINISHED, 2)
     assert len(stage.web.urls) == len(set(stage.web.urls)) == 41
+
+
+async def test_erased_link_of_earlier_run_is_not_requested() -> None:
+    stage = Stage()
+    site(stage)
+    first = await crawl(stage, pages_max=10)
+    stage.world.crawls[first.id] = with_erased(first, [f"{SITE}/11"], stage.clock.at_ms)
+    second = await crawl(stage, pages_max=1_000)
+    assert second.resumes == (first.id,)
+    assert f"{SITE}/11" not in stage.web.urls
+    assert len(stage.web.urls) == 40
 
 
 async def test_container_with_cached_crawl_reads_it_again() -> None:

@@ -23,11 +23,10 @@ EMPTY_ROUNDS = 3
 WAIT_S = 1
 # The queue from which SQS moved a message. Senders cannot set it.
 MOVED_FROM = "DeadLetterQueueSourceArn"
-HIDDEN = ("ApproximateNumberOfMessagesDelayed", "ApproximateNumberOfMessagesNotVisible")
 
 
 class SqsDeadLetters:
-    """The dead-letter queue, or any other queue whose messages come from one `source`."""
+    """The dead-letter queue."""
 
     def __init__(
         self,
@@ -37,14 +36,12 @@ class SqsDeadLetters:
         crawl_url: str,
         seed_url: str = "",
         pack_queues: AbstractSet[str] = frozenset(),
-        source: MessageSource | None = None,
         wait_s: int = WAIT_S,
     ) -> None:
         self._client = client
         self._url = dead_letter_url
         self._homes = {MessageSource.PACKS: crawl_url, MessageSource.SEEDS: seed_url}
         self._pack_queues = pack_queues
-        self._source = source
         self._wait_s = wait_s
 
     async def take(self, count_max: int, hold_s: int) -> tuple[DeadLetter, ...]:
@@ -78,12 +75,6 @@ class SqsDeadLetters:
         )
         await clients.all_of(sends, CALLS_AT_ONCE)
 
-    async def hidden(self) -> int:
-        answer = await clients.call(
-            self._client, "get_queue_attributes", QueueUrl=self._url, AttributeNames=list(HIDDEN)
-        )
-        return sum(int(answer["Attributes"].get(name, 0)) for name in HIDDEN)
-
     async def _receive(self, number: int, hold_s: int) -> list[DeadLetter]:
         answer = await clients.call(
             self._client,
@@ -108,7 +99,7 @@ class SqsDeadLetters:
             receives=int(system.get("ApproximateReceiveCount", 1)),
             sent_at_ms=int(system.get("SentTimestamp", 0)),
             first_received_at_ms=int(received) if received else None,
-            source=self._source or _source_of(system, told, self._pack_queues),
+            source=_source_of(system, told, self._pack_queues),
             handle=message["ReceiptHandle"],
         )
 

@@ -20,7 +20,7 @@ from orbweaver.adapters.dynamodb.table import (
     from_item,
     to_item,
 )
-from orbweaver.frontier.backlog import BacklogState, LeaseRequest, WaitingPack
+from orbweaver.frontier.backlog import BacklogState, LeaseRequest, WaitingPack, kept_s
 from orbweaver.model.url import url_hash
 
 if TYPE_CHECKING:
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
 BACKLOG = "backlog#"
 OUT = "!"  # sorts before all places
-# Exceeds the retention of every crawl that can be resumed.
-WAITING_KEPT_S = 365 * 86_400
 # Packs per read: a done one, one in flight, and the first waiting one.
 PLACES_READ = 3
 
@@ -50,7 +48,7 @@ class DynamoBacklog:
                 "host": host,
                 "body": zlib.compress(one.body.encode()),
                 "due": one.due_ms,
-                "expires_at": expires_s(self._clock),
+                "expires_at": self._clock.now_ms() // 1000 + kept_s(host),
             }
             for one in {one.place: one for one in reversed(waiting)}.values()
         ]
@@ -168,7 +166,7 @@ class DynamoBacklog:
             "part": OUT,
             **_without_empty({"out": beginning.place, "by": beginning.holder}),
             "edits": beginning.edits + 1,
-            "expires_at": expires_s(self._clock),
+            "expires_at": self._clock.now_ms() // 1000 + kept_s(beginning.host),
         }
         put: Item = {
             "TableName": self._packs,
@@ -183,21 +181,6 @@ class DynamoBacklog:
 
 def backlog_key(crawl: str, host: str) -> str:
     return f"{BACKLOG}{crawl}#{url_hash(host)}"
-
-
-def expires_s(clock: Clock) -> int:
-    return clock.now_ms() // 1000 + WAITING_KEPT_S
-
-
-async def is_out(dynamo: Dynamo, packs_table: str, key: str, place: str) -> bool:
-    """Whether a pack is recorded as in flight."""
-    answer = await dynamo.call(
-        "get_item",
-        TableName=packs_table,
-        Key=to_item({"k": key, "part": OUT}),
-        ConsistentRead=True,
-    )
-    return "Item" in answer and from_item(answer["Item"]).get("out") == place
 
 
 def _by_part(items: Sequence[Item]) -> dict[str, dict[str, Any]]:

@@ -6,22 +6,16 @@ StoredNewer, because it may contain data that must be erased.
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
 
 from orbweaver.adapters.aws.clients import all_of
-from orbweaver.adapters.dynamodb import journal as dynamodb_journal
-from orbweaver.adapters.dynamodb.backlog import BACKLOG, OUT, is_out
 from orbweaver.adapters.dynamodb.host_items import cookies_key, cookies_of_key, robots_key
-from orbweaver.adapters.dynamodb.journal import JOURNAL
 from orbweaver.adapters.dynamodb.scan import scan
-from orbweaver.adapters.dynamodb.seed_lists import SeedLists
+from orbweaver.adapters.dynamodb.seed_lists import SeedLists, version_of
 from orbweaver.adapters.dynamodb.table import ConditionFailed, Dynamo, assign, from_item, to_item
-from orbweaver.erasure.ports import BacklogTrace, ClaimTrace, JournalTrace, ParkedTrace, RecordTrace
-from orbweaver.frontier.journal_codec import decode
+from orbweaver.erasure.ports import ClaimTrace, RecordTrace
 from orbweaver.model import crawl_codec
 from orbweaver.model.crawl import Crawl, State
 from orbweaver.model.errors import readable
@@ -30,10 +24,6 @@ from orbweaver.model.ports import Clock
 from orbweaver.model.version import FIELD
 
 WRITES_AT_ONCE = 16
-# Journal chunks that the head item does not name belong to no pack. After this time, their writer
-# is gone.
-STRAY_AFTER_S = 3_600
-PARKED = "parked#"
 SAMPLE_PREFIX = "s."
 # A host with an error or a 429 in this time is kept, so that it is not requested too fast
 # (politeness/host_schedule.py).
@@ -48,7 +38,6 @@ class TableNames:
     pages: str
     hosts: str
     crawls: str
-    packs: str
 
 
 class DynamoTraces:
@@ -107,94 +96,13 @@ class DynamoTraces:
         items = (to_item({"day": day, "k": key}) for day, key in keys)
         await self._dynamo.delete_many(self._tables.pages, items)
 
-    # --- packs ------------------------------------------------------------------------------
-
-    async def journals(self) -> AsyncIterator[JournalTrace]:
-        written_before_s = self._clock.now_ms() // 1000 - STRAY_AFTER_S
-        kept_s = self._ledgers_kept_s
-        async for item in scan(self._dynamo, self._tables.packs):
-            fields = from_item(item)
-            part = fields["part"]
-            if part == JOURNAL:
-                journal = await dynamodb_journal.read(self._dynamo, self._tables.packs, fields)
-                yield JournalTrace(key=None, pack=fields["k"], journal=journal)
-            elif (
-                part.startswith(f"{JOURNAL}.")
-                and part.endswith(".0")
-                and fields["expires_at"] - kept_s <= written_before_s
-            ):
-                stray = await self._stray(fields["k"], part.split(".")[1])
-                if stray is not None:
-                    yield stray
-
-    async def _stray(self, pack: str, digest: str) -> JournalTrace | None:
-        items = await self._journal_items(pack)
-        head = next((fields for fields in items if fields["part"] == JOURNAL), {})
-        if head.get("digest") == digest:
-            return None
-        prefix = f"{JOURNAL}.{digest}."
-        chunks = {
-            int(fields["part"].rpartition(".")[2]): fields["blob"]
-            for fields in items
-            if fields["part"].startswith(prefix)
-        }
-        journal = None
-        with suppress(ValueError), readable():
-            journal = decode(b"".join(chunks[place] for place in sorted(chunks)))
-        return JournalTrace(key=digest, pack=pack, journal=journal, is_orphan=True)
-
-    async def _journal_items(self, pack: str) -> list[dict[str, Any]]:
-        pages = self._dynamo.pages(
-            "query",
-            TableName=self._tables.packs,
-            KeyConditionExpression="#k = :k AND begins_with(#part, :journal)",
-            ExpressionAttributeValues=to_item({":k": pack, ":journal": JOURNAL}),
-            ConsistentRead=True,
-        )
-        return [from_item(item) async for page in pages for item in page]
-
-    async def remove_journals(self, journals: Sequence[JournalTrace]) -> None:
-        await all_of((self._remove_journal(trace) for trace in journals), WRITES_AT_ONCE)
-
-    async def _remove_journal(self, trace: JournalTrace) -> None:
-        parts = [fields["part"] for fields in await self._journal_items(trace.pack)]
-        if trace.is_orphan:
-            parts = [part for part in parts if part.startswith(f"{JOURNAL}.{trace.key}.")]
-        # The head item last, so that the remaining chunks are found after a crash.
-        parts.sort(key=lambda part: part == JOURNAL)
-        for some in (parts[:-1], parts[-1:]):
-            keys = (to_item({"k": trace.pack, "part": part}) for part in some)
-            await self._dynamo.delete_many(self._tables.packs, keys)
-
-    async def parked(self) -> AsyncIterator[ParkedTrace]:
-        async for item in scan(self._dynamo, self._tables.packs):
-            fields = from_item(item)
-            if fields["k"].startswith(PARKED):
-                yield ParkedTrace(
-                    crawl=fields["k"].removeprefix(PARKED),
-                    pack=fields["part"],
-                    body=zlib.decompress(fields["body"]).decode(),
-                )
-
-    async def backlog(self) -> AsyncIterator[BacklogTrace]:
-        async for item in scan(self._dynamo, self._tables.packs):
-            fields = from_item(item)
-            key, place = fields["k"], fields["part"]
-            if key.startswith(BACKLOG) and place != OUT:
-                yield BacklogTrace(
-                    crawl=key.removeprefix(BACKLOG).rpartition("#")[0],
-                    host=fields["host"],
-                    place=place,
-                    body=zlib.decompress(fields["body"]).decode(),
-                    in_flight=await is_out(self._dynamo, self._tables.packs, key, place),
-                )
-
     # --- crawls -----------------------------------------------------------------------------
 
     async def redefine(self, crawl: Crawl, was: Crawl) -> bool:
-        changed = {FIELD: crawl_codec.version_of(crawl), **crawl_codec.changes(crawl, was)}
-        changed |= await SeedLists(self._dynamo, self._tables.crawls).erase(crawl)
-        update = assign(changed)
+        changed = {FIELD: version_of(crawl), **crawl_codec.changes(crawl, was)}
+        if (crawl.seeds, crawl.sitemap_urls) != (was.seeds, was.sitemap_urls):
+            changed |= await SeedLists(self._dynamo, self._tables.crawls).erase(crawl)
+        update = assign(changed | {"edits": was.edits + 1})
         update["ExpressionAttributeValues"] |= to_item({":was": was.edits})
         try:
             await self._dynamo.call(

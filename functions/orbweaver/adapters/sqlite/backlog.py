@@ -10,14 +10,12 @@ import zlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from orbweaver.frontier.backlog import BacklogState, LeaseRequest, WaitingPack
+from orbweaver.frontier.backlog import BacklogState, LeaseRequest, WaitingPack, kept_s
 
 if TYPE_CHECKING:
     from orbweaver.adapters.sqlite.store import SqliteStore
     from orbweaver.model.ports import Clock
 
-# Exceeds the retention of every crawl that can be resumed.
-WAITING_KEPT_S = 365 * 86_400
 # The time at which a pack was last sent is used for one minute only.
 SENDING_KEPT_S = 86_400
 _WAITING = (
@@ -34,7 +32,7 @@ class SqliteBacklog:
         self._clock = clock
 
     async def put(self, crawl: str, host: str, waiting: Sequence[WaitingPack]) -> None:
-        expires_s = self._expires_s()
+        expires_s = self._clock.now_ms() // 1000 + kept_s(host)
         rows = [
             (crawl, host, one.place, zlib.compress(one.body.encode()), one.due_ms, expires_s)
             for one in waiting
@@ -61,7 +59,8 @@ class SqliteBacklog:
             sent = db.execute("SELECT sent FROM ledgers WHERE pack = ?", (beginning.unsent,))
             if sent.fetchone() == (1,) or read_line(db, crawl, host)[2] != beginning.edits:
                 return False
-            row = (beginning.place, beginning.holder, beginning.edits + 1, self._expires_s())
+            expires_s = self._clock.now_ms() // 1000 + kept_s(beginning.host)
+            row = (beginning.place, beginning.holder, beginning.edits + 1, expires_s)
             db.execute(
                 "INSERT OR REPLACE INTO lines VALUES (?, ?, ?, ?, ?, ?)", (crawl, host, *row)
             )
@@ -96,9 +95,6 @@ class SqliteBacklog:
             row = (crawl, host, read.place, at_ms, at_ms // 1000 + SENDING_KEPT_S)
             db.execute("INSERT OR REPLACE INTO sendings VALUES (?, ?, ?, ?, ?)", row)
         return True
-
-    def _expires_s(self) -> int:
-        return self._clock.now_ms() // 1000 + WAITING_KEPT_S
 
 
 def read_line(db: sqlite3.Connection, crawl: str, host: str) -> tuple[str, str, int]:

@@ -14,20 +14,13 @@ _PACK_QUEUES = (MessageSource.PACKS, QueueName.CRAWL, QueueName.EXPRESS)
 
 
 class SqliteDeadLetters:
-    """The dead-letter queue, or any other queue whose messages come from one `source`."""
+    """The dead-letter queue."""
 
-    def __init__(
-        self,
-        messages: SqliteMessages,
-        queue: QueueName = QueueName.DEAD_LETTERS,
-        source: MessageSource | None = None,
-    ) -> None:
+    def __init__(self, messages: SqliteMessages) -> None:
         self._messages = messages
-        self._queue = queue
-        self._source = source
 
     async def take(self, count_max: int, hold_s: int) -> tuple[DeadLetter, ...]:
-        taken = self._messages.take(self._queue, count_max, hold_s)
+        taken = self._messages.take(QueueName.DEAD_LETTERS, count_max, hold_s)
         return tuple(self._letter(message) for message in taken)
 
     async def put_back(self, letters: Sequence[DeadLetter]) -> None:
@@ -41,10 +34,6 @@ class SqliteDeadLetters:
     ) -> None:
         self._messages.send(_HOMES[source], [Outgoing(body=body) for body in bodies])
 
-    async def hidden(self) -> int:
-        depth = self._messages.depth(self._queue)
-        return depth.in_flight + depth.delayed + depth.copies
-
     def _letter(self, message: ReceivedMessage) -> DeadLetter:
         own = message.source in _PACK_QUEUES
         source = MessageSource.PACKS if own else MessageSource.SEEDS
@@ -55,6 +44,6 @@ class SqliteDeadLetters:
             receives=message.receives,
             sent_at_ms=message.sent_at_ms,
             first_received_at_ms=message.first_taken_at_ms,
-            source=self._source or source,
+            source=source,
             handle=message.handle,
         )

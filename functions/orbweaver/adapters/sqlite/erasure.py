@@ -7,15 +7,12 @@ StoredNewer, because it may contain data that must be erased.
 from __future__ import annotations
 
 import json
-import zlib
 from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from orbweaver.adapters.sqlite.backlog import read_line
 from orbweaver.adapters.sqlite.crawls import read_fields, write_fields
-from orbweaver.adapters.sqlite.packs import read_journal
 from orbweaver.adapters.sqlite.pages import fields_in
-from orbweaver.erasure.ports import BacklogTrace, ClaimTrace, JournalTrace, ParkedTrace, RecordTrace
+from orbweaver.erasure.ports import ClaimTrace, RecordTrace
 from orbweaver.model import crawl_codec
 from orbweaver.model.crawl import Crawl, State
 from orbweaver.model.errors import readable
@@ -78,34 +75,6 @@ class SqliteTraces:
         with self._store.writing() as db:
             db.executemany("DELETE FROM pages WHERE n = ?", [(trace.key,) for trace in records])
 
-    # --- packs ------------------------------------------------------------------------------
-
-    async def journals(self) -> AsyncIterator[JournalTrace]:
-        for number, pack, version, blob in self._scan("journals", "pack, v, blob"):
-            yield JournalTrace(key=number, pack=pack, journal=read_journal(version, blob))
-
-    async def remove_journals(self, journals: Sequence[JournalTrace]) -> None:
-        with self._store.writing() as db:
-            db.executemany("DELETE FROM journals WHERE n = ?", [(trace.key,) for trace in journals])
-
-    async def parked(self) -> AsyncIterator[ParkedTrace]:
-        for _, crawl, pack, body in self._scan("parked", "crawl, pack, body", key="rowid"):
-            yield ParkedTrace(crawl=crawl, pack=pack, body=zlib.decompress(body).decode())
-
-    async def backlog(self) -> AsyncIterator[BacklogTrace]:
-        for _, crawl, host, place, body in self._scan(
-            "backlog", "crawl, host, place, body", key="rowid"
-        ):
-            with self._store.reading() as db:
-                out, _, _ = read_line(db, crawl, host)
-            yield BacklogTrace(
-                crawl=crawl,
-                host=host,
-                place=place,
-                body=zlib.decompress(body).decode(),
-                in_flight=place == out,
-            )
-
     # --- crawls -----------------------------------------------------------------------------
 
     async def redefine(self, crawl: Crawl, was: Crawl) -> bool:
@@ -114,7 +83,7 @@ class SqliteTraces:
             fields = read_fields(db, crawl.id)
             if fields is None or fields.get("edits", 0) != was.edits:
                 return False
-            write_fields(db, crawl.id, fields, changed)
+            write_fields(db, crawl.id, fields, changed | {"edits": was.edits + 1})
         return True
 
     async def put_samples(self, crawl_id: str, samples: dict[str, Sequence[str]]) -> None:
@@ -170,13 +139,13 @@ class SqliteTraces:
             left = db.execute("SELECT 1 FROM hosts WHERE host = ?", (host,)).fetchone()
         return left is None
 
-    def _scan(self, table: str, columns: str, key: str = "n") -> Iterator[tuple[Any, ...]]:
+    def _scan(self, table: str, columns: str) -> Iterator[tuple[Any, ...]]:
         """Yield a table's rows with their keys, in short reads of `ROWS_AT_ONCE` rows."""
         behind = -1
         while True:
             rows = self._store.rows(
-                f"SELECT {key}, {columns} FROM {table} WHERE {key} > ?"  # noqa: S608 - constants
-                f" ORDER BY {key} LIMIT ?",
+                f"SELECT n, {columns} FROM {table} WHERE n > ?"  # noqa: S608 - constants
+                " ORDER BY n LIMIT ?",
                 (behind, ROWS_AT_ONCE),
             )
             yield from rows

@@ -21,17 +21,13 @@ from orbweaver.erasure.scope import scope_of_crawl, scope_of_host, scope_of_url
 
 if TYPE_CHECKING:
     from orbweaver.erasure.erasure import Forgotten
-    from orbweaver.erasure.messages import Stores
+    from orbweaver.erasure.ports import Stores
     from orbweaver.erasure.preview import ErasurePreview
     from orbweaver.erasure.scope import ErasureScope
 
 # Displayed names of the counts, in the order of erasure.
 WORDS = {
     "dead_letters": "dead letters",
-    "messages": "messages",
-    "parked": "messages of paused crawls",
-    "waiting": "waiting packs",
-    "journals": "journals of packs",
     "claims": "claims",
     "definitions": "definitions of crawls, changed",
     "samples": "lists of examples, changed",
@@ -54,6 +50,8 @@ WORDS = {
     "crawls": "crawls",
 }
 ELSEWHERE = {
+    "expiring": "messages, journals and waiting packs: workers skip the erased URLs in them. Most"
+    " expire within 26 days, and packs of a paused crawl when it resumes or ends",
     "logs": "functions' logs may contain it for log_retention_d days: wait, or delete the streams",
     "backups": "point-in-time recovery keeps old tables for 35 days: restore none from before now"
     " or run this command on a restored table",
@@ -68,7 +66,7 @@ AGAIN = "a crawl that finds it stores it again: `exclude` in its definition prev
 def forget(arguments: Namespace, around: CliContext) -> int:
     if not arguments.yes and not arguments.dry_run:
         found = _counted(asyncio.run(_look(arguments, around)))
-        warned = (*found, "and its data in messages and files; this cannot be undone")
+        warned = (*found, "and its data in files; this cannot be undone")
         if not confirmed(around, "forget", "erase it?", *warned, fix="--yes, or --dry-run"):
             around.note("nothing was erased")
             return FAILED
@@ -120,7 +118,7 @@ async def _preview(
     around.note("scanning the tables")
     look = await preview(stores, scope)
     if not arguments.dry_run:
-        refuse(look, scope)
+        refuse(look)
     return stores, scope, look
 
 
@@ -175,7 +173,7 @@ _HOST = "all URLs of a host: example.org, example.org:8080 or https://example.or
 COMMANDS = (
     command(
         "forget",
-        "erase a URL, a host or a crawl: records, bodies, exports, messages",
+        "erase a URL, a host or a crawl: records, bodies, exports",
         forget,
         exclusive_options(
             option("--url URL", "one URL, in all crawls"),
