@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from orbweaver.frontier.late_links import LANE, NOTHING_NEW, band_at
 from orbweaver.frontier.messages import Loose, Malformed, Pack
 from orbweaver.model.crawl import DEFAULT_CRAWL, UNSPENT, State, Stop
-from orbweaver.model.outcome import Outcome, Reason
+from orbweaver.model.outcome import Outcome, Reason, Refusal
 from orbweaver.model.settings import STRIKES_MAX
 from tests.simulation.budgets import check_budgets, cut
 from tests.simulation.check_backlog import check_backlog, check_sendings, targets_of
@@ -22,6 +22,7 @@ from tests.simulation.check_hosts import check_hosts
 from tests.simulation.check_steering import check_steering
 from tests.simulation.check_web import Violation, check_web
 from tests.simulation.clock import ERROR_MS_MAX
+from tests.simulation.erasing import check_erased
 from tests.simulation.going_on import check_sequels
 from tests.simulation.meaning import EDIT, Meaning
 from tests.simulation.oracle import expected as expected_walk
@@ -65,6 +66,16 @@ def check(
         for body, _ in cloud.dead_letters
         if isinstance(message := decoded(body), Pack) and message.id not in world.ledgers
     }
+    if plan.erases:
+        # The other checks expect records, bodies and claims of every page.
+        for crawl_id in world.crawls:
+            claimed = Counter(url for url, _ in _claims(world, crawl_id))
+            total = _total(world, crawl_id)
+            found += _counted(world, crawl_id, claimed, total, stuck=crawl_id in stuck)
+            cloud.trace.counts["erased.skipped"] += total[f"{Outcome.SKIPPED}.{Reason.ERASED}"]
+            cloud.trace.counts["erased.refused"] += total[f"refused.{Refusal.ERASED}"]
+        found += check_erased(plan, world, web, cloud)
+        return found + [Violation("handler raised", detail) for detail in cloud.raised]
     records: defaultdict[str, list[PageRecord]] = defaultdict(list)
     for record in world.pages.values():
         records[record.crawl].append(record)

@@ -66,6 +66,8 @@ class Cloud:
         self.steered: list[tuple[str, str, float]] = []
         # User edits made when a worker dies, so that its successor sees them.
         self.edits: list[Callable[[], None]] = []
+        # Crawls that existed when a user began to erase a page.
+        self.erased_in: frozenset[str] = frozenset()
         # Exceptions that escaped a worker: must stay empty (case 9).
         self.raised: list[str] = []
         # Maximum wait of a worker for slots (a slot is a host's next permitted request time).

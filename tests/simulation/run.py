@@ -16,6 +16,7 @@ from tests.simulation.check import check
 from tests.simulation.check_web import Violation
 from tests.simulation.cloud import Cloud
 from tests.simulation.coverage import kinds
+from tests.simulation.erasing import erase
 from tests.simulation.going_on import going_on
 from tests.simulation.meaning import EDIT, edited
 from tests.simulation.retrying import retry
@@ -77,6 +78,8 @@ async def _play(plan: Scenario, world: World, trace: Trace) -> Result:
     people += [running.create_task(_drop(cloud, at_s, body)) for at_s, body in plan.loose]
     people += [running.create_task(_drop(cloud, 1.0, body)) for body in plan.malformed]
     people += [running.create_task(_export(cloud, *event)) for event in plan.exporter.events]
+    if plan.erases:
+        people.append(running.create_task(erase(cloud, *plan.erases)))
     reaper = running.create_task(_reap(cloud, plan.ttl_lag_s))
     await cloud.run(plan.faults_until_s, stop_when_idle=False)
     cloud.calm()

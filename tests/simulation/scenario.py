@@ -111,6 +111,8 @@ class Scenario:
     wait_s_max: float = Settings().wait_s_max
     # True if workers share their knowledge of a host's claims.
     claims_travel: bool = False
+    # Time and URL of an erasure.
+    erases: tuple[float, str] | None = None
 
 
 def scenario(seed: int) -> Scenario:
