@@ -128,8 +128,7 @@ class JournalApplier:
         if records := [record for record in left if record is not None]:
             await self._pages.store(records)
         await turn_after(won)
-        gone = len(journal.candidates) - len(candidates)
-        ledger = await self._commit(crawl, pack_id, journal, won, gone)
+        ledger = await self._commit(crawl, pack_id, journal, won)
         await turn_after(won)
         kept = {journal.candidates[place].url for place in ledger.children} if ledger else set()
         # Release only claims of this pack that its ledger leaves out, and only after the commit.
@@ -328,10 +327,12 @@ class JournalApplier:
         await self._crawls.announced(crawl.id)
 
     async def _commit(
-        self, crawl: Crawl, pack_id: str, journal: Journal, won: frozenset[str], erased: int
+        self, crawl: Crawl, pack_id: str, journal: Journal, won: frozenset[str]
     ) -> Ledger | None:
         places = [place for place, target in enumerate(journal.candidates) if target.url in won]
         kept = places
+        rule = erase_rule(crawl)
+        erased = sum(rule.url(target.url) for target in journal.candidates)
         while True:
             ledger = Ledger(pack=pack_id, children=tuple(kept), surplus=len(kept) < len(places))
             counts = commit_counts(
