@@ -160,4 +160,4 @@ def _erase_while_running(stand: Stand, seed: str, url: str) -> None:
     status = stand.orbweaver("status", crawl, "--watch", "--json").result
     assert status["state"] == "finished", stand.log()
     assert {row["url"] for row in records(stand, crawl)} == {seed, f"{seed}about"}
-    assert status["counts"]["skipped.erased"] == 1
+    assert status["reasons"]["skipped"] == {"erased": 1}

@@ -74,7 +74,7 @@ def check(
             found += _counted(world, crawl_id, claimed, total, stuck=crawl_id in stuck)
             cloud.trace.counts["erased.skipped"] += total[f"{Outcome.SKIPPED}.{Reason.ERASED}"]
             cloud.trace.counts["erased.refused"] += total[f"refused.{Refusal.ERASED}"]
-        found += check_erased(plan, world, web, cloud)
+        found += check_erased(world, web, cloud)
         return found + [Violation("handler raised", detail) for detail in cloud.raised]
     records: defaultdict[str, list[PageRecord]] = defaultdict(list)
     for record in world.pages.values():

@@ -66,7 +66,8 @@ class Cloud:
         self.steered: list[tuple[str, str, float]] = []
         # User edits made when a worker dies, so that its successor sees them.
         self.edits: list[Callable[[], None]] = []
-        # Crawls that existed when a user began to erase a page.
+        # The page that a user erased, and the time and the crawls that existed then.
+        self.erased_url, self.erased_s = "", 0.0
         self.erased_in: frozenset[str] = frozenset()
         # Exceptions that escaped a worker: must stay empty (case 9).
         self.raised: list[str] = []
@@ -119,7 +120,7 @@ class Cloud:
         self.late_seeds += 1
         self.trace.counts["late seeds"] += 1
         for crawl in self.world.crawls.values():
-            if crawl.live and not crawl.continuous:
+            if crawl.live and not crawl.continuous and crawl.seeds:
                 url = f"{crawl.seeds[0]}extra/late{self.late_seeds}"
                 self.drop(encode(Loose(crawl=crawl.id, references=(url,))))
 

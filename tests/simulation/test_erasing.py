@@ -1,4 +1,7 @@
-"""Erasure while crawls run, under all faults except frozen workers."""
+"""Erasure while crawls run, under all faults except frozen workers.
+
+Odd seeds erase a page of a journal whose worker died before it stored the records.
+"""
 
 from __future__ import annotations
 
