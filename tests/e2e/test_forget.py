@@ -153,7 +153,7 @@ def test_erased_url_is_found_nowhere(stand: Stand) -> None:
 
 def _erase_while_running(stand: Stand, seed: str, url: str) -> None:
     """Erase a URL that waits for its host's slot. The crawl ends without a request for it."""
-    options = ("--delay", "20", "--no-sitemaps", "--window", "0s", "--json")
+    options = ("--delay", "60", "--no-sitemaps", "--window", "0s", "--json")
     crawl = stand.orbweaver("start", seed, *options).result["crawl"]
     until(lambda: records(stand, crawl), "the first page", log=stand.log)
     stand.orbweaver("forget", "--url", url, "--yes", "--json")
