@@ -50,9 +50,6 @@ FILES_ONLY = (
 )
 # The hosted console, which only some stacks have.
 CONSOLE = ("orbweaver/console", "handlers/console.py")
-# Modules that no asset contains, because their libraries are not deployed.
-NOWHERE = ("orbweaver/exporting/formats/duckdb_parquet.py",)
-
 
 NOT_COMPILED = (
     "not compiled, so workers take twice as long to start: install the functions' Python on this"
@@ -191,7 +188,7 @@ def own_files(
     functions: Path, libraries: Libraries = "runtime", *, console: bool = False
 ) -> Iterator[Path]:
     """Yield the files of functions/ to deploy, relative to it."""
-    left_out = ("orbweaver/cli", *(() if console else CONSOLE), *NOWHERE)
+    left_out = ("orbweaver/cli", *(() if console else CONSOLE))
     for file in sorted(functions.rglob("*")):
         path = file.relative_to(functions)
         if file.is_file() and "__pycache__" not in path.parts and path.suffix != ".pyc":

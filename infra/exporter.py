@@ -34,9 +34,9 @@ HANDLER = "exporter"
 # which would lose up to an hour and a half per crash. The event source limits the concurrency, so
 # messages are rarely throttled.
 HIDDEN_S = 60
-# Arrow's and glibc's default allocators keep freed memory per thread, and Lambda kills functions
-# that use too much. With these settings, `make export-scale` exports a million pages in 256 MB.
-ALLOCATORS = {"ARROW_DEFAULT_MEMORY_POOL": "system", "MALLOC_ARENA_MAX": "2"}
+# glibc keeps freed memory per thread, and Lambda kills functions that use too much. With this
+# setting, `make export-scale` exports a million pages in 256 MB.
+ALLOCATORS = {"MALLOC_ARENA_MAX": "2"}
 ORDERS_KEPT_D = 4
 
 

@@ -5,10 +5,8 @@ installing runs no code. They are compiled if this machine has a Python of the f
 /var/task is read-only, so otherwise every cold start compiles 600 modules. Measured with Python
 3.13: importing the libraries takes 1.40 s without compiled files, 0.43 s with them.
 
-Files that functions never read are removed. The largest are botocore's models of unused services,
-and all of pyarrow except reading and writing files: clients of stores and services, headers, tests,
-and copies of a library under other names (a wheel holds no symbolic links, and the loader uses the
-SONAME). Each package keeps its METADATA, by which vulnerability scanners find it.
+Files that functions never read are removed. The largest are botocore's models of unused services.
+Each package keeps its METADATA, by which vulnerability scanners find it.
 """
 
 from __future__ import annotations
@@ -18,7 +16,6 @@ import functools
 import gzip
 import json
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -39,15 +36,9 @@ SUFFIXES_LEFT_OUT = frozenset(
 FOLDERS_LEFT_OUT = (
     *("bin", "docs", "cffi", "pycparser", "boto3/data", "boto3/examples"),
     "html_to_markdown/bin",  # its command line, 14 MB
-    *("pyarrow/include", "pyarrow/includes", "pyarrow/src"),
+    "duckdb/experimental",  # an interface like Spark's
 )
 NO_WORDS = {"documentation": ""}
-PYARROW_LEFT_OUT = re.compile(
-    r"pyarrow/(_(azurefs|cuda|flight|gcsfs|hdfs|orc|parquet_encryption|s3fs|substrait)\."
-    r"|(cuda|flight|jvm|orc|substrait)\.py$"
-    r"|libarrow_(python_)?(flight|gcs|parquet_encryption|s3)\b"
-    r"|libarrow_python\.so(\.\d+\.\d+\.\d+)?$)"
-)
 
 
 class AssetError(Exception):
@@ -123,8 +114,6 @@ def is_needed(path: Path) -> bool:
     match path.parts:
         case ["botocore", "data", service, _, file]:
             return service in SERVICES and not file.startswith("examples-")
-        case ["pyarrow", *_]:
-            return not PYARROW_LEFT_OUT.match(name)
         case _:
             return True
 

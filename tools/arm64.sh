@@ -41,19 +41,13 @@ from pathlib import Path
 handler, asset = sys.argv[1:]
 module, _, name = handler.rpartition(".")
 assert callable(getattr(importlib.import_module(module), name))
-native, pruned = [], []
+native = []
 for file in sorted(Path(asset).rglob("*.so")):
     package = ".".join([*file.relative_to(asset).parent.parts, file.name.partition(".")[0]])
-    try:
-        importlib.import_module(package)
-        native.append(package)
-    except ModuleNotFoundError as error:
-        # The asset contains only the used parts of pyarrow.
-        if error.name.partition(".")[0] != "pyarrow":
-            raise
-        pruned.append(package)
+    importlib.import_module(package)
+    native.append(package)
 print(f"{handler}: {platform.machine()}, Python {platform.python_version()}, {len(native)} native modules, "
-      f"{len(sys.modules)} modules; not whole: {', '.join(pruned) or 'none'}")
+      f"{len(sys.modules)} modules")
 """
 for name, it in functions.items():
     assert it["Architectures"] == ["arm64"] and it["Runtime"] == "python3.13", (name, it["Runtime"])

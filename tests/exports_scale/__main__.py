@@ -56,8 +56,7 @@ def run(
             "AWS_ACCESS_KEY_ID": "test",
             "AWS_SECRET_ACCESS_KEY": "test",
             "AWS_DEFAULT_REGION": "us-east-1",
-            # Other allocators reserve memory without using it, which would count as data.
-            "ARROW_DEFAULT_MEMORY_POOL": "system",
+            # More arenas reserve memory without using it, which would count as data.
             "MALLOC_ARENA_MAX": "2",
         }
         done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.infra
 
 # Settings of libraries, not of the product.
-ALLOCATORS = {"ARROW_DEFAULT_MEMORY_POOL": "system", "MALLOC_ARENA_MAX": "2"}
+ALLOCATORS = {"MALLOC_ARENA_MAX": "2"}
 
 
 def test_five_functions_without_custom_resource(aws: Synthesized) -> None:

@@ -111,16 +111,20 @@ def arrow_of(rows: list[Row], columns: Columns) -> pa.Table:
     """Convert rows to an Arrow table with the types of Parquet exports."""
     import pyarrow as pa
 
-    from orbweaver.exporting.formats.parquet import array_of
-
-    found: dict[str, Any] = _by_column(rows, columns)
-    known = {column.name: column for column in columns}
-    return pa.table(
-        {
-            name: array_of(known[name], values) if name in known else pa.array(values)
-            for name, values in found.items()
-        }
-    )
+    kinds: dict[Type, pa.DataType] = {
+        Type.STRING: pa.string(),
+        Type.INTEGER: pa.int64(),
+        Type.NUMBER: pa.float64(),
+        Type.DECIMAL: pa.decimal128(18, 4),
+        Type.BOOLEAN: pa.bool_(),
+        Type.DATE: pa.date32(),
+        Type.MOMENT: pa.timestamp("us", tz="UTC"),
+    }
+    arrays = {name: pa.array(values) for name, values in _by_column(rows, columns).items()}
+    for column in columns:
+        kind = kinds[column.type]
+        arrays[column.name] = arrays[column.name].cast(pa.list_(kind) if column.many else kind)
+    return pa.table(arrays)
 
 
 def pandas_of(rows: list[Row], columns: Columns) -> pd.DataFrame:

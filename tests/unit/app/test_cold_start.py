@@ -37,7 +37,7 @@ MODULES_MAX = {
 # No function needs these before its first invocation. Each takes 5 ms to 100 ms.
 HEAVY = (
     *("aioboto3", "boto3", "s3transfer", "aiofiles"),
-    *("aiohttp.web", "aiohttp.test_utils", "asyncssh", "pyarrow", "bcrypt", "html_to_markdown"),
+    *("aiohttp.web", "aiohttp.test_utils", "asyncssh", "duckdb", "bcrypt", "html_to_markdown"),
     *("multiprocessing", "publicsuffixlist", "pydantic", "re2", "sqlite3", "unittest", "xml.sax"),
     *("tests.memory", "orbweaver.cli.main", "orbweaver.exporting.formats.parquet"),
 )

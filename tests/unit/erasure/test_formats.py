@@ -15,10 +15,9 @@ from orbweaver.exporting.formats import erased, outcomes, writer
 from orbweaver.exporting.snapshot import SnapshotEntry, bundled, entry_line
 from orbweaver.frontier import warc
 from orbweaver.model.columns import PAGES, TEXTS, Column, Type, item_table
-from tests.unit.exporting.reading import WRITERS, writing_with
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from orbweaver.model.columns import Table
@@ -89,10 +88,9 @@ ROWS: dict[str, tuple[Table, Sequence[Mapping[str, Any]]]] = {
 }
 
 
-@pytest.fixture(params=WRITERS)
-def name(request: pytest.FixtureRequest) -> Iterator[str]:
-    with writing_with(request.param) as found:
-        yield found
+@pytest.fixture(params=formats.NAMES)
+def name(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
 
 
 def file_of(name: str, table: Table, rows: Sequence[Mapping[str, Any]], folder: Path) -> bytes:

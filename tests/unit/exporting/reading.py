@@ -12,7 +12,6 @@ import hashlib
 import json
 import re
 import sys
-from contextlib import contextmanager
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -20,7 +19,6 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import duckdb
-import pytest
 from pyarrow import parquet as pq
 
 from orbweaver.exporting import formats
@@ -28,7 +26,7 @@ from orbweaver.exporting.cells import cells_of
 from orbweaver.model.columns import Column, Table, Type
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from orbweaver.exporting.formats.hashed_file import FinishedFile
 
@@ -40,20 +38,6 @@ GUARDED = re.compile("'+[-=+@\t\r\n\uff1d\uff0b\uff0d\uff20]")
 # Characters that CSV omits.
 CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 csv.field_size_limit(sys.maxsize)
-# The Parquet writer of an installation without pyarrow.
-BY_DUCKDB = "parquet by DuckDB"
-WRITERS = (*formats.NAMES, BY_DUCKDB)
-
-
-@contextmanager
-def writing_with(writer: str) -> Iterator[str]:
-    if writer != BY_DUCKDB:
-        yield writer
-        return
-    with pytest.MonkeyPatch.context() as patch:
-        patch.delattr(formats, "parquet", raising=False)
-        patch.setitem(sys.modules, f"{formats.__name__}.parquet", None)
-        yield "parquet"
 
 
 def written(
@@ -75,14 +59,11 @@ def written(
 
 def read_back(table: Table, rows: list[dict[str, Any]]) -> dict[str, Rows]:
     with TemporaryDirectory() as folder:
-        made = {}
-        for writer in WRITERS:
-            with writing_with(writer) as name:
-                made[writer] = written(name, table, rows, Path(folder))
+        made = {name: written(name, table, rows, Path(folder)) for name in formats.NAMES}
         return {
-            f"{reader} of {writer}": read(table, made[writer].path)
-            for writer in WRITERS
-            for reader, read in READERS[writer].items()
+            f"{reader} of {name}": read(table, made[name].path)
+            for name in formats.NAMES
+            for reader, read in READERS[name].items()
         }
 
 
@@ -164,7 +145,6 @@ READERS: dict[str, dict[str, Callable[[Table, Path], Rows]]] = {
     "jsonl": {"a strict JSON parser": _read_jsonl},
     "csv": {"Python's csv": _read_csv},
     "parquet": {"pyarrow": _read_pyarrow, "DuckDB": _read_duckdb},
-    BY_DUCKDB: {"pyarrow": _read_pyarrow},
 }
 
 

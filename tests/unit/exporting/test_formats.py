@@ -7,18 +7,16 @@ import json
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-import duckdb
 import pyarrow as pa
 import pytest
 from pyarrow import parquet as pq
 
 from orbweaver.exporting import formats
-from orbweaver.exporting.formats import duckdb_parquet, parquet
+from orbweaver.exporting.formats import parquet
 from orbweaver.model.columns import PAGES, Column, Table, Type
-from tests.unit.exporting.reading import BY_DUCKDB, WRITERS, writing_with, written
+from tests.unit.exporting.reading import written
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
 COLUMNS = tuple(Column(name=kind.value, type=kind) for kind in Type)
@@ -34,18 +32,6 @@ ROW: dict[str, Any] = {
     "list": ["1.0", None],
 }
 NAMED = Table(name="named", columns=(Column(name="a"), Column(name="b")))
-
-
-@pytest.fixture(params=WRITERS)
-def name(request: pytest.FixtureRequest) -> Iterator[str]:
-    with writing_with(request.param) as found:
-        yield found
-
-
-@pytest.fixture
-def by_duckdb() -> Iterator[None]:
-    with writing_with(BY_DUCKDB):
-        yield
 
 
 def test_jsonl_bytes_are_exact(tmp_path: Path) -> None:
@@ -112,9 +98,10 @@ def test_parquet_columns_have_types(tmp_path: Path) -> None:
             pa.decimal128(18, 4),
             pa.bool_(),
             pa.date32(),
-            pa.timestamp("ms", tz="UTC"),
+            pa.timestamp("us", tz="UTC"),
         ]
         assert file.schema_arrow.types[7].value_type == pa.decimal128(18, 4)
+        assert all(field.nullable for field in file.schema_arrow)
         assert file.schema_arrow.metadata is None
         assert file.metadata.metadata is None
         assert file.schema.column(3).physical_type == "INT64"
@@ -125,63 +112,10 @@ def test_parquet_columns_have_types(tmp_path: Path) -> None:
         assert (moment.null_count, group.column(1).statistics.max) == (1, -5)
 
 
-def test_parquet_row_groups_end_by_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parquet, "GROUP_ROWS_MAX", 100)
-    monkeypatch.setattr(parquet, "BATCH_ROWS_MAX", 50)
-    rows = ({"a": str(n)} for n in range(230))
-    with pq.ParquetFile(written("parquet", NAMED, rows, tmp_path).path) as file:
-        groups = [file.metadata.row_group(n).num_rows for n in range(file.num_row_groups)]
-        assert groups == [100, 100, 30]
-        assert file.read().column("a").to_pylist() == [str(n) for n in range(230)]
-
-
-def test_parquet_row_groups_end_by_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parquet, "GROUP_BYTES_MAX", 3_000_000)
-    writer = formats.writer("parquet", NAMED, tmp_path)
-    empty, sizes = writer.size, []
-    for _ in range(20):
-        writer.add({"a": "x" * 600_000})
-        sizes.append(writer.size)
-    made = writer.close()
-    with pq.ParquetFile(made.path) as file:
-        groups = [file.metadata.row_group(n).num_rows for n in range(file.num_row_groups)]
-    assert groups == [6, 6, 6, 2]
-    assert sizes[0] - empty == 600_000 // parquet.SHRINKS_BY
-    assert sizes[4] > sizes[0]
-    assert sizes[5] < 10_000, "what was said of waiting rows is put right when they are written"
-    assert [path.name for path in tmp_path.iterdir()] == [made.path.name]
-
-
-def test_both_parquet_writers_write_same_table(tmp_path: Path) -> None:
-    made = {}
-    for writer in ("parquet", BY_DUCKDB):
-        with writing_with(writer) as name:
-            made[writer] = written(name, EVERY, [ROW, ROW | {"string": "b"}], tmp_path).path
-    ours, theirs = (pq.read_table(path) for path in made.values())
-    moment = ours.schema.get_field_index("moment")
-    assert theirs.schema.field(moment).type == pa.timestamp("us", tz="UTC")
-    assert theirs.schema.set(moment, ours.schema.field(moment)).equals(ours.schema)
-    assert all(field.nullable for field in theirs.schema)
-    assert theirs.cast(ours.schema).equals(ours)
-    assert theirs.schema.metadata is None
-    with duckdb.connect() as connection:
-        described = [
-            connection.execute("DESCRIBE FROM read_parquet(?)", [str(path)]).fetchall()
-            for path in made.values()
-        ]
-    assert described[0] == described[1]
-    with pq.ParquetFile(made[BY_DUCKDB]) as file:
-        group = file.metadata.row_group(0)
-        assert {group.column(n).compression for n in range(group.num_columns)} == {"ZSTD"}
-        assert group.column(1).statistics.max == -5
-        assert file.schema.column(3).physical_type == "INT64"
-
-
-@pytest.mark.usefixtures("by_duckdb")
-def test_duckdb_row_groups_end_by_rows_and_bytes(
+def test_parquet_row_groups_end_by_rows_and_bytes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(duckdb_parquet, "GROUP_ROWS_MAX", 2_048)
+    monkeypatch.setattr(parquet, "GROUP_ROWS_MAX", 2_048)
     rows = [{"a": str(n)} for n in range(5_000)]
     made = [written("parquet", NAMED, rows, tmp_path) for _ in range(2)]
     assert made[0].sha256 == made[1].sha256
@@ -189,7 +123,7 @@ def test_duckdb_row_groups_end_by_rows_and_bytes(
         groups = [file.metadata.row_group(n).num_rows for n in range(file.num_row_groups)]
         assert groups == [2_048, 2_048, 904]
         assert file.read().column("a").to_pylist() == [str(n) for n in range(5_000)]
-    monkeypatch.setattr(duckdb_parquet, "GROUP_BYTES_MAX", 3_000_000)
+    monkeypatch.setattr(parquet, "GROUP_BYTES_MAX", 3_000_000)
     large = [{"a": "x" * 600_000}] * 20
     with pq.ParquetFile(written("parquet", NAMED, large, tmp_path).path) as file:
         groups = [file.metadata.row_group(n).num_rows for n in range(file.num_row_groups)]
@@ -197,6 +131,7 @@ def test_duckdb_row_groups_end_by_rows_and_bytes(
     assert max(groups) <= 6
 
 
+@pytest.mark.parametrize("name", formats.NAMES)
 def test_file_without_rows_is_written(name: str, tmp_path: Path) -> None:
     made = written(name, PAGES, [], tmp_path)
     assert made.rows == 0
@@ -204,6 +139,7 @@ def test_file_without_rows_is_written(name: str, tmp_path: Path) -> None:
         assert pq.read_schema(made.path).names == [column.name for column in PAGES.columns]
 
 
+@pytest.mark.parametrize("name", formats.NAMES)
 @pytest.mark.parametrize("rows", [0, 3, 5_000])
 def test_discarded_writer_leaves_no_file(name: str, rows: int, tmp_path: Path) -> None:
     writer = formats.writer(name, NAMED, tmp_path)
@@ -218,6 +154,7 @@ def test_discarded_writer_leaves_no_file(name: str, rows: int, tmp_path: Path) -
     assert list(tmp_path.iterdir()) == [made.path]
 
 
+@pytest.mark.parametrize("name", formats.NAMES)
 def test_writer_size_estimates_file_size(name: str, tmp_path: Path) -> None:
     writer = formats.writer(name, NAMED, tmp_path)
     for number in range(70_000):

@@ -38,7 +38,7 @@ def test_arrow_of_rows_has_types_of_exports() -> None:
         "title": "string",
         "price": "decimal128(18, 4)",
         "stock": "int64",
-        "sold": "timestamp[ms, tz=UTC]",
+        "sold": "timestamp[us, tz=UTC]",
         "rule": "string",
     }
     assert found.column("price").to_pylist() == [Decimal("12.5000"), None, None]

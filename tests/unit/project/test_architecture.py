@@ -50,7 +50,7 @@ ACTORS = frozenset(
             "seeding sitemap_handling succession"
         ),
         "exporting": (
-            "change_feed exporter file_store finalizer formats.duckdb_parquet formats.hashed_file "
+            "change_feed exporter file_store finalizer formats.hashed_file "
             "formats.parquet formats.surt formats.warc newest_records "
             "repair row_reader runs snapshot_store unit_worker workspace"
         ),
