@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 from orbweaver.exporting import (
     finalizer,
-    repair,
     requests,
     row_reader,
     run_state,
@@ -29,7 +28,7 @@ from tests.simulation.mutant import mutants
 if TYPE_CHECKING:
     from tests.simulation.scenario import Scenario
 
-WORKER, FINALIZER, REPAIRER = unit_worker.UnitWorker, finalizer.Finalizer, repair.Repairer
+WORKER, FINALIZER, REPAIRER = unit_worker.UnitWorker, finalizer.Finalizer, finalizer.Repairer
 
 
 async def _manifest_early(self: Any, order: Any, unit: Any, plan: Any) -> None:

@@ -26,15 +26,17 @@ from orbweaver.cli.export_files import (
     export_crawl,
 )
 from orbweaver.exporting.formats.csv import BYTE_ORDER_MARK, END, columns_of, rows_below
-from orbweaver.exporting.newest_records import NewestRecords
+from orbweaver.frontier.retrying import closing
 from orbweaver.model.columns import CHANGES, INVALID_ITEMS, PAGES, TEXTS, items_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import AsyncIterator, Sequence
 
     from orbweaver.cli.session import Session
     from orbweaver.exporting.manifest import Manifest
+    from orbweaver.frontier.ports import Pages
     from orbweaver.model.crawl import Crawl
+    from orbweaver.model.page_record import PageRecord
 
 OTHERS = (TEXTS.name, CHANGES.name, INVALID_ITEMS.name)
 
@@ -161,3 +163,43 @@ def _join_parquet(parts: list[Path], target: Path) -> None:
 
 def _text(value: str) -> str:
     return "'" + value.replace("'", "''") + "'"
+
+
+class NewestRecords:
+    """A `Pages` port for exports of `runs`, newest first, one after another.
+
+    Memory: a hash for each record, without the records of the last run.
+    """
+
+    def __init__(self, pages: Pages, runs: Sequence[str]) -> None:
+        self._pages = pages
+        self._runs = tuple(runs)
+        self._hashes: dict[str, set[str]] = {run: set() for run in runs[:-1]}
+
+    async def store(self, records: Sequence[PageRecord]) -> None:
+        await self._pages.store(records)
+
+    async def read_shard(
+        self, day: str, shard: int, *, after: str | None = None, crawl: str | None = None
+    ) -> AsyncIterator[tuple[str, PageRecord]]:
+        """Read the records of a run whose URLs no newer run has."""
+        place = self._runs.index(crawl) if crawl in self._runs else 0
+        newer = [self._hashes[run] for run in self._runs[:place]]
+        own = self._hashes.get(crawl or "", set())
+        rows = self._pages.read_shard(day, shard, after=after, crawl=crawl)
+        async with closing(rows):
+            async for key, record in rows:
+                url_hash = key.rpartition("#")[2]
+                own.add(url_hash)
+                if not any(url_hash in hashes for hashes in newer):
+                    yield key, record
+
+    async def crawls_of(self, day: str) -> tuple[str, ...]:
+        return await self._pages.crawls_of(day)
+
+    async def count(self, day: str, shard: int, crawl: str, rows_max: int) -> int:
+        return await self._pages.count(day, shard, crawl, rows_max)
+
+    @property
+    def shards(self) -> int:
+        return self._pages.shards

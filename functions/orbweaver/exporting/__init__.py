@@ -9,13 +9,11 @@ A manifest is written last and names the files of the export.
     runs              finds the current export run of a day
     exporter          plans the units of a day and handles messages
     unit_worker       exports one unit
-    newest_records    selects the newest record of each URL in several runs
     row_reader        reads the rows of a unit
     chunk             writes a chunk of rows in all formats
     workspace         provides a temporary folder for a chunk
     file_store        reads and writes files with retries
-    finalizer         publishes the manifest and registers tables
-    repair            removes files that no manifest names
+    finalizer         publishes the manifest, registers tables, repairs files of outdated runs
     cells             converts values to cells
     changes           decides what was created, updated or deleted
     snapshot          the form of a run's snapshot

@@ -15,10 +15,9 @@ from typing import Any
 
 from orbweaver.exporting.change_feed import ChangeFeed
 from orbweaver.exporting.file_store import Store
-from orbweaver.exporting.finalizer import Finalizer
+from orbweaver.exporting.finalizer import Finalizer, Repairer
 from orbweaver.exporting.manifest import PREFIX, Manifest, check_day, days_between, decode_manifest
 from orbweaver.exporting.ports import Catalogue, ExportEvents, Orders
-from orbweaver.exporting.repair import Repairer
 from orbweaver.exporting.requests import RUN_MS_MAX, identity_of, jobs_of
 from orbweaver.exporting.row_reader import READ_AHEAD_ROWS, RowReader
 from orbweaver.exporting.run_state import (
@@ -128,7 +127,7 @@ class Planner:
 # Time: a unit writes at least one chunk per turn, so a day ends. Memory: rows of a chunk are in
 # files, and read-ahead is limited (row_reader.py). The state of a run is proportional to its files.
 # Runs that saw different records could mix their files. A late worker checks that the published
-# export is correct (repair.py), and the last worker reads the files again (finalizer.py).
+# export is correct, and the last worker reads the files again (finalizer.py).
 # Known gaps:
 # - Readers that list folders instead of reading manifests see files before the export is complete.
 # - A worker may stop after its last check and die. Then a file may exist that its manifest does not

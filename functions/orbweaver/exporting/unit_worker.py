@@ -12,8 +12,8 @@ from typing import Any
 from orbweaver.exporting.change_feed import ChangeFeed
 from orbweaver.exporting.chunk import Chunk, ChunkTables, Row
 from orbweaver.exporting.file_store import Store
+from orbweaver.exporting.finalizer import Repairer
 from orbweaver.exporting.manifest import File
-from orbweaver.exporting.repair import Repairer
 from orbweaver.exporting.row_reader import RowReader
 from orbweaver.exporting.run_state import (
     ExportLimits,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from orbweaver.exporting.formats.surt import surt
+from orbweaver.exporting.formats.warc import surt
 
 ID = "0123456789abcdef0123456789ABCDEF"
 # Keys by the canonicaliser of the Internet Archive.

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from warcio.archiveiterator import ArchiveIterator
 
 from orbweaver.exporting import formats
-from orbweaver.exporting.formats.surt import surt
+from orbweaver.exporting.formats.warc import surt
 from orbweaver.frontier import warc
 from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.page_record import PageRecord

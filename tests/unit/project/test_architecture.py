@@ -51,8 +51,7 @@ ACTORS = frozenset(
         ),
         "exporting": (
             "change_feed exporter file_store finalizer formats.hashed_file "
-            "formats.parquet formats.surt formats.warc newest_records "
-            "repair row_reader runs snapshot_store unit_worker workspace"
+            "formats.parquet formats.warc row_reader runs snapshot_store unit_worker workspace"
         ),
         "delivery": "deliverer transfer",
         "diagnostics": "explainer request_texts spared_links",

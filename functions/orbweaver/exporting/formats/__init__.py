@@ -4,7 +4,6 @@
     csv          for spreadsheets
     parquet      typed columns, zstd
     warc         stored responses, and their index
-    surt         keys of that index
     hashed_file  a file that is hashed while it is written
     erasing      input and result of erasers
 
