@@ -236,9 +236,9 @@ class Config:
     # for pages' files. Lambda's default is 512 MB.
     renderer_storage_mb: ClassVar[int] = 1_024
     exporter_memory_mb: ClassVar[int] = 1_024
-    # The files of one part of an export have 256 MiB together (`part_bytes_max`, four times). Up to
-    # 64 MiB per table wait uncompressed for Parquet. Lambda's default of 512 MB would mostly
-    # suffice.
+    # The files of one part of an export have 256 MiB together (`part_bytes_max`, four times). Rows
+    # wait uncompressed for Parquet, at most 512 MiB per table (SHRINKS_BY_MAX). 100,000 pages take
+    # 66 MB, so Lambda's default of 512 MB would mostly suffice.
     exporter_storage_mb: ClassVar[int] = 2_048
     exporter_timeout_s: ClassVar[int] = 300
     # Athena cancels a query that reads more, and bills the bytes read, $5 a TB: so 5 cents.

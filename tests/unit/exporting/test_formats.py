@@ -164,6 +164,16 @@ def test_writer_size_estimates_file_size(name: str, tmp_path: Path) -> None:
     assert made.bytes * 0.5 < said < made.bytes * 2
 
 
+def test_parquet_size_counts_waiting_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise rows that compress well could fill the temporary storage."""
+    monkeypatch.setattr(parquet, "SAMPLE_ROWS", 10)
+    writer = formats.writer("parquet", NAMED, tmp_path)
+    for _ in range(20):
+        writer.add({"a": "x" * 80_000})
+    assert writer.size >= 20 * 80_000 // parquet.SHRINKS_BY_MAX
+    assert writer.close().bytes < 80_000
+
+
 def test_unknown_format_is_refused() -> None:
     with pytest.raises(ValueError, match="xml is none of jsonl, csv, parquet"):
         formats.writer("xml", PAGES, None)  # type: ignore[arg-type]

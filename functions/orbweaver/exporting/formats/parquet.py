@@ -34,6 +34,8 @@ GROUP_ROWS_MAX = 65_536
 GROUP_BYTES_MAX = 16 * 2**20
 # Compression ratio of lines, until a file of the first lines gives the real one.
 SHRINKS_BY = 3
+# Lines wait in temporary storage, so they count at least an eighth of their bytes.
+SHRINKS_BY_MAX = 8
 SAMPLE_ROWS = 8_192
 SAMPLE_BYTES = 4 * 2**20
 COPIED_BYTES = 2**20
@@ -91,7 +93,7 @@ class ParquetWriter:
     def size(self) -> int:
         """Approximate size of the file, by the compression ratio of the first lines."""
         lines, made = self._tried or (SHRINKS_BY, 1)
-        return self._sink.bytes or self._bytes * made // lines
+        return self._sink.bytes or max(self._bytes * made // lines, self._bytes // SHRINKS_BY_MAX)
 
     def add(self, row: Mapping[str, Any]) -> None:
         cells = zip(self._keys, self._cells(row), strict=True)

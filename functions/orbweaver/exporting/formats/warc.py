@@ -256,7 +256,7 @@ def _query(query: str) -> str:
 
 
 def _bare(text: str) -> bytes:
-    """Remove all escapes, including those that appear when others are removed."""
+    """Remove all escapes, also escapes that appear when others are removed."""
     before, after = text.encode(), unquote_to_bytes(text)
     while before != after:
         before, after = after, unquote_to_bytes(after)
