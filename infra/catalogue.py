@@ -113,7 +113,7 @@ class Catalogue(Construct):
 
 
 def table_permissions(config: Config) -> iam.PolicyStatement:
-    """Allow a function to register and update item tables, and no other tables."""
+    """Allow a function to register and update item tables only."""
     name = database_name(config.stack_name)
     parts = ("catalog", f"database/{name}", f"table/{name}/{ITEMS}*")
     arns = [f"arn:{Aws.PARTITION}:glue:{Aws.REGION}:{Aws.ACCOUNT_ID}:{part}" for part in parts]

@@ -1,8 +1,8 @@
 """The hosted console: one function behind an HTTP API with signed-in users, with `console=yes`.
 
 The application's files are public. Every other route requires a token that the gateway verifies.
-The function decides what a token permits (console/users.py). No component runs
-permanently: no web application firewall, no custom domain.
+The function decides what a token permits (console/users.py). Nothing runs permanently: there is no
+web application firewall and no custom domain.
 
 Source: docs.aws.amazon.com/apigateway/latest/developerguide/, pages http-api-jwt-authorizer,
 http-api-develop-routes, http-api-throttling; docs.aws.amazon.com/cognito/latest/developerguide/,

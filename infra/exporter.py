@@ -1,7 +1,7 @@
 """The exporter: writes days of page records to the bucket, every night and on request.
 
 An event starts a run and splits it into units of work. A queue passes these to the same function
-one at a time, so a failing unit affects no other. Failing events and failing units end in separate
+one at a time, so other units succeed if one fails. Failing events and failing units end in separate
 dead-letter queues. A missing day needs an operator.
 
 Source: docs.aws.amazon.com/scheduler/latest/UserGuide/managing-targets-universal.html,

@@ -1,7 +1,7 @@
 """Protection of the tables against deletion.
 
 The template cannot protect a table, because CloudFormation could not roll back a failed first
-create. So a function protects it as the last step of a deployment, when no other step can fail.
+create. So a function protects it as the last step of a deployment, after which no step can fail.
 With `removal=destroy` it releases protected tables. It runs once when tables or `removal` change,
 and costs nothing while idle. On an emulator, `orbweaver local up` does this
 (localstack/removal.py).

@@ -26,7 +26,7 @@ def aws_errors(deed: str) -> Iterator[None]:
 
 
 def sentence_of(error: Exception) -> str | None:
-    """Return a text for errors of AWS's clients, or None for other errors."""
+    """Return a text for errors of AWS's clients, or None if another component raised it."""
     if "botocore" not in sys.modules:  # Commands on a local store do not import AWS's clients.
         return None
     from botocore.exceptions import BotoCoreError, ClientError

@@ -2,8 +2,8 @@
 
 - The emulator's interpreter starts this file by path, as leader of its own process group, in the
   instance's folder. The argument is the reading end of a pipe (leash).
-- If the pipe closes, the starter has ended, and the emulator stops. An emulator whose `pid.json`
-  says that it is released (`local up` has succeeded) continues.
+- If the pipe closes, the starter has ended, and the emulator stops. It continues if `released` is
+  true in its `pid.json`, which a successful `local up` sets.
 - An orderly end writes the state and then removes `pid.json`. If that file is left, the emulator
   was killed.
 - MiniStack (1.5.33) does not end its Lambda processes, so the last step kills the process group.

@@ -1,8 +1,8 @@
 """Runs the checks and makes their report.
 
 An error in a check (refusal, lost connection, unexpected answer) fails that check only, and is
-reported by operation and code. If credentials are not accepted, no other check runs. A deployed
-stack is always removed.
+reported by operation and code. Without accepted credentials, the remaining checks are skipped. A
+deployed stack is always removed.
 """
 
 from __future__ import annotations

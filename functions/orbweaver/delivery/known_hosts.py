@@ -3,8 +3,8 @@
 Accepted, separated by lines or commas: fingerprints (`SHA256:…`), public keys (`ssh-ed25519 AAAA…`)
 and lines of `known_hosts`. Names, addresses and comments are ignored.
 
-asyncssh's reader has neither fingerprints nor single keys, and the machine that deploys has no
-asyncssh, which takes 0.7 s of CPU to import.
+asyncssh cannot read fingerprints and single keys. The machine that deploys has no asyncssh, and
+its import takes 0.7 s of CPU.
 
 Sources: RFC 4251 5 (strings), RFC 4253 6.6 (keys), sshd(8) "SSH_KNOWN_HOSTS FILE FORMAT".
 """
