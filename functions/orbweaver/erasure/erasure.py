@@ -136,7 +136,7 @@ class Forgetter:
         Returns crawls that were edited too often. Finished crawls need the rule because later runs
         read their journals (worker/earlier_runs.py).
         """
-        self._say("telling all crawls to skip it")
+        self._say("adding the rule to all crawls")
         edited = []
         for listed in await self._crawls.list():
             crawl: Crawl | None = listed
