@@ -52,6 +52,8 @@ class Forgetter:
         self._crawls = stores.crawls
         self._clock = stores.clock
         self._say = say
+        # By crawl id: whether it started after the rule was written. Such a crawl keeps its data.
+        self._later: dict[str, bool] = {}
 
     async def count(self, scope: ErasureScope, look: ErasurePreview) -> Forgotten:
         """Count the data in scope, except data that expires, without changes."""
@@ -100,6 +102,15 @@ class Forgetter:
             done["crawls"] += 1
         return Forgotten(done=+done, left=(*left, *file_eraser.left))
 
+    async def _is_later(self, crawl_id: str, scope: ErasureScope) -> bool:
+        """Return True if a crawl has no rule. Without its claim it would request the URL again."""
+        if not scope.rule:
+            return False
+        if crawl_id not in self._later:
+            # The item of an old crawl has expired, its claims have not.
+            self._later[crawl_id] = await self._crawls.get(crawl_id) is not None
+        return self._later[crawl_id]
+
     async def _wait_for_workers(self, scope: ErasureScope) -> None:
         """Wait until no worker uses a crawl that it read before the rule was written."""
         if self._idle:
@@ -118,7 +129,7 @@ class Forgetter:
         gone: list[ClaimTrace] = []
         stripped: list[ClaimTrace] = []
         async for claim in self._traces.claims():
-            if is_claimed(claim, scope):
+            if is_claimed(claim, scope) and not await self._is_later(claim.crawl, scope):
                 whole = scope.url(claim.url) or scope.run(claim.crawl)
                 (gone if whole else stripped).append(claim)
                 done["claims"] += 1
@@ -138,7 +149,9 @@ class Forgetter:
         """
         self._say("adding the rule to all crawls")
         edited = []
-        for listed in await self._crawls.list():
+        crawls = await self._crawls.list()
+        self._later = {crawl.id: False for crawl in crawls}
+        for listed in crawls:
             crawl: Crawl | None = listed
             for _ in range(EDIT_TRIES):
                 if crawl is None:
@@ -170,6 +183,8 @@ class Forgetter:
         gone: list[RecordTrace] = []
         async for trace in self._traces.records():
             left = scope.record_left(trace.record)
+            if left is not trace.record and await self._is_later(trace.record.crawl, scope):
+                continue
             if left is None:
                 gone.append(trace)
             elif left is not trace.record:
