@@ -4,9 +4,17 @@ from __future__ import annotations
 
 import gc
 import signal
-from collections.abc import Generator
+from collections.abc import Callable, Generator
+from types import FunctionType
 
+import hypothesis
 import pytest
+
+# Functions of tests/costs.py that compare a time with a bound.
+TIMED = frozenset({"cpu_s", "slope", "within"})
+# A busy machine exceeds any deadline of one example.
+hypothesis.settings.register_profile("untimed", deadline=None)
+hypothesis.settings.load_profile("untimed")
 
 
 def pytest_configure() -> None:
@@ -30,6 +38,14 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run slow tests first, so that no process waits for them at the end."""
+    """Mark timed tests, and run slow tests first, so that no process waits for them at the end."""
+    for item in items:
+        if isinstance(item, pytest.Function) and not TIMED.isdisjoint(_names_in(item.function)):
+            item.add_marker(pytest.mark.long)
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
+def _names_in(function: Callable[..., object]) -> tuple[str, ...]:
+    return function.__code__.co_names if isinstance(function, FunctionType) else ()
