@@ -11,13 +11,13 @@ from tests.simulation.erasing import erasing
 from tests.simulation.run import play
 
 pytestmark = [pytest.mark.simulation]
-SEEDS, STEP, FIRST = 240, 20, 60
+SEEDS, STEP, FIRST = 240, 20, 80
 
 
 @pytest.mark.parametrize(
     "first",
     [
-        pytest.param(first, marks=() if first < FIRST else pytest.mark.thorough)
+        pytest.param(first, marks=() if first < FIRST else pytest.mark.long)
         for first in range(0, SEEDS, STEP)
     ],
 )
