@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 pytestmark = [
     pytest.mark.e2e,
+    pytest.mark.long,
     pytest.mark.timeout(300),
     pytest.mark.skipif(browser.installed() is None, reason="no Chromium is installed"),
 ]
