@@ -373,11 +373,13 @@ class StackPlace:
 
 def ask_to_switch(
     machine: Machine, functions: Iterable[str], environment: Mapping[str, str], *, on: bool
-) -> None:
-    """Switch the event sources that differ."""
-    for source in sources_of(functions, machine, environment):
+) -> tuple[Source, ...]:
+    """Switch the event sources that differ. Return their states before."""
+    found = sources_of(functions, machine, environment)
+    for source in found:
         if source.is_off == on:
             machine.switch(source, environment, on=on)
+    return found
 
 
 @contextmanager

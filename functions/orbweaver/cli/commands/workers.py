@@ -78,8 +78,7 @@ async def _switched(
     """Switch every source and wait until each is switched, at most `STEPS_MAX` times."""
     machine = around.machine
     for _ in range(STEPS_MAX):
-        found = sources_of(functions, machine, environment)
-        ask_to_switch(machine, functions, environment, on=wanted == WANTED["on"])
+        found = ask_to_switch(machine, functions, environment, on=wanted == WANTED["on"])
         if all(source.state == wanted for source in found):
             break
         await around.clock.sleep(STEP_S)
