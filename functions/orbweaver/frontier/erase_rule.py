@@ -7,6 +7,7 @@ The rule consists of digests, so it does not store the erased names.
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from hashlib import blake2b
@@ -24,15 +25,16 @@ NAMES_MAX = 2_000
 _URL = re.compile(r"https?://[^\s\"'<>]+")
 
 
-class UrlMatcher:
-    """Erased URLs. Subclasses define `url` and `text`."""
+class UrlMatcher(ABC):
+    """Erased URLs."""
 
+    @abstractmethod
     def url(self, url: str | None) -> bool:
-        raise NotImplementedError
+        """Return True if a URL is erased."""
 
+    @abstractmethod
     def text(self, text: str | None) -> bool:
         """Return True if a text mentions an erased URL."""
-        raise NotImplementedError
 
     def run(self, _crawl_id: str | None) -> bool:
         """Return True if a run is erased as a whole."""
