@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from typing import TYPE_CHECKING, Any
+import functools
+from typing import TYPE_CHECKING, Any, ParamSpec
 
 if TYPE_CHECKING:
     import selectors
-    from collections.abc import Coroutine
+    from collections.abc import Callable, Coroutine
 
 
 class Stuck(Exception):
@@ -83,3 +84,16 @@ def run(main: Coroutine[Any, Any, Any]) -> Any:
                 loop.run_until_complete(asyncio.gather(*rest, return_exceptions=True))
         asyncio.set_event_loop(None)
         loop.close()
+
+
+P = ParamSpec("P")
+
+
+def in_virtual_time(test: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]:
+    """Turn a coroutine function into a test that runs in virtual time."""
+
+    @functools.wraps(test)
+    def ran(*args: P.args, **options: P.kwargs) -> None:
+        run(test(*args, **options))
+
+    return ran

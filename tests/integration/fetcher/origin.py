@@ -20,6 +20,8 @@ from tests.sites.steps import Step, play
 # Allows the whole machine; test_reach.py tests a crawl's limits.
 LOOPBACK = parse_allowed("127.0.0.0/8:1-65535, [::1]:1-65535")
 HTML = frozenset({"text/html"})
+# Seconds of a request without a limit of its own, and a bound for one with it, on a busy machine.
+TOTAL_S, SOON_S = 60.0, 30.0
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,7 +158,7 @@ def request(
     *,
     accept: frozenset[str] = HTML,
     body_bytes_max: int = 1_000_000,
-    total_s: float = 5.0,
+    total_s: float = TOTAL_S,
 ) -> Request:
     return Request(
         url=url,

@@ -13,7 +13,7 @@ import pytest
 from orbweaver.adapters.web.client import HttpFetcher, Limits
 from orbweaver.model.http_exchange import Failure, Response
 from orbweaver.model.outcome import Reason
-from tests.integration.fetcher.origin import answer, fetching, request, serving
+from tests.integration.fetcher.origin import SOON_S, TOTAL_S, answer, fetching, request, serving
 from tests.sites.steps import Act
 
 
@@ -61,10 +61,10 @@ async def plain(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
 @pytest.mark.parametrize(
     ("meet", "limits", "total_s", "reason"),
     [
-        pytest.param(stall, Limits(connect_s=0.1), 5.0, Reason.CONNECT, id="handshake-stall"),
-        pytest.param(drip, Limits(connect_s=0.1), 5.0, Reason.CONNECT, id="handshake-drip"),
+        pytest.param(stall, Limits(connect_s=0.1), TOTAL_S, Reason.CONNECT, id="handshake-stall"),
+        pytest.param(drip, Limits(connect_s=0.1), TOTAL_S, Reason.CONNECT, id="handshake-drip"),
         pytest.param(drip, None, 0.1, Reason.TIMEOUT, id="handshake-drip-total"),
-        pytest.param(plain, None, 5.0, Reason.TLS, id="plain-http-on-443"),
+        pytest.param(plain, None, TOTAL_S, Reason.TLS, id="plain-http-on-443"),
     ],
 )
 async def test_unfinished_handshake_meets_connect_limit(
@@ -78,7 +78,7 @@ async def test_unfinished_handshake_meets_connect_limit(
         result = await fetcher.fetch(request(url, total_s=total_s))
     assert isinstance(result, Failure)
     assert result.reason is reason, result
-    assert time.monotonic() - started < 4
+    assert time.monotonic() - started < SOON_S
 
 
 async def test_tls_alert_on_plain_port_is_no_answer() -> None:

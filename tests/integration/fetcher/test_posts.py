@@ -9,7 +9,7 @@ import pytest
 from orbweaver.adapters.web.client import HttpFetcher
 from orbweaver.model.http_exchange import Failure, Request, Response
 from orbweaver.model.outcome import Reason
-from tests.integration.fetcher.origin import fetching
+from tests.integration.fetcher.origin import TOTAL_S, fetching
 from tests.sites.receiver import Receiver, receiving
 
 BODY = b'{"a":1}'
@@ -21,7 +21,7 @@ def posting(receiver: Receiver, **changes: object) -> Request:
         "user_agent": "mine/1",
         "accept": frozenset(),
         "body_bytes_max": 1_000,
-        "total_s": 5.0,
+        "total_s": TOTAL_S,
         "headers": (("Content-Type", "application/json"), ("X-Own", "1")),
         "body": BODY,
     }

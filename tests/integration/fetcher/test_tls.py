@@ -19,7 +19,7 @@ from orbweaver.model.http_exchange import Failure, Response
 from orbweaver.model.outcome import Reason
 from tests.corpora import corpus
 from tests.integration.fetcher.authority import Leaf, authority, server_context
-from tests.integration.fetcher.origin import answer, fetching, request, serving
+from tests.integration.fetcher.origin import SOON_S, answer, fetching, request, serving
 from tests.sites.steps import Act, Step
 
 PAGE = b"<title>A page</title>"
@@ -130,7 +130,7 @@ async def test_certificates_and_handshakes(name: str, tmp_path: Path) -> None:
         fetching(book=book) as fetcher,
     ):
         result = await fetcher.fetch(request(origin.url("/", case.host)))
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < SOON_S
     if case.reason is None:
         assert isinstance(result, Response), result
         assert result.body in {PAGE, None}

@@ -12,6 +12,7 @@ from orbweaver.adapters.web import deadline as http_deadline
 from orbweaver.adapters.web.address_guard import Permit
 from orbweaver.adapters.web.deadline import Deadline, Deadlines
 from orbweaver.adapters.web.pooled_request import Attempt
+from tests.simulation.loop import in_virtual_time, run
 
 LONG_S, IDLE_S, SHORT_S = 60.0, 0.3, 0.02
 
@@ -21,6 +22,7 @@ def _often(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http_deadline, "TICK_S", 0.005)
 
 
+@in_virtual_time
 async def test_deadline_ends_after_total_time() -> None:
     deadline = Deadlines(LONG_S).within(SHORT_S)
     with pytest.raises(TimeoutError), deadline:
@@ -31,6 +33,7 @@ async def test_deadline_ends_after_total_time() -> None:
     assert not task.cancelling()
 
 
+@in_virtual_time
 async def test_deadline_cancels_task_once() -> None:
     cleaned = False
 
@@ -47,6 +50,7 @@ async def test_deadline_cancels_task_once() -> None:
     assert cleaned
 
 
+@in_virtual_time
 async def test_response_head_restarts_idle_limit() -> None:
     loop = asyncio.get_running_loop()
     with Deadlines(IDLE_S).within(LONG_S) as deadline:
@@ -56,7 +60,7 @@ async def test_response_head_restarts_idle_limit() -> None:
         assert deadline.is_over(loop.time() + IDLE_S, IDLE_S)
 
 
-@pytest.mark.thorough
+@in_virtual_time
 async def test_deadline_ends_after_silence() -> None:
     loop = asyncio.get_running_loop()
     since_s = 0.0
@@ -78,6 +82,7 @@ async def test_deadline_ends_after_silence() -> None:
     assert loop.time() >= since_s + IDLE_S
 
 
+@in_virtual_time
 async def test_released_deadline_has_no_limit() -> None:
     with Deadlines(SHORT_S).within(SHORT_S) as deadline:
         deadline.note_activity()
@@ -86,6 +91,7 @@ async def test_released_deadline_has_no_limit() -> None:
     assert not deadline.expired
 
 
+@in_virtual_time
 async def test_each_deadline_expires_independently() -> None:
     deadlines = Deadlines(LONG_S)
 
@@ -101,6 +107,7 @@ async def test_each_deadline_expires_independently() -> None:
     assert await asyncio.gather(*map(ended, asked)) == [total_s == SHORT_S for total_s in asked]
 
 
+@in_virtual_time
 async def test_outside_cancellation_is_not_a_timeout() -> None:
     begun: list[Deadline] = []
 
@@ -119,6 +126,7 @@ async def test_outside_cancellation_is_not_a_timeout() -> None:
             await task
 
 
+@in_virtual_time
 async def test_all_deadlines_share_one_timer(monkeypatch: pytest.MonkeyPatch) -> None:
     loop, made = asyncio.get_running_loop(), 0
     call_at = loop.call_at
@@ -150,6 +158,6 @@ def test_new_event_loop_gets_new_timer() -> None:
         with deadlines.within(SHORT_S):
             await asyncio.sleep(LONG_S)
 
-    asyncio.run(brief())
+    run(brief())
     with pytest.raises(TimeoutError):
-        asyncio.run(late())
+        run(late())

@@ -233,7 +233,7 @@ def test_host_is_limited_to_253_characters() -> None:
     ids=lambda reference: repr(reference[:12]),
 )
 def test_huge_reference_is_refused_quickly(reference: str) -> None:
-    before = time.perf_counter()
+    before = time.process_time()
     with pytest.raises(ValueError, match=r"^(the reference is too long|not an absolute URL)$"):
         canonicalize(reference)
     assert time.process_time() - before < 20

@@ -22,7 +22,7 @@ from tests.sites.server import HOST
 
 MIB = 1024 * 1024
 READ_BYTES = 65_536
-QUIET_S = 0.4  # a connection that is silent for this long has ended
+QUIET_S = 1.0  # a connection that is silent for this long has ended
 
 
 @pytest.fixture(scope="module")
