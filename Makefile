@@ -6,8 +6,6 @@ PY     := .venv/bin/python
 ARGS   ?=
 # Where each stack of the end-to-end tests leaves what its functions needed of AWS.
 BOOKS  := $(CURDIR)/.local/books
-# Outputs of tests while others run, shown at their end.
-LOGS   := $(CURDIR)/.local/logs
 # The tests that only compute: they start neither an emulator nor Node.
 COMPUTING := tests/unit tests/property tests/simulation
 
@@ -42,23 +40,21 @@ typecheck: venv ## strict types
 	@$(PY) -m mypy
 
 # The tests that only compute have a low priority: they fill the time in which the others wait. First
-# those run that start servers, then the end-to-end tests.
+# those run that start servers, then the end-to-end tests. A few that failed run once more, alone.
 pytest: setup $(if $(ARGS),,computing waiting) ## all tests; ARGS="-k robots -x" runs the ones asked for
-	@$(if $(ARGS),$(PY) -m pytest $(ARGS),:)
+	@$(PY) $(if $(ARGS),-m pytest $(ARGS),tools/tests.py failed)
 
 serving: setup
-	@$(PY) -m pytest -n 3 --dist worksteal -m "not e2e and not long" $(COMPUTING:%=--ignore=%)
+	@$(PY) tools/tests.py part serving -- -n 3 --dist worksteal -m "not e2e and not long" $(COMPUTING:%=--ignore=%)
 
 computing: setup
-	@mkdir -p $(LOGS)
-	@nice -n 15 $(PY) -m pytest -n 2 --dist worksteal -m "not long" $(COMPUTING) \
-	    >$(LOGS)/computing 2>&1; code=$$?; cat $(LOGS)/computing; exit $$code
+	@nice -n 15 $(PY) tools/tests.py part computing --quiet -- -n 2 --dist worksteal -m "not long" $(COMPUTING)
 
 # The end-to-end tests of a process share a deployed stack.
 waiting: serving
-	@rm -rf $(BOOKS); mkdir -p $(LOGS)
-	@ORBWEAVER_BOOKS=$(BOOKS) $(PY) -m pytest -n 2 --dist loadfile -m "e2e and not chaos and not long" \
-	    tests/e2e >$(LOGS)/e2e 2>&1; code=$$?; cat $(LOGS)/e2e; exit $$code
+	@rm -rf $(BOOKS)
+	@ORBWEAVER_BOOKS=$(BOOKS) $(PY) tools/tests.py part e2e --quiet -- -n 2 --dist loadfile \
+	    -m "e2e and not chaos and not long" tests/e2e
 	@$(PY) -m tests.iam $(BOOKS)
 
 test-long: setup ## the tests that take minutes or measure times, which `make test` leaves out
