@@ -226,7 +226,7 @@ async def test_query_with_output_of_a_library_answers_alone(
     assert whole.decode("utf-8-sig").splitlines() == ["one", "1"]
 
 
-@pytest.mark.thorough
+@pytest.mark.long
 async def test_query_of_several_seconds_is_answered(tmp_path: Path) -> None:
     put(tmp_path / "out", made(USUAL))
     tables = ExportTables(source=tmp_path / "out", named=Path("out"), folder=tmp_path)
