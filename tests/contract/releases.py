@@ -9,7 +9,6 @@ the same.
 from __future__ import annotations
 
 import json
-import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -28,7 +27,6 @@ from orbweaver.frontier import journal_codec, messages
 from orbweaver.frontier.journal import Journal, Ledger
 from orbweaver.frontier.messages import Message, MessageSource
 from orbweaver.model import crawl_codec
-from orbweaver.model.compression import decompress
 from orbweaver.model.errors import Transient
 from orbweaver.model.settings import Settings
 from orbweaver.worker import batch as workers
@@ -204,7 +202,6 @@ def _decode(body: str, source: MessageSource) -> Message:
 @contextmanager
 def successor() -> Iterator[None]:
     today_reads, today_ledger = dynamodb_journal.read, dynamodb_ledger.read
-    today_crawl, crawl_versions = crawl_codec.from_fields, crawl_codec.VERSION
 
     async def write(
         _dynamo: Dynamo, _table: str, _pack: str, blob: bytes, *, version: int, expires_s: int
@@ -225,32 +222,12 @@ def successor() -> Iterator[None]:
         sent = fields.get("sent", False)
         return Ledger(pack=fields["k"], children=won, surplus=fields["over"], sent=sent)
 
-    def read_crawl(raw: dict[str, Any]) -> Any:
-        return today_crawl({**raw, "v": min(raw.get("v", 1), crawl_versions)})
-
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(dynamodb_journal, "write_blob", write)
         patch.setattr(dynamodb_journal, "read", read)
         patch.setattr(dynamodb_ledger, "fields_of", _ledger_fields)
         patch.setattr(dynamodb_ledger, "read", read_ledger)
-        patch.setattr(crawl_codec, "version_of", lambda _crawl: crawl_versions + 1)
-        patch.setattr(crawl_codec, "from_fields", read_crawl)
+        patch.setattr(crawl_codec, "VERSION", crawl_codec.VERSION + 1)
         patch.setattr(outside, "encode", _encode)
         patch.setattr(workers, "decode", _decode)
         yield
-
-
-def predecessor(patch: pytest.MonkeyPatch) -> None:
-    """Write journals in the previous layout: record rows without a version."""
-
-    async def write(
-        _dynamo: Dynamo, _table: str, _pack: str, blob: bytes, *, version: int, expires_s: int
-    ) -> dict[str, Any]:
-        del version, expires_s
-        plain, digests = decompress(blob)
-        body = json.loads(plain)
-        columns = body.pop("columns")
-        body |= {"v": 1, "records": list(journal_codec._rows(columns, digests))}
-        return {"blob": zlib.compress(json.dumps(body).encode(), 9)}
-
-    patch.setattr(dynamodb_journal, "write_blob", write)

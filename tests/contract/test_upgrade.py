@@ -12,7 +12,7 @@ from orbweaver.frontier.envelope import Newer
 from orbweaver.frontier.messages import Pack, decode, encode, seeds_of
 from orbweaver.model.crawl import Crawl, State, Stop
 from orbweaver.model.page_record import day_of
-from tests.contract.releases import Deployment, predecessor, successor
+from tests.contract.releases import Deployment, successor
 from tests.contract.samples import NOW_MS
 from tests.contract.worlds import PAGES_SHARDS
 from tests.memory import Mail
@@ -132,21 +132,3 @@ async def test_crawl_survives_upgrade(moto_world: AwsWorld) -> None:
     with successor():
         await deployed.work(deployed.worker(), batches=1_000)
         await check_complete(deployed)
-
-
-async def test_journals_of_previous_layout_are_completed(
-    moto_world: AwsWorld,
-) -> None:
-    deployed = await begun(moto_world)
-    await deployed.work(deployed.worker(), batches=2)
-    with pytest.MonkeyPatch.context() as before:
-        predecessor(before)
-        await deployed.work(deployed.worker(commits=False), batches=1)
-    assert deployed.refused
-    stored = moto_world.clients["dynamodb"]
-    for pack in deployed.refused:
-        key = {"k": {"S": pack}, "part": {"S": "journal"}}
-        answer = await stored.get_item(TableName=moto_world.table("packs"), Key=key)
-        assert "v" not in answer["Item"]
-    await deployed.work(deployed.worker(), batches=1_000)
-    await check_complete(deployed)

@@ -163,7 +163,7 @@ def test_repeatedly_killed_crawl_is_complete(folder: Path) -> None:
     words = ("crawl", *FAST, "--workers", "2", "--json", "--concurrency", "4")
     # So slow that even on a busy machine, a process is killed before the end.
     with graph.serve_in_background(tree(slow_s=0.08)) as site:
-        for requests in (1, 20, 50, 80):
+        for requests in (1, 10, 25, 40):
             with started(folder, *words, f"{site.url}/0") as process:
                 until(site, requests)
                 process.kill()

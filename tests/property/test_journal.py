@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -28,7 +27,7 @@ from orbweaver.frontier.journal import (
     outbox_late,
     surplus_of,
 )
-from orbweaver.frontier.journal_codec import VERSION, decode, encode, version_of
+from orbweaver.frontier.journal_codec import VERSION, decode, encode
 from orbweaver.frontier.late_links import BANDS_MAX, NOTHING_NEW, band_at
 from orbweaver.frontier.messages import PLACE_CHARS_MAX
 from orbweaver.frontier.pack_result import PackResult
@@ -175,15 +174,6 @@ def test_late_packs_have_every_link_in_its_band(both: tuple[Journal, Ledger]) ->
     assert all(len(one.place) <= PLACE_CHARS_MAX and one.late for one in packs)
     assert all(len(one.targets) <= PACK_TARGETS_MAX for one in packs)
     assert all(len({target.express for target in one.targets}) == 1 for one in packs)
-
-
-def test_journal_has_oldest_readable_version() -> None:
-    """Without late links, the previous release can read the journal."""
-    plain = Journal(at_ms=1)
-    late = replace(plain, late=((3, Target(url="https://h.example/", depth=1)),))
-    surplus = replace(plain, surplus_band=0)
-    assert [version_of(one) for one in (plain, late, surplus)] == [2, 3, 3]
-    assert VERSION == 3
 
 
 @pytest.mark.thorough

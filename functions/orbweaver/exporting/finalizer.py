@@ -16,7 +16,6 @@ from orbweaver.exporting.file_store import Store
 from orbweaver.exporting.formats import FORMATS
 from orbweaver.exporting.glue_schema import FORMAT
 from orbweaver.exporting.manifest import (
-    CRAWL_KEY,
     MANIFESTS,
     File,
     Manifest,
@@ -261,11 +260,9 @@ class Repairer:
 
     async def _existing_files(self, day: str, crawl: str | None) -> list[str]:
         found: list[str] = []
-        crawls = (None,) if crawl is None else (crawl, f"{CRAWL_KEY}{crawl}")
         for table in await self._tables():
             for name in FORMATS:
-                for one in crawls:
-                    found += await self.store.list(folder_of(table, name, day, one))
+                found += await self.store.list(folder_of(table, name, day, crawl))
         return [path for path in found if place_of(path) is not None]
 
     async def _tables(self) -> list[str]:

@@ -33,13 +33,9 @@ PREFIX = "exports/"
 ID_DIGITS = 16
 # Folders next to the tables that are not tables.
 MANIFESTS, WORK, SNAPSHOTS = "manifests/", "_work/", "_snapshots/"
-# Prefix of a crawl's folder in files of earlier versions, which are read, erased and replaced like
-# others. Readers of partitioned folders reject such a key, because `crawl` is also a column of the
-# files.
-CRAWL_KEY = "crawl="
 # A group or chunk number may have more digits. The manifest defines the order of files.
 PART = re.compile(
-    r"(?P<table>.+)/(?P<format>[a-z]+)/dt=(?P<day>[^/]+)/(?P<key>(?:crawl=)?)(?P<crawl>[^/]+)"
+    r"(?P<table>.+)/(?P<format>[a-z]+)/dt=(?P<day>[^/]+)/(?P<crawl>[^/]+)"
     r"/(?P<stem>part|(?P=crawl)-(?P=day))-(?P<group>\d{2,})-(?P<chunk>\d{5,})(?P<suffix>\.[^/]*)"
 )
 
@@ -72,13 +68,11 @@ class FilePlace:
     suffix: str
     # Beginning of its name.
     stem: str = "part"
-    # Key before the crawl in the path: empty, or `CRAWL_KEY` in files of earlier versions.
-    key: str = ""
 
     @property
     def path(self) -> str:
         """Path below the prefix."""
-        folder = folder_of(self.table, self.format, self.day, f"{self.key}{self.crawl}")
+        folder = folder_of(self.table, self.format, self.day, self.crawl)
         return f"{folder}{self.stem}-{self.group:02d}-{self.chunk:05d}{self.suffix}"
 
 

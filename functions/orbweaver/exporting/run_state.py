@@ -159,7 +159,7 @@ class UnitProgress:
     """Progress of a unit: `files` contain all rows up to sort key `after` of `shard`.
 
     `chunk` is the number of the next chunk, `name` is the crawl's name. The changes of a crawl have
-    no keys, so their unit starts again. `groups` is the unit's. None: stored by an earlier release.
+    no keys, so their unit starts again. `groups` is the unit's.
     """
 
     ticket: Ticket = FIRST
@@ -172,7 +172,7 @@ class UnitProgress:
     outcomes: Mapping[str, int] = field(default_factory=dict)
     files: tuple[File, ...] = ()
     columns: Mapping[str, tuple[Column, ...]] = field(default_factory=dict)
-    groups: int | None = None
+    groups: int = 0
 
     def after_key(self, chunk: UnitProgress) -> UnitProgress:
         return replace(
@@ -211,7 +211,7 @@ def decode_progress(body: bytes | None, unit: Unit) -> UnitProgress:
         progress = UnitProgress(**raw)
     except (ValueError, KeyError, TypeError, AttributeError):
         return UnitProgress()
-    return progress if progress.groups in (None, unit.groups) else UnitProgress()
+    return progress if progress.groups == unit.groups else UnitProgress()
 
 
 def manifest_of(scope: ExportScope, states: Sequence[tuple[Unit, UnitProgress]]) -> Manifest:

@@ -12,10 +12,6 @@ from typing import Any, NoReturn, TypeGuard
 from orbweaver.model.version import NewerVersion
 
 VERSION = 1
-# Packs that have a place in a host's backlog.
-VERSION_PLACED = 2
-# Late packs, whose URLs are not claimed yet.
-VERSION_LATE = 3
 # Message attribute with the time since which a message waits for a newer version.
 SINCE, SINCE_DIGITS_MAX = "waiting_since", 16
 CRAWL_ID_CHARS_MAX = 128

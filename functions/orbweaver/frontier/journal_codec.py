@@ -1,7 +1,7 @@
 """Stored form of a journal (redo log of a pack).
 
-A reader ignores unknown parts, and missing parts are empty. A journal gets the oldest version that
-has the same meaning. Journals of a newer version are recognised, but not decoded.
+A reader ignores unknown parts, and missing parts are empty. Journals of a newer version are
+recognised, but not decoded.
 """
 
 from __future__ import annotations
@@ -21,9 +21,7 @@ from orbweaver.model.slices import SLICE_URLS
 from orbweaver.model.target import Target, extras_of, with_extras
 from orbweaver.model.version import NewerVersion, check, one_of
 
-VERSION, WHAT = 3, "a journal"
-# Journals without late links, which the previous version can read.
-VERSION_PROMPT = 2
+VERSION, WHAT = 1, "a journal"
 DIGEST, DIGEST_BYTES = "sha256", 32
 HEX = re.compile(r"[0-9a-f]{64}")
 
@@ -32,7 +30,7 @@ def encode(journal: Journal) -> bytes:
     """Encode a journal as compressed JSON: about 120 bytes a page for a documentation site."""
     columns, digests = _columns(journal.records)
     body = {
-        "v": version_of(journal),
+        "v": VERSION,
         "at": journal.at_ms,
         "columns": columns,
         "again": [_target_row(item.target, item.delay_s) for item in journal.returning],
@@ -62,11 +60,6 @@ def is_long(journal: Journal) -> bool:
     return len(journal.candidates) + len(journal.late) + len(journal.left) > SLICE_URLS
 
 
-def version_of(journal: Journal) -> int:
-    """Return the oldest version that can read a journal."""
-    return VERSION if journal.late or journal.surplus_band is not None else VERSION_PROMPT
-
-
 def decode(blob: bytes) -> Journal:
     """Decode a journal. Raises ValueError if it is incomplete, NewerVersion if it is newer."""
     if blob and not known(blob):
@@ -74,8 +67,7 @@ def decode(blob: bytes) -> Journal:
     plain, digests = decompress(blob)
     body: dict[str, Any] = json.loads(plain)
     check(body, WHAT, VERSION)
-    # The previous version has rows of records, with digests in hexadecimal.
-    rows = body["records"] if "records" in body else _rows(body["columns"], digests)
+    rows = _rows(body["columns"], digests)
     return Journal(
         at_ms=body["at"],
         records=tuple(map(from_fields, rows)),

@@ -17,8 +17,6 @@ from typing import Any, TypeAlias, assert_never
 from orbweaver.frontier.envelope import (
     CRAWL_ID_CHARS_MAX,
     VERSION,
-    VERSION_LATE,
-    VERSION_PLACED,
     InvalidError,
     Newer,
     identity,
@@ -247,8 +245,7 @@ def _decode_object(raw: dict[str, Any], source: MessageSource) -> Message:
         return _decode_loose(raw)
     if source is MessageSource.SEEDS:
         refuse("the seed queue takes seeds only: a URL, url or urls, and perhaps crawl")
-    placed = VERSION_PLACED if "place" in raw else VERSION
-    if raw["v"] != (VERSION_LATE if "late" in raw else placed):
+    if raw["v"] != VERSION:
         strange = Malformed(reason=f"version {str(raw['v'])[:20]} is not {VERSION}")
         return newer(raw, VERSION) or strange
     if "pack" in raw:
@@ -296,7 +293,7 @@ def past_in(row: object) -> Past:
 
 def _encode_pack(pack: Pack) -> dict[str, Any]:
     rows, referrers = to_rows(pack.targets)
-    body = {
+    body: dict[str, Any] = {
         "v": VERSION,
         "pack": pack.id,
         "crawl": pack.crawl,
@@ -306,12 +303,11 @@ def _encode_pack(pack: Pack) -> dict[str, Any]:
         "failures": pack.failures,
         "put_offs": pack.requeues,
     }
-    # Packs with a place have a version of their own, because an older worker would not send the
-    # host's next pack. So have late packs, because an older worker would take their URLs for
-    # claimed.
+    if pack.place or pack.late:
+        body["place"] = pack.place
     if pack.late:
-        return {**body, "v": VERSION_LATE, "place": pack.place, "late": True}
-    return {**body, "v": VERSION_PLACED, "place": pack.place} if pack.place else body
+        body["late"] = True
+    return body
 
 
 def _decode_pack(raw: dict[str, Any]) -> Pack:

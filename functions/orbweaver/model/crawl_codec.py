@@ -13,12 +13,10 @@ from typing import Any, TypeVar, cast
 from orbweaver.model.crawl import Crawl, Stop
 from orbweaver.model.crawl_settings import RenderMode, RenderRule
 from orbweaver.model.url_rules import UrlRule
-from orbweaver.model.version import FIELD, FIRST, check
+from orbweaver.model.version import FIELD, check
 
 T = TypeVar("T")
-# Version 2 has `stop_when_nothing_new` and its stop reason. In version 3, on AWS, the seeds are
-# separate database items.
-VERSION_LONG = VERSION = 3
+VERSION = 1
 COLUMNS = tuple(field.name for field in fields(Crawl))
 # Fields that describe the run, not the requested work.
 OF_THE_RUN = frozenset(
@@ -38,13 +36,9 @@ OF_THE_RUN = frozenset(
 
 
 def to_fields(crawl: Crawl) -> dict[str, Any]:
-    """Return a crawl as plain fields without None, with the lowest version that reads it."""
+    """Return a crawl as plain fields without None."""
     known = {key: value for key, value in asdict(crawl).items() if value is not None}
-    return {FIELD: version_of(crawl), **known}
-
-
-def version_of(crawl: Crawl) -> int:
-    return 2 if crawl.stop_when_nothing_new else FIRST
+    return {FIELD: VERSION, **known}
 
 
 def from_fields(raw: dict[str, Any]) -> Crawl:

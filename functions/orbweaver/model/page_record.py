@@ -17,9 +17,8 @@ from orbweaver.model.version import check, one_of
 if TYPE_CHECKING:
     from orbweaver.model.target import Prior
 
-# Records without a version are of version 1. This saves space, because there are many records.
-# Version 2 has the reason `unreadable`.
-VERSION, WHAT = 2, "a page record"
+# Records of version 1 have no field `v`. This saves space, because there are many records.
+VERSION, WHAT = 1, "a page record"
 # Counter of pages with this column set.
 NEEDS_RENDERING = "needs_rendering"
 RENDERED = "rendered"
@@ -151,8 +150,7 @@ def to_fields(record: PageRecord, *, packed: bool = False) -> dict[str, Any]:
         plain = text.encode("utf-8", "replace")
         pressed = zlib.compress(plain) if packed else plain
         known["extracted"] = pressed if len(pressed) < len(plain) else text
-    fields = {key: value for key, value in known.items() if value is not None}
-    return fields | {"v": VERSION} if record.reason is Reason.UNREADABLE else fields
+    return {key: value for key, value in known.items() if value is not None}
 
 
 def from_fields(raw: dict[str, Any]) -> PageRecord:

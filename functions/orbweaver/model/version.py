@@ -12,7 +12,7 @@ from typing import TypeVar
 
 E = TypeVar("E", bound=StrEnum)
 # A new field needs no new version, because older code ignores unknown fields. Data that older code
-# would misread, such as a new value of an enumeration, needs one. A writer states the lowest
+# would misread, such as a new value of an enumeration, needs one. A writer then states the lowest
 # version that can read its data, so that a rollback leaves little data waiting.
 FIELD = "v"
 FIRST = 1

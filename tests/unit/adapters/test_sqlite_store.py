@@ -87,21 +87,11 @@ def test_newer_schema_is_refused(path: Path, store: SqliteStore) -> None:
     assert store.rows("PRAGMA user_version") == [(schema.VERSION + 1,)]
 
 
-def test_store_of_earlier_release_is_completed(path: Path) -> None:
-    made = SqliteStore.open(path)
-    note(made, "a")
-    tables = "SELECT name, sql FROM sqlite_master ORDER BY name"
-    before = made.rows(tables)
-    with made.writing() as db:
-        for table in ("backlog", "lines", "sendings", "kinds"):
-            db.execute(f"DROP TABLE {table}")
-        db.execute("ALTER TABLE schedules DROP COLUMN paused")
-    for _ in range(2):
-        again = SqliteStore.open(path)
-        assert (again.id, noted(again), again.rows(tables)) == (made.id, {"a"}, before)
-        assert again.rows("PRAGMA user_version") == [(schema.VERSION,)]
-        again.close()
-    made.close()
+def test_store_of_checkout_before_first_release_is_refused(path: Path) -> None:
+    with SqliteStore.open(path).writing() as db:
+        db.execute("PRAGMA user_version = 1")
+    with pytest.raises(StoreUnusable, match=r"before 0\.1\.0.*name another folder, or delete"):
+        SqliteStore.open(path)
 
 
 def test_other_file_is_refused_as_store(tmp_path: Path) -> None:

@@ -7,7 +7,6 @@ import json
 import pytest
 
 from orbweaver.exporting.manifest import (
-    CRAWL_KEY,
     ExportEventError,
     File,
     FilePlace,
@@ -59,8 +58,7 @@ def test_place_of_ignores_other_files(path: str) -> None:
     assert place_of(path) is None
 
 
-@pytest.mark.parametrize("key", ["", CRAWL_KEY])
-def test_place_of_reads_path_back(key: str) -> None:
+def test_place_of_reads_path_back() -> None:
     place = FilePlace(
         table="items/a/b",
         format="jsonl",
@@ -69,7 +67,6 @@ def test_place_of_reads_path_back(key: str) -> None:
         group=7,
         chunk=100_000,
         suffix=".jsonl.gz",
-        key=key,
     )
     assert place_of(place.path) == place
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import zlib
-from dataclasses import replace
 from enum import StrEnum
 from typing import Any
 
@@ -12,7 +11,6 @@ import pytest
 
 from orbweaver.frontier import envelope, journal_codec
 from orbweaver.frontier.envelope import Newer
-from orbweaver.frontier.journal import Journal
 from orbweaver.frontier.messages import Malformed, decode
 from orbweaver.model import crawl_codec, page_record
 from orbweaver.model.crawl import Crawl, State, Stop
@@ -33,18 +31,14 @@ _CRAWL_1: dict[type[StrEnum], set[str]] = {
     State: {"running", "paused", "stopping", "finished"},
     Scope: {"host", "domain", "prefix", "any"},
     Bodies: {"off", "html", "all"},
-    Stop: {"finished", "max_pages", "duration", "bytes", "dollars", "cancelled"},
+    Stop: {"finished", "max_pages", "duration", "bytes", "dollars", "cancelled", "nothing_new"},
 }
 VALUES: dict[tuple[str, int], dict[type[StrEnum], set[str]]] = {
     ("crawl", 1): _CRAWL_1,
-    ("crawl", 2): _CRAWL_1 | {Stop: _CRAWL_1[Stop] | {"nothing_new"}},
-    ("crawl", 3): _CRAWL_1 | {Stop: _CRAWL_1[Stop] | {"nothing_new"}},
     ("record", 1): {Outcome: {"fetched", "unchanged", "redirected", "skipped", "failed"}},
-    ("record", 2): {Outcome: {"fetched", "unchanged", "redirected", "skipped", "failed"}},
 }
-# For each version, the number of reasons and a checksum of their names. No record contains the
-# reason `erased`, which had another name.
-REASONS = {("record", 1): (46, "e58c0c73"), ("record", 2): (47, "a655239f")}
+# For each version, the number of reasons and a checksum of their names.
+REASONS = {("record", 1): (47, "a655239f")}
 
 
 def test_new_enumeration_value_needs_new_version() -> None:
@@ -76,9 +70,9 @@ def test_newer_version_error_names_thing_and_version() -> None:
 @pytest.mark.parametrize(
     "raw",
     [
-        {"v": 4},
-        {"v": 4, "state": "asleep", "seeds": 7},
-        {"v": 4, **dict.fromkeys(crawl_codec.COLUMNS)},
+        {"v": 2},
+        {"v": 2, "state": "asleep", "seeds": 7},
+        {"v": 2, **dict.fromkeys(crawl_codec.COLUMNS)},
     ],
 )
 def test_crawl_of_newer_version_is_not_interpreted(raw: dict[str, Any]) -> None:
@@ -87,23 +81,17 @@ def test_crawl_of_newer_version_is_not_interpreted(raw: dict[str, Any]) -> None:
     fields = crawl_codec.to_fields(CRAWL)
     assert fields.pop("v") == 1
     assert crawl_codec.from_fields(fields) == CRAWL
-    with pytest.raises(NewerVersion, match="the crawl 'c' of version 4"):
-        crawl_codec.from_fields({**fields, "v": 4})
+    with pytest.raises(NewerVersion, match="the crawl 'c' of version 2"):
+        crawl_codec.from_fields({**fields, "v": 2})
 
 
-def test_crawl_is_stored_with_lowest_version_able_to_read_it() -> None:
-    crawl = replace(CRAWL, stop_when_nothing_new=True, stop=Stop.NOTHING_NEW)
-    fields = crawl_codec.to_fields(crawl)
-    assert fields["v"] == 2
-    assert crawl_codec.from_fields(fields) == crawl
-
-
-@pytest.mark.parametrize("changed", [{"v": 3}, {"outcome": "dreamt"}, {"reason": "asleep"}])
+@pytest.mark.parametrize("changed", [{"v": 2}, {"outcome": "dreamt"}, {"reason": "asleep"}])
 def test_record_of_newer_version_is_recognised(changed: dict[str, Any]) -> None:
     assert page_record.from_fields(ROW).url == "http://a/"
     with pytest.raises(NewerVersion):
         page_record.from_fields(ROW | changed)
-    body = {"v": 1, "at": 5, "records": [ROW | changed], "again": [], "candidates": []}
+    columns = {name: [value] for name, value in (ROW | changed).items()}
+    body = {"v": 1, "at": 5, "columns": columns, "again": [], "candidates": []}
     body |= {"tally": {}, "alone": False}
     with pytest.raises(NewerVersion):
         journal_codec.decode(zlib.compress(json.dumps(body).encode()))
@@ -112,8 +100,8 @@ def test_record_of_newer_version_is_recognised(changed: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     "blob",
     [
-        zlib.compress(b'{"v":4}'),
-        zlib.compress(b'{"v":4,"records":7,"columns":[]}') + b"behind",
+        zlib.compress(b'{"v":2}'),
+        zlib.compress(b'{"v":2,"columns":7}') + b"behind",
         b"\x04\x22\x4d\x18 another compression",
         b"\x00",
     ],
@@ -127,29 +115,6 @@ def test_journal_of_newer_version_is_recognised(blob: bytes) -> None:
 def test_incomplete_journal_is_not_reported_as_newer(blob: bytes) -> None:
     with pytest.raises(ValueError, match="compressed"):
         journal_codec.decode(blob)
-
-
-def test_stored_journals_of_both_layouts_are_read() -> None:
-    rows = {
-        "v": 1,
-        "at": NOW_MS,
-        "records": [ROW | {"sha256": "0f" * 32}],
-        "again": [["http://a/x", 1, 2, 0, None, 7]],
-        "candidates": [["http://a/y", 1, 1, 0, "http://a/"]],
-        "tally": {"fetched": 1},
-        "alone": False,
-    }
-    columns = {key: value for key, value in rows.items() if key != "records"} | {
-        "v": 2,
-        "columns": {key: [value] for key, value in ROW.items()} | {"sha256": [True]},
-    }
-    first = journal_codec.decode(zlib.compress(json.dumps(rows).encode(), 9))
-    second = journal_codec.decode(
-        zlib.compress(json.dumps(columns).encode(), 6) + bytes.fromhex("0f" * 32)
-    )
-    assert first == second
-    assert isinstance(first, Journal)
-    assert (first.records[0].sha256, first.returning[0].delay_s) == ("0f" * 32, 7)
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from orbweaver.adapters.dynamodb.counters import (
     shard,
     shard_key,
 )
-from orbweaver.adapters.dynamodb.seed_lists import SeedLists, is_long, version_of
+from orbweaver.adapters.dynamodb.seed_lists import SeedLists, is_long
 from orbweaver.adapters.dynamodb.table import (
     Cancelled,
     ConditionFailed,
@@ -162,7 +162,7 @@ class DynamoCrawls:
 
     async def edit(self, crawl: Crawl, was: Crawl) -> bool:
         nonce = self._nonce()
-        changed = {FIELD: version_of(crawl), **crawl_codec.changes(crawl, was)}
+        changed = {FIELD: crawl_codec.VERSION, **crawl_codec.changes(crawl, was)}
         kept_s = crawl.deletable_s(self._kept_s)
         update = assign(changed | {"edits": was.edits + 1, "expires_at": kept_s, "nonce": nonce})
         states = {":running": State.RUNNING, ":paused": State.PAUSED}

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from orbweaver.adapters.aws.clients import all_of
 from orbweaver.adapters.dynamodb.host_items import cookies_key, cookies_of_key, robots_key
 from orbweaver.adapters.dynamodb.scan import scan
-from orbweaver.adapters.dynamodb.seed_lists import SeedLists, version_of
+from orbweaver.adapters.dynamodb.seed_lists import SeedLists
 from orbweaver.adapters.dynamodb.table import ConditionFailed, Dynamo, assign, from_item, to_item
 from orbweaver.erasure.ports import ClaimTrace, RecordTrace
 from orbweaver.model import crawl_codec
@@ -99,7 +99,7 @@ class DynamoTraces:
     # --- crawls -----------------------------------------------------------------------------
 
     async def redefine(self, crawl: Crawl, was: Crawl) -> bool:
-        changed = {FIELD: version_of(crawl), **crawl_codec.changes(crawl, was)}
+        changed = {FIELD: crawl_codec.VERSION, **crawl_codec.changes(crawl, was)}
         if (crawl.seeds, crawl.sitemap_urls) != (was.seeds, was.sitemap_urls):
             changed |= await SeedLists(self._dynamo, self._tables.crawls).erase(crawl)
         update = assign(changed | {"edits": was.edits + 1})

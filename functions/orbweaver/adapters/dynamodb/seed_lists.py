@@ -25,7 +25,6 @@ from orbweaver.model import crawl_codec
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.crawl_settings import WEEK_S
 from orbweaver.model.errors import Permanent
-from orbweaver.model.version import FIELD
 
 # Longer lists are stored in chunks.
 INLINE_BYTES_MAX = 256 * 1024
@@ -61,7 +60,7 @@ class SeedLists:
         except ConditionFailed:
             return None
         beside = {DIGEST: digest, CHUNKS: len(chunks)}
-        return {FIELD: version_of(crawl), "seeds": None, "sitemap_urls": None, **beside}
+        return {"seeds": None, "sitemap_urls": None, **beside}
 
     async def _put(
         self, crawl_id: str, place: int, chunk: Listed, digest: str, expires_s: int | None
@@ -112,9 +111,8 @@ class SeedLists:
             )
             if (seeds, sitemaps) != chunk:
                 await self._put(crawl.id, place, (seeds, sitemaps), fields[DIGEST], expires_s)
-        version = max(crawl_codec.VERSION_LONG, crawl_codec.version_of(crawl))
         erasures = fields.get(ERASURES, 0) + 1
-        return {FIELD: version, "seeds": None, "sitemap_urls": None, ERASURES: erasures}
+        return {"seeds": None, "sitemap_urls": None, ERASURES: erasures}
 
     async def _fetch(
         self, crawl_id: str, fields: Mapping[str, Any]
@@ -136,12 +134,6 @@ class SeedLists:
 
 def is_long(crawl: Crawl) -> bool:
     return sum(map(len, (*crawl.seeds, *crawl.sitemap_urls))) > INLINE_BYTES_MAX
-
-
-def version_of(crawl: Crawl) -> int:
-    """Return the lowest format version that can read a crawl as this table stores it."""
-    lowest = crawl_codec.version_of(crawl)
-    return max(crawl_codec.VERSION_LONG, lowest) if is_long(crawl) else lowest
 
 
 def _chunks(listed: Listed) -> Iterator[Listed]:

@@ -130,7 +130,7 @@ class SqliteCrawls:
         return True
 
     async def edit(self, crawl: Crawl, was: Crawl) -> bool:
-        changed = {FIELD: crawl_codec.version_of(crawl), **crawl_codec.changes(crawl, was)}
+        changed = {FIELD: crawl_codec.VERSION, **crawl_codec.changes(crawl, was)}
         with self._store.writing() as db:
             fields = read_fields(db, crawl.id)
             if fields is None or fields["state"] not in LIVE:

@@ -78,7 +78,7 @@ class SqliteTraces:
     # --- crawls -----------------------------------------------------------------------------
 
     async def redefine(self, crawl: Crawl, was: Crawl) -> bool:
-        changed = {FIELD: crawl_codec.version_of(crawl), **crawl_codec.changes(crawl, was)}
+        changed = {FIELD: crawl_codec.VERSION, **crawl_codec.changes(crawl, was)}
         with self._store.writing() as db:
             fields = read_fields(db, crawl.id)
             if fields is None or fields.get("edits", 0) != was.edits:

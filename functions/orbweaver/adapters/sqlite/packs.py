@@ -25,7 +25,7 @@ from orbweaver.frontier.claims import (
     Recalled,
 )
 from orbweaver.frontier.journal import Journal, Ledger
-from orbweaver.frontier.journal_codec import VERSION, WHAT, decode, version_of
+from orbweaver.frontier.journal_codec import VERSION, WHAT, decode
 from orbweaver.frontier.ledger_codec import from_fields, to_fields
 from orbweaver.model.crawl import Counts, Crawl, State
 from orbweaver.model.errors import StoredNewer, readable
@@ -76,7 +76,7 @@ class SqlitePacks:
                 return read_journal(*standing)
             db.execute(
                 "INSERT INTO journals (pack, v, blob, expires) VALUES (?, ?, ?, ?)",
-                (pack_id, version_of(journal), blob, self._expires_s()),
+                (pack_id, VERSION, blob, self._expires_s()),
             )
         return journal
 

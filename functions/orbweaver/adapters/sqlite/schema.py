@@ -7,32 +7,11 @@ only an index. Sources: sqlite.org/withoutrowid.html, sqlite.org/queryplanner.ht
 
 from __future__ import annotations
 
-# It changes if an earlier release would misread the data.
-VERSION = 1
+# It changes if an earlier release would misread the data. Checkouts before 0.1.0 wrote version 1.
+VERSION = 2
 # "OrbW": marks the file as an Orbweaver store.
 APPLICATION_ID = 0x4F726257
 
-# Added since the first release of this version. They are created when an older store is opened.
-PAUSED = "ALTER TABLE schedules ADD COLUMN paused INTEGER NOT NULL DEFAULT 0"
-BACKLOG = (
-    """CREATE TABLE IF NOT EXISTS backlog (
-        crawl TEXT NOT NULL, host TEXT NOT NULL, place TEXT NOT NULL, body BLOB NOT NULL,
-        due INTEGER NOT NULL, expires INTEGER NOT NULL,
-        PRIMARY KEY (crawl, host, place))""",
-    # The pack in flight of each host (`out`), and its starter (`name`). `edits` counts changes.
-    """CREATE TABLE IF NOT EXISTS lines (
-        crawl TEXT NOT NULL, host TEXT NOT NULL, out TEXT NOT NULL, name TEXT NOT NULL,
-        edits INTEGER NOT NULL, expires INTEGER NOT NULL, PRIMARY KEY (crawl, host))
-        WITHOUT ROWID""",
-)
-# Last time that a waiting pack was sent, if a host may have several packs in flight.
-SENDINGS = """CREATE TABLE IF NOT EXISTS sendings (
-        crawl TEXT NOT NULL, host TEXT NOT NULL, place TEXT NOT NULL, at INTEGER NOT NULL,
-        expires INTEGER NOT NULL, PRIMARY KEY (crawl, host, place)) WITHOUT ROWID"""
-# Counts of a crawl's URLs by kind (a group of similar URLs).
-KINDS = """CREATE TABLE IF NOT EXISTS kinds (
-        crawl TEXT NOT NULL, k TEXT NOT NULL, n INTEGER NOT NULL, expires INTEGER,
-        PRIMARY KEY (crawl, k)) WITHOUT ROWID"""
 TABLES = (
     # The store's id, which begins the ids of its messages.
     "CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
@@ -59,9 +38,23 @@ TABLES = (
     """CREATE TABLE parked (
         crawl TEXT NOT NULL, pack TEXT NOT NULL, body BLOB NOT NULL, expires INTEGER NOT NULL,
         PRIMARY KEY (crawl, pack))""",
-    *BACKLOG,
-    SENDINGS,
-    KINDS,
+    """CREATE TABLE backlog (
+        crawl TEXT NOT NULL, host TEXT NOT NULL, place TEXT NOT NULL, body BLOB NOT NULL,
+        due INTEGER NOT NULL, expires INTEGER NOT NULL,
+        PRIMARY KEY (crawl, host, place))""",
+    # The pack in flight of each host (`out`), and its starter (`name`). `edits` counts changes.
+    """CREATE TABLE lines (
+        crawl TEXT NOT NULL, host TEXT NOT NULL, out TEXT NOT NULL, name TEXT NOT NULL,
+        edits INTEGER NOT NULL, expires INTEGER NOT NULL, PRIMARY KEY (crawl, host))
+        WITHOUT ROWID""",
+    # Last time that a waiting pack was sent, if a host may have several packs in flight.
+    """CREATE TABLE sendings (
+        crawl TEXT NOT NULL, host TEXT NOT NULL, place TEXT NOT NULL, at INTEGER NOT NULL,
+        expires INTEGER NOT NULL, PRIMARY KEY (crawl, host, place)) WITHOUT ROWID""",
+    # Counts of a crawl's URLs by kind (a group of similar URLs).
+    """CREATE TABLE kinds (
+        crawl TEXT NOT NULL, k TEXT NOT NULL, n INTEGER NOT NULL, expires INTEGER,
+        PRIMARY KEY (crawl, k)) WITHOUT ROWID""",
     """CREATE TABLE crawls (
         id TEXT PRIMARY KEY, state TEXT NOT NULL, edits INTEGER NOT NULL,
         started_at_ms INTEGER NOT NULL, forgotten INTEGER NOT NULL, expires INTEGER,

@@ -18,10 +18,6 @@ from typing import Any, NoReturn, Self
 
 from orbweaver.adapters.sqlite.schema import (
     APPLICATION_ID,
-    BACKLOG,
-    KINDS,
-    PAUSED,
-    SENDINGS,
     TABLES,
     VERSION,
 )
@@ -179,22 +175,6 @@ class SqliteStore:
         if not tables:
             self._make()
         self._check()
-        self._add()
-
-    def _add(self) -> None:
-        lacks: list[str] = []
-        if not self.rows("SELECT 1 FROM sqlite_master WHERE name = 'lines'"):
-            lacks += BACKLOG
-        if not self.rows("SELECT 1 FROM pragma_table_info('schedules') WHERE name = 'paused'"):
-            lacks.append(PAUSED)
-        if not self.rows("SELECT 1 FROM sqlite_master WHERE name = 'kinds'"):
-            lacks.append(KINDS)
-        if not self.rows("SELECT 1 FROM sqlite_master WHERE name = 'sendings'"):
-            lacks.append(SENDINGS)
-        if lacks:
-            with self.writing() as db:
-                for statement in lacks:
-                    db.execute(statement)
 
     def _prepare_to_read(self) -> None:
         if not self._count_tables():
@@ -247,6 +227,11 @@ class SqliteStore:
             raise StoredNewer(
                 f"{NEWER}: {self.path} is of version {version}, and up to {VERSION} is read here:"
                 " install that version of Orbweaver or a newer one, or name another folder"
+            )
+        if version < VERSION:
+            raise StoreUnusable(
+                f"{self.path}: a checkout before 0.1.0 made it, and no release reads it:"
+                " name another folder, or delete this one"
             )
         self._db.execute(f"PRAGMA cache_size = -{CACHE_KB}")
         self._db.execute("PRAGMA temp_store = MEMORY")
