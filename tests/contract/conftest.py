@@ -145,8 +145,12 @@ def _suite(module: ModuleType) -> str:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    tables = _suite(metafunc.module) in OF_TABLES
-    aws = [*AWS_WORLDS, *([pytest.param(LOCAL, marks=pytest.mark.emulator)] if tables else [])]
+    aws = list(AWS_WORLDS)
+    if _suite(metafunc.module) in OF_TABLES:
+        # AWS's own DynamoDB decides. `make test-long` has the others, too.
+        if dynamodb_local.is_installed():
+            aws = [pytest.param(name, marks=pytest.mark.long) for name in ("moto", "emulator")]
+        aws.append(pytest.param(LOCAL, marks=pytest.mark.emulator))
     for name, worlds in (("world", ["memory", "sqlite", *aws]), ("aws_world", aws)):
         if name in metafunc.fixturenames:
             metafunc.parametrize(name, worlds, indirect=True)

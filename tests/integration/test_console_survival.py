@@ -55,6 +55,7 @@ async def weighed(tab: Tab) -> tuple[int, int]:
     return int(heap["usedSize"]), int(nodes["nodes"])
 
 
+@pytest.mark.long
 @pytest.mark.timeout(400)
 async def test_heap_stays_small_after_an_hour_of_watching(tmp_path: Path) -> None:
     async with opened(tmp_path) as stage, browser.opened() as tab:
