@@ -3,7 +3,7 @@
     tools/tests.py part NAME [--quiet] -- <words for pytest>
     tools/tests.py failed
 
-Parts run beside each other and leave their results in `.local/tests`. A part with a few failed
+Parts run at the same time and leave their results in `.local/tests`. A part with a few failed
 tests exits with 0. `failed` runs those alone, and fails if one fails again: it does not depend on
 how busy the machine was. It prints how many there were.
 """
@@ -36,7 +36,7 @@ def main() -> int:
 
 
 def run_part(name: str, words: list[str], *, quiet: bool) -> int:
-    """Return pytest's exit code, or 0 if so few tests failed that they run again."""
+    """Return pytest's exit code, or 0 if only a few tests failed, which run again."""
     cache = RESULTS / name
     _failed(cache).unlink(missing_ok=True)
     command = _pytest("-o", f"cache_dir={cache}", *words)
