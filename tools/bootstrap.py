@@ -234,12 +234,14 @@ def groups(*names: str) -> list[str | Path]:
 
 def lock(options: Sequence[str]) -> None:
     """Compile requirements/*.txt from pyproject.toml: one lock for all platforms, no host names."""
-    runtime, files = "requirements/runtime.txt", "requirements/files.txt"
+    runtime, files, dev = (f"requirements/{name}.txt" for name in ("runtime", "files", "dev"))
     # The order gives shared packages the same version in all files.
     parts: dict[str, Words] = {
         "runtime": ["--group", "pyproject.toml:runtime"],
         "files": [*groups("runtime", "files"), "--constraints", runtime],
         "dev": ["pyproject.toml", "--all-extras", *groups("files", "dev"), "--constraints", files],
+        "image": ["pyproject.toml", "--constraints", dev],
+        "build": [*groups("build"), "--constraints", dev],
         "emulator": ["--group", "pyproject.toml:emulator"],
         "bench": ["--group", "pyproject.toml:bench"],
         "fuzz": [*groups("runtime", "fuzz"), "--constraints", runtime],
