@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Check the prose of docstrings, comments, docs, test names and the last commit subject.
 
-Usage: prose.py            fail if a room has more hits per 1,000 words than tools/prose.json allows
-       prose.py --write    lower the limits in tools/prose.json to today's figures
-       prose.py ROOM       list the lines of a room that have a hit
+Usage: prose.py                fail if a room has more hits per 1,000 words than its limit
+       prose.py --write        lower the limits in tools/prose.json to today's figures
+       prose.py --files FILE…  fail if a file has a hit that the last commit does not have
+       prose.py ROOM           list the lines of a room that have a hit
 
 A pattern is a hint at a sentence that is hard to read, not a ban. Peers have 2 to 5 hits.
 """
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[1]
 LISTED = ("git", "ls-files", "*.py", "*.md")
+SHOW = ("git", "show")
 LAST = ("git", "log", "-1", "--no-merges", "--format=%s")
 LIMITS = ROOT / "tools/prose.json"
 WORDS_MIN = 200  # the rate of a smaller room means little
@@ -60,9 +62,8 @@ class Text(NamedTuple):
     words: str
 
 
-def texts_of(path: Path, name: str) -> Iterator[Text]:
-    source = path.read_text(encoding="utf-8")
-    if path.suffix == ".md":
+def texts_of(source: str, name: str) -> Iterator[Text]:
+    if name.endswith(".md"):
         yield Text(name, NOT_PROSE.sub(" ", source))
         return
     kinds = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
@@ -89,7 +90,7 @@ def rooms() -> dict[str, list[Text]]:
     found: defaultdict[str, list[Text]] = defaultdict(list)
     for name in listed.split():
         if (path := ROOT / name).exists() and "vendor" not in name:
-            found[room_of(name)] += texts_of(path, name)
+            found[room_of(name)] += texts_of(path.read_text(encoding="utf-8"), name)
     return found
 
 
@@ -115,7 +116,21 @@ def read() -> tuple[dict[str, list[str]], dict[str, float]]:
     return hits, {room: round(1000 * len(hits[room]) / words[room], 1) for room in measured}
 
 
+def new_hits(name: str) -> list[str]:
+    """Return the hits of a file whose line has no hit in the last commit."""
+    now = texts_of((ROOT / name).read_text(encoding="utf-8"), name)
+    shown = subprocess.run([*SHOW, f"HEAD:{name}"], cwd=ROOT, capture_output=True, check=False)
+    before = texts_of(shown.stdout.decode(), name)  # empty for a new file
+    known = {hit.partition(": ")[2] for text in before for hit in hits_of(text)}
+    hits = [hit for text in now for hit in hits_of(text)]
+    return [hit for hit in hits if hit.partition(": ")[2] not in known]
+
+
 def main(arguments: list[str]) -> int:
+    if arguments[:1] == ["--files"]:
+        found = [hit for name in arguments[1:] for hit in new_hits(name)]
+        print(*found, sep="\n", end="\n" if found else "")
+        return 1 if found else 0
     hits, rates = read()
     limits = json.loads(LIMITS.read_text()) if LIMITS.exists() else {}
     if arguments[:1] == ["--write"]:
