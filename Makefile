@@ -6,6 +6,8 @@ PY     := .venv/bin/python
 ARGS   ?=
 # Where each stack of the end-to-end tests leaves what its functions needed of AWS.
 BOOKS  := $(CURDIR)/.local/books
+BASE_IMAGE := python:3.13-slim-trixie
+NEWEST := $(CURDIR)/.local/newest
 # The tests that only compute: they start neither an emulator nor Node.
 COMPUTING := tests/unit tests/property tests/simulation
 
@@ -13,7 +15,7 @@ SHELL         := /bin/sh
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-long check lint format typecheck pytest unit simulate mutants chaos bench \
         serving computing waiting fuzz scale yield export-scale hostile-site deployed arm64 \
-        setup venv up down status wheel lock clean python
+        browser newest image release setup venv up down status wheel lock clean python
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -102,6 +104,27 @@ deployed: ## unit, property, contract and simulation tests with the Python that 
 
 arm64: ## import the functions as deployed (arm64, Python 3.13) under emulation; needs apt and root
 	@tools/arm64.sh
+
+browser: setup ## tests of the console and of rendering, which need a Chromium or Chrome
+	@$(PY) -m pytest -n 2 --dist worksteal -m "not long" tests/integration/test_console*.py tests/rendering $(ARGS)
+
+newest: setup ## tests of the fetcher with the newest aiohttp instead of the locked one
+	@rm -rf $(NEWEST)
+	@.venv/bin/uv pip install --quiet --system-certs --target $(NEWEST) aiohttp
+	@PYTHONPATH=$(NEWEST) $(PY) -c 'import aiohttp; print("aiohttp", aiohttp.__version__)'
+	@PYTHONPATH=$(NEWEST) $(PY) -m pytest -n 2 --dist worksteal -m "not long" \
+	    tests/unit/adapters tests/integration/fetcher $(ARGS)
+
+# The digest of the base image pins it. Without DIGEST, the registry's present one is used.
+image: ## build the container images orbweaver and orbweaver:chromium; needs Docker; DIGEST=sha256:…
+	@digest=$${DIGEST:-$$(docker buildx imagetools inspect $(BASE_IMAGE) --format '{{.Manifest.Digest}}')}; \
+	case $$digest in sha256:*) ;; *) echo "$(BASE_IMAGE) has no digest: is Docker running?" >&2; exit 1;; esac; \
+	echo "base: $(BASE_IMAGE)@$$digest"; \
+	docker build --build-arg BASE_DIGEST=@$$digest --target chromium --tag orbweaver:chromium . && \
+	docker build --build-arg BASE_DIGEST=@$$digest --target plain --tag orbweaver .
+
+release: venv ## check the version, build wheel, sdist and checksums into dist/, print the next commands
+	@$(PY) tools/release.py
 
 up: setup ## start the emulator and deploy the stack to it
 	@$(PY) -m localstack up $(ARGS)
