@@ -110,7 +110,7 @@ browser: setup ## tests of the console and of rendering, which need a Chromium o
 
 newest: setup ## tests of the fetcher with the newest aiohttp instead of the locked one
 	@rm -rf $(NEWEST)
-	@.venv/bin/uv pip install --quiet --system-certs --target $(NEWEST) aiohttp
+	@.venv/bin/uv pip --quiet install --system-certs --target $(NEWEST) aiohttp
 	@PYTHONPATH=$(NEWEST) $(PY) -c 'import aiohttp; print("aiohttp", aiohttp.__version__)'
 	@PYTHONPATH=$(NEWEST) $(PY) -m pytest -n 2 --dist worksteal -m "not long" \
 	    tests/unit/adapters tests/integration/fetcher $(ARGS)
