@@ -8,6 +8,7 @@ no link) are lost. All quantifiers are possessive, so a pattern never backtracks
 from __future__ import annotations
 
 import re
+from functools import cache
 from html import unescape
 from itertools import islice
 from string import ascii_lowercase
@@ -83,6 +84,7 @@ def _element(name: str) -> str:
     return rf"<{name}{ATTRIBUTES} (?:[^<]++ | {hidden} <(?!/{name}))*+"
 
 
+@cache
 def compiled(pattern: str) -> re.Pattern[bytes]:
     return re.compile(pattern.encode(), re.VERBOSE)
 
@@ -102,7 +104,8 @@ _PLAINTEXT = rf"<{_any_name('plaintext')}[\x00-\xff]*+"
 HIDING = f"{_RAW_ELEMENT} | {_PLAINTEXT} | {_COMMENT} | {_BOGUS_COMMENT}"
 _HIDES = "".join(sorted({name[0] + name[0].upper() for name in f"{_RAW} plaintext".split()}))
 _HTML = compiled(rf"<{_any_name('html')}{ATTRIBUTES}")
-_OUTLINE = compiled(
+# Compiled on first use, because that takes 50 ms and small pages need no outline.
+_OUTLINE = (
     # Skipped: text, ordinary tags, constructs that hide markup, and a "<" that begins no tag.
     rf"""(?: [^<]*+ (?: {_ORDINARY} | (?=<[!?/{_HIDES}])(?:{HIDING})
         | <(?![a-zA-Z!?/])(?:<(?=<))*+ ) )*+ [^<]*+"""
@@ -112,10 +115,8 @@ _OUTLINE = compiled(
         | ({_element("title")} (?:</[tT][iI][tT][lL][eE])?+) [^>]*+ >?+
         | (?:<[\x00-\xff]*+)?+ \Z )"""  # an unclosed tag is no tag
 )
-_NO_TEXT = compiled(
-    rf"""(</?+{_any_name(INLINE)}{ATTRIBUTES} | {_COMMENT})
+_NO_TEXT = rf"""(</?+{_any_name(INLINE)}{ATTRIBUTES} | {_COMMENT})
         | {_RAW_ELEMENT} | {_element("title")} | </?+[a-zA-Z]{ATTRIBUTES} | {_BOGUS_COMMENT}"""
-)
 # A frameset page, and a frame in it.
 _FRAMESET = re.compile(rb"<frameset[\t\n\f\r />]", re.IGNORECASE)
 _FRAME = re.compile(rb"<frame(?=[\t\n\f\r />])([^<>]{0,2000}+)", re.IGNORECASE)
@@ -152,7 +153,7 @@ def outline_of(html: bytes) -> tuple[bytes, int]:
     head = _HTML.search(html, 0, HEAD_BYTES)
     # A match at the end of the page has neither group.
     pieces: list[bytes] = []
-    for tag, more, title in _OUTLINE.findall(html):
+    for tag, more, title in compiled(_OUTLINE).findall(html):
         if tag:
             # A function call per tag would take a fifth of the total time.
             short = tag if len(tag) <= _LONG_TAG_BYTES else _truncated_tag(tag)
@@ -204,6 +205,6 @@ def _truncated_tag(tag: bytes) -> bytes:
 
 def text_of(html: bytes) -> str:
     """Return the visible text of a page with single spaces."""
-    text = _NO_TEXT.sub(lambda found: b"" if found[1] else b" ", html)
+    text = compiled(_NO_TEXT).sub(lambda found: b"" if found[1] else b" ", html)
     line = text.decode("utf-8", "replace").replace("\0", "")
     return " ".join(unescape(_LONG_NUMBER.sub("\ufffd", line)).split())
