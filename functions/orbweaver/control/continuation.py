@@ -11,7 +11,6 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from orbweaver.control.crawl_spec import SETTINGS
-from orbweaver.control.edits import differences
 from orbweaver.model.crawl import Crawl, State
 from orbweaver.model.crawl_codec import OF_THE_RUN
 
@@ -80,6 +79,9 @@ def decide(wanted: Crawl, others: Iterable[Crawl], *, busy: bool) -> Decision:
         return Replace(run=run)
     keys = fixed_differences(run, wanted)
     if not keys:
+        # Rarely used, and imports all keys of definitions.
+        from orbweaver.control.edits import differences
+
         return Continue(run=run, changes=differences(run, wanted))
     if busy and run.state is State.RUNNING:
         return Refuse(run=run, keys=keys)

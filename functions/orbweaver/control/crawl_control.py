@@ -13,9 +13,6 @@ from typing import TYPE_CHECKING, Any
 from orbweaver.control.continuation import Continue, Decision, Refuse, Replace, Start, decide
 from orbweaver.control.crawl_queries import CrawlQueries, Status
 from orbweaver.control.crawl_spec import CrawlSpec
-from orbweaver.control.definition_keys import BY_PATH
-from orbweaver.control.edits import apply_document, distribute_budget
-from orbweaver.control.retry_failures import Retrier
 from orbweaver.control.spec_checks import crawl_of, keyed
 from orbweaver.control.webhook import refusal_of
 from orbweaver.frontier import refetch
@@ -31,6 +28,7 @@ from orbweaver.model.named_origins import problem_with_own_port
 from orbweaver.model.settings import Settings
 
 if TYPE_CHECKING:
+    from orbweaver.control.retry_failures import Retrier
     from orbweaver.frontier.ports import Crawls, Packs, Pages
     from orbweaver.frontier.queues import Queue
     from orbweaver.model.ports import Clock
@@ -175,6 +173,8 @@ class Control(CrawlQueries):
     async def _take_over(
         self, run: Crawl, wanted: Crawl, changes: Iterable[tuple[str, Any, Any]]
     ) -> None:
+        from orbweaver.control.definition_keys import BY_PATH
+
         parts = [BY_PATH[path].part for path, _, _ in changes]
         options = {part: getattr(wanted, part) for part in parts}
         await self._amend(run, lambda crawl: replace(crawl, **options))
@@ -211,20 +211,22 @@ class Control(CrawlQueries):
 
         Unfinished retries of the same URLs are returned, too, and no run repeats their URLs.
         """
-        retrier = Retrier(
-            lookout=self, crawls=self._crawls, clock=self._clock, send=self._send_missing_seeds
-        )
-        return await retrier.retry(await self.newest_requesting(which), reasons, host)
+        return await self._retrier().retry(await self.newest_requesting(which), reasons, host)
 
     async def refetch(self, plan: CrawlSpec) -> tuple[Crawl, ...]:
         """Start runs for pages that earlier runs stored without a wanted text or body."""
         crawl = crawl_of(plan, self._clock.now_ms())
         self.check(crawl)
         runs = refetch.runs_of(crawl, await self._crawls.list(), self._settings.ledger_retention_s)
-        retrier = Retrier(
+        return await self._retrier().refetch(crawl, runs)
+
+    def _retrier(self) -> Retrier:
+        # Rarely used, so not imported at every cold start.
+        from orbweaver.control.retry_failures import Retrier
+
+        return Retrier(
             lookout=self, crawls=self._crawls, clock=self._clock, send=self._send_missing_seeds
         )
-        return await retrier.refetch(crawl, runs)
 
     async def count_left_to_refetch(self, plan: CrawlSpec) -> int:
         """Estimate the pages that another refetch of a plan may request."""
@@ -247,6 +249,8 @@ class Control(CrawlQueries):
         `changes` is a definition document (see `control/edits.py`), `lines` the content of its
         `seeds_file`. Raises DefinitionError and Conflict.
         """
+        from orbweaver.control.edits import apply_document
+
         return await self._amend(
             await self.find(which), lambda crawl: apply_document(crawl, changes, lines)
         )
@@ -257,6 +261,8 @@ class Control(CrawlQueries):
                 raise Conflict(f"the crawl {crawl.id!r} is {crawl.state}: {_FIX[crawl.state]}")
             wanted = change(crawl)
             if wanted.pages_max != crawl.pages_max:
+                from orbweaver.control.edits import distribute_budget
+
                 wanted = distribute_budget(wanted, crawl, await self._crawls.counters(crawl))
             if wanted == crawl:
                 return crawl

@@ -8,9 +8,6 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from orbweaver.diagnostics.host_status import HostView, host_view, hosts_of, named
-from orbweaver.diagnostics.refusal_report import Examples, Report, report_of
-from orbweaver.exporting.manifest import days_between
 from orbweaver.frontier.resumption import same_crawl
 from orbweaver.frontier.retrying import all_of, closing
 from orbweaver.model.crawl import Counters, Counts, Crawl, State, default_crawl
@@ -20,14 +17,16 @@ from orbweaver.model.page_record import PageRecord, shard_of
 from orbweaver.model.settings import Settings
 from orbweaver.model.url import canonicalize, redacted, resolved, url_hash
 from orbweaver.model.user_agent import identity_of
-from orbweaver.politeness.host_schedule import Host
-from orbweaver.politeness.robots_txt import RobotsVerdict, parse
 
 if TYPE_CHECKING:
+    from orbweaver.diagnostics.host_status import HostView
+    from orbweaver.diagnostics.refusal_report import Report
     from orbweaver.frontier.backlog import Backlog
     from orbweaver.frontier.ports import Crawls, Frontier, Pages
     from orbweaver.model.ports import Clock, Files
+    from orbweaver.politeness.host_schedule import Host
     from orbweaver.politeness.ports import Hosts
+    from orbweaver.politeness.robots_txt import RobotsVerdict
 
 LOOKUPS_AT_ONCE = 16
 CRAWLS_OF_HOST_MAX = 20
@@ -181,6 +180,8 @@ class CrawlQueries:
         self, which: str | None = None, others: Sequence[str] = ()
     ) -> tuple[HostView, ...]:
         """Describe a crawl's first hosts, and `others`. Raises ControlError for an invalid name."""
+        from orbweaver.diagnostics.host_status import host_view, hosts_of, named
+
         status = await self.status(which)
         crawl = status.crawl
         try:
@@ -195,6 +196,9 @@ class CrawlQueries:
 
     async def host(self, name: str, url: str | None = None) -> HostReport:
         """Describe a host, and decide on a URL by its robots.txt. Raises ControlError."""
+        from orbweaver.diagnostics.host_status import host_view, hosts_of, named
+        from orbweaver.politeness.robots_txt import parse
+
         try:
             known, wanted = named(name), None if url is None else canonicalize(url)
         except ValueError as error:
@@ -230,6 +234,7 @@ class CrawlQueries:
     ) -> Report:
         """Report the URLs that a crawl left out, by reason, and how its requests ended."""
         # Rarely used, so not imported at every cold start.
+        from orbweaver.diagnostics.refusal_report import Examples, report_of
         from orbweaver.diagnostics.request_counts import RequestCounts
         from orbweaver.diagnostics.request_texts import digests_of
         from orbweaver.diagnostics.spared_links import spared_links
@@ -316,4 +321,6 @@ class CrawlQueries:
         """List the days for which a crawl may have unexpired records."""
         now_ms = self._clock.now_ms()
         oldest_ms = now_ms - self._settings.page_retention_s * 1000
+        from orbweaver.exporting.manifest import days_between
+
         return days_between(max(crawl.started_at_ms, oldest_ms), crawl.ended_ms(now_ms))

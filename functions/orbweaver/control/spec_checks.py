@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields, replace
 from decimal import Decimal
 from hashlib import blake2b
 from typing import Any
 
 from orbweaver.control.crawl_spec import SETTINGS, CrawlSpec, PlanError
-from orbweaver.control.schedule import problems_in as problems_of_schedule
 from orbweaver.control.seed_list import name_of, references_of, tracking_of
 from orbweaver.control.seed_list import problems_in as problems_of_references
 from orbweaver.control.webhook import problems_in as problems_of_webhook
 from orbweaver.control.webhook import webhook_of
-from orbweaver.extraction.rules import problems_of as problems_of_items
 from orbweaver.frontier.envelope import CRAWL_ID_CHARS_MAX
 from orbweaver.frontier.messages import SEEDS_REFERENCES_MAX
 from orbweaver.model.amounts import NANO, size_text
@@ -128,7 +126,7 @@ def _problems(plan: CrawlSpec, now_ms: int | None = None) -> Iterator[PlanError]
     if not patterns:
         for text in problems_between(plan.include, plan.exclude):
             yield PlanError("include", text)
-    rules = (*problems_of_rules(plan.rules), *problems_of_items(plan.items))
+    rules = (*problems_of_rules(plan.rules), *_of_items(plan))
     for part, text in (*rules, *problems_of_rendering(plan.render_rules)):
         yield PlanError(part, text)
     if plan.screenshots and (plan.redacted or plan.bodies is Bodies.OFF):
@@ -148,8 +146,25 @@ def _problems(plan: CrawlSpec, now_ms: int | None = None) -> Iterator[PlanError]
     for text in problems_of_headers(plan.headers):
         yield PlanError("headers", text)
     yield from _of_identity(plan, "host_headers", check_host_headers)
-    for part, text in (*problems_of_schedule(plan, now_ms), *problems_of_webhook(plan)):
+    for part, text in (*_of_schedule(plan, now_ms), *problems_of_webhook(plan)):
         yield PlanError(part, text)
+
+
+# These checks are imported on use, because most crawls have no items and no schedule.
+def _of_items(plan: CrawlSpec) -> Iterable[tuple[str, str]]:
+    if not plan.items:
+        return ()
+    from orbweaver.extraction.rules import problems_of
+
+    return problems_of(plan.items)
+
+
+def _of_schedule(plan: CrawlSpec, now_ms: int | None) -> Iterable[tuple[str, str]]:
+    if plan.every is None and plan.cron is None and plan.timezone is None:
+        return ()
+    from orbweaver.control.schedule import problems_in
+
+    return problems_in(plan, now_ms)
 
 
 def _of_bounds(plan: CrawlSpec) -> Iterator[PlanError]:
