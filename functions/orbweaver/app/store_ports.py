@@ -272,11 +272,12 @@ class StorePorts:
     def renderer(self) -> PageRenderer | None:
         """A browser that the first page starts, or None if none is installed."""
         from orbweaver.rendering.launch import find_browser
-        from orbweaver.rendering.renderer import Renderer
 
         program = find_browser()
         if program is None:
             return None
+        from orbweaver.rendering.renderer import Renderer
+
         self._renderer = Renderer(program)
         return self._renderer
 
