@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, cast
 from orbweaver.adapters.local.clock import SystemClock
 from orbweaver.app import container
 from orbweaver.cli import session
+from orbweaver.cli.context import CliContext
 from orbweaver.cli.local_machine import ThisMachine
 from orbweaver.cli.stack import settings_from
 
@@ -132,7 +133,7 @@ async def _session(settings: Settings, clock: SystemClock) -> AsyncIterator[sess
             ports.clock = clock
             yield ports
 
-    around = session.CliContext(
+    around = CliContext(
         out=io.StringIO(),
         err=io.StringIO(),
         environment={},

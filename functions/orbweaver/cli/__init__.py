@@ -5,12 +5,15 @@ exist, or files cannot be written), 2 usage, 3 the stack is unreachable, 130 int
 reader of the output is gone (`| head`).
 
     main              entry point, exit codes
+    running           running a command, its errors
     arguments         parser of commands and options
     command           declaration of commands, shared options
     option_types      types of option values
     crawl_options     options of a crawl
+    crawl_plan        plan of a crawl, from options and files
     seed_files        seed lists from files and the standard input
     exit_codes        exit codes, usage errors
+    context           output and machine of a command
     stack             choice of a stack
     store             choice of a store
     session           open ports for one command

@@ -14,9 +14,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
 
 from orbweaver import __version__
-from orbweaver.cli.commands import MODULES, load
+from orbweaver.cli.commands import HELP, MODULES, load
 from orbweaver.cli.exit_codes import UsageError
-from orbweaver.model.url import redacted
 
 # Options of other crawlers, and how to get their effect here.
 _ELSEWHERE = {
@@ -41,8 +40,8 @@ class _Parser(argparse.ArgumentParser):
 
 def parse(words: Sequence[str]) -> argparse.Namespace:
     """Parse a command line. Raises UsageError, and SystemExit for --help and --version."""
-    # If the first word is a command, only its module is imported.
-    parser, commands = _build(words[:1] if words and words[0] in MODULES else MODULES)
+    typed = next((word for word in words if word in MODULES), None)
+    parser, commands = _build(MODULES if typed is None or words[0] != typed else [typed], typed)
     if not words:
         raise UsageError(parser.format_help().rstrip())
     command = _command(parser, words, commands)
@@ -58,7 +57,7 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
         arguments.seeds += rest  # argparse accepts only adjacent words for these
     elif rest:
         problem = "must follow the command" if rest[0].startswith("-") else "is an extra argument"
-        raise UsageError(f"{command.prog}: {redacted(rest[0])!r} {problem}\n{_see(command)}")
+        raise UsageError(f"{command.prog}: {_redacted(rest[0])!r} {problem}\n{_see(command)}")
     if getattr(arguments, "target", None) == "aws" and arguments.port is not None:
         fix = "it names a stack on this machine: omit --target aws"
         raise UsageError(f"{command.prog}: --port: {fix}")
@@ -86,7 +85,7 @@ def _command(
     typed = " ".join(named) if named[0] in commands else named[0]
     near = difflib.get_close_matches(typed, {*MODULES, *commands}, n=1)
     hint = f"did you mean `orbweaver {near[0]}`?" if near else _see(parser)
-    raise UsageError(f"orbweaver: unknown command {redacted(typed)!r}: {hint}")
+    raise UsageError(f"orbweaver: unknown command {_redacted(typed)!r}: {hint}")
 
 
 def _check_options(command: argparse.ArgumentParser, words: Sequence[str]) -> None:
@@ -128,24 +127,35 @@ def _near_option(option: str, known: Sequence[str]) -> str | None:
     return names[near[0]] if near else None
 
 
+def _redacted(word: str) -> str:
+    from orbweaver.model.url import redacted
+
+    return redacted(word)
+
+
 def _see(command: argparse.ArgumentParser) -> str:
     return f"see `{command.prog} --help`"
 
 
 def _build(
-    names: Iterable[str],
+    names: Iterable[str], typed: str | None
 ) -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
-    """Build the parser, and map command names (`dlq`, `dlq list`) to their parsers."""
+    """Build the parser, and map command names (`dlq`, `dlq list`) to their parsers.
+
+    Only the typed command has its options, because they are in its module.
+    """
     parser = _Parser(prog="orbweaver", description="A web crawler for AWS and for one machine.")
     parser.add_argument("--version", action="version", version=f"orbweaver {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     made: dict[str, argparse.ArgumentParser] = {}
     for name in names:
+        text = HELP[name]
+        if name != typed:
+            made[name] = commands.add_parser(name, help=text)
+            continue
         command = load(name)
         parents: list[Any] = [parent() for parent in command.parents]
-        made[name] = commands.add_parser(
-            name, help=command.help, description=command.help, parents=parents
-        )
+        made[name] = commands.add_parser(name, help=text, description=text, parents=parents)
         command.options(made[name])
         for action in made[name]._actions:  # noqa: SLF001 - as above
             if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001 - it has no public name

@@ -1,7 +1,7 @@
 """Declares commands, and options that several commands share.
 
-A module of commands defines `COMMANDS` and is listed in `cli/commands/__init__.py`. No other place
-lists its names, options or functions.
+A module of commands defines `COMMANDS` and is listed in `cli/commands/__init__.py`, with a line of
+help per command. No other place lists its options or functions.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from orbweaver.cli import option_types
+from orbweaver.cli.context import CliContext
 from orbweaver.cli.exit_codes import UsageError
-from orbweaver.cli.session import CliContext
 from orbweaver.cli.stack import PORT
 from orbweaver.cli.text import clean
 from orbweaver.exporting.formats import FORMATS
@@ -32,10 +32,9 @@ PORT_HELP = f"emulator port; selects the local stack ({PORT})"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """A command: name, help, options, and the function or coroutine that runs it."""
+    """A command: name, options, and the function or coroutine that runs it."""
 
     name: str
-    help: str
     run: Run
     options: Add
     parents: tuple[Shared, ...] = ()
@@ -148,12 +147,10 @@ STACK_JSON = (stack_options, json_option)
 
 
 def command(
-    name: str, text: str, run: Run, *options: Add, parents: tuple[Shared, ...] = STACK_JSON
+    name: str, run: Run, *options: Add, parents: tuple[Shared, ...] = STACK_JSON
 ) -> Command:
     """Declare a command. By default it has the options of a stack and --json."""
-    return Command(
-        name=name, help=text, run=run, options=combined_options(*options), parents=parents
-    )
+    return Command(name=name, run=run, options=combined_options(*options), parents=parents)
 
 
 add_formats = option(

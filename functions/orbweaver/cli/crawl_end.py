@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from orbweaver.cli import crawl_summary, export_files, text
+from orbweaver.cli.context import CliContext
 from orbweaver.cli.exit_codes import FAILED, INTERRUPTED, OK
 from orbweaver.cli.export_files import ExportResult
 from orbweaver.cli.live.display import Display, JsonDisplay
 from orbweaver.cli.one_file import shown_as, write_one
 from orbweaver.cli.option_types import Threshold
-from orbweaver.cli.session import CliContext, Session, Stalled
+from orbweaver.cli.session import Session, Stalled
 from orbweaver.cli.store import commands_of_retry
 from orbweaver.control.progress import status
 from orbweaver.control.progress.status import View

@@ -19,6 +19,7 @@ from orbweaver.model.crawl_settings import Setting
 from orbweaver.parsing.pii_redaction import KINDS
 
 DEFINITION = Path("crawl.toml")
+STANDARD_INPUT = "-"
 # Order in the help. Other settings come last.
 _ORDER = (
     *("sitemap_urls", "sitemaps", "canonical_only", "noindex_skipped", "name", "scope"),

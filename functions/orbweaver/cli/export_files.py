@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from orbweaver.adapters.local.folder import FolderError
 from orbweaver.app.wiring_exporting import alone_of
-from orbweaver.cli.exit_codes import UsageError
+from orbweaver.cli.exit_codes import UsageError, WriteError
 from orbweaver.cli.session import Session
 from orbweaver.exporting.manifest import MANIFESTS, Manifest, decode_manifest
 from orbweaver.model.columns import PAGES
@@ -37,10 +37,6 @@ RUN_SUFFIX_CHARS = len("-20261121-235959")
 
 
 PROBE_BYTES = 64 * 1024
-
-
-class WriteError(Exception):
-    """Files could not be written. The text contains place and reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,14 +19,14 @@ from orbweaver.cli.stack import (
     StackUnreachable,
     start_hint,
 )
-from orbweaver.frontier.queues import Depths
-from orbweaver.model.settings import Settings
 
 if TYPE_CHECKING:
     from localstack.alarms import Alarm
     from localstack.sources import Source
     from orbweaver.app.aws_ports import Ports
     from orbweaver.cli.stack import Say
+    from orbweaver.frontier.queues import Depths
+    from orbweaver.model.settings import Settings
 
 
 @contextlib.asynccontextmanager

@@ -1,32 +1,33 @@
-"""Entry point of the command line: run a command and return its exit code."""
+"""Entry point of the command line: run a command and return its exit code.
+
+Imports are inside functions, so that `--version` and `--help` import no module of a command.
+"""
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Sequence
-from functools import partial
-from pathlib import Path
-from types import FrameType
-from typing import TextIO
+from collections.abc import Callable, Sequence
+from functools import cache, partial
+from typing import TYPE_CHECKING
 
-from orbweaver.cli import exit_codes, local_machine
+from orbweaver.cli import exit_codes
 from orbweaver.cli.arguments import parse
-from orbweaver.cli.commands import load
 from orbweaver.cli.exit_codes import UsageError
-from orbweaver.cli.export_files import WriteError
-from orbweaver.cli.session import CliContext
-from orbweaver.cli.stack import StackUnreachable
-from orbweaver.control.crawl_control import ControlError
-from orbweaver.model.address_policy import THIS_MACHINE, Allowed, parse_allowed
-from orbweaver.model.errors import PortError, StoredNewer, StoreError
-from orbweaver.model.ports import Fetcher
-from orbweaver.model.version import REMEDY
 
-USAGE, UNREACHABLE = 2, 3
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from types import FrameType
+    from typing import TextIO
+
+    from orbweaver.cli.context import CliContext
+    from orbweaver.cli.local_machine import ThisMachine
+    from orbweaver.model.address_policy import Allowed
+    from orbweaver.model.ports import Fetcher
+
+USAGE = 2
 # Exit code of a program that SIGPIPE ended, as shells report it.
 CLOSED = 128 + signal.SIGPIPE
 
@@ -44,8 +45,9 @@ def main(words: Sequence[str] | None = None) -> int:
         ending.listen()
         _heed_interrupts()
     try:
-        with contextlib.closing(local_machine.ThisMachine()) as this:
-            code = run(sys.argv[1:] if words is None else words, _cli_context(this))
+        with contextlib.ExitStack() as stack:
+            around = cache(partial(_cli_context, stack))
+            code = run(sys.argv[1:] if words is None else words, around)
         sys.stdout.flush()
     except BrokenPipeError:  # the reader has ended, as in `orbweaver pages ID | head`
         for stream in (sys.stdout, sys.stderr):
@@ -70,52 +72,35 @@ def _drain(stream: TextIO) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
-def run(words: Sequence[str], around: CliContext) -> int:
-    """Run one command and return its exit code. `around` replaces the real terminal and machine."""
+def run(words: Sequence[str], around: Callable[[], CliContext]) -> int:
+    """Run one command and return its exit code.
+
+    `around` is called if a command runs or an error is printed. Tests replace the real terminal and
+    machine with it.
+    """
     try:
         arguments = parse(words)
-        result = load(arguments.command).run(arguments, around)
-        return result if isinstance(result, int) else asyncio.run(result)
+        from orbweaver.cli.running import run_command
+
+        return run_command(arguments, around())
     except SystemExit as end:  # --help, --version
         return int(end.code or 0)
-    except (UsageError, ControlError) as error:
-        code, said = USAGE, str(error)
-    except (StackUnreachable, StoreError) as error:
-        code, said = UNREACHABLE, str(error)
-    except ModuleNotFoundError as error:
-        code, said = USAGE, _lacking(error)
-    except WriteError as error:
-        code, said = (
-            exit_codes.FAILED,
-            f"{error}: free disk space or give another --out, and run it again",
-        )
-    except StoredNewer as error:
-        around.note(f"{error}; {REMEDY} (docs/upgrade.md)")
-        return UNREACHABLE
-    except PortError as error:
-        code = UNREACHABLE
-        said = f"cannot reach the stack: {error}; is it up? See `orbweaver local status`"
+    except UsageError as error:
+        around().note(str(error))
+        return USAGE
     except KeyboardInterrupt:
-        code, said = exit_codes.INTERRUPTED, "interrupted"
-    around.note(said)
-    if code == UNREACHABLE:
-        around.note(*around.machine.lost_data())
-    return code
+        around().note("interrupted")
+        return exit_codes.INTERRUPTED
 
 
-def _lacking(error: ModuleNotFoundError) -> str:
-    """Return which extra is missing. Raises the error again if no extra contains the module."""
-    from localstack import extras
+def _cli_context(stack: contextlib.ExitStack) -> CliContext:
+    from pathlib import Path
 
-    said = extras.missing_extra_text(error)
-    if said is None:
-        raise error
-    return said
-
-
-def _cli_context(this: local_machine.ThisMachine) -> CliContext:
     from orbweaver.adapters.local.clock import SteadyClock
+    from orbweaver.cli import local_machine
+    from orbweaver.cli.context import CliContext
 
+    this = stack.enter_context(contextlib.closing(local_machine.ThisMachine()))
     return CliContext(
         out=sys.stdout,
         err=sys.stderr,
@@ -136,12 +121,14 @@ def _report_jump(by_ms: int) -> None:
     sys.stderr.write(f"{said}: this command keeps the old time\n")
 
 
-def _allowed(this: local_machine.ThisMachine) -> Allowed:
+def _allowed(this: ThisMachine) -> Allowed:
     """Allow servers of this machine, except its emulators."""
+    from orbweaver.model.address_policy import THIS_MACHINE, parse_allowed
+
     return parse_allowed(THIS_MACHINE, this.ports())
 
 
-async def _reach(this: local_machine.ThisMachine, url: str) -> str | None:
+async def _reach(this: ThisMachine, url: str) -> str | None:
     """Return why a server that the user named cannot be reached, or None if it can."""
     from orbweaver.adapters.web.tls import without_authorities
 
@@ -152,7 +139,7 @@ async def _reach(this: local_machine.ThisMachine, url: str) -> str | None:
 
 
 @contextlib.asynccontextmanager
-async def _web(this: local_machine.ThisMachine) -> AsyncIterator[Fetcher]:
+async def _web(this: ThisMachine) -> AsyncIterator[Fetcher]:
     from orbweaver.adapters.web.client import HttpFetcher
 
     async with contextlib.aclosing(HttpFetcher(allowed=_allowed(this))) as fetcher:

@@ -16,12 +16,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from orbweaver.cli.exit_codes import UsageError
+from orbweaver.cli.exit_codes import UsageError, WriteError
 from orbweaver.cli.export_files import (
     SUFFIXES,
     ExportPlan,
     ExportResult,
-    WriteError,
     WrittenFile,
     export_crawl,
 )

@@ -18,14 +18,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, TextIO, cast
 
 from orbweaver.cli import text
+from orbweaver.cli.crawl_options import STANDARD_INPUT
 from orbweaver.cli.exit_codes import UsageError
 from orbweaver.control import seed_list
 from orbweaver.control.crawl_spec import CrawlSpec
 
 if TYPE_CHECKING:
-    from orbweaver.cli.session import CliContext
+    from orbweaver.cli.context import CliContext
 
-STANDARD_INPUT = "-"
 TABLES = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 ANY_COLUMN, COLUMN = "", "url"
 DELIMITERS = ",;\t|"

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, TextIO, TypeAlias
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeAlias
 
 from orbweaver.app.wiring import control_of
-from orbweaver.cli.live.display import Display, JsonDisplay, Lines, Panel
 from orbweaver.cli.stack import (
-    Machine,
     StackPlace,
     environment_of,
     outputs_of,
@@ -20,32 +17,24 @@ from orbweaver.cli.stack import (
     workers_of,
 )
 from orbweaver.cli.store import StorePlace, opened_store, store_of, worker_pids
-from orbweaver.cli.text import clean_lines, escape_controls
-from orbweaver.control.crawl_control import Control
-from orbweaver.control.progress.reader import StatusReader
-from orbweaver.control.progress.status import ProgressMeter, StatusReading, View, is_stalled
 from orbweaver.model.crawl import Crawl, State
 from orbweaver.model.errors import NOTHING, Transient
-from orbweaver.model.ports import Clock, Fetcher
-from orbweaver.model.settings import Settings
 
 if TYPE_CHECKING:
     import argparse
-    from pathlib import Path
 
-    from orbweaver.app.aws_ports import Ports
     from orbweaver.app.ports import PortSet
     from orbweaver.app.store_ports import StorePorts
-
-    Connect = Callable[[Settings, Mapping[str, str]], AbstractAsyncContextManager[Ports]]
-    Reach = Callable[[str], Awaitable[str | None]]
+    from orbweaver.cli.context import CliContext
+    from orbweaver.cli.live.display import Display
+    from orbweaver.control.crawl_control import Control
+    from orbweaver.control.progress.status import StatusReading, View
+    from orbweaver.model.settings import Settings
 
 # Interval at which the screen is redrawn with the age of the reading.
 TICK_S = 1.0
 # Failed readings after which watching a place that never answered fails.
 POLL_FAILURES_MAX = 5
-_PAUSES = "Ctrl-C pauses the crawl; the same command continues it"
-_LEAVES = "Ctrl-C stops watching"
 
 
 class Stalled(Exception):
@@ -54,66 +43,6 @@ class Stalled(Exception):
     def __init__(self, view: View) -> None:
         super().__init__(view.reading.status.crawl.id)
         self.view = view
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CliContext:
-    """Everything outside a command. Tests replace it. Relative paths start at `folder`."""
-
-    out: TextIO
-    err: TextIO
-    environment: Mapping[str, str]
-    folder: Path
-    machine: Machine
-    connect: Connect
-    web: Callable[[], AbstractAsyncContextManager[Fetcher]]
-    clock: Clock
-    stdin: TextIO = field(default_factory=lambda: sys.stdin)
-    reach: Reach | None = None
-
-    def confirmed(self, question: str) -> bool:
-        self.err.write(f"{question} (y/N) ")
-        self.err.flush()
-        return self.stdin.readline().strip().lower() in ("y", "yes")
-
-    def display(self, arguments: argparse.Namespace) -> Display:
-        if arguments.json:
-            return JsonDisplay(self.out)
-        if self.out.isatty() and self.environment.get("TERM", "") not in ("", "dumb"):
-            crawling = arguments.command == "crawl"
-            footer = (lambda _: _PAUSES) if crawling else _footer_of_watch
-            return Panel(self.out, self.environment, footer)
-        return Lines(self.out)
-
-    def write(self, *lines: str) -> None:
-        """Write to the standard output. On a terminal control characters are escaped."""
-        for line in lines:
-            print(shown(line, self.out), file=self.out, flush=True)
-
-    def write_bytes(self, body: bytes) -> None:
-        """Write bytes unchanged to the standard output. On a terminal they become clean text."""
-        buffer = getattr(self.out, "buffer", None)
-        if buffer is None or self.out.isatty():
-            self.write(clean_lines(body.decode("utf-8", "replace")))
-            return
-        self.out.flush()
-        buffer.write(body)
-        buffer.flush()
-
-    def note(self, *lines: str) -> None:
-        """Write to the standard error, which does not disturb pipes."""
-        for line in lines:
-            print(shown(line, self.err), file=self.err, flush=True)
-
-
-def _footer_of_watch(view: View) -> str:
-    runs = view.crawl.state is State.RUNNING and not view.reading.idle
-    return f"{_LEAVES}; the crawl continues" if runs else _LEAVES
-
-
-def shown(line: str, out: TextIO) -> str:
-    """Escape control characters for a terminal, but not for a file."""
-    return escape_controls(line) if out.isatty() else line
 
 
 def note_older(around: CliContext, crawl: Crawl, newest: Crawl) -> None:
@@ -140,6 +69,9 @@ class Session:
         While the stack does not answer, this keeps trying and shows the age of the last reading.
         Raises Transient in the end.
         """
+        await self._let_worker_begin()
+        from orbweaver.control.progress.status import ProgressMeter, is_stalled
+
         meter, view, failures = ProgressMeter(), None, 0
         tick_s = min(TICK_S, self.place.poll_s)
         while True:
@@ -161,6 +93,11 @@ class Session:
                 await self.ports.clock.sleep(tick_s)
                 if view is not None:
                     display.show(self._aged(view))
+
+    async def _let_worker_begin(self) -> None:
+        """Wait for the first request of a worker in this process, which a reading would delay."""
+        if isinstance(self.place, StorePlace) and self.place.works:
+            await self.ports.clock.sleep(self.place.poll_s)
 
     async def _read_meanwhile(
         self, crawl_id: str, view: View | None, display: Display
@@ -197,6 +134,8 @@ class Session:
 
     async def read(self, which: str | None) -> StatusReading:
         """Read a crawl, the queue depths, and the hosts of the seeds."""
+        from orbweaver.control.progress.reader import StatusReader
+
         reader = StatusReader(
             control=self.control,
             hosts=self.ports.hosts,

@@ -20,7 +20,6 @@ from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
-from orbweaver.frontier.queues import Depths
 from orbweaver.model.address_policy import THIS_MACHINE
 from orbweaver.model.errors import Transient
 from orbweaver.model.settings import PREFIX, Settings, SettingsError
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     from localstack.alarms import Alarm
     from localstack.sources import Source
     from orbweaver.control.crawl_queries import Status
+    from orbweaver.frontier.queues import Depths
     from orbweaver.model.crawl import Crawl
 
     Say = Callable[[str], None]

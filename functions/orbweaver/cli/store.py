@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 
 from orbweaver.cli.exit_codes import UsageError
 from orbweaver.cli.stack import ENDPOINT
-from orbweaver.frontier.queues import Depths
 from orbweaver.frontier.refetch import has_only_seeds
 from orbweaver.model.crawl import Crawl, State
 from orbweaver.model.settings import STORE
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     from orbweaver.app.store_runner import FurtherProcesses
     from orbweaver.control.crawl_queries import Status
     from orbweaver.extraction.extract import Extractor
+    from orbweaver.frontier.queues import Depths
 
 POLL_S = 0.2
 NO_WORKERS = (
@@ -115,6 +115,7 @@ class StorePlace:
     async def depths(self) -> Depths | None:
         from orbweaver.adapters.sqlite.messages import QueueName
         from orbweaver.app.store_runner import LANES
+        from orbweaver.frontier.queues import Depths
 
         found = [self.ports.inbox(queue).depth() for queue in LANES]
         dead = self.ports.inbox(QueueName.DEAD_LETTERS).depth()

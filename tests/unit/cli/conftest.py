@@ -22,7 +22,7 @@ class Desk(Stage):
         for stream in (self.out, self.err):
             stream.seek(0)
             stream.truncate()
-        return run(shlex.split(line), self.surroundings())
+        return run(shlex.split(line), self.surroundings)
 
     def rows(self, sql: str, options: str = "") -> list[dict[str, Any]]:
         assert self.run(f"query {shlex.quote(sql)} --format json {options}") == 0, self.noted

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from orbweaver.app.store_ports import StorePorts
 from orbweaver.app.store_runner import store_settings
+from orbweaver.cli.context import CliContext
 from orbweaver.cli.main import run
-from orbweaver.cli.session import CliContext
 from orbweaver.cli.stack import NAMES, WORKER, EmulatedStack, StackUnreachable
 from orbweaver.frontier.queues import Depths
 from orbweaver.model.crawl import Crawl, State, Stop
@@ -282,7 +282,7 @@ class Stage:
         self.out.truncate()
         self.err.seek(0)
         self.err.truncate()
-        return run(words, self.surroundings())
+        return run(words, self.surroundings)
 
     @property
     def said(self) -> str:

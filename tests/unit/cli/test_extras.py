@@ -153,18 +153,3 @@ def test_missing_import_of_no_extra_is_an_internal_error() -> None:
     )
     for name in ("orbweaver.nowhere", "duckdb", None):
         assert extras.missing_extra_text(ModuleNotFoundError("No module", name=name)) is None
-
-
-@pytest.mark.parametrize("command", ["--help", "crawl --help"])
-def test_help_of_crawl_imports_no_heavy_packages(command: str) -> None:
-    program = "import sys; from orbweaver.cli.main import main; main(sys.argv[1:]);"
-    asked = (*ABSENT, "duckdb", "aiohttp", "rich", "prometheus_client", "sqlite3")
-    words = f"{program} sys.stderr.write(' '.join(set({asked!r}) & set(sys.modules)))"
-    done = subprocess.run(
-        [sys.executable, "-c", words, *command.split()],
-        env={**os.environ, "PYTHONPATH": f"{layout.ROOT / 'functions'}:{layout.ROOT}"},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stderr == ""

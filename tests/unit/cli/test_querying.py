@@ -124,7 +124,7 @@ def test_sql_is_read_from_standard_input(desk: Desk) -> None:
     object.__setattr__(
         around, "stdin", io.StringIO("-- how many\nSELECT count(*) AS n FROM pages;")
     )
-    assert run(["query", "-", "--format", "json"], around) == 0
+    assert run(["query", "-", "--format", "json"], lambda: around) == 0
     assert desk.objects() == [{"n": 3}]
 
 

@@ -53,7 +53,7 @@ def test_query_reads_no_other_files_and_no_network(desk: Desk, sql: str) -> None
 def test_query_is_one_reading_statement(desk: Desk, sql: str, kind: str) -> None:
     around = desk.surroundings()
     object.__setattr__(around, "stdin", io.StringIO(sql))
-    assert run(["query", "-"], around) == USAGE
+    assert run(["query", "-"], lambda: around) == USAGE
     assert f"this is {kind}" in desk.noted
     assert sorted(path.name for path in desk.folder.iterdir()) == ["out"]
 

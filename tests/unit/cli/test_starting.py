@@ -114,7 +114,7 @@ def test_identity_options_reach_crawl_and_stay_hidden(stage: Stage) -> None:
     stage.machine.up_already = True
     words = f"start {SITE} --user-agent one/1 --user-agent two/1 --proxies no".split()
     words += ["--header", "Cookie: a=s3cret; b=2", "--header", "x-key:s3cret"]
-    assert run(words, stage.surroundings()) == 0
+    assert run(words, stage.surroundings) == 0
     assert "s3cret" not in stage.said + stage.noted
     crawl = stage.world.crawls[RUN]
     assert (crawl.user_agents, crawl.proxied) == (("one/1", "two/1"), False)
@@ -129,7 +129,7 @@ def test_identity_options_reach_crawl_and_stay_hidden(stage: Stage) -> None:
     [("s3cret", "a colon"), ("Host: s3cret", "--header: "), ("X: s3cret\nY: z", "line ends")],
 )
 def test_invalid_header_error_hides_its_value(stage: Stage, header: str, said: str) -> None:
-    assert run(["start", SITE, "--header", header], stage.surroundings()) == 2
+    assert run(["start", SITE, "--header", header], stage.surroundings) == 2
     assert said in stage.noted
     assert "s3cret" not in stage.noted
 

@@ -1,5 +1,6 @@
 """Modules of commands. Each registers its commands as `COMMANDS`.
 
+crawl_start   options of crawl and start
 crawl         crawl, start
 init_check    init, check
 custom        functions of the user's own: extractors
@@ -29,34 +30,75 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from orbweaver.cli.command import Command
 
-# Module of each command, in the order of `orbweaver --help`. A module is imported on first use.
-MODULES = {
-    **dict.fromkeys(("init", "check"), "commands.init_check"),
-    "estimate": "commands.cost",
-    **dict.fromkeys(("crawl", "start"), "commands.crawl"),
-    "status": "commands.look",
-    **dict.fromkeys(("pause", "resume", "cancel"), "commands.steer"),
-    **dict.fromkeys(("edit", "retry"), "commands.edit_retry"),
-    **dict.fromkeys(("hosts", "report"), "commands.hosts_report"),
-    "cost": "commands.cost",
-    **dict.fromkeys(("pages", "page", "export"), "commands.look"),
-    **dict.fromkeys(("robots", "url"), "commands.robots_url"),
-    "explain": "commands.explain",
-    "scrape": "commands.scrape",
-    "extract": "commands.extract",
-    "query": "query.command",
-    "deliver": "commands.deliver",
-    "local": "commands.steer",
-    "dlq": "commands.dlq",
-    "forget": "commands.forget",
-    "metrics": "commands.metrics",
-    "serve": "commands.serve",
-    "console": "commands.console",
-    "schedule": "commands.schedule",
-    "workers": "commands.workers",
-    "doctor": "commands.doctor",
-    **dict.fromkeys(("deploy", "destroy"), "commands.steer"),
-}
+# Name, module and help of each command, in the order of `orbweaver --help`. A module is imported
+# when its command is typed.
+_COMMANDS = (
+    ("init", "commands.init_check", "create a definition with every key and its default"),
+    ("check", "commands.init_check", "check a definition, and show what it does or what is wrong"),
+    ("estimate", "commands.cost", "estimate AWS usage and cost of a crawl before it starts"),
+    ("crawl", "commands.crawl_start", "crawl on this machine and write the results to files"),
+    ("start", "commands.crawl_start", "start a crawl and print its id"),
+    ("status", "commands.look", "show the progress of a crawl"),
+    ("pause", "commands.steer", "pause a crawl (no cost while paused)"),
+    ("resume", "commands.steer", "resume a paused crawl"),
+    ("cancel", "commands.steer", "cancel a crawl; queued URLs are not requested"),
+    ("edit", "commands.edit_retry", "change limits, delay, patterns or rules of a running crawl"),
+    ("retry", "commands.edit_retry", "request the failed URLs of a crawl again"),
+    ("hosts", "commands.hosts_report", "show a crawl's hosts: counts, delays, blocks"),
+    (
+        "report",
+        "commands.hosts_report",
+        "show where a crawl's requests went, and what it left out and why, with examples",
+    ),
+    ("cost", "commands.cost", "show AWS usage and cost of a crawl"),
+    ("pages", "commands.look", "list the pages of a crawl"),
+    ("page", "commands.look", "show the record of a URL"),
+    ("export", "commands.look", "write page records to files"),
+    ("robots", "commands.robots_url", "fetch a robots.txt and show whether it allows a URL"),
+    (
+        "url",
+        "commands.robots_url",
+        "show the canonical form of a URL, and whether a crawl would follow it",
+    ),
+    ("explain", "commands.explain", "explain why a URL was or was not crawled, from stored data"),
+    ("scrape", "commands.scrape", "request one page and print its main text"),
+    ("extract", "commands.extract", "try the item rules of a definition on one page"),
+    ("query", "query.command", "query exports with SQL, in a folder or of a stack (--target)"),
+    ("deliver", "commands.deliver", "deliver an existing export again"),
+    ("local", "commands.steer", "manage the stack on this machine: up, down, status"),
+    (
+        "dlq",
+        "commands.dlq",
+        "inspect, redrive or delete dead letters, which no worker could process",
+    ),
+    ("forget", "commands.forget", "erase a URL, a host or a crawl: records, bodies, exports"),
+    ("metrics", "commands.metrics", "serve metrics of running crawls to Prometheus"),
+    (
+        "serve",
+        "commands.serve",
+        "run the crawls of a store until stopped, with schedules, webhooks and the HTTP API",
+    ),
+    ("console", "commands.console", "monitor and control crawls in a browser"),
+    (
+        "schedule",
+        "commands.schedule",
+        "schedule recurring crawls: put, list, pause, resume, remove",
+    ),
+    (
+        "workers",
+        "commands.workers",
+        "switch all workers of a stack off or on; messages wait meanwhile",
+    ),
+    (
+        "doctor",
+        "commands.doctor",
+        "test an AWS account for everything that the stack needs, and write a report",
+    ),
+    ("deploy", "commands.steer", "deploy or update the stack"),
+    ("destroy", "commands.steer", "remove the stack"),
+)
+MODULES = {name: module for name, module, _ in _COMMANDS}
+HELP = {name: text for name, _, text in _COMMANDS}
 
 
 def load(name: str) -> "Command":

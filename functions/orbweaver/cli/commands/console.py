@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING
 from orbweaver.cli import option_types
 from orbweaver.cli.command import command, option, stack_options
 from orbweaver.cli.commands.metrics import address
+from orbweaver.cli.context import CliContext
 from orbweaver.cli.exit_codes import UsageError
 from orbweaver.cli.export_files import OUT
-from orbweaver.cli.session import CliContext, Session, chosen, store_session
+from orbweaver.cli.session import Session, chosen, store_session
 from orbweaver.cli.stack import StackPlace
 from orbweaver.cli.store import opened_store, store_of
 
@@ -143,7 +144,6 @@ def _opened(url: str, around: CliContext, *, wanted: bool) -> Iterator[None]:
 COMMANDS = (
     command(
         "console",
-        "monitor and control crawls in a browser",
         console,
         option(
             "--listen HOST:PORT",

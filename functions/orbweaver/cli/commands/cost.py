@@ -25,9 +25,10 @@ from orbweaver.budget.prices import AS_OF, charged, dollars
 from orbweaver.cli import text
 from orbweaver.cli.command import STACK_JSON, answer, command, crawl_argument, file, option
 from orbweaver.cli.commands.init_check import plan_in
+from orbweaver.cli.context import CliContext
 from orbweaver.cli.crawl_options import DEFINITION
 from orbweaver.cli.exit_codes import FAILED, OK
-from orbweaver.cli.session import CliContext, chosen, environment_in
+from orbweaver.cli.session import chosen, environment_in
 from orbweaver.cli.stack import outputs_of
 from orbweaver.control.progress.spending import MILLION, price
 from orbweaver.control.spec_checks import crawl_of
@@ -235,7 +236,6 @@ _BATCH_HELP = f"messages per batch of a worker (default: {BATCH})"
 COMMANDS = (
     command(
         "estimate",
-        "estimate AWS usage and cost of a crawl before it starts",
         estimated,
         file(f"definition of the crawl ({DEFINITION})", DEFINITION),
         option("--pages N", _PAGES_HELP),
@@ -249,5 +249,5 @@ COMMANDS = (
         option("--deployed", "use the settings of the deployed stack"),
         parents=STACK_JSON,
     ),
-    command("cost", "show AWS usage and cost of a crawl", cost, crawl_argument()),
+    command("cost", cost, crawl_argument()),
 )

@@ -7,48 +7,22 @@ in the background. The same command continues the crawl.
 from __future__ import annotations
 
 import asyncio
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from orbweaver.cli import crawl_options, export_files, text
-from orbweaver.cli.command import (
-    PORT_HELP,
-    WORKERS,
-    Command,
-    add_formats,
-    combined_options,
-    json_option,
-    option,
-    out_option,
-    stack_options,
-    store_option,
-)
+from orbweaver.cli import export_files, text
 from orbweaver.cli.commands import custom
-from orbweaver.cli.commands.init_check import plan_of
-from orbweaver.cli.crawl_end import (
-    EndedCrawl,
-    conclude,
-    give_up,
-    pause,
-    put_interrupted,
-    runs_with_pages,
-    timed,
-    unfinished_retries,
-    unfinished_retry,
-    why_no_pages,
-    write_at_end,
-)
+from orbweaver.cli.context import CliContext
 from orbweaver.cli.crawl_options import OPTIONS
-from orbweaver.cli.exit_codes import FAILED, INTERRUPTED, OK, UsageError
+from orbweaver.cli.crawl_plan import plan_of
+from orbweaver.cli.exit_codes import FAILED, INTERRUPTED, OK, UsageError, WriteError
 from orbweaver.cli.live.display import Display, JsonDisplay
-from orbweaver.cli.live.lines import gone_on, joined
-from orbweaver.cli.one_file import one_file
-from orbweaver.cli.session import CliContext, Session, Stalled, chosen, opened, store_session
+from orbweaver.cli.session import Session, Stalled, chosen, opened, store_session
 from orbweaver.cli.stack import ENDPOINT, PORT, port_option, settings_from
 from orbweaver.cli.store import (
     opened_store,
@@ -59,7 +33,6 @@ from orbweaver.cli.store import (
 from orbweaver.control.continuation import Continue, Refuse, Replace, Start
 from orbweaver.control.crawl_control import with_unused_id
 from orbweaver.control.crawl_spec import CrawlSpec, PlanError
-from orbweaver.control.schedule import recurrence_in
 from orbweaver.control.spec_checks import crawl_of, keyed
 from orbweaver.frontier.refetch import MISSING
 from orbweaver.model.crawl import Crawl, State, first_hosts
@@ -113,8 +86,10 @@ def crawl(arguments: Namespace, around: CliContext) -> int:
         around.note(*_how_to_go_on(running))
         raise
     except Stalled as stalled:
+        from orbweaver.cli.crawl_end import give_up
+
         return give_up(stalled.view, around, display)
-    except export_files.WriteError as error:
+    except WriteError as error:
         display.close()
         export = f"orbweaver export --crawl {running.crawl}{running.option} --out DIR"
         again = f"{running.before}{export}"
@@ -202,6 +177,8 @@ def _checked(
     arguments.files_asked = arguments.format is not None or arguments.out is not None
     arguments.file = None
     if arguments.out is not None:
+        from orbweaver.cli.one_file import one_file
+
         place = around.folder / arguments.out
         arguments.file = one_file(arguments.out, place, arguments.format)
     arguments.format = arguments.format or export_files.FORMATS
@@ -272,23 +249,28 @@ async def _crawl(
         # A dead letter delays the end of its crawl, but not the files of stored pages.
         stalled, view = error, error.view
     except (asyncio.CancelledError, BrokenPipeError):
+        from orbweaver.cli.crawl_end import pause
+
         running.state = await pause(session, begun.id)
         raise
     running.state = view.crawl.state
-    written = await write_at_end(session, view, arguments, around, display)
+    # An import at the top of this module would delay the first request.
+    from orbweaver.cli import crawl_end
+
+    written = await crawl_end.write_at_end(session, view, arguments, around, display)
     if stalled is not None:
-        return give_up(view, around, display, written, running.option)
-    why = await why_no_pages(session, view)
+        return crawl_end.give_up(view, around, display, written, running.option)
+    why = await crawl_end.why_no_pages(session, view)
     display.close()
-    ended = EndedCrawl(
+    ended = crawl_end.EndedCrawl(
         view=view,
         written=written,
         why=why,
         before=running.before,
-        used_by=await runs_with_pages(session, view),
-        retries=await unfinished_retries(session, view),
+        used_by=await crawl_end.runs_with_pages(session, view),
+        retries=await crawl_end.unfinished_retries(session, view),
     )
-    code = conclude(ended, arguments.fail_above, around, display)
+    code = crawl_end.conclude(ended, arguments.fail_above, around, display)
     if arguments.refetch is not None:
         await _note_left(session, plan, around)
     return code
@@ -306,10 +288,14 @@ async def _begin(session: Session, plan: CrawlSpec, display: Display) -> Crawl:
     match decision:
         case Start(beside=beside):
             for run in beside:
+                from orbweaver.cli.crawl_end import unfinished_retry
+
                 seeds = f"{run.id}, with the same name and other seeds, has not finished"
                 display.say(await unfinished_retry(session, run) or seeds)
             return await _started(session, plan, display.say)
         case Continue(run=run, changes=changes):
+            from orbweaver.cli.live.lines import joined
+
             is_running = run.state is State.RUNNING
             joins = is_running and session.place.busy
             gone = f"continuing {run.id}, which had not finished"
@@ -352,6 +338,8 @@ async def _started(session: Session, plan: CrawlSpec, say: Callable[[str], None]
 async def _say_continued(session: Session, begun: Crawl, say: Callable[[str], None]) -> None:
     """Report the runs that a run continues, and their pages without texts or bodies."""
     if begun.resumes:
+        from orbweaver.cli.live.lines import gone_on
+
         say(f"continuing {gone_on(begun)}")
     if lacking := await session.control.count_missing_content(begun):
         say(f"{_lacking(lacking)}; --refetch {MISSING} requests only these")
@@ -371,6 +359,8 @@ def _say_others(display: Display, runs: Sequence[Crawl]) -> None:
 
 
 def _say_how_to_go_on(around: CliContext, display: Display, running: RunState) -> None:
+    from orbweaver.cli.crawl_end import put_interrupted
+
     around.note(*_how_to_go_on(running))
     put_interrupted(display, running.crawl)
 
@@ -395,6 +385,8 @@ def _how_to_go_on(running: RunState) -> list[str]:
 
 def start(arguments: Namespace, around: CliContext) -> int:
     """Start a crawl and print its id. With --wait, show progress until it ends."""
+    from orbweaver.cli import crawl_end
+
     plan = _named(plan_of(arguments, around), arguments)
     wanted = checked(plan, around)
     # The name is set before the start, so that an interrupted start can be completed.
@@ -428,16 +420,19 @@ def start(arguments: Namespace, around: CliContext) -> int:
                 around.write(begun.id)
             if not arguments.wait:
                 around.note(f"watch it with: orbweaver status {begun.id} --watch")
+                from orbweaver.control.schedule import recurrence_in
+
                 if recurrence_in(plan) is not None:
                     again = f"orbweaver schedule put --config {arguments.config}"
                     around.note(f"this is a single run; to repeat it on a schedule: {again}")
                 return OK
             view = await session.watch(begun.id, display)
-            why = await why_no_pages(session, view)
+            why = await crawl_end.why_no_pages(session, view)
             display.close()
-            return conclude(EndedCrawl(view=view, why=why), arguments.fail_above, around, display)
+            ended = crawl_end.EndedCrawl(view=view, why=why)
+            return crawl_end.conclude(ended, arguments.fail_above, around, display)
 
-    return timed(go(), lambda: plan.id, around, display)
+    return crawl_end.timed(go(), lambda: plan.id, around, display)
 
 
 def _urls(runs: Sequence[Crawl]) -> str:
@@ -451,48 +446,3 @@ def _named(plan: CrawlSpec, arguments: Namespace) -> CrawlSpec:
         return plan if key is None else keyed(plan, key)
     except PlanError as error:
         raise UsageError(f"{OPTIONS[error.field]}: {error}") from error
-
-
-# --- options ------------------------------------------------------------------------------------
-
-
-@cache
-def _plan() -> ArgumentParser:
-    plan = ArgumentParser(add_help=False)
-    crawl_options.add_plan(plan.add_argument_group("crawl options").add_argument)
-    return plan
-
-
-_CRAWL_OPTIONS = combined_options(
-    WORKERS,
-    option("--target local|aws", "crawl with the local stack instead of a store"),
-    option("--port N", PORT_HELP),
-    option("--extractor FILE", "module with custom extractor functions for [[items]]"),
-    add_formats,
-)
-
-
-def _start_options(command: ArgumentParser) -> None:
-    add = command.add_argument
-    add("--wait", action="store_true", help="show progress until it ends")
-    add("--id", help="id of this run; the same id again completes an interrupted start")
-    key = "starts with the same key create one crawl, however often and from where"
-    add("--idempotency-key", metavar="KEY", help=key)
-
-
-COMMANDS = (
-    Command(
-        name="crawl",
-        help="crawl on this machine and write the results to files",
-        run=crawl,
-        options=_CRAWL_OPTIONS,
-        parents=(_plan, store_option, json_option, out_option),
-    ),
-    Command(
-        name="start",
-        help="start a crawl and print its id",
-        run=start,
-        options=_start_options,
-        parents=(_plan, stack_options, json_option),
-    ),
-)

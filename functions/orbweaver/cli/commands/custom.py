@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from orbweaver.adapters.local.custom_extractors import ExtractorError, of_file
+from orbweaver.cli.context import CliContext
 from orbweaver.cli.exit_codes import UsageError
-from orbweaver.cli.session import CliContext
 from orbweaver.model.settings import Settings
 
 if TYPE_CHECKING:

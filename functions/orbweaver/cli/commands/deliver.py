@@ -5,8 +5,9 @@ from __future__ import annotations
 from argparse import Namespace
 
 from orbweaver.cli.command import answer, command, option
+from orbweaver.cli.context import CliContext
 from orbweaver.cli.exit_codes import FAILED, OK, UsageError
-from orbweaver.cli.session import CliContext, Session, chosen
+from orbweaver.cli.session import Session, chosen
 from orbweaver.cli.store import StorePlace
 from orbweaver.delivery.plan import DeliveryOrder, spelled
 from orbweaver.exporting.manifest import PREFIX, days_between
@@ -64,7 +65,6 @@ async def _orders(
 COMMANDS = (
     command(
         "deliver",
-        "deliver an existing export again",
         deliver,
         option("--day YYYY-MM-DD", "default: yesterday, UTC"),
         option("--crawl ID", "exports of this crawl only (without --day: all its days)"),

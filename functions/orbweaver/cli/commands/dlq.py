@@ -22,8 +22,9 @@ from orbweaver.cli.command import (
     confirmed,
     option,
 )
+from orbweaver.cli.context import CliContext
 from orbweaver.cli.exit_codes import FAILED, OK
-from orbweaver.cli.session import CliContext, Session, chosen
+from orbweaver.cli.session import Session, chosen
 from orbweaver.control.crawl_control import ControlError
 from orbweaver.frontier.dead_letters import (
     EVERYTHING,
@@ -268,7 +269,6 @@ _LETTER = option("letter ID", "id of a letter, or its beginning")
 COMMANDS = (
     command(
         "dlq",
-        "inspect, redrive or delete dead letters, which no worker could process",
         dlq,
         actions(
             STACK_JSON,

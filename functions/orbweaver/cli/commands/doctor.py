@@ -24,10 +24,10 @@ from orbweaver.cli.command import (
 )
 from orbweaver.cli.commands.crawl import checked
 from orbweaver.cli.commands.steer import context_of
-from orbweaver.cli.exit_codes import FAILED, OK, UsageError
-from orbweaver.cli.export_files import WriteError
+from orbweaver.cli.context import CliContext
+from orbweaver.cli.exit_codes import FAILED, OK, UsageError, WriteError
 from orbweaver.cli.live.display import Display
-from orbweaver.cli.session import CliContext, Stalled, environment_in, opened
+from orbweaver.cli.session import Stalled, environment_in, opened
 from orbweaver.cli.stack import ENDPOINT, REGIONS, StackUnreachable, settings_from
 from orbweaver.control.crawl_control import ControlError
 from orbweaver.control.crawl_spec import CrawlSpec
@@ -132,7 +132,6 @@ _URL = "with --full on AWS: a page of your own site to crawl, with four more pag
 COMMANDS = (
     command(
         "doctor",
-        "test an AWS account for everything that the stack needs, and write a report",
         doctor,
         option("--full", _FULL),
         option("--url URL", _URL),

@@ -12,9 +12,10 @@ from typing import Any
 from orbweaver.cli import crawl_options, text
 from orbweaver.cli.command import answer, command, crawl_argument, group, option, repeated
 from orbweaver.cli.commands.init_check import document_in, unfit
+from orbweaver.cli.context import CliContext
 from orbweaver.cli.crawl_end import EndedCrawl, conclude, pause, timed, why_no_pages
 from orbweaver.cli.exit_codes import OK, UsageError
-from orbweaver.cli.session import CliContext, chosen
+from orbweaver.cli.session import chosen
 from orbweaver.control.definition import DefinitionError, DefinitionProblem, put_at
 from orbweaver.control.definition_keys import KEYS, PATHS
 from orbweaver.control.edits import differences
@@ -148,7 +149,6 @@ _CONFIG = "new definition; keys that cannot change must keep their values"
 COMMANDS = (
     command(
         "edit",
-        "change limits, delay, patterns or rules of a running crawl",
         edit,
         crawl_argument(),
         option("--config FILE", _CONFIG),
@@ -156,7 +156,6 @@ COMMANDS = (
     ),
     command(
         "retry",
-        "request the failed URLs of a crawl again",
         retry,
         crawl_argument("id of a crawl, or a name (its newest run)"),
         repeated("--reason REASON", "only URLs that failed for this reason; may be repeated"),

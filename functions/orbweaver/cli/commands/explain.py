@@ -9,9 +9,10 @@ from typing import Any
 from orbweaver.app.wiring import explainer_of
 from orbweaver.cli import text
 from orbweaver.cli.command import answer, command, option
+from orbweaver.cli.context import CliContext
 from orbweaver.cli.exit_codes import OK
 from orbweaver.cli.ruling import ruling_of
-from orbweaver.cli.session import CliContext, Session, chosen
+from orbweaver.cli.session import Session, chosen
 from orbweaver.diagnostics.explanation import Explanation
 from orbweaver.diagnostics.url_status import Facts
 from orbweaver.model.crawl import Crawl
@@ -59,7 +60,6 @@ async def _robots(
 COMMANDS = (
     command(
         "explain",
-        "explain why a URL was or was not crawled, from stored data",
         explain,
         option("url URL"),
         option("--crawl ID", "in this crawl; default: the newest run with this URL in scope"),

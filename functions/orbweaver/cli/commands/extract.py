@@ -19,10 +19,10 @@ from orbweaver.cli.commands.crawl import checked
 from orbweaver.cli.commands.custom import EXTRACTOR_HELP, module_of
 from orbweaver.cli.commands.init_check import plan_in
 from orbweaver.cli.commands.robots_url import canonical
+from orbweaver.cli.context import CliContext
 from orbweaver.cli.crawl_options import DEFINITION
 from orbweaver.cli.exit_codes import FAILED, OK, UsageError
 from orbweaver.cli.ruling import ruling_of
-from orbweaver.cli.session import CliContext
 from orbweaver.extraction.extract import ItemRule, rules_for
 from orbweaver.fetching.response_verdict import Read, Redirect, judge
 from orbweaver.frontier.stored_content import Keeping
@@ -190,7 +190,6 @@ _CONFIG = f"definition with the [[items]] to try ({DEFINITION})"
 COMMANDS = (
     command(
         "extract",
-        "try the item rules of a definition on one page",
         extract,
         option("page URL|FILE", "URL of a page, or a saved file"),
         option("--config FILE", _CONFIG, default=DEFINITION),

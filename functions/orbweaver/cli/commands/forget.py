@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 from orbweaver.app.wiring import stores_of
 from orbweaver.cli import text
 from orbweaver.cli.command import answer, command, confirmed, exclusive_options, option
+from orbweaver.cli.context import CliContext
 from orbweaver.cli.exit_codes import FAILED, OK
-from orbweaver.cli.session import CliContext, Session, chosen
+from orbweaver.cli.session import Session, chosen
 from orbweaver.cli.store import StorePlace
 from orbweaver.control.crawl_control import ControlError
 from orbweaver.erasure.scope import scope_of_crawl, scope_of_host, scope_of_url
@@ -173,7 +174,6 @@ _HOST = "all URLs of a host: example.org, example.org:8080 or https://example.or
 COMMANDS = (
     command(
         "forget",
-        "erase a URL, a host or a crawl: records, bodies, exports",
         forget,
         exclusive_options(
             option("--url URL", "one URL, in all crawls"),

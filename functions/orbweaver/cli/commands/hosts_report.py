@@ -10,8 +10,9 @@ from typing import Any
 
 from orbweaver.cli import crawl_summary, text
 from orbweaver.cli.command import answer, command, newest, option, repeated
+from orbweaver.cli.context import CliContext
 from orbweaver.cli.exit_codes import OK
-from orbweaver.cli.session import CliContext, chosen, note_older
+from orbweaver.cli.session import chosen, note_older
 from orbweaver.control.progress.spending import price
 from orbweaver.diagnostics.host_status import HostView
 from orbweaver.diagnostics.refusal_report import SCRIPTS, Report, RequestKind, Requests, Skipped
@@ -218,14 +219,12 @@ _HOST = "also show this host: a name, or an origin; may be repeated"
 COMMANDS = (
     command(
         "hosts",
-        "show a crawl's hosts: counts, delays, blocks",
         hosts,
         newest(),
         repeated("--host HOST", _HOST),
     ),
     command(
         "report",
-        "show where a crawl's requests went, and what it left out and why, with examples",
         report,
         newest(),
         option("--records N", "read at most this many page records (all)"),

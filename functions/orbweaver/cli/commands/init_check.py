@@ -10,20 +10,19 @@ from __future__ import annotations
 import json
 from argparse import Namespace
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from itertools import chain
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from orbweaver.cli import text
 from orbweaver.cli.command import answer, command, file, json_option, option
 from orbweaver.cli.commands import custom
-from orbweaver.cli.crawl_options import DEFINITION, OPTIONS, given
+from orbweaver.cli.context import CliContext
+from orbweaver.cli.crawl_options import DEFINITION, OPTIONS
 from orbweaver.cli.crawl_template import STARTER
 from orbweaver.cli.exit_codes import OK, UsageError
-from orbweaver.cli.seed_files import STANDARD_INPUT, SeedListError, seeds_in
-from orbweaver.cli.session import CliContext
+from orbweaver.cli.seed_files import SeedListError, seeds_in
 from orbweaver.control import definition
 from orbweaver.control.crawl_spec import SEEDS_FILE, CrawlSpec, Overlap
 from orbweaver.control.definition import DefinitionProblem
@@ -49,40 +48,19 @@ Problems: TypeAlias = tuple[DefinitionProblem, ...]
 FILE_BYTES_MAX = 16 * 1024 * 1024
 SHOWN_MAX = 5
 HOUR_MS = 3_600_000
-# A longer delay may be meant in milliseconds.
-LONG_DELAY_MS = 30_000
 
 
-def plan_of(arguments: Namespace, around: CliContext) -> CrawlSpec:
-    """Make a plan from options, and from the definition that --config names."""
-    parts = given(arguments) | _seeds_given(arguments, around)
-    if (delay_ms := parts.get("delay_ms", 0)) > LONG_DELAY_MS:
-        milliseconds = f" ({delay_ms // 1000}ms for milliseconds)" if delay_ms % 1000 == 0 else ""
-        around.note(f"delay {delay_ms / 1000:g} s between two requests to a host{milliseconds}")
-    if arguments.config is None:
-        return CrawlSpec(**parts)
-    base, problems = _read(arguments.config, around)
+def plan_from(file: Path, parts: Mapping[str, Any], around: CliContext) -> CrawlSpec:
+    """Read a definition and replace parts of it. Raises UsageError with all problems."""
+    base, problems = _read(file, around)
     plan = replace(base, **parts)
     # A problem with a value does not matter if an option replaces the value.
     replaced = {PATHS[part] for part in parts if part in PATHS}
     if "seeds" in replaced:
         replaced.add(SEEDS_FILE)
     problems = tuple(problem for problem in problems if problem.path not in replaced)
-    _refuse(arguments.config, (*problems, *_unfit(plan, parts, problems)), around)
+    _refuse(file, (*problems, *_unfit(plan, parts, problems)), around)
     return plan
-
-
-def _seeds_given(arguments: Namespace, around: CliContext) -> dict[str, Any]:
-    """Return the typed seeds and the seeds of lists as part of a plan. Empty if there are none."""
-    typed = [seed for seed in arguments.seeds if seed != STANDARD_INPUT]
-    named = (*arguments.seed_lists, *(seed for seed in arguments.seeds if seed == STANDARD_INPUT))
-    lists = tuple(dict.fromkeys(named))
-    if arguments.column is not None and not lists:
-        raise UsageError("--column names a column of a list: give --seeds FILE, too")
-    if not (typed or lists):
-        return {}
-    listed = (seeds_in(name, around.folder, around, arguments.column) for name in lists)
-    return {"seeds": (*typed, *chain.from_iterable(listed))}
 
 
 def plan_in(file: Path, around: CliContext) -> CrawlSpec:
@@ -93,7 +71,9 @@ def plan_in(file: Path, around: CliContext) -> CrawlSpec:
     return plan
 
 
-def _unfit(plan: CrawlSpec, parts: dict[str, Any], known: Problems) -> Iterator[DefinitionProblem]:
+def _unfit(
+    plan: CrawlSpec, parts: Mapping[str, Any], known: Problems
+) -> Iterator[DefinitionProblem]:
     """Yield the problems of a plan, named by key or option."""
     paths = {PATHS.get(part, part) for part in parts}
     yield from (one for one in definition.check(plan, known) if one.path not in paths)
@@ -403,14 +383,12 @@ def _some(items: tuple[str, ...]) -> str:
 COMMANDS = (
     command(
         "init",
-        "create a definition with every key and its default",
         init,
         file(f"file to create; an existing file is kept ({DEFINITION})", DEFINITION),
         parents=(),
     ),
     command(
         "check",
-        "check a definition, and show what it does or what is wrong",
         check,
         file(f"definition in TOML, or in JSON if it ends in .json ({DEFINITION})", DEFINITION),
         option("--extractor FILE", custom.EXTRACTOR_HELP),

@@ -23,13 +23,14 @@ from orbweaver.cli.command import (
     out_option,
 )
 from orbweaver.cli.commands.robots_url import canonical
+from orbweaver.cli.context import CliContext
 from orbweaver.cli.crawl_end import left_behind, timed
 from orbweaver.cli.exit_codes import FAILED, OK, UsageError
 from orbweaver.cli.export_files import ExportResult
 from orbweaver.cli.live.display import JsonDisplay
 from orbweaver.cli.live.lines import heading, rows
 from orbweaver.cli.one_file import one_file, shown_as, write_one
-from orbweaver.cli.session import CliContext, Session, chosen, note_older
+from orbweaver.cli.session import Session, chosen, note_older
 from orbweaver.control.progress.status import WORKING, ProgressMeter, as_json
 from orbweaver.exporting.cells import iso
 from orbweaver.exporting.manifest import page_as_json
@@ -254,14 +255,12 @@ def _exported(written: ExportResult, arguments: Namespace, around: CliContext) -
 COMMANDS = (
     command(
         "status",
-        "show the progress of a crawl",
         status,
         newest(),
         option("--watch", "keep showing it until it ends"),
     ),
     command(
         "pages",
-        "list the pages of a crawl",
         pages,
         crawl_argument(),
         option(f"--outcome {'|'.join(Outcome)}", "only pages with this outcome"),
@@ -269,7 +268,6 @@ COMMANDS = (
     ),
     command(
         "page",
-        "show the record of a URL",
         page,
         option("url URL"),
         option("--crawl ID", "only in this crawl"),
@@ -281,7 +279,6 @@ COMMANDS = (
     ),
     command(
         "export",
-        "write page records to files",
         export,
         option("--day YYYY-MM-DD", "default: today, UTC"),
         option("--crawl ID", "only this crawl (without --day: all its days)"),

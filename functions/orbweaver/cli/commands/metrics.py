@@ -16,8 +16,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from orbweaver.cli.command import command, option, stack_options
+from orbweaver.cli.context import CliContext
 from orbweaver.cli.exit_codes import UsageError
-from orbweaver.cli.session import CliContext, Session, chosen
+from orbweaver.cli.session import Session, chosen
 from orbweaver.control.crawl_control import Status, UnknownCrawl
 from orbweaver.frontier.retrying import all_of
 from orbweaver.model.crawl import Crawl, State
@@ -153,7 +154,6 @@ _LISTEN = f"address of the metrics ({LISTEN}); port 0 selects a free one"
 COMMANDS = (
     command(
         "metrics",
-        "serve metrics of running crawls to Prometheus",
         metrics,
         option("--listen HOST:PORT", _LISTEN, default=LISTEN),
         option("--crawl ID", "only this crawl, by id or name (default: all running crawls)"),

@@ -12,10 +12,11 @@ from orbweaver.cli import crawl_options, text
 from orbweaver.cli.command import answer, command, json_option, option, repeated
 from orbweaver.cli.commands.crawl import checked
 from orbweaver.cli.commands.init_check import plan_in
+from orbweaver.cli.context import CliContext
 from orbweaver.cli.crawl_options import given
 from orbweaver.cli.exit_codes import OK, UsageError
 from orbweaver.cli.ruling import ruling_of
-from orbweaver.cli.session import CliContext, environment_in
+from orbweaver.cli.session import environment_in
 from orbweaver.cli.stack import settings_of
 from orbweaver.control.crawl_spec import CrawlSpec
 from orbweaver.diagnostics.rule_texts import (
@@ -166,7 +167,6 @@ _CONFIG = "definition of the crawl that decides; it replaces --seed and the opti
 COMMANDS = (
     command(
         "robots",
-        "fetch a robots.txt and show whether it allows a URL",
         robots,
         option("url URL"),
         option("--user-agent NAME", "decide for this user agent"),
@@ -174,7 +174,6 @@ COMMANDS = (
     ),
     command(
         "url",
-        "show the canonical form of a URL, and whether a crawl would follow it",
         url,
         option("reference REFERENCE"),
         option("--base URL", "the page with the reference"),

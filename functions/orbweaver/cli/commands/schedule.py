@@ -12,8 +12,9 @@ from orbweaver.cli import text
 from orbweaver.cli.command import STACK_JSON, actions, answer, combined_options, command, option
 from orbweaver.cli.commands import custom
 from orbweaver.cli.commands.init_check import plan_in
+from orbweaver.cli.context import CliContext
 from orbweaver.cli.exit_codes import OK
-from orbweaver.cli.session import CliContext, Session, chosen
+from orbweaver.cli.session import Session, chosen
 from orbweaver.cli.store import StorePlace, option_again
 from orbweaver.control.scheduler import Coming, Timetable
 
@@ -120,7 +121,6 @@ _NAME = option("name NAME", "name of the schedule")
 COMMANDS = (
     command(
         "schedule",
-        "schedule recurring crawls: put, list, pause, resume, remove",
         schedule,
         actions(
             STACK_JSON,

@@ -22,9 +22,9 @@ from orbweaver.cli.command import command, exclusive_options, option, store_opti
 from orbweaver.cli.commands.crawl import checked
 from orbweaver.cli.commands.init_check import plan_in
 from orbweaver.cli.commands.robots_url import canonical
+from orbweaver.cli.context import CliContext
 from orbweaver.cli.crawl_options import add_request, given
 from orbweaver.cli.exit_codes import FAILED, OK, UsageError
-from orbweaver.cli.session import CliContext
 from orbweaver.cli.store import is_store, opened_store
 from orbweaver.control.crawl_spec import CrawlSpec
 from orbweaver.control.seed_preview import SeedPreviewer, SeedReading
@@ -126,7 +126,6 @@ def _item(item: Item) -> dict[str, Any]:
 COMMANDS = (
     command(
         "scrape",
-        "request one page and print its main text",
         scrape,
         option("page URL", "URL of the page"),
         exclusive_options(

@@ -26,7 +26,7 @@ from orbweaver.model.settings import CORES, STORE
 if TYPE_CHECKING:
     import argparse
 
-    from orbweaver.cli.session import CliContext
+    from orbweaver.cli.context import CliContext
 
 LISTEN = "127.0.0.1:8787"
 # Interval of the check for past days, and the maximum number of missed days to export.
@@ -175,7 +175,6 @@ def _exporting(
 COMMANDS = (
     command(
         "serve",
-        "run the crawls of a store until stopped, with schedules, webhooks and the HTTP API",
         serve,
         WORKERS,
         option(

@@ -21,8 +21,9 @@ from orbweaver.cli.command import (
     shared,
     stack_options,
 )
+from orbweaver.cli.context import CliContext
 from orbweaver.cli.exit_codes import FAILED, OK, UsageError
-from orbweaver.cli.session import CliContext, chosen, environment_in
+from orbweaver.cli.session import chosen, environment_in
 from orbweaver.cli.stack import ENDPOINT, PORT, REGIONS, export_line, port_option
 from orbweaver.model.crawl import State
 from orbweaver.model.settings import STACK
@@ -151,12 +152,11 @@ _RESET = option("--reset-context", "discard the context of earlier deployments; 
 _NEW = option("--new", "create this stack although the account and region have others")
 _STACK_CONTEXT = (stack_options, shared(context()))
 COMMANDS = (
-    command("pause", "pause a crawl (no cost while paused)", steer, crawl_argument()),
-    command("resume", "resume a paused crawl", steer, crawl_argument()),
-    command("cancel", "cancel a crawl; queued URLs are not requested", steer, crawl_argument()),
+    command("pause", steer, crawl_argument()),
+    command("resume", steer, crawl_argument()),
+    command("cancel", steer, crawl_argument()),
     command(
         "local",
-        "manage the stack on this machine: up, down, status",
         local,
         actions(
             (),
@@ -168,10 +168,9 @@ COMMANDS = (
     ),
     command(
         "deploy",
-        "deploy or update the stack",
         deploy,
         *(_YES, _RESET, _NEW),
         parents=_STACK_CONTEXT,
     ),
-    command("destroy", "remove the stack", destroy, _YES, parents=_STACK_CONTEXT),
+    command("destroy", destroy, _YES, parents=_STACK_CONTEXT),
 )

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 
 from orbweaver.cli import text
 from orbweaver.cli.command import answer, command, option
+from orbweaver.cli.context import CliContext
 from orbweaver.cli.exit_codes import FAILED, OK, UsageError
-from orbweaver.cli.session import CliContext, environment_in
+from orbweaver.cli.session import environment_in
 from orbweaver.cli.stack import (
     WORKER,
     StackUnreachable,
@@ -88,7 +89,6 @@ async def _switched(
 COMMANDS = (
     command(
         "workers",
-        "switch all workers of a stack off or on; messages wait meanwhile",
         workers,
         option("action off|on|status", choices=("off", "on", "status"), type=str),
     ),

@@ -12,14 +12,12 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TextIO
 
 from orbweaver.cli import text
-from orbweaver.cli.live import lines as words
-from orbweaver.cli.live.interpolation import ViewInterpolator
-from orbweaver.control.progress import status
-from orbweaver.control.progress.status import View
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.live import Live
+
+    from orbweaver.control.progress.status import View
 
 
 class Display:
@@ -64,8 +62,10 @@ class Lines(Display):
 
     def show(self, view: View) -> None:
         if view.ended or self._due(view):
+            from orbweaver.cli.live.lines import line
+
             self._shown_ms = view.now_ms
-            self.say(words.line(view))
+            self.say(line(view))
 
 
 class JsonDisplay(Lines):
@@ -79,8 +79,10 @@ class JsonDisplay(Lines):
 
     def show(self, view: View) -> None:
         if self._due(view):
+            from orbweaver.control.progress.status import as_json
+
             self._shown_ms = view.now_ms
-            self.put({"type": "progress", **status.as_json(view)})
+            self.put({"type": "progress", **as_json(view)})
 
     def put(self, body: Mapping[str, Any]) -> None:
         """Write one object. It is ASCII, so that it cannot control a terminal."""
@@ -101,6 +103,8 @@ class Panel(Display):
         footer: Callable[[View], str] = _no_footer,
     ) -> None:
         from rich.console import Console
+
+        from orbweaver.cli.live.interpolation import ViewInterpolator
 
         # Console reads NO_COLOR and TERM there, and the size if the terminal does not report it.
         self._console: Console = Console(

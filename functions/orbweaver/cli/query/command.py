@@ -18,13 +18,14 @@ from typing import Any
 
 from orbweaver.cli import text
 from orbweaver.cli.command import command, option, stack_options
+from orbweaver.cli.context import CliContext, shown
 from orbweaver.cli.exit_codes import OK, UsageError
 from orbweaver.cli.query import duckdb, tables
 from orbweaver.cli.query.cells import as_json, distinct, format_cell, is_number
 from orbweaver.cli.query.duckdb import Answer
 from orbweaver.cli.query.saved import saved
 from orbweaver.cli.query.tables import Sheet
-from orbweaver.cli.session import CliContext, chosen, shown
+from orbweaver.cli.session import chosen
 
 FORMATS = ("table", "csv", "json")
 OUT = Path("out")
@@ -141,7 +142,6 @@ _FROM = option(
 COMMANDS = (
     command(
         "query",
-        "query exports with SQL, in a folder or of a stack (--target)",
         query,
         option("sql SQL", "one SELECT; - reads it from the standard input", nargs="?"),
         option("--saved NAME", "run a built-in query"),

@@ -1,0 +1,92 @@
+"""Everything outside a command: its output, the environment, and access to this machine."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TextIO
+
+from orbweaver.cli.text import clean_lines, escape_controls
+
+if TYPE_CHECKING:
+    import argparse
+    from pathlib import Path
+
+    from orbweaver.app.aws_ports import Ports
+    from orbweaver.cli.live.display import Display
+    from orbweaver.cli.stack import Machine
+    from orbweaver.control.progress.status import View
+    from orbweaver.model.ports import Clock, Fetcher
+    from orbweaver.model.settings import Settings
+
+    Connect = Callable[[Settings, Mapping[str, str]], AbstractAsyncContextManager[Ports]]
+    Reach = Callable[[str], Awaitable[str | None]]
+
+_PAUSES = "Ctrl-C pauses the crawl; the same command continues it"
+_LEAVES = "Ctrl-C stops watching"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CliContext:
+    """Everything outside a command. Tests replace it. Relative paths start at `folder`."""
+
+    out: TextIO
+    err: TextIO
+    environment: Mapping[str, str]
+    folder: Path
+    machine: Machine
+    connect: Connect
+    web: Callable[[], AbstractAsyncContextManager[Fetcher]]
+    clock: Clock
+    stdin: TextIO = field(default_factory=lambda: sys.stdin)
+    reach: Reach | None = None
+
+    def confirmed(self, question: str) -> bool:
+        self.err.write(f"{question} (y/N) ")
+        self.err.flush()
+        return self.stdin.readline().strip().lower() in ("y", "yes")
+
+    def display(self, arguments: argparse.Namespace) -> Display:
+        from orbweaver.cli.live.display import JsonDisplay, Lines, Panel
+
+        if arguments.json:
+            return JsonDisplay(self.out)
+        if self.out.isatty() and self.environment.get("TERM", "") not in ("", "dumb"):
+            crawling = arguments.command == "crawl"
+            footer = (lambda _: _PAUSES) if crawling else _footer_of_watch
+            return Panel(self.out, self.environment, footer)
+        return Lines(self.out)
+
+    def write(self, *lines: str) -> None:
+        """Write to the standard output. On a terminal control characters are escaped."""
+        for line in lines:
+            print(shown(line, self.out), file=self.out, flush=True)
+
+    def write_bytes(self, body: bytes) -> None:
+        """Write bytes unchanged to the standard output. On a terminal they become clean text."""
+        buffer = getattr(self.out, "buffer", None)
+        if buffer is None or self.out.isatty():
+            self.write(clean_lines(body.decode("utf-8", "replace")))
+            return
+        self.out.flush()
+        buffer.write(body)
+        buffer.flush()
+
+    def note(self, *lines: str) -> None:
+        """Write to the standard error, which does not disturb pipes."""
+        for line in lines:
+            print(shown(line, self.err), file=self.err, flush=True)
+
+
+def _footer_of_watch(view: View) -> str:
+    from orbweaver.model.crawl import State
+
+    runs = view.crawl.state is State.RUNNING and not view.reading.idle
+    return f"{_LEAVES}; the crawl continues" if runs else _LEAVES
+
+
+def shown(line: str, out: TextIO) -> str:
+    """Escape control characters for a terminal, but not for a file."""
+    return escape_controls(line) if out.isatty() else line

@@ -1,0 +1,53 @@
+"""Run a parsed command. Its errors become messages and exit codes."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from orbweaver.cli import exit_codes
+from orbweaver.cli.commands import load
+from orbweaver.cli.exit_codes import UsageError, WriteError
+from orbweaver.cli.stack import StackUnreachable
+from orbweaver.model.errors import ControlError, PortError, StoredNewer, StoreError
+from orbweaver.model.version import REMEDY
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+    from orbweaver.cli.context import CliContext
+
+UNREACHABLE = 3
+
+
+def run_command(arguments: Namespace, around: CliContext) -> int:
+    """Run a command and return its exit code. Raises UsageError and KeyboardInterrupt."""
+    try:
+        result = load(arguments.command).run(arguments, around)
+        return result if isinstance(result, int) else asyncio.run(result)
+    except ControlError as error:
+        raise UsageError(str(error)) from error
+    except ModuleNotFoundError as error:
+        raise UsageError(_lacking(error)) from error
+    except WriteError as error:
+        around.note(f"{error}: free disk space or give another --out, and run it again")
+        return exit_codes.FAILED
+    except StoredNewer as error:
+        around.note(f"{error}; {REMEDY} (docs/upgrade.md)")
+        return UNREACHABLE
+    except (StackUnreachable, StoreError) as error:
+        around.note(str(error))
+    except PortError as error:
+        around.note(f"cannot reach the stack: {error}; is it up? See `orbweaver local status`")
+    around.note(*around.machine.lost_data())
+    return UNREACHABLE
+
+
+def _lacking(error: ModuleNotFoundError) -> str:
+    """Return which extra is missing. Raises the error again if no extra contains the module."""
+    from localstack import extras
+
+    said = extras.missing_extra_text(error)
+    if said is None:
+        raise error
+    return said
