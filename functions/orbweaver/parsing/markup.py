@@ -21,10 +21,10 @@ _SHADOW = re.compile(
 )
 _TEMPLATE = rf"[tT][eE][mM][pP][lL][aA][tT][eE]{NAME_END}"
 # All markup up to the next `template` tag, or the rest of the page. Nothing is scanned twice.
-_TEMPLATES = compiled(
-    rf"""(?: [^<]*+ (?: {HIDING} | </?+(?!{_TEMPLATE})[a-zA-Z]{ATTRIBUTES} | <(?![a-zA-Z!?/]) ) )*+
+# Compiled on first use, because few pages have a shadow root.
+_TEMPLATES = rf"""
+    (?: [^<]*+ (?: {HIDING} | </?+(?!{_TEMPLATE})[a-zA-Z]{ATTRIBUTES} | <(?![a-zA-Z!?/]) ) )*+
         [^<]*+ (?: (</?+{_TEMPLATE}) ({ATTRIBUTES}) | [\x00-\xff]*+ \Z )"""
-)
 
 _VOID = frozenset(
     b"area base br col embed frame hr img input link meta param source track wbr".split()
@@ -64,7 +64,7 @@ def _with_shadow_roots(page: bytes) -> bytes:
     pieces: list[bytes] = []
     opened: list[bool] = []
     at = 0
-    for tag in _TEMPLATES.finditer(page):
+    for tag in compiled(_TEMPLATES).finditer(page):
         if tag[1] is None:
             break
         if tag[1].startswith(b"</"):
