@@ -16,20 +16,19 @@ from orbweaver.cli.export_files import ExportResult
 from orbweaver.cli.live.display import Display, JsonDisplay
 from orbweaver.cli.one_file import shown_as, write_one
 from orbweaver.cli.option_types import Threshold
-from orbweaver.cli.session import Session, Stalled
+from orbweaver.cli.session import PAUSE_S, Session, Stalled
 from orbweaver.cli.store import commands_of_retry
 from orbweaver.control.progress import status
 from orbweaver.control.progress.status import View
 from orbweaver.frontier.resumption import carried, count_not_requested
 from orbweaver.frontier.retrying import closing
 from orbweaver.model.crawl import Crawl, State
-from orbweaver.model.errors import Conflict, PortError
+from orbweaver.model.errors import PortError
 from orbweaver.model.outcome import SUCCESSES, Outcome
 from orbweaver.model.page_record import PageRecord
 
 # Number of example URLs for a crawl that fetched nothing.
 EXAMPLES, URL_CHARS_MAX = 3, 200
-PAUSE_S = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,18 +181,6 @@ def _ending(record: PageRecord) -> str:
 
 def _why(record: PageRecord) -> str:
     return text.clean(record.error or record.reason.means)
-
-
-async def pause(session: Session, crawl_id: str) -> State | None:
-    """Pause an interrupted crawl and return its state; None if that takes longer than `PAUSE_S`."""
-    try:
-        async with asyncio.timeout(PAUSE_S):
-            try:
-                return (await session.control.pause(crawl_id)).state
-            except Conflict:  # it is ending or has ended
-                return (await session.control.find(crawl_id)).state
-    except (PortError, TimeoutError):
-        return None
 
 
 async def left_behind(session: Session, crawl: Crawl) -> str | None:

@@ -18,7 +18,7 @@ from orbweaver.cli.stack import (
 )
 from orbweaver.cli.store import StorePlace, opened_store, store_of, worker_pids
 from orbweaver.model.crawl import Crawl, State
-from orbweaver.model.errors import NOTHING, Transient
+from orbweaver.model.errors import NOTHING, Conflict, PortError, Transient
 
 if TYPE_CHECKING:
     import argparse
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 TICK_S = 1.0
 # Failed readings after which watching a place that never answered fails.
 POLL_FAILURES_MAX = 5
+PAUSE_S = 5.0
 
 
 class Stalled(Exception):
@@ -98,6 +99,17 @@ class Session:
         """Wait for the first request of a worker in this process, which a reading would delay."""
         if isinstance(self.place, StorePlace) and self.place.works:
             await self.ports.clock.sleep(self.place.poll_s)
+
+    async def pause(self, crawl_id: str) -> State | None:
+        """Pause an interrupted crawl and return its state; None if that exceeds `PAUSE_S`."""
+        try:
+            async with asyncio.timeout(PAUSE_S):
+                try:
+                    return (await self.control.pause(crawl_id)).state
+                except Conflict:  # it is ending or has ended
+                    return (await self.control.find(crawl_id)).state
+        except (PortError, TimeoutError):
+            return None
 
     async def _read_meanwhile(
         self, crawl_id: str, view: View | None, display: Display

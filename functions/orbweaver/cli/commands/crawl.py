@@ -249,9 +249,7 @@ async def _crawl(
         # A dead letter delays the end of its crawl, but not the files of stored pages.
         stalled, view = error, error.view
     except (asyncio.CancelledError, BrokenPipeError):
-        from orbweaver.cli.crawl_end import pause
-
-        running.state = await pause(session, begun.id)
+        running.state = await session.pause(begun.id)
         raise
     running.state = view.crawl.state
     # An import at the top of this module would delay the first request.

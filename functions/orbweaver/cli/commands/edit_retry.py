@@ -13,7 +13,7 @@ from orbweaver.cli import crawl_options, text
 from orbweaver.cli.command import answer, command, crawl_argument, group, option, repeated
 from orbweaver.cli.commands.init_check import document_in, unfit
 from orbweaver.cli.context import CliContext
-from orbweaver.cli.crawl_end import EndedCrawl, conclude, pause, timed, why_no_pages
+from orbweaver.cli.crawl_end import EndedCrawl, conclude, timed, why_no_pages
 from orbweaver.cli.exit_codes import OK, UsageError
 from orbweaver.cli.session import chosen
 from orbweaver.control.definition import DefinitionError, DefinitionProblem, put_at
@@ -95,7 +95,7 @@ def retry(arguments: Namespace, around: CliContext) -> int:
                     view = await session.watch(run.id, display)
                 except asyncio.CancelledError:
                     if not session.place.busy:
-                        paused = await pause(session, run.id) is State.PAUSED
+                        paused = await session.pause(run.id) is State.PAUSED
                     raise
                 ended = EndedCrawl(view=view, why=await why_no_pages(session, view))
                 display.close()
