@@ -8,8 +8,7 @@ from typing import Any
 
 from orbweaver.control.crawl_spec import SETTINGS
 from orbweaver.control.definition_keys import BY_PATH, TABLES
-from orbweaver.control.spec_checks import WRITTEN
-from orbweaver.model.crawl_settings import Setting
+from orbweaver.model.crawl_settings import WRITTEN, Setting
 
 # Keys that the definition sets. Other keys are comments.
 _GIVEN = ("seeds", "limits.pages")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields, replace
-from decimal import Decimal
 from hashlib import blake2b
 from typing import Any
 
@@ -16,11 +15,9 @@ from orbweaver.control.webhook import problems_in as problems_of_webhook
 from orbweaver.control.webhook import webhook_of
 from orbweaver.frontier.envelope import CRAWL_ID_CHARS_MAX
 from orbweaver.frontier.messages import SEEDS_REFERENCES_MAX
-from orbweaver.model.amounts import NANO, size_text
 from orbweaver.model.crawl import DEFAULT_CRAWL, Crawl, first_hosts, run_id
 from orbweaver.model.crawl_codec import digest_of
 from orbweaver.model.crawl_settings import ORDERED_PAGES_MAX, Bodies, CrawlSettings
-from orbweaver.model.durations import duration_text
 from orbweaver.model.http_exchange import HostHeaders
 from orbweaver.model.render_rules import problems_of as problems_of_rendering
 from orbweaver.model.url import redacted
@@ -47,14 +44,6 @@ KEY_CHARS_MAX = 255
 ID = re.compile(rf"[a-z0-9][a-z0-9._-]{{0,{CRAWL_ID_CHARS_MAX - 1}}}")
 # Format of message ids. A crawl's id must differ, because ids of its first messages derive from it.
 PACK_ID = re.compile(r"[0-9a-f]{32}")
-# Format of bounds, and of values beyond them.
-WRITTEN: Mapping[str, Callable[[int], str]] = {
-    "number": "{:,}".format,
-    "bytes": size_text,
-    "milliseconds": duration_text,
-    "seconds": lambda span_s: duration_text(span_s * 1_000),
-    "nanodollars": lambda amount: f"{Decimal(amount) / NANO:,f}",
-}
 
 
 def crawl_of(plan: CrawlSpec, now_ms: int) -> Crawl:
@@ -170,12 +159,8 @@ def _of_schedule(plan: CrawlSpec, now_ms: int | None) -> Iterable[tuple[str, str
 def _of_bounds(plan: CrawlSpec) -> Iterator[PlanError]:
     for one in SETTINGS:
         value = None if one.bounds is None else getattr(plan, one.name)
-        if one.bounds is None or value is None or one.bounds[0] <= value <= one.bounds[1]:
-            continue
-        given, low, high = map(WRITTEN[one.kind], (value, *one.bounds))
-        unit = " dollars" if one.kind == "nanodollars" else ""
-        text = f"{given.replace(',', '')} does not fit: give {low} to {high}{unit}"
-        yield PlanError(one.name, text)
+        if (text := one.problem_of(value)) is not None:
+            yield PlanError(one.name, text)
 
 
 def _of_seeds_left_out(plan: CrawlSpec) -> Iterator[PlanError]:

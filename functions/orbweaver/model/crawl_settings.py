@@ -7,13 +7,15 @@ crawl are declared in control/crawl_spec.py.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
+from decimal import Decimal
 from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from orbweaver.model.amounts import NANO
+from orbweaver.model.amounts import NANO, size_text
+from orbweaver.model.durations import duration_text
 
 if TYPE_CHECKING:
     from orbweaver.model.http_exchange import Headers, HostHeaders
@@ -25,6 +27,14 @@ _Plain: TypeAlias = Literal["text", "texts", "number", "switch", "word", "header
 _Amount: TypeAlias = Literal["milliseconds", "seconds", "bytes", "nanodollars"]
 _Rules: TypeAlias = Literal["url_rules", "item_rules", "render_rules"]
 ValueKind: TypeAlias = _Plain | _Amount | _Rules | Literal["host_headers"]
+# Format of bounds, and of values beyond them.
+WRITTEN: Mapping[str, Callable[[int], str]] = {
+    "number": "{:,}".format,
+    "bytes": size_text,
+    "milliseconds": duration_text,
+    "seconds": lambda span_s: duration_text(span_s * 1_000),
+    "nanodollars": lambda amount: f"{Decimal(amount) / NANO:,f}",
+}
 # Maximum duration of a run.
 WEEK_S = 7 * 86_400
 # In a larger crawl the order of requests hardly affects the result.
@@ -94,6 +104,14 @@ class Setting:
         """Return a dataclass field for this setting, with these texts."""
         whole = replace(self, about=about, option=option, example=example)
         return field(default=self.default, repr=not self.secret, metadata={"setting": whole})
+
+    def problem_of(self, value: int | None) -> str | None:
+        """Return the problem of a value beyond the bounds, with the fix, or None."""
+        if self.bounds is None or value is None or self.bounds[0] <= value <= self.bounds[1]:
+            return None
+        given, low, high = map(WRITTEN[self.kind], (value, *self.bounds))
+        unit = " dollars" if self.kind == "nanodollars" else ""
+        return f"{given.replace(',', '')} does not fit: give {low} to {high}{unit}"
 
     @property
     def flag(self) -> str:

@@ -6,10 +6,10 @@ crawl's setting applies. Rules do not apply to sitemaps, only to their entries.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 
-from orbweaver.model.durations import duration_text
+from orbweaver.model.crawl_settings import CrawlSettings, settings_of
 from orbweaver.model.target import Target
 from orbweaver.model.url_patterns import matching_indexes, problems_of_rules
 
@@ -41,11 +41,11 @@ class UrlRule:
 
 
 RULE_SETTINGS = tuple(field.name for field in fields(UrlRule) if field.name != "match")
-# Field, key, minimum, maximum and number format, as for the crawl's own settings.
-BOUNDS: tuple[tuple[str, str, int, int, Callable[[int], str]], ...] = (
-    ("depth_max", "depth", 0, 1_000, "{:,}".format),
-    ("delay_ms", "delay", 0, 86_400_000, duration_text),
-    ("window_s", "window", 0, 366 * 86_400, lambda span_s: duration_text(span_s * 1_000)),
+# A rule's values have the bounds of the crawl's own settings.
+BOUNDED = tuple(
+    one
+    for one in settings_of(CrawlSettings)
+    if one.bounds is not None and one.name in RULE_SETTINGS
 )
 NO_RULE = UrlRule(match="")
 
@@ -99,8 +99,6 @@ def _problems_of_rule(path: str, rule: UrlRule) -> Iterator[tuple[str, str]]:
     if all(getattr(rule, thing) is None for thing in RULE_SETTINGS):
         fix = "give one of depth, priority, delay, window, follow and record"
         yield path, f"it says nothing of its URLs: {fix}"
-    for part, key, low, high, written in BOUNDS:
-        value = getattr(rule, part)
-        if value is not None and not low <= value <= high:
-            fix = f"give {written(low)} to {written(high)}"
-            yield f"{path}.{key}", f"{written(value).replace(',', '')} does not fit: {fix}"
+    for one in BOUNDED:
+        if (text := one.problem_of(getattr(rule, one.name))) is not None:
+            yield f"{path}.{one.key.rpartition('.')[2]}", text
