@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from orbweaver.adapters.web.headers import response_headers
 from orbweaver.control import cursor, definition
-from orbweaver.control.definition_items import items
+from orbweaver.control.definition_items import ITEMS
 from orbweaver.extraction import css, json_ld
 from orbweaver.extraction.extract import extract
 from orbweaver.frontier import envelope, messages, warc
@@ -146,7 +146,7 @@ def _selector(data: bytes) -> None:
             css.found(selector, root)
 
 
-ITEM_RULES = items(
+ITEM_RULES = ITEMS.read(
     [
         {
             "name": "things",

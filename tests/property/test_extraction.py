@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser
 
 from orbweaver.control.crawl_spec import CrawlSpec
-from orbweaver.control.definition_items import items as read_items
-from orbweaver.control.definition_items import items_written
+from orbweaver.control.definition_items import ITEMS
 from orbweaver.control.spec_checks import crawl_of
 from orbweaver.extraction.convert import UnfitValue, read
 from orbweaver.extraction.css import found, parsed
@@ -202,8 +201,8 @@ written = (rules | rules_of_objects).filter(says_where)
 @pytest.mark.thorough
 @given(st.lists(written, max_size=3, unique_by=lambda rule: rule.name))
 def test_rules_survive_json_and_storage(chosen: list[ItemRule]) -> None:
-    again = json.loads(json.dumps(items_written(tuple(chosen))))
-    assert read_items(again) == tuple(chosen)
+    again = json.loads(json.dumps(ITEMS.write(tuple(chosen))))
+    assert ITEMS.read(again) == tuple(chosen)
     crawl = crawl_of(CrawlSpec(seeds=(URL,)), 0)
     stored = json.loads(json.dumps(to_fields(replace(crawl, items=tuple(chosen)))))
     assert from_fields(stored).items == tuple(chosen)

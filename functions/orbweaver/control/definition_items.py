@@ -17,9 +17,10 @@ from orbweaver.control.definition_values import (
     Key,
     Problems,
     UnfitSetting,
+    list_of,
+    missing_in,
     parts_of,
     plain,
-    rules_of,
     schema_of_keys,
     shown,
     word_of,
@@ -36,7 +37,6 @@ _PLACES = (
     ValueSource.META,
 )
 _SOURCES = {str(source): source for source in _PLACES[1:]} | {"opengraph": ValueSource.OPENGRAPH}
-_RULE = "a table like { name = 'books', match = '/books/', fields = { title = 'h1' } }"
 _FIELD = 'a table like { css = "h1" }, or in short "h1"'
 
 
@@ -98,13 +98,13 @@ FIELDS = Codec(
     },
 )
 ITEM_KEYS = (
-    Key("name", "name", CODECS["text"]),
-    Key("match", "match", CODECS["text"]),
+    Key("name", "name", CODECS["text"], needed="give the name of its table, like 'books'"),
+    Key("match", "match", CODECS["text"], needed="give a pattern of URLs, like '/books/'"),
     Key("each", "each", CODECS["text"]),
     Key("source", "source", CODECS["text"]),
     Key("extractor", "extractor", CODECS["text"]),
     Key("least", "least", CODECS["number"]),
-    Key("fields", "fields", FIELDS),
+    Key("fields", "fields", FIELDS, needed=""),
 )
 _DEFAULTS = {field.name: field.default for field in fields(Field)}
 
@@ -112,18 +112,9 @@ _DEFAULTS = {field.name: field.default for field in fields(Field)}
 # --- reading ------------------------------------------------------------------------------------
 
 
-def _rule(value: object, path: str, problems: Problems) -> ItemRule:
-    if not isinstance(value, Mapping):
-        problems.append((path, f"{shown(value)} does not fit: give {_RULE}"))
-        return ItemRule(name="", match="")
-    parts = parts_of(value, ITEM_KEYS, path, problems, "a rule")
-    for name, fix in (
-        ("name", "give the name of its table, like 'books'"),
-        ("match", "give a pattern of URLs, like '/books/'"),
-    ):
-        if name not in value:
-            problems.append((f"{path}.{name}", f"there is none: {fix}"))
-        parts.setdefault(name, "")
+def _rule(value: Mapping[str, Any], path: str, problems: Problems) -> ItemRule:
+    parts = {"name": "", "match": ""} | parts_of(value, ITEM_KEYS, path, problems, "a rule")
+    problems += missing_in(value, ITEM_KEYS, path)
     source, of = ValueSource.CSS, ""
     if "source" in parts:
         word, _, of = parts.pop("source").partition(":")
@@ -164,14 +155,7 @@ def _field(name: str, value: object, path: str, source: ValueSource, problems: P
     return Field(name=name, source=source, **parts)
 
 
-items = rules_of("items", _RULE, RULES_MAX, _rule)
-
-
 # --- writing ------------------------------------------------------------------------------------
-
-
-def items_written(rules: tuple[ItemRule, ...]) -> list[dict[str, Any]]:
-    return [_rule_written(rule) for rule in rules]
 
 
 def _rule_written(rule: ItemRule) -> dict[str, Any]:
@@ -199,9 +183,12 @@ def _field_written(field: Field, source: ValueSource) -> str | dict[str, Any]:
     return field.where if in_short else written
 
 
-_ONE_ITEM = schema_of_keys(ITEM_KEYS, required=["name", "match", "fields"])
-ITEMS = Codec(
-    read=items,
-    schema={"type": "array", "maxItems": RULES_MAX, "items": _ONE_ITEM},
-    write=items_written,
+ITEMS = list_of(
+    "items",
+    "a table like { name = 'books', match = '/books/', fields = { title = 'h1' } }",
+    RULES_MAX,
+    schema_of_keys(ITEM_KEYS),
+    ItemRule(name="", match=""),
+    _rule,
+    _rule_written,
 )

@@ -5,13 +5,14 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from orbweaver.control.crawl_spec import SETTINGS
 from orbweaver.model.amounts import in_dollars, nanodollars, size_bytes, size_text
 from orbweaver.model.durations import duration_ms
 from orbweaver.model.url import redacted
+from orbweaver.model.url_patterns import RULES_MAX
 from orbweaver.model.user_agent import HOSTS_MAX
 from orbweaver.parsing.pii_redaction import KINDS
 
@@ -218,17 +219,23 @@ def word_of(words: Mapping[str, Any]) -> Codec:
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A key of the document, and the part of a plan that it sets."""
+    """A key of the document, and the part of a plan that it sets.
+
+    `needed` is the fix if a required key is missing, empty if another check reports it.
+    """
 
     path: str
     part: str
     codec: Codec
     secret: bool = False
+    needed: str | None = None
 
 
 def schema_of_keys(keys: Iterable[Key], **more: Any) -> dict[str, Any]:
-    """Return the JSON schema of documents with only these keys, all optional."""
+    """Return the JSON schema of documents with only these keys."""
     schema = _table()
+    if required := [key.path for key in keys if key.needed is not None]:
+        schema["required"] = required
     for key in keys:
         table, _, name = key.path.rpartition(".")
         holder = schema["properties"].setdefault(table, _table()) if table else schema
@@ -275,10 +282,50 @@ def parts_of(
     return parts
 
 
+def missing_in(value: Mapping[str, Any], keys: Iterable[Key], path: str) -> Problems:
+    return [
+        (f"{path}.{key.path}", f"there is none: {key.needed}")
+        for key in keys
+        if key.needed and key.path not in value
+    ]
+
+
 def rules_of(
-    name: str, example: str, most: int, read: Callable[[object, str, Problems], Any]
-) -> Callable[[object], tuple[Any, ...]]:
-    """Return a parser of rules. Rules with problems are omitted."""
+    name: str, example: str, keys: tuple[Key, ...], blank: Any, noun: str, **more: Any
+) -> Codec:
+    """Return the codec of rules with these keys. `blank` is a rule without values."""
+
+    def read(value: Mapping[str, Any], path: str, problems: Problems) -> Any:
+        problems += missing_in(value, keys, path)
+        return replace(blank, **parts_of(value, keys, path, problems, noun))
+
+    def write(rule: Any) -> dict[str, Any]:
+        return {
+            key.path: key.codec.write(value)
+            for key in keys
+            if (value := getattr(rule, key.part)) is not None
+        }
+
+    schema = schema_of_keys(keys, **more)
+    return list_of(name, example, RULES_MAX, schema, blank, read, write)
+
+
+def list_of(
+    name: str,
+    example: str,
+    most: int,
+    schema: Mapping[str, Any],
+    blank: Any,
+    read: Callable[[Mapping[str, Any], str, Problems], Any],
+    write: Callable[[Any], dict[str, Any]],
+) -> Codec:
+    """Return the codec of a list of rules. `blank` replaces a rule that is no table."""
+
+    def read_one(value: object, path: str, problems: Problems) -> Any:
+        if isinstance(value, Mapping):
+            return read(value, path, problems)
+        problems.append((path, f"{shown(value)} does not fit: give {example}"))
+        return blank
 
     def read_all(value: object) -> tuple[Any, ...]:
         if not isinstance(value, list):
@@ -286,9 +333,13 @@ def rules_of(
         if len(value) > most:
             raise UnfitSetting(f"{len(value):,} rules are too many: give at most {most}")
         problems: Problems = []
-        rules = tuple(read(one, f"[{place}]", problems) for place, one in enumerate(value))
+        rules = tuple(read_one(one, f"[{place}]", problems) for place, one in enumerate(value))
         if problems:
             raise UnfitWithin(rules, problems)
         return rules
 
-    return read_all
+    return Codec(
+        read=read_all,
+        schema={"type": "array", "maxItems": most, "items": schema},
+        write=lambda rules: [write(rule) for rule in rules],
+    )
