@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 from orbweaver.control.crawl_spec import SETTINGS
 from orbweaver.model.amounts import in_dollars, nanodollars, size_bytes, size_text
-from orbweaver.model.durations import duration_ms
+from orbweaver.model.durations import duration_ms, duration_s
 from orbweaver.model.url import redacted
 from orbweaver.model.url_patterns import RULES_MAX
 from orbweaver.model.user_agent import HOSTS_MAX
@@ -54,10 +54,13 @@ def plain(name: str) -> str:
     return name if known else ascii(name[:SHOWN_CHARS_MAX])
 
 
-def _text(value: object) -> str:
-    if not isinstance(value, str):
-        raise UnfitSetting("give a text in quotes")
-    return value
+def _of_type(kind: type, fix: str) -> Callable[[object], Any]:
+    def read(value: object) -> Any:
+        if not isinstance(value, kind):
+            raise UnfitSetting(fix)
+        return value
+
+    return read
 
 
 def _texts(value: object) -> tuple[str, ...]:
@@ -72,39 +75,19 @@ def _number(value: object) -> int:
     return value
 
 
-def _bytes(value: object) -> int:
-    return _amount(value, size_bytes, 'give a size like "500MB" or "10GB", or a number of bytes')
+def _amount(read: Callable[[str], int], fix: str) -> Callable[[object], int]:
+    def amount(value: object) -> int:
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            # Finite and not negative.
+            value = f"{value:.9f}".rstrip("0").rstrip(".") if 0 <= value < NUMBER_MAX else ""
+        if isinstance(value, str):
+            try:
+                return read(value)
+            except ValueError:  # no amount, no duration
+                pass
+        raise UnfitSetting(fix)
 
-
-def _dollars(value: object) -> int:
-    return _amount(value, nanodollars, "give an amount of dollars, like 5 or 0.25")
-
-
-def _amount(value: object, read: Callable[[str], int], fix: str) -> int:
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        # Finite and not negative.
-        value = f"{value:.9f}".rstrip("0").rstrip(".") if 0 <= value < NUMBER_MAX else ""
-    if isinstance(value, str):
-        try:
-            return read(value)
-        except ValueError:  # no amount, no duration
-            pass
-    raise UnfitSetting(fix)
-
-
-def _switch(value: object) -> bool:
-    if not isinstance(value, bool):
-        raise UnfitSetting("give true or false, without quotes")
-    return value
-
-
-def _milliseconds(value: object) -> int:
-    fix = 'give a time like "250ms", "1.5s", "2h" or "7d", or a number of seconds'
-    return _amount(value, duration_ms, fix)
-
-
-def _seconds(value: object) -> int:
-    return -(-_milliseconds(value) // 1_000)
+    return amount
 
 
 def _headers(value: object) -> tuple[tuple[str, str], ...]:
@@ -170,24 +153,27 @@ class Codec:
 
 
 STRING = {"type": "string"}
+_TIME_FIX = 'give a time like "250ms", "1.5s", "2h" or "7d", or a number of seconds'
 _TIME = {"type": ["string", "number"], "description": "like 250ms, 1.5s, 2h or 7d; or seconds"}
 _NAMED = {"type": "object", "additionalProperties": STRING}
 # Codecs of settings. Modules that parse rules make the codecs of rules. Constraints that a schema
 # cannot express (a seed is a URL, a pattern runs in linear time) are checked separately.
 CODECS: Mapping[str, Codec] = {
-    "text": Codec(read=_text, schema=STRING),
+    "text": Codec(read=_of_type(str, "give a text in quotes"), schema=STRING),
     "texts": Codec(read=_texts, schema={"type": "array", "items": STRING}),
     "number": Codec(read=_number, schema={"type": "integer"}),
-    "switch": Codec(read=_switch, schema={"type": "boolean"}),
-    "milliseconds": Codec(read=_milliseconds, schema=_TIME, write="{}ms".format),
-    "seconds": Codec(read=_seconds, schema=_TIME, write="{}s".format),
+    "switch": Codec(
+        read=_of_type(bool, "give true or false, without quotes"), schema={"type": "boolean"}
+    ),
+    "milliseconds": Codec(read=_amount(duration_ms, _TIME_FIX), schema=_TIME, write="{}ms".format),
+    "seconds": Codec(read=_amount(duration_s, _TIME_FIX), schema=_TIME, write="{}s".format),
     "bytes": Codec(
-        read=_bytes,
+        read=_amount(size_bytes, 'give a size like "500MB" or "10GB", or a number of bytes'),
         schema={"type": ["string", "integer"], "description": "like 500MB or 10GB; or bytes"},
         write=size_text,
     ),
     "nanodollars": Codec(
-        read=_dollars,
+        read=_amount(nanodollars, "give an amount of dollars, like 5 or 0.25"),
         schema={"type": ["string", "number"], "description": "like 5 or 0.25"},
         write=in_dollars,
     ),
