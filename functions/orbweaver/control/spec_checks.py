@@ -17,13 +17,13 @@ from orbweaver.frontier.envelope import CRAWL_ID_CHARS_MAX
 from orbweaver.frontier.messages import SEEDS_REFERENCES_MAX
 from orbweaver.model.crawl import DEFAULT_CRAWL, Crawl, first_hosts, run_id
 from orbweaver.model.crawl_codec import digest_of
+from orbweaver.model.crawl_rules import problems_of as problems_of_rules
 from orbweaver.model.crawl_settings import ORDERED_PAGES_MAX, Bodies, CrawlSettings
 from orbweaver.model.http_exchange import HostHeaders
 from orbweaver.model.render_rules import problems_of as problems_of_rendering
 from orbweaver.model.url import redacted
 from orbweaver.model.url_patterns import first_match, matches, problems_between
 from orbweaver.model.url_patterns import problems_of as problems_of_patterns
-from orbweaver.model.url_rules import problems_of as problems_of_rules
 from orbweaver.model.user_agent import (
     IdentityError,
     check_agents,

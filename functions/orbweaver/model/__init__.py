@@ -13,7 +13,7 @@ This package defines the meaning and stored form of values. It has no side effec
     url_patterns        regular expressions for URLs
     url_rules           settings for some URLs of a crawl
     render_rules        rendering modes by URL, with reasons
-    crawl_rules         depth and delay of a URL by a crawl's rules
+    crawl_rules         validation of a crawl's rules, depth and delay of a URL by them
     url_kind            groups of similar URLs
     url_limits          limits of a URL's path and query
     limits              byte and dollar limits of a crawl

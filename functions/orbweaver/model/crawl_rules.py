@@ -1,13 +1,22 @@
-"""Apply a crawl's URL rules to a claimed URL: depth limit and host delay."""
+"""Validate a crawl's URL rules, and apply them to a claimed URL: depth limit and host delay."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 from orbweaver.model.crawl import Crawl
+from orbweaver.model.crawl_settings import CrawlSettings, settings_of
 from orbweaver.model.target import Target, TargetKind
-from orbweaver.model.url_rules import NO_RULE, UrlRule, combined_rule
+from orbweaver.model.url_patterns import problems_of_rules
+from orbweaver.model.url_rules import NO_RULE, RULE_SETTINGS, UrlRule, combined_rule
+
+# A rule's values have the bounds of the crawl's own settings.
+_BOUNDED = tuple(
+    one
+    for one in settings_of(CrawlSettings)
+    if one.bounds is not None and one.name in RULE_SETTINGS
+)
 
 
 def rule_for_target(crawl: Crawl, target: Target) -> UrlRule:
@@ -46,3 +55,20 @@ def by_delay(crawl: Crawl, targets: Sequence[Target]) -> list[tuple[int, list[Ta
 def _extremes(depth_max: int, said: tuple[int | None, ...]) -> tuple[int, int]:
     limits = [depth_max, *(depth for depth in said if depth is not None)]
     return min(limits), max(limits)
+
+
+# --- validation ---------------------------------------------------------------------------------
+
+
+def problems_of(rules: tuple[UrlRule, ...]) -> Iterator[tuple[str, str]]:
+    """Yield (key path, message) for each problem of a crawl's rules."""
+    return problems_of_rules("rules", rules, _problems_of_rule)
+
+
+def _problems_of_rule(path: str, rule: UrlRule) -> Iterator[tuple[str, str]]:
+    if all(getattr(rule, thing) is None for thing in RULE_SETTINGS):
+        fix = "give one of depth, priority, delay, window, follow and record"
+        yield path, f"it says nothing of its URLs: {fix}"
+    for one in _BOUNDED:
+        if (text := one.problem_of(getattr(rule, one.name))) is not None:
+            yield f"{path}.{one.key.rpartition('.')[2]}", text

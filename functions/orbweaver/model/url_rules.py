@@ -6,12 +6,11 @@ crawl's setting applies. Rules do not apply to sitemaps, only to their entries.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 
-from orbweaver.model.crawl_settings import CrawlSettings, settings_of
 from orbweaver.model.target import Target
-from orbweaver.model.url_patterns import matching_indexes, problems_of_rules
+from orbweaver.model.url_patterns import matching_indexes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,16 +40,7 @@ class UrlRule:
 
 
 RULE_SETTINGS = tuple(field.name for field in fields(UrlRule) if field.name != "match")
-# A rule's values have the bounds of the crawl's own settings.
-BOUNDED = tuple(
-    one
-    for one in settings_of(CrawlSettings)
-    if one.bounds is not None and one.name in RULE_SETTINGS
-)
 NO_RULE = UrlRule(match="")
-
-
-# --- application --------------------------------------------------------------------------------
 
 
 def deciding(rules: tuple[UrlRule, ...], url: str) -> Mapping[str, int]:
@@ -85,20 +75,3 @@ def by_window(targets: Sequence[Target]) -> list[tuple[int | None, list[Target]]
 
 def _patterns(rules: tuple[UrlRule, ...]) -> tuple[str, ...]:
     return tuple([rule.match for rule in rules])
-
-
-# --- validation ---------------------------------------------------------------------------------
-
-
-def problems_of(rules: tuple[UrlRule, ...]) -> Iterator[tuple[str, str]]:
-    """Yield (key path, message) for each problem of a crawl's rules."""
-    return problems_of_rules("rules", rules, _problems_of_rule)
-
-
-def _problems_of_rule(path: str, rule: UrlRule) -> Iterator[tuple[str, str]]:
-    if all(getattr(rule, thing) is None for thing in RULE_SETTINGS):
-        fix = "give one of depth, priority, delay, window, follow and record"
-        yield path, f"it says nothing of its URLs: {fix}"
-    for one in BOUNDED:
-        if (text := one.problem_of(getattr(rule, one.name))) is not None:
-            yield f"{path}.{one.key.rpartition('.')[2]}", text

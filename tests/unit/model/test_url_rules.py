@@ -17,7 +17,7 @@ from orbweaver.frontier.admission import (
 from orbweaver.frontier.messages import Pack, decode, encode
 from orbweaver.model.crawl import DAY_S, Crawl
 from orbweaver.model.crawl_codec import changes, from_fields, to_fields
-from orbweaver.model.crawl_rules import by_delay, depth_limits, rule_for_target
+from orbweaver.model.crawl_rules import by_delay, depth_limits, problems_of, rule_for_target
 from orbweaver.model.crawl_settings import WEEK_S
 from orbweaver.model.outcome import Refusal
 from orbweaver.model.target import Prior, Target, TargetKind, extras_of, with_extras
@@ -29,7 +29,6 @@ from orbweaver.model.url_rules import (
     by_window,
     combined_rule,
     deciding,
-    problems_of,
 )
 from orbweaver.parsing.sitemap import SitemapEntry
 
