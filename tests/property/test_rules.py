@@ -13,7 +13,7 @@ from orbweaver.frontier.admission import admit_link
 from orbweaver.frontier.messages import Pack, decode, encode
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.crawl_codec import from_fields, to_fields
-from orbweaver.model.crawl_rules import by_delay, depth_limits
+from orbweaver.model.crawl_rules import by_delay, depth_limits, problems_of
 from orbweaver.model.outcome import Refusal
 from orbweaver.model.target import Target
 from orbweaver.model.url_rules import (
@@ -22,7 +22,6 @@ from orbweaver.model.url_rules import (
     by_window,
     combined_rule,
     deciding,
-    problems_of,
 )
 
 SITE = "https://example.com"
