@@ -6,7 +6,6 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from orbweaver.control.progress.queued import QueuedUrl
-from orbweaver.frontier.claims import Recalled
 from orbweaver.frontier.messages import Pack, decode
 
 if TYPE_CHECKING:
@@ -20,7 +19,7 @@ RETRIES_MAX, IN_WORK_MAX = 50, 20
 async def pages_in_work(ports: StorePorts) -> Counter[str]:
     """Count the pages of uncommitted packs that processes hold, by crawl."""
     pages: Counter[str] = Counter()
-    packs = await _uncommitted(ports, (body for body, _ in ports.messages.in_work_of()))
+    packs = _uncommitted(ports, (body for body, _ in ports.messages.in_work_of()))
     for pack in {pack.id: pack for pack in packs if pack is not None}.values():
         pages[pack.crawl] += len(pack.targets)
     return pages
@@ -35,7 +34,7 @@ async def queued_urls(ports: StorePorts, crawl_id: str) -> list[QueuedUrl]:
         *((body, at_ms, False) for body, at_ms in ports.messages.retries_of(crawl_id, RETRIES_MAX)),
         *((body, at_ms, True) for body, at_ms in ports.messages.in_work_of(crawl_id, IN_WORK_MAX)),
     ]
-    packs = await _uncommitted(ports, (body for body, _, _ in found))
+    packs = _uncommitted(ports, (body for body, _, _ in found))
     unanswered = ports.unanswered
     return [
         QueuedUrl(target=target, at_ms=unanswered.get(target.url, at_ms), in_work=in_work)
@@ -46,15 +45,11 @@ async def queued_urls(ports: StorePorts, crawl_id: str) -> list[QueuedUrl]:
     ]
 
 
-async def _uncommitted(ports: StorePorts, bodies: Iterable[str]) -> list[Pack | None]:
+def _uncommitted(ports: StorePorts, bodies: Iterable[str]) -> list[Pack | None]:
     """Return each message's pack, or None if it is late, committed or absent."""
     messages = [decode(body) for body in bodies]
     # The URLs of a late pack are deferred links, which are not in flight.
     packs = [one if isinstance(one, Pack) and not one.late else None for one in messages]
-    ids = {pack.id for pack in packs if pack is not None}
-    known = await ports.packs.recall([*ids]) if ids else {}
-    return [
-        # A message of a committed pack is a copy.
-        pack if pack is not None and known.get(pack.id, Recalled()).ledger is None else None
-        for pack in packs
-    ]
+    # A message of a committed pack is a copy.
+    committed = ports.packs.committed({pack.id for pack in packs if pack is not None})
+    return [pack if pack is not None and pack.id not in committed else None for pack in packs]

@@ -6,10 +6,11 @@ limits.
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import zlib
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -65,6 +66,14 @@ class SqlitePacks:
         with self._store.reading() as db:
             found = {pack_id: _recall(db, pack_id) for pack_id in dict.fromkeys(pack_ids)}
         return {pack_id: known for pack_id, known in found.items() if known is not None}
+
+    def committed(self, pack_ids: Collection[str]) -> frozenset[str]:
+        """Return the packs that have a ledger. Decodes nothing, because views call this often."""
+        rows = self._store.rows(
+            "SELECT pack FROM ledgers WHERE pack IN (SELECT value FROM json_each(?))",
+            (json.dumps([*pack_ids]),),
+        )
+        return frozenset(str(pack) for (pack,) in rows)
 
     async def write_journal(self, pack_id: str, journal: Journal) -> Journal:
         blob = await encoded(journal)
